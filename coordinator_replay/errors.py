@@ -1,0 +1,33 @@
+"""Every error a user can meet: one root, one sentence each.
+
+Bad *data* is no exception here: it travels as a row with an ``error_class`` and ends in ``quarantine``. What is
+raised is what the user can do something about: a wrong call, an input that is not a dump, a broken warehouse.
+"""
+
+
+class CoordinatorReplayError(Exception):
+    """Root of all errors this package raises on purpose; its text is one sentence for the user."""
+
+
+class UsageError(CoordinatorReplayError):
+    """The call itself is wrong: an option, a name, a moment that can't be read."""
+
+
+class InputError(CoordinatorReplayError):
+    """An input is missing, unreadable, or not a dump of ``__consumer_offsets``."""
+
+
+class DefinitionError(CoordinatorReplayError):
+    """A file under ``schemas/`` breaks the grammar of ``schemas/README.md``."""
+
+
+class PrerequisiteError(CoordinatorReplayError):
+    """The machine lacks something: Java, the Delta jars, a folder that can be written."""
+
+
+class WarehouseError(CoordinatorReplayError):
+    """The warehouse lacks a table, or holds one of another version."""
+
+
+class SnapshotError(CoordinatorReplayError):
+    """An engine snapshot is of a version that this release can't read."""

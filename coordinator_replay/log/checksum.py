@@ -1,0 +1,29 @@
+"""Checksums of entries: CRC-32C over record batches, CRC-32 over the messages of older formats."""
+
+import zlib
+from collections.abc import Sequence
+
+from crc32c import crc32c
+
+BATCH_CRC_START = 21
+"""A record batch is summed from its attributes to its end; leader epoch and base offset are the broker's to change."""
+MESSAGE_CRC_START = 16
+"""A message of magic 0 or 1 is summed from its magic byte to its end."""
+
+
+def entry_checksum(entry: memoryview, magic: int) -> int:
+    """The checksum that an entry of this magic ought to carry; ``entry`` runs from its offset field to its end."""
+    if magic == 2:
+        return crc32c(entry[BATCH_CRC_START:])
+    return zlib.crc32(entry[MESSAGE_CRC_START:])
+
+
+def count_intact(
+    view: memoryview, starts: Sequence[int], ends: Sequence[int], checksums: Sequence[int], magic: int
+) -> int:
+    """How many entries, from the first on, carry the right checksum: the work stops at the first that does not."""
+    skipped, checksum = (BATCH_CRC_START, crc32c) if magic == 2 else (MESSAGE_CRC_START, zlib.crc32)
+    for index, (start, end, expected) in enumerate(zip(starts, ends, checksums, strict=True)):
+        if checksum(view[start + skipped : end]) != expected:
+            return index
+    return len(starts)

@@ -1,0 +1,137 @@
+"""The codecs of record batches and message sets, each with a limit on what may come out.
+
+What clients really write differs from the formats' names in two places. Snappy is snappy-java's stream of blocks (the
+"xerial" framing) from Java clients and one raw block from others. LZ4 is the LZ4 frame format, but Java clients of the
+magic 0 era summed the frame's header from its magic number on, so that its check byte is wrong to everybody else
+(KAFKA-3160). Both forms are accepted in every magic.
+
+A batch of a few bytes may claim or produce gigabytes. Output goes into memory that was reserved but not touched, so
+it costs what is really written, and never more than the limit.
+"""
+
+import struct
+import zlib
+from enum import IntEnum
+
+import cramjam
+import numpy as np
+import xxhash
+
+DEFAULT_LIMIT_BYTES = 256 << 20
+
+XERIAL_MAGIC = b"\x82SNAPPY\x00"
+LZ4_FRAME_MAGIC = b"\x04\x22\x4d\x18"
+_XERIAL_HEADER_BYTES = 16
+_FIRST_GUESS_BYTES = 1 << 16
+
+
+class Codec(IntEnum):
+    """Bits 0 to 2 of the attributes of a batch or message."""
+
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+
+class DecompressionError(Exception):
+    """The compressed bytes are damaged, or would grow beyond the limit; caught within this room."""
+
+
+def decompress(codec: Codec, compressed: memoryview, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> memoryview:
+    """The plain bytes of one compressed block of records.
+
+    Raises:
+        DecompressionError: The bytes are damaged or cut, or hold more than ``limit_bytes``.
+    """
+    try:
+        match codec:
+            case Codec.NONE:
+                return compressed
+            case Codec.GZIP:
+                return _gunzip(compressed, limit_bytes)
+            case Codec.SNAPPY:
+                return _unsnap(compressed, limit_bytes)
+            case Codec.LZ4:
+                # No input byte of LZ4 stands for more than 255 bytes of output.
+                fixed = with_true_lz4_header(compressed)
+                return _expand(cramjam.lz4, fixed, min(limit_bytes, 255 * len(fixed) + 64))
+            case Codec.ZSTD:
+                return _expand(cramjam.zstd, compressed, limit_bytes)
+    except (cramjam.DecompressionError, zlib.error, struct.error) as error:
+        raise DecompressionError(f"{codec.name.lower()}: {error}") from error
+
+
+def with_true_lz4_header(compressed: memoryview) -> memoryview:
+    """The same frame with the header check byte of old Java clients replaced by the one the format asks for."""
+    frame = bytes(compressed[:19])
+    if len(frame) < 7 or frame[:4] != LZ4_FRAME_MAGIC:
+        return compressed
+    flags = frame[4]
+    check_at = 6 + (8 if flags & 0x08 else 0) + (4 if flags & 0x01 else 0)
+    if len(frame) <= check_at or frame[check_at] != lz4_header_check(frame[:check_at]):
+        return compressed
+    true_check = lz4_header_check(frame[4:check_at])
+    return memoryview(frame[:check_at] + bytes([true_check]) + compressed[check_at + 1 :])
+
+
+def lz4_header_check(descriptor: bytes) -> int:
+    """The check byte of an LZ4 frame header."""
+    return (xxhash.xxh32_intdigest(descriptor) >> 8) & 0xFF
+
+
+def _gunzip(compressed: memoryview, limit_bytes: int) -> memoryview:
+    plain = bytearray()
+    rest: bytes | memoryview = compressed
+    while True:
+        member = zlib.decompressobj(wbits=31)
+        plain += member.decompress(rest, limit_bytes + 1 - len(plain))
+        if len(plain) > limit_bytes:
+            raise DecompressionError(f"gzip: more than {limit_bytes} bytes")
+        if not member.eof:
+            raise DecompressionError("gzip: the stream is cut short")
+        rest = member.unused_data
+        if rest[:2] != b"\x1f\x8b":  # as Java does: what follows a member and is none is ignored
+            return memoryview(plain)
+
+
+def _unsnap(compressed: memoryview, limit_bytes: int) -> memoryview:
+    if compressed[:8] != XERIAL_MAGIC:
+        return memoryview(_unsnap_block(compressed, limit_bytes))
+    plain = bytearray()
+    position = 0
+    while position < len(compressed):
+        if compressed[position : position + 8] == XERIAL_MAGIC:  # streams were joined end to end
+            position += _XERIAL_HEADER_BYTES
+            continue
+        (size,) = struct.unpack_from(">i", compressed, position)
+        position += 4
+        if not 0 < size <= len(compressed) - position:
+            raise DecompressionError(f"snappy: a block claims {size} bytes, {len(compressed) - position} are there")
+        plain += _unsnap_block(compressed[position : position + size], limit_bytes - len(plain))
+        position += size
+    return memoryview(plain)
+
+
+def _unsnap_block(block: memoryview, limit_bytes: int) -> bytes:
+    claimed = cramjam.snappy.decompress_raw_len(block)
+    # Three bytes of input stand for at most 64 of output, so a larger claim is a lie; check before memory is reserved.
+    if claimed > min(limit_bytes, 22 * len(block)):
+        raise DecompressionError(f"snappy: a block of {len(block)} bytes claims {claimed}, the limit is {limit_bytes}")
+    return bytes(cramjam.snappy.decompress_raw(block))
+
+
+def _expand(codec: "cramjam.zstd | cramjam.lz4", compressed: memoryview, limit_bytes: int) -> memoryview:
+    """Decompresses into memory of a guessed size first, since nearly every batch is small, then of the limit's size."""
+    guess = min(limit_bytes, max(_FIRST_GUESS_BYTES, 16 * len(compressed)))
+    for room in sorted({guess, limit_bytes}):
+        plain = np.empty(room, np.uint8)
+        try:
+            written = codec.decompress_into(compressed, plain)
+        except cramjam.DecompressionError:
+            if room == limit_bytes:
+                raise
+        else:
+            return memoryview(plain)[:written]
+    raise AssertionError("the loop ends in a return or an error")

@@ -1,0 +1,62 @@
+"""The shape that every input form is brought to: one row for each log record, or for each stretch of damage."""
+
+from enum import StrEnum
+
+import pyarrow as pa
+
+
+class ControlType(StrEnum):
+    """What a control record says; types that this package has no use for are ``OTHER``."""
+
+    COMMIT = "COMMIT"
+    ABORT = "ABORT"
+    OTHER = "OTHER"
+
+
+class DamageClass(StrEnum):
+    """Why bytes of a segment could not be turned into records (``error_class`` of their row)."""
+
+    CHECKSUM_MISMATCH = "ChecksumMismatch"
+    MALFORMED_BATCH = "MalformedBatch"
+    TORN_BATCH = "TornBatch"
+    BATCH_TOO_LARGE = "BatchTooLarge"
+    UNSUPPORTED_MAGIC = "UnsupportedMagic"
+    UNSUPPORTED_CODEC = "UnsupportedCodec"
+    DECOMPRESSION_FAILED = "DecompressionFailed"
+
+
+_ABOUT: dict[str, tuple[pa.DataType, str]] = {
+    "log_partition": (pa.int32(), "partition of the topic"),
+    "log_offset": (pa.int64(), "offset of the record; for damage the offset its header claims, null if that is absurd"),
+    "log_timestamp": (
+        pa.timestamp("us", tz="UTC"),
+        "create or append time; null where the record has none (-1), or one that no clock can show",
+    ),
+    "leader_epoch": (pa.int32(), "partition leader epoch of the batch; null where unknown"),
+    "batch_offset": (
+        pa.int64(),
+        "base offset of the batch (message sets: offset of the set's first record); null for exports and damage",
+    ),
+    "magic": (pa.int8(), "format of the batch: 0, 1 or 2; null for exports and damage"),
+    "compression": (pa.string(), "none, gzip, snappy, lz4 or zstd; null for exports and damage"),
+    "producer_id": (pa.int64(), "-1: none; null: the input form does not carry it"),
+    "producer_epoch": (pa.int16(), "-1: none; null: the input form does not carry it"),
+    "is_transactional": (pa.bool_(), "the batch belongs to a transaction, or ends one; null for exports and damage"),
+    "control_type": (pa.string(), "COMMIT, ABORT or OTHER; null: not a control record"),
+    "missing_before": (
+        pa.int64(),
+        "offsets without a record between the first batch of the file and this record: offset - first base offset - "
+        "records before it; grows where something is missing, falls where offsets go back; null for exports and damage",
+    ),
+    "key": (pa.binary(), "null: none"),
+    "value": (pa.binary(), "null: tombstone; for damage the bytes themselves, at most 1 MiB of them"),
+    "source": (pa.string(), "the file, as given"),
+    "source_position": (pa.int64(), "byte position of the batch in the file (in the plain form of a gzip'ed file)"),
+    "error_class": (pa.string(), "null: a record; else why these bytes are none"),
+    "error_message": (pa.string(), "one sentence on the damage"),
+}
+
+LOG_RECORD = pa.schema(
+    [pa.field(name, type_, metadata={"about": about}) for name, (type_, about) in _ABOUT.items()]
+)
+"""One row of a log: what each column means stands in the field's metadata under ``about``."""

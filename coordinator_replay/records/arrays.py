@@ -1,0 +1,118 @@
+"""What the machine wrote, as Arrow arrays: numbers, strings, bytes and ids, without a loop over rows.
+
+Strings are cut out of the bytes they were read from: the starts and ends of a column rise, so that together they are
+the offsets of an Arrow array of which every second element is wanted.
+"""
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from coordinator_replay.compiled import compiled
+from coordinator_replay.records.machine import Bytes, Columns, Int32s, Int64s
+
+_ALPHABET = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", np.uint8)
+
+
+class Spans:
+    """The rows of an Arrow binary array as positions in its one run of bytes.
+
+    Attributes:
+        data: the bytes of all rows.
+        starts: where each row starts.
+        ends: where each row ends; of a null, where it starts.
+        is_null: whether the row is null.
+    """
+
+    def __init__(self, array: pa.BinaryArray) -> None:
+        _, offsets, data = array.buffers()
+        if data is None:
+            data = pa.py_buffer(b"")
+        bounds = np.frombuffer(offsets, np.int32)[array.offset : array.offset + len(array) + 1].astype(np.int64)
+        self.buffer: pa.Buffer = data
+        self.data: Bytes = np.frombuffer(data, np.uint8)
+        self.starts: Int64s = bounds[:-1]
+        self.ends: Int64s = bounds[1:]
+        self.is_null: npt.NDArray[np.bool_] = array.is_null().to_numpy(zero_copy_only=False)
+
+    @property
+    def sizes(self) -> Int64s:
+        """Bytes in each row; 0 for a null."""
+        return np.where(self.is_null, 0, self.ends - self.starts)
+
+    def leading_int16(self) -> Int64s:
+        """The first two bytes of each row as a big-endian number; −1 where there are not two."""
+        enough = ~self.is_null & (self.ends - self.starts >= 2)
+        at = np.where(enough, self.starts, 0)
+        if not len(self.data):
+            return np.full(len(self.starts), -1, np.int64)
+        high = self.data[at].astype(np.int8).astype(np.int64)
+        low = self.data[np.minimum(at + 1, len(self.data) - 1)].astype(np.int64)
+        return np.where(enough, high * 256 + low, -1)
+
+
+def _is_missing(second: Int32s) -> npt.NDArray[np.bool_] | None:
+    missing = second < 0
+    return missing if missing.any() else None
+
+
+def integers(columns: Columns, column: int, type_: pa.DataType) -> pa.Array:
+    """A column of numbers; null and absent entries are null."""
+    values = columns.first[column].astype(type_.to_pandas_dtype())
+    return pa.array(values, type_, mask=_is_missing(columns.second[column]))
+
+
+def slices(columns: Columns, column: int, buffer: pa.Buffer, type_: pa.DataType) -> pa.Array:
+    """A column of strings or bytes, cut out of the buffer that was read; null and absent entries are null."""
+    first, second = columns.first[column], columns.second[column]
+    n = len(first)
+    bounds = np.zeros(2 * n + 1, np.int32)
+    bounds[: 2 * n : 2] = first
+    bounds[1 : 2 * n : 2] = first + np.maximum(second, 0)
+    bounds[2 * n] = bounds[2 * n - 1] if n else 0
+    every = pa.Array.from_buffers(type_, 2 * n, [None, pa.py_buffer(bounds), buffer])
+    wanted = pa.array(np.arange(0, 2 * n, 2), mask=_is_missing(second))
+    return every.take(wanted)
+
+
+@compiled
+def _base64_ids(data: Bytes, starts: Int64s, alphabet: Bytes, text: Bytes) -> None:
+    """Write 22 characters for the 16 bytes at each start."""
+    for row in range(len(starts)):
+        start, at = starts[row], 22 * row
+        for group in range(5):
+            a, b, c = data[start + 3 * group], data[start + 3 * group + 1], data[start + 3 * group + 2]
+            text[at + 4 * group] = alphabet[a >> 2]
+            text[at + 4 * group + 1] = alphabet[(a & 3) << 4 | b >> 4]
+            text[at + 4 * group + 2] = alphabet[(b & 15) << 2 | c >> 6]
+            text[at + 4 * group + 3] = alphabet[c & 63]
+        last = data[start + 15]
+        text[at + 20] = alphabet[last >> 2]
+        text[at + 21] = alphabet[(last & 3) << 4]
+
+
+def uuids(columns: Columns, column: int, data: Bytes) -> pa.StringArray:
+    """A column of ids in Kafka's text form: URL-safe base64 without padding, 22 characters (``Uuid.toString``)."""
+    missing = _is_missing(columns.second[column])
+    starts = columns.first[column] if missing is None else columns.first[column][~missing]
+    n = len(starts)
+    text = np.empty(22 * n, np.uint8)
+    _base64_ids(data, starts, _ALPHABET, text)
+    offsets = np.arange(0, 22 * n + 1, 22, dtype=np.int32)
+    array = pa.Array.from_buffers(pa.string(), n, [None, pa.py_buffer(offsets), pa.py_buffer(text)])
+    if missing is None:
+        return array
+    return array.take(pa.array(np.cumsum(~missing) - 1, mask=missing))
+
+
+def counts(columns: Columns, column: int) -> Int64s:
+    """How many elements each entry of a LIST column has; 0 for null and absent ones."""
+    return np.where(columns.second[column] < 0, 0, columns.first[column])
+
+
+def distinct(numbers: Int64s | Int32s) -> list[int]:
+    """The numbers that occur, rising; meant for a small range, such as kinds and versions."""
+    if not len(numbers):
+        return []
+    low = int(numbers.min())
+    return [low + int(place) for place in np.flatnonzero(np.bincount(numbers - low))]

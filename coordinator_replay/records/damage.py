@@ -1,0 +1,45 @@
+"""What can be wrong with the bytes of a record: the words that ``quarantine.error_class`` uses.
+
+A quarantined record is one that this release can't take as Kafka wrote it; its bytes are kept whole. Kafka's own
+loader fails on most of these and skips unknown kinds (``CoordinatorLoaderImpl``, ``GroupCoordinatorRecordSerde``).
+"""
+
+from enum import StrEnum
+
+
+class ErrorClass(StrEnum):
+    """Why a record was set aside."""
+
+    BUFFER_UNDERFLOW = "BufferUnderflow"
+    UNEXPECTED_NULL = "UnexpectedNull"
+    VARINT_TOO_LONG = "VarintTooLong"
+    TRAILING_BYTES = "TrailingBytes"
+    BAD_TAGGED_FIELD = "BadTaggedField"
+    INVALID_UNICODE = "InvalidUnicode"
+    MISSING_KEY = "MissingKey"
+    EMPTY_VALUE = "EmptyValue"
+    UNSUPPORTED_VERSION = "UnsupportedVersion"
+    UNKNOWN_RECORD_TYPE = "UnknownRecordType"
+
+
+MESSAGES = {
+    ErrorClass.BUFFER_UNDERFLOW: "the bytes end inside a field",
+    ErrorClass.UNEXPECTED_NULL: "a field that can't be null is null",
+    ErrorClass.VARINT_TOO_LONG: "a variable-length integer runs over five bytes",
+    ErrorClass.TRAILING_BYTES: "bytes are left over after the last field",
+    ErrorClass.BAD_TAGGED_FIELD: "a tagged field stands twice or is not as long as it says",
+    ErrorClass.INVALID_UNICODE: "a string is not UTF-8",
+    ErrorClass.MISSING_KEY: "the record has no key, or one too short to name a kind",
+    ErrorClass.EMPTY_VALUE: "the value is there but too short to hold its version; a tombstone has no value at all",
+    ErrorClass.UNSUPPORTED_VERSION: "the value is of a version this release does not know",
+    ErrorClass.UNKNOWN_RECORD_TYPE: "the key is of a kind this release does not know",
+}
+"""The sentence that goes with each class."""
+
+
+class RecordError(Exception):
+    """A record that the scalar decoder can't read; never leaves the records room."""
+
+    def __init__(self, error_class: ErrorClass, detail: str = "") -> None:
+        super().__init__(f"{MESSAGES[error_class]}{f': {detail}' if detail else ''}")
+        self.error_class = error_class

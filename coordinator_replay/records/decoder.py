@@ -1,0 +1,278 @@
+"""Log records, decoded: offset commits, other coordinator records and what could not be read, each as columns.
+
+One pass over the keys finds kind and group, one pass over the values of each kind and version reads their fields;
+both run the definitions' programs. No code here knows a record kind beyond the two questions a definition answers
+itself: is it an offset commit, and does its key name a member.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from coordinator_replay.records import arrays, json_form
+from coordinator_replay.records.damage import MESSAGES, ErrorClass
+from coordinator_replay.records.definition import RecordDefinition, Struct
+from coordinator_replay.records.kinds import record_kinds
+from coordinator_replay.records.machine import STATUS, Columns, run
+from coordinator_replay.records.program import Program, compile_struct
+
+Rows = npt.NDArray[np.int64]
+"""Positions of rows in the batch that is being decoded, rising."""
+
+_COMMON = [
+    ("group_id", pa.string()),
+    ("key_version", pa.int16()),
+    ("value_version", pa.int16()),
+    ("is_tombstone", pa.bool_()),
+    ("record_bytes", pa.int32()),
+]
+
+COMMIT_COLUMNS = pa.schema(
+    [
+        *_COMMON,
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("topic_id", pa.string()),
+        ("committed_offset", pa.int64()),
+        ("leader_epoch", pa.int32()),
+        ("metadata", pa.string()),
+        ("commit_timestamp", pa.timestamp("us", "UTC")),
+        ("expire_timestamp", pa.timestamp("us", "UTC")),
+    ]
+)
+"""Columns of a decoded offset commit, beside those carried along."""
+
+GROUP_COLUMNS = pa.schema(
+    [
+        *_COMMON,
+        ("kind", pa.string()),
+        ("member_id", pa.string()),
+        ("key_json", pa.string()),
+        ("value_json", pa.string()),
+    ]
+)
+"""Columns of any other coordinator record."""
+
+QUARANTINE_COLUMNS = pa.schema(
+    [
+        ("error_class", pa.string()),
+        ("error_message", pa.string()),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+    ]
+)
+"""Columns of a record that could not be read."""
+
+_ZERO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """What became of a batch; together the row arrays hold every row of it once, but for control records.
+
+    Attributes:
+        commits: offset commits, in COMMIT_COLUMNS.
+        commit_rows: the rows they were.
+        groups: other coordinator records, in GROUP_COLUMNS.
+        quarantine: what could not be read, in QUARANTINE_COLUMNS.
+    """
+
+    commits: pa.RecordBatch
+    commit_rows: Rows
+    groups: pa.RecordBatch
+    group_rows: Rows
+    quarantine: pa.RecordBatch
+    quarantine_rows: Rows
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """Rows whose key was read: the program's columns and how the batch's rows map to them."""
+
+    rows: Rows
+    columns: Columns
+    program: Program
+    spans: arrays.Spans
+
+    def strings(self, name: str) -> pa.Array:
+        node = self.program.node(name)
+        if node is None:
+            return pa.nulls(len(self.rows), pa.string())
+        return arrays.slices(self.columns, node.column, self.spans.buffer, pa.string())
+
+    def integers(self, name: str, type_: pa.DataType) -> pa.Array:
+        node = self.program.node(name)
+        if node is None:
+            return pa.nulls(len(self.rows), type_)
+        return arrays.integers(self.columns, node.column, type_)
+
+    def uuids(self, name: str) -> pa.Array:
+        node = self.program.node(name)
+        if node is None:
+            return pa.nulls(len(self.rows), pa.string())
+        return arrays.uuids(self.columns, node.column, self.spans.data)
+
+
+class _Batch:
+    """The decoding of one batch: spans of keys and values, and what went wrong so far."""
+
+    def __init__(self, keys: pa.BinaryArray, values: pa.BinaryArray) -> None:
+        self.keys = arrays.Spans(keys)
+        self.values = arrays.Spans(values)
+        self.sizes = (self.keys.sizes + self.values.sizes).astype(np.int32)
+        self.failed: list[tuple[Rows, str, str]] = []
+        self.commits: list[tuple[Rows, pa.RecordBatch]] = []
+        self.groups: list[tuple[Rows, pa.RecordBatch]] = []
+
+    def fail(self, rows: Rows, error: ErrorClass, detail: str = "") -> None:
+        if len(rows):
+            self.failed.append((rows, error, f"{MESSAGES[error]}{f': {detail}' if detail else ''}"))
+
+    def read(self, struct: Struct, version: int, spans: arrays.Spans, rows: Rows) -> _Read:
+        """Run a struct's program behind the two bytes that name kind or version; failed rows are noted."""
+        program = compile_struct(struct, version)
+        columns = run(program, spans.data, spans.starts[rows] + 2, spans.ends[rows])
+        for status in arrays.distinct(columns.status):
+            error = STATUS[status]
+            if error is not None:
+                self.fail(rows[columns.status == status], error, struct.name)
+        return _Read(rows[columns.status == 0], columns, program, spans)
+
+    def decode_kind(self, kind: RecordDefinition, rows: Rows) -> None:
+        keys = self.read(kind.key, 0, self.keys, rows)
+        group = keys.strings(kind.group_field)
+        tombstones = self.values.is_null[keys.rows]
+        self.finish(kind, keys, group, np.flatnonzero(tombstones), None)
+        with_value = np.flatnonzero(~tombstones)
+        versions = self.values.leading_int16()[keys.rows]
+        too_short = (self.values.ends - self.values.starts)[keys.rows] < 2
+        self.fail(keys.rows[~tombstones & too_short], ErrorClass.EMPTY_VALUE, kind.name)
+        with_value = with_value[~too_short[with_value]]
+        for version in arrays.distinct(versions[with_value]):
+            places = with_value[versions[with_value] == version]
+            if version not in kind.value.versions:
+                detail = f"{kind.name} version {version}"
+                self.fail(keys.rows[places], ErrorClass.UNSUPPORTED_VERSION, detail)
+                continue
+            self.finish(kind, keys, group, places, version)
+
+    def finish(self, kind: RecordDefinition, keys: _Read, group: pa.Array, places: Rows, version: int | None) -> None:
+        """Put together the rows at some places of the keys read: tombstones, or values of one version."""
+        if not len(places):
+            return
+        value = None
+        if version is not None:
+            value = self.read(kind.value, version, self.values, keys.rows[places])
+            places = places[value.columns.status == 0]
+        rows = keys.rows[places]
+        n = len(rows)
+        pick = _identity if n == len(keys.rows) else lambda array: array.take(pa.array(places))
+        common = [
+            pick(group),
+            pa.array(np.full(n, kind.type, np.int16)),
+            pa.nulls(n, pa.int16()) if version is None else pa.array(np.full(n, version, np.int16)),
+            pa.array(np.full(n, version is None)),
+            pa.array(self.sizes[rows]),
+        ]
+        if kind.is_offset_commit:
+            columns = [*common, pick(keys.strings("topic")), pick(keys.integers("partition", pa.int32()))]
+            columns += _commit_value(value, n)
+            self.commits.append((rows, pa.RecordBatch.from_arrays(columns, schema=COMMIT_COLUMNS)))
+            return
+        member = pick(keys.strings("memberId")) if kind.has_member else pa.nulls(n, pa.string())
+        key_json = pick(json_form.render(keys.program.root, keys.columns, keys.spans, len(keys.rows)))
+        value_json = pa.nulls(n, pa.string())
+        if value is not None:
+            value_json = json_form.render(value.program.root, value.columns, value.spans, n)
+        columns = [*common, pa.array([kind.name] * n), member, key_json, value_json]
+        self.groups.append((rows, pa.RecordBatch.from_arrays(columns, schema=GROUP_COLUMNS)))
+
+
+def _identity(array: pa.Array) -> pa.Array:
+    return array
+
+
+def _timestamps(milliseconds: pa.Array) -> pa.Array:
+    """Milliseconds as UTC timestamps; −1 and everything else before 1970 means none."""
+    known = pc.if_else(pc.greater_equal(milliseconds, 0), milliseconds, pa.scalar(None, pa.int64()))
+    # Beyond year 9999 Spark and Python can't show a moment; such a number is no time a coordinator wrote.
+    sane = pc.if_else(pc.less(known, 253_402_300_800_000), known, pa.scalar(None, pa.int64()))
+    return pc.multiply(sane, 1000).cast(pa.timestamp("us", "UTC"))
+
+
+def _null_if(array: pa.Array, value: object) -> pa.Array:
+    return pc.if_else(pc.equal(array, pa.scalar(value, array.type)), pa.scalar(None, array.type), array)
+
+
+def _commit_value(value: _Read | None, n: int) -> list[pa.Array]:
+    """The value's columns of COMMIT_COLUMNS, from topic_id on."""
+    if value is None:
+        return [pa.nulls(n, field.type) for field in list(COMMIT_COLUMNS)[7:]]
+    return [
+        _null_if(value.uuids("topicId"), _ZERO_ID),
+        value.integers("offset", pa.int64()),
+        _null_if(value.integers("leaderEpoch", pa.int32()), -1),
+        value.strings("metadata"),
+        _timestamps(value.integers("commitTimestamp", pa.int64())),
+        _timestamps(value.integers("expireTimestamp", pa.int64())),
+    ]
+
+
+def _in_order(parts: Sequence[tuple[Rows, pa.RecordBatch]], schema: pa.Schema) -> tuple[Rows, pa.RecordBatch]:
+    """Parts put together in the order of the batch they came from."""
+    if not parts:
+        return np.empty(0, np.int64), pa.RecordBatch.from_arrays(
+            [pa.nulls(0, field.type) for field in schema], schema=schema
+        )
+    if len(parts) == 1:
+        return parts[0]
+    rows = np.concatenate([part[0] for part in parts])
+    order = np.argsort(rows, kind="stable")
+    table = pa.concat_batches([part[1] for part in parts])
+    return rows[order], table.take(pa.array(order))
+
+
+def _quarantine(batch: _Batch, records: pa.RecordBatch, unread: Rows) -> tuple[Rows, pa.RecordBatch]:
+    """Rows that failed here, and rows the log reader had already found damaged."""
+    parts = [(unread, records.select(QUARANTINE_COLUMNS.names).take(pa.array(unread)))] if len(unread) else []
+    for rows, error, message in batch.failed:
+        taken = records.select(["key", "value"]).take(pa.array(rows))
+        columns = [pa.array([error] * len(rows)), pa.array([message] * len(rows)), *taken.columns]
+        parts.append((rows, pa.RecordBatch.from_arrays(columns, schema=QUARANTINE_COLUMNS)))
+    return _in_order(parts, QUARANTINE_COLUMNS)
+
+
+def _kinds(batch: _Batch, rows: Rows) -> Iterator[tuple[RecordDefinition, Rows]]:
+    numbers = batch.keys.leading_int16()[rows]
+    keyless = batch.keys.is_null[rows] | ((batch.keys.ends - batch.keys.starts)[rows] < 2)
+    batch.fail(rows[keyless], ErrorClass.MISSING_KEY)
+    rows, numbers = rows[~keyless], numbers[~keyless]
+    for number in arrays.distinct(numbers):
+        kind = record_kinds().get(number)
+        if kind is None:
+            batch.fail(rows[numbers == number], ErrorClass.UNKNOWN_RECORD_TYPE, f"kind {number}")
+        else:
+            yield kind, rows[numbers == number]
+
+
+def decode_records(records: pa.RecordBatch) -> Decoded:
+    """Decode a batch of log records.
+
+    Args:
+        records: columns ``key`` and ``value`` (binary), and from segments ``control_type``, ``error_class`` and
+            ``error_message``; control records are passed over, rows with an error class go to quarantine as they are.
+    """
+    batch = _Batch(records.column("key"), records.column("value"))
+    every = np.arange(records.num_rows, dtype=np.int64)
+    is_control = records.column("control_type").is_valid().to_numpy(zero_copy_only=False)
+    is_damaged = records.column("error_class").is_valid().to_numpy(zero_copy_only=False)
+    for kind, rows in _kinds(batch, every[~is_control & ~is_damaged]):
+        batch.decode_kind(kind, rows)
+    commit_rows, commits = _in_order(batch.commits, COMMIT_COLUMNS)
+    group_rows, groups = _in_order(batch.groups, GROUP_COLUMNS)
+    quarantine_rows, quarantine = _quarantine(batch, records, every[is_damaged])
+    return Decoded(commits, commit_rows, groups, group_rows, quarantine, quarantine_rows)
