@@ -1,0 +1,308 @@
+"""A dump: which files an input names, and what each of them is, told by content rather than by name.
+
+A folder as it lies on a broker holds much that is no record: indexes, snapshots, checkpoints, other topics. Those
+are passed over; files that were once part of the log, or are to become so, are left aside with a note
+(``org.apache.kafka.storage.internals.log.LogFileUtils`` has the suffixes).
+"""
+
+import fnmatch
+import gzip
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from pyarrow import fs
+
+from coordinator_replay.errors import InputError, UsageError
+from coordinator_replay.log.segment import looks_like_segment
+
+TOPIC = "__consumer_offsets"
+
+
+class Format(StrEnum):
+    """The forms a dump can have."""
+
+    SEGMENTS = "segments"
+    PARQUET = "parquet"
+    DELTA = "delta"
+    JSON_LINES = "jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class DumpFile:
+    """One file of a dump.
+
+    Attributes:
+        uri: what it is opened by: a local path, or a URI that pyarrow's filesystems know.
+        log_partition: of a segment: its partition of the offsets topic.
+        size: in bytes.
+        is_current: False for a file that is no longer, or not yet, part of the log.
+    """
+
+    uri: str
+    log_partition: int
+    size: int
+    is_current: bool = True
+
+
+@dataclass(slots=True)
+class Dump:
+    """What the inputs of a run hold.
+
+    Attributes:
+        format: the one form they all have.
+        segments: the files to read, for segments.
+        paths: what to hand to Spark, for the other forms.
+        notes: what was left aside, one sentence each.
+    """
+
+    format: Format
+    segments: list[DumpFile] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+_COMPANION = re.compile(
+    r"(\.(index|timeindex|txnindex|snapshot|checkpoint|metadata|crc|lock|properties)(\.(deleted|cleaned|swap))?(\.gz)?"
+    r"|leader-epoch-checkpoint|recovery-point-offset-checkpoint|replication-offset-checkpoint|log-start-offset-checkpoint"
+    r"|cleaner-offset-checkpoint|\.kafka_cleanshutdown)$"
+)
+_SEGMENT_NAME = re.compile(r"^(\d{20})\.log(\.gz)?$")
+_ASIDE_NAME = re.compile(r"^(\d{20})\.log\.(deleted|cleaned|swap)(\.gz)?$")
+_PARTITION_FOLDER = re.compile(rf"^{re.escape(TOPIC)}-(\d+)$")
+_LOG_FOLDER = re.compile(r"^.+-\d+(\.[0-9a-f]+-(delete|future|stray))?$")
+_ASIDE_FOLDER = re.compile(rf"^{re.escape(TOPIC)}-\d+\.[0-9a-f]+-(delete|future|stray)$")
+_WILDCARD = re.compile(r"[*?\[]")
+_HEAD_BYTES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A file as the filesystem lists it, with the input it was found under."""
+
+    uri: str
+    name: str
+    folder: str
+    size: int
+    named: bool
+
+
+def open_filesystem(uri: str) -> tuple[Any, str]:
+    """The filesystem of a path or URI, and the path within it.
+
+    Raises:
+        InputError: no filesystem of pyarrow or fsspec knows the URI's scheme.
+    """
+    if "://" not in uri:
+        return fs.LocalFileSystem(), uri
+    try:
+        return fs.FileSystem.from_uri(uri)  # type: ignore[no-any-return]
+    except (ValueError, NotImplementedError, OSError) as problem:
+        try:
+            import fsspec
+
+            other, path = fsspec.core.url_to_fs(uri)
+        except (ImportError, ValueError, OSError):
+            raise InputError(f"{uri}: no filesystem at hand reads this: {problem}") from problem
+        return fs.PyFileSystem(fs.FSSpecHandler(other)), path
+
+
+def _uri(prefix: str, path: str) -> str:
+    """A listed path in the form of the input it was found under."""
+    return f"{prefix}{path}"
+
+
+def _list(uri: str) -> Iterator[_Found]:
+    """Every file an input names: itself, those below it, or those a glob matches."""
+    filesystem, path = open_filesystem(uri)
+    prefix = uri[: len(uri) - len(path)] if uri.endswith(path) else ""
+    wildcard = _WILDCARD.search(path)
+    base = path[: path.rfind("/", 0, wildcard.start()) + 1] or "." if wildcard else path
+    root = filesystem.get_file_info(base)
+    if root.type == fs.FileType.NotFound:
+        raise InputError(f"{uri}: no such file or folder")
+    if root.type == fs.FileType.File:
+        yield _found(prefix, root, named=True)
+        return
+    listed = filesystem.get_file_info(fs.FileSelector(base, recursive=True))
+    matched = False
+    for info in sorted(listed, key=lambda info: str(info.path)):
+        if wildcard is None or _glob_matches(info.path, path):
+            matched = True
+            if info.type == fs.FileType.File:
+                yield _found(prefix, info, named=wildcard is not None and _matches(info.path, path))
+    if wildcard is not None and not matched:
+        raise InputError(f"{uri}: nothing matches")
+
+
+def _matches(path: str, pattern: str) -> bool:
+    return len(path.split("/")) == len(pattern.split("/")) and _glob_matches(path, pattern)
+
+
+def _glob_matches(path: str, pattern: str) -> bool:
+    """Whether a path, or a folder above it, matches a glob in which ``*`` does not cross folders."""
+    parts, wanted = path.removeprefix("./").split("/"), pattern.removeprefix("./").split("/")
+    return len(parts) >= len(wanted) and all(
+        fnmatch.fnmatchcase(part, want) for part, want in zip(parts, wanted, strict=False)
+    )
+
+
+def _found(prefix: str, info: Any, *, named: bool) -> _Found:
+    folder, _, name = str(info.path).rpartition("/")
+    return _Found(_uri(prefix, info.path), name, folder.rpartition("/")[2], int(info.size or 0), named)
+
+
+def read_head(uri: str, size: int = _HEAD_BYTES) -> bytes:
+    """The first bytes of a file, unpacked if it is gzip'ed.
+
+    Raises:
+        InputError: the file can't be read.
+    """
+    filesystem, path = open_filesystem(uri)
+    try:
+        with filesystem.open_input_stream(path, compression=None) as stream:
+            head = bytes(stream.read(size))
+            if head[:2] != b"\x1f\x8b":
+                return head
+            return zlib.decompressobj(31).decompress(head, size)
+    except (OSError, EOFError, zlib.error, gzip.BadGzipFile) as problem:
+        raise InputError(f"{uri}: can't be read: {problem}") from problem
+
+
+def recognise(uri: str) -> Format | None:
+    """The form of a file by its content; None for something that is no dump."""
+    head = read_head(uri)
+    if head[:4] == b"PAR1":
+        return Format.PARQUET
+    if head.lstrip()[:1] == b"{":
+        return Format.JSON_LINES
+    return Format.SEGMENTS if looks_like_segment(head) else None
+
+
+class _Sorter:
+    """Sorts the files of the inputs by form."""
+
+    def __init__(self, wanted: Format | None, include_deleted: bool) -> None:
+        self.wanted = wanted
+        self.include_deleted = include_deleted
+        self.segments: list[DumpFile] = []
+        self.rows: dict[Format, list[str]] = {}
+        self.aside: dict[str, int] = {}
+        self.notes: list[str] = []
+        self.swaps: list[DumpFile] = []
+        self.unplaced: set[str] = set()
+
+    def leave(self, why: str) -> None:
+        self.aside[why] = self.aside.get(why, 0) + 1
+
+    def add(self, found: _Found) -> None:
+        if _COMPANION.search(found.name) or found.name.startswith((".", "_SUCCESS")):
+            return
+        if _ASIDE_FOLDER.match(found.folder):
+            self.leave("in a folder that is not a current log (-delete, -future, -stray)")
+        elif (aside := _ASIDE_NAME.match(found.name)) is not None:
+            self.add_aside(found, aside.group(2))
+        elif _SEGMENT_NAME.match(found.name) and _LOG_FOLDER.match(found.folder):
+            self.add_segment(found)
+        else:
+            self.add_by_content(found)
+
+    def add_aside(self, found: _Found, suffix: str) -> None:
+        """A segment that is no longer, or not yet, part of the log."""
+        if suffix == "deleted" and (self.include_deleted or found.named):
+            self.segments.append(DumpFile(found.uri, self.partition(found), found.size, is_current=False))
+        elif suffix == "swap":
+            # A finished compaction: it stands in for plain segments that are gone, and for nothing else.
+            self.swaps.append(DumpFile(found.uri, self.partition(found), found.size))
+        else:
+            self.leave(f".log.{suffix}: not part of the log" + ("; --include-deleted reads it" * (suffix == "deleted")))
+
+    def partition(self, found: _Found) -> int:
+        match = _PARTITION_FOLDER.match(found.folder)
+        if match:
+            return int(match.group(1))
+        self.unplaced.add(found.uri.rpartition("/")[0])
+        return 0
+
+    def add_segment(self, found: _Found) -> None:
+        if _PARTITION_FOLDER.match(found.folder) or found.named:
+            self.segments.append(DumpFile(found.uri, self.partition(found), found.size))
+        else:
+            self.leave(f"a log of another topic than {TOPIC}")
+
+    def add_by_content(self, found: _Found) -> None:
+        form = self.wanted or (Format.SEGMENTS if found.name.endswith(".log") else None)
+        if form is None or (form is Format.SEGMENTS and found.size):
+            form = recognise(found.uri)
+        if form is Format.SEGMENTS:
+            self.segments.append(DumpFile(found.uri, self.partition(found), found.size))
+        elif form is not None:
+            self.rows.setdefault(form, []).append(found.uri)
+        else:
+            self.leave("not a dump in any form known here")
+
+    def use_swaps(self) -> None:
+        plain = {(f.log_partition, _base_offset(f.uri)) for f in self.segments}
+        for swap in self.swaps:
+            if (swap.log_partition, _base_offset(swap.uri)) in plain:
+                self.leave(".log.swap: the segment it was to replace is there")
+            else:
+                self.segments.append(swap)
+                self.notes.append(f"{swap.uri}: read in place of the segments it was to replace")
+
+
+def _base_offset(uri: str) -> int:
+    return int(uri.rpartition("/")[2][:20])
+
+
+def _is_delta(uri: str) -> bool:
+    filesystem, path = open_filesystem(uri)
+    info = filesystem.get_file_info(f"{path.rstrip('/')}/_delta_log")
+    return bool(info.type == fs.FileType.Directory)
+
+
+def find_dump(inputs: Sequence[str], *, form: Format | None = None, include_deleted: bool = False) -> Dump:
+    """Find what the inputs of a run hold.
+
+    Args:
+        inputs: files, folders, globs or URIs.
+        form: the form they are said to have; None to look.
+        include_deleted: read ``.log.deleted`` files too, for records that compaction has dropped.
+
+    Raises:
+        InputError: an input is missing, unreadable, or holds nothing that is a dump.
+        UsageError: the inputs hold more than one form, or segments of which nothing says the partition.
+    """
+    sorter = _Sorter(form, include_deleted)
+    for uri in inputs:
+        if form is Format.DELTA or (form is None and not _WILDCARD.search(uri) and _is_delta(uri)):
+            sorter.rows.setdefault(Format.DELTA, []).append(uri)
+            continue
+        for found in _list(uri):
+            sorter.add(found)
+    sorter.use_swaps()
+    return _one_form(sorter, inputs)
+
+
+def _one_form(sorter: _Sorter, inputs: Sequence[str]) -> Dump:
+    forms = set(sorter.rows) | ({Format.SEGMENTS} if sorter.segments else set())
+    named = ", ".join(inputs)
+    notes = sorter.notes + [f"{n} file{'s' * (n > 1)} left aside: {why}" for why, n in sorter.aside.items()]
+    if not forms:
+        why = f" ({'; '.join(notes)})" if notes else ""
+        raise InputError(f"{named}: no dump of {TOPIC} here{why}")
+    if len(forms) > 1:
+        raise UsageError(
+            f"{named}: holds {' and '.join(sorted(forms))}; name one of them with --format, or give the subfolder"
+        )
+    if len(sorter.unplaced) > 1:
+        raise UsageError(
+            f"the segments lie in {len(sorter.unplaced)} folders of which none is called {TOPIC}-N, so nothing says "
+            f"which partition they belong to: give the folders these names"
+        )
+    notes += [f"{folder or '.'}: not called {TOPIC}-N; its segments are taken for partition 0" for folder in sorter.unplaced]
+    form = forms.pop()
+    return Dump(format=form, segments=sorter.segments, paths=sorter.rows.get(form, []), notes=notes)

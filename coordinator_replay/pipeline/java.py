@@ -1,0 +1,30 @@
+"""The one thing a user must bring: a Java that Spark can run on."""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from coordinator_replay.errors import PrerequisiteError
+
+MINIMUM = 17
+"""Oldest Java that Spark 4.2 starts on."""
+
+
+def check_java() -> None:
+    """Make sure that Spark will find a Java it can run on.
+
+    Raises:
+        PrerequisiteError: there is none, or it is too old.
+    """
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    if java is None or not Path(java).exists():
+        where = f"JAVA_HOME is {home}, and has none" if home else "there is none on the PATH"
+        raise PrerequisiteError(f"Java {MINIMUM} or newer is needed, and {where}")
+    printed = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr  # noqa: S603
+    found = re.search(r'version "(?:1\.)?(\d+)', printed)
+    if found is None or int(found.group(1)) < MINIMUM:
+        version = found.group(1) if found else "of unknown version"
+        raise PrerequisiteError(f"Java {MINIMUM} or newer is needed; {java} is Java {version}")

@@ -1,0 +1,100 @@
+"""The Spark session: the cluster's where there is one, else one on this machine, with the settings we rely on."""
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.resources import files
+
+from pyspark.sql import SparkSession
+
+from coordinator_replay.pipeline.jars import delta_jars
+from coordinator_replay.pipeline.java import check_java
+
+RELIED_ON = {
+    # Timestamps of the tables are UTC, whatever zone the machine is in.
+    "spark.sql.session.timeZone": "UTC",
+    # A batch that differs from the declared schema fails with a clear error instead of an obscure one.
+    "spark.sql.execution.arrow.pyspark.validateSchema.enabled": "true",
+    # Per-batch overhead of the columnar decoder fades from some ten thousand rows on; bytes stay bounded at 64 MiB.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
+}
+"""Settings that can be made on a running session, and are made on every one."""
+
+DELTA = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+"""What a session must be started with to know Delta; ``conf/spark-defaults.conf`` has it for clusters."""
+
+LOCAL = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    # One process does driver's and executors' work; the default of 1 GiB is too small for it.
+    "spark.driver.memory": "3g",
+    # The defaults (200 and 50) are made for clusters and cost seconds on small tables.
+    "spark.sql.shuffle.partitions": "8",
+    "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+}
+"""Settings of a session on one machine."""
+
+
+@contextmanager
+def _java_output_aside() -> Iterator[None]:
+    """Send what the JVM and the Python workers print to a file; they inherit this process's standard error."""
+    keep = os.dup(2)
+    with tempfile.NamedTemporaryFile(prefix="coordinator-replay-spark-", suffix=".log", delete=False) as log:
+        os.dup2(log.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(keep, 2)
+        os.close(keep)
+
+
+def _local_session(app_name: str, *, with_catalog: bool) -> SparkSession:
+    check_java()
+    # Workers start the python3 of the PATH unless told otherwise, and that one lacks our packages.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName(app_name).master("local[*]")
+    log4j = files("coordinator_replay.pipeline") / "log4j2.properties"
+    settings = {
+        **LOCAL,
+        **DELTA,
+        **RELIED_ON,
+        "spark.jars": ",".join(str(jar) for jar in delta_jars()),
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j}",
+    }
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    if with_catalog:
+        builder = builder.enableHiveSupport()
+    return builder.getOrCreate()
+
+
+def open_session(app_name: str = "coordinator-replay", *, verbose: bool = False, with_catalog: bool = False) -> SparkSession:
+    """Take the session that runs, or that ``spark-submit`` prepared; else start one on this machine.
+
+    Args:
+        app_name: shown by the cluster's own pages.
+        verbose: let Spark's own messages through.
+        with_catalog: keep table names in a catalog that outlives the session.
+
+    Raises:
+        PrerequisiteError: Java or Delta's jars are missing.
+    """
+    active = SparkSession.getActiveSession()
+    if active is None and "PYSPARK_GATEWAY_PORT" in os.environ:
+        active = SparkSession.builder.appName(app_name).getOrCreate()
+    if active is not None:
+        for key, value in RELIED_ON.items():
+            active.conf.set(key, value)
+        return active
+    if verbose:
+        return _local_session(app_name, with_catalog=with_catalog)
+    with _java_output_aside():
+        return _local_session(app_name, with_catalog=with_catalog)

@@ -1,0 +1,131 @@
+"""Dumps that are tables already: Parquet and Delta in the columns of Spark's Kafka source, and JSON lines.
+
+Both come from a consumer. A consumer sees no control records, no producer ids and no batches, so what rests on those
+is unknown here: the columns are null, never a guess.
+"""
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
+from pyspark.sql.pandas.types import from_arrow_type
+
+from coordinator_replay.errors import InputError
+from coordinator_replay.log.dump import TOPIC, Dump, Format, read_head
+from coordinator_replay.log.schema import LOG_RECORD
+
+_KAFKA_SOURCE = ("key", "value", "partition", "offset")
+_JSON_SCHEMA = (
+    "topic STRING, partition INT, offset BIGINT, ts BIGINT, timestamp BIGINT, key STRING, payload STRING, "
+    "value STRING, _corrupt STRING"
+)
+_DESTROYED = (
+    "{path}: key and payload were written as text, which destroys binary records beyond repair; dump again with "
+    "base64 output (kcat -C -J -e -S base64, in builds of kcat that have -S), with Spark's Kafka source, or from the "
+    "segment files"
+)
+
+
+def _log_records(df: DataFrame, columns: dict[str, Column]) -> DataFrame:
+    """Bring columns to LOG_RECORD; what the input does not carry is null."""
+    return df.select(
+        *(
+            columns.get(field.name, F.lit(None)).cast(from_arrow_type(field.type)).alias(field.name)
+            for field in LOG_RECORD
+        )
+    )
+
+
+def read_kafka_rows(df: DataFrame) -> DataFrame:
+    """Rows in the columns of Spark's Kafka source as log records.
+
+    Args:
+        df: key, value (binary), partition, offset, and where there, topic and timestamp.
+
+    Raises:
+        InputError: a column is missing or of another type.
+    """
+    types = {field.name: field.dataType.typeName() for field in df.schema}
+    missing = [name for name in _KAFKA_SOURCE if name not in types]
+    if missing:
+        raise InputError(
+            f"the table lacks {', '.join(missing)}: expected are the columns of Spark's Kafka source "
+            f"(key, value, topic, partition, offset, timestamp), found {', '.join(types)}"
+        )
+    texts = [name for name in ("key", "value") if types[name] != "binary"]
+    if texts:
+        raise InputError(f"column {texts[0]} is of type {types[texts[0]]}; it must be the record's bytes (binary)")
+    rows = df.where(F.col("topic") == TOPIC) if "topic" in types else df
+    columns = {
+        "log_partition": F.col("partition"),
+        "log_offset": F.col("offset"),
+        "key": F.col("key"),
+        "value": F.col("value"),
+        "source": F.col("_metadata.file_path") if "_metadata" in df.columns else F.lit(None),
+    }
+    if "timestamp" in types:
+        columns["log_timestamp"] = F.col("timestamp")
+    return _log_records(rows, columns)
+
+
+def _looks_destroyed(line: str) -> bool:
+    return "\\u0000" in line or "\\ufffd" in line or "\ufffd" in line
+
+
+def read_json_lines(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
+    """JSON lines as log records: the envelope of ``kcat -J`` with key and payload in base64.
+
+    Lines that can't be read become damage rows with the line's own bytes.
+
+    Raises:
+        InputError: the binary fields were destroyed by a text encoding.
+    """
+    for path in paths:
+        head = read_head(path, 1 << 16).decode("utf-8", "replace")
+        if any(_looks_destroyed(line) for line in head.splitlines()[:200]):
+            raise InputError(_DESTROYED.format(path=path))
+    rows = spark.read.schema(_JSON_SCHEMA).option("columnNameOfCorruptRecord", "_corrupt").json(list(paths))
+    payload = F.coalesce("payload", "value")
+    key = F.try_to_binary("key", F.lit("base64"))
+    value = F.try_to_binary(payload, F.lit("base64"))
+    unreadable = (
+        F.col("_corrupt").isNotNull()
+        | F.col("offset").isNull()
+        | F.col("partition").isNull()
+        | (F.col("key").isNotNull() & key.isNull())
+        | (payload.isNotNull() & value.isNull())
+    )
+    line = F.coalesce("_corrupt", F.to_json(F.struct("topic", "partition", "offset", "ts", "key", "payload", "value")))
+    milliseconds = F.coalesce("ts", "timestamp")
+    return _log_records(
+        rows.where(F.coalesce(F.col("topic"), F.lit(TOPIC)) == TOPIC),
+        {
+            "log_partition": F.col("partition"),
+            "log_offset": F.col("offset"),
+            "log_timestamp": F.when(milliseconds >= 0, F.timestamp_millis(milliseconds)),
+            "key": F.when(~unreadable, key),
+            "value": F.when(unreadable, F.encode(line, "utf-8")).otherwise(value),
+            "source": F.col("_metadata.file_path"),
+            "error_class": F.when(unreadable, F.lit("MalformedLine")),
+            "error_message": F.when(
+                unreadable, F.lit("the line is not an envelope with partition, offset and base64 key and payload")
+            ),
+        },
+    )
+
+
+def read_tables(spark: SparkSession, dump: Dump) -> DataFrame:
+    """A dump that is Parquet, Delta or JSON lines, as log records in the columns of ``LOG_RECORD``.
+
+    Raises:
+        InputError: the files are not what they seem, or lack columns.
+    """
+    if dump.format is Format.JSON_LINES:
+        return read_json_lines(spark, dump.paths)
+    if dump.format is Format.PARQUET:
+        return read_kafka_rows(spark.read.parquet(*dump.paths))
+    frames = [read_kafka_rows(spark.read.format("delta").load(path)) for path in dump.paths]
+    whole = frames[0]
+    for frame in frames[1:]:
+        whole = whole.unionByName(frame)
+    return whole

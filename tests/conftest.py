@@ -1,0 +1,39 @@
+"""What all tests share: where the recorded samples are, how hard hypothesis tries, and one Spark session."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+DATA = Path(__file__).parent / "data"
+
+# Few, repeatable examples by default; HYPOTHESIS_PROFILE=exhaustive looks for the rare ones.
+settings.register_profile(
+    "fast",
+    max_examples=25,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+settings.register_profile(
+    "exhaustive",
+    max_examples=2000,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
+    """One session for the whole run, started only when a test asks for it."""
+    from coordinator_replay.pipeline.session import open_session
+
+    os.environ["SPARK_LOCAL_DIRS"] = str(tmp_path_factory.mktemp("spark"))
+    session = open_session("coordinator-replay-tests")
+    # Two cores: more partitions only cost time on ten rows.
+    session.conf.set("spark.sql.shuffle.partitions", "2")
+    yield session
+    session.stop()

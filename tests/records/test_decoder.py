@@ -1,0 +1,153 @@
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coordinator_replay.records import machine
+from coordinator_replay.records.damage import RecordError
+from coordinator_replay.records.decoder import decode_records
+from coordinator_replay.records.kinds import kinds_by_name
+from coordinator_replay.records.scalar import DecodedRecord, decode_record, encode_key, encode_value
+from tests.records.log_records import batch
+from tests.records.strategies import KINDS_AND_VERSIONS, records
+
+
+def milliseconds(moment):
+    return None if moment is None else round(moment.timestamp() * 1000)
+
+
+def shown_time(value):
+    return value if value is not None and 0 <= value < 253_402_300_800_000 else None
+
+
+def check_commit(row, expected: DecodedRecord):
+    key, value = expected.key, expected.value or {}
+    assert (row["group_id"], row["topic"], row["partition"]) == (key["group"], key["topic"], key["partition"])
+    assert row["committed_offset"] == value.get("offset")
+    assert row["metadata"] == value.get("metadata")
+    assert row["leader_epoch"] == (None if value.get("leaderEpoch") == -1 else value.get("leaderEpoch"))
+    assert milliseconds(row["commit_timestamp"]) == shown_time(value.get("commitTimestamp"))
+    assert milliseconds(row["expire_timestamp"]) == shown_time(value.get("expireTimestamp"))
+    assert row["topic_id"] == value.get("topicId")
+
+
+def check(rows):
+    """The columnar decoder must agree with the scalar one, row by row."""
+    decoded = decode_records(batch(rows))
+    everything = np.concatenate([decoded.commit_rows, decoded.group_rows, decoded.quarantine_rows])
+    assert sorted(everything) == list(range(len(rows)))
+    for place, row in zip(decoded.quarantine_rows, decoded.quarantine.to_pylist(), strict=True):
+        with pytest.raises(RecordError) as caught:
+            decode_record(*rows[place])
+        assert row["error_class"] == caught.value.error_class
+        assert (row["key"], row["value"]) == rows[place]
+    for place, row in zip(decoded.commit_rows, decoded.commits.to_pylist(), strict=True):
+        expected = decode_record(*rows[place])
+        check_commit(row, expected)
+        check_common(row, rows[place], expected)
+    for place, row in zip(decoded.group_rows, decoded.groups.to_pylist(), strict=True):
+        expected = decode_record(*rows[place])
+        assert row["kind"] == expected.kind
+        assert row["group_id"] == next(iter(expected.key.values()))
+        assert row["member_id"] == expected.key.get("memberId")
+        assert json.loads(row["key_json"]) == expected.key
+        assert (row["value_json"] and json.loads(row["value_json"])) == expected.value
+        check_common(row, rows[place], expected)
+
+
+def check_common(row, raw, expected):
+    assert row["key_version"] == expected.key_version
+    assert row["value_version"] == expected.value_version
+    assert row["is_tombstone"] == expected.is_tombstone
+    assert row["record_bytes"] == len(raw[0]) + len(raw[1] or b"")
+
+
+@st.composite
+def encoded(draw):
+    kind, version = draw(st.sampled_from(KINDS_AND_VERSIONS))
+    key, value = draw(records(kind, version))
+    return encode_key(kind.name, key), None if value is None else encode_value(kind.name, version, value)
+
+
+@st.composite
+def damaged(draw):
+    """A good record of which some bytes are cut off, changed or added."""
+    key, value = draw(encoded())
+    part = bytearray(key if value is None or draw(st.booleans()) else value)
+    action = draw(st.sampled_from(["cut", "change", "add"]))
+    if action == "cut":
+        part = part[: draw(st.integers(0, len(part)))]
+    elif action == "change" and part:
+        part[draw(st.integers(0, len(part) - 1))] = draw(st.integers(0, 255))
+    else:
+        part += draw(st.binary(max_size=5))
+    return draw(st.sampled_from([(bytes(part), value), (key, bytes(part))]))
+
+
+garbage = st.tuples(st.none() | st.binary(max_size=40), st.none() | st.binary(max_size=40))
+
+
+@given(st.lists(encoded(), max_size=12))
+def test_any_mix_of_kinds_and_versions_decodes_as_one_by_one(rows):
+    check(rows)
+
+
+@given(st.lists(encoded() | damaged() | garbage, max_size=12))
+def test_damage_never_costs_a_neighbour(rows):
+    check(rows)
+
+
+def test_a_slice_of_a_batch_decodes_like_the_batch():
+    rows = [(encode_key("ConsumerGroupMetadata", {"groupId": f"g{n}"}), None) for n in range(10)]
+    part = decode_records(batch(rows).slice(3, 4))
+    assert part.groups.column("group_id").to_pylist() == ["g3", "g4", "g5", "g6"]
+
+
+def test_long_arrays_make_columns_grow():
+    many = [f"topic-{n}" for n in range(5000)]
+    fields = {"topics": many, "version": 1, "timestamp": 2}
+    key = encode_key("ConsumerGroupRegularExpression", {"groupId": "g", "regularExpression": "topic-.*"})
+    check([(key, encode_value("ConsumerGroupRegularExpression", 0, fields))] * 3)
+
+
+def test_a_count_that_lies_is_damage_and_costs_no_memory():
+    key = encode_key("ConsumerGroupRegularExpression", {"groupId": "g", "regularExpression": "x"})
+    lying = b"\x00\x00" + b"\xff\xff\xff\xff\x07" + bytes(10)
+    decoded = decode_records(batch([(key, lying)]))
+    assert decoded.quarantine.column("error_class").to_pylist() == ["BufferUnderflow"]
+
+
+def test_control_and_damaged_rows_are_passed_on_untouched():
+    rows = batch([(b"\x00\x00\x00\x01", bytes(6)), (None, b"torn")])
+    rows = rows.set_column(2, "control_type", ["COMMIT", None])
+    rows = rows.set_column(3, "error_class", [None, "ChecksumMismatch"])
+    rows = rows.set_column(4, "error_message", [None, "the checksum is wrong"])
+    decoded = decode_records(rows)
+    assert list(decoded.quarantine_rows) == [1]
+    assert decoded.quarantine.to_pylist()[0]["error_class"] == "ChecksumMismatch"
+    assert decoded.commits.num_rows == decoded.groups.num_rows == 0
+
+
+@pytest.mark.parametrize("text", ["plain", "ünï", "日本", "😀", "\x7f", "a\x00b"])
+def test_utf8_is_accepted_by_the_compiled_check(text):
+    data = np.frombuffer(text.encode(), np.uint8)
+    for check_ in (machine._is_utf8, getattr(machine._is_utf8, "py_func", machine._is_utf8)):
+        assert check_(data, 0, len(data))
+
+
+@given(st.binary(max_size=6))
+def test_utf8_is_judged_as_python_judges_it(data):
+    try:
+        data.decode()
+        legal = True
+    except UnicodeDecodeError:
+        legal = False
+    assert machine._is_utf8(np.frombuffer(data, np.uint8), 0, len(data)) == legal
+
+
+def test_a_new_kind_is_told_from_its_definition_alone():
+    assert kinds_by_name()["OffsetCommit"].is_offset_commit
+    assert not kinds_by_name()["GroupMetadata"].is_offset_commit
+    assert kinds_by_name()["ShareGroupMemberMetadata"].has_member
