@@ -7,28 +7,32 @@ file only.
 """
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
+njit: Any
 try:
     from numba import njit
 except (ImportError, OSError):  # not installed, or built for another numpy: slower, and just as right
     njit = None
+
+IS_COMPILED = njit is not None
+"""Whether numba is there."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def inlined(function: F) -> F:
     """Marks a function that only compiled functions call; it is compiled as part of them."""
-    return function if njit is None else njit(nogil=True)(function)  # type: ignore[no-any-return]
+    return function if njit is None else cast(F, njit(nogil=True)(function))
 
 
 class CompiledFunction:
     """A function that is compiled at its first call and kept in numba's cache, if there is a folder to keep it in.
 
     Numba looks for that folder beside the source file, then in the user's cache folder. With neither (a read-only
-    install run by a user without a home) it refuses at once; with a full disk it fails at the first call. In both cases
-    the function is compiled for this process alone. None of our functions touches files, so an ``OSError`` out of a call
-    can only be the cache's.
+    install run by a user without a home) it refuses at once; with a full disk it fails at the first call. In both
+    cases the function is compiled for this process alone. None of our functions touches files, so an ``OSError`` out
+    of a call can only be the cache's.
 
     Attributes:
         py_func: The function as written.

@@ -12,6 +12,7 @@ it costs what is really written, and never more than the limit.
 import struct
 import zlib
 from enum import IntEnum
+from types import ModuleType
 
 import cramjam
 import numpy as np
@@ -122,7 +123,7 @@ def _unsnap_block(block: memoryview, limit_bytes: int) -> bytes:
     return bytes(cramjam.snappy.decompress_raw(block))
 
 
-def _expand(codec: "cramjam.zstd | cramjam.lz4", compressed: memoryview, limit_bytes: int) -> memoryview:
+def _expand(codec: ModuleType, compressed: memoryview, limit_bytes: int) -> memoryview:
     """Decompresses into memory of a guessed size first, since nearly every batch is small, then of the limit's size."""
     guess = min(limit_bytes, max(_FIRST_GUESS_BYTES, 16 * len(compressed)))
     for room in sorted({guess, limit_bytes}):
@@ -133,5 +134,6 @@ def _expand(codec: "cramjam.zstd | cramjam.lz4", compressed: memoryview, limit_b
             if room == limit_bytes:
                 raise
         else:
-            return memoryview(plain)[:written]
+            # A small result must not keep the roomy memory around it alive: many of them wait side by side.
+            return plain.data[:written] if 2 * written > room else memoryview(plain[:written].tobytes())
     raise AssertionError("the loop ends in a return or an error")

@@ -56,7 +56,5 @@ _ABOUT: dict[str, tuple[pa.DataType, str]] = {
     "error_message": (pa.string(), "one sentence on the damage"),
 }
 
-LOG_RECORD = pa.schema(
-    [pa.field(name, type_, metadata={"about": about}) for name, (type_, about) in _ABOUT.items()]
-)
+LOG_RECORD = pa.schema([pa.field(name, type_, metadata={"about": about}) for name, (type_, about) in _ABOUT.items()])
 """One row of a log: what each column means stands in the field's metadata under ``about``."""

@@ -120,18 +120,14 @@ def stage_records(records: pa.RecordBatch, file_id: int) -> Iterator[pa.RecordBa
     if len(decoded.group_rows):
         yield _staged(_carried(records, decoded.group_rows), file_id, record=_struct(decoded.groups))
     if len(decoded.quarantine_rows):
-        yield _staged(
-            _carried(records, decoded.quarantine_rows), file_id, quarantine=_with_source(records, decoded)
-        )
+        yield _staged(_carried(records, decoded.quarantine_rows), file_id, quarantine=_with_source(records, decoded))
     control = np.flatnonzero(records.column("control_type").is_valid().to_numpy(zero_copy_only=False))
     if len(control):
         yield _staged(_carried(records, control), file_id)
 
 
 def _coverage_rows(part: SegmentPart, file: DumpFile, file_id: int) -> Iterator[pa.RecordBatch]:
-    rows = [
-        {"source": file.uri, "note": f"{note.text} (byte {note.position})"} for note in part.notes
-    ]
+    rows: list[dict[str, object]] = [{"source": file.uri, "note": f"{note.text.rstrip('.')} (byte {note.position})"} for note in part.notes]
     covered = part.coverage
     if covered is not None and covered.first_offset is not None:
         rows.append(

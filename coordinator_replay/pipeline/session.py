@@ -76,7 +76,9 @@ def _local_session(app_name: str, *, with_catalog: bool) -> SparkSession:
     return builder.getOrCreate()
 
 
-def open_session(app_name: str = "coordinator-replay", *, verbose: bool = False, with_catalog: bool = False) -> SparkSession:
+def open_session(
+    app_name: str = "coordinator-replay", *, verbose: bool = False, with_catalog: bool = False
+) -> SparkSession:
     """Take the session that runs, or that ``spark-submit`` prepared; else start one on this machine.
 
     Args:

@@ -120,7 +120,8 @@ class _Read:
 class _Batch:
     """The decoding of one batch: spans of keys and values, and what went wrong so far."""
 
-    def __init__(self, keys: pa.BinaryArray, values: pa.BinaryArray) -> None:
+    def __init__(self, keys: pa.BinaryArray, values: pa.BinaryArray, *, commits_as_json: bool) -> None:
+        self.commits_as_json = commits_as_json
         self.keys = arrays.Spans(keys)
         self.values = arrays.Spans(values)
         self.sizes = (self.keys.sizes + self.values.sizes).astype(np.int32)
@@ -178,7 +179,7 @@ class _Batch:
             pa.array(np.full(n, version is None)),
             pa.array(self.sizes[rows]),
         ]
-        if kind.is_offset_commit:
+        if kind.is_offset_commit and not self.commits_as_json:
             columns = [*common, pick(keys.strings("topic")), pick(keys.integers("partition", pa.int32()))]
             columns += _commit_value(value, n)
             self.commits.append((rows, pa.RecordBatch.from_arrays(columns, schema=COMMIT_COLUMNS)))
@@ -259,14 +260,15 @@ def _kinds(batch: _Batch, rows: Rows) -> Iterator[tuple[RecordDefinition, Rows]]
             yield kind, rows[numbers == number]
 
 
-def decode_records(records: pa.RecordBatch) -> Decoded:
+def decode_records(records: pa.RecordBatch, *, commits_as_json: bool = False) -> Decoded:
     """Decode a batch of log records.
 
     Args:
         records: columns ``key`` and ``value`` (binary), and from segments ``control_type``, ``error_class`` and
             ``error_message``; control records are passed over, rows with an error class go to quarantine as they are.
+        commits_as_json: give offset commits in the form of all other records.
     """
-    batch = _Batch(records.column("key"), records.column("value"))
+    batch = _Batch(records.column("key"), records.column("value"), commits_as_json=commits_as_json)
     every = np.arange(records.num_rows, dtype=np.int64)
     is_control = records.column("control_type").is_valid().to_numpy(zero_copy_only=False)
     is_damaged = records.column("error_class").is_valid().to_numpy(zero_copy_only=False)

@@ -117,3 +117,25 @@ def render(struct: StructNode, columns: Columns, spans: arrays.Spans, rows: int)
     if rows == 0:
         return pa.array([], pa.string())
     return _Renderer(columns, spans).struct(struct, rows)
+
+
+def _text(column: pa.Array) -> pa.StringArray:
+    """A column of a table as JSON texts; nulls stay null."""
+    if pa.types.is_string(column.type):
+        return quote(column)
+    if pa.types.is_binary(column.type):
+        return encode_base64(column)
+    if pa.types.is_timestamp(column.type):
+        shown = pc.strftime(column.cast(pa.timestamp("ms", "UTC")), "%Y-%m-%dT%H:%M:%SZ")
+        return pc.binary_join_element_wise('"', shown, '"', "")
+    return pc.cast(column, pa.string())
+
+
+def render_rows(rows: pa.RecordBatch) -> pa.StringArray:
+    """Each row of a table as a JSON object; columns named ``…_json`` are set in as the JSON they hold."""
+    pieces: list[pa.StringArray | str] = []
+    for place, (field, column) in enumerate(zip(rows.schema, rows.columns, strict=True)):
+        opening = "," if place else "{"
+        text = column if field.name.endswith("_json") else _text(column)
+        pieces += [f'{opening}"{field.name}":', pc.fill_null(text, "null")]
+    return pc.binary_join_element_wise(*pieces, "}", "")

@@ -10,7 +10,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from kafka_judge import Answer, KafkaJudge
 
 from coordinator_replay.errors import PrerequisiteError
 from coordinator_replay.records.damage import ErrorClass, RecordError
@@ -26,6 +25,7 @@ from coordinator_replay.records.scalar import (
     encode_key,
     encode_value,
 )
+from tests.kafka_judge import Answer, KafkaJudge
 
 pytestmark = pytest.mark.kafka
 
@@ -237,6 +237,33 @@ def test_legacy_commit_of_any_version_holds_what_kafka_reads_in_a_commit_of_it(j
     records = judge.random_records(1, version, SEEDS)
     legacy = [scalar_answer(b"\x00\x00" + key[2:], value) for key, value in records]
     assert legacy == [answer | {"keyVersion": 0, "kind": LEGACY} for answer in judge.decode_all(records)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "tag", "default"),
+    [("OffsetCommit", 0, bytes(16)), ("ConsumerGroupMetadata", 0, bytes(8)), ("StreamsGroupMetadata", 0, b"\xff" * 4)],
+)
+def test_tagged_field_written_out_at_its_default_is_left_out_as_kafka_does(
+    judge: KafkaJudge, kind: str, tag: int, default: bytes
+) -> None:
+    definition = next(known for known in judge.kinds() if known.name == kind)
+    version = definition.highest_version
+    made = judge.random_records(definition.key_version, version, [1])
+    [answer] = judge.decode_all(made)
+    plain = {
+        field.name: answer["value"].get(field.name) for field in record_kinds()[definition.key_version].value.fields
+    }
+    for field in record_kinds()[definition.key_version].value.fields:
+        if field.tag is not None:
+            plain[field.name] = field.default
+    # The encoder itself never writes a default; as an unknown field it lets us.
+    plain[UNKNOWN_TAGS] = [{"tag": tag, "data": base64.b64encode(default).decode()}]
+    record = (made[0][0], encode_value(kind, version, plain))
+    assert record[1] is not None
+    assert default in record[1]
+    [expected] = judge.decode_all([record])
+    assert scalar_answer(*record) == expected
+    assert columnar_answers([record]) == [with_moments(expected)]
 
 
 def test_damaged_records_are_refused_where_kafka_refuses_them_and_else_read_alike(judge: KafkaJudge) -> None:

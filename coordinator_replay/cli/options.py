@@ -1,0 +1,187 @@
+"""Options that all commands share, the configuration file, and how errors end a command.
+
+An option given on the command line counts before the environment, the environment before the configuration file, the
+file before the default.
+"""
+
+import difflib
+import functools
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from coordinator_replay.errors import CoordinatorReplayError, InputError, UsageError, WarehouseError
+
+WAREHOUSE_VARIABLE = "COORDINATOR_REPLAY_WAREHOUSE"
+OUTPUT_FORMS = ("table", "json", "csv")
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+EXIT_FINDINGS = 3
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Common:
+    """The options that every command has.
+
+    Attributes:
+        warehouse: path or URI under which the tables lie; empty where a command can do without.
+        output: ``table``, ``json`` or ``csv``.
+    """
+
+    warehouse: str
+    cluster: str
+    output: str
+    verbose: bool
+
+
+class Failure(click.ClickException):
+    """An error on its way to the user: one sentence, and the exit code of its kind."""
+
+    exit_code = EXIT_FAILED
+
+    def __init__(self, error: CoordinatorReplayError) -> None:
+        super().__init__(" ".join(str(error).split()))
+
+
+class WrongUse(Failure):
+    """The user's call or input is at fault."""
+
+    exit_code = EXIT_USAGE
+
+
+def failure(error: CoordinatorReplayError) -> Failure:
+    """What ends the program for an error: exit code 2 where the user's call or input is at fault, else 1."""
+    return WrongUse(error) if isinstance(error, UsageError | InputError | WarehouseError) else Failure(error)
+
+
+def _print_causes(error: BaseException) -> None:
+    cause = error.__cause__ or error.__context__
+    while cause is not None:
+        click.echo(f"  because of {type(cause).__name__}: {cause}", err=True)
+        cause = cause.__cause__ or cause.__context__
+
+
+class Command(click.Command):
+    """A command whose errors end in a sentence and an exit code; ``-v`` adds what they came from."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except CoordinatorReplayError as error:
+            if ctx.params.get("verbose"):
+                _print_causes(error)
+            raise failure(error) from error
+
+
+def _option_names(command: click.Command) -> set[str]:
+    return {param.name for param in command.params if isinstance(param, click.Option) and param.name}
+
+
+def _unknown_option(name: str, known: set[str], path: Path) -> UsageError:
+    written = name.replace("_", "-")
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f"; did you mean {near[0].replace('_', '-')!r}?" if near else ""
+    return UsageError(f"{path}: no option is called {written!r}{hint}")
+
+
+def read_config(path: Path, ctx: click.Context) -> dict[str, Any]:
+    """Options of the running command from a configuration file.
+
+    Entries at the top of the file are for every command that has such an option, those in a table named after a
+    command (``[audit]``) for that command alone.
+
+    Raises:
+        UsageError: the file can't be read, or names an option that does not exist.
+    """
+    try:
+        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as problem:
+        raise UsageError(f"{path}: can't be read as TOML: {problem}") from problem
+    parent = ctx.parent.command if ctx.parent is not None else None
+    siblings = dict(parent.commands) if isinstance(parent, click.Group) else {}
+    commands: Mapping[str, click.Command] = {**siblings, str(ctx.command.name): ctx.command}
+    everywhere = set().union(*map(_option_names, commands.values()))
+    own = _option_names(ctx.command)
+    options: dict[str, Any] = {}
+    for entry, value in raw.items():
+        name = entry.replace("-", "_")
+        if isinstance(value, dict):
+            if entry not in commands:
+                raise UsageError(f"{path}: no command is called {entry!r}")
+            if entry != ctx.command.name:
+                continue
+            named = {key.replace("-", "_"): item for key, item in value.items()}
+            for key in named:
+                if key not in own:
+                    raise _unknown_option(key, own, path)
+            options |= named
+        elif name not in everywhere:
+            raise _unknown_option(name, everywhere, path)
+        elif name in own:
+            options.setdefault(name, value)
+    return options
+
+
+def _load_config(ctx: click.Context, param: click.Parameter, value: Path | None) -> None:
+    if value is None:
+        return
+    try:
+        ctx.default_map = {**(ctx.default_map or {}), **read_config(value, ctx)}
+    except UsageError as problem:
+        raise click.BadParameter(str(problem), ctx, param) from problem
+
+
+def common_options(*, needs_warehouse: bool = True) -> Callable[[Function], Function]:
+    """Give a command the options that all have; the function takes them as ``common``, its first argument.
+
+    Args:
+        needs_warehouse: False for a command that can do without; ``common.warehouse`` may then be empty.
+    """
+
+    def decorate(function: Function) -> Function:
+        @functools.wraps(function)
+        def run(*args: Any, warehouse: str | None, cluster: str, output: str, verbose: bool, **others: Any) -> Any:
+            common = Common(warehouse=warehouse or "", cluster=cluster, output=output, verbose=verbose)
+            return function(common, *args, **others)
+
+        options = [
+            click.option(
+                "--warehouse",
+                metavar="DIR",
+                envvar=WAREHOUSE_VARIABLE,
+                show_envvar=True,
+                required=needs_warehouse,
+                help="Folder or object-store URI that holds the tables.",
+            ),
+            click.option("--cluster", default="default", show_default=True, help="Name of the Kafka cluster."),
+            click.option(
+                "--config",
+                type=click.Path(dir_okay=False, path_type=Path),
+                is_eager=True,
+                expose_value=False,
+                callback=_load_config,
+                help="TOML file in which every option can stand.",
+            ),
+            click.option(
+                "--output",
+                type=click.Choice(OUTPUT_FORMS),
+                default="table",
+                show_default=True,
+                help="Form of the answer; json is one object a line.",
+            ),
+            click.option("-v", "--verbose", is_flag=True, help="Say more, and show what an error came from."),
+        ]
+        decorated: Any = run
+        for option in reversed(options):
+            decorated = option(decorated)
+        return decorated  # type: ignore[no-any-return]
+
+    return decorate

@@ -1,0 +1,235 @@
+"""From runs of record batches (magic 2) to rows.
+
+Batches are read in groups whose records fit into one part: uncompressed ones where they lie in the window, and as soon
+as one of the group is compressed, from a copy in which all of them are plain.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from coordinator_replay.log.compression import Codec, DecompressionError, decompress
+from coordinator_replay.log.coverage import Tally
+from coordinator_replay.log.header import BATCH_OVERHEAD, Attribute, Field
+from coordinator_replay.log.record_batch import SHORTEST_RECORD, ScannedRecords, control_types, scan_records
+from coordinator_replay.log.rows import Damage, EntryColumns, RecordColumns, SegmentRows, in_file_order
+from coordinator_replay.log.schema import DamageClass
+from coordinator_replay.log.walk import Run
+
+MOST_RECORDS = 1 << 17
+"""Records of one part."""
+
+
+@dataclass(slots=True)
+class _Group:
+    """Batches that are read in one go.
+
+    Attributes:
+        data: The plain records of all of them.
+        starts: Where the records of each begin in it.
+        ends: Where they end.
+        headers: Their headers.
+        skipped_before: How many records of the file were hopped over before each.
+        failures: For batches whose records can't even be looked at, by index: why.
+    """
+
+    data: np.ndarray
+    starts: np.ndarray
+    ends: np.ndarray
+    headers: np.ndarray
+    skipped_before: np.ndarray
+    failures: dict[int, tuple[DamageClass, str]]
+
+
+class Batches:
+    """Reads the runs of record batches of one file."""
+
+    def __init__(self, rows: SegmentRows, tally: Tally, *, part_bytes: int, max_plain_bytes: int) -> None:
+        self._rows = rows
+        self._tally = tally
+        self._part_bytes = part_bytes
+        self._max_plain_bytes = max_plain_bytes
+
+    def read(self, run: Run) -> Iterator[pa.RecordBatch]:
+        """The rows of a run: its records, and a row for each batch that has none to be read."""
+        headers = run.headers
+        firsts = headers[Field.OFFSET]
+        counts = headers[Field.RECORD_COUNT]
+        positions = headers[Field.POSITION] + run.window.position
+        self._tally.see(firsts, firsts + np.maximum(headers[Field.LAST_OFFSET_DELTA], 0), positions)
+        self._tally.see_empty(positions[counts == 0])
+        skipped_counts = np.where(run.skipped, counts, 0)
+        skipped_before = np.cumsum(skipped_counts) - skipped_counts + self._tally.skipped_before
+        is_control = (headers[Field.ATTRIBUTES] & Attribute.CONTROL) != 0
+        self._tally.skip(int(skipped_counts.sum()), int(skipped_counts[is_control].sum()))
+        kept = ~run.skipped
+        for group in self._groups(run, headers[:, kept], skipped_before[kept]):
+            yield from self._read_group(run, group)
+
+    def _groups(self, run: Run, headers: np.ndarray, skipped_before: np.ndarray) -> Iterator[_Group]:
+        codecs = headers[Field.ATTRIBUTES] & Attribute.CODEC
+        is_compressed = (codecs != Codec.NONE) & (headers[Field.SIZE] > BATCH_OVERHEAD)
+        if is_compressed.any():
+            yield from self._plain_copies(run, headers, skipped_before)
+            return
+        starts = headers[Field.POSITION] + BATCH_OVERHEAD
+        ends = headers[Field.POSITION] + headers[Field.SIZE]
+        for part in _cuts(np.minimum(headers[Field.RECORD_COUNT], (ends - starts) // SHORTEST_RECORD)):
+            group_headers, before = headers[:, part], skipped_before[part]
+            yield _Group(run.window.data, starts[part], ends[part], group_headers, before, {})
+
+    def _plain_copies(self, run: Run, headers: np.ndarray, skipped_before: np.ndarray) -> Iterator[_Group]:
+        first, size, records = 0, 0, 0
+        bodies: list[memoryview] = []
+        failures: dict[int, tuple[DamageClass, str]] = {}
+        for index in range(headers.shape[1]):
+            body, failure = self._plain(run, headers[:, index])
+            claimed = min(int(headers[Field.RECORD_COUNT, index]), len(body) // SHORTEST_RECORD)
+            if bodies and (size + len(body) > self._part_bytes or records + claimed > MOST_RECORDS):
+                part = slice(first, index)
+                yield _joined(bodies, headers[:, part], skipped_before[part], failures)
+                first, size, records, bodies, failures = index, 0, 0, [], {}
+            if failure is not None:
+                failures[index - first] = failure
+            bodies.append(body)
+            size += len(body)
+            records += claimed
+        yield _joined(bodies, headers[:, first:], skipped_before[first:], failures)
+
+    def _plain(self, run: Run, header: np.ndarray) -> tuple[memoryview, tuple[DamageClass, str] | None]:
+        """The plain records of a batch, or none of them and why."""
+        start = int(header[Field.POSITION])
+        body = run.window.view[start + BATCH_OVERHEAD : start + int(header[Field.SIZE])]
+        codec = int(header[Field.ATTRIBUTES]) & Attribute.CODEC
+        if codec > max(Codec):
+            return body[:0], (DamageClass.UNSUPPORTED_CODEC, f"Codec {codec} is unknown.")
+        try:
+            return (decompress(Codec(codec), body, self._max_plain_bytes) if len(body) else body), None
+        except DecompressionError as error:
+            return body[:0], (DamageClass.DECOMPRESSION_FAILED, f"{error}.")
+
+    def _read_group(self, run: Run, group: _Group) -> Iterator[pa.RecordBatch]:
+        possible = (group.ends - group.starts) // SHORTEST_RECORD
+        counts = group.headers[Field.RECORD_COUNT]
+        is_absurd = (counts < 0) | (counts > possible) | (group.headers[Field.LAST_OFFSET_DELTA] < 0)
+        for index in np.flatnonzero(is_absurd).tolist():
+            text = f"{counts[index]} records can't be in {group.ends[index] - group.starts[index]} bytes."
+            group.failures.setdefault(index, (DamageClass.MALFORMED_BATCH, text))
+        counts = np.where(is_absurd, 0, counts)
+        if len(counts) == 1 and counts[0] > MOST_RECORDS:
+            yield from self._read_in_slices(run, group, int(counts[0]))
+            return
+        scanned = _scan(group, group.starts, counts, np.full(len(counts), -1))
+        for index in np.flatnonzero(scanned.stops != group.ends).tolist():
+            text = f"The {counts[index]} records of a batch are malformed, or do not end where the batch ends."
+            group.failures.setdefault(index, (DamageClass.MALFORMED_BATCH, text))
+        found = [self._records(run, group, scanned)] if len(scanned.offset_deltas) else []
+        if group.failures:
+            self._tally.damaged += len(group.failures)
+            found.append(self._rows.damage([_damage(run, group, index) for index in sorted(group.failures)]))
+        if found:
+            yield in_file_order(found)
+
+    def _read_in_slices(self, run: Run, group: _Group, count: int) -> Iterator[pa.RecordBatch]:
+        """Reads a batch of very many records twice: first to see that all of it is in order, then for its rows."""
+        for for_rows in (False, True):
+            position, after, left = group.starts, np.array([-1]), count
+            while left:
+                wanted = np.array([min(left, MOST_RECORDS)])
+                scanned = _scan(group, position, wanted, after, whole=left <= MOST_RECORDS)
+                if scanned.stops[0] < 0:
+                    text = f"The {count} records of a batch are malformed, or do not end where the batch ends."
+                    group.failures[0] = (DamageClass.MALFORMED_BATCH, text)
+                    self._tally.damaged += 1
+                    yield self._rows.damage([_damage(run, group, 0)])
+                    return
+                if for_rows:
+                    yield self._records(run, group, scanned)
+                position, after, left = scanned.stops, scanned.offset_deltas[-1:], left - int(wanted[0])
+
+    def _records(self, run: Run, group: _Group, scanned: ScannedRecords) -> pa.RecordBatch:
+        headers, counts = group.headers, scanned.counts
+        attributes = headers[Field.ATTRIBUTES]
+        is_control = (attributes & Attribute.CONTROL) != 0
+        offsets = np.repeat(headers[Field.OFFSET], counts) + scanned.offset_deltas
+        timestamps = np.repeat(headers[Field.BASE_TIMESTAMP], counts) + scanned.timestamp_deltas
+        append_time = (attributes & Attribute.LOG_APPEND_TIME) != 0
+        if append_time.any():
+            append_times = np.repeat(headers[Field.MAX_TIMESTAMP], counts)
+            timestamps = np.where(np.repeat(append_time, counts), append_times, timestamps)
+        records_before = np.arange(len(offsets)) + np.repeat(group.skipped_before, counts) + self._tally.read_before
+        self._tally.count(len(offsets), int(counts[is_control].sum()))
+        return self._rows.records(
+            EntryColumns(
+                counts=counts,
+                positions=headers[Field.POSITION] + run.window.position,
+                offsets=headers[Field.OFFSET],
+                magics=headers[Field.MAGIC],
+                codecs=attributes & Attribute.CODEC,
+                leader_epochs=headers[Field.LEADER_EPOCH],
+                producer_ids=headers[Field.PRODUCER_ID],
+                producer_epochs=headers[Field.PRODUCER_EPOCH],
+                transactional=(attributes & Attribute.TRANSACTIONAL) != 0,
+            ),
+            RecordColumns(
+                offsets=offsets,
+                timestamps_ms=timestamps,
+                missing_before=offsets - (self._tally.base_offset or 0) - records_before,
+                control_types=control_types(scanned.keys, np.repeat(is_control, counts)),
+                keys=scanned.keys,
+                values=scanned.values,
+            ),
+        )
+
+
+def _scan(
+    group: _Group, starts: np.ndarray, counts: np.ndarray, after_deltas: np.ndarray, *, whole: bool = True
+) -> ScannedRecords:
+    return scan_records(
+        group.data,
+        starts=starts,
+        ends=group.ends,
+        counts=counts,
+        after_deltas=after_deltas,
+        last_deltas=group.headers[Field.LAST_OFFSET_DELTA],
+        whole=whole,
+    )
+
+
+def _cuts(counts: np.ndarray) -> Iterator[slice]:
+    """Stretches of batches that hold at most ``MOST_RECORDS`` records together, or are one batch with more."""
+    totals = np.cumsum(np.maximum(counts, 0))
+    first, before = 0, 0
+    while first < len(totals):
+        stop = max(int(np.searchsorted(totals, before + MOST_RECORDS, "right")), first + 1)
+        yield slice(first, stop)
+        first, before = stop, int(totals[stop - 1])
+
+
+def _joined(
+    bodies: list[memoryview],
+    headers: np.ndarray,
+    skipped_before: np.ndarray,
+    failures: dict[int, tuple[DamageClass, str]],
+) -> _Group:
+    arrays = [np.frombuffer(body, np.uint8) for body in bodies]
+    # The compiled scan asks for memory that could be written to; a large body is such already and stays where it is.
+    data = arrays[0] if len(arrays) == 1 and arrays[0].flags.writeable else np.concatenate(arrays)
+    ends = np.cumsum([len(array) for array in arrays])
+    starts = np.concatenate([[0], ends[:-1]])
+    return _Group(data, starts, ends, headers, skipped_before, failures)
+
+
+def _damage(run: Run, group: _Group, index: int) -> Damage:
+    error_class, text = group.failures[index]
+    start, size = int(group.headers[Field.POSITION, index]), int(group.headers[Field.SIZE, index])
+    return Damage(
+        error_class=error_class,
+        message=text,
+        position=start + run.window.position,
+        size=size,
+        offset=int(group.headers[Field.OFFSET, index]),
+        head=bytes(run.window.view[start : start + size]),
+    )

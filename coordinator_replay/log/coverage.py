@@ -1,0 +1,157 @@
+"""What a reading of one segment file found besides records: which offsets it covers, and what is worth a note."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+
+class NoteKind(StrEnum):
+    """What a note is about; none of these is damage."""
+
+    TORN_TAIL = "TORN_TAIL"
+    ZERO_PADDING = "ZERO_PADDING"
+    EMPTY_BATCHES = "EMPTY_BATCHES"
+    OFFSETS_DECREASE = "OFFSETS_DECREASE"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentNote:
+    """A remark on a file: where in it, how many bytes it is about, and a sentence to show."""
+
+    kind: NoteKind
+    position: int
+    bytes: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentCoverage:
+    """Which offsets a file covers and what became of them.
+
+    Attributes:
+        first_offset: The lowest offset that a batch header claims; None: there are no batches.
+        last_offset: The highest one; compaction leaves it standing when the record of it is gone.
+        records: Records read, but for control records.
+        control_records: Control records read.
+        missing_offsets: Offsets from first to last that no record was found for, read or skipped.
+        empty_batches: Batches without records, as compaction leaves them.
+        damaged: Stretches of bytes that became rows of damage.
+        skipped_records: Records hopped over as already audited, as their headers count them.
+        skipped_control_records: Control records among what was hopped over, not counted in ``skipped_records``.
+        offsets_decrease: Whether some batch begins at or below the end of the one before it.
+    """
+
+    first_offset: int | None
+    last_offset: int | None
+    records: int
+    control_records: int
+    missing_offsets: int
+    empty_batches: int
+    damaged: int
+    skipped_records: int
+    skipped_control_records: int
+    offsets_decrease: bool
+
+
+class SkipRanges:
+    """Closed ranges of offsets that were audited before."""
+
+    def __init__(self, ranges: Sequence[tuple[int, int]]) -> None:
+        merged: list[list[int]] = []
+        for first, last in sorted(ranges):
+            if merged and first <= merged[-1][1] + 1:
+                merged[-1][1] = max(last, merged[-1][1])
+            elif first <= last:
+                merged.append([first, last])
+        self._firsts = np.array([first for first, _ in merged], np.int64)
+        self._lasts = np.array([last for _, last in merged], np.int64)
+
+    def cover(self, firsts: np.ndarray, lasts: np.ndarray) -> np.ndarray:
+        """Which of the ranges ``firsts`` to ``lasts`` lie wholly inside one of these."""
+        if not len(self._firsts):
+            return np.zeros(len(firsts), np.bool_)
+        nearest = np.searchsorted(self._firsts, firsts, "right") - 1
+        inside: np.ndarray = (nearest >= 0) & (self._lasts[nearest] >= lasts) & (lasts >= firsts)
+        return inside
+
+
+class Tally:
+    """Counts while a file is read; the one thing in this room that changes."""
+
+    def __init__(self) -> None:
+        self.base_offset: int | None = None
+        self.read_before = 0
+        self.skipped_before = 0
+        self.damaged = 0
+        self._first: int | None = None
+        self._last: int | None = None
+        self._previous_last = -1
+        self._control = 0
+        self._skipped_control = 0
+        self._empty = 0
+        self._empty_at: int | None = None
+        self._decreases_at: int | None = None
+
+    def see(self, firsts: np.ndarray, lasts: np.ndarray, positions: np.ndarray) -> None:
+        """Takes note of the offsets that the headers of some entries claim."""
+        if not len(firsts):
+            return
+        if self.base_offset is None:
+            self.base_offset = int(firsts[0])
+        before = np.concatenate([[self._previous_last], lasts[:-1]])
+        decreasing = np.flatnonzero(firsts <= before)
+        if len(decreasing) and self._decreases_at is None:
+            self._decreases_at = int(positions[decreasing[0]])
+        self._previous_last = int(lasts[-1])
+        self._first = min(int(firsts.min()), self._first if self._first is not None else int(firsts.min()))
+        self._last = max(int(lasts.max()), self._last if self._last is not None else int(lasts.max()))
+
+    def see_empty(self, positions: np.ndarray) -> None:
+        """Takes note of batches without records."""
+        if len(positions) and self._empty_at is None:
+            self._empty_at = int(positions[0])
+        self._empty += len(positions)
+
+    def count(self, records: int, control: int) -> None:
+        """Counts records read, and how many of them are control records."""
+        self.read_before += records
+        self._control += control
+
+    def skip(self, records: int, control: int) -> None:
+        """Counts records hopped over, and how many of them are control records."""
+        self.skipped_before += records
+        self._skipped_control += control
+
+    def coverage(self) -> SegmentCoverage:
+        """The sums."""
+        missing = 0
+        if self._first is not None and self._last is not None:
+            missing = max(0, self._last - self._first + 1 - self.read_before - self.skipped_before)
+        return SegmentCoverage(
+            first_offset=self._first,
+            last_offset=self._last,
+            records=self.read_before - self._control,
+            control_records=self._control,
+            missing_offsets=missing,
+            empty_batches=self._empty,
+            damaged=self.damaged,
+            skipped_records=self.skipped_before - self._skipped_control,
+            skipped_control_records=self._skipped_control,
+            offsets_decrease=self._decreases_at is not None,
+        )
+
+    def notes(self) -> list[SegmentNote]:
+        """The remarks that follow from the sums."""
+        found = []
+        if self._empty_at is not None:
+            batches = "batch" if self._empty == 1 else "batches"
+            text = f"{self._empty} empty {batches}: compaction removed the records and kept the offsets."
+            found.append(
+                SegmentNote(kind=NoteKind.EMPTY_BATCHES, position=self._empty_at, bytes=61 * self._empty, text=text)
+            )
+        if self._decreases_at is not None:
+            text = "Offsets go back: parts of two copies, or damage; records are told apart by their offset."
+            found.append(SegmentNote(kind=NoteKind.OFFSETS_DECREASE, position=self._decreases_at, bytes=0, text=text))
+        return found

@@ -1,0 +1,202 @@
+"""Headers of the entries of a segment: record batches (magic 2) and messages (magic 0 and 1).
+
+All begin alike: offset int64, size int32 (of what follows), four bytes that differ, magic int8. So one hop from header
+to header finds every entry of a stretch of bytes without reading a record. The fields come as a matrix of int64 with
+one row for each ``Field`` and one column for each entry.
+
+Source of the layout: DefaultRecordBatch, AbstractLegacyRecordBatch, LegacyRecord.
+"""
+
+import struct
+from enum import IntEnum, IntFlag
+from typing import Any
+
+import numpy as np
+
+from coordinator_replay.log.compiled import compiled, inlined
+
+LOG_OVERHEAD = 12
+"""Bytes of offset and size, which the size itself does not count."""
+SHORTEST_HEADER = 17
+"""Up to and with the magic byte."""
+BATCH_OVERHEAD = 61
+"""A record batch without records."""
+MESSAGE_OVERHEAD = (26, 34)
+"""A message of magic 0 or 1 without key and value."""
+OFFSET_LIMIT = 1 << 56
+"""Offsets at or above this are damage: nobody has written that many records, and text read as a header lies above."""
+
+_BATCH_HEADER = struct.Struct(">qiibIhiqqqhii")
+
+
+class Field(IntEnum):
+    """Rows of a header matrix; those from LEADER_EPOCH on, but magic, checksum and attributes, are 0 below magic 2."""
+
+    POSITION = 0
+    SIZE = 1
+    OFFSET = 2
+    MAGIC = 3
+    CHECKSUM = 4
+    ATTRIBUTES = 5
+    LEADER_EPOCH = 6
+    LAST_OFFSET_DELTA = 7
+    BASE_TIMESTAMP = 8
+    MAX_TIMESTAMP = 9
+    PRODUCER_ID = 10
+    PRODUCER_EPOCH = 11
+    RECORD_COUNT = 12
+
+
+class Attribute(IntFlag):
+    """Bits of the attributes; only the first four exist below magic 2."""
+
+    CODEC = 0x07
+    LOG_APPEND_TIME = 0x08
+    TRANSACTIONAL = 0x10
+    CONTROL = 0x20
+    DELETE_HORIZON = 0x40
+
+
+class Stop(IntEnum):
+    """Why a hop from header to header ended."""
+
+    LIMIT = 0
+    """As many entries were found as were asked for."""
+    NEEDS_BYTES = 1
+    """The next entry is not there to its end."""
+    OTHER_FORMAT = 2
+    """The next entry is of the other family of formats (batches / messages)."""
+    NO_HEADER = 3
+    """What follows can't be the header of an entry."""
+
+
+@inlined
+def _int16(data: Any, at: int) -> Any:
+    first: Any = np.int64(data[at])
+    return ((first - ((first & 128) << 1)) << 8) | np.int64(data[at + 1])
+
+
+@inlined
+def _int32(data: Any, at: int) -> Any:
+    return (_int16(data, at) << 16) | (np.int64(data[at + 2]) << 8) | np.int64(data[at + 3])
+
+
+@inlined
+def _int64(data: Any, at: int) -> Any:
+    return (_int32(data, at) << 32) | (_int32(data, at + 4) & 0xFFFFFFFF)
+
+
+@compiled
+def hop(data: Any, position: Any, end: Any, headers: Any, limit: Any) -> Any:
+    """Writes the headers of whole entries of one family of formats between two positions, one column each.
+
+    Args:
+        data: uint8 array.
+        position: Where the first entry begins.
+        end: Where the bytes end.
+        headers: int64 matrix, ``Field`` by entry, to be filled.
+        limit: How many entries to find at most.
+
+    Returns:
+        How many entries were found, and the ``Stop`` that says what comes after them.
+    """
+    count = 0
+    family: Any = -1
+    while count < limit:
+        if end - position < 17:
+            return count, 1
+        magic = np.int64(data[position + 16])
+        size = _int32(data, position + 8) + 12
+        offset = _int64(data, position)
+        shortest = 61 if magic == 2 else 34 if magic == 1 else 26
+        if magic > 2 or size < shortest or offset < 0 or offset >= 1 << 56:
+            return count, 3
+        if size > end - position:
+            return count, 1
+        if family < 0:
+            family = magic >> 1
+        elif family != magic >> 1:
+            return count, 2
+        headers[0, count] = position
+        headers[1, count] = size
+        headers[2, count] = offset
+        headers[3, count] = magic
+        if magic == 2:
+            headers[4, count] = _int32(data, position + 17) & 0xFFFFFFFF
+            headers[5, count] = _int16(data, position + 21)
+            headers[6, count] = _int32(data, position + 12)
+            headers[7, count] = _int32(data, position + 23)
+            headers[8, count] = _int64(data, position + 27)
+            headers[9, count] = _int64(data, position + 35)
+            headers[10, count] = _int64(data, position + 43)
+            headers[11, count] = _int16(data, position + 51)
+            headers[12, count] = _int32(data, position + 57)
+        else:
+            headers[4, count] = _int32(data, position + 12) & 0xFFFFFFFF
+            headers[5, count] = np.int64(data[position + 17])
+            headers[6:13, count] = 0
+        count += 1
+        position += size
+    return count, 0
+
+
+def is_plausible(view: memoryview, position: int) -> bool:
+    """Whether an entry may begin here, as far as its header tells: used where the walk has lost its footing.
+
+    Bytes that are cut off before the end of the header count as plausible.
+    """
+    left = len(view) - position
+    if left < SHORTEST_HEADER:
+        return True
+    offset, size = struct.unpack_from(">qi", view, position)
+    if not 0 <= offset < OFFSET_LIMIT:
+        return False
+    match view[position + 16]:
+        case 0 | 1 as magic:
+            return size + LOG_OVERHEAD >= MESSAGE_OVERHEAD[magic] and (
+                left < MESSAGE_OVERHEAD[magic] or _is_plausible_message(view, position, size, magic)
+            )
+        case 2:
+            return size + LOG_OVERHEAD >= BATCH_OVERHEAD and (
+                left < BATCH_OVERHEAD or _is_plausible_batch(view, position)
+            )
+        case _:
+            return False
+
+
+def _is_plausible_message(view: memoryview, position: int, size: int, magic: int) -> bool:
+    """The lengths of key and value must add up to the size: eight bytes that random data does not get right."""
+    key_at = position + (18 if magic == 0 else 26)
+    key_bytes: int = struct.unpack_from(">i", view, key_at)[0]
+    value_bytes = size + LOG_OVERHEAD - MESSAGE_OVERHEAD[magic] - max(key_bytes, 0)
+    if view[position + 17] >= 0x10 or key_bytes < -1 or value_bytes < 0:
+        return False
+    value_at = key_at + 4 + max(key_bytes, 0)
+    if value_at + 4 > len(view):
+        return True
+    claimed: int = struct.unpack_from(">i", view, value_at)[0]
+    return claimed == value_bytes or (claimed == -1 and value_bytes == 0)
+
+
+def _is_plausible_batch(view: memoryview, position: int) -> bool:
+    fields = _BATCH_HEADER.unpack_from(view, position)
+    attributes, last_offset_delta, count = fields[5], fields[6], fields[12]
+    return bool(0 <= attributes < 0x80 and last_offset_delta >= 0 and count >= 0)
+
+
+def plausible_positions(data: np.ndarray, start: int, stop: int, size_limit: int) -> list[int]:
+    """Where between two positions an entry of at most ``size_limit`` bytes may begin, in order.
+
+    A coarse sieve over all positions at once, then ``is_plausible`` on what is left.
+    """
+    window = data[start : min(stop, len(data) - SHORTEST_HEADER + 1) + SHORTEST_HEADER - 1]
+    span = len(window) - SHORTEST_HEADER + 1
+    if span <= 0:
+        return []
+    found = np.flatnonzero((window[16:] <= 2) & (window[:span] == 0) & (window[8 : 8 + span] < 0x80))
+    sizes = np.zeros(len(found), np.int64)
+    for byte in range(8, LOG_OVERHEAD):
+        sizes = (sizes << 8) | window[found + byte]
+    found = found[(sizes + LOG_OVERHEAD >= MESSAGE_OVERHEAD[0]) & (sizes + LOG_OVERHEAD <= size_limit)] + start
+    view = data.data
+    return [position for position in found.tolist() if is_plausible(view, position)]

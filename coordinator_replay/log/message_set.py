@@ -1,0 +1,138 @@
+"""Messages of magic 0 and 1, alone or wrapped: what brokers wrote before 0.11.
+
+A message is: crc uint32, magic int8, attributes int8, in magic 1 a timestamp int64, then key and value with int32
+lengths (-1 is null). With a codec in its attributes it is a wrapper: its value is a compressed set of messages of the
+same magic. Offsets within a wrapper are absolute in magic 0. In magic 1 they count from 0 and the wrapper bears the
+offset of the last of them, except that old librdkafka wrote 0 there. Where the broker set the times, the wrapper's time
+is that of all. Source: AbstractLegacyRecordBatch.DeepRecordsIterator, LegacyRecord.
+
+Such logs are small and old, so this reads one message at a time.
+"""
+
+import struct
+from dataclasses import dataclass
+from itertools import pairwise
+
+from coordinator_replay.log.checksum import entry_checksum
+from coordinator_replay.log.compression import Codec, DecompressionError, decompress
+from coordinator_replay.log.header import LOG_OVERHEAD, MESSAGE_OVERHEAD, Attribute
+from coordinator_replay.log.schema import DamageClass
+
+NO_TIMESTAMP = -1
+
+
+class MessageError(Exception):
+    """A message, or something within a wrapper, can't be read; caught within this room."""
+
+    def __init__(self, error_class: DamageClass, text: str) -> None:
+        super().__init__(text)
+        self.error_class = error_class
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message; the offset is absolute."""
+
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Fields:
+    offset: int
+    magic: int
+    attributes: int
+    timestamp_ms: int
+    key: bytes | None
+    value: memoryview | None
+
+
+def read_messages(entry: memoryview, limit_bytes: int) -> list[Message]:
+    """The messages of one entry whose checksum was found right: itself, or what it wraps.
+
+    Raises:
+        MessageError: The entry, or any message in it, can't be read; nothing of it counts then.
+    """
+    outer = _read_fields(entry)
+    codec = int(outer.attributes & Attribute.CODEC)
+    if codec == Codec.NONE:
+        return [_message(outer, outer.offset, outer.timestamp_ms)]
+    if codec > Codec.LZ4:
+        raise MessageError(DamageClass.UNSUPPORTED_CODEC, f"Codec {codec} does not exist in magic {outer.magic}.")
+    if outer.value is None:
+        raise MessageError(DamageClass.MALFORMED_BATCH, "A compressed message without a value.")
+    try:
+        plain = decompress(Codec(codec), outer.value, limit_bytes)
+    except DecompressionError as error:
+        raise MessageError(DamageClass.DECOMPRESSION_FAILED, f"{error}.") from error
+    inner = _read_set(plain, outer.magic)
+    base = 0
+    if outer.magic == 1 and outer.offset != 0:
+        base = outer.offset - inner[-1].offset
+    offsets = [base + fields.offset for fields in inner]
+    if offsets[0] < 0 or any(later <= earlier for earlier, later in pairwise(offsets)):
+        raise MessageError(DamageClass.MALFORMED_BATCH, "The offsets within a wrapper do not rise.")
+    set_by_broker = outer.attributes & Attribute.LOG_APPEND_TIME and outer.magic == 1
+    return [
+        _message(fields, offset, outer.timestamp_ms if set_by_broker else fields.timestamp_ms)
+        for fields, offset in zip(inner, offsets, strict=True)
+    ]
+
+
+def _message(fields: _Fields, offset: int, timestamp_ms: int) -> Message:
+    return Message(offset, timestamp_ms, fields.key, None if fields.value is None else bytes(fields.value))
+
+
+def _read_set(plain: memoryview, magic: int) -> list[_Fields]:
+    found = []
+    position = 0
+    while position < len(plain):
+        try:
+            (size,) = struct.unpack_from(">i", plain, position + 8)
+        except struct.error as error:
+            raise _malformed("A message within a wrapper is cut short.") from error
+        stop = position + LOG_OVERHEAD + size
+        if size < 0 or stop > len(plain):
+            raise _malformed(f"A message within a wrapper claims {size} bytes.")
+        fields = _read_fields(plain[position:stop])
+        if fields.magic != magic or fields.attributes & Attribute.CODEC:
+            raise _malformed("A message within a wrapper is of another magic, or compressed once more.")
+        (checksum,) = struct.unpack_from(">I", plain, position + LOG_OVERHEAD)
+        if checksum != entry_checksum(plain[position:stop], magic):
+            raise MessageError(DamageClass.CHECKSUM_MISMATCH, "A message within a wrapper has a wrong checksum.")
+        found.append(fields)
+        position = stop
+    if not found:
+        raise _malformed("A wrapper without messages.")
+    return found
+
+
+def _read_fields(entry: memoryview) -> _Fields:
+    try:
+        offset, _, _, magic, attributes = struct.unpack_from(">qiIBB", entry)
+        timestamp_ms = struct.unpack_from(">q", entry, 18)[0] if magic == 1 else NO_TIMESTAMP
+        if magic > 1:
+            raise _malformed(f"A message of magic {magic}.")
+        key, position = _read_bytes(entry, MESSAGE_OVERHEAD[magic] - 8)
+        value, position = _read_bytes(entry, position)
+    except struct.error as error:
+        raise _malformed("A message is shorter than its fields.") from error
+    if position != len(entry):
+        raise _malformed("A message is longer than its fields.")
+    return _Fields(offset, magic, attributes, timestamp_ms, None if key is None else bytes(key), value)
+
+
+def _read_bytes(entry: memoryview, position: int) -> tuple[memoryview | None, int]:
+    (size,) = struct.unpack_from(">i", entry, position)
+    position += 4
+    if size < -1 or size > len(entry) - position:
+        raise _malformed(f"A field of a message claims {size} bytes.")
+    if size == -1:
+        return None, position
+    return entry[position : position + size], position + size
+
+
+def _malformed(text: str) -> MessageError:
+    return MessageError(DamageClass.MALFORMED_BATCH, text)

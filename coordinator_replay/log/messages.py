@@ -1,0 +1,117 @@
+"""From runs of messages (magic 0 and 1) to rows."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from coordinator_replay.log.coverage import SkipRanges, Tally
+from coordinator_replay.log.header import Attribute, Field
+from coordinator_replay.log.message_set import Message, MessageError, read_messages
+from coordinator_replay.log.rows import Damage, EntryColumns, RecordColumns, SegmentRows, in_file_order
+from coordinator_replay.log.walk import Run
+
+MOST_MESSAGES = 1 << 15
+"""Messages after which a part is closed."""
+MOST_PLAIN_BYTES = 32 << 20
+"""Messages are objects while they wait, many times their size: a wrapper may not hold as much as a batch."""
+
+
+class Messages:
+    """Reads the runs of messages of one file."""
+
+    def __init__(
+        self, rows: SegmentRows, tally: Tally, skip: SkipRanges, *, part_bytes: int, max_plain_bytes: int
+    ) -> None:
+        self._rows = rows
+        self._tally = tally
+        self._skip = skip
+        self._part_bytes = part_bytes
+        self._max_plain_bytes = min(max_plain_bytes, MOST_PLAIN_BYTES)
+
+    def read(self, run: Run) -> Iterator[pa.RecordBatch]:
+        """The rows of a run: its messages, and a row for each entry that can't be read."""
+        part = _Part()
+        for index in range(run.headers.shape[1]):
+            self._read_entry(run, index, part)
+            if len(part.messages) >= MOST_MESSAGES or part.bytes >= self._part_bytes:
+                yield from self._close(run, part)
+                part = _Part()
+        yield from self._close(run, part)
+
+    def _read_entry(self, run: Run, index: int, part: "_Part") -> None:
+        start, size = int(run.headers[Field.POSITION, index]), int(run.headers[Field.SIZE, index])
+        entry = run.window.view[start : start + size]
+        try:
+            messages = read_messages(entry, self._max_plain_bytes)
+        except MessageError as error:
+            self._tally.damaged += 1
+            part.damages.append(
+                Damage(
+                    error_class=error.error_class,
+                    message=str(error),
+                    position=start + run.window.position,
+                    size=size,
+                    offset=int(run.headers[Field.OFFSET, index]),
+                    head=bytes(entry),
+                )
+            )
+            return
+        firsts, lasts = np.array([messages[0].offset]), np.array([messages[-1].offset])
+        self._tally.see(firsts, lasts, np.array([start + run.window.position]))
+        if self._skip.cover(firsts, lasts)[0]:
+            self._tally.skip(len(messages), 0)
+            return
+        part.entries.append(index)
+        part.counts.append(len(messages))
+        part.skipped_before.append(self._tally.skipped_before)
+        part.messages += messages
+        part.bytes += sum(len(message.key or b"") + len(message.value or b"") for message in messages)
+
+    def _close(self, run: Run, part: "_Part") -> Iterator[pa.RecordBatch]:
+        found = [self._records(run, part)] if part.messages else []
+        if part.damages:
+            found.append(self._rows.damage(part.damages))
+        if found:
+            yield in_file_order(found)
+
+    def _records(self, run: Run, part: "_Part") -> pa.RecordBatch:
+        headers = run.headers[:, part.entries]
+        counts = np.array(part.counts)
+        none = np.full(len(counts), -1)
+        offsets = np.array([message.offset for message in part.messages], np.int64)
+        records_before = np.arange(len(offsets)) + np.repeat(part.skipped_before, counts) + self._tally.read_before
+        self._tally.count(len(offsets), 0)
+        return self._rows.records(
+            EntryColumns(
+                counts=counts,
+                positions=headers[Field.POSITION] + run.window.position,
+                offsets=offsets[np.cumsum(counts) - counts],
+                magics=headers[Field.MAGIC],
+                codecs=headers[Field.ATTRIBUTES] & Attribute.CODEC,
+                leader_epochs=none,
+                producer_ids=none,
+                producer_epochs=none,
+                transactional=np.zeros(len(counts), np.bool_),
+            ),
+            RecordColumns(
+                offsets=offsets,
+                timestamps_ms=np.array([message.timestamp_ms for message in part.messages], np.int64),
+                missing_before=offsets - (self._tally.base_offset or 0) - records_before,
+                control_types=pa.nulls(len(offsets), pa.string()),
+                keys=pa.array([message.key for message in part.messages], pa.binary()),
+                values=pa.array([message.value for message in part.messages], pa.binary()),
+            ),
+        )
+
+
+class _Part:
+    """What has gathered for the next part."""
+
+    def __init__(self) -> None:
+        self.entries: list[int] = []
+        self.counts: list[int] = []
+        self.skipped_before: list[int] = []
+        self.messages: list[Message] = []
+        self.damages: list[Damage] = []
+        self.bytes = 0

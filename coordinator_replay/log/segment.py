@@ -1,0 +1,167 @@
+"""A segment file as columns: ``read_segment``; its batches without their records: ``walk_batches``.
+
+A file is read through a window that slides over it, so memory depends on the window and the largest batch, not on the
+file. What comes out is cut into parts of at most ``MOST_RECORDS`` records for the same reason.
+"""
+
+import struct
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from coordinator_replay.log.batches import Batches
+from coordinator_replay.log.compression import DEFAULT_LIMIT_BYTES
+from coordinator_replay.log.coverage import NoteKind, SegmentCoverage, SegmentNote, SkipRanges, Tally
+from coordinator_replay.log.header import OFFSET_LIMIT, SHORTEST_HEADER, Attribute, Field, is_plausible
+from coordinator_replay.log.messages import Messages
+from coordinator_replay.log.rows import Damage, SegmentRows
+from coordinator_replay.log.schema import LOG_RECORD, DamageClass
+from coordinator_replay.log.walk import Run, Walk
+from coordinator_replay.log.window import GZIP_MAGIC, SegmentFile, Window
+
+DEFAULT_WINDOW_BYTES = 8 << 20
+DEFAULT_MAX_BATCH_BYTES = 128 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentPart:
+    """A stretch of a segment file, in file order; the last part has no rows but tells about the whole file.
+
+    Attributes:
+        records: Rows of ``LOG_RECORD``: records, and stretches of damage between them.
+        notes: Remarks on the file; only with the last part.
+        coverage: Which offsets the file covers; None but in the last part.
+    """
+
+    records: pa.RecordBatch
+    notes: tuple[SegmentNote, ...] = ()
+    coverage: SegmentCoverage | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchSpans:
+    """Some batches or messages of a file by their headers; arrays of the same length.
+
+    Attributes:
+        base_offsets: Base offset; of a compressed message, whose first offset is hidden within, -1.
+        last_offsets: Last offset.
+        positions: Byte position in the file.
+        sizes: Bytes, header included.
+        record_counts: Number of records; of a compressed message -1.
+        is_control: Whether it is a control batch.
+    """
+
+    base_offsets: np.ndarray
+    last_offsets: np.ndarray
+    positions: np.ndarray
+    sizes: np.ndarray
+    record_counts: np.ndarray
+    is_control: np.ndarray
+
+
+def read_segment(
+    file: SegmentFile,
+    *,
+    source: str,
+    log_partition: int,
+    window_bytes: int = DEFAULT_WINDOW_BYTES,
+    max_batch_bytes: int = DEFAULT_MAX_BATCH_BYTES,
+    max_plain_bytes: int = DEFAULT_LIMIT_BYTES,
+    skip: Sequence[tuple[int, int]] = (),
+) -> Iterator[SegmentPart]:
+    """Reads the records of a segment file, plain or gzip'ed; bytes that are none become rows of damage.
+
+    Args:
+        file: Anything with ``readinto``, from where it stands to its end, or the bytes themselves.
+        source: What the rows say they are from.
+        log_partition: The partition that the file belongs to.
+        window_bytes: How many bytes of the file are in memory at once, as long as batches are smaller.
+        max_batch_bytes: A larger batch is damage.
+        max_plain_bytes: A batch that decompresses to more is damage.
+        skip: Closed ranges of offsets that were audited before. Batches wholly inside one are hopped over without a
+            look at their checksums (the coverage counts them); messages of magic 0 and 1 are read and then left out.
+
+    Yields:
+        The records in parts, then one last part without rows but with notes and coverage. Nothing is raised for bad
+        bytes; errors of reading ``file`` pass through.
+    """
+    window = Window(file, window_bytes)
+    ranges = SkipRanges(skip)
+    rows = SegmentRows(source, log_partition)
+    tally = Tally()
+    batches = Batches(rows, tally, part_bytes=window_bytes, max_plain_bytes=max_plain_bytes)
+    messages = Messages(rows, tally, ranges, part_bytes=window_bytes, max_plain_bytes=max_plain_bytes)
+    notes: list[SegmentNote] = []
+    for found in Walk(window, max_batch_bytes=max_batch_bytes, skip=ranges, verify=True):
+        match found:
+            case Run():
+                for part in (batches if found.are_batches else messages).read(found):
+                    yield SegmentPart(records=part)
+            case Damage():
+                tally.damaged += 1
+                yield SegmentPart(records=rows.damage([found]))
+            case SegmentNote():
+                notes.append(found)
+    end = window.position + len(window.data)
+    if window.failure is not None:
+        tally.damaged += 1
+        yield SegmentPart(records=rows.damage([_broken_gzip(end, window.failure)]))
+    if window.is_cut:
+        text = "The gzip'ed file lacks its end."
+        notes.append(SegmentNote(kind=NoteKind.TORN_TAIL, position=end, bytes=0, text=text))
+    yield SegmentPart(
+        records=pa.RecordBatch.from_pylist([], schema=LOG_RECORD),
+        notes=(*notes, *tally.notes()),
+        coverage=tally.coverage(),
+    )
+
+
+def walk_batches(file: SegmentFile, *, window_bytes: int = DEFAULT_WINDOW_BYTES) -> Iterator[BatchSpans]:
+    """Hops from header to header without reading records or checking sums; damage is stepped over silently."""
+    window = Window(file, window_bytes)
+    for found in Walk(window, max_batch_bytes=DEFAULT_MAX_BATCH_BYTES, skip=SkipRanges(()), verify=False):
+        if isinstance(found, Run):
+            headers = found.headers
+            offsets = headers[Field.OFFSET]
+            hidden = (headers[Field.MAGIC] < 2) & ((headers[Field.ATTRIBUTES] & Attribute.CODEC) != 0)
+            counts = headers[Field.RECORD_COUNT] if found.are_batches else np.ones_like(offsets)
+            yield BatchSpans(
+                base_offsets=np.where(hidden, -1, offsets),
+                last_offsets=offsets + headers[Field.LAST_OFFSET_DELTA],
+                positions=headers[Field.POSITION] + window.position,
+                sizes=headers[Field.SIZE].copy(),
+                record_counts=np.where(hidden, -1, counts),
+                is_control=(headers[Field.ATTRIBUTES] & Attribute.CONTROL) != 0,
+            )
+
+
+def looks_like_segment(first_bytes: bytes) -> bool:
+    """Whether a file that begins like this is a segment, as far as one can tell; an empty file is an empty segment.
+
+    A hundred bytes are enough, some thousands if the file is gzip'ed.
+    """
+    if first_bytes[:2] == GZIP_MAGIC:
+        try:
+            first_bytes = zlib.decompressobj(wbits=31).decompress(first_bytes, 4096)
+        except zlib.error:
+            return False
+    if not any(first_bytes):  # empty, or reserved at its full size and not written yet
+        return True
+    if len(first_bytes) < SHORTEST_HEADER:
+        return False
+    (offset,) = struct.unpack_from(">q", first_bytes)
+    return 0 <= offset < OFFSET_LIMIT and is_plausible(memoryview(first_bytes), 0)
+
+
+def _broken_gzip(position: int, failure: str) -> Damage:
+    return Damage(
+        error_class=DamageClass.DECOMPRESSION_FAILED,
+        message=f"The gzip'ed file can't be read beyond this place: {failure}.",
+        position=position,
+        size=0,
+        offset=None,
+        head=None,
+    )

@@ -1,0 +1,322 @@
+"""The walk over the entries of a segment: runs of intact ones, and how to go on after damage.
+
+While headers follow each other and checksums are right, a size tells where the next entry begins. Where one is wrong,
+nothing in that entry can be trusted, its size least of all: too large a size would swallow its neighbours. So the next
+footing is looked for in this order:
+
+1. a header whose checksum is right, within the bytes that the damaged entry claims;
+2. the place where the entry claims to end, if a header stands there (it may be damaged in turn);
+3. a header whose checksum is right, anywhere behind.
+
+What lies between is one stretch of damage. If nothing is found, an entry that claims more than the file still holds
+is a torn tail, as a crash or a copy of a growing file leaves it; and zeros up to the end are the padding of a file
+that was reserved at its full size. Both are ordinary.
+"""
+
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from coordinator_replay.log.checksum import count_intact_batches, count_intact_messages, entry_checksum
+from coordinator_replay.log.coverage import NoteKind, SegmentNote, SkipRanges
+from coordinator_replay.log.header import (
+    BATCH_OVERHEAD,
+    LOG_OVERHEAD,
+    OFFSET_LIMIT,
+    SHORTEST_HEADER,
+    Field,
+    Stop,
+    hop,
+    is_plausible,
+    plausible_positions,
+)
+from coordinator_replay.log.rows import DAMAGE_VALUE_LIMIT, Damage
+from coordinator_replay.log.schema import DamageClass
+from coordinator_replay.log.window import Window
+
+_FEWEST_ENTRIES = 64
+_MOST_ENTRIES = 1 << 16
+_FIRST_BLOCK = 1 << 12
+_LARGEST_BLOCK = 1 << 20
+# A file made of headers that each claim a large size would cost a checksum of that size at every one of them.
+_SMALL_ENTRY = 1 << 16
+_FREE_CHECKSUM_BYTES = 1 << 28
+_CHECKSUM_BYTES_PER_BYTE = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Entries that follow each other without damage, all batches or all messages; valid until the walk goes on.
+
+    Attributes:
+        headers: ``Field`` by entry; positions count from the first byte of the window.
+        skipped: Which of them were audited before: nobody looked at what is in them.
+        window: Where their bytes are.
+    """
+
+    headers: np.ndarray
+    skipped: np.ndarray
+    window: Window
+
+    @property
+    def are_batches(self) -> bool:
+        """Whether these are batches of magic 2."""
+        return bool(self.headers[Field.MAGIC, 0] == 2)
+
+
+@dataclass(frozen=True, slots=True)
+class _Fault:
+    """Why an entry can't be walked over, and how far it claims to reach (in the window; None: no claim to believe)."""
+
+    error_class: DamageClass
+    text: str
+    offset: int | None
+    size: int | None
+
+    def reaches_beyond(self, size: int) -> bool:
+        """Whether this is an entry in order that is merely longer than what is left of the file."""
+        cut_off = (DamageClass.TORN_BATCH, DamageClass.BATCH_TOO_LARGE)
+        return self.error_class in cut_off and self.size is not None and self.size > size
+
+
+class Walk:
+    """One pass over a file.
+
+    Args:
+        window: The file.
+        max_batch_bytes: What is larger is damage; also how far the window may grow.
+        skip: Offsets audited before.
+        verify: Whether checksums are looked at.
+    """
+
+    def __init__(self, window: Window, *, max_batch_bytes: int, skip: SkipRanges, verify: bool) -> None:
+        self._window = window
+        self._max_batch_bytes = max_batch_bytes
+        self._skip = skip
+        self._verify = verify
+        self._last_offset = -1
+        self._checksum_bytes = 0
+
+    def __iter__(self) -> Iterator[Run | Damage | SegmentNote]:
+        """Everything in the file, in order."""
+        window = self._window
+        matrix = np.empty((len(Field), _MOST_ENTRIES), np.int64)
+        limit = _FEWEST_ENTRIES
+        at: int | None = 0
+        while at is not None:
+            data = window.data
+            count, stop = hop(data, at, len(data), matrix, limit)
+            limit = min(4 * limit, _MOST_ENTRIES)
+            fault = None
+            if count:
+                run, fault = self._check(matrix[:, :count])
+                if run is not None:
+                    yield run
+                    at = int(run.headers[Field.POSITION, -1] + run.headers[Field.SIZE, -1])
+                if fault is None and stop in (Stop.LIMIT, Stop.OTHER_FORMAT):
+                    continue
+            if fault is None and stop == Stop.NEEDS_BYTES and self._load(at):
+                at = 0
+                continue
+            if at == len(window.data):
+                return
+            at = yield from self._find_footing(at, fault or self._fault_of_header(at))
+            limit = _FEWEST_ENTRIES
+
+    def _check(self, headers: np.ndarray) -> tuple[Run | None, _Fault | None]:
+        """The intact entries up to the first damaged one, and what is wrong with that."""
+        count = headers.shape[1]
+        skipped = self._covered(headers)
+        intact = count
+        if self._verify:
+            checked = ~skipped
+            checked[-1] = True  # where the last one ends decides where the next is looked for
+            rows = np.flatnonzero(checked)
+            starts = headers[Field.POSITION, rows]
+            ends = starts + headers[Field.SIZE, rows]
+            checksums = headers[Field.CHECKSUM, rows]
+            count_intact = count_intact_batches if headers[Field.MAGIC, 0] == 2 else count_intact_messages
+            good = count_intact(self._window.data, starts, ends, checksums)
+            intact = int(rows[good]) if good < len(rows) else count
+        run = None
+        if intact:
+            run = Run(headers[:, :intact], skipped[:intact], self._window)
+            last = headers[:, intact - 1]
+            self._last_offset = int(last[Field.OFFSET] + last[Field.LAST_OFFSET_DELTA])
+        if intact == count:
+            return run, None
+        entry = headers[:, intact]
+        return run, _Fault(
+            DamageClass.CHECKSUM_MISMATCH,
+            f"The checksum of a batch of {entry[Field.SIZE]} bytes is wrong.",
+            int(entry[Field.OFFSET]),
+            int(entry[Field.SIZE]),
+        )
+
+    def _covered(self, headers: np.ndarray) -> np.ndarray:
+        """Which entries were audited before; messages always count as not, since a wrapper hides its first offset."""
+        firsts = headers[Field.OFFSET]
+        deltas = headers[Field.LAST_OFFSET_DELTA]
+        sane = (headers[Field.MAGIC] == 2) & (deltas >= 0) & (headers[Field.RECORD_COUNT] >= 0)
+        covered: np.ndarray = self._skip.cover(firsts, firsts + deltas) & sane
+        return covered
+
+    def _load(self, at: int) -> bool:
+        """Brings the rest of the entry at ``at`` into the window, which then begins with it; False if it can't be."""
+        window = self._window
+        if window.at_end:
+            return False
+        left = len(window.data) - at
+        needed = SHORTEST_HEADER if left < SHORTEST_HEADER else self._claimed_size(at)
+        if needed > self._max_batch_bytes:
+            return False
+        window.advance(at, needed)
+        return True
+
+    def _claimed_size(self, at: int) -> int:
+        return int.from_bytes(self._window.view[at + 8 : at + LOG_OVERHEAD], "big", signed=True) + LOG_OVERHEAD
+
+    def _fault_of_header(self, at: int) -> _Fault:
+        """What is wrong with an entry that the hop over headers stopped at."""
+        view = self._window.view[at : at + SHORTEST_HEADER]
+        if len(view) < SHORTEST_HEADER:
+            return _Fault(DamageClass.TORN_BATCH, "A header is cut short.", None, None)
+        offset, size, magic = int.from_bytes(view[:8], "big"), self._claimed_size(at), view[16]
+        claimed = offset if offset < OFFSET_LIMIT else None
+        if size > self._max_batch_bytes:
+            text = f"A batch claims {size} bytes, more than the {self._max_batch_bytes} that are read at once."
+            return _Fault(DamageClass.BATCH_TOO_LARGE, text, claimed, size)
+        if claimed is None or size < SHORTEST_HEADER:
+            text = f"No batch begins here: offset {offset}, size {size}."
+            return _Fault(DamageClass.MALFORMED_BATCH, text, None, size if size >= SHORTEST_HEADER else None)
+        if magic > 2:
+            text = f"Magic {magic} is unknown."
+            return _Fault(DamageClass.UNSUPPORTED_MAGIC, text, claimed, size)
+        if size > len(self._window.data) - at:
+            text = f"A batch claims {size} bytes, and the file ends before."
+            return _Fault(DamageClass.TORN_BATCH, text, claimed, size)
+        return _Fault(
+            DamageClass.MALFORMED_BATCH, f"A batch claims {size} bytes, too few for its header.", claimed, size
+        )
+
+    def _find_footing(self, at: int, fault: _Fault) -> Generator[Damage | SegmentNote, None, int | None]:
+        """Looks for the next entry after a faulty one; where it begins in the window, None at the end of the file."""
+        window = self._window
+        near = fault.size if fault.size is not None and fault.size <= self._max_batch_bytes else 0
+        wanted = max(near, DAMAGE_VALUE_LIMIT) + BATCH_OVERHEAD
+        if not window.at_end and len(window.data) - at < wanted:
+            window.advance(at, wanted)
+            at = 0
+        start = window.position + at
+        head = bytes(window.view[at : at + DAMAGE_VALUE_LIMIT])
+        search = _Search(window, at, near, self._max_batch_bytes, self._is_intact)
+        footing = search.run()
+        stop = window.position + (len(window.data) if footing is None else footing)
+        size = stop - start
+        if footing is None and search.is_zero:
+            text = f"{size} zero bytes at the end: the file was reserved at its full size."
+            yield SegmentNote(kind=NoteKind.ZERO_PADDING, position=start, bytes=size, text=text)
+        elif footing is None and (size < SHORTEST_HEADER or fault.reaches_beyond(size)):
+            text = f"The last {size} bytes are part of a batch that was cut off: it was being written, or copied."
+            yield SegmentNote(kind=NoteKind.TORN_TAIL, position=start, bytes=size, text=text)
+        else:
+            yield Damage(
+                error_class=fault.error_class,
+                message=fault.text if size == fault.size else f"{fault.text} The next batch was found {size} bytes on.",
+                position=start,
+                size=size,
+                offset=self._believable(fault.offset, footing),
+                head=head[:size],
+            )
+        return footing
+
+    def _believable(self, offset: int | None, footing: int | None) -> int | None:
+        """The offset of a damaged entry if it fits between its neighbours' offsets."""
+        if offset is None or offset <= self._last_offset:
+            return None
+        view = self._window.view
+        if footing is not None and footing + SHORTEST_HEADER <= len(view):
+            following = int.from_bytes(view[footing : footing + 8], "big")
+            if following and offset >= following:
+                return None
+        return offset
+
+    def _is_intact(self, at: int, size: int) -> bool:
+        """Whether a whole entry with a right checksum stands here."""
+        allowed = _FREE_CHECKSUM_BYTES + _CHECKSUM_BYTES_PER_BYTE * (self._window.position + at)
+        if size > _SMALL_ENTRY and self._checksum_bytes + size > allowed:
+            return False
+        self._checksum_bytes += size
+        entry = self._window.view[at : at + size]
+        magic = entry[16]
+        checksum_at = 17 if magic == 2 else LOG_OVERHEAD
+        checksum = int.from_bytes(entry[checksum_at : checksum_at + 4], "big")
+        return checksum == entry_checksum(entry, magic)
+
+
+class _Search:
+    """The search for the next footing, block by block, moving the window on when it is used up.
+
+    Attributes:
+        is_zero: Whether nothing but zeros was seen.
+    """
+
+    def __init__(
+        self, window: Window, at: int, near: int, max_batch_bytes: int, is_intact: Callable[[int, int], bool]
+    ) -> None:
+        self._window = window
+        self._at = at + 1
+        self._landing = at + near if near and at + near <= len(window.data) else None
+        self._max_batch_bytes = max_batch_bytes
+        self._is_intact = is_intact
+        self.is_zero = not window.data[at]
+
+    def run(self) -> int | None:
+        """Where the next entry begins in the window; None if there is none up to the end of the file."""
+        block = _FIRST_BLOCK
+        while True:
+            data = self._window.data
+            end = len(data) if self._landing is None else self._landing
+            stop = min(self._at + block, end)
+            found, is_whole = self._next_candidate(stop)
+            if found is not None and is_whole:
+                return found
+            passed = stop if found is None else found
+            self.is_zero = self.is_zero and not data[self._at : passed].any()
+            self._at = passed
+            block = min(2 * block, _LARGEST_BLOCK)
+            if found is not None:
+                self._move_to(found, self._claimed_size(found))
+            elif self._landing is not None and stop == end:
+                if self._lands(stop):
+                    return stop
+                self._landing = None
+            elif stop == end and self._window.at_end:
+                return None
+            elif stop == end:  # a header may begin in the last bytes
+                self._move_to(max(0, end - SHORTEST_HEADER + 1), SHORTEST_HEADER)
+
+    def _next_candidate(self, stop: int) -> tuple[int | None, bool]:
+        """The first entry before ``stop`` that is intact, or would have to be loaded to know; and which of the two."""
+        for position in plausible_positions(self._window.data, self._at, stop, self._max_batch_bytes):
+            size = self._claimed_size(position)
+            if position + size <= len(self._window.data):
+                if self._is_intact(position, size):
+                    return position, True
+            elif not self._window.at_end:
+                return position, False
+        return None, False
+
+    def _claimed_size(self, at: int) -> int:
+        return int.from_bytes(self._window.view[at + 8 : at + LOG_OVERHEAD], "big") + LOG_OVERHEAD
+
+    def _move_to(self, at: int, needed: int) -> None:
+        """Lets the window begin at ``at``, from where the search goes on."""
+        self._window.advance(at, needed)
+        self._at = 0
+        self._landing = None if self._landing is None else self._landing - at
+
+    def _lands(self, at: int) -> bool:
+        """Whether a header stands where the damaged entry claims to end, or nothing but zeros."""
+        return not self._window.data[at : at + BATCH_OVERHEAD].any() or is_plausible(self._window.view, at)

@@ -1,0 +1,161 @@
+"""A window over a segment file: as many of its bytes as are needed at once, whatever the file's size.
+
+A file may be gzip'ed as a whole (people pack dumps before they send them); positions are then those of the plain file.
+"""
+
+import zlib
+from typing import BinaryIO, Protocol, cast
+
+import numpy as np
+
+GZIP_MAGIC = b"\x1f\x8b"
+_PACKED_READ_BYTES = 1 << 18
+
+
+class Readable(Protocol):
+    """All that is asked of a file: local, pyarrow's, fsspec's."""
+
+    def readinto(self, memory: memoryview, /) -> int | None:
+        """Fills memory from its begin; how many bytes were read, none at the end of the file."""
+
+
+class _BytesInMemory:
+    def __init__(self, buffer: memoryview) -> None:
+        self._rest = buffer.cast("B") if buffer.nbytes else memoryview(b"")
+
+    def readinto(self, memory: memoryview, /) -> int:
+        count = min(len(memory), len(self._rest))
+        memory[:count] = self._rest[:count]
+        self._rest = self._rest[count:]
+        return count
+
+
+class _Gunzipped:
+    """The plain form of a gzip'ed file; where its stream breaks, it ends, and says why."""
+
+    def __init__(self, file: Readable, first_bytes: bytes) -> None:
+        self._file = file
+        self._packed = first_bytes
+        self._member = zlib.decompressobj(wbits=31)
+        self._is_inside = True
+        self.is_cut = False
+        self.failure: str | None = None
+
+    def readinto(self, memory: memoryview, /) -> int:
+        while self.failure is None and not self.is_cut:
+            if not self._packed:
+                self._packed = self._read_packed()
+            if not self._packed:
+                self.is_cut = self._is_inside
+                return 0
+            if not self._is_inside and not self._begin_member():
+                continue
+            plain = self._decompress(len(memory))
+            if plain:
+                memory[: len(plain)] = plain
+                return len(plain)
+        return 0
+
+    def _read_packed(self) -> bytes:
+        packed = bytearray(_PACKED_READ_BYTES)
+        return bytes(packed[: self._file.readinto(memoryview(packed)) or 0])
+
+    def _begin_member(self) -> bool:
+        """Begins another member of the file, if what is next is more than the zeros that may follow one."""
+        self._packed = self._packed.lstrip(b"\0")
+        self._is_inside = bool(self._packed)
+        self._member = zlib.decompressobj(wbits=31)
+        return self._is_inside
+
+    def _decompress(self, size: int) -> bytes:
+        before = self._member.copy()
+        try:
+            plain = self._member.decompress(self._packed, size)
+        except zlib.error as error:
+            self.failure = str(error)
+            return _up_to_failure(before, self._packed, size)
+        self._is_inside = not self._member.eof
+        self._packed = self._member.unconsumed_tail if self._is_inside else self._member.unused_data
+        return plain
+
+
+def _up_to_failure(member: "zlib._Decompress", packed: bytes, size: int) -> bytes:
+    """What a stream yields before the place where it breaks, which a failing call keeps to itself."""
+    plain = bytearray()
+    try:
+        for at in range(len(packed)):
+            if len(plain) == size:
+                break
+            plain += member.decompress(packed[at : at + 1], size - len(plain))
+    except zlib.error:
+        pass
+    return bytes(plain)
+
+
+SegmentFile = BinaryIO | Readable | memoryview | bytes | bytearray
+
+
+def _as_readable(file: SegmentFile) -> Readable:
+    """The file itself, or bytes in memory (whatever has the buffer protocol) as one."""
+    return cast(Readable, file) if hasattr(file, "readinto") else _BytesInMemory(memoryview(cast(bytes, file)))
+
+
+class Window:
+    """The part of a file that is in memory, valid until the window moves.
+
+    Attributes:
+        position: Where in the file its bytes begin.
+        at_end: Whether the file ends with them.
+    """
+
+    def __init__(self, file: SegmentFile, size: int) -> None:
+        self._file = _as_readable(file)
+        self._gunzipped: _Gunzipped | None = None
+        self._size = size
+        self._memory = np.empty(max(size, len(GZIP_MAGIC)), np.uint8)
+        self._end = 0
+        self.position = 0
+        self.at_end = False
+        self._fill(len(GZIP_MAGIC))
+        if self.view == GZIP_MAGIC:
+            self._file = self._gunzipped = _Gunzipped(self._file, GZIP_MAGIC)
+            self._end = 0
+            self.at_end = False
+        self.advance(0, 0)
+
+    @property
+    def data(self) -> np.ndarray:
+        """The bytes as an array of uint8."""
+        return self._memory[: self._end]
+
+    @property
+    def view(self) -> memoryview:
+        """The bytes as a memoryview."""
+        return self._memory.data[: self._end]
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the gzip stream lacks its end."""
+        return self._gunzipped is not None and self._gunzipped.is_cut
+
+    @property
+    def failure(self) -> str | None:
+        """Why the gzip stream could not be read on."""
+        return None if self._gunzipped is None else self._gunzipped.failure
+
+    def advance(self, consumed: int, needed: int) -> None:
+        """Lets go of the first bytes, then reads until the window is full, holds ``needed`` bytes or the file ends."""
+        left = self._end - consumed
+        size = max(self._size, needed, left)
+        memory = self._memory if size == len(self._memory) else np.empty(size, np.uint8)
+        memory[:left] = self._memory[consumed : self._end]
+        self._memory, self._end = memory, left
+        self.position += consumed
+        self._fill(size)
+
+    def _fill(self, size: int) -> None:
+        memory = self._memory.data
+        while self._end < size and not self.at_end:
+            count = self._file.readinto(memory[self._end : size])
+            self.at_end = not count
+            self._end += count or 0

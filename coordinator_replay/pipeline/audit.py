@@ -1,0 +1,229 @@
+"""The run, in the order a person would tell it: find, read and decode, settle, write, account."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import reduce
+from typing import Any
+
+from pyarrow import fs
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
+
+from coordinator_replay.log.dump import Dump, Format, find_dump, open_filesystem
+from coordinator_replay.pipeline import settle
+from coordinator_replay.pipeline.decode import stage_rows, stage_segments
+from coordinator_replay.pipeline.ledger import Run, audited_ranges, write_run
+from coordinator_replay.pipeline.sources import read_tables
+from coordinator_replay.pipeline.warehouse import Warehouse
+
+TABLES = ("offset_commits", "group_records", "quarantine", "audit_runs")
+"""The tables a run writes, the ledger last."""
+
+_STRUCT_OF = {"offset_commits": "commit", "group_records": "record", "quarantine": "quarantine"}
+
+_MARKERS_UNSEEN = (
+    "the input is an export through a consumer: transaction markers, producer ids and batches are not in it, so "
+    "whether a transactional commit was committed is unproven"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What a run is asked to do; the names are those of the command line."""
+
+    inputs: Sequence[str]
+    warehouse: str
+    cluster: str = "default"
+    format: Format | None = None
+    include_deleted: bool = False
+    database: str | None = None
+
+    def settings(self) -> dict[str, Any]:
+        """For the ledger."""
+        return {
+            "format": self.format or "auto",
+            "include_deleted": self.include_deleted,
+            "database": self.database,
+        }
+
+
+@dataclass(slots=True)
+class Summary:
+    """What a run has to say at its end.
+
+    Attributes:
+        found: records of the input by the struct that holds them, copies of one position counted once.
+        kinds: the same by Kafka's name of their kind.
+        quarantined: records that could not be decoded, by what was wrong with them.
+    """
+
+    run: Run
+    found: dict[str, int] = field(default_factory=dict)
+    kinds: dict[str, int] = field(default_factory=dict)
+    quarantined: dict[str, int] = field(default_factory=dict)
+
+
+Report = Callable[[str], None]
+"""Is told which step begins."""
+
+
+def run_audit(spark: SparkSession, options: Options, report: Report = lambda _step: None) -> Summary:
+    """Audit a dump into a warehouse.
+
+    Args:
+        spark: a session that knows Delta.
+        options: what to read, and where to write.
+        report: is told which step begins, for progress.
+
+    Raises:
+        InputError: an input is missing or no dump.
+        UsageError: the inputs don't go together.
+        WarehouseError: the warehouse can't be used.
+    """
+    report("finding the dump")
+    dump = find_dump(options.inputs, form=options.format, include_deleted=options.include_deleted)
+    warehouse = Warehouse(spark, options.warehouse, options.database)
+    run = Run.begin(options.cluster, options.inputs, options.settings())
+    run.notes.extend(dump.notes)
+    report("preparing the tables")
+    for name in TABLES:
+        warehouse.ensure(name)
+    try:
+        return _Audit(spark, warehouse, run, report).of(dump)
+    finally:
+        _remove(warehouse.staging(run.run_id, "")[:-1])
+
+
+def _what() -> Column:
+    """Which struct of a staged row is there."""
+    named = [F.when(F.col(kind).isNotNull(), F.lit(kind)) for kind in settle.KINDS]
+    return F.coalesce(*named, F.lit("control"))
+
+
+def _kind() -> Column:
+    """Kafka's name of a record's kind, or the class of its error."""
+    commit = F.when(F.col("commit.key_version") == 0, F.lit("LegacyOffsetCommit")).when(
+        F.col("commit.key_version").isNotNull(), F.lit("OffsetCommit")
+    )
+    return F.coalesce(commit, F.col("record.kind"), F.col("quarantine.error_class"))
+
+
+class _Audit:
+    """One run; its steps share the session, the warehouse and the ledger row."""
+
+    def __init__(self, spark: SparkSession, warehouse: Warehouse, run: Run, report: Report) -> None:
+        self.spark = spark
+        self.warehouse = warehouse
+        self.run = run
+        self.report = report
+
+    def of(self, dump: Dump) -> Summary:
+        self.report("reading and decoding")
+        staged = self.stage(dump)
+        self.report("ordering the records")
+        records = self.settle(staged, dump)
+        summary = self.count(records)
+        for name, struct in _STRUCT_OF.items():
+            self.report(f"writing {name}")
+            self.write(name, struct, records, summary.found.get(struct, 0))
+        self.run.check()
+        self.report("writing the ledger")
+        self.run.finished_at = datetime.now(UTC)
+        self.run.status = "done"
+        self.run.table_versions = self.warehouse.versions(_STRUCT_OF)
+        write_run(self.spark, self.warehouse, self.run)
+        return summary
+
+    def keep(self, step: str, df: DataFrame) -> DataFrame:
+        """Write an intermediate step once, so that what follows reads only the columns it needs."""
+        path = self.warehouse.staging(self.run.run_id, step)
+        df.write.parquet(path)
+        return self.spark.read.parquet(path)
+
+    def stage(self, dump: Dump) -> DataFrame:
+        if dump.format is Format.SEGMENTS:
+            return self.keep("staged", stage_segments(self.spark, dump.segments))
+        self.run.notes.append(_MARKERS_UNSEEN)
+        return self.keep("staged", stage_rows(read_tables(self.spark, dump)))
+
+    def settle(self, staged: DataFrame, dump: Dump) -> DataFrame:
+        """Each position once; notes, gaps and dropped copies go to the ledger row."""
+        covered = settle.coverage(staged)
+        self.run.records_read = settle.log_records(staged).count()
+        if dump.format is not Format.SEGMENTS or not settle.overlaps(covered).isEmpty():
+            settled = self.keep("settled", settle.settle_copies(staged))
+            self.run.duplicates_dropped = self.run.records_read - settled.count()
+        else:
+            settled = settle.settle_apart(staged)
+        self.run.gaps = [tuple(row) for row in settle.gaps(covered).toLocalIterator()]
+        self.run.notes.extend(
+            f"{row['source']}: {row['note']}" for row in settle.reader_notes(staged).toLocalIterator()
+        )
+        return settled
+
+    def count(self, records: DataFrame) -> Summary:
+        """What there is: by log partition for the ledger, by kind for the person who waits."""
+        tally = (
+            records.groupBy("log_partition", _what().alias("what"), _kind().alias("kind"), self.known().alias("known"))
+            .agg(F.count("*").alias("n"), F.min("log_offset").alias("low"), F.max("log_offset").alias("high"))
+            .toLocalIterator()
+        )
+        summary = Summary(self.run)
+        for row in tally:
+            if row["low"] is not None:
+                partition = row["log_partition"]
+                self.run.from_offsets[partition] = min(row["low"], self.run.from_offsets.get(partition, row["low"]))
+                self.run.to_offsets[partition] = max(row["high"] + 1, self.run.to_offsets.get(partition, 0))
+            if row["what"] != "control":
+                summary.found[row["what"]] = summary.found.get(row["what"], 0) + row["n"]
+                counted = summary.quarantined if row["what"] == "quarantine" else summary.kinds
+                counted[row["kind"]] = counted.get(row["kind"], 0) + row["n"]
+            elif row["known"]:
+                self.run.already_audited += row["n"]
+            else:
+                self.run.control_records += row["n"]
+        return summary
+
+    def known(self) -> Column:
+        """Whether a position lies in what earlier runs have read."""
+        known = F.lit(False)
+        for partition, ranges in audited_ranges(self.warehouse, self.run.cluster).items():
+            for start, end in ranges:
+                inside = (F.col("log_offset") >= start) & (F.col("log_offset") < end)
+                known = known | ((F.col("log_partition") == partition) & inside)
+        return known
+
+    def write(self, name: str, struct: str, records: DataFrame, found: int) -> None:
+        """Append to a table what it does not hold yet."""
+        if not found:
+            return
+        rows = records.where(F.col(struct).isNotNull())
+        carried = (column for column in rows.columns if column not in (*settle.KINDS, "leader_epoch", "file_id"))
+        rows = rows.select(F.lit(self.run.cluster).alias("cluster"), *carried, f"{struct}.*")
+        written = self.warehouse.append(name, self.unknown(name, rows), self.run.run_id)
+        self.run.already_audited += found - written
+        if name == "quarantine":
+            self.run.records_quarantined += written
+        else:
+            self.run.records_decoded += written
+
+    def unknown(self, name: str, rows: DataFrame) -> DataFrame:
+        """Rows that the table does not hold yet; judged by the table itself, so that a killed run can be run again."""
+        held = self.warehouse.read(name).where(F.col("cluster") == self.run.cluster)
+        if held.isEmpty():
+            return rows
+        if name == "quarantine":
+            keys = ["log_partition", "log_offset", "source"]
+            return rows.alias("new").join(
+                held.select(*keys).alias("old"),
+                reduce(Column.__and__, (F.col(f"new.{key}").eqNullSafe(F.col(f"old.{key}")) for key in keys)),
+                "left_anti",
+            )
+        return rows.join(held.select("log_partition", "log_offset"), ["log_partition", "log_offset"], "left_anti")
+
+
+def _remove(uri: str) -> None:
+    filesystem, path = open_filesystem(uri)
+    if filesystem.get_file_info(path).type == fs.FileType.Directory:
+        filesystem.delete_dir(path)

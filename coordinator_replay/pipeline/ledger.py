@@ -1,0 +1,118 @@
+"""The ledger: what each run read and what became of it, one row of ``audit_runs`` a run, written last."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
+
+from coordinator_replay import __version__
+from coordinator_replay.errors import CoordinatorReplayError
+from coordinator_replay.pipeline.warehouse import Warehouse
+from coordinator_replay.tables.definition import table
+
+
+@dataclass(slots=True, kw_only=True)
+class Run:
+    """One run, as the ledger tells it.
+
+    ``records_read = records_decoded + records_quarantined + control_records + duplicates_dropped + already_audited``
+    holds for every run that is done.
+    """
+
+    run_id: str
+    cluster: str
+    started_at: datetime
+    inputs: Sequence[str]
+    settings: Mapping[str, Any]
+    finished_at: datetime | None = None
+    status: str = "running"
+    from_offsets: dict[int, int] = field(default_factory=dict)
+    to_offsets: dict[int, int] = field(default_factory=dict)
+    records_read: int = 0
+    records_decoded: int = 0
+    records_quarantined: int = 0
+    control_records: int = 0
+    duplicates_dropped: int = 0
+    already_audited: int = 0
+    gaps: list[tuple[int, int, int]] = field(default_factory=list)
+    table_versions: dict[str, int] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    @staticmethod
+    def begin(cluster: str, inputs: Sequence[str], settings: Mapping[str, Any]) -> "Run":
+        """A run that starts now; ids rise with time."""
+        now = datetime.now(UTC)
+        return Run(run_id=f"{now:%Y%m%dT%H%M%S.%f}Z", cluster=cluster, started_at=now, inputs=inputs, settings=settings)
+
+    def check(self) -> None:
+        """Make sure that every record read is accounted for.
+
+        Raises:
+            CoordinatorReplayError: the sums differ; the run must not be trusted.
+        """
+        accounted = (
+            self.records_decoded
+            + self.records_quarantined
+            + self.control_records
+            + self.duplicates_dropped
+            + self.already_audited
+        )
+        if accounted != self.records_read:
+            raise CoordinatorReplayError(
+                f"run {self.run_id} read {self.records_read} records but accounts for {accounted}; nothing of it "
+                f"can be trusted: please report this with the ledger row"
+            )
+
+    def row(self) -> dict[str, Any]:
+        """The run as a row of ``audit_runs``."""
+        return {
+            "run_id": self.run_id,
+            "cluster": self.cluster,
+            "started_at": self.started_at,
+            "finished_at": self.finished_at,
+            "status": self.status,
+            "inputs": list(self.inputs),
+            "from_offsets": self.from_offsets,
+            "to_offsets": self.to_offsets,
+            "records_read": self.records_read,
+            "records_decoded": self.records_decoded,
+            "records_quarantined": self.records_quarantined,
+            "control_records": self.control_records,
+            "duplicates_dropped": self.duplicates_dropped,
+            "already_audited": self.already_audited,
+            "gaps": [
+                {"log_partition": partition, "from_offset": start, "to_offset": end}
+                for partition, start, end in self.gaps
+            ],
+            "table_versions": self.table_versions,
+            "software_version": __version__,
+            "settings": json.dumps(dict(self.settings), sort_keys=True),
+            "notes": self.notes,
+        }
+
+
+def write_run(spark: SparkSession, warehouse: Warehouse, run: Run) -> None:
+    """Write a run's row: the last thing a run does."""
+    row = spark.createDataFrame([run.row()], table("audit_runs").spark_ddl())
+    warehouse.append("audit_runs", row, run.run_id)
+
+
+def audited_ranges(warehouse: Warehouse, cluster: str) -> dict[int, list[tuple[int, int]]]:
+    """Which offsets of each log partition earlier runs have read: half-open ranges between their gaps.
+
+    One range for each run, partition and gap: a handful of numbers, whatever the size of the log.
+    """
+    runs = warehouse.read("audit_runs").where((F.col("cluster") == cluster) & (F.col("status") == "done"))
+    ranges: dict[int, list[tuple[int, int]]] = {}
+    for run in runs.select("from_offsets", "to_offsets", "gaps").toLocalIterator():
+        for partition, start in (run["from_offsets"] or {}).items():
+            end = run["to_offsets"][partition]
+            for gap in sorted(g for g in (run["gaps"] or []) if g["log_partition"] == partition):
+                ranges.setdefault(partition, []).append((start, gap["from_offset"]))
+                start = gap["to_offset"]
+            ranges.setdefault(partition, []).append((start, end))
+    return ranges

@@ -1,0 +1,152 @@
+"""A dump as JSON lines without Spark: for one segment file in a pinch, and for pipes.
+
+Each line holds what ``offset_commits``, ``group_records`` or ``quarantine`` would hold of the record; control records
+get a line too, so that nothing of the log is left out. Lines come in the order of the file.
+"""
+
+import base64
+import binascii
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from coordinator_replay.errors import InputError, UsageError
+from coordinator_replay.log.dump import Dump, DumpFile, Format, open_filesystem
+from coordinator_replay.log.schema import LOG_RECORD
+from coordinator_replay.log.segment import SegmentNote, read_segment
+from coordinator_replay.records.decoder import Rows, decode_records
+from coordinator_replay.records.json_form import render_rows
+
+_POSITION = ["log_partition", "log_offset", "log_timestamp"]
+_PRODUCER = ["producer_id", "producer_epoch", "is_transactional"]
+_BATCH_ROWS = 20_000
+
+
+def _joined(records: pa.RecordBatch, names: Sequence[str], rows: Rows, decoded: pa.RecordBatch | None) -> pa.StringArray:
+    taken = records.select(names).take(pa.array(rows))
+    columns, fields = list(taken.columns), list(taken.schema)
+    if decoded is not None:
+        columns += decoded.columns
+        fields += list(decoded.schema)
+    return render_rows(pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields)))
+
+
+def decode_lines(records: pa.RecordBatch) -> pa.StringArray:
+    """One JSON object for each row of a batch of log records, in their order.
+
+    Args:
+        records: a batch in ``LOG_RECORD``.
+    """
+    decoded = decode_records(records)
+    control = np.flatnonzero(records.column("control_type").is_valid().to_numpy(zero_copy_only=False))
+    parts = [
+        (decoded.commit_rows, [*_POSITION, *_PRODUCER], decoded.commits),
+        (decoded.group_rows, [*_POSITION, *_PRODUCER], decoded.groups),
+        (decoded.quarantine_rows, [*_POSITION, "source", "source_position"], decoded.quarantine),
+        (control, [*_POSITION, *_PRODUCER, "control_type"], None),
+    ]
+    present = [part for part in parts if len(part[0])]
+    if not present:
+        return pa.array([], pa.string())
+    lines = pa.concat_arrays([_joined(records, names, rows, columns) for rows, names, columns in present])
+    return lines.take(pa.array(np.argsort(np.concatenate([rows for rows, _, _ in present]))))
+
+
+def _segment(file: DumpFile, notes: list[str]) -> Iterator[pa.RecordBatch]:
+    filesystem, path = open_filesystem(file.uri)
+    with filesystem.open_input_stream(path, compression=None) as stream:
+        for part in read_segment(stream, source=file.uri, log_partition=file.log_partition):
+            notes += [_said(file, note) for note in part.notes]
+            yield part.records
+
+
+def _said(file: DumpFile, note: SegmentNote) -> str:
+    return f"{file.uri}: {note.text.rstrip('.')} (byte {note.position})"
+
+
+def _log_records(rows: list[dict[str, Any]]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist(rows, schema=LOG_RECORD)
+
+
+def _parquet(path: str) -> Iterator[pa.RecordBatch]:
+    filesystem, inner = open_filesystem(path)
+    with pq.ParquetFile(inner, filesystem=filesystem) as file:
+        names = {"key", "value", "partition", "offset"}
+        if not names <= set(file.schema_arrow.names):
+            raise InputError(f"{path}: lacks the columns of Spark's Kafka source (key, value, partition, offset)")
+        for batch in file.iter_batches(_BATCH_ROWS):
+            renamed = {"partition": "log_partition", "offset": "log_offset", "timestamp": "log_timestamp"}
+            table = pa.table(batch.columns, names=[renamed.get(name, name) for name in batch.schema.names])
+            columns = [
+                table.column(field.name).combine_chunks().cast(field.type)
+                if field.name in table.column_names and field.name in (*_POSITION, "key", "value")
+                else pa.nulls(table.num_rows, field.type)
+                for field in LOG_RECORD
+            ]
+            yield pa.RecordBatch.from_arrays(columns, schema=LOG_RECORD)
+
+
+def _envelope(line: bytes, source: str) -> dict[str, Any]:
+    """A line of a JSON export as a log record, or as the damage it is."""
+    try:
+        raw = json.loads(line)
+        key, payload = raw.get("key"), raw.get("payload", raw.get("value"))
+        milliseconds = raw.get("ts", raw.get("timestamp"))
+        return {
+            "log_partition": int(raw["partition"]),
+            "log_offset": int(raw["offset"]),
+            "log_timestamp": milliseconds * 1000 if isinstance(milliseconds, int) and milliseconds >= 0 else None,
+            "key": None if key is None else base64.b64decode(key, validate=True),
+            "value": None if payload is None else base64.b64decode(payload, validate=True),
+            "source": source,
+        }
+    except (ValueError, KeyError, TypeError, AttributeError, binascii.Error):
+        message = "the line is not an envelope with partition, offset and base64 key and payload"
+        return {"value": line, "source": source, "error_class": "MalformedLine", "error_message": message}
+
+
+def _json_lines(path: str) -> Iterator[pa.RecordBatch]:
+    filesystem, inner = open_filesystem(path)
+    rows: list[dict[str, Any]] = []
+    with filesystem.open_input_stream(inner) as stream:
+        # A text layer would split at characters that JSON strings may hold.
+        for line in _split_lines(stream):
+            rows.append(_envelope(line, path))
+            if len(rows) == _BATCH_ROWS:
+                yield _log_records(rows)
+                rows = []
+    yield _log_records(rows)
+
+
+def _split_lines(stream: Any) -> Iterator[bytes]:
+    rest = b""
+    while chunk := stream.read(1 << 20):
+        *whole, rest = (rest + bytes(chunk)).split(b"\n")
+        yield from (line for line in whole if line.strip())
+    if rest.strip():
+        yield rest
+
+
+def read_without_spark(dump: Dump, notes: list[str]) -> Iterator[pa.RecordBatch]:
+    """The records of a dump in batches of ``LOG_RECORD``, file by file.
+
+    Args:
+        dump: what the inputs hold.
+        notes: gains what the reader has to say about the files.
+
+    Raises:
+        InputError: a file is not what it seems.
+        UsageError: the dump is a Delta table.
+    """
+    if dump.format is Format.SEGMENTS:
+        for file in dump.segments:
+            yield from _segment(file, notes)
+    elif dump.format is Format.DELTA:
+        raise UsageError("decode reads files; for a Delta table use audit, or decode_record() in Spark SQL")
+    else:
+        for path in dump.paths:
+            yield from (_parquet if dump.format is Format.PARQUET else _json_lines)(path)

@@ -1,0 +1,112 @@
+"""The warehouse: a folder of Delta tables, each made from its definition, with comments a person can read."""
+
+from collections.abc import Iterable
+
+from delta.tables import DeltaTable
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
+
+from coordinator_replay.errors import WarehouseError
+from coordinator_replay.tables.definition import Table
+from coordinator_replay.tables.definition import table as declared
+from coordinator_replay.tables.migrations import SCHEMA_VERSION, SCHEMA_VERSION_PROPERTY
+
+STAGING = "_staging"
+
+
+class Warehouse:
+    """Writes tables under one path or object-store URI.
+
+    Args:
+        spark: a session that knows Delta.
+        uri: where each table is a folder of its own name.
+        database: also register the tables by name in the session's catalog.
+    """
+
+    def __init__(self, spark: SparkSession, uri: str, database: str | None = None) -> None:
+        self.spark = spark
+        self.uri = uri.rstrip("/")
+        self.database = database
+
+    def path(self, name: str) -> str:
+        """Where a table lies."""
+        return f"{self.uri}/{name}"
+
+    def staging(self, run_id: str, step: str) -> str:
+        """Where a run keeps what no table holds yet; a run removes it when it ends."""
+        return f"{self.uri}/{STAGING}/{run_id}/{step}"
+
+    def ensure(self, name: str) -> Table:
+        """Make a table as its definition says, if it is not there; add columns that later releases brought.
+
+        Raises:
+            WarehouseError: something else lies in its place.
+        """
+        table = declared(name)
+        try:
+            if not DeltaTable.isDeltaTable(self.spark, self.path(name)):
+                self._create(table)
+            else:
+                self._add_columns(table)
+        except AnalysisException as problem:
+            raise WarehouseError(
+                f"{self.path(name)}: can't be used as table {name}: {problem.getMessage()}"
+            ) from problem
+        if self.database:
+            self._register(name)
+        return table
+
+    def _create(self, table: Table) -> None:
+        builder = DeltaTable.createIfNotExists(self.spark).location(self.path(table.name)).comment(table.about)
+        for column in table.columns:
+            builder = builder.addColumn(column.name, column.type, nullable=not column.is_required, comment=column.about)
+        if table.clustering:
+            builder = builder.clusterBy(*table.clustering)
+        builder.property(SCHEMA_VERSION_PROPERTY, str(SCHEMA_VERSION)).execute()
+
+    def _add_columns(self, table: Table) -> None:
+        there = set(self.read(table.name).columns)
+        for column in table.columns:
+            if column.name not in there:
+                about = column.about.replace("'", "''")
+                added = f"{column.name} {column.type} COMMENT '{about}'"
+                self.spark.sql(f"ALTER TABLE delta.`{self.path(table.name)}` ADD COLUMN {added}")
+
+    def _register(self, name: str) -> None:
+        self.spark.sql(f"CREATE DATABASE IF NOT EXISTS `{self.database}`")
+        self.spark.sql(
+            f"CREATE TABLE IF NOT EXISTS `{self.database}`.`{name}` USING DELTA LOCATION '{self.path(name)}'"
+        )
+
+    def read(self, name: str) -> DataFrame:
+        """A table as it is now."""
+        return self.spark.read.format("delta").load(self.path(name))
+
+    def version(self, name: str) -> int:
+        """The table's newest Delta version."""
+        return int(self._latest(name)["version"])
+
+    def _latest(self, name: str):  # type: ignore[no-untyped-def]  # pyspark's Row has no type of its own
+        return DeltaTable.forPath(self.spark, self.path(name)).history(1).select("version", "operationMetrics").first()
+
+    def append(self, name: str, df: DataFrame, run_id: str) -> int:
+        """Append rows in the table's own columns, others left out and missing ones null.
+
+        Returns:
+            How many rows were written, as Delta counted them.
+        """
+        table = declared(name)
+        there = set(df.columns)
+        columns = [
+            (F.col(column.name) if column.name in there else F.lit(None)).cast(column.type).alias(column.name)
+            for column in table.columns
+        ]
+        before = self.version(name)
+        df.select(*columns).write.format("delta").mode("append").option("userMetadata", run_id).save(self.path(name))
+        latest = self._latest(name)
+        return int(latest["operationMetrics"].get("numOutputRows", 0)) if latest["version"] > before else 0
+
+    def versions(self, names: Iterable[str]) -> dict[str, int]:
+        """Newest Delta version of each table."""
+        return {name: self.version(name) for name in names}

@@ -1,0 +1,13 @@
+-- group_timeline in the columns that process-mining tools expect: a group is a case, an event an activity.
+SELECT
+  concat(cluster, '/', group_id) AS case_id,
+  event AS activity,
+  log_timestamp AS timestamp,
+  member_id AS resource,
+  group_type,
+  from_state,
+  to_state,
+  epoch,
+  rebalance_id,
+  seq
+FROM group_timeline

@@ -1,0 +1,180 @@
+import copy
+import json
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coordinator_replay.errors import DefinitionError
+from coordinator_replay.tables.definition import parse_table, table, tables, views
+from coordinator_replay.tables.types import SCALARS, parse_type
+
+CONTRACT = {
+    "offset_commits",
+    "group_records",
+    "group_timeline",
+    "member_timeline",
+    "partition_ownership",
+    "rebalances",
+    "offset_history",
+    "pending_offsets",
+    "expired_offsets",
+    "group_metrics",
+    "findings",
+    "quarantine",
+    "audit_runs",
+    "group_state",
+}
+
+SMALL = {
+    "name": "small",
+    "about": "A table.",
+    "keys": ["cluster"],
+    "clustering": ["cluster"],
+    "columns": [{"name": "cluster", "type": "string", "required": True, "about": "The cluster."}],
+}
+
+
+def test_every_table_of_the_contract_is_defined():
+    assert set(tables()) == CONTRACT
+
+
+def test_definition_files_stand_one_column_a_line():
+    for path in (Path(__file__).parents[2] / "schemas" / "tables").glob("*.json"):
+        lines = path.read_text(encoding="utf-8").splitlines()
+        columns = json.loads(path.read_text(encoding="utf-8"))["columns"]
+        assert [json.loads(line.strip().removesuffix(",")) for line in lines if line.startswith("    {")] == columns
+
+
+def test_pending_offsets_have_the_columns_of_offset_history_and_the_producer():
+    history = [(column.name, column.type) for column in table("offset_history").columns]
+    pending = [(column.name, column.type) for column in table("pending_offsets").columns]
+    assert pending == [
+        *history,
+        ("producer_id", "bigint"),
+        ("producer_epoch", "smallint"),
+        ("pending_since", "timestamp"),
+    ]
+
+
+def test_a_column_has_one_type_in_all_tables():
+    types: dict[str, set[str]] = {}
+    for definition in tables().values():
+        for column in definition.columns:
+            types.setdefault(column.name, set()).add(column.type)
+    assert {name: found for name, found in types.items() if len(found) > 1} == {}
+
+
+def test_arrow_schema_has_utc_microseconds_and_comments():
+    schema = table("member_timeline").arrow_schema()
+    assert schema.field("valid_from").type == pa.timestamp("us", tz="UTC")
+    assert schema.field("assigned").type == pa.list_(
+        pa.struct([("topic_id", pa.string()), ("topic", pa.string()), ("partitions", pa.list_(pa.int32()))])
+    )
+    assert schema.field("valid_from").metadata == {
+        b"comment": table("member_timeline").column("valid_from").about.encode()
+    }
+    assert all(field.nullable for field in schema)
+
+
+def test_arrow_schema_can_be_a_selection_in_an_order_of_its_own():
+    assert table("findings").arrow_schema(["rule", "cluster"]).names == ["rule", "cluster"]
+    with pytest.raises(DefinitionError, match="findings has no column 'ruel'"):
+        table("findings").arrow_schema(["ruel"])
+
+
+def test_spark_ddl_names_every_column_with_its_type():
+    assert table("group_state").spark_ddl() == (
+        "`cluster` string, `group_id` string, `group_type` string, `log_partition` int, `to_offset` bigint, "
+        "`snapshot_version` int, `snapshot` string, `run_id` string"
+    )
+
+
+def test_unknown_table_is_refused_by_name():
+    with pytest.raises(DefinitionError, match="no table 'offsets'"):
+        table("offsets")
+
+
+scalar_types = st.sampled_from(sorted(SCALARS))
+names = st.from_regex(r"[a-z][a-z0-9_]{0,5}", fullmatch=True)
+any_type = st.recursive(
+    scalar_types,
+    lambda inner: st.one_of(
+        inner.map("array<{}>".format),
+        st.tuples(inner, inner).map(lambda pair: f"map<{pair[0]},{pair[1]}>"),
+        st.lists(st.tuples(names, inner), min_size=1, max_size=3).map(
+            lambda fields: f"struct<{','.join(f'{name}:{type_}' for name, type_ in fields)}>"
+        ),
+    ),
+    max_leaves=6,
+)
+
+
+def spelled(type_: pa.DataType) -> str:
+    """The text form of an Arrow type, found independently of the parser."""
+    if pa.types.is_list(type_):
+        return f"array<{spelled(type_.value_type)}>"
+    if pa.types.is_map(type_):
+        return f"map<{spelled(type_.key_type)},{spelled(type_.item_type)}>"
+    if pa.types.is_struct(type_):
+        return f"struct<{','.join(f'{field.name}:{spelled(field.type)}' for field in type_)}>"
+    return next(name for name, scalar in SCALARS.items() if scalar == type_)
+
+
+@given(any_type)
+def test_every_type_of_the_grammar_reads_back_as_written(text):
+    assert spelled(parse_type(text)) == text
+
+
+@given(st.one_of(st.text(max_size=20), any_type.map(lambda text: text[:-1]), any_type.map(lambda text: text + ">")))
+def test_what_is_no_type_is_refused_and_never_crashes(text):
+    try:
+        assert spelled(parse_type(text)) == text
+    except DefinitionError as problem:
+        assert repr(text) in str(problem)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda raw: raw.update(comment="x"), r"small.json: unknown entries \['comment'\]"),
+        (lambda raw: raw.pop("about"), "small.json: KeyError.'about'. is missing"),
+        (lambda raw: raw.update(keys=["id"]), "table small has no column 'id'"),
+        (lambda raw: raw.update(keys=[]), "small: 'keys' must say"),
+        (lambda raw: raw.update(clustering=["cluster"] * 5), "more than 4 clustering columns"),
+        (lambda raw: raw["columns"].append(raw["columns"][0]), r"columns \['cluster'\] stand twice"),
+        (lambda raw: raw["columns"][0].update(name="Cluster"), "'Cluster' is no column name"),
+        (lambda raw: raw["columns"][0].update(name="name"), "every table has the column 'cluster'"),
+        (lambda raw: raw["columns"][0].update(type="array<text>"), "small.cluster: .* unknown type 'text'"),
+        (lambda raw: raw["columns"][0].update(type="array<int>"), "cluster is nested"),
+        (lambda raw: raw["columns"][0].update(about=""), "'about' must say"),
+        (lambda raw: raw["columns"][0].update(default=1), r"unknown entries \['default'\]"),
+    ],
+)
+def test_a_definition_that_breaks_the_grammar_is_refused_with_what_and_where(change, message):
+    raw = copy.deepcopy(SMALL)
+    change(raw)
+    with pytest.raises(DefinitionError, match=message):
+        parse_table(raw, "small.json")
+
+
+def test_views_run_over_the_tables_of_the_contract():
+    connection = duckdb.connect()
+    for name, definition in tables().items():
+        connection.register(name, definition.arrow_schema().empty_table())
+    for view in views().values():
+        connection.execute(f"CREATE VIEW {view.name} AS {view.sql}")
+    columns = [column[0] for column in connection.execute("SELECT * FROM event_log").description]
+    assert columns[:3] == ["case_id", "activity", "timestamp"]
+
+
+def test_timestamps_read_as_moments_and_durations_end_in_ms():
+    for definition in tables().values():
+        for column in definition.columns:
+            if column.name.endswith("_ms"):
+                assert column.type == "bigint"
+            if column.type == "timestamp" and column.name not in ("valid_from", "valid_to"):
+                assert "UTC" in column.about, f"{definition.name}.{column.name}"
