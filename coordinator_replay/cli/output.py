@@ -12,7 +12,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -73,6 +73,8 @@ def _plain(value: object) -> Any:
         return value.isoformat()
     if isinstance(value, bytes | bytearray | memoryview):
         return bytes(value).hex()
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
@@ -94,17 +96,17 @@ def to_json(value: object) -> str:
 
 
 def _cell(value: object) -> str:
-    """A value as a table shows it."""
+    """A value as a table shows it; what has a text form of its own is shown in it."""
+    if isinstance(value, list | tuple) and all(isinstance(item, str) or is_dataclass(item) for item in value):
+        return neutral("; ".join(map(str, value))) or NOTHING
     plain = _plain(value)
     if plain is None:
         return NOTHING
     if isinstance(plain, bool):
         return "true" if plain else "false"
-    if isinstance(plain, list) and all(isinstance(item, str) for item in plain):
-        return neutral("; ".join(plain)) or NOTHING
     if isinstance(plain, list | dict):
         return to_json(plain)
-    return neutral(str(plain))
+    return neutral(str(plain)) or NOTHING
 
 
 def _csv_cell(value: object) -> object:

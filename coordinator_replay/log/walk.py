@@ -8,6 +8,10 @@ footing is looked for in this order:
 2. the place where the entry claims to end, if a header stands there (it may be damaged in turn);
 3. a header whose checksum is right, anywhere behind.
 
+Where a wrapper of old messages is damaged, the messages in it may still be readable, since not all that is compressed
+gets any shorter; but they are not entries, and in magic 1 their offsets are not even offsets of the log. So an old
+message is taken for an entry only if its offset is above all before it, the damaged entry's own included.
+
 What lies between is one stretch of damage. If nothing is found, an entry that claims more than the file still holds
 is a torn tail, as a crash or a copy of a growing file leaves it; and zeros up to the end are the padding of a file
 that was reserved at its full size. Both are ordinary.
@@ -15,6 +19,7 @@ that was reserved at its full size. Both are ordinary.
 
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -39,6 +44,8 @@ _FEWEST_ENTRIES = 64
 _MOST_ENTRIES = 1 << 16
 _FIRST_BLOCK = 1 << 12
 _LARGEST_BLOCK = 1 << 20
+# What an entry's offset may be above the one before it and still be believed.
+_LARGEST_STEP = 1 << 31
 # A file made of headers that each claim a large size would cost a checksum of that size at every one of them.
 _SMALL_ENTRY = 1 << 16
 _FREE_CHECKSUM_BYTES = 1 << 28
@@ -78,6 +85,14 @@ class _Fault:
         """Whether this is an entry in order that is merely longer than what is left of the file."""
         cut_off = (DamageClass.TORN_BATCH, DamageClass.BATCH_TOO_LARGE)
         return self.error_class in cut_off and self.size is not None and self.size > size
+
+
+@dataclass(frozen=True, slots=True)
+class _Inside:
+    """How far a damaged entry claims to reach in the file, and the offset that it claims."""
+
+    stop: int
+    offset: int
 
 
 class Walk:
@@ -210,7 +225,8 @@ class Walk:
             at = 0
         start = window.position + at
         head = bytes(window.view[at : at + DAMAGE_VALUE_LIMIT])
-        search = _Search(window, at, near, self._max_batch_bytes, self._is_intact)
+        inside = _Inside(start + (fault.size or near), self._claimed_offset(at))
+        search = _Search(window, at, near, self._max_batch_bytes, partial(self._is_entry, inside))
         footing = search.run()
         stop = window.position + (len(window.data) if footing is None else footing)
         size = stop - start
@@ -242,8 +258,24 @@ class Walk:
                 return None
         return offset
 
+    def _claimed_offset(self, at: int) -> int:
+        """The offset that the header of a damaged entry claims, -1 if it does not fit what came before."""
+        view = self._window.view[at : at + 8]
+        offset = int.from_bytes(view, "big")
+        return offset if len(view) == 8 and 0 < offset - self._last_offset < _LARGEST_STEP else -1
+
+    def _is_entry(self, inside: "_Inside", at: int, size: int) -> bool:
+        """Whether a whole entry with a right checksum stands here, and no message from within a damaged wrapper."""
+        view = self._window.view
+        if view[at + 16] < 2:
+            offset = int.from_bytes(view[at : at + 8], "big")
+            is_inside = self._window.position + at < inside.stop
+            if offset <= self._last_offset or (is_inside and offset <= inside.offset):
+                return False
+        return self._is_intact(at, size)
+
     def _is_intact(self, at: int, size: int) -> bool:
-        """Whether a whole entry with a right checksum stands here."""
+        """Whether the checksum of the entry here is right."""
         allowed = _FREE_CHECKSUM_BYTES + _CHECKSUM_BYTES_PER_BYTE * (self._window.position + at)
         if size > _SMALL_ENTRY and self._checksum_bytes + size > allowed:
             return False

@@ -116,6 +116,10 @@ class _Read:
             return pa.nulls(len(self.rows), pa.string())
         return arrays.uuids(self.columns, node.column, self.spans.data)
 
+    def json(self, rows: Rows) -> pa.StringArray:
+        """Kafka's JSON form of some of the rows."""
+        return json_form.render(self.program, self.spans.data, self.spans.starts[rows] + 2, self.spans.ends[rows])
+
 
 class _Batch:
     """The decoding of one batch: spans of keys and values, and what went wrong so far."""
@@ -185,10 +189,8 @@ class _Batch:
             self.commits.append((rows, pa.RecordBatch.from_arrays(columns, schema=COMMIT_COLUMNS)))
             return
         member = pick(keys.strings("memberId")) if kind.has_member else pa.nulls(n, pa.string())
-        key_json = pick(json_form.render(keys.program.root, keys.columns, keys.spans, len(keys.rows)))
-        value_json = pa.nulls(n, pa.string())
-        if value is not None:
-            value_json = json_form.render(value.program.root, value.columns, value.spans, n)
+        key_json = keys.json(rows)
+        value_json = pa.nulls(n, pa.string()) if value is None else value.json(rows)
         columns = [*common, pa.array([kind.name] * n), member, key_json, value_json]
         self.groups.append((rows, pa.RecordBatch.from_arrays(columns, schema=GROUP_COLUMNS)))
 

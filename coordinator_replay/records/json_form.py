@@ -1,7 +1,7 @@
-"""Kafka's JSON form of decoded columns, rendered for whole batches at a time.
+"""Kafka's JSON form of records, written for whole batches by the programs that decode them.
 
-The form is that of ``scalar.py``. Every field is rendered as a column of text once; structs join columns, arrays join
-the elements of a list. Only strings that need escaping, and bytes, are looked at one by one.
+The form is that of ``scalar.py``. Text is written where the machine would fill columns; it runs over rows that the
+machine has read without error, so nothing is checked a second time but the room for the text.
 """
 
 import base64
@@ -11,13 +11,336 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from coordinator_replay.records import arrays
-from coordinator_replay.records.definition import INTEGER_SIZES
-from coordinator_replay.records.machine import ABSENT, NULL, Columns
-from coordinator_replay.records.program import Node, StructNode
+from coordinator_replay.compiled import compiled
+from coordinator_replay.records.machine import Bytes, Int32s, Int64s, _count, _integer, _uvarint
+from coordinator_replay.records.program import Program
 from coordinator_replay.records.scalar import UNKNOWN_TAGS
 
-_NEEDS_ESCAPE = r'["\\\x00-\x1f\x7f]'
+_DEPTH = 32
+_NUMBER_ROOM = 24
+_STANDARD = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", np.uint8)
+_URL_SAFE = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", np.uint8)
+_HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
+_NULL = np.frombuffer(b"null", np.uint8)
+_UNKNOWN = np.frombuffer(f',"{UNKNOWN_TAGS}":['.encode(), np.uint8)
+_TAG = np.frombuffer(b'{"tag":', np.uint8)
+_DATA = np.frombuffer(b',"data":', np.uint8)
+
+_QUOTE, _BACKSLASH, _COMMA, _EQUALS = 34, 92, 44, 61
+_OPEN_LIST, _CLOSE_LIST, _CLOSE_STRUCT, _MINUS, _ZERO = 91, 93, 125, 45, 48
+
+
+@compiled
+def _put(out: Bytes, at: int, piece: Bytes, start: int, end: int) -> int:
+    for i in range(start, end):
+        out[at] = piece[i]
+        at += 1
+    return at
+
+
+@compiled
+def _put_number(out: Bytes, at: int, number: int) -> int:
+    # The smallest int64 has no positive twin, but as an unsigned number it has.
+    rest = np.uint64(number)
+    if number < 0:
+        out[at] = _MINUS
+        at += 1
+        rest = np.uint64(0) - rest
+    size = 1
+    scale = rest
+    while scale >= np.uint64(10):
+        scale //= np.uint64(10)
+        size += 1
+    for place in range(at + size - 1, at - 1, -1):
+        out[place] = np.uint8(_ZERO) + np.uint8(rest % np.uint64(10))
+        rest //= np.uint64(10)
+    return at + size
+
+
+@compiled
+def _put_string(out: Bytes, at: int, data: Bytes, start: int, end: int, digits: Bytes) -> int:
+    out[at] = _QUOTE
+    at += 1
+    for i in range(start, end):
+        byte = data[i]
+        if byte < 0x20:
+            out[at] = _BACKSLASH
+            out[at + 1] = 117  # u
+            out[at + 2] = _ZERO
+            out[at + 3] = _ZERO
+            out[at + 4] = digits[byte >> 4]
+            out[at + 5] = digits[byte & 15]
+            at += 6
+        else:
+            if byte in (_QUOTE, _BACKSLASH):
+                out[at] = _BACKSLASH
+                at += 1
+            out[at] = byte
+            at += 1
+    out[at] = _QUOTE
+    return at + 1
+
+
+@compiled
+def _put_base64(out: Bytes, at: int, data: Bytes, start: int, end: int, alphabet: Bytes, padded: bool) -> int:
+    out[at] = _QUOTE
+    at += 1
+    while start < end:
+        left = end - start
+        a = data[start]
+        b = data[start + 1] if left > 1 else np.uint8(0)
+        c = data[start + 2] if left > 2 else np.uint8(0)
+        out[at] = alphabet[a >> 2]
+        out[at + 1] = alphabet[(a & 3) << 4 | b >> 4]
+        if left > 1:
+            out[at + 2] = alphabet[(b & 15) << 2 | c >> 6]
+        elif padded:
+            out[at + 2] = _EQUALS
+        if left > 2:
+            out[at + 3] = alphabet[c & 63]
+        elif padded:
+            out[at + 3] = _EQUALS
+        at += 4 if padded or left > 2 else left + 1
+        start += 3
+    out[at] = _QUOTE
+    return at + 1
+
+
+@compiled
+def _put_unknown_tags(
+    out: Bytes, at: int, data: Bytes, pos: int, count: int, tags: Int32s, pieces: tuple[Bytes, ...]
+) -> int:
+    """Write the tagged fields at ``pos`` that the table of known ones lacks; negative if there is no room."""
+    opening, tag_piece, data_piece, alphabet = pieces
+    end = len(data)
+    wrote = False
+    for _ in range(count):
+        tag, pos, _ = _uvarint(data, pos, end)
+        size, pos, _ = _uvarint(data, pos, end)
+        known = False
+        for k in range(len(tags)):
+            if tags[k, 0] == tag:
+                known = True
+        if not known:
+            if at + 2 * size + 100 > len(out):
+                return -1
+            if wrote:
+                out[at] = _COMMA
+                at += 1
+            else:
+                at = _put(out, at, opening, 0, len(opening))
+            wrote = True
+            at = _put(out, at, tag_piece, 0, len(tag_piece))
+            at = _put_number(out, at, tag)
+            at = _put(out, at, data_piece, 0, len(data_piece))
+            at = _put_base64(out, at, data, pos, pos + size, alphabet, True)
+            out[at] = _CLOSE_STRUCT
+            at += 1
+        pos += size
+    if wrote:
+        out[at] = _CLOSE_LIST
+        at += 1
+    return at
+
+
+@compiled
+def _render(  # noqa: C901 - one interpreter loop, the twin of the machine's
+    data: Bytes,
+    starts: Int64s,
+    ends: Int64s,
+    ops: Int32s,
+    tags: Int32s,
+    text: Bytes,
+    spans: Int32s,
+    alphabets: tuple[Bytes, Bytes, Bytes],
+    pieces: tuple[Bytes, Bytes, Bytes, Bytes],
+    out: Bytes,
+    offsets: Int32s,
+    row: int,
+) -> int:
+    """Write rows from ``row`` on; returns the first row there was no room for, or their number."""
+    standard, url_safe, digits = alphabets
+    null = pieces[0]
+    frame_pc = np.zeros(_DEPTH, np.int64)
+    frame_left = np.zeros(_DEPTH, np.int64)
+    frame_tags = np.zeros(_DEPTH, np.int64)
+    frame_count = np.zeros(_DEPTH, np.int64)
+    frame_text = np.zeros(_DEPTH, np.int64)
+    frame_value = np.zeros(_DEPTH, np.int64)
+    frame_known = np.zeros(_DEPTH, np.int64)
+    while row < len(starts):
+        at = np.int64(offsets[row])
+        pos, end = starts[row], ends[row]
+        pc, depth = 0, -1
+        while True:
+            op = ops[pc, 0]
+            if op == 0:  # END
+                break
+            begin, stop, after, after_stop = spans[pc, 0], spans[pc, 1], spans[pc, 2], spans[pc, 3]
+            if at + (stop - begin) + (after_stop - after) + _NUMBER_ROOM > len(out):
+                return row
+            at = _put(out, at, text, begin, stop)
+            if op == 1:  # INTEGER
+                size = ops[pc, 2]
+                at = _put_number(out, at, _integer(data, pos, size, ops[pc, 3]))
+                pos += size
+                at = _put(out, at, text, after, after_stop)
+                pc += 1
+            elif op == 2:  # UUID
+                if at + 30 + (after_stop - after) > len(out):
+                    return row
+                at = _put_base64(out, at, data, pos, pos + 16, url_safe, False)
+                pos += 16
+                at = _put(out, at, text, after, after_stop)
+                pc += 1
+            elif op == 3:  # BYTES
+                length, pos, _ = _count(data, pos, end, ops[pc, 2])
+                if length < 0:
+                    at = _put(out, at, null, 0, 4)
+                else:
+                    if at + 6 * length + 8 + (after_stop - after) > len(out):
+                        return row
+                    if ops[pc, 4] == 1:
+                        at = _put_string(out, at, data, pos, pos + length, digits)
+                    else:
+                        at = _put_base64(out, at, data, pos, pos + length, standard, True)
+                    pos += length
+                at = _put(out, at, text, after, after_stop)
+                pc += 1
+            elif op == 4:  # LIST
+                form = ops[pc, 2]
+                count, pos, _ = _count(data, pos, end, form)
+                if count > 0:
+                    depth += 1
+                    frame_pc[depth] = pc
+                    frame_left[depth] = count
+                    if form <= 2:
+                        out[at] = _OPEN_LIST
+                        at += 1
+                    pc += 1
+                else:
+                    if count < 0:
+                        at = _put(out, at, null, 0, 4)
+                    else:
+                        out[at] = _OPEN_LIST
+                        out[at + 1] = _CLOSE_LIST
+                        at += 2
+                    at = _put(out, at, text, after, after_stop)
+                    pc = ops[pc, 4]
+            elif op == 5:  # LIST_END
+                frame_left[depth] -= 1
+                opening = frame_pc[depth]
+                if frame_left[depth] > 0:
+                    out[at] = _COMMA
+                    at += 1
+                    pc = opening + 1
+                else:
+                    if ops[opening, 2] <= 2:
+                        out[at] = _CLOSE_LIST
+                        at += 1
+                    if at + (spans[opening, 3] - spans[opening, 2]) > len(out):
+                        return row
+                    at = _put(out, at, text, spans[opening, 2], spans[opening, 3])
+                    depth -= 1
+                    pc += 1
+            elif op == 6:  # TAGS
+                count, pos, _ = _uvarint(data, pos, end)
+                depth += 1
+                frame_pc[depth] = pc
+                frame_left[depth] = count
+                frame_tags[depth] = pos
+                frame_count[depth] = count
+                pc += 1
+            elif op == 7:  # TAGS_NEXT
+                opening = frame_pc[depth]
+                table, known = ops[opening, 2], ops[opening, 3]
+                if frame_left[depth] == 0:
+                    at = _put_unknown_tags(
+                        out,
+                        at,
+                        data,
+                        frame_tags[depth],
+                        frame_count[depth],
+                        tags[table : table + known],
+                        (pieces[1], pieces[2], pieces[3], standard),
+                    )
+                    if at < 0 or at + (spans[opening, 3] - spans[opening, 2]) > len(out):
+                        return row
+                    at = _put(out, at, text, spans[opening, 2], spans[opening, 3])
+                    depth -= 1
+                    pc = ops[opening, 4]
+                    continue
+                frame_left[depth] -= 1
+                tag, pos, _ = _uvarint(data, pos, end)
+                size, pos, _ = _uvarint(data, pos, end)
+                found = -1
+                for k in range(known):
+                    if tags[table + k, 0] == tag:
+                        found = k
+                if found < 0:
+                    pos += size
+                else:
+                    body = tags[table + found, 1]
+                    frame_text[depth] = at
+                    frame_value[depth] = at + (spans[body, 1] - spans[body, 0])
+                    frame_known[depth] = len(ops) + table + found
+                    pc = body
+            else:  # TAG_END
+                # Kafka's JSON leaves out a tagged field that equals its default.
+                default = spans[frame_known[depth], 0]
+                size = spans[frame_known[depth], 1] - default
+                value = frame_value[depth]
+                same = at - value == size
+                if same:
+                    for i in range(size):
+                        if out[value + i] != text[default + i]:
+                            same = False
+                            break
+                if same:
+                    at = frame_text[depth]
+                pc = ops[pc, 2]
+        row += 1
+        offsets[row] = at
+    return row
+
+
+def render(program: Program, data: Bytes, starts: Int64s, ends: Int64s) -> pa.StringArray:
+    """The JSON form of rows that the machine has read without error.
+
+    Args:
+        program: a compiled struct.
+        data: the bytes of all rows.
+        starts: where each row starts.
+        ends: where each row ends.
+    """
+    rows = len(starts)
+    offsets = np.zeros(rows + 1, np.int32)
+    out = np.empty(1024 + 8 * int((ends - starts).sum()), np.uint8)
+    pieces = (_NULL, _UNKNOWN, _TAG, _DATA)
+    alphabets = (_STANDARD, _URL_SAFE, _HEX)
+    row = 0
+    while True:
+        row = _render(
+            data,
+            starts,
+            ends,
+            program.ops,
+            program.tags,
+            program.text,
+            program.spans,
+            alphabets,
+            pieces,
+            out,
+            offsets,
+            row,
+        )
+        if row >= rows:
+            break
+        out = np.concatenate([out, np.empty_like(out)])
+    return pa.Array.from_buffers(pa.string(), rows, [None, pa.py_buffer(offsets), pa.py_buffer(out)])
+
+
+_NEEDS_ESCAPE = r'["\\\x00-\x1f]'
 
 
 def quote(strings: pa.StringArray) -> pa.StringArray:
@@ -30,7 +353,7 @@ def quote(strings: pa.StringArray) -> pa.StringArray:
     return pc.replace_with_mask(quoted, special, pa.array(escaped, pa.string()))
 
 
-def encode_base64(values: pa.BinaryArray) -> pa.StringArray:
+def _encode_base64(values: pa.BinaryArray) -> pa.StringArray:
     """Each run of bytes as a JSON string in base64; nulls stay null."""
     return pa.array(
         [None if value is None else f'"{base64.b64encode(value).decode()}"' for value in values.to_pylist()],
@@ -38,93 +361,12 @@ def encode_base64(values: pa.BinaryArray) -> pa.StringArray:
     )
 
 
-class _Renderer:
-    def __init__(self, columns: Columns, spans: arrays.Spans) -> None:
-        self.columns = columns
-        self.spans = spans
-
-    def struct(self, struct: StructNode, rows: int) -> pa.StringArray:
-        pieces: list[pa.StringArray | str] = ["{"]
-        for place, node in enumerate(struct.fields):
-            comma = "," if place else ""
-            text = self.node(node, rows)
-            named = pc.binary_join_element_wise(f'{comma}"{node.field.name}":', pc.fill_null(text, "null"), "")
-            pieces.append(named if node.field.tag is None else self.unless_default(node, named, text))
-        if struct.unknown is not None and len(self.columns.first[struct.unknown[1]]):
-            pieces.append(self.unknown_tags(struct.unknown))
-        return pc.binary_join_element_wise(*pieces, "}", "")
-
-    def unless_default(self, node: Node, named: pa.StringArray, text: pa.StringArray) -> pa.StringArray:
-        """Kafka's JSON leaves out a tagged field that equals its default, so absence reads the same as default."""
-        column = node.column
-        absent = pa.array(self.columns.second[column] == ABSENT)
-        default = json.dumps(node.field.default, separators=(",", ":"))
-        return pc.if_else(pc.or_(absent, pc.equal(pc.fill_null(text, "null"), default)), "", named)
-
-    def node(self, node: Node, rows: int) -> pa.StringArray:
-        """The field of every struct it stands in; null where the field is null."""
-        if not node.is_list:
-            if node.struct is not None:
-                return self.struct(node.struct, rows)
-            return self.scalar(node, node.column)
-        counts = arrays.counts(self.columns, node.column)
-        beneath = int(counts.sum())
-        elements = self.scalar(node, node.element) if node.struct is None else self.struct(node.struct, beneath)
-        joined = self.join(pc.fill_null(elements, "null"), counts)
-        if node.field.is_array:
-            joined = pc.binary_join_element_wise("[", joined, "]", "")
-        missing = pa.array(self.columns.second[node.column] == NULL)
-        return pc.if_else(missing, pa.scalar(None, pa.string()), joined)
-
-    def join(self, elements: pa.StringArray, counts: "np.ndarray[tuple[int], np.dtype[np.int64]]") -> pa.StringArray:
-        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
-        return pc.binary_join(pa.ListArray.from_arrays(pa.array(offsets), elements), ",")
-
-    def scalar(self, node: Node, column: int) -> pa.StringArray:
-        type_ = node.field.type
-        if type_ in INTEGER_SIZES:
-            return pc.cast(arrays.integers(self.columns, column, pa.int64()), pa.string())
-        if type_ == "uuid":
-            return pc.binary_join_element_wise('"', arrays.uuids(self.columns, column, self.spans.data), '"', "")
-        if type_ == "string":
-            return quote(arrays.slices(self.columns, column, self.spans.buffer, pa.string()))
-        return encode_base64(arrays.slices(self.columns, column, self.spans.buffer, pa.binary()))
-
-    def unknown_tags(self, unknown: tuple[int, int, int]) -> pa.StringArray:
-        counted, tag, data = unknown
-        counts = arrays.counts(self.columns, counted)
-        entries = pc.binary_join_element_wise(
-            '{"tag":',
-            pc.cast(arrays.integers(self.columns, tag, pa.int64()), pa.string()),
-            ',"data":',
-            encode_base64(arrays.slices(self.columns, data, self.spans.buffer, pa.binary())),
-            "}",
-            "",
-        )
-        listed = pc.binary_join_element_wise(f',"{UNKNOWN_TAGS}":[', self.join(entries, counts), "]", "")
-        return pc.if_else(pa.array(counts > 0), listed, "")
-
-
-def render(struct: StructNode, columns: Columns, spans: arrays.Spans, rows: int) -> pa.StringArray:
-    """The JSON form of every row that a program read without error.
-
-    Args:
-        struct: the compiled struct.
-        columns: what the machine made of the rows.
-        spans: the bytes that were read.
-        rows: how many rows were read without error.
-    """
-    if rows == 0:
-        return pa.array([], pa.string())
-    return _Renderer(columns, spans).struct(struct, rows)
-
-
 def _text(column: pa.Array) -> pa.StringArray:
     """A column of a table as JSON texts; nulls stay null."""
     if pa.types.is_string(column.type):
         return quote(column)
     if pa.types.is_binary(column.type):
-        return encode_base64(column)
+        return _encode_base64(column)
     if pa.types.is_timestamp(column.type):
         shown = pc.strftime(column.cast(pa.timestamp("ms", "UTC")), "%Y-%m-%dT%H:%M:%SZ")
         return pc.binary_join_element_wise('"', shown, '"', "")

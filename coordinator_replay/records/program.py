@@ -4,6 +4,10 @@ The machine knows a handful of instructions and no field names; the program is w
 version is fixed. Every field becomes an instruction that writes into a column of its own; arrays and nullable structs
 become a LIST that counts and a body that repeats; tagged fields become a table from tag to body.
 
+Beside each instruction stands what the JSON form writes before and after it, so that ``json_form.py`` can run the same
+program to write text: the brace that opens a struct stands before its first field, the one that closes it after its
+last or, where tagged fields follow, after those.
+
 ===========  =====================================================================================
 instruction  operands (``column`` first)
 ===========  =====================================================================================
@@ -19,6 +23,7 @@ TAG_END      the TAGS_NEXT to return to
 ===========  =====================================================================================
 """
 
+import json
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache
@@ -89,12 +94,23 @@ class StructNode:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What the machine runs, and where the definition's fields went."""
+    """What the machine runs, and where the definition's fields went.
+
+    Attributes:
+        ops: a row for each instruction: the instruction, its column, its operands.
+        tags: a row for each tagged field: tag, first instruction of its body, its column.
+        columns: how many columns it writes.
+        text: the pieces of JSON, one after the other.
+        spans: for each instruction where in ``text`` stands what goes before it and what goes after it; behind the
+            instructions a row for each tagged field: where its default stands.
+    """
 
     root: StructNode
     ops: npt.NDArray[np.int32]
     tags: npt.NDArray[np.int32]
     columns: int
+    text: npt.NDArray[np.uint8]
+    spans: npt.NDArray[np.int32]
 
     def node(self, name: str) -> Node | None:
         """The top-level field of this name, None where the version lacks it."""
@@ -108,6 +124,10 @@ class _Builder:
         self.ops: list[list[int]] = []
         self.tags: list[list[int]] = []
         self.columns = 0
+        self.before: list[str] = []
+        self.after: list[str] = []
+        self.defaults: list[str] = []
+        self.pending = ""
 
     def column(self) -> int:
         self.columns += 1
@@ -115,70 +135,106 @@ class _Builder:
 
     def emit(self, op: Op, *operands: int) -> int:
         self.ops.append([op, *operands, *([0] * (4 - len(operands)))])
+        self.before.append(self.pending)
+        self.after.append("")
+        self.pending = ""
         return len(self.ops) - 1
 
-    def struct(self, fields: tuple[Field, ...]) -> StructNode:
+    def struct(self, fields: tuple[Field, ...]) -> tuple[StructNode, int]:
+        """The struct, and the instruction after which it is complete."""
         current = [field for field in fields if self.version in field.versions]
-        nodes = [self.field(field) for field in current if field.tag is None]
+        nodes = []
+        last = -1
+        for field in current:
+            if field.tag is None:
+                self.pending += ("," if nodes else "{") + json.dumps(field.name) + ":"
+                node, last = self.field(field)
+                nodes.append(node)
         if not self.flexible:
-            return StructNode(tuple(nodes), None)
+            self.after[last] += "}"
+            return StructNode(tuple(nodes), None), last
         tagged = [field for field in current if field.tag is not None]
         unknown = (self.column(), self.column(), self.column())
         start = len(self.tags)
         self.tags.extend([0, 0, 0] for _ in tagged)
+        self.defaults.extend(json.dumps(field.default, separators=(",", ":")) for field in tagged)
         opening = self.emit(Op.TAGS, unknown[0], start, len(tagged))
+        self.after[opening] = "}"
         following = self.emit(Op.TAGS_NEXT)
         for row, field in enumerate(tagged, start):
             body = len(self.ops)
-            node = self.field(field)
+            self.pending = f",{json.dumps(field.name)}:"
+            node, _ = self.field(field)
             self.emit(Op.TAG_END, 0, following)
             self.tags[row] = [field.tag or 0, body, node.column]
             nodes.append(node)
         self.ops[opening][4] = len(self.ops)
-        return StructNode(tuple(nodes), unknown)
+        return StructNode(tuple(nodes), unknown), opening
 
-    def field(self, field: Field) -> Node:
+    def field(self, field: Field) -> tuple[Node, int]:
+        """The field, and the instruction after which it is complete."""
         nullable_struct = field.type == "struct" and field.nullable
         if not field.is_array and not nullable_struct:
             if field.type == "struct":
-                return Node(field, -1, -1, self.struct(field.fields))
-            return Node(field, self.scalar(field), -1, None)
+                struct, last = self.struct(field.fields)
+                return Node(field, -1, -1, struct), last
+            column, last = self.scalar(field)
+            return Node(field, column, -1, None), last
         column = self.column()
         opening = self.emit(Op.LIST, column, self.count(field), int(field.nullable))
-        struct = self.struct(field.fields) if field.type == "struct" else None
-        element = self.scalar(field) if struct is None else -1
+        beneath, element = None, -1
+        if field.type == "struct":
+            beneath, _ = self.struct(field.fields)
+        else:
+            element, _ = self.scalar(field)
         self.emit(Op.LIST_END)
         self.ops[opening][4] = len(self.ops)
-        return Node(field, column, element, struct)
+        return Node(field, column, element, beneath), opening
 
     def count(self, field: Field) -> Count:
         if field.is_array:
             return Count.FLEXIBLE if self.flexible else Count.INT32
         return Count.FLEXIBLE_PRESENCE if field.tag is not None else Count.INT8_PRESENCE
 
-    def scalar(self, field: Field) -> int:
+    def scalar(self, field: Field) -> tuple[int, int]:
+        """The column of a value, and its instruction."""
         column = self.column()
         if field.type in INTEGER_SIZES:
-            self.emit(Op.INTEGER, column, INTEGER_SIZES[field.type], int(field.type != "uint16"))
-        elif field.type == "uuid":
-            self.emit(Op.UUID, column)
-        else:
-            plain = Count.INT16 if field.type == "string" else Count.INT32
-            form = Count.FLEXIBLE if self.flexible else plain
-            nullable = field.nullable and not field.is_array
-            self.emit(Op.BYTES, column, form, int(nullable), int(field.type == "string"))
-        return column
+            return column, self.emit(Op.INTEGER, column, INTEGER_SIZES[field.type], int(field.type != "uint16"))
+        if field.type == "uuid":
+            return column, self.emit(Op.UUID, column)
+        plain = Count.INT16 if field.type == "string" else Count.INT32
+        form = Count.FLEXIBLE if self.flexible else plain
+        nullable = field.nullable and not field.is_array
+        return column, self.emit(Op.BYTES, column, form, int(nullable), int(field.type == "string"))
+
+    def literals(self) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
+        """All pieces of JSON, and where each stands."""
+        text = bytearray()
+        spans = []
+        pairs = [*zip(self.before, self.after, strict=True), *((default, "") for default in self.defaults)]
+        for pair in pairs:
+            bounds = []
+            for piece in pair:
+                bounds.append(len(text))
+                text += piece.encode()
+                bounds.append(len(text))
+            spans.append(bounds)
+        return np.frombuffer(bytes(text), np.uint8), np.array(spans, dtype=np.int32)
 
 
 @cache
 def compile_struct(struct: Struct, version: int) -> Program:
     """Compile a struct at one of its versions."""
     builder = _Builder(version, version in struct.flexible)
-    root = builder.struct(struct.fields)
+    root, _ = builder.struct(struct.fields)
     builder.emit(Op.END)
+    text, spans = builder.literals()
     return Program(
         root=root,
         ops=np.array(builder.ops, dtype=np.int32),
         tags=np.array(builder.tags, dtype=np.int32).reshape(-1, 3),
         columns=builder.columns,
+        text=text,
+        spans=spans,
     )

@@ -9,8 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_replay.errors import DefinitionError
-from coordinator_replay.tables.definition import parse_table, table, tables, views
+from coordinator_replay.tables.definition import parse_table, table, tables
+from coordinator_replay.tables.names import table_names
 from coordinator_replay.tables.types import SCALARS, parse_type
+from coordinator_replay.tables.views import views
 
 CONTRACT = {
     "offset_commits",
@@ -40,6 +42,7 @@ SMALL = {
 
 def test_every_table_of_the_contract_is_defined():
     assert set(tables()) == CONTRACT
+    assert set(table_names()) == CONTRACT
 
 
 def test_definition_files_stand_one_column_a_line():

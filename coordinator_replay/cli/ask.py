@@ -1,0 +1,351 @@
+"""The commands that ask: they read the tables directly and start no JVM.
+
+Each parses, calls one function of the query room and prints. The query room is imported when a command runs, so that
+``--help`` stays quick.
+"""
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from coordinator_replay.cli import columns
+from coordinator_replay.cli.completion import GROUP_NAME, TOPIC_NAME
+from coordinator_replay.cli.moments import DURATION, MOMENT, parse_moment
+from coordinator_replay.cli.options import Command, Common, common_options
+from coordinator_replay.cli.output import Column, print_note, print_rows
+
+if TYPE_CHECKING:
+    from coordinator_replay.query.describe import Description
+    from coordinator_replay.query.warehouse import Warehouse
+
+GROUP_TYPES = ("classic", "consumer", "share", "streams")
+GROUP_STATES = (
+    "Empty",
+    "PreparingRebalance",
+    "CompletingRebalance",
+    "Assigning",
+    "Reconciling",
+    "NotReady",
+    "Stable",
+)
+STATUSES = ("EXPIRED", "DUE", "EXPIRING")
+SEVERITIES = ("error", "warning", "info")
+
+_at = click.option("--at", type=MOMENT, help="The moment asked about; the end of the log read if left out.")
+_from = click.option("--from", "start", type=MOMENT, help="From then on.")
+_to = click.option("--to", "end", type=MOMENT, help="Up to then, not included.")
+_group = click.argument("group", type=GROUP_NAME)
+_any_group = click.argument("group", type=GROUP_NAME, required=False)
+
+
+def _examples(*lines: str) -> str:
+    """The end of a command's help; its first character keeps click from joining the lines."""
+    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
+
+
+def _warehouse(common: Common) -> "Warehouse":
+    from coordinator_replay.query.warehouse import Warehouse
+
+    return Warehouse(common.warehouse, common.cluster)
+
+
+def _show(common: Common, shown: Mapping[str, str], answers: Iterable[object], **same: object) -> None:
+    """Print answers; ``same`` are columns with one value in all rows."""
+    rows = [[same[name] if name in same else getattr(answer, name) for name in shown] for answer in answers]
+    print_rows([Column(name, heading) for name, heading in shown.items()], rows, common.output)
+
+
+def _note(*texts: str | None) -> None:
+    for text in texts:
+        if text:
+            print_note(text)
+
+
+@click.command(
+    cls=Command,
+    epilog=_examples(
+        "coordinator-replay groups --at 2026-11-20T02:13:00Z",
+        "coordinator-replay groups --type consumer --state Reconciling",
+    ),
+)
+@common_options()
+@_at
+@click.option(
+    "--type", "types", multiple=True, type=click.Choice(GROUP_TYPES, case_sensitive=False), help="Only these."
+)
+@click.option(
+    "--state", "states", multiple=True, type=click.Choice(GROUP_STATES, case_sensitive=False), help="Only in these."
+)
+def groups(common: Common, at: datetime | None, types: Sequence[str], states: Sequence[str]) -> None:
+    """List the groups there were, with type, protocol type and state."""
+    from coordinator_replay.query.groups import groups_at
+
+    warehouse = _warehouse(common)
+    note = warehouse.check_moment(at)
+    found = groups_at(warehouse, at, types=types, states=states)
+    if not found:
+        note = f"No such group; cluster {common.cluster!r} is covered from {warehouse.coverage}."
+    _show(common, columns.GROUP, found)
+    _note(note)
+
+
+def _print_description(common: Common, found: "Description") -> None:
+    same = {"assignor": found.assignor}
+    if common.output == "table":
+        _show(common, columns.DESCRIBED, [found.group], **same)
+        shown = {"group_id": "GROUP", **columns.MEMBER}
+        if not any(member.pending_revocation for member in found.members):
+            shown["pending_revocation"] = ""
+        if found.members:
+            click.echo()
+            epoch = found.group.assignment_epoch
+            _show(common, shown, found.members, group_id=found.group.group_id, target_epoch=epoch)
+        return
+    group = {name: found.assignor if name == "assignor" else getattr(found.group, name) for name in columns.DESCRIBED}
+    epochs = {"target_epoch": found.group.assignment_epoch}
+    members = [
+        {name: epochs[name] if name in epochs else getattr(member, name) for name in columns.MEMBER}
+        for member in found.members
+    ]
+    if common.output == "json":
+        print_rows([Column(name, "") for name in (*group, "members")], [[*group.values(), members]], "json")
+        return
+    # One line for each member; the group's own columns that a member has as well are told apart by a prefix.
+    names = [*(f"group_{name}" if name in columns.MEMBER else name for name in group), *columns.MEMBER]
+    rows = [[*group.values(), *member.values()] for member in members or [dict.fromkeys(columns.MEMBER)]]
+    print_rows([Column(name, "") for name in names], rows, "csv")
+
+
+@click.command(
+    cls=Command,
+    epilog=_examples(
+        "coordinator-replay describe payments",
+        "coordinator-replay describe payments --at -6h --output json",
+    ),
+)
+@common_options()
+@_group
+@_at
+def describe(common: Common, group: str, at: datetime | None) -> None:
+    """Describe GROUP as the broker would have: state, epochs, assignor, members and their assignments."""
+    from coordinator_replay.query.describe import describe_at
+
+    warehouse = _warehouse(common)
+    note = warehouse.check_moment(at)
+    found = describe_at(warehouse, group, at)
+    _print_description(common, found)
+    if not found.group.is_exact:
+        _note("Records are missing before this state: steps that led to it were not seen.")
+    _note(note)
+
+
+@click.command(
+    cls=Command,
+    epilog=_examples(
+        "coordinator-replay offsets payments --at 2026-11-20T02:13:00Z",
+        "coordinator-replay offsets payments --at -1d --reset-file payments.csv",
+        "kafka-consumer-groups … --group payments --reset-offsets --from-file payments.csv --execute",
+    ),
+)
+@common_options()
+@_group
+@_at
+@click.option("--topic", "topics", multiple=True, help="Only offsets of this topic; can be given again.")
+@click.option("--require-stable", is_flag=True, help="Show partitions with a pending transactional commit as unstable.")
+@click.option(
+    "--reset-file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Also write what kafka-consumer-groups --reset-offsets --from-file takes.",
+)
+@click.option(
+    "--end-offsets",
+    "end_file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="CSV or JSON lines of topic, partition, offset[, time]: shows the lag.",
+)
+def offsets(
+    common: Common,
+    group: str,
+    at: datetime | None,
+    topics: Sequence[str],
+    require_stable: bool,
+    reset_file: Path | None,
+    end_file: Path | None,
+) -> None:
+    """Show every committed offset GROUP had, whether or not anybody consumed the partition then."""
+    from coordinator_replay.query.end_offsets import read_end_offsets
+    from coordinator_replay.query.offsets import offsets_at, with_lag, write_reset_file
+
+    warehouse = _warehouse(common)
+    note = warehouse.check_moment(at)
+    found = offsets_at(warehouse, group, at, topics=topics, require_stable=require_stable)
+    shown = dict(columns.OFFSET)
+    if require_stable:
+        shown |= columns.UNSTABLE
+    if end_file is not None:
+        found = with_lag(found, read_end_offsets(end_file, parse_moment, at))
+        shown |= columns.LAG
+    _show(common, shown, found)
+    if not found:
+        _note(f"Group {group!r} had no committed offset then.")
+    if reset_file is not None:
+        written = write_reset_file(found, reset_file)
+        left_out = f"; {len(found) - written} unstable partitions left out" if written < len(found) else ""
+        _note(f"Wrote {written} partitions to {reset_file}{left_out}.")
+    _note(note)
+
+
+@click.command(
+    cls=Command,
+    epilog=_examples(
+        "coordinator-replay timeline payments --from 2026-11-20T02:00 --to 2026-11-20T03:00",
+        "coordinator-replay timeline payments --members",
+    ),
+)
+@common_options()
+@_group
+@_from
+@_to
+@click.option("--members", is_flag=True, help="How each member was, interval by interval, instead of events.")
+def timeline(common: Common, group: str, start: datetime | None, end: datetime | None, members: bool) -> None:
+    """Tell what happened to GROUP, in log order."""
+    from coordinator_replay.query.timeline import member_intervals_of, timeline_of
+
+    warehouse = _warehouse(common)
+    found: Sequence[object]
+    if members:
+        found = member_intervals_of(warehouse, group, start, end)
+        _show(common, columns.INTERVAL, found)
+    else:
+        found = timeline_of(warehouse, group, start, end)
+        _show(common, columns.EVENT, found)
+    if not found:
+        _note(f"Nothing happened to group {group!r} then; the tables cover {warehouse.coverage}.")
+
+
+@click.command(
+    cls=Command,
+    epilog=_examples(
+        "coordinator-replay rebalances payments --from -1d",
+        "coordinator-replay rebalances --cause SESSION_TIMEOUT --output json",
+    ),
+)
+@common_options()
+@_any_group
+@_from
+@_to
+@click.option("--cause", "causes", multiple=True, help="Only rebalances of this cause; can be given again.")
+def rebalances(
+    common: Common, group: str | None, start: datetime | None, end: datetime | None, causes: Sequence[str]
+) -> None:
+    """Tell when and why GROUP (or any group) rebalanced, how sure that is, and what it cost."""
+    from coordinator_replay.query.rebalances import rebalances_of
+
+    warehouse = _warehouse(common)
+    found = rebalances_of(warehouse, group, start, end, causes=causes)
+    _show(common, columns.REBALANCE, found)
+    if not found:
+        _note(f"No such rebalance; the tables cover {warehouse.coverage}.")
+
+
+why = copy(rebalances)
+why.name = "why"
+why.short_help = "The same as rebalances."
+
+
+@click.command(
+    cls=Command,
+    epilog=_examples(
+        "coordinator-replay owner payments orders 3 --at 2026-11-20T02:13:00Z",
+    ),
+)
+@common_options()
+@_group
+@click.argument("topic", type=TOPIC_NAME)
+@click.argument("partition", type=click.IntRange(min=0))
+@_at
+def owner(common: Common, group: str, topic: str, partition: int, at: datetime | None) -> None:
+    """Tell which member of GROUP owned PARTITION of TOPIC; the topic may be given by its id."""
+    from coordinator_replay.query.owner import owners_at
+
+    warehouse = _warehouse(common)
+    note = warehouse.check_moment(at)
+    found = owners_at(warehouse, group, topic, partition, at)
+    _show(common, columns.OWNERSHIP, found.owners, partition=partition)
+    _note(found.hint, note)
+
+
+@click.command(
+    cls=Command,
+    epilog=_examples(
+        "coordinator-replay expired --within 3d",
+        "coordinator-replay expired payments --status EXPIRED",
+    ),
+)
+@common_options()
+@_any_group
+@click.option(
+    "--status", "statuses", multiple=True, type=click.Choice(STATUSES, case_sensitive=False), help="Only these."
+)
+@click.option("--within", type=DURATION, help="Only offsets whose time is up so soon after the end of the log read.")
+def expired(common: Common, group: str | None, statuses: Sequence[str], within: timedelta | None) -> None:
+    """Show offsets that retention took or is about to take, of GROUP or of all groups."""
+    from coordinator_replay.query.expired import expired_offsets
+
+    warehouse = _warehouse(common)
+    found = expired_offsets(warehouse, group, statuses=statuses, within=within)
+    _show(common, columns.EXPIRED, found)
+    if not found:
+        _note(f"No such offset; the tables cover {warehouse.coverage}.")
+
+
+@click.command(
+    cls=Command,
+    epilog=_examples(
+        "coordinator-replay findings --severity warning",
+    ),
+)
+@common_options()
+@click.option("--severity", type=click.Choice(SEVERITIES), help="Only findings as grave as this, or graver.")
+@click.option("--rule", "rules", multiple=True, help="Only findings of this rule; can be given again.")
+@click.option("--group", type=GROUP_NAME, help="Only findings about this group.")
+def findings(common: Common, severity: str | None, rules: Sequence[str], group: str | None) -> None:
+    """Show what an operator should look at, the gravest first."""
+    from coordinator_replay.query.findings import findings_of
+
+    warehouse = _warehouse(common)
+    found = findings_of(warehouse, severity=severity, rules=rules, group=group)
+    _show(common, columns.FINDING, found)
+    if not found:
+        _note(f"No such finding; the tables cover {warehouse.coverage}.")
+
+
+@click.command(
+    cls=Command,
+    epilog=_examples(
+        'coordinator-replay sql "SELECT group_id, count(*) FROM rebalances GROUP BY 1 ORDER BY 2 DESC"',
+        "coordinator-replay sql --output csv - < question.sql",
+    ),
+)
+@common_options()
+@click.argument("statement")
+def sql(common: Common, statement: str) -> None:
+    """Answer STATEMENT over all tables by name, in DuckDB's SQL; "-" reads it from standard input.
+
+    All clusters of the warehouse are in the tables: name the one you mean in the statement.
+    """
+    from coordinator_replay.query.sql import run_sql
+
+    text = sys.stdin.read() if statement == "-" else statement
+    names, rows = run_sql(_warehouse(common), text)
+    if names:
+        print_rows([Column(name, name) for name in names], rows, common.output)
+
+
+COMMANDS: list[click.Command] = [groups, describe, offsets, timeline, rebalances, why, owner, expired, findings, sql]
+"""Every command of this module, for the program to take up."""

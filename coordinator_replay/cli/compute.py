@@ -1,0 +1,156 @@
+"""The commands that compute: audit and demo, which run on Spark, and decode, which runs without it."""
+
+import sys
+import time
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from coordinator_replay.cli.options import EXIT_FINDINGS, Command, Common, common_options
+from coordinator_replay.cli.progress import shown_progress
+from coordinator_replay.cli.summary import print_summary
+from coordinator_replay.errors import WarehouseError
+from coordinator_replay.log.dump import Format, find_dump
+
+if TYPE_CHECKING:
+    from coordinator_replay.pipeline.audit import Options, Summary
+
+FORMATS = ("auto", *(form.value for form in Format))
+
+
+def _absolute(path: str) -> str:
+    """A path as Spark's own processes can find it, wherever they were started."""
+    return path if "://" in path else str(Path(path).expanduser().absolute())
+
+
+def _audit(options: "Options", common: Common) -> "Summary":
+    from pyspark.errors import PySparkException
+
+    from coordinator_replay.pipeline.audit import run_audit
+    from coordinator_replay.pipeline.session import open_session
+
+    began = time.monotonic()
+    click.echo("starting Spark …", err=True)
+    spark = open_session(verbose=common.verbose, with_catalog=options.database is not None)
+    try:
+        with shown_progress(spark) as report:
+            summary = run_audit(spark, options, report)
+    except PySparkException as problem:
+        # The first line says what went wrong; the rest is a plan or a stack that -v shows.
+        first = (problem.getMessage() or str(problem)).strip().splitlines()[0]
+        raise WarehouseError(f"Spark could not finish the run: {first}") from problem
+    print_summary(summary, common.output, seconds=time.monotonic() - began)
+    return summary
+
+
+@click.command(cls=Command)
+@click.argument("inputs", nargs=-1, required=True, metavar="INPUT…")
+@common_options()
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    default="auto",
+    show_default=True,
+    help="Form of the dump; auto looks at the content.",
+)
+@click.option(
+    "--include-deleted",
+    is_flag=True,
+    help="Read .log.deleted files too, for records that compaction has dropped.",
+)
+@click.option("--database", metavar="NAME", help="Register the tables by name in the session's catalog.")
+@click.option("--strict", is_flag=True, help="End with code 3 if records were quarantined.")
+def audit(
+    common: Common, inputs: Sequence[str], form: str, include_deleted: bool, database: str | None, strict: bool
+) -> None:
+    """Read, decode and write a dump of __consumer_offsets.
+
+    INPUT is a file, folder, glob or URI: segment files as they lie on a broker, Parquet or Delta in the columns of
+    Spark's Kafka source, or JSON lines. What earlier runs have written is not written again.
+
+    \b
+    Examples:
+      coordinator-replay audit /dumps/broker-1 /dumps/broker-2 --warehouse /data/audit
+      coordinator-replay audit 's3://dumps/2026-11-20/*.parquet' --warehouse s3://lake/audit --cluster prod
+    """
+    from coordinator_replay.pipeline.audit import Options
+
+    options = Options(
+        inputs=[_absolute(path) for path in inputs],
+        warehouse=_absolute(common.warehouse),
+        cluster=common.cluster,
+        format=None if form == "auto" else Format(form),
+        include_deleted=include_deleted,
+        database=database,
+    )
+    summary = _audit(options, common)
+    if strict and summary.run.records_quarantined:
+        sys.exit(EXIT_FINDINGS)
+
+
+@click.command(cls=Command)
+@common_options(needs_warehouse=False)
+def demo(common: Common) -> None:
+    """Audit a bundled dump recorded from a real broker, and show what can be asked then.
+
+    Without --warehouse the tables are made in ./demo-warehouse.
+    """
+    from coordinator_replay.pipeline.audit import Options
+
+    warehouse = _absolute(common.warehouse or "demo-warehouse")
+    dump = str(files("coordinator_replay") / "demo_dump")
+    _audit(Options(inputs=[dump], warehouse=warehouse, cluster=common.cluster), common)
+    if common.output == "table":
+        click.echo("\nNow ask, for example:")
+        for question in QUESTIONS:
+            click.echo(f"  coordinator-replay {question} --warehouse {_shown(warehouse)}")
+
+
+QUESTIONS = (
+    "groups",
+    "describe shop-848",
+    "sql \"SELECT kind, count(*) AS records FROM group_records GROUP BY kind ORDER BY records DESC\"",
+)
+"""What the demo suggests to ask next."""
+
+
+def _shown(path: str) -> str:
+    """A path as a person would type it here."""
+    here = Path.cwd()
+    return str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else path
+
+
+@click.command(cls=Command)
+@click.argument("inputs", nargs=-1, required=True, metavar="FILE…")
+@click.option("--format", "form", type=click.Choice(FORMATS), default="auto", show_default=True, help="Form of the dump.")
+@click.option("--include-deleted", is_flag=True, help="Read .log.deleted files of a folder too.")
+@click.option("-v", "--verbose", is_flag=True, help="Show what an error came from.")
+def decode(inputs: Sequence[str], form: str, include_deleted: bool, verbose: bool) -> None:  # noqa: ARG001
+    """Print every record of a dump as JSON lines, in the order of the file, without Spark.
+
+    Lines hold what offset_commits, group_records and quarantine would hold; notes about the files go to standard
+    error.
+
+    \b
+    Examples:
+      coordinator-replay decode __consumer_offsets-7/00000000000000000000.log | jq 'select(.group_id == "billing")'
+    """
+    from coordinator_replay.pipeline.lines import decode_lines, read_without_spark
+
+    dump = find_dump(inputs, form=None if form == "auto" else Format(form), include_deleted=include_deleted)
+    notes = list(dump.notes)
+    out = click.get_binary_stream("stdout")
+    for records in read_without_spark(dump, notes):
+        lines = decode_lines(records)
+        if len(lines):
+            out.write("\n".join(lines.to_pylist()).encode() + b"\n")
+    out.flush()
+    for note in notes:
+        click.echo(f"note: {note}", err=True)
+
+
+COMMANDS: tuple[click.Command, ...] = (audit, demo, decode)

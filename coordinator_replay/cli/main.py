@@ -1,0 +1,19 @@
+"""The program: every command by its name."""
+
+import click
+
+from coordinator_replay import __version__
+from coordinator_replay.cli import compute
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="coordinator-replay")
+def main() -> None:
+    """Replay dumps of Kafka's __consumer_offsets: why a group rebalanced, who owned a partition, which offset it had.
+
+    audit writes Delta tables from a dump; the other commands answer from them, without a JVM.
+    """
+
+
+for command in compute.COMMANDS:
+    main.add_command(command)

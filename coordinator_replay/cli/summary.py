@@ -1,0 +1,69 @@
+"""What a run says at its end."""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from coordinator_replay.cli.output import neutral
+
+if TYPE_CHECKING:
+    from coordinator_replay.pipeline.audit import Summary
+
+_MOST_NOTES = 10
+
+
+def _facts(summary: "Summary", seconds: float) -> dict[str, Any]:
+    run = summary.run
+    return {
+        "run_id": run.run_id,
+        "cluster": run.cluster,
+        "records_read": run.records_read,
+        "records_decoded": run.records_decoded,
+        "records_quarantined": run.records_quarantined,
+        "control_records": run.control_records,
+        "duplicates_dropped": run.duplicates_dropped,
+        "already_audited": run.already_audited,
+        "log_partitions": len(run.to_offsets),
+        "gaps": len(run.gaps),
+        "kinds": dict(sorted(summary.kinds.items(), key=lambda pair: (-pair[1], pair[0]))),
+        "quarantined": summary.quarantined,
+        "notes": run.notes,
+        "seconds": round(seconds, 1),
+    }
+
+
+def _counted(n: int, what: str) -> str:
+    return f"{n:,} {what}{'' if n == 1 else 's'}"
+
+
+def print_summary(summary: "Summary", form: str, *, seconds: float) -> None:
+    """Print what a run did: as text, or as one JSON object where ``form`` is not ``table``."""
+    facts = _facts(summary, seconds)
+    if form != "table":
+        click.echo(json.dumps(facts))
+        return
+    run = summary.run
+    click.echo(f"Read {_counted(run.records_read, 'record')} of {_counted(len(run.to_offsets), 'log partition')}:")
+    for name, n in (
+        ("decoded and written", run.records_decoded),
+        ("quarantined", run.records_quarantined),
+        ("transaction markers and other control records", run.control_records),
+        ("further copies dropped", run.duplicates_dropped),
+        ("already audited", run.already_audited),
+    ):
+        click.echo(f"  {n:>12,}  {name}")
+    if summary.kinds:
+        click.echo("By kind:")
+    for kind, n in facts["kinds"].items():
+        click.echo(f"  {n:>12,}  {kind}")
+    for error, n in sorted(summary.quarantined.items()):
+        click.echo(f"  {n:>12,}  not decoded: {error}")
+    for partition, start, end in run.gaps[:_MOST_NOTES]:
+        click.echo(f"Gap: no record of log partition {partition} from offset {start} up to {end}.")
+    for note in run.notes[:_MOST_NOTES]:
+        click.echo(f"Note: {neutral(note)}.")
+    hidden = max(0, len(run.notes) - _MOST_NOTES) + max(0, len(run.gaps) - _MOST_NOTES)
+    if hidden:
+        click.echo(f"… and {_counted(hidden, 'more note')} in audit_runs.")
+    click.echo(f"Run {run.run_id} of cluster {neutral(run.cluster)} took {seconds:.1f} s.")

@@ -1,0 +1,303 @@
+"""A consumer group of KIP-848, from kinds 3, 4, 5, 6, 7, 8 and 16.
+
+Mirrors ``modern.consumer.ConsumerGroup``. The state of the group is never written: it follows from epochs and members,
+by the first of ``STATES`` that holds. What moves the group on is therefore a joint condition, not a record; records
+only change what the condition looks at. ``TRANSITIONS`` lists which moves can be seen between two operations, and why.
+
+A member's own state is written (kind 8), by ``MEMBER_STATES``; ``MEMBER_TRANSITIONS`` are the moves its reconciliation
+can make (``CurrentAssignmentBuilder``).
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from coordinator_replay.engine.model import (
+    Current,
+    GroupState,
+    GroupType,
+    Member,
+    MemberState,
+    Protocol,
+    Record,
+    Subscription,
+    Target,
+    draft_fields,
+    epochs_by_topic,
+    partitions_by_topic,
+)
+from coordinator_replay.engine.operation import Header, Operation
+from coordinator_replay.engine.reconciliation import Reconciliation
+
+STATES: tuple[tuple[GroupState, str, Callable[[Reconciliation], bool]], ...] = (
+    (GroupState.EMPTY, "no members", lambda group: not group.members),
+    (
+        GroupState.ASSIGNING,
+        "group epoch above the assignment epoch",
+        lambda group: group.epoch > group.assignment_epoch,
+    ),
+    (
+        GroupState.RECONCILING,
+        "a member is not STABLE at the assignment epoch",
+        lambda group: bool(group.unreconciled),
+    ),
+    (GroupState.STABLE, "otherwise", lambda group: True),
+)
+
+_EMPTY, _ASSIGNING, _RECONCILING, _STABLE = (state for state, _, _ in STATES)
+
+TRANSITIONS: Mapping[tuple[GroupState, GroupState], str] = {
+    (_EMPTY, _ASSIGNING): "a member joins, its target is postponed",
+    (_EMPTY, _RECONCILING): "a member joins and gets a target it can't reach at once",
+    (_EMPTY, _STABLE): "a member joins and gets all of its target, or waits for its expression",
+    (_ASSIGNING, _RECONCILING): "targets are computed",
+    (_ASSIGNING, _STABLE): "targets are computed and the only member to move has moved",
+    (_ASSIGNING, _EMPTY): "the last member is gone",
+    (_RECONCILING, _STABLE): "the last member reaches its target",
+    (_RECONCILING, _ASSIGNING): "a member joins or leaves, topics change",
+    (_RECONCILING, _EMPTY): "the last member is gone",
+    (_STABLE, _ASSIGNING): "a member joins or leaves, topics change; targets are postponed",
+    (_STABLE, _RECONCILING): "the same with targets computed at once, or a static member is away",
+    (_STABLE, _EMPTY): "the last member is gone",
+}
+
+MEMBER_STATES: Mapping[int, MemberState] = {
+    0: MemberState.STABLE,
+    1: MemberState.UNREVOKED_PARTITIONS,
+    2: MemberState.UNRELEASED_PARTITIONS,
+}
+
+MEMBER_TRANSITIONS: Mapping[tuple[MemberState, MemberState], str] = {
+    (MemberState.STABLE, MemberState.STABLE): "a new epoch, all of the target is free",
+    (MemberState.STABLE, MemberState.UNREVOKED_PARTITIONS): "partitions are to be given up",
+    (MemberState.STABLE, MemberState.UNRELEASED_PARTITIONS): "a new epoch, others still hold part of the target",
+    (MemberState.UNREVOKED_PARTITIONS, MemberState.UNREVOKED_PARTITIONS): "yet other partitions are to be given up",
+    (MemberState.UNREVOKED_PARTITIONS, MemberState.STABLE): "revocation acknowledged, all of the target is free",
+    (MemberState.UNREVOKED_PARTITIONS, MemberState.UNRELEASED_PARTITIONS): "revocation acknowledged, others hold on",
+    (MemberState.UNRELEASED_PARTITIONS, MemberState.UNRELEASED_PARTITIONS): "part of the target became free",
+    (MemberState.UNRELEASED_PARTITIONS, MemberState.STABLE): "the rest of the target became free",
+    (MemberState.UNRELEASED_PARTITIONS, MemberState.UNREVOKED_PARTITIONS): "a newer target takes partitions away",
+}
+
+DRAFT_MEMBER_FIELDS = ("groupEpoch", "assignors")
+DRAFT_TARGET_FIELDS = ("assignmentEpoch", "memberId", "error", "metadataVersion", "metadataBytes")
+DRAFT_CURRENT_FIELDS = ("error", "metadataVersion", "metadataBytes")
+
+
+@dataclass(frozen=True, slots=True)
+class Regex:
+    """What an expression was resolved to, by which version of the cluster's metadata, and when."""
+
+    topics: tuple[str, ...]
+    version: int
+    timestamp_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopicMetadata:
+    """A subscribed topic as brokers before 4.1 wrote it down (kind 4)."""
+
+    topic_id: str
+    name: str
+    partitions: int
+
+
+class ConsumerGroup:
+    """The replayed state of one consumer group."""
+
+    group_type = GroupType.CONSUMER
+    __slots__ = ("assignors", "group_id", "reconciliation", "regexes", "topic_metadata")
+
+    def __init__(self, group_id: str, birth_missing: int | None = None) -> None:
+        self.group_id = group_id
+        self.reconciliation = Reconciliation(birth_missing)
+        self.regexes: dict[str, Regex] = {}
+        self.topic_metadata: tuple[TopicMetadata, ...] | None = None
+        self.assignors: dict[str, int] = {}
+
+    @property
+    def state(self) -> GroupState:
+        """The first state whose condition holds."""
+        return next(state for state, _, holds in STATES if holds(self.reconciliation))
+
+    @property
+    def members(self) -> Mapping[str, Member]:
+        """Members by id."""
+        return self.reconciliation.members
+
+    @property
+    def epoch(self) -> int:
+        """The group epoch."""
+        return self.reconciliation.epoch
+
+    @property
+    def assignment_epoch(self) -> int:
+        """The epoch of the targets, -1 when their record was deleted."""
+        return self.reconciliation.assignment_epoch
+
+    @property
+    def assignor(self) -> str | None:
+        """The assignor most members ask for, None when none does and the broker's default counts.
+
+        The broker breaks ties by the order of a hash map; here the first name wins, so that it is at least steady.
+        """
+        if not self.assignors:
+            return None
+        return min(self.assignors, key=lambda name: (-self.assignors[name], name))
+
+    def subscribed_topics(self) -> frozenset[str]:
+        """Topics of members by name, and topics of resolved expressions."""
+        topics = {topic for regex in self.regexes.values() for topic in regex.topics}
+        for member in self.members.values():
+            if member.subscription is not None:
+                topics.update(member.subscription.topics or ())
+        return frozenset(topics)
+
+    def header(self) -> Header:
+        """The group as it is, its members aside."""
+        group = self.reconciliation
+        return Header(
+            GroupType.CONSUMER,
+            self.state,
+            group.epoch,
+            group.assignment_epoch,
+            len(group.members),
+            group.epoch_missing,
+            group.assignment_missing,
+            "consumer",
+            self.assignor if self.assignors else None,
+            metadata_hash=group.metadata_hash,
+        )
+
+    def replay_metadata(self, record: Record, operation: Operation) -> None:
+        """Kind 3: group epoch and metadata hash."""
+        value = record.value or {}
+        self.reconciliation.bump(record, operation, value.get("epoch", 0), value.get("metadataHash", 0))
+
+    def replay_partition_metadata(self, record: Record, operation: Operation) -> None:
+        """Kind 4: topics with ids and partition counts; written up to Kafka 4.0."""
+        old = self.topic_metadata
+        if record.value is None:
+            self.topic_metadata = None
+        else:
+            self.topic_metadata = tuple(
+                TopicMetadata(topic["topicId"], topic.get("topicName", ""), topic["numPartitions"])
+                for topic in record.value.get("topics", ())
+            )
+        if old != self.topic_metadata:
+            operation.changes.setdefault("topic_metadata", old)
+            operation.at["topic_metadata"] = record.offset
+
+    def replay_member(self, record: Record, operation: Operation) -> None:
+        """Kind 5: what a member told of itself."""
+        if record.value is None:
+            gone = self.reconciliation.remove(record, operation)
+            if gone is not None:
+                self._vote(gone.subscription, None)
+            return
+        known = self.members.get(record.key["memberId"])
+        subscription = read_subscription(record.value)
+        self._vote(known.subscription if known is not None else None, subscription)
+        self.reconciliation.subscribe(record, operation, subscription)
+
+    def replay_target_epoch(self, record: Record, operation: Operation) -> None:
+        """Kind 6: the epoch of the targets."""
+        self.reconciliation.install(record, operation)
+
+    def replay_target(self, record: Record, operation: Operation) -> None:
+        """Kind 7: what a member is to have."""
+        self.reconciliation.aim(record, operation, read_target(record))
+
+    def replay_current(self, record: Record, operation: Operation) -> None:
+        """Kind 8: what a member has."""
+        value = record.value
+        if value is None:
+            self.reconciliation.release(record, operation)
+            return
+        assigned = value.get("assignedPartitions")
+        if assigned is None:
+            assigned = value.get("topicPartitions", ())
+        pending = value.get("partitionsPendingRevocation") or ()
+        epoch = value.get("memberEpoch", 0)
+        self.reconciliation.assign(
+            record,
+            operation,
+            Current(
+                epoch,
+                value.get("previousMemberEpoch", epoch),
+                MEMBER_STATES.get(value.get("state", 0), MemberState.UNKNOWN),
+                partitions_by_topic(assigned),
+                partitions_by_topic(pending) if pending else {},
+                epochs_by_topic(assigned),
+                epochs_by_topic(pending) if pending else {},
+                draft=draft_fields(value, DRAFT_CURRENT_FIELDS),
+                missing=record.missing_before,
+            ),
+        )
+
+    def replay_regex(self, record: Record, operation: Operation) -> None:
+        """Kind 16: what an expression was resolved to."""
+        expression = record.key["regularExpression"]
+        old = self.regexes.get(expression)
+        if record.value is None:
+            if self.regexes.pop(expression, None) is None:
+                return
+        else:
+            self.regexes[expression] = Regex(
+                tuple(record.value.get("topics", ())),
+                record.value.get("version", 0),
+                record.value.get("timestamp", 0),
+            )
+        operation.changes.setdefault(f"regex {expression}", old)
+        operation.at[f"regex {expression}"] = record.offset
+
+    def _vote(self, old: Subscription | None, new: Subscription | None) -> None:
+        before = old.assignor if old is not None else None
+        after = new.assignor if new is not None else None
+        if before == after:
+            return
+        if before is not None:
+            self.assignors[before] -= 1
+            if not self.assignors[before]:
+                del self.assignors[before]
+        if after is not None:
+            self.assignors[after] = self.assignors.get(after, 0) + 1
+
+
+def read_subscription(value: Mapping[str, Any]) -> Subscription:
+    """The subscription in a kind-5 value.
+
+    ``classicMemberMetadata`` absent means a broker that did not know it: the member speaks the new protocol.
+    """
+    classic = value.get("classicMemberMetadata")
+    protocols: tuple[Protocol, ...] = ()
+    if classic is not None:
+        protocols = tuple(
+            Protocol(protocol["name"], protocol.get("metadata", ""), protocol.get("metadataFields"))
+            for protocol in classic.get("supportedProtocols", ())
+        )
+    return Subscription(
+        value.get("instanceId"),
+        value.get("rackId"),
+        value.get("clientId"),
+        value.get("clientHost"),
+        tuple(value.get("subscribedTopicNames") or ()),
+        value.get("subscribedTopicRegex") or None,
+        value.get("serverAssignor"),
+        value.get("rebalanceTimeoutMs", -1),
+        classic.get("sessionTimeoutMs") if classic is not None else None,
+        classic is not None,
+        protocols,
+        draft=draft_fields(value, DRAFT_MEMBER_FIELDS),
+    )
+
+
+def read_target(record: Record) -> Target | None:
+    """The target in a kind-7 or kind-13 value, None for a tombstone."""
+    if record.value is None:
+        return None
+    return Target(
+        partitions_by_topic(record.value.get("topicPartitions")),
+        draft=draft_fields(record.value, DRAFT_TARGET_FIELDS),
+        missing=record.missing_before,
+    )

@@ -1,0 +1,250 @@
+"""What happened to a group, as plain data.
+
+Events of one operation of the coordinator are made together, when its last record is in: state between two records
+of one operation was never visible to anybody. Within an operation they stand in the order of their records, and the
+change of the group's state sits on the one event that names it, so that each event starts in the state in which the
+one before it ended.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from coordinator_replay.engine.model import Assignment, GroupState, GroupType, Member, Subscription
+
+
+class EventKind(StrEnum):
+    """Everything that can happen to a group."""
+
+    GROUP_CREATED = "GROUP_CREATED"
+    GROUP_DISCOVERED = "GROUP_DISCOVERED"
+    GROUP_REBORN = "GROUP_REBORN"
+    GROUP_CONVERTED = "GROUP_CONVERTED"
+    GROUP_EMPTIED = "GROUP_EMPTIED"
+    GROUP_DELETED = "GROUP_DELETED"
+    MEMBER_JOINED = "MEMBER_JOINED"
+    MEMBER_LEFT = "MEMBER_LEFT"
+    MEMBER_REPLACED = "MEMBER_REPLACED"
+    MEMBER_AWAY = "MEMBER_AWAY"
+    MEMBER_REJOINED = "MEMBER_REJOINED"
+    SUBSCRIPTION_CHANGED = "SUBSCRIPTION_CHANGED"
+    METADATA_CHANGED = "METADATA_CHANGED"
+    LEADER_CHANGED = "LEADER_CHANGED"
+    PROTOCOL_CHANGED = "PROTOCOL_CHANGED"
+    REGEX_RESOLVED = "REGEX_RESOLVED"
+    REGEX_REMOVED = "REGEX_REMOVED"
+    TOPOLOGY_CHANGED = "TOPOLOGY_CHANGED"
+    TOPIC_METADATA_CHANGED = "TOPIC_METADATA_CHANGED"
+    SHARE_STATE_CHANGED = "SHARE_STATE_CHANGED"
+    EPOCH_CHANGED = "EPOCH_CHANGED"
+    REBALANCE_STARTED = "REBALANCE_STARTED"
+    TARGET_ASSIGNED = "TARGET_ASSIGNED"
+    MEMBER_RECONCILING = "MEMBER_RECONCILING"
+    MEMBER_RECONCILED = "MEMBER_RECONCILED"
+    REBALANCE_COMPLETED = "REBALANCE_COMPLETED"
+    STATE_CHANGED = "STATE_CHANGED"
+    INVARIANT_BROKEN = "INVARIANT_BROKEN"
+
+
+MEANING: Mapping[EventKind, str] = {
+    EventKind.GROUP_CREATED: "the group's first record, and nothing is missing before it",
+    EventKind.GROUP_DISCOVERED: "the first record seen of a group whose beginning is not in the log",
+    EventKind.GROUP_REBORN: "the epoch fell over a gap: the group was deleted and made anew where records are missing",
+    EventKind.GROUP_CONVERTED: "the group changed its type, its members with it",
+    EventKind.GROUP_EMPTIED: "the last member is gone",
+    EventKind.GROUP_DELETED: "the group's tombstone",
+    EventKind.MEMBER_JOINED: "a member id that was not there before",
+    EventKind.MEMBER_LEFT: "a member id is gone: left, fenced and timed out look the same",
+    EventKind.MEMBER_REPLACED: "a static member came back under a new member id",
+    EventKind.MEMBER_AWAY: "a static member left for a while (member epoch -2) and keeps its place",
+    EventKind.MEMBER_REJOINED: "a member that was away or had left came back under its old id",
+    EventKind.SUBSCRIPTION_CHANGED: "a member asks for other topics",
+    EventKind.METADATA_CHANGED: "a member changed something else: host, rack, timeouts, assignor, protocols",
+    EventKind.LEADER_CHANGED: "another member leads the classic group",
+    EventKind.PROTOCOL_CHANGED: "another protocol was chosen, or another assignor is preferred by most members",
+    EventKind.REGEX_RESOLVED: "a subscribed expression was resolved to topics",
+    EventKind.REGEX_REMOVED: "nobody subscribes to an expression any more",
+    EventKind.TOPOLOGY_CHANGED: "the topology of a streams group was written or removed",
+    EventKind.TOPIC_METADATA_CHANGED: "the topics the group reads changed, as far as the record tells",
+    EventKind.SHARE_STATE_CHANGED: "partitions of a share group are being initialised, are initialised, or deleted",
+    EventKind.EPOCH_CHANGED: "the epoch moved in a group without members",
+    EventKind.REBALANCE_STARTED: "a new group epoch: members must get a new target",
+    EventKind.TARGET_ASSIGNED: "new targets were computed",
+    EventKind.MEMBER_RECONCILING: "a member took a step and is not yet at its target",
+    EventKind.MEMBER_RECONCILED: "a member reached its target",
+    EventKind.REBALANCE_COMPLETED: "every member reached its target; in a classic group a generation was synced",
+    EventKind.STATE_CHANGED: "the state of the group changed and no other event says so",
+    EventKind.INVARIANT_BROKEN: "the log contradicts itself and no gap explains it",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One thing that happened to a group.
+
+    Attributes:
+        kind: what happened.
+        group_type: the group's type after the event (before it, when the group is gone).
+        from_state: state of the group before the event, None when there was no group.
+        to_state: state after it, ``Dead`` when the group is gone.
+        epoch: generation or group epoch after the operation.
+        assignment_epoch: None in a classic group.
+        member_count: members after the operation.
+        is_exact: False where records that may have belonged in between are missing.
+        partition: log partition of the record that the event rests on.
+        offset: its position.
+        timestamp_ms: its timestamp.
+        member: the member concerned as it is after the operation (as it was, when it is gone).
+        before: the same member as it was before, None when it was not there.
+        members: all members the event concerns, when it is about several.
+        changes: what else the kind needs: old and new values of the group's fields as ``[old, new]``.
+    """
+
+    kind: EventKind
+    group_type: GroupType
+    from_state: GroupState | None
+    to_state: GroupState
+    epoch: int
+    assignment_epoch: int | None
+    member_count: int
+    is_exact: bool
+    partition: int
+    offset: int
+    timestamp_ms: int
+    member: Member | None = None
+    before: Member | None = None
+    members: tuple[Member, ...] = ()
+    changes: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def member_id(self) -> str | None:
+        """The member concerned."""
+        return self.member.member_id if self.member is not None else None
+
+    @property
+    def instance_id(self) -> str | None:
+        """Its instance id, for a static member."""
+        return self.member.instance_id if self.member is not None else None
+
+    @property
+    def detail(self) -> dict[str, Any]:
+        """Old and new values, fit for JSON: what ``group_timeline.detail`` shows."""
+        told: dict[str, Any] = dict(self.changes)
+        describe = _DETAIL.get(self.kind)
+        if describe is not None:
+            told.update(describe(self))
+        return told
+
+
+def listed(assignment: Assignment | None) -> list[dict[str, Any]] | None:
+    """An assignment as a list of structs; ``topic`` is what the group's records say: an id, a name, a subtopology."""
+    if assignment is None:
+        return None
+    return [{"topic": topic, "partitions": list(partitions)} for topic, partitions in sorted(assignment.items())]
+
+
+def _differences(old: Subscription | None, new: Subscription | None) -> dict[str, Any]:
+    old, new = old or Subscription(), new or Subscription()
+    return {
+        name: [getattr(old, name), getattr(new, name)]
+        for name in SUBSCRIPTION_FIELDS
+        if getattr(old, name) != getattr(new, name)
+    }
+
+
+SUBSCRIPTION_FIELDS = tuple(name for name in Subscription.__slots__ if name != "protocols")
+
+
+def _joined(event: Event) -> dict[str, Any]:
+    member = event.member
+    if member is None or member.subscription is None:
+        return {}
+    told = _differences(None, member.subscription)
+    return {name: new for name, (_, new) in told.items()}
+
+
+def _left(event: Event) -> dict[str, Any]:
+    before = event.before
+    if before is None or before.current is None:
+        return {}
+    return {"member_epoch": before.current.epoch, "assigned": listed(before.current.owned())}
+
+
+def _replaced(event: Event) -> dict[str, Any]:
+    if event.member is None or event.before is None:
+        return {}
+    return {
+        "member_ids": [event.before.member_id, event.member.member_id],
+        **_differences(event.before.subscription, event.member.subscription),
+    }
+
+
+def _changed(event: Event) -> dict[str, Any]:
+    if event.member is None or event.before is None:
+        return {}
+    told = _differences(event.before.subscription, event.member.subscription)
+    old, new = _protocols(event.before.subscription), _protocols(event.member.subscription)
+    if old != new:
+        told["protocols"] = [old, new]
+    return told
+
+
+def _protocols(subscription: Subscription | None) -> list[dict[str, Any]]:
+    """Names of the supported protocols, and the versions of the blobs under them."""
+    return [
+        {"name": protocol.name, "version": (protocol.fields or {}).get("version")}
+        for protocol in (subscription.protocols if subscription is not None else ())
+    ]
+
+
+def _stepped(event: Event) -> dict[str, Any]:
+    if event.member is None or event.member.current is None:
+        return {}
+    new = event.member.current
+    old = event.before.current if event.before is not None else None
+    return {
+        "member_epoch": [old.epoch if old else None, new.epoch],
+        "member_state": [old.state if old else None, new.state],
+        "assigned": [listed(old.assigned if old else NO_ASSIGNMENT), listed(new.assigned)],
+        "pending_revocation": [listed(old.pending if old else NO_ASSIGNMENT), listed(new.pending)],
+    }
+
+
+NO_ASSIGNMENT: Assignment = {}
+
+
+def _targets(event: Event) -> dict[str, Any]:
+    return {
+        "targets": {
+            member.member_id: listed(member.target.assigned) if member.target is not None else None
+            for member in event.members
+        }
+    }
+
+
+def _assignments(event: Event) -> dict[str, Any]:
+    if not event.members:
+        return {}
+    return {
+        "assigned": {
+            member.member_id: listed(member.current.assigned) if member.current is not None else None
+            for member in event.members
+        }
+    }
+
+
+_DETAIL = {
+    EventKind.MEMBER_JOINED: _joined,
+    EventKind.MEMBER_LEFT: _left,
+    EventKind.MEMBER_REPLACED: _replaced,
+    EventKind.MEMBER_AWAY: _stepped,
+    EventKind.MEMBER_REJOINED: _stepped,
+    EventKind.MEMBER_RECONCILING: _stepped,
+    EventKind.MEMBER_RECONCILED: _stepped,
+    EventKind.SUBSCRIPTION_CHANGED: _changed,
+    EventKind.METADATA_CHANGED: _changed,
+    EventKind.TARGET_ASSIGNED: _targets,
+    EventKind.REBALANCE_COMPLETED: _assignments,
+    EventKind.GROUP_CONVERTED: _assignments,
+}

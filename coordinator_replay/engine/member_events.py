@@ -1,0 +1,111 @@
+"""What an operation did to single members, whatever the type of their group."""
+
+from typing import Any
+
+from coordinator_replay.engine.events import EventKind
+from coordinator_replay.engine.model import AWAY_EPOCH, LEFT_EPOCH, Subscription
+from coordinator_replay.engine.notes import Change, Group, Note, is_reborn
+from coordinator_replay.engine.operation import Operation
+from coordinator_replay.engine.reconciliation import Reconciliation
+
+
+def member_changes(operation: Operation, group: Group | None) -> list[Change]:
+    """Members before and after; a static member under a new id is one change, not two."""
+    members = group.members if group is not None else {}
+    removed_at = operation.at.get("removed", operation.last_offset)
+    starts_over = is_reborn(operation, group)
+    changes: list[Change] = []
+    left: dict[str, Change] = {}
+    for member_id, touch in operation.members.items():
+        before, after = touch.before, members.get(member_id)
+        last_at = touch.last_at(removed_at)
+        subscription_at = touch.subscription_at if touch.subscription_at is not None else last_at
+        if starts_over and before is not None:
+            changes.append(Change(before, None, removed_at, None, removed_at))
+            before = None
+        change = Change(before, after, subscription_at, touch.current_at, last_at)
+        if before is not None and after is None and before.instance_id is not None:
+            left[before.instance_id] = change
+        changes.append(change)
+    if left:
+        _pair_static_members(left, changes)
+    return changes
+
+
+def _pair_static_members(left: dict[str, Change], changes: list[Change]) -> None:
+    for change in changes:
+        if change.before is None and change.after is not None and change.after.instance_id in left:
+            gone = left[change.after.instance_id]
+            change.before, gone.before = gone.before, None
+
+
+def note_departures(changes: list[Change], notes: list[Note]) -> None:
+    """Note the members that are gone."""
+    notes.extend(
+        Note(EventKind.MEMBER_LEFT, change.last_at, change.before, change.before)
+        for change in changes
+        if change.before is not None and change.after is None
+    )
+
+
+def note_arrival(change: Change, notes: list[Note]) -> None:
+    """Note a member that is new, or has a new id."""
+    before, after = change.before, change.after
+    if after is None:
+        return
+    if before is None:
+        notes.append(Note(EventKind.MEMBER_JOINED, change.subscription_at, after))
+    elif before.member_id != after.member_id:
+        notes.append(Note(EventKind.MEMBER_REPLACED, change.subscription_at, after, before))
+
+
+def note_subscription(change: Change, notes: list[Note]) -> None:
+    """Note what a member that stays tells of itself anew."""
+    before, after = change.before, change.after
+    if before is None or after is None or before.subscription == after.subscription:
+        return
+    old, new = before.subscription or Subscription(), after.subscription or Subscription()
+    if (old.topics, old.regex) != (new.topics, new.regex):
+        notes.append(Note(EventKind.SUBSCRIPTION_CHANGED, change.subscription_at, after, before))
+    if before.member_id == after.member_id and _metadata(old) != _metadata(new):
+        notes.append(Note(EventKind.METADATA_CHANGED, change.subscription_at, after, before))
+
+
+def _metadata(subscription: Subscription) -> tuple[Any, ...]:
+    """What a member told of itself beside its topics; of its blobs only the version, since owned partitions move."""
+    return (
+        subscription.instance_id,
+        subscription.rack_id,
+        subscription.client_id,
+        subscription.client_host,
+        subscription.assignor,
+        subscription.rebalance_timeout_ms,
+        subscription.session_timeout_ms,
+        subscription.uses_classic_protocol,
+        [(protocol.name, (protocol.fields or {}).get("version")) for protocol in subscription.protocols],
+        subscription.process_id,
+        subscription.topology_epoch,
+        subscription.user_endpoint,
+        subscription.client_tags,
+        subscription.draft,
+    )
+
+
+def note_step(change: Change, state: Reconciliation, notes: list[Note]) -> None:
+    """Note what a member has now, and whether that is all it is to have."""
+    before, after = change.before, change.after
+    if after is None or after.current is None or change.current_at is None:
+        return
+    old = before.current if before is not None else None
+    if old == after.current:
+        return
+    is_same_id = before is not None and before.member_id == after.member_id
+    if after.current.epoch == AWAY_EPOCH:
+        kind = EventKind.MEMBER_AWAY
+    elif is_same_id and old is not None and old.epoch in (AWAY_EPOCH, LEFT_EPOCH):
+        kind = EventKind.MEMBER_REJOINED
+    elif state.is_reconciled(after):
+        kind = EventKind.MEMBER_RECONCILED
+    else:
+        kind = EventKind.MEMBER_RECONCILING
+    notes.append(Note(kind, change.current_at, after, before))

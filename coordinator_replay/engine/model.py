@@ -1,0 +1,272 @@
+"""What the four machines share: log records as they come in, members and what they hold.
+
+A member is three immutable parts, because the log writes them apart: what it asked for (kinds 5, 10, 19), what it
+has (8, 14, 22) and what it is to have (7, 13, 21). A classic member's parts all come from the one kind-2 record.
+Immutable parts make "did it change?" a comparison, and let events carry a member as it was without copying.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+Assignment = Mapping[str, tuple[int, ...]]
+"""Partitions by topic: sorted, no topic without partitions.
+
+The key is a topic id in consumer and share groups, a topic name in classic groups, a subtopology id in streams groups.
+"""
+
+NOTHING: Assignment = {}
+LEFT_EPOCH = -1
+AWAY_EPOCH = -2
+NO_PRODUCER = -1
+
+
+class GroupType(StrEnum):
+    """The four kinds of groups, as tables name them."""
+
+    CLASSIC = "classic"
+    CONSUMER = "consumer"
+    SHARE = "share"
+    STREAMS = "streams"
+
+
+class GroupState(StrEnum):
+    """States of groups in the spelling of Kafka's describe."""
+
+    EMPTY = "Empty"
+    PREPARING_REBALANCE = "PreparingRebalance"
+    COMPLETING_REBALANCE = "CompletingRebalance"
+    ASSIGNING = "Assigning"
+    RECONCILING = "Reconciling"
+    NOT_READY = "NotReady"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+class MemberState(StrEnum):
+    """How far a member is on its way to its target; classic members have no such state."""
+
+    STABLE = "STABLE"
+    UNREVOKED_PARTITIONS = "UNREVOKED_PARTITIONS"
+    UNRELEASED_PARTITIONS = "UNRELEASED_PARTITIONS"
+    UNREVOKED_TASKS = "UNREVOKED_TASKS"
+    UNRELEASED_TASKS = "UNRELEASED_TASKS"
+    UNKNOWN = "UNKNOWN"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One decoded record of a group, in Kafka's JSON form.
+
+    Attributes:
+        kind: Kafka's name of the record, e.g. ``ConsumerGroupMemberMetadata``.
+        key: the key's fields.
+        value: the value's fields, None for a tombstone. Embedded protocol blobs are opened beside the bytes
+            (``subscriptionFields``, ``assignmentFields``, ``metadataFields``).
+        partition: the log partition.
+        offset: the position in the log.
+        timestamp_ms: the record's own timestamp.
+        missing_before: how many offsets of the log partition below this one are missing, all together. A rise
+            between two records of a group means that records of the group may have been among them.
+        value_version: the version the value was written in, where known.
+        producer_id: the batch's producer id, -1 for none.
+    """
+
+    kind: str
+    key: Mapping[str, Any]
+    value: Mapping[str, Any] | None
+    partition: int
+    offset: int
+    timestamp_ms: int
+    missing_before: int = 0
+    value_version: int | None = None
+    producer_id: int = NO_PRODUCER
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """A control record: the end of a producer's transaction in one log partition."""
+
+    producer_id: int
+    committed: bool
+    partition: int
+    offset: int
+    timestamp_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """One protocol a classic member supports: its name, the member's blob under it, and the blob opened."""
+
+    name: str
+    metadata: str
+    fields: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """What a member told of itself.
+
+    Attributes:
+        topics: topics subscribed to by name; None where they can't be known.
+        regex: the expression subscribed to, None for none.
+        protocols: protocols of a classic member in its order of preference; a loaded member has just the chosen one.
+        uses_classic_protocol: a classic member, be it in a classic or in a consumer group.
+        draft: fields that only the draft of KIP-848 knew, as they came; None in every released layout.
+    """
+
+    instance_id: str | None = None
+    rack_id: str | None = None
+    client_id: str | None = None
+    client_host: str | None = None
+    topics: tuple[str, ...] | None = None
+    regex: str | None = None
+    assignor: str | None = None
+    rebalance_timeout_ms: int = -1
+    session_timeout_ms: int | None = None
+    uses_classic_protocol: bool = False
+    protocols: tuple[Protocol, ...] = ()
+    process_id: str | None = None
+    topology_epoch: int | None = None
+    user_endpoint: tuple[str, int] | None = None
+    client_tags: tuple[tuple[str, str], ...] = ()
+    draft: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Current:
+    """What a member has.
+
+    Attributes:
+        epoch: member epoch; the generation in a classic group.
+        state: None in a classic group.
+        assigned: partitions it may use (active tasks in a streams group); None where a classic assignment can't be
+            read.
+        pending: partitions it still owns and must give up.
+        assigned_epochs: epoch at which each assigned partition came, aligned with ``assigned``; empty where the
+            record did not say.
+        missing: ``missing_before`` of the record that said so.
+
+    Two of them are equal when the member has the same at the same epoch: what the record says of the past is left out.
+    """
+
+    epoch: int = 0
+    previous_epoch: int = field(default=-1, compare=False)
+    state: MemberState | None = MemberState.STABLE
+    assigned: Assignment | None = field(default_factory=dict)
+    pending: Assignment = field(default_factory=dict)
+    assigned_epochs: Assignment = field(default_factory=dict, compare=False)
+    pending_epochs: Assignment = field(default_factory=dict, compare=False)
+    standby: Assignment = field(default_factory=dict)
+    warmup: Assignment = field(default_factory=dict)
+    standby_pending: Assignment = field(default_factory=dict)
+    warmup_pending: Assignment = field(default_factory=dict)
+    assignment_bytes: str = ""
+    draft: Mapping[str, Any] | None = None
+    missing: int = field(default=0, compare=False)
+
+    def owned(self) -> Assignment:
+        """What the member owns: assigned and pending revocation together, as the broker's describe shows it."""
+        if not self.pending:
+            return self.assigned or NOTHING
+        return merged(self.assigned or NOTHING, self.pending)
+
+
+JOINING = Current()
+"""The assignment side of a member that has no such record yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a member is to have; standby and warm-up tasks only in streams groups."""
+
+    assigned: Assignment
+    standby: Assignment = field(default_factory=dict)
+    warmup: Assignment = field(default_factory=dict)
+    draft: Mapping[str, Any] | None = None
+    missing: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member as the log has it: a part is None as long as no record gave it."""
+
+    member_id: str
+    subscription: Subscription | None = None
+    current: Current | None = None
+    target: Target | None = None
+
+    @property
+    def instance_id(self) -> str | None:
+        """The instance id of a static member."""
+        return self.subscription.instance_id if self.subscription is not None else None
+
+
+def partitions_by_topic(entries: Iterable[Mapping[str, Any]] | None, key: str = "topicId") -> Assignment:
+    """Read ``[{topicId, partitions}]`` as an assignment; a topic named twice counts once.
+
+    >>> partitions_by_topic([{"topicId": "a", "partitions": [2, 0]}, {"topicId": "b", "partitions": []}])
+    {'a': (0, 2)}
+    """
+    found: dict[str, tuple[int, ...]] = {}
+    for entry in entries or ():
+        topic, partitions = entry[key], entry["partitions"]
+        if not partitions:
+            continue
+        if topic in found:
+            partitions = {*found[topic], *partitions}
+        found[topic] = tuple(sorted(partitions))
+    return found
+
+
+def epochs_by_topic(entries: Iterable[Mapping[str, Any]] | None, key: str = "topicId") -> Assignment:
+    """The ``assignmentEpochs`` beside each partition list, in the order ``partitions_by_topic`` gives partitions.
+
+    A list that is absent or of another length says nothing: the topic is left out.
+    """
+    found: dict[str, tuple[int, ...]] = {}
+    for entry in entries or ():
+        epochs = entry.get("assignmentEpochs")
+        partitions = entry["partitions"]
+        if not epochs or len(epochs) != len(partitions) or entry[key] in found:
+            continue
+        pairs = sorted(zip(partitions, epochs, strict=True))
+        found[entry[key]] = tuple(epoch for _, epoch in pairs)
+    return found
+
+
+def merged(one: Assignment, other: Assignment) -> Assignment:
+    """Both assignments together.
+
+    >>> merged({"a": (1,)}, {"a": (0,), "b": (3,)})
+    {'a': (0, 1), 'b': (3,)}
+    """
+    both = dict(one)
+    for topic, partitions in other.items():
+        both[topic] = tuple(sorted({*both[topic], *partitions})) if topic in both else partitions
+    return both
+
+
+def without(one: Assignment, other: Assignment) -> Assignment:
+    """What is in the first assignment and not in the second.
+
+    >>> without({"a": (0, 1, 2), "b": (3,)}, {"a": (1,), "b": (3,)})
+    {'a': (0, 2)}
+    """
+    rest: dict[str, tuple[int, ...]] = {}
+    for topic, partitions in one.items():
+        held = other.get(topic)
+        if held is None:
+            rest[topic] = partitions
+        elif held != partitions:
+            taken = set(held)
+            left = tuple(partition for partition in partitions if partition not in taken)
+            if left:
+                rest[topic] = left
+    return rest
+
+
+def draft_fields(value: Mapping[str, Any], names: tuple[str, ...]) -> Mapping[str, Any] | None:
+    """The fields of a value that only the KIP-848 draft knew, None where it has none of them."""
+    return {name: value[name] for name in names if name in value} or None

@@ -1,0 +1,161 @@
+"""What an operation did to a consumer, share or streams group.
+
+A rebalance begins with a new group epoch and is over when every member is at its target of that epoch. In consumer and
+streams groups that is when the state becomes Stable again; a share group shows Stable all the while.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from coordinator_replay.engine.consumer_group import ConsumerGroup, Regex, TopicMetadata
+from coordinator_replay.engine.events import EventKind
+from coordinator_replay.engine.member_events import note_arrival, note_step, note_subscription
+from coordinator_replay.engine.model import GroupType
+from coordinator_replay.engine.notes import Change, ModernGroup, Note, broken, is_explained, is_new
+from coordinator_replay.engine.operation import Header, Operation
+from coordinator_replay.engine.reconciliation import Reconciliation
+from coordinator_replay.engine.rules import EPOCHS_RISE, check_rules
+from coordinator_replay.engine.streams_group import StreamsGroup, Topology
+
+
+def note_modern(
+    operation: Operation, before: Header | None, group: ModernGroup, changes: list[Change], notes: list[Note]
+) -> None:
+    """Note members, epochs, targets and everything else of a group that is not classic."""
+    state = group.reconciliation
+    # An upgrade takes the members of another type over as they are: the conversion itself tells of them.
+    is_upgrade = before is not None and before.group_type != group.group_type and before.member_count > 0
+    for change in changes:
+        note_arrival(change, notes)
+        if is_upgrade and change.before is not None:
+            continue
+        note_subscription(change, notes)
+        note_step(change, state, notes)
+    if isinstance(group, ConsumerGroup):
+        _note_consumer(operation, before, group, notes)
+    elif isinstance(group, StreamsGroup):
+        _note_topology(operation, group.topology, notes)
+    elif "share_state" in operation.at:
+        told = operation.changes["share_state"]
+        notes.append(Note(EventKind.SHARE_STATE_CHANGED, operation.at["share_state"], changes=told))
+    if not is_upgrade:
+        _note_targets(operation, before, group, changes, notes)
+        _note_epoch(operation, before, group, notes)
+    check_rules(operation, before, group, notes)
+    if state.incomplete or _is_epoch_unseen(state):
+        operation.is_exact = False
+    if state.is_rebalancing and state.is_settled():
+        state.is_rebalancing = False
+        notes.append(Note(EventKind.REBALANCE_COMPLETED, operation.last_offset))
+
+
+def _is_epoch_unseen(state: Reconciliation) -> bool:
+    return state.birth_missing is None and (state.epoch_missing is None or state.assignment_missing is None)
+
+
+def _note_consumer(operation: Operation, before: Header | None, group: ConsumerGroup, notes: list[Note]) -> None:
+    for thing, old in operation.changes.items():
+        if thing == "topic_metadata":
+            told = {"topics": [_topics(old), _topics(group.topic_metadata)]}
+            notes.append(Note(EventKind.TOPIC_METADATA_CHANGED, operation.at[thing], changes=told))
+        else:
+            expression = thing.removeprefix("regex ")
+            _note_regex(expression, old, group.regexes.get(expression), operation.at[thing], notes)
+    if before is None or before.group_type is not GroupType.CONSUMER or not before.member_count or not group.members:
+        return
+    if before.protocol != group.assignor:
+        choices = {"assignor": [before.protocol, group.assignor]}
+        notes.append(Note(EventKind.PROTOCOL_CHANGED, operation.last_offset, changes=choices))
+
+
+def _note_regex(expression: str, old: Regex | None, new: Regex | None, at: int, notes: list[Note]) -> None:
+    if old == new:
+        return
+    told = {
+        "regex": expression,
+        "topics": [list(old.topics) if old else None, list(new.topics) if new else None],
+        "version": new.version if new else None,
+    }
+    kind = EventKind.REGEX_RESOLVED if new is not None else EventKind.REGEX_REMOVED
+    notes.append(Note(kind, at, changes=told))
+
+
+def _topics(metadata: Sequence[TopicMetadata] | None) -> list[dict[str, Any]] | None:
+    if metadata is None:
+        return None
+    return [{"topic_id": topic.topic_id, "topic": topic.name, "partitions": topic.partitions} for topic in metadata]
+
+
+def _note_topology(operation: Operation, new: Topology | None, notes: list[Note]) -> None:
+    if "topology" not in operation.at:
+        return
+    old: Topology | None = operation.changes["topology"]
+    if old == new:
+        return
+    told: dict[str, Any] = {
+        "topology_epoch": [old.epoch if old else None, new.epoch if new else None],
+        "source_topics": {key: list(topics) for key, topics in new.source_topics.items()} if new else None,
+    }
+    notes.append(Note(EventKind.TOPOLOGY_CHANGED, operation.at["topology"], changes=told))
+
+
+def _note_targets(
+    operation: Operation, before: Header | None, group: ModernGroup, changes: list[Change], notes: list[Note]
+) -> None:
+    moved = tuple(
+        change.after
+        for change in changes
+        if change.after is not None
+        and change.after.target != (change.before.target if change.before is not None else None)
+    )
+    old = before.assignment_epoch if before is not None and not is_new(operation, before, group) else None
+    at = operation.at.get("assignment_epoch")
+    if not moved and (at is None or old == group.assignment_epoch):
+        return
+    if at is None:
+        at = max(operation.members[member.member_id].target_at or operation.first_offset for member in moved)
+    epochs = {"assignment_epoch": [old, group.assignment_epoch]}
+    notes.append(Note(EventKind.TARGET_ASSIGNED, at, members=moved, changes=epochs))
+
+
+def _note_epoch(operation: Operation, before: Header | None, group: ModernGroup, notes: list[Note]) -> None:
+    state = group.reconciliation
+    at = operation.at.get("epoch")
+    life = before if before is not None and not is_new(operation, before, group) else None
+    is_first = life is None or life.epoch_missing is None
+    told: dict[str, Any] = {
+        "epoch": [None if life is None or is_first else life.epoch, state.epoch],
+        "metadata_hash": [None if life is None or is_first else life.metadata_hash, state.metadata_hash],
+    }
+    if life is not None and life.member_count and not state.members:
+        state.is_rebalancing = False
+        offset = at if at is not None else operation.last_offset
+        notes.append(Note(EventKind.GROUP_EMPTIED, offset, changes=told))
+        return
+    if at is None:
+        return
+    if life is not None and not is_first and state.epoch <= life.epoch:
+        if state.epoch == life.epoch:
+            _note_hash(told, at, notes)
+            return
+        _note_fall(operation, life, told, at, notes)
+    if state.members:
+        state.is_rebalancing = True
+        notes.append(Note(EventKind.REBALANCE_STARTED, at, changes=told))
+    else:
+        notes.append(Note(EventKind.EPOCH_CHANGED, at, changes=told))
+
+
+def _note_hash(told: Mapping[str, Any], at: int, notes: list[Note]) -> None:
+    old, new = told["metadata_hash"]
+    if old != new:
+        notes.append(Note(EventKind.TOPIC_METADATA_CHANGED, at, changes=told))
+
+
+def _note_fall(operation: Operation, life: Header, told: Mapping[str, Any], at: int, notes: list[Note]) -> None:
+    epochs = {"epoch": told["epoch"]}
+    if is_explained(operation, [life.epoch_missing]):
+        operation.is_exact = False
+        notes.append(Note(EventKind.GROUP_REBORN, at, changes=epochs))
+    else:
+        notes.append(broken(EPOCHS_RISE, at, epochs))

@@ -1,0 +1,67 @@
+"""What an operation did, noted down: the events to be, before it is known which states they stand between."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from coordinator_replay.engine.classic_group import ClassicGroup
+from coordinator_replay.engine.consumer_group import ConsumerGroup
+from coordinator_replay.engine.events import EventKind
+from coordinator_replay.engine.model import Member
+from coordinator_replay.engine.operation import Header, Operation
+from coordinator_replay.engine.share_group import ShareGroup
+from coordinator_replay.engine.streams_group import StreamsGroup
+
+ModernGroup = ConsumerGroup | ShareGroup | StreamsGroup
+Group = ClassicGroup | ModernGroup
+
+
+@dataclass(slots=True)
+class Note:
+    """An event to be: everything but the states around it."""
+
+    kind: EventKind
+    offset: int
+    member: Member | None = None
+    before: Member | None = None
+    members: tuple[Member, ...] = ()
+    changes: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Change:
+    """A member before and after the operation, and where its parts were written."""
+
+    before: Member | None
+    after: Member | None
+    subscription_at: int
+    current_at: int | None
+    last_at: int
+
+
+def is_reborn(operation: Operation, group: Group | None) -> bool:
+    """The group was deleted and made anew, as the same type, within the operation."""
+    before = operation.before
+    return (
+        before is not None and group is not None and "removed" in operation.at and before.group_type == group.group_type
+    )
+
+
+def is_new(operation: Operation, before: Header | None, group: Group) -> bool:
+    """No life of this group reaches from before the operation into it."""
+    return before is None or before.group_type != group.group_type or is_reborn(operation, group)
+
+
+def broken(rule: str, at: int, detail: Mapping[str, Any], member: Member | None = None) -> Note:
+    """A rule the log must keep is broken."""
+    return Note(EventKind.INVARIANT_BROKEN, at, member, changes={"rule": rule, **detail})
+
+
+def is_explained(operation: Operation, stamps: Sequence[int | None]) -> bool:
+    """Records are missing since the oldest of some records: they may contradict each other and none be wrong.
+
+    Args:
+        operation: the last one.
+        stamps: ``missing_before`` of the records, None where one was never seen.
+    """
+    return any(stamp is None or operation.missing > stamp for stamp in stamps)

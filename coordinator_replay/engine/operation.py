@@ -1,0 +1,159 @@
+"""One operation of the coordinator, as far as its records of one group are in.
+
+A request handled or a timer fired appends all its records at once, with one timestamp, and in an order that the code
+of the coordinator fixes. So records of one group belong together as long as the timestamp stays and the order goes
+on; a record that falls back in the order begins the next operation of the same millisecond. Gathered writes put
+several operations into one batch, so batches say nothing here. (``GroupMetadataManager``; the orders of heartbeat,
+leave, static replacement, conversion and deletion.)
+
+The one exception to the order: a static member that returns gets copies of its records, the last one at member epoch
+0, before the ordinary part of the same operation begins.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from coordinator_replay.engine.model import GroupState, GroupType, Member, Record, Target
+
+REMOVES, SUBSCRIBES, BUMPS, TARGETS, INSTALLS, RECONCILES, CLASSIC = range(1, 8)
+
+PHASE: Mapping[tuple[str, bool], int] = {
+    ("GroupMetadata", True): 0,
+    ("GroupMetadata", False): CLASSIC,
+    ("ConsumerGroupCurrentMemberAssignment", True): REMOVES,
+    ("ConsumerGroupTargetAssignmentMember", True): REMOVES,
+    ("ConsumerGroupMemberMetadata", True): REMOVES,
+    ("ConsumerGroupTargetAssignmentMetadata", True): REMOVES,
+    ("ConsumerGroupMetadata", True): REMOVES,
+    ("ConsumerGroupMemberMetadata", False): SUBSCRIBES,
+    ("ConsumerGroupPartitionMetadata", False): SUBSCRIBES,
+    ("ConsumerGroupRegularExpression", False): SUBSCRIBES,
+    ("ConsumerGroupMetadata", False): BUMPS,
+    ("ConsumerGroupTargetAssignmentMember", False): TARGETS,
+    ("ConsumerGroupTargetAssignmentMetadata", False): INSTALLS,
+    ("ConsumerGroupCurrentMemberAssignment", False): RECONCILES,
+    ("ShareGroupCurrentMemberAssignment", True): REMOVES,
+    ("ShareGroupTargetAssignmentMember", True): REMOVES,
+    ("ShareGroupMemberMetadata", True): REMOVES,
+    ("ShareGroupTargetAssignmentMetadata", True): REMOVES,
+    ("ShareGroupMetadata", True): REMOVES,
+    ("ShareGroupMemberMetadata", False): SUBSCRIBES,
+    ("ShareGroupMetadata", False): BUMPS,
+    ("ShareGroupTargetAssignmentMember", False): TARGETS,
+    ("ShareGroupTargetAssignmentMetadata", False): INSTALLS,
+    ("ShareGroupCurrentMemberAssignment", False): RECONCILES,
+    ("StreamsGroupCurrentMemberAssignment", True): REMOVES,
+    ("StreamsGroupTargetAssignmentMember", True): REMOVES,
+    ("StreamsGroupMemberMetadata", True): REMOVES,
+    ("StreamsGroupTargetAssignmentMetadata", True): REMOVES,
+    ("StreamsGroupMetadata", True): REMOVES,
+    ("StreamsGroupMemberMetadata", False): SUBSCRIBES,
+    ("StreamsGroupTopology", False): SUBSCRIBES,
+    ("StreamsGroupMetadata", False): BUMPS,
+    ("StreamsGroupTargetAssignmentMember", False): TARGETS,
+    ("StreamsGroupTargetAssignmentMetadata", False): INSTALLS,
+    ("StreamsGroupCurrentMemberAssignment", False): RECONCILES,
+}
+"""Where a kind stands in the order; kinds that are not here may stand anywhere."""
+
+ONCE = frozenset({BUMPS, INSTALLS, CLASSIC})
+"""Phases of which an operation has one record at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What a group was, its members aside, before an operation touched it."""
+
+    group_type: GroupType
+    state: GroupState
+    epoch: int
+    assignment_epoch: int | None
+    member_count: int
+    epoch_missing: int | None = None
+    assignment_missing: int | None = None
+    protocol_type: str | None = None
+    protocol: str | None = None
+    leader: str | None = None
+    metadata_hash: int = 0
+    is_simple: bool = False
+
+
+@dataclass(slots=True)
+class Touch:
+    """A member before the operation, and where in the log the operation wrote each of its parts."""
+
+    before: Member | None
+    target_before: Target | None = None
+    subscription_at: int | None = None
+    current_at: int | None = None
+    target_at: int | None = None
+
+    def last_at(self, otherwise: int) -> int:
+        """Position of the last record about the member."""
+        return max(
+            (at for at in (self.subscription_at, self.current_at, self.target_at) if at is not None),
+            default=otherwise,
+        )
+
+
+@dataclass(slots=True)
+class Operation:
+    """The records of one operation on one group, gathered until the next one begins.
+
+    Attributes:
+        phase: where in the order the last record stood.
+        is_exact: False once records may be missing before or inside it, or it broke a rule only a gap can break.
+        missing: ``missing_before`` of its last record.
+        before: the group as it was, None when there was none.
+        members: the members it touched.
+        at: position of the last record about each thing of the group itself, e.g. ``epoch``, ``removed``.
+        changes: old values of things of the group itself, by the same names.
+        damage: rules that one record alone broke: name, detail, position.
+    """
+
+    partition: int
+    timestamp_ms: int
+    first_offset: int
+    last_offset: int
+    phase: int
+    is_exact: bool
+    missing: int
+    before: Header | None
+    members: dict[str, Touch] = field(default_factory=dict)
+    at: dict[str, int] = field(default_factory=dict)
+    changes: dict[str, Any] = field(default_factory=dict)
+    damage: list[tuple[str, dict[str, Any], int]] = field(default_factory=list)
+
+    def ends_before(self, record: Record, phase: int | None) -> bool:
+        """Tell whether the record begins another operation."""
+        if record.timestamp_ms != self.timestamp_ms or record.partition != self.partition:
+            return True
+        if phase is None or phase > self.phase:
+            return False
+        if phase < self.phase:
+            return True
+        if phase == RECONCILES:
+            touch = self.members.get(record.key["memberId"])
+            return touch is not None and touch.current_at is not None
+        return phase in ONCE
+
+    def take(self, record: Record, phase: int | None) -> None:
+        """Count the record in."""
+        self.last_offset = record.offset
+        if record.missing_before > self.missing:
+            self.is_exact = False
+            self.missing = record.missing_before
+        if phase is None:
+            return
+        if phase == RECONCILES and record.value is not None and record.value.get("memberEpoch") == 0:
+            self.phase = SUBSCRIBES
+        else:
+            self.phase = phase
+
+    def touch(self, member_id: str, before: Member | None) -> Touch:
+        """The note about a member, made at the first touch with the member as it was."""
+        touch = self.members.get(member_id)
+        if touch is None:
+            touch = self.members[member_id] = Touch(before)
+        return touch

@@ -1,0 +1,219 @@
+"""What consumer, share and streams groups have in common: epochs, members, targets, and who is still on the way.
+
+Mirrors ``ModernGroup`` and the part of ``GroupMetadataManager.replay`` that is the same for the three. Where the broker
+refuses to load a log (a member's tombstone while it still has an epoch, a group's while it still has members) this
+goes on and marks the operation as not exact: compacted and partial copies hold such things.
+
+A group made in memory stands at group epoch 1 and assignment epoch 1, so the first epoch on disk is usually 2.
+"""
+
+from coordinator_replay.engine.model import (
+    JOINING,
+    LEFT_EPOCH,
+    NOTHING,
+    Assignment,
+    Current,
+    Member,
+    MemberState,
+    Record,
+    Subscription,
+    Target,
+    without,
+)
+from coordinator_replay.engine.operation import Operation
+
+INITIAL_EPOCH = 1
+NO_ASSIGNMENT_EPOCH = -1
+
+
+class Reconciliation:
+    """Epochs, members and targets of one group, kept as its records come.
+
+    Attributes:
+        birth_missing: ``missing_before`` when the group began, None where its beginning is not in the log.
+        epoch_missing: ``missing_before`` of the record that gave the epoch, None where none did.
+        assignment_missing: the same of the assignment epoch.
+        unreconciled: members that are not at their target.
+        incomplete: members of which a part was not seen.
+        owners: who owns a partition, by topic and partition, as of the last operation.
+        target_owners: who is to own it.
+        is_rebalancing: an epoch was announced that not all members have reached yet.
+    """
+
+    __slots__ = (
+        "assignment_epoch",
+        "assignment_missing",
+        "assignment_timestamp_ms",
+        "birth_missing",
+        "epoch",
+        "epoch_missing",
+        "incomplete",
+        "is_rebalancing",
+        "members",
+        "metadata_hash",
+        "owners",
+        "target_owners",
+        "targets",
+        "unreconciled",
+    )
+
+    def __init__(self, birth_missing: int | None = None) -> None:
+        self.birth_missing = birth_missing
+        self.epoch = INITIAL_EPOCH
+        self.epoch_missing: int | None = None
+        self.assignment_epoch = INITIAL_EPOCH
+        self.assignment_missing: int | None = None
+        self.assignment_timestamp_ms = 0
+        self.metadata_hash = 0
+        self.members: dict[str, Member] = {}
+        self.targets: dict[str, Target] = {}
+        self.unreconciled: set[str] = set()
+        self.incomplete: set[str] = set()
+        self.owners: dict[tuple[str, int], str] = {}
+        self.target_owners: dict[tuple[str, int], str] = {}
+        self.is_rebalancing = False
+
+    def bump(self, record: Record, operation: Operation, epoch: int, metadata_hash: int) -> None:
+        """Take the group epoch and metadata hash of record 3, 11 or 17."""
+        self.epoch = epoch
+        self.metadata_hash = metadata_hash
+        self.epoch_missing = record.missing_before
+        operation.at["epoch"] = record.offset
+
+    def install(self, record: Record, operation: Operation) -> None:
+        """Take the assignment epoch of record 6, 12 or 20; its tombstone leaves -1."""
+        value = record.value
+        if value is None:
+            if self.targets:
+                operation.is_exact = False
+            self.assignment_epoch, self.assignment_timestamp_ms = NO_ASSIGNMENT_EPOCH, 0
+        else:
+            self.assignment_epoch = value.get("assignmentEpoch", NO_ASSIGNMENT_EPOCH)
+            self.assignment_timestamp_ms = value.get("assignmentTimestamp", 0)
+        self.assignment_missing = record.missing_before
+        operation.at["assignment_epoch"] = record.offset
+        self.judge_all()
+
+    def judge_all(self) -> None:
+        """Find the members that are not at the assignment epoch."""
+        self.unreconciled = {member_id for member_id, member in self.members.items() if not self.is_reconciled(member)}
+
+    def is_reconciled(self, member: Member) -> bool:
+        """A member that is stable at the assignment epoch has nothing left to do."""
+        current = member.current or JOINING
+        return current.state is MemberState.STABLE and current.epoch == self.assignment_epoch
+
+    def is_settled(self) -> bool:
+        """Every member reached the target of the group's own epoch."""
+        return bool(self.members) and not self.unreconciled and self.assignment_epoch >= self.epoch
+
+    def subscribe(self, record: Record, operation: Operation, subscription: Subscription) -> None:
+        """Take a member's subscription; an unknown member begins here, a known one keeps what it has."""
+        member_id = record.key["memberId"]
+        known = self.members.get(member_id)
+        operation.touch(member_id, known).subscription_at = record.offset
+        if known is None:
+            member = Member(member_id, subscription, None, self.targets.get(member_id))
+        else:
+            member = Member(member_id, subscription, known.current, known.target)
+        self.put(member)
+
+    def assign(self, record: Record, operation: Operation, current: Current) -> None:
+        """Take what a member has; an unknown member begins here without a subscription."""
+        member_id = record.key["memberId"]
+        known = self.members.get(member_id)
+        operation.touch(member_id, known).current_at = record.offset
+        if known is None:
+            member = Member(member_id, None, current, self.targets.get(member_id))
+        else:
+            member = Member(member_id, known.subscription, current, known.target)
+        self.put(member)
+
+    def aim(self, record: Record, operation: Operation, target: Target | None) -> None:
+        """Take or drop a member's target; the member need not exist."""
+        member_id = record.key["memberId"]
+        known = self.members.get(member_id)
+        old = self.targets.get(member_id)
+        if target is not None:
+            self.targets[member_id] = target
+        elif self.targets.pop(member_id, None) is None:
+            return
+        touch = operation.touch(member_id, known)
+        if touch.target_at is None:
+            touch.target_before = old
+        touch.target_at = record.offset
+        if known is not None:
+            self.members[member_id] = Member(member_id, known.subscription, known.current, target)
+
+    def release(self, record: Record, operation: Operation) -> None:
+        """Tombstone of what a member has: it owns nothing and stays until its subscription goes too."""
+        member_id = record.key["memberId"]
+        known = self.members.get(member_id)
+        if known is None:
+            return
+        operation.touch(member_id, known).current_at = record.offset
+        gone = Current(LEFT_EPOCH, LEFT_EPOCH, (known.current or JOINING).state, NOTHING, missing=record.missing_before)
+        self.put(Member(member_id, known.subscription, gone, known.target))
+
+    def remove(self, record: Record, operation: Operation) -> Member | None:
+        """Tombstone of a member's subscription: the member is gone."""
+        member_id = record.key["memberId"]
+        known = self.members.get(member_id)
+        if known is None:
+            return None
+        operation.touch(member_id, known).subscription_at = record.offset
+        if (known.current or JOINING).epoch != LEFT_EPOCH or member_id in self.targets:
+            operation.is_exact = False
+        del self.members[member_id]
+        self.unreconciled.discard(member_id)
+        self.incomplete.discard(member_id)
+        return known
+
+    def put(self, member: Member) -> None:
+        """Keep the member, and whether it is on the way."""
+        self.members[member.member_id] = member
+        if self.is_reconciled(member):
+            self.unreconciled.discard(member.member_id)
+        else:
+            self.unreconciled.add(member.member_id)
+        if member.subscription is None or member.current is None:
+            self.incomplete.add(member.member_id)
+        else:
+            self.incomplete.discard(member.member_id)
+
+    def dissolve(self, record: Record, operation: Operation) -> None:
+        """Tombstone of the group: what is still there goes with it."""
+        if self.members or self.targets or self.assignment_epoch != NO_ASSIGNMENT_EPOCH:
+            operation.is_exact = False
+        for member_id, member in self.members.items():
+            operation.touch(member_id, member)
+        operation.at["removed"] = record.offset
+
+
+def claim(
+    owners: dict[tuple[str, int], str],
+    changes: list[tuple[str, Assignment, Assignment]],
+) -> list[tuple[str, int, str, str]]:
+    """Move partitions between owners, everything given up before anything is taken.
+
+    Args:
+        owners: owner by topic and partition; changed in place.
+        changes: member id, what it held, what it holds.
+
+    Returns:
+        Partitions taken while another member holds them: topic, partition, the holder, the taker.
+    """
+    contested = []
+    for member_id, old, new in changes:
+        for topic, partitions in without(old, new).items():
+            for partition in partitions:
+                if owners.get((topic, partition)) == member_id:
+                    del owners[topic, partition]
+    for member_id, old, new in changes:
+        for topic, partitions in without(new, old).items():
+            for partition in partitions:
+                holder = owners.get((topic, partition))
+                if holder is not None and holder != member_id:
+                    contested.append((topic, partition, holder, member_id))
+                owners[topic, partition] = member_id
+    return contested

@@ -1,0 +1,265 @@
+"""Replay of one group: its records in log order go in, events come out.
+
+``apply`` takes every decoded record of the group, in whatever state the log is, and never raises on one: tombstones of
+unknown things do nothing, records of unknown groups and members create them, unknown kinds are passed over as the
+broker's own loader does. What a gap hides is marked, not guessed.
+
+Events of an operation come out when the next operation begins, or with ``settle``. A classic group's value is an
+operation's last record, so its events come at once. A snapshot keeps the operation that is still open: replay in
+slices gives the events of replay in one go.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from coordinator_replay.engine import snapshot as snapshots
+from coordinator_replay.engine.classic_group import ClassicGroup, load
+from coordinator_replay.engine.consumer_group import ConsumerGroup
+from coordinator_replay.engine.describe import GroupDescription, describe
+from coordinator_replay.engine.events import Event
+from coordinator_replay.engine.model import GroupState, Marker, Record
+from coordinator_replay.engine.notes import Group, ModernGroup
+from coordinator_replay.engine.offsets import COMMIT_KINDS, OffsetChange, Offsets
+from coordinator_replay.engine.operation import CLASSIC, PHASE, Operation
+from coordinator_replay.engine.settlement import settle
+from coordinator_replay.engine.share_group import ShareGroup
+from coordinator_replay.engine.streams_group import StreamsGroup
+from coordinator_replay.errors import UsageError
+
+Machine = type[ConsumerGroup] | type[ShareGroup] | type[StreamsGroup]
+Handler = Callable[[Any, Record, Operation], None]
+
+HANDLERS: Mapping[str, tuple[Machine, Handler]] = {
+    "ConsumerGroupMetadata": (ConsumerGroup, ConsumerGroup.replay_metadata),
+    "ConsumerGroupPartitionMetadata": (ConsumerGroup, ConsumerGroup.replay_partition_metadata),
+    "ConsumerGroupMemberMetadata": (ConsumerGroup, ConsumerGroup.replay_member),
+    "ConsumerGroupTargetAssignmentMetadata": (ConsumerGroup, ConsumerGroup.replay_target_epoch),
+    "ConsumerGroupTargetAssignmentMember": (ConsumerGroup, ConsumerGroup.replay_target),
+    "ConsumerGroupCurrentMemberAssignment": (ConsumerGroup, ConsumerGroup.replay_current),
+    "ConsumerGroupRegularExpression": (ConsumerGroup, ConsumerGroup.replay_regex),
+    "ShareGroupMetadata": (ShareGroup, ShareGroup.replay_metadata),
+    "ShareGroupMemberMetadata": (ShareGroup, ShareGroup.replay_member),
+    "ShareGroupTargetAssignmentMetadata": (ShareGroup, ShareGroup.replay_target_epoch),
+    "ShareGroupTargetAssignmentMember": (ShareGroup, ShareGroup.replay_target),
+    "ShareGroupCurrentMemberAssignment": (ShareGroup, ShareGroup.replay_current),
+    "StreamsGroupMetadata": (StreamsGroup, StreamsGroup.replay_metadata),
+    "StreamsGroupMemberMetadata": (StreamsGroup, StreamsGroup.replay_member),
+    "StreamsGroupTargetAssignmentMetadata": (StreamsGroup, StreamsGroup.replay_target_epoch),
+    "StreamsGroupTargetAssignmentMember": (StreamsGroup, StreamsGroup.replay_target),
+    "StreamsGroupCurrentMemberAssignment": (StreamsGroup, StreamsGroup.replay_current),
+    "StreamsGroupTopology": (StreamsGroup, StreamsGroup.replay_topology),
+}
+"""Which machine takes a kind, and how. Classic values and share state, which differ, are in ``Replay`` itself."""
+
+REMOVES_THE_GROUP = frozenset({"ConsumerGroupMetadata", "ShareGroupMetadata", "StreamsGroupMetadata"})
+SHARE_STATE = "ShareGroupStatePartitionMetadata"
+GROUP_METADATA = "GroupMetadata"
+NEVER_EXACT = -1
+"""Stands for the ``missing_before`` of a simple group whose own records may have been lost."""
+
+
+class Replay:
+    """The life of one group.
+
+    Attributes:
+        group: the group as of the last record, None where there is none.
+        offsets: its committed offsets, as far as commits were given to ``apply``.
+        share_state: partitions of a share group being initialised, initialised and deleted; kept beside the group.
+    """
+
+    __slots__ = (
+        "_is_exact",
+        "_missing",
+        "_operation",
+        "_partition",
+        "group",
+        "group_id",
+        "offsets",
+        "share_state",
+    )
+
+    def __init__(self, group_id: str) -> None:
+        self.group_id = group_id
+        self.group: Group | None = None
+        self.offsets = Offsets()
+        self.share_state: Mapping[str, Any] | None = None
+        self._operation: Operation | None = None
+        self._missing = 0
+        self._partition: int | None = None
+        self._is_exact = True
+
+    @property
+    def state(self) -> GroupState:
+        """State of the group as of the last record, ``Dead`` where there is none."""
+        return self.group.state if self.group is not None else GroupState.DEAD
+
+    def apply(self, record: Record) -> list[Event]:
+        """Take one record of the group; returns the events of the operations that are over by it.
+
+        Raises:
+            UsageError: the record is of another group.
+        """
+        kind = record.kind
+        group_id = record.key.get("groupId") or record.key.get("group")
+        if group_id is not None and group_id != self.group_id:
+            raise UsageError(f"a record of group {group_id!r} was given to the replay of {self.group_id!r}")
+        if kind in COMMIT_KINDS:
+            return self._commit(record)
+        phase = PHASE.get((kind, record.value is None))
+        operation = self._operation
+        events = []
+        if operation is not None and operation.ends_before(record, phase):
+            events = self.settle()
+        if kind == GROUP_METADATA:
+            events += self._replay_classic(record)
+        elif kind == SHARE_STATE:
+            self._replay_share_state(record)
+        elif kind in HANDLERS:
+            self._replay_modern(record, phase)
+        return events
+
+    def apply_marker(self, marker: Marker) -> list[OffsetChange]:
+        """Take a control record: the end of a producer's transaction."""
+        return self.offsets.apply_marker(marker)
+
+    def settle(self) -> list[Event]:
+        """End the operation that is still open and return its events; without one, nothing."""
+        operation, self._operation = self._operation, None
+        if operation is None:
+            return []
+        events = settle(operation, self.group)
+        self._is_exact = operation.is_exact
+        return events
+
+    def describe(self, missing_before: int | None = None) -> GroupDescription | None:
+        """What the broker's describe would say now, None where there is no group.
+
+        Args:
+            missing_before: how many offsets of the log partition are missing below the moment asked about, where
+                that is later than the group's last record: a record of the group may be among them.
+        """
+        if self.group is None:
+            return None
+        operation = self._operation
+        is_exact = operation.is_exact if operation is not None else self._is_exact
+        missing = self._missing if missing_before is None else missing_before
+        return describe(self.group, missing, is_exact=is_exact)
+
+    def snapshot(self) -> dict[str, Any]:
+        """The whole state as plain data fit for JSON, the operation still open included."""
+        return {
+            "version": snapshots.VERSION,
+            "group_id": self.group_id,
+            "group": snapshots.group_to_plain(self.group),
+            "offsets": snapshots.offsets_to_plain(self.offsets),
+            "share_state": self.share_state,
+            "operation": snapshots.operation_to_plain(self._operation),
+            "missing": self._missing,
+            "partition": self._partition,
+            "is_exact": self._is_exact,
+        }
+
+    @classmethod
+    def restore(cls, snapshot: Mapping[str, Any]) -> "Replay":
+        """Go on from a snapshot.
+
+        Raises:
+            SnapshotError: it is of a version this release does not know, or not a snapshot.
+        """
+        with snapshots.reading(snapshot):
+            replay = cls(snapshot["group_id"])
+            replay.group = snapshots.group_from_plain(snapshot["group"], replay.group_id)
+            replay.offsets = snapshots.offsets_from_plain(snapshot["offsets"])
+            replay.share_state = snapshot["share_state"]
+            replay._operation = snapshots.operation_from_plain(snapshot["operation"])
+            replay._missing = snapshot["missing"]
+            replay._partition = snapshot["partition"]
+            replay._is_exact = snapshot["is_exact"]
+        return replay
+
+    def _begin(self, record: Record, phase: int | None) -> Operation:
+        """The open operation, with the record counted in; a new one where none is open."""
+        operation = self._operation
+        if operation is None:
+            known = self._missing if self._partition in (None, record.partition) else -1
+            operation = self._operation = Operation(
+                record.partition,
+                record.timestamp_ms,
+                record.offset,
+                record.offset,
+                phase or 0,
+                record.missing_before <= known if known >= 0 else False,
+                record.missing_before,
+                self.group.header() if self.group is not None else None,
+            )
+        operation.take(record, phase)
+        self._missing = record.missing_before
+        self._partition = record.partition
+        return operation
+
+    def _replay_classic(self, record: Record) -> list[Event]:
+        group = self.group
+        if record.value is None:
+            if not isinstance(group, ClassicGroup):
+                return []
+            operation = self._begin(record, PHASE[record.kind, True])
+            for member_id, member in group.members.items():
+                operation.touch(member_id, member)
+            operation.at["removed"] = record.offset
+            self.group = None
+            return []
+        operation = self._begin(record, CLASSIC)
+        if group is not None and not isinstance(group, ClassicGroup):
+            operation.is_exact = False
+        new, damage = load(self.group_id, record)
+        for member_id in {**(group.members if group is not None else {}), **new.members}:
+            before = group.members.get(member_id) if group is not None else None
+            operation.touch(member_id, before).current_at = record.offset
+        operation.at["generation"] = record.offset
+        operation.damage.extend((name, detail, record.offset) for name, detail in damage)
+        self.group = new
+        return self.settle()
+
+    def _replay_modern(self, record: Record, phase: int | None) -> None:
+        machine, handler = HANDLERS[record.kind]
+        group = self.group
+        if record.value is None and not isinstance(group, machine):
+            return
+        operation = self._begin(record, phase)
+        if not isinstance(group, machine):
+            group = self._replace(machine, record, operation)
+        if record.value is None and record.kind in REMOVES_THE_GROUP:
+            group.reconciliation.dissolve(record, operation)
+            self.group = None
+            return
+        handler(group, record, operation)
+
+    def _replace(self, machine: Machine, record: Record, operation: Operation) -> ModernGroup:
+        """Make the group a record needs; over a group of another type the newer record wins."""
+        old = self.group
+        if old is not None:
+            if not (isinstance(old, ClassicGroup) and old.is_simple):
+                operation.is_exact = False
+            for member_id, member in old.members.items():
+                operation.touch(member_id, member)
+        group = machine(self.group_id, record.missing_before if operation.is_exact else None)
+        self.group = group
+        return group
+
+    def _replay_share_state(self, record: Record) -> None:
+        self.share_state = record.value
+        if isinstance(self.group, ShareGroup):
+            operation = self._begin(record, None)
+            operation.at["share_state"] = record.offset
+            operation.changes["share_state"] = record.value or {}
+
+    def _commit(self, record: Record) -> list[Event]:
+        """Take a commit; one for a group nobody knows makes a simple group."""
+        self.offsets.apply(record)
+        if self.group is not None or record.value is None:
+            return []
+        events = self.settle()
+        operation = self._begin(record, None)
+        self.group = ClassicGroup(self.group_id, is_simple=True)
+        self.group.missing = record.missing_before if operation.is_exact else NEVER_EXACT
+        return events + self.settle()

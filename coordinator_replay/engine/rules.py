@@ -1,0 +1,138 @@
+"""Rules a log keeps, checked after every operation.
+
+They hold between operations, not inside them. A rule that is broken is an event of its own, unless records are missing
+since the older of the records that contradict each other: then the operation is marked as not exact instead.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from coordinator_replay.engine.classic_group import ClassicGroup
+from coordinator_replay.engine.model import NOTHING, Member
+from coordinator_replay.engine.notes import ModernGroup, Note, broken, is_explained, is_new
+from coordinator_replay.engine.operation import Header, Operation
+from coordinator_replay.engine.reconciliation import NO_ASSIGNMENT_EPOCH, Reconciliation, claim
+from coordinator_replay.engine.share_group import ShareGroup
+
+ONE_OWNER = "one_owner_per_partition"
+DISJOINT_TARGETS = "targets_are_disjoint"
+MEMBER_EPOCH = "member_epoch_within_assignment_epoch"
+ASSIGNMENT_EPOCH = "assignment_epoch_within_group_epoch"
+EPOCHS_RISE = "epochs_never_fall"
+WRITTEN_ONCE = "generation_is_written_once"
+
+RULES: Mapping[str, str] = {
+    ONE_OWNER: "a partition (an active task) belongs to one member at most; not in share groups",
+    DISJOINT_TARGETS: "targets of one assignment epoch share no partition; not in share groups",
+    MEMBER_EPOCH: "no member is ahead of the assignment epoch",
+    ASSIGNMENT_EPOCH: "the assignment epoch is not ahead of the group epoch",
+    EPOCHS_RISE: "generation, group epoch and assignment epoch never fall within one life of a group",
+    WRITTEN_ONCE: "a generation is written again only for a static member that came back",
+    "member_id_repeats": "a classic generation names a member once",
+    "instance_id_repeats": "an instance id belongs to one member",
+    "leader_is_not_a_member": "the leader of a classic generation is one of its members",
+}
+
+
+def check_generation(group: ClassicGroup, at: int, notes: list[Note]) -> None:
+    """No two members of one generation have one partition; the broker does not look at what the leader sends."""
+    held = [
+        (member_id, NOTHING, member.current.assigned or NOTHING)
+        for member_id, member in group.members.items()
+        if member.current is not None
+    ]
+    for topic, partition, holder, taker in claim({}, held):
+        notes.append(broken(ONE_OWNER, at, _contest(topic, partition, holder, taker)))
+
+
+def check_rules(operation: Operation, before: Header | None, group: ModernGroup, notes: list[Note]) -> None:
+    """The rules of consumer, share and streams groups."""
+    state = group.reconciliation
+    if not isinstance(group, ShareGroup):
+        _check_owners(operation, state, notes)
+        _check_targets(operation, state, notes)
+    _check_member_epochs(operation, state, notes)
+    _check_assignment_epoch(operation, state, notes)
+    if before is not None and not is_new(operation, before, group):
+        _check_assignment_epoch_rises(operation, before, state, notes)
+
+
+def _contest(topic: str, partition: int, holder: str, taker: str) -> dict[str, Any]:
+    return {"topic": topic, "partition": partition, "member_ids": [holder, taker]}
+
+
+def _check_owners(operation: Operation, state: Reconciliation, notes: list[Note]) -> None:
+    moves = []
+    for member_id, touch in operation.members.items():
+        after = state.members.get(member_id)
+        old = touch.before.current if touch.before is not None else None
+        new = after.current if after is not None else None
+        if old is not new:
+            moves.append((member_id, old.owned() if old else NOTHING, new.owned() if new else NOTHING))
+    for topic, partition, holder, taker in claim(state.owners, moves):
+        stamps = [_current_missing(state.members.get(member_id)) for member_id in (holder, taker)]
+        note = broken(ONE_OWNER, operation.last_offset, _contest(topic, partition, holder, taker))
+        _accuse(operation, stamps, note, notes)
+
+
+def _check_targets(operation: Operation, state: Reconciliation, notes: list[Note]) -> None:
+    moves = []
+    for member_id, touch in operation.members.items():
+        if touch.target_at is not None:
+            old, new = touch.target_before, state.targets.get(member_id)
+            moves.append((member_id, old.assigned if old else NOTHING, new.assigned if new else NOTHING))
+    contested = claim(state.target_owners, moves)
+    if "assignment_epoch" not in operation.at:
+        return
+    for topic, partition, holder, taker in contested:
+        targets = [state.targets.get(member_id) for member_id in (holder, taker)]
+        stamps = [target.missing if target is not None else None for target in targets]
+        note = broken(DISJOINT_TARGETS, operation.at["assignment_epoch"], _contest(topic, partition, holder, taker))
+        _accuse(operation, stamps, note, notes)
+
+
+def _check_member_epochs(operation: Operation, state: Reconciliation, notes: list[Note]) -> None:
+    for member_id, touch in operation.members.items():
+        member = state.members.get(member_id)
+        if member is None or member.current is None or member.current.epoch <= state.assignment_epoch:
+            continue
+        detail = {"member_epoch": member.current.epoch, "assignment_epoch": state.assignment_epoch}
+        note = broken(MEMBER_EPOCH, touch.last_at(operation.last_offset), detail, member)
+        _accuse(operation, [member.current.missing, _assignment_seen(state)], note, notes)
+
+
+def _check_assignment_epoch(operation: Operation, state: Reconciliation, notes: list[Note]) -> None:
+    if state.assignment_epoch <= state.epoch:
+        return
+    stamps = [_assignment_seen(state), state.epoch_missing if state.epoch_missing is not None else state.birth_missing]
+    if "assignment_epoch" in operation.at or "epoch" in operation.at:
+        detail = {"assignment_epoch": state.assignment_epoch, "epoch": state.epoch}
+        _accuse(operation, stamps, broken(ASSIGNMENT_EPOCH, operation.last_offset, detail), notes)
+    elif is_explained(operation, stamps):
+        operation.is_exact = False
+
+
+def _check_assignment_epoch_rises(
+    operation: Operation, before: Header, state: Reconciliation, notes: list[Note]
+) -> None:
+    old, at = before.assignment_epoch, operation.at.get("assignment_epoch")
+    if at is None or old is None or before.assignment_missing is None:
+        return
+    if NO_ASSIGNMENT_EPOCH < state.assignment_epoch < old:
+        detail = {"assignment_epoch": [old, state.assignment_epoch]}
+        _accuse(operation, [before.assignment_missing], broken(EPOCHS_RISE, at, detail), notes)
+
+
+def _assignment_seen(state: Reconciliation) -> int | None:
+    return state.assignment_missing if state.assignment_missing is not None else state.birth_missing
+
+
+def _current_missing(member: Member | None) -> int | None:
+    return member.current.missing if member is not None and member.current is not None else None
+
+
+def _accuse(operation: Operation, stamps: Sequence[int | None], note: Note, notes: list[Note]) -> None:
+    if is_explained(operation, stamps):
+        operation.is_exact = False
+    else:
+        notes.append(note)

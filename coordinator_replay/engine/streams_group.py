@@ -1,0 +1,241 @@
+"""A streams group of KIP-1071, from kinds 17 and 19 to 23.
+
+Mirrors ``streams.StreamsGroup``. Like a consumer group, with tasks (subtopology, partition) for partitions, and with
+one more state: NotReady, as long as there is no topology or it is not the one that was validated against the topics.
+Brokers of 4.1 wrote no validated epoch: their groups read as NotReady, which is then not certain.
+
+Member states have codes of their own (``streams.MemberState``): 1 is what 0 is in a consumer group.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from coordinator_replay.engine.model import (
+    Current,
+    GroupState,
+    GroupType,
+    Member,
+    MemberState,
+    Record,
+    Subscription,
+    Target,
+    epochs_by_topic,
+    partitions_by_topic,
+)
+from coordinator_replay.engine.operation import Header, Operation
+from coordinator_replay.engine.reconciliation import Reconciliation
+
+NOT_VALIDATED = -1
+
+MEMBER_STATES: Mapping[int, MemberState] = {
+    1: MemberState.STABLE,
+    2: MemberState.UNREVOKED_TASKS,
+    3: MemberState.UNRELEASED_TASKS,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """The topology of a streams group: its epoch and, by subtopology, the topics whose partitions make the tasks."""
+
+    epoch: int
+    source_topics: Mapping[str, tuple[str, ...]]
+
+
+class StreamsGroup:
+    """The replayed state of one streams group."""
+
+    group_type = GroupType.STREAMS
+    __slots__ = ("assignment_configs", "group_id", "reconciliation", "topology", "validated_topology_epoch")
+
+    def __init__(self, group_id: str, birth_missing: int | None = None) -> None:
+        self.group_id = group_id
+        self.reconciliation = Reconciliation(birth_missing)
+        self.topology: Topology | None = None
+        self.validated_topology_epoch = NOT_VALIDATED
+        self.assignment_configs: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def state(self) -> GroupState:
+        """The first state whose condition holds."""
+        return next(state for state, _, holds in STATES if holds(self))
+
+    @property
+    def members(self) -> Mapping[str, Member]:
+        """Members by id."""
+        return self.reconciliation.members
+
+    @property
+    def epoch(self) -> int:
+        """The group epoch."""
+        return self.reconciliation.epoch
+
+    @property
+    def assignment_epoch(self) -> int:
+        """The epoch of the targets, -1 when their record was deleted."""
+        return self.reconciliation.assignment_epoch
+
+    def is_ready(self) -> bool:
+        """The topology is there and is the one that was validated."""
+        return self.topology is not None and self.topology.epoch == self.validated_topology_epoch
+
+    def header(self) -> Header:
+        """The group as it is, its members aside."""
+        group = self.reconciliation
+        return Header(
+            GroupType.STREAMS,
+            self.state,
+            group.epoch,
+            group.assignment_epoch,
+            len(group.members),
+            group.epoch_missing,
+            group.assignment_missing,
+            "streams",
+            metadata_hash=group.metadata_hash,
+        )
+
+    def replay_metadata(self, record: Record, operation: Operation) -> None:
+        """Kind 17: group epoch, metadata hash, and the topology epoch that was validated."""
+        value = record.value or {}
+        self.validated_topology_epoch = value.get("validatedTopologyEpoch", NOT_VALIDATED)
+        self.assignment_configs = tuple(
+            (config["key"], config["value"]) for config in value.get("lastAssignmentConfigs") or ()
+        )
+        self.reconciliation.bump(record, operation, value.get("epoch", 0), value.get("metadataHash", 0))
+
+    def replay_member(self, record: Record, operation: Operation) -> None:
+        """Kind 19: what a member told of itself."""
+        value = record.value
+        if value is None:
+            self.reconciliation.remove(record, operation)
+            return
+        endpoint = value.get("userEndpoint")
+        self.reconciliation.subscribe(
+            record,
+            operation,
+            Subscription(
+                value.get("instanceId"),
+                value.get("rackId"),
+                value.get("clientId"),
+                value.get("clientHost"),
+                rebalance_timeout_ms=value.get("rebalanceTimeoutMs", -1),
+                process_id=value.get("processId"),
+                topology_epoch=value.get("topologyEpoch"),
+                user_endpoint=(endpoint["host"], endpoint["port"]) if endpoint else None,
+                client_tags=tuple((tag["key"], tag["value"]) for tag in value.get("clientTags") or ()),
+            ),
+        )
+
+    def replay_target_epoch(self, record: Record, operation: Operation) -> None:
+        """Kind 20: the epoch of the targets."""
+        self.reconciliation.install(record, operation)
+
+    def replay_target(self, record: Record, operation: Operation) -> None:
+        """Kind 21: the tasks a member is to have."""
+        value = record.value
+        target = None
+        if value is not None:
+            target = Target(
+                _tasks(value, "activeTasks"),
+                _tasks(value, "standbyTasks"),
+                _tasks(value, "warmupTasks"),
+                missing=record.missing_before,
+            )
+        self.reconciliation.aim(record, operation, target)
+
+    def replay_current(self, record: Record, operation: Operation) -> None:
+        """Kind 22: the tasks a member has."""
+        value = record.value
+        if value is None:
+            self.reconciliation.release(record, operation)
+            return
+        self.reconciliation.assign(
+            record,
+            operation,
+            Current(
+                value.get("memberEpoch", 0),
+                value.get("previousMemberEpoch", 0),
+                MEMBER_STATES.get(value.get("state", 1), MemberState.UNKNOWN),
+                _tasks(value, "activeTasks"),
+                _tasks(value, "activeTasksPendingRevocation"),
+                epochs_by_topic(value.get("activeTasks"), "subtopologyId"),
+                epochs_by_topic(value.get("activeTasksPendingRevocation"), "subtopologyId"),
+                _tasks(value, "standbyTasks"),
+                _tasks(value, "warmupTasks"),
+                _tasks(value, "standbyTasksPendingRevocation"),
+                _tasks(value, "warmupTasksPendingRevocation"),
+                missing=record.missing_before,
+            ),
+        )
+
+    def replay_topology(self, record: Record, operation: Operation) -> None:
+        """Kind 23: the topology; its tombstone comes after the group's own and then meets nobody."""
+        old = self.topology
+        self.topology = read_topology(record.value) if record.value is not None else None
+        operation.changes.setdefault("topology", old)
+        operation.at["topology"] = record.offset
+
+
+STATES: tuple[tuple[GroupState, str, Callable[[StreamsGroup], bool]], ...] = (
+    (GroupState.EMPTY, "no members", lambda group: not group.reconciliation.members),
+    (GroupState.NOT_READY, "no topology, or not the validated one", lambda group: not group.is_ready()),
+    (
+        GroupState.ASSIGNING,
+        "group epoch above the assignment epoch",
+        lambda group: group.reconciliation.epoch > group.reconciliation.assignment_epoch,
+    ),
+    (
+        GroupState.RECONCILING,
+        "a member is not STABLE at the assignment epoch",
+        lambda group: bool(group.reconciliation.unreconciled),
+    ),
+    (GroupState.STABLE, "otherwise", lambda group: True),
+)
+
+_EMPTY, _NOT_READY, _ASSIGNING, _RECONCILING, _STABLE = (state for state, _, _ in STATES)
+
+TRANSITIONS: Mapping[tuple[GroupState, GroupState], str] = {
+    (_EMPTY, _NOT_READY): "a member joins, topics are still to be validated or made",
+    (_EMPTY, _ASSIGNING): "a member joins, its target is postponed",
+    (_EMPTY, _RECONCILING): "a member joins and gets a target it can't reach at once",
+    (_EMPTY, _STABLE): "a member joins and gets all of its target",
+    (_NOT_READY, _ASSIGNING): "the topology is validated",
+    (_NOT_READY, _RECONCILING): "the topology is validated and targets are computed",
+    (_NOT_READY, _STABLE): "the topology is validated and the only member reaches its target",
+    (_NOT_READY, _EMPTY): "the last member is gone",
+    (_ASSIGNING, _NOT_READY): "topics of the topology went away",
+    (_ASSIGNING, _RECONCILING): "targets are computed",
+    (_ASSIGNING, _STABLE): "targets are computed and the only member to move has moved",
+    (_ASSIGNING, _EMPTY): "the last member is gone",
+    (_RECONCILING, _NOT_READY): "topics of the topology went away",
+    (_RECONCILING, _ASSIGNING): "a member joins, changes or leaves",
+    (_RECONCILING, _STABLE): "the last member reaches its target",
+    (_RECONCILING, _EMPTY): "the last member is gone",
+    (_STABLE, _NOT_READY): "topics of the topology went away",
+    (_STABLE, _ASSIGNING): "a member joins, changes or leaves; targets are postponed",
+    (_STABLE, _RECONCILING): "the same with targets computed at once",
+    (_STABLE, _EMPTY): "the last member is gone",
+}
+
+
+def read_topology(value: Mapping[str, Any]) -> Topology:
+    """The topology in a kind-23 value: source and repartition-source topics make the tasks of a subtopology."""
+    return Topology(
+        value.get("epoch", 0),
+        {
+            subtopology["subtopologyId"]: tuple(
+                sorted(
+                    {
+                        *subtopology.get("sourceTopics", ()),
+                        *(topic["name"] for topic in subtopology.get("repartitionSourceTopics", ())),
+                    }
+                )
+            )
+            for subtopology in value.get("subtopologies", ())
+        },
+    )
+
+
+def _tasks(value: Mapping[str, Any], name: str) -> Mapping[str, tuple[int, ...]]:
+    return partitions_by_topic(value.get(name), "subtopologyId")

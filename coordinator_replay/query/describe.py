@@ -1,0 +1,145 @@
+"""A group with its members at a moment, as the broker's describe would have said.
+
+A member's current assignment is what it owns: assigned and pending revocation together (``ConsumerGroupMember``,
+``asConsumerGroupDescribeMember``). The assignor of a consumer group is the one most members ask for; where none asks,
+the first of the broker's default list.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from coordinator_replay.query.groups import Group, group_at
+from coordinator_replay.query.warehouse import AS_OF, END, Warehouse
+
+DEFAULT_ASSIGNOR = "uniform"
+"""First of ``group.consumer.assignors`` as brokers ship it; the setting itself is not in this topic."""
+
+_MEMBERS = f"""
+    SELECT member_id, instance_id, client_id, client_host, rack_id, subscribed_topics, subscribed_topic_regex,
+           assignor, member_state, member_epoch, assigned, pending_revocation, target, valid_from
+    FROM member_timeline
+    WHERE cluster = $cluster AND group_id = $group AND {AS_OF}
+    QUALIFY row_number() OVER (PARTITION BY member_id ORDER BY from_offset DESC) = 1
+    ORDER BY member_id
+"""  # noqa: S608 - put together from constants
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicPartitions:
+    """Partitions of one topic; ``topic`` is None where no source gave the name of the id."""
+
+    topic_id: str | None
+    topic: str | None
+    partitions: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"{self.topic or self.topic_id}:{','.join(map(str, self.partitions))}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """A member at a moment.
+
+    Attributes:
+        current_assignment: partitions that it owns, those it must give up among them.
+        pending_revocation: of these: the ones it must give up.
+        target_assignment: partitions that it is to have; None where no target is on record.
+        since: since when it is as it is.
+    """
+
+    member_id: str
+    instance_id: str | None
+    client_id: str | None
+    client_host: str | None
+    rack_id: str | None
+    subscribed_topics: tuple[str, ...] | None
+    subscribed_topic_regex: str | None
+    assignor: str | None
+    member_state: str | None
+    member_epoch: int | None
+    current_assignment: tuple[TopicPartitions, ...]
+    pending_revocation: tuple[TopicPartitions, ...]
+    target_assignment: tuple[TopicPartitions, ...] | None
+    since: datetime | None
+
+    @property
+    def partition_count(self) -> int:
+        """How many partitions it owns."""
+        return sum(len(topic.partitions) for topic in self.current_assignment)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Description:
+    """A group and its members at a moment.
+
+    Attributes:
+        assignor: the assignor or protocol that distributes the partitions; None where there is none.
+    """
+
+    group: Group
+    assignor: str | None
+    members: tuple[Member, ...]
+
+
+def topic_partitions(*lists: Iterable[dict[str, Any]] | None) -> tuple[TopicPartitions, ...]:
+    """Assignments as the tables hold them, together and in order."""
+    found: dict[tuple[str | None, str | None], set[int]] = {}
+    for entry in (entry for entries in lists for entry in entries or ()):
+        found.setdefault((entry["topic"], entry["topic_id"]), set()).update(entry["partitions"])
+    ordered = sorted(found.items(), key=lambda item: (item[0][0] or "", item[0][1] or ""))
+    return tuple(
+        TopicPartitions(topic_id=topic_id, topic=topic, partitions=tuple(sorted(partitions)))
+        for (topic, topic_id), partitions in ordered
+    )
+
+
+def members_at(warehouse: Warehouse, group: str, at: datetime | None = None) -> tuple[Member, ...]:
+    """The members of a group at a moment, by member id."""
+    return tuple(
+        Member(
+            member_id=row[0],
+            instance_id=row[1],
+            client_id=row[2],
+            client_host=row[3],
+            rack_id=row[4],
+            subscribed_topics=None if row[5] is None else tuple(row[5]),
+            subscribed_topic_regex=row[6],
+            assignor=row[7],
+            member_state=row[8],
+            member_epoch=row[9],
+            current_assignment=topic_partitions(row[10], row[11]),
+            pending_revocation=topic_partitions(row[11]),
+            target_assignment=None if row[12] is None else topic_partitions(row[12]),
+            since=row[13],
+        )
+        for row in warehouse.rows(_MEMBERS, group=group, at=at or END)
+    )
+
+
+def _assignor(group: Group, members: Iterable[Member]) -> str | None:
+    if group.group_type == "classic":
+        return group.protocol
+    if group.group_type != "consumer":
+        return None
+    asked = Counter(member.assignor for member in members if member.assignor)
+    # Kafka breaks ties by hash order, which no log tells; the name makes the answer at least the same each time.
+    return min(asked, key=lambda name: (-asked[name], name)) if asked else DEFAULT_ASSIGNOR
+
+
+def describe_at(warehouse: Warehouse, group: str, at: datetime | None = None) -> Description:
+    """A group as it was at a moment.
+
+    Args:
+        warehouse: the tables.
+        group: the group.
+        at: the moment; the end of the log read if None.
+
+    Raises:
+        UsageError: the tables don't know the group, or it did not exist then.
+    """
+    found = group_at(warehouse, group, at)
+    members = members_at(warehouse, group, at)
+    return Description(group=found, assignor=_assignor(found, members), members=members)

@@ -1,0 +1,74 @@
+"""End offsets of topics, from a file: what a dump of the coordinator's topic can't tell, and lag needs.
+
+The file is CSV (``topic,partition,offset[,time]``, with or without these headings) or JSON lines with the same names.
+"""
+
+import csv
+import json
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from coordinator_replay.errors import CoordinatorReplayError, InputError
+from coordinator_replay.query.offsets import TopicPartition
+
+_COLUMNS = ("topic", "partition", "offset", "time")
+_FEWEST_COLUMNS = 3
+
+
+def _json_rows(text: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip():
+            yield number, json.loads(line)
+
+
+def _csv_rows(text: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    names: tuple[str, ...] = _COLUMNS
+    reader = csv.reader(text.splitlines())
+    for cells in reader:
+        if not cells:
+            continue
+        if reader.line_num == 1 and "partition" in (named := tuple(cell.strip().lower() for cell in cells)):
+            names = named
+        else:
+            if len(cells) < _FEWEST_COLUMNS:
+                raise ValueError("topic, partition and offset are needed")
+            yield reader.line_num, dict(zip(names, cells, strict=False))
+
+
+def read_end_offsets(
+    path: Path, parse_moment: Callable[[str], datetime], at: datetime | None = None
+) -> dict[TopicPartition, int]:
+    """End offsets by topic and partition, as of a moment.
+
+    Args:
+        path: the file.
+        parse_moment: reads a time that stands in it.
+        at: the moment; of several offsets of a partition the last one up to it counts. None: the last one. An offset
+            without a time counts for every moment.
+
+    Raises:
+        InputError: the file can't be read; the message names the line.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as problem:
+        raise InputError(f"{path} can't be read: {problem}") from problem
+    found: dict[TopicPartition, tuple[datetime | None, int]] = {}
+    number = 0
+    try:
+        for number, row in (_json_rows if text.lstrip().startswith("{") else _csv_rows)(text):  # noqa: B007
+            time = row.get("time")
+            moment = None if time in (None, "") else parse_moment(str(time))
+            if at is not None and moment is not None and moment > at:
+                continue
+            key = (str(row["topic"]), int(row["partition"]))
+            known = found.get(key)
+            if known is None or known[0] is None or (moment is not None and moment >= known[0]):
+                found[key] = (moment, int(row["offset"]))
+    except (ValueError, KeyError, TypeError, CoordinatorReplayError) as problem:
+        raise InputError(
+            f"{path}, line {number or 1}: topic, partition, offset[, time] expected: {problem}"
+        ) from problem
+    return {key: offset for key, (_, offset) in found.items()}

@@ -1,0 +1,75 @@
+"""Offsets that retention took, and those that it is about to take."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from coordinator_replay.query.groups import check_group
+from coordinator_replay.query.warehouse import Warehouse
+
+STATUSES = ("EXPIRED", "DUE", "EXPIRING")
+
+_EXPIRED = """
+    SELECT group_id, topic, partition, committed_offset, status, expire_at, rule, confidence, commit_timestamp,
+           base_timestamp, tombstone_at, tombstone_offset, last_consumed_by, group_state, metadata
+    FROM expired_offsets
+    WHERE cluster = $cluster {one_group}
+    ORDER BY coalesce(tombstone_at, expire_at), group_id, topic, partition
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpiredOffset:
+    """An offset that is lost or in danger: a row of ``expired_offsets``."""
+
+    group_id: str
+    topic: str
+    partition: int
+    committed_offset: int | None
+    status: str
+    expire_at: datetime | None
+    rule: str | None
+    confidence: str | None
+    commit_timestamp: datetime | None
+    base_timestamp: datetime | None
+    tombstone_at: datetime | None
+    tombstone_offset: int | None
+    last_consumed_by: str | None
+    group_state: str | None
+    metadata: str | None
+
+
+def expired_offsets(
+    warehouse: Warehouse,
+    group: str | None = None,
+    *,
+    statuses: Sequence[str] = (),
+    within: timedelta | None = None,
+) -> list[ExpiredOffset]:
+    """Offsets that expired or are about to, the earliest first.
+
+    Args:
+        warehouse: the tables.
+        group: only of this group; of all if None.
+        statuses: only these; all if empty.
+        within: only offsets still there whose time is up before so long after the end of the log read. The audit's
+            horizon bounds what the table holds.
+
+    Raises:
+        UsageError: the tables don't know the group.
+    """
+    sql = _EXPIRED.format(one_group="" if group is None else "AND group_id = $group")
+    rows = warehouse.rows(sql, group=group)
+    if not rows and group is not None:
+        check_group(warehouse, group)
+    found = [ExpiredOffset(**dict(zip(ExpiredOffset.__slots__, row, strict=True))) for row in rows]
+    if statuses:
+        found = [offset for offset in found if offset.status in statuses]
+    if within is not None:
+        limit = warehouse.coverage.last + within
+        found = [
+            offset
+            for offset in found
+            if offset.status != "EXPIRED" and offset.expire_at is not None and offset.expire_at <= limit
+        ]
+    return found

@@ -1,0 +1,150 @@
+"""Every committed offset that a group had at a moment: OffsetFetch version 2 and later, asked of the past (KIP-88).
+
+All partitions with a stored offset are told, whether or not anybody consumed them. With ``require_stable`` (version 7)
+a partition is unstable while a transactional commit of it is pending; as with the broker, a partition that has only
+a pending commit and no stored offset is not told at all.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+
+from coordinator_replay.errors import UsageError
+from coordinator_replay.query.groups import check_group
+from coordinator_replay.query.warehouse import AS_OF, END, Warehouse, nearest
+
+_OFFSETS = f"""
+    SELECT topic, partition, committed_offset, leader_epoch, metadata, commit_timestamp, valid_from, is_transactional,
+           owner_member_id, group_state, log_partition, from_offset
+    FROM offset_history
+    WHERE cluster = $cluster AND group_id = $group AND {AS_OF}
+    QUALIFY row_number() OVER (PARTITION BY topic, partition ORDER BY from_offset DESC) = 1
+    ORDER BY topic, partition
+"""  # noqa: S608 - put together from constants
+
+# A transactional commit was pending from when it was taken until its marker made it hold, so the history tells it too.
+_PENDING = f"""
+    SELECT topic, partition FROM pending_offsets WHERE cluster = $cluster AND group_id = $group AND {AS_OF}
+    UNION
+    SELECT topic, partition FROM offset_history
+    WHERE cluster = $cluster AND group_id = $group AND is_transactional
+      AND commit_timestamp <= $at AND valid_from > $at
+"""  # noqa: S608 - put together from constants
+
+TopicPartition = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommittedOffset:
+    """A committed offset at a moment.
+
+    Attributes:
+        committed_offset: None where the partition is unstable and stable offsets were asked for.
+        valid_from: since when it held.
+        owner_member_id: who owned the partition when it was committed, None if nobody did or it is not known.
+        group_state: the group's state at that moment.
+        is_unstable: whether a transactional commit of the partition was pending; False where that was not asked.
+        lag: how far the log's end was ahead, None where no end offset was given.
+    """
+
+    topic: str
+    partition: int
+    committed_offset: int | None
+    leader_epoch: int | None
+    metadata: str | None
+    commit_timestamp: datetime | None
+    valid_from: datetime | None
+    is_transactional: bool | None
+    owner_member_id: str | None
+    group_state: str | None
+    log_partition: int
+    from_offset: int
+    is_unstable: bool = False
+    end_offset: int | None = None
+    lag: int | None = None
+
+
+def _check_topics(topics: Sequence[str], known: Iterable[str], group: str) -> None:
+    names = sorted(set(known))
+    for topic in topics:
+        if topic not in names:
+            near = nearest(topic, names)
+            hint = (
+                f"did you mean {near[0]!r}?" if near else f"it has offsets of {', '.join(map(repr, names)) or 'none'}"
+            )
+            raise UsageError(f"group {group!r} had no offset of topic {topic!r} then: {hint}")
+
+
+def offsets_at(
+    warehouse: Warehouse,
+    group: str,
+    at: datetime | None = None,
+    *,
+    topics: Sequence[str] = (),
+    require_stable: bool = False,
+) -> list[CommittedOffset]:
+    """Every committed offset of a group at a moment, by topic and partition.
+
+    Args:
+        warehouse: the tables.
+        group: the group.
+        at: the moment; the end of the log read if None.
+        topics: only of these topics; all if empty.
+        require_stable: tell partitions with a pending transactional commit as unstable, without an offset.
+
+    Raises:
+        UsageError: the tables don't know the group, or it had no offset of a topic asked for.
+    """
+    moment = at or END
+    rows = warehouse.rows(_OFFSETS, group=group, at=moment)
+    if not rows:
+        check_group(warehouse, group)
+    offsets = [CommittedOffset(**dict(zip(CommittedOffset.__slots__, row, strict=False))) for row in rows]
+    _check_topics(topics, (offset.topic for offset in offsets), group)
+    if topics:
+        offsets = [offset for offset in offsets if offset.topic in topics]
+    if not require_stable:
+        return offsets
+    pending = set(warehouse.rows(_PENDING, group=group, at=moment))
+    return [
+        replace(offset, committed_offset=None, is_unstable=True)
+        if (offset.topic, offset.partition) in pending
+        else offset
+        for offset in offsets
+    ]
+
+
+def with_lag(offsets: Iterable[CommittedOffset], end_offsets: Mapping[TopicPartition, int]) -> list[CommittedOffset]:
+    """Offsets with the lag behind end offsets that were given from outside; no guess where none was."""
+    measured = []
+    for offset in offsets:
+        end = end_offsets.get((offset.topic, offset.partition))
+        lag = None if end is None or offset.committed_offset is None else end - offset.committed_offset
+        measured.append(replace(offset, end_offset=end, lag=lag))
+    return measured
+
+
+def write_reset_file(offsets: Iterable[CommittedOffset], path: Path) -> int:
+    """Write offsets as ``kafka-consumer-groups --reset-offsets --from-file`` takes them for one group.
+
+    One line for each partition, without a heading: topic, partition, offset. Unstable partitions are left out.
+
+    Returns:
+        How many lines were written.
+
+    Raises:
+        UsageError: there is nothing to write, or the file can't be written.
+    """
+    lines = [
+        '"{}",{},{}\n'.format(offset.topic.replace('"', '""'), offset.partition, offset.committed_offset)
+        for offset in offsets
+        if offset.committed_offset is not None
+    ]
+    if not lines:
+        raise UsageError("there is no committed offset to write into a reset file")
+    try:
+        path.write_text("".join(lines), encoding="utf-8")
+    except OSError as problem:
+        raise UsageError(f"{path} can't be written: {problem.strerror}") from problem
+    return len(lines)

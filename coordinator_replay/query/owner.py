@@ -1,0 +1,123 @@
+"""Who owned a partition at a moment, by what the coordinator recorded."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from coordinator_replay.errors import UsageError
+from coordinator_replay.query.groups import check_group
+from coordinator_replay.query.warehouse import AS_OF, END, Warehouse, nearest, shown
+
+_INTERVALS = f"""
+    WITH owned AS (
+        SELECT * FROM partition_ownership
+        WHERE cluster = $cluster AND group_id = $group AND partition = $partition
+          AND (topic = $topic OR topic_id = $topic)
+    ), hosts AS (
+        SELECT member_id, client_id, client_host FROM member_timeline
+        WHERE cluster = $cluster AND group_id = $group AND {AS_OF}
+    )
+    SELECT topic, topic_id, owned.member_id, instance_id, client_id, client_host, owned_from, owned_to, release_event,
+           unowned_ms
+    FROM owned LEFT JOIN hosts ON hosts.member_id = owned.member_id
+    ORDER BY owned_from, owned.member_id
+"""  # noqa: S608 - put together from constants
+
+_TOPICS = """
+    SELECT coalesce(topic, topic_id), min(partition), max(partition) FROM partition_ownership
+    WHERE cluster = $cluster AND group_id = $group GROUP BY 1 ORDER BY 1
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ownership:
+    """One ownership of a partition: a row of ``partition_ownership``.
+
+    Attributes:
+        client_id: of the member at the moment asked about; None where it was gone then.
+        client_host: likewise.
+    """
+
+    topic: str | None
+    topic_id: str | None
+    member_id: str
+    instance_id: str | None
+    client_id: str | None
+    client_host: str | None
+    owned_from: datetime | None
+    owned_to: datetime | None
+    release_event: str | None
+    unowned_ms: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owners:
+    """Who owned a partition at a moment.
+
+    Attributes:
+        owners: more than one in share groups, or where the log contradicts itself; none if nobody owned it.
+        before: the last ownership that had ended by then.
+        after: the first one that began later.
+    """
+
+    owners: tuple[Ownership, ...]
+    before: Ownership | None
+    after: Ownership | None
+
+    @property
+    def hint(self) -> str | None:
+        """What to say where nobody owned the partition."""
+        if self.owners:
+            return None
+        told = ["Nobody owned it then."]
+        if self.before is not None and self.before.owned_to is not None:
+            event = f" ({self.before.release_event})" if self.before.release_event else ""
+            told.append(f"The last owner was {self.before.member_id}, until {shown(self.before.owned_to)}{event}.")
+        if self.after is not None and self.after.owned_from is not None:
+            told.append(f"The next one is {self.after.member_id}, from {shown(self.after.owned_from)}.")
+        return " ".join(told)
+
+
+def known_topics(warehouse: Warehouse, group: str) -> dict[str, tuple[int, int]]:
+    """Topics of which a group ever owned partitions, each with the lowest and the highest of them."""
+    return {name: (low, high) for name, low, high in warehouse.rows(_TOPICS, group=group)}
+
+
+def _check_partition(warehouse: Warehouse, group: str, topic: str, partition: int) -> None:
+    """Say what the tables do know of a partition that nobody ever owned."""
+    check_group(warehouse, group)
+    owned = known_topics(warehouse, group)
+    if topic in owned:
+        low, high = owned[topic]
+        raise UsageError(
+            f"group {group!r} never owned partition {partition} of {topic!r}; the tables have {low} to {high}"
+        )
+    near = nearest(topic, list(owned))
+    hint = f"did you mean {near[0]!r}?" if near else f"it owned {', '.join(map(repr, owned)) or 'no partition at all'}"
+    raise UsageError(f"group {group!r} never owned a partition of {topic!r}: {hint}")
+
+
+def owners_at(warehouse: Warehouse, group: str, topic: str, partition: int, at: datetime | None = None) -> Owners:
+    """Who owned a partition at a moment.
+
+    Args:
+        warehouse: the tables.
+        group: the group.
+        topic: the topic's name or id.
+        partition: the partition.
+        at: the moment; the end of the log read if None.
+
+    Raises:
+        UsageError: the tables don't know the group, or it never owned that partition.
+    """
+    moment = at or END
+    rows = warehouse.rows(_INTERVALS, group=group, topic=topic, partition=partition, at=moment)
+    if not rows:
+        _check_partition(warehouse, group, topic, partition)
+    intervals = [Ownership(**dict(zip(Ownership.__slots__, row, strict=True))) for row in rows]
+    ended = [one for one in intervals if one.owned_to is not None and one.owned_to <= moment]
+    later = [one for one in intervals if one.owned_from is not None and one.owned_from > moment]
+    return Owners(
+        owners=tuple(one for one in intervals if one not in ended and one not in later),
+        before=max(ended, key=lambda one: one.owned_to or moment, default=None),
+        after=later[0] if later else None,
+    )

@@ -1,0 +1,40 @@
+"""Any question: SQL over all tables and views by name, in the embedded engine."""
+
+import re
+from typing import Any
+
+import duckdb
+
+from coordinator_replay.errors import UsageError
+from coordinator_replay.query.warehouse import Warehouse, fetch
+from coordinator_replay.tables.names import table_names
+from coordinator_replay.tables.views import views
+
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def run_sql(warehouse: Warehouse, statement: str) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """Answer a statement over the tables of all clusters.
+
+    The tables themselves can't be changed from here: the engine sees them as views.
+
+    Returns:
+        Names of the columns, and the rows; no columns where the statement has no answer.
+
+    Raises:
+        UsageError: the engine does not understand the statement; the message is its own.
+        WarehouseError: a table that it names is not there.
+    """
+    words = {word.lower() for word in _WORD.findall(statement)}
+    needed = [view for name, view in views().items() if name in words]
+    for view in needed:
+        words |= set(_WORD.findall(view.sql))
+    for name in sorted(words.intersection(table_names())):
+        warehouse.offer(name)
+    try:
+        for view in needed:
+            warehouse.connection.execute(f"CREATE OR REPLACE TEMP VIEW {view.name} AS {view.sql}")
+        answer = warehouse.connection.sql(statement)
+        return ([], []) if answer is None else fetch(answer)
+    except duckdb.Error as problem:
+        raise UsageError(str(problem)) from problem

@@ -1,0 +1,44 @@
+"""Views over the tables: the files of ``schemas/tables/views``."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+
+from coordinator_replay.errors import DefinitionError
+from coordinator_replay.schemas_folder import schemas_folder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """A view over the tables.
+
+    Attributes:
+        about: what it is for.
+        sql: the SELECT statement, in words that Spark and DuckDB both read.
+    """
+
+    name: str
+    about: str
+    sql: str
+
+
+def _read_view(path: Path) -> View:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    comment = [line.removeprefix("--").strip() for line in lines if line.startswith("--")]
+    statement = "\n".join(line for line in lines if not line.startswith("--")).strip()
+    if not comment or not statement.startswith("SELECT"):
+        raise DefinitionError(f"{path.name}: a view is a comment that says what it is for, and a SELECT")
+    return View(name=path.stem, about=" ".join(comment), sql=statement)
+
+
+@cache
+def views() -> Mapping[str, View]:
+    """All views over the tables by name.
+
+    Raises:
+        DefinitionError: a file breaks the grammar.
+    """
+    paths = sorted((schemas_folder() / "tables" / "views").glob("*.sql"))
+    return MappingProxyType({path.stem: _read_view(path) for path in paths})
