@@ -190,7 +190,7 @@ def offsets(
     if end_file is not None:
         found = with_lag(found, read_end_offsets(end_file, parse_moment, at))
         shown |= columns.LAG
-    _show(common, shown, found)
+    _show(common, shown, found, group_id=group)
     if not found:
         _note(f"Group {group!r} had no committed offset then.")
     if reset_file is not None:
@@ -220,10 +220,10 @@ def timeline(common: Common, group: str, start: datetime | None, end: datetime |
     found: Sequence[object]
     if members:
         found = member_intervals_of(warehouse, group, start, end)
-        _show(common, columns.INTERVAL, found)
+        _show(common, columns.INTERVAL, found, group_id=group)
     else:
         found = timeline_of(warehouse, group, start, end)
-        _show(common, columns.EVENT, found)
+        _show(common, columns.EVENT, found, group_id=group)
     if not found:
         _note(f"Nothing happened to group {group!r} then; the tables cover {warehouse.coverage}.")
 
@@ -276,7 +276,7 @@ def owner(common: Common, group: str, topic: str, partition: int, at: datetime |
     warehouse = _warehouse(common)
     note = warehouse.check_moment(at)
     found = owners_at(warehouse, group, topic, partition, at)
-    _show(common, columns.OWNERSHIP, found.owners, partition=partition)
+    _show(common, columns.OWNERSHIP, found.owners, group_id=group, partition=partition)
     _note(found.hint, note)
 
 

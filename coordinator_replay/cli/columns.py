@@ -45,6 +45,7 @@ MEMBER = {
     "since": "",
 }
 OFFSET = {
+    "group_id": "GROUP",
     "topic": "TOPIC",
     "partition": "PARTITION",
     "committed_offset": "CURRENT-OFFSET",
@@ -61,6 +62,7 @@ OFFSET = {
 UNSTABLE = {"is_unstable": "UNSTABLE"}
 LAG = {"end_offset": "LOG-END-OFFSET", "lag": "LAG"}
 EVENT = {
+    "group_id": "",
     "log_timestamp": "TIME",
     "seq": "",
     "event": "EVENT",
@@ -79,6 +81,7 @@ EVENT = {
     "detail": "DETAIL",
 }
 INTERVAL = {
+    "group_id": "",
     "valid_from": "FROM",
     "valid_to": "TO",
     "member_id": "CONSUMER-ID",
@@ -120,6 +123,7 @@ REBALANCE = {
     "evidence": "EVIDENCE",
 }
 OWNERSHIP = {
+    "group_id": "GROUP",
     "topic": "TOPIC",
     "topic_id": "",
     "partition": "PARTITION",

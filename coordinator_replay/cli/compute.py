@@ -33,6 +33,8 @@ def _audit(options: "Options", common: Common) -> "Summary":
     from coordinator_replay.pipeline.session import open_session
 
     began = time.monotonic()
+    # Before Spark starts, so that a mistyped path is told at once.
+    find_dump(options.inputs, form=options.format, include_deleted=options.include_deleted)
     click.echo("starting Spark …", err=True)
     spark = open_session(verbose=common.verbose, with_catalog=options.database is not None)
     try:
@@ -40,7 +42,7 @@ def _audit(options: "Options", common: Common) -> "Summary":
             summary = run_audit(spark, options, report)
     except PySparkException as problem:
         # The first line says what went wrong; the rest is a plan or a stack that -v shows.
-        first = (problem.getMessage() or str(problem)).strip().splitlines()[0]
+        first = str(problem).strip().splitlines()[0]
         raise WarehouseError(f"Spark could not finish the run: {first}") from problem
     print_summary(summary, common.output, seconds=time.monotonic() - began)
     return summary
@@ -113,7 +115,7 @@ def demo(common: Common) -> None:
 QUESTIONS = (
     "groups",
     "describe shop-848",
-    "sql \"SELECT kind, count(*) AS records FROM group_records GROUP BY kind ORDER BY records DESC\"",
+    'sql "SELECT kind, count(*) AS records FROM group_records GROUP BY kind ORDER BY records DESC"',
 )
 """What the demo suggests to ask next."""
 
@@ -126,10 +128,12 @@ def _shown(path: str) -> str:
 
 @click.command(cls=Command)
 @click.argument("inputs", nargs=-1, required=True, metavar="FILE…")
-@click.option("--format", "form", type=click.Choice(FORMATS), default="auto", show_default=True, help="Form of the dump.")
+@click.option(
+    "--format", "form", type=click.Choice(FORMATS), default="auto", show_default=True, help="Form of the dump."
+)
 @click.option("--include-deleted", is_flag=True, help="Read .log.deleted files of a folder too.")
 @click.option("-v", "--verbose", is_flag=True, help="Show what an error came from.")
-def decode(inputs: Sequence[str], form: str, include_deleted: bool, verbose: bool) -> None:  # noqa: ARG001
+def decode(inputs: Sequence[str], form: str, include_deleted: bool, verbose: bool) -> None:
     """Print every record of a dump as JSON lines, in the order of the file, without Spark.
 
     Lines hold what offset_commits, group_records and quarantine would hold; notes about the files go to standard
@@ -143,12 +147,10 @@ def decode(inputs: Sequence[str], form: str, include_deleted: bool, verbose: boo
 
     dump = find_dump(inputs, form=None if form == "auto" else Format(form), include_deleted=include_deleted)
     notes = list(dump.notes)
-    out = click.get_binary_stream("stdout")
     for records in read_without_spark(dump, notes):
         lines = decode_lines(records)
         if len(lines):
-            out.write("\n".join(lines.to_pylist()).encode() + b"\n")
-    out.flush()
+            click.echo("\n".join(lines.to_pylist()))
     for note in notes:
         click.echo(f"note: {note}", err=True)
 

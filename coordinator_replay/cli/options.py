@@ -7,7 +7,7 @@ file before the default.
 import difflib
 import functools
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -81,11 +81,18 @@ class Command(click.Command):
             raise failure(error) from error
 
 
-def _option_names(command: click.Command) -> set[str]:
-    return {param.name for param in command.params if isinstance(param, click.Option) and param.name}
+def _options(command: click.Command) -> dict[str, str]:
+    """A command's options as the configuration file spells them, each with the name its function knows it by."""
+    return {
+        spelling.removeprefix("--").replace("-", "_"): str(param.name)
+        for param in command.params
+        if isinstance(param, click.Option)
+        for spelling in param.opts
+        if spelling.startswith("--")
+    }
 
 
-def _unknown_option(name: str, known: set[str], path: Path) -> UsageError:
+def _unknown_option(name: str, known: Iterable[str], path: Path) -> UsageError:
     written = name.replace("_", "-")
     near = difflib.get_close_matches(name, known, n=1)
     hint = f"; did you mean {near[0].replace('_', '-')!r}?" if near else ""
@@ -108,8 +115,8 @@ def read_config(path: Path, ctx: click.Context) -> dict[str, Any]:
     parent = ctx.parent.command if ctx.parent is not None else None
     siblings = dict(parent.commands) if isinstance(parent, click.Group) else {}
     commands: Mapping[str, click.Command] = {**siblings, str(ctx.command.name): ctx.command}
-    everywhere = set().union(*map(_option_names, commands.values()))
-    own = _option_names(ctx.command)
+    everywhere = {name for command in commands.values() for name in _options(command)}
+    own = _options(ctx.command)
     options: dict[str, Any] = {}
     for entry, value in raw.items():
         name = entry.replace("-", "_")
@@ -122,11 +129,11 @@ def read_config(path: Path, ctx: click.Context) -> dict[str, Any]:
             for key in named:
                 if key not in own:
                     raise _unknown_option(key, own, path)
-            options |= named
+            options |= {own[key]: item for key, item in named.items()}
         elif name not in everywhere:
             raise _unknown_option(name, everywhere, path)
         elif name in own:
-            options.setdefault(name, value)
+            options.setdefault(own[name], value)
     return options
 
 

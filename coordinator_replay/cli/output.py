@@ -116,8 +116,10 @@ def _csv_cell(value: object) -> object:
     return to_json(plain) if isinstance(plain, list | dict) else plain
 
 
-def _is_number(cells: Iterable[object]) -> bool:
-    return all(value is None or (isinstance(value, int | float) and not isinstance(value, bool)) for value in cells)
+def _are_numbers(cells: Iterable[object]) -> bool:
+    """Whether a column holds numbers and nothing else, so that it is set to the right."""
+    kinds = {type(value) for value in cells} - {type(None)}
+    return bool(kinds) and kinds <= {int, float, Decimal}
 
 
 def _print_folded(headings: Sequence[str], cells: Sequence[Sequence[str]], numbers: Sequence[bool]) -> None:
@@ -150,7 +152,7 @@ def _print_table(columns: Sequence[Column], rows: Sequence[Row]) -> None:
     places = [place for place, column in enumerate(columns) if column.heading]
     headings = [columns[place].heading for place in places]
     cells = [[_cell(row[place]) for place in places] for row in rows]
-    numbers = [_is_number(row[place] for row in rows) for place in places]
+    numbers = [_are_numbers(row[place] for row in rows) for place in places]
     if sys.stdout.isatty() and len(rows) <= MOST_FOLDED_ROWS:
         _print_folded(headings, cells, numbers)
     else:

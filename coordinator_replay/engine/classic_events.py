@@ -92,7 +92,7 @@ def _note_rewritten(
         before, after = change.before, change.after
         if before is None or after is None:
             is_suspicious |= before is not after
-        elif before.current != after.current:
+        elif after.current is not None and not after.current.is_same_as(before.current):
             is_suspicious = True
             notes.append(Note(EventKind.MEMBER_RECONCILED, at, after, before))
     if is_suspicious and operation.is_exact:

@@ -7,7 +7,6 @@ themselves, with the operations the broker's own object has. A refused operation
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from coordinator_replay.engine.model import (
@@ -129,11 +128,11 @@ class ClassicGroup:
         """How long a rebalance may take: the longest any member asked for, 0 without members."""
         return max((_subscription(member).rebalance_timeout_ms for member in self.members.values()), default=0)
 
-    def header(self) -> Header:
+    def header(self, state: GroupState) -> Header:
         """The group as it is, its members aside."""
         return Header(
             GroupType.CLASSIC,
-            self.state,
+            state,
             self.generation,
             None,
             len(self.members),
@@ -220,7 +219,7 @@ class ClassicGroup:
             )
         if new_member_id != old_member_id and new_member_id in self.members:
             raise MemberRefusedError(f"member {new_member_id!r} is already in group {self.group_id!r}")
-        new = replace(old, member_id=new_member_id)
+        new = old._replace(member_id=new_member_id)
         self.members = {
             (new_member_id if key == old_member_id else key): (new if key == old_member_id else member)
             for key, member in self.members.items()
@@ -240,7 +239,7 @@ class ClassicGroup:
         if member is None:
             raise MemberRefusedError(f"no member {member_id!r} in group {self.group_id!r}")
         self._count(member, -1)
-        self.members[member_id] = updated = replace(member, subscription=subscription)
+        self.members[member_id] = updated = member._replace(subscription=subscription)
         self._count(updated, 1)
 
     def elect_leader(self, joined: Collection[str]) -> bool:
@@ -312,7 +311,7 @@ class ClassicGroup:
         self.transition_to(GroupState.STABLE, at_ms)
         for member_id, member in self.members.items():
             assigned = dict(assignments.get(member_id, {}))
-            self.members[member_id] = replace(member, current=Current(self.generation, state=None, assigned=assigned))
+            self.members[member_id] = member._replace(current=Current(self.generation, state=None, assigned=assigned))
 
     def subscribed_topics(self) -> frozenset[str] | None:
         """Topics that members read; None where that can't be known."""

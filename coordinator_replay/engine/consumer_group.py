@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from coordinator_replay.engine.model import (
+    NOTHING,
     Current,
     GroupState,
     GroupType,
@@ -27,7 +28,7 @@ from coordinator_replay.engine.model import (
     partitions_by_topic,
 )
 from coordinator_replay.engine.operation import Header, Operation
-from coordinator_replay.engine.reconciliation import Reconciliation
+from coordinator_replay.engine.reconciliation import Reconciliation, first_that_holds
 
 STATES: tuple[tuple[GroupState, str, Callable[[Reconciliation], bool]], ...] = (
     (GroupState.EMPTY, "no members", lambda group: not group.members),
@@ -79,9 +80,11 @@ MEMBER_TRANSITIONS: Mapping[tuple[MemberState, MemberState], str] = {
     (MemberState.UNRELEASED_PARTITIONS, MemberState.UNREVOKED_PARTITIONS): "a newer target takes partitions away",
 }
 
-DRAFT_MEMBER_FIELDS = ("groupEpoch", "assignors")
-DRAFT_TARGET_FIELDS = ("assignmentEpoch", "memberId", "error", "metadataVersion", "metadataBytes")
-DRAFT_CURRENT_FIELDS = ("error", "metadataVersion", "metadataBytes")
+UNKNOWN = MemberState.UNKNOWN
+
+DRAFT_MEMBER_FIELDS = frozenset({"groupEpoch", "assignors"})
+DRAFT_TARGET_FIELDS = frozenset({"assignmentEpoch", "memberId", "error", "metadataVersion", "metadataBytes"})
+DRAFT_CURRENT_FIELDS = frozenset({"error", "metadataVersion", "metadataBytes"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +121,7 @@ class ConsumerGroup:
     @property
     def state(self) -> GroupState:
         """The first state whose condition holds."""
-        return next(state for state, _, holds in STATES if holds(self.reconciliation))
+        return first_that_holds(STATES, self.reconciliation)
 
     @property
     def members(self) -> Mapping[str, Member]:
@@ -153,12 +156,12 @@ class ConsumerGroup:
                 topics.update(member.subscription.topics or ())
         return frozenset(topics)
 
-    def header(self) -> Header:
-        """The group as it is, its members aside."""
+    def header(self, state: GroupState) -> Header:
+        """The group as it is, its members aside; the state is given because it has just been worked out."""
         group = self.reconciliation
         return Header(
             GroupType.CONSUMER,
-            self.state,
+            state,
             group.epoch,
             group.assignment_epoch,
             len(group.members),
@@ -225,11 +228,15 @@ class ConsumerGroup:
             Current(
                 epoch,
                 value.get("previousMemberEpoch", epoch),
-                MEMBER_STATES.get(value.get("state", 0), MemberState.UNKNOWN),
+                MEMBER_STATES.get(value.get("state", 0), UNKNOWN),
                 partitions_by_topic(assigned),
-                partitions_by_topic(pending) if pending else {},
+                partitions_by_topic(pending) if pending else NOTHING,
                 epochs_by_topic(assigned),
-                epochs_by_topic(pending) if pending else {},
+                epochs_by_topic(pending) if pending else NOTHING,
+                NOTHING,
+                NOTHING,
+                NOTHING,
+                NOTHING,
                 draft=draft_fields(value, DRAFT_CURRENT_FIELDS),
                 missing=record.missing_before,
             ),

@@ -7,9 +7,8 @@ one before it ended.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from coordinator_replay.engine.model import Assignment, GroupState, GroupType, Member, Subscription
 
@@ -79,8 +78,10 @@ MEANING: Mapping[EventKind, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+NO_CHANGES: Mapping[str, Any] = {}
+
+
+class Event(NamedTuple):
     """One thing that happened to a group.
 
     Attributes:
@@ -115,7 +116,7 @@ class Event:
     member: Member | None = None
     before: Member | None = None
     members: tuple[Member, ...] = ()
-    changes: Mapping[str, Any] = field(default_factory=dict)
+    changes: Mapping[str, Any] = NO_CHANGES
 
     @property
     def member_id(self) -> str | None:
@@ -153,7 +154,7 @@ def _differences(old: Subscription | None, new: Subscription | None) -> dict[str
     }
 
 
-SUBSCRIPTION_FIELDS = tuple(name for name in Subscription.__slots__ if name != "protocols")
+SUBSCRIPTION_FIELDS = tuple(name for name in Subscription._fields if name != "protocols")
 
 
 def _joined(event: Event) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from coordinator_replay.engine.events import EventKind
-from coordinator_replay.engine.model import AWAY_EPOCH, LEFT_EPOCH, Subscription
+from coordinator_replay.engine.model import AWAY_EPOCH, Subscription
 from coordinator_replay.engine.notes import Change, Group, Note, is_reborn
 from coordinator_replay.engine.operation import Operation
 from coordinator_replay.engine.reconciliation import Reconciliation
@@ -18,12 +18,11 @@ def member_changes(operation: Operation, group: Group | None) -> list[Change]:
     left: dict[str, Change] = {}
     for member_id, touch in operation.members.items():
         before, after = touch.before, members.get(member_id)
-        last_at = touch.last_at(removed_at)
-        subscription_at = touch.subscription_at if touch.subscription_at is not None else last_at
+        subscription_at = touch.subscription_at if touch.subscription_at is not None else touch.last_at
         if starts_over and before is not None:
             changes.append(Change(before, None, removed_at, None, removed_at))
             before = None
-        change = Change(before, after, subscription_at, touch.current_at, last_at)
+        change = Change(before, after, subscription_at, touch.current_at, touch.last_at)
         if before is not None and after is None and before.instance_id is not None:
             left[before.instance_id] = change
         changes.append(change)
@@ -97,15 +96,14 @@ def note_step(change: Change, state: Reconciliation, notes: list[Note]) -> None:
     if after is None or after.current is None or change.current_at is None:
         return
     old = before.current if before is not None else None
-    if old == after.current:
+    if after.current.is_same_as(old):
         return
-    is_same_id = before is not None and before.member_id == after.member_id
     if after.current.epoch == AWAY_EPOCH:
         kind = EventKind.MEMBER_AWAY
-    elif is_same_id and old is not None and old.epoch in (AWAY_EPOCH, LEFT_EPOCH):
+    elif old is not None and old.epoch < 0 and before is not None and before.member_id == after.member_id:
         kind = EventKind.MEMBER_REJOINED
-    elif state.is_reconciled(after):
-        kind = EventKind.MEMBER_RECONCILED
-    else:
+    elif after.member_id in state.unreconciled:
         kind = EventKind.MEMBER_RECONCILING
+    else:
+        kind = EventKind.MEMBER_RECONCILED
     notes.append(Note(kind, change.current_at, after, before))

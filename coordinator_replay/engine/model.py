@@ -2,13 +2,15 @@
 
 A member is three immutable parts, because the log writes them apart: what it asked for (kinds 5, 10, 19), what it
 has (8, 14, 22) and what it is to have (7, 13, 21). A classic member's parts all come from the one kind-2 record.
-Immutable parts make "did it change?" a comparison, and let events carry a member as it was without copying.
+Immutable parts make "did it change?" a comparison, and let events carry a member as it was without copying. They are
+named tuples and not frozen dataclasses, because building those costs seven times as much (measured: 3.0 against 0.4
+microseconds for 15 fields) and a record builds several.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 Assignment = Mapping[str, tuple[int, ...]]
 """Partitions by topic: sorted, no topic without partitions.
@@ -95,8 +97,7 @@ class Marker:
     timestamp_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class Protocol:
+class Protocol(NamedTuple):
     """One protocol a classic member supports: its name, the member's blob under it, and the blob opened."""
 
     name: str
@@ -104,8 +105,7 @@ class Protocol:
     fields: Mapping[str, Any] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Subscription:
+class Subscription(NamedTuple):
     """What a member told of itself.
 
     Attributes:
@@ -134,8 +134,7 @@ class Subscription:
     draft: Mapping[str, Any] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Current:
+class Current(NamedTuple):
     """What a member has.
 
     Attributes:
@@ -147,24 +146,22 @@ class Current:
         assigned_epochs: epoch at which each assigned partition came, aligned with ``assigned``; empty where the
             record did not say.
         missing: ``missing_before`` of the record that said so.
-
-    Two of them are equal when the member has the same at the same epoch: what the record says of the past is left out.
     """
 
     epoch: int = 0
-    previous_epoch: int = field(default=-1, compare=False)
+    previous_epoch: int = -1
     state: MemberState | None = MemberState.STABLE
-    assigned: Assignment | None = field(default_factory=dict)
-    pending: Assignment = field(default_factory=dict)
-    assigned_epochs: Assignment = field(default_factory=dict, compare=False)
-    pending_epochs: Assignment = field(default_factory=dict, compare=False)
-    standby: Assignment = field(default_factory=dict)
-    warmup: Assignment = field(default_factory=dict)
-    standby_pending: Assignment = field(default_factory=dict)
-    warmup_pending: Assignment = field(default_factory=dict)
+    assigned: Assignment | None = NOTHING
+    pending: Assignment = NOTHING
+    assigned_epochs: Assignment = NOTHING
+    pending_epochs: Assignment = NOTHING
+    standby: Assignment = NOTHING
+    warmup: Assignment = NOTHING
+    standby_pending: Assignment = NOTHING
+    warmup_pending: Assignment = NOTHING
     assignment_bytes: str = ""
     draft: Mapping[str, Any] | None = None
-    missing: int = field(default=0, compare=False)
+    missing: int = 0
 
     def owned(self) -> Assignment:
         """What the member owns: assigned and pending revocation together, as the broker's describe shows it."""
@@ -172,24 +169,44 @@ class Current:
             return self.assigned or NOTHING
         return merged(self.assigned or NOTHING, self.pending)
 
+    def is_same_as(self, other: "Current | None") -> bool:
+        """The member has the same at the same epoch; what the record says of the past does not count."""
+        return other is not None and self._standing() == other._standing()
+
+    def _standing(self) -> tuple[object, ...]:
+        return (
+            self.epoch,
+            self.state,
+            self.assigned,
+            self.pending,
+            self.standby,
+            self.warmup,
+            self.standby_pending,
+            self.warmup_pending,
+            self.assignment_bytes,
+            self.draft,
+        )
+
 
 JOINING = Current()
 """The assignment side of a member that has no such record yet."""
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(NamedTuple):
     """What a member is to have; standby and warm-up tasks only in streams groups."""
 
     assigned: Assignment
-    standby: Assignment = field(default_factory=dict)
-    warmup: Assignment = field(default_factory=dict)
+    standby: Assignment = NOTHING
+    warmup: Assignment = NOTHING
     draft: Mapping[str, Any] | None = None
-    missing: int = field(default=0, compare=False)
+    missing: int = 0
+
+    def is_same_as(self, other: "Target | None") -> bool:
+        """The same is to be had."""
+        return other is not None and self[:4] == other[:4]
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(NamedTuple):
     """A member as the log has it: a part is None as long as no record gave it."""
 
     member_id: str
@@ -209,8 +226,10 @@ def partitions_by_topic(entries: Iterable[Mapping[str, Any]] | None, key: str = 
     >>> partitions_by_topic([{"topicId": "a", "partitions": [2, 0]}, {"topicId": "b", "partitions": []}])
     {'a': (0, 2)}
     """
+    if not entries:
+        return NOTHING
     found: dict[str, tuple[int, ...]] = {}
-    for entry in entries or ():
+    for entry in entries:
         topic, partitions = entry[key], entry["partitions"]
         if not partitions:
             continue
@@ -224,15 +243,21 @@ def epochs_by_topic(entries: Iterable[Mapping[str, Any]] | None, key: str = "top
     """The ``assignmentEpochs`` beside each partition list, in the order ``partitions_by_topic`` gives partitions.
 
     A list that is absent or of another length says nothing: the topic is left out.
+
+    >>> epochs_by_topic([{"topicId": "a", "partitions": [2, 0], "assignmentEpochs": [7, 5]}])
+    {'a': (5, 7)}
     """
+    if not entries:
+        return NOTHING
     found: dict[str, tuple[int, ...]] = {}
-    for entry in entries or ():
+    for entry in entries:
         epochs = entry.get("assignmentEpochs")
         partitions = entry["partitions"]
         if not epochs or len(epochs) != len(partitions) or entry[key] in found:
             continue
-        pairs = sorted(zip(partitions, epochs, strict=True))
-        found[entry[key]] = tuple(epoch for _, epoch in pairs)
+        if sorted(partitions) != partitions:
+            epochs = [epoch for _, epoch in sorted(zip(partitions, epochs, strict=True))]
+        found[entry[key]] = tuple(epochs)
     return found
 
 
@@ -267,6 +292,8 @@ def without(one: Assignment, other: Assignment) -> Assignment:
     return rest
 
 
-def draft_fields(value: Mapping[str, Any], names: tuple[str, ...]) -> Mapping[str, Any] | None:
+def draft_fields(value: Mapping[str, Any], names: frozenset[str]) -> Mapping[str, Any] | None:
     """The fields of a value that only the KIP-848 draft knew, None where it has none of them."""
-    return {name: value[name] for name in names if name in value} or None
+    if names.isdisjoint(value):
+        return None
+    return {name: value[name] for name in sorted(names) if name in value}

@@ -10,7 +10,7 @@ from typing import Any
 from coordinator_replay.engine.consumer_group import ConsumerGroup, Regex, TopicMetadata
 from coordinator_replay.engine.events import EventKind
 from coordinator_replay.engine.member_events import note_arrival, note_step, note_subscription
-from coordinator_replay.engine.model import GroupType
+from coordinator_replay.engine.model import GroupType, Member
 from coordinator_replay.engine.notes import Change, ModernGroup, Note, broken, is_explained, is_new
 from coordinator_replay.engine.operation import Header, Operation
 from coordinator_replay.engine.reconciliation import Reconciliation
@@ -24,25 +24,19 @@ def note_modern(
     """Note members, epochs, targets and everything else of a group that is not classic."""
     state = group.reconciliation
     # An upgrade takes the members of another type over as they are: the conversion itself tells of them.
-    is_upgrade = before is not None and before.group_type != group.group_type and before.member_count > 0
+    is_upgrade = before is not None and before.group_type is not group.group_type and before.member_count > 0
     for change in changes:
         note_arrival(change, notes)
-        if is_upgrade and change.before is not None:
-            continue
-        note_subscription(change, notes)
-        note_step(change, state, notes)
-    if isinstance(group, ConsumerGroup):
-        _note_consumer(operation, before, group, notes)
-    elif isinstance(group, StreamsGroup):
-        _note_topology(operation, group.topology, notes)
-    elif "share_state" in operation.at:
-        told = operation.changes["share_state"]
-        notes.append(Note(EventKind.SHARE_STATE_CHANGED, operation.at["share_state"], changes=told))
-    if not is_upgrade:
+        if not is_upgrade or change.before is None:
+            note_subscription(change, notes)
+            note_step(change, state, notes)
+    if operation.changes or operation.wrote_subscription:
+        _note_things(operation, before, group, notes)
+    if not is_upgrade and (operation.at or operation.wrote_subscription or operation.wrote_target):
         _note_targets(operation, before, group, changes, notes)
         _note_epoch(operation, before, group, notes)
     check_rules(operation, before, group, notes)
-    if state.incomplete or _is_epoch_unseen(state):
+    if state.incomplete or (state.birth_missing is None and _is_epoch_unseen(state)):
         operation.is_exact = False
     if state.is_rebalancing and state.is_settled():
         state.is_rebalancing = False
@@ -50,7 +44,17 @@ def note_modern(
 
 
 def _is_epoch_unseen(state: Reconciliation) -> bool:
-    return state.birth_missing is None and (state.epoch_missing is None or state.assignment_missing is None)
+    return state.epoch_missing is None or state.assignment_missing is None
+
+
+def _note_things(operation: Operation, before: Header | None, group: ModernGroup, notes: list[Note]) -> None:
+    if isinstance(group, ConsumerGroup):
+        _note_consumer(operation, before, group, notes)
+    elif isinstance(group, StreamsGroup):
+        _note_topology(operation, group.topology, notes)
+    elif "share_state" in operation.at:
+        told = operation.changes["share_state"]
+        notes.append(Note(EventKind.SHARE_STATE_CHANGED, operation.at["share_state"], changes=told))
 
 
 def _note_consumer(operation: Operation, before: Header | None, group: ConsumerGroup, notes: list[Note]) -> None:
@@ -61,9 +65,9 @@ def _note_consumer(operation: Operation, before: Header | None, group: ConsumerG
         else:
             expression = thing.removeprefix("regex ")
             _note_regex(expression, old, group.regexes.get(expression), operation.at[thing], notes)
-    if before is None or before.group_type is not GroupType.CONSUMER or not before.member_count or not group.members:
+    if before is None or before.group_type is not GroupType.CONSUMER or not operation.wrote_subscription:
         return
-    if before.protocol != group.assignor:
+    if before.member_count and group.members and before.protocol != group.assignor:
         choices = {"assignor": [before.protocol, group.assignor]}
         notes.append(Note(EventKind.PROTOCOL_CHANGED, operation.last_offset, changes=choices))
 
@@ -103,10 +107,7 @@ def _note_targets(
     operation: Operation, before: Header | None, group: ModernGroup, changes: list[Change], notes: list[Note]
 ) -> None:
     moved = tuple(
-        change.after
-        for change in changes
-        if change.after is not None
-        and change.after.target != (change.before.target if change.before is not None else None)
+        change.after for change in changes if change.after is not None and _aims_elsewhere(change.before, change.after)
     )
     old = before.assignment_epoch if before is not None and not is_new(operation, before, group) else None
     at = operation.at.get("assignment_epoch")
@@ -116,6 +117,13 @@ def _note_targets(
         at = max(operation.members[member.member_id].target_at or operation.first_offset for member in moved)
     epochs = {"assignment_epoch": [old, group.assignment_epoch]}
     notes.append(Note(EventKind.TARGET_ASSIGNED, at, members=moved, changes=epochs))
+
+
+def _aims_elsewhere(before: Member | None, after: Member) -> bool:
+    old = before.target if before is not None else None
+    if after.target is None:
+        return old is not None
+    return not after.target.is_same_as(old)
 
 
 def _note_epoch(operation: Operation, before: Header | None, group: ModernGroup, notes: list[Note]) -> None:

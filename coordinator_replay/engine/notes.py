@@ -1,12 +1,12 @@
 """What an operation did, noted down: the events to be, before it is known which states they stand between."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from coordinator_replay.engine.classic_group import ClassicGroup
 from coordinator_replay.engine.consumer_group import ConsumerGroup
-from coordinator_replay.engine.events import EventKind
+from coordinator_replay.engine.events import NO_CHANGES, EventKind
 from coordinator_replay.engine.model import Member
 from coordinator_replay.engine.operation import Header, Operation
 from coordinator_replay.engine.share_group import ShareGroup
@@ -16,8 +16,7 @@ ModernGroup = ConsumerGroup | ShareGroup | StreamsGroup
 Group = ClassicGroup | ModernGroup
 
 
-@dataclass(slots=True)
-class Note:
+class Note(NamedTuple):
     """An event to be: everything but the states around it."""
 
     kind: EventKind
@@ -25,7 +24,7 @@ class Note:
     member: Member | None = None
     before: Member | None = None
     members: tuple[Member, ...] = ()
-    changes: Mapping[str, Any] = field(default_factory=dict)
+    changes: Mapping[str, Any] = NO_CHANGES
 
 
 @dataclass(slots=True)

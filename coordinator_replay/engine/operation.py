@@ -61,7 +61,7 @@ ONCE = frozenset({BUMPS, INSTALLS, CLASSIC})
 """Phases of which an operation has one record at most."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Header:
     """What a group was, its members aside, before an operation touched it."""
 
@@ -81,20 +81,14 @@ class Header:
 
 @dataclass(slots=True)
 class Touch:
-    """A member before the operation, and where in the log the operation wrote each of its parts."""
+    """A member before the operation, and where in the log the operation wrote it and each of its parts."""
 
     before: Member | None
+    last_at: int
     target_before: Target | None = None
     subscription_at: int | None = None
     current_at: int | None = None
     target_at: int | None = None
-
-    def last_at(self, otherwise: int) -> int:
-        """Position of the last record about the member."""
-        return max(
-            (at for at in (self.subscription_at, self.current_at, self.target_at) if at is not None),
-            default=otherwise,
-        )
 
 
 @dataclass(slots=True)
@@ -110,6 +104,9 @@ class Operation:
         at: position of the last record about each thing of the group itself, e.g. ``epoch``, ``removed``.
         changes: old values of things of the group itself, by the same names.
         damage: rules that one record alone broke: name, detail, position.
+        wrote_subscription: it wrote or removed what a member asks for, or a member began with it.
+        wrote_current: it wrote or removed what a member has.
+        wrote_target: it wrote or removed what a member is to have.
     """
 
     partition: int
@@ -124,6 +121,9 @@ class Operation:
     at: dict[str, int] = field(default_factory=dict)
     changes: dict[str, Any] = field(default_factory=dict)
     damage: list[tuple[str, dict[str, Any], int]] = field(default_factory=list)
+    wrote_subscription: bool = False
+    wrote_current: bool = False
+    wrote_target: bool = False
 
     def ends_before(self, record: Record, phase: int | None) -> bool:
         """Tell whether the record begins another operation."""
@@ -155,5 +155,7 @@ class Operation:
         """The note about a member, made at the first touch with the member as it was."""
         touch = self.members.get(member_id)
         if touch is None:
-            touch = self.members[member_id] = Touch(before)
+            touch = self.members[member_id] = Touch(before, self.last_offset)
+        else:
+            touch.last_at = self.last_offset
         return touch

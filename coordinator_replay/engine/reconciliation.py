@@ -7,12 +7,16 @@ goes on and marks the operation as not exact: compacted and partial copies hold 
 A group made in memory stands at group epoch 1 and assignment epoch 1, so the first epoch on disk is usually 2.
 """
 
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
 from coordinator_replay.engine.model import (
     JOINING,
     LEFT_EPOCH,
     NOTHING,
     Assignment,
     Current,
+    GroupState,
     Member,
     MemberState,
     Record,
@@ -23,6 +27,7 @@ from coordinator_replay.engine.model import (
 from coordinator_replay.engine.operation import Operation
 
 INITIAL_EPOCH = 1
+STABLE = MemberState.STABLE
 NO_ASSIGNMENT_EPOCH = -1
 
 
@@ -101,7 +106,7 @@ class Reconciliation:
     def is_reconciled(self, member: Member) -> bool:
         """A member that is stable at the assignment epoch has nothing left to do."""
         current = member.current or JOINING
-        return current.state is MemberState.STABLE and current.epoch == self.assignment_epoch
+        return current.state is STABLE and current.epoch == self.assignment_epoch
 
     def is_settled(self) -> bool:
         """Every member reached the target of the group's own epoch."""
@@ -111,6 +116,7 @@ class Reconciliation:
         """Take a member's subscription; an unknown member begins here, a known one keeps what it has."""
         member_id = record.key["memberId"]
         known = self.members.get(member_id)
+        operation.wrote_subscription = True
         operation.touch(member_id, known).subscription_at = record.offset
         if known is None:
             member = Member(member_id, subscription, None, self.targets.get(member_id))
@@ -122,8 +128,10 @@ class Reconciliation:
         """Take what a member has; an unknown member begins here without a subscription."""
         member_id = record.key["memberId"]
         known = self.members.get(member_id)
+        operation.wrote_current = True
         operation.touch(member_id, known).current_at = record.offset
         if known is None:
+            operation.wrote_subscription = True
             member = Member(member_id, None, current, self.targets.get(member_id))
         else:
             member = Member(member_id, known.subscription, current, known.target)
@@ -138,6 +146,7 @@ class Reconciliation:
             self.targets[member_id] = target
         elif self.targets.pop(member_id, None) is None:
             return
+        operation.wrote_target = True
         touch = operation.touch(member_id, known)
         if touch.target_at is None:
             touch.target_before = old
@@ -151,6 +160,7 @@ class Reconciliation:
         known = self.members.get(member_id)
         if known is None:
             return
+        operation.wrote_current = True
         operation.touch(member_id, known).current_at = record.offset
         gone = Current(LEFT_EPOCH, LEFT_EPOCH, (known.current or JOINING).state, NOTHING, missing=record.missing_before)
         self.put(Member(member_id, known.subscription, gone, known.target))
@@ -161,6 +171,7 @@ class Reconciliation:
         known = self.members.get(member_id)
         if known is None:
             return None
+        operation.wrote_subscription = True
         operation.touch(member_id, known).subscription_at = record.offset
         if (known.current or JOINING).epoch != LEFT_EPOCH or member_id in self.targets:
             operation.is_exact = False
@@ -190,6 +201,19 @@ class Reconciliation:
         operation.at["removed"] = record.offset
 
 
+Subject = TypeVar("Subject")
+
+
+def first_that_holds(
+    states: Sequence[tuple[GroupState, str, Callable[[Subject], bool]]], subject: Subject
+) -> GroupState:
+    """The first state of a table whose condition holds; the last one holds always."""
+    for state, _, holds in states:
+        if holds(subject):
+            return state
+    return states[-1][0]
+
+
 def claim(
     owners: dict[tuple[str, int], str],
     changes: list[tuple[str, Assignment, Assignment]],
@@ -205,15 +229,18 @@ def claim(
     """
     contested = []
     for member_id, old, new in changes:
+        if not old:
+            continue
         for topic, partitions in without(old, new).items():
             for partition in partitions:
                 if owners.get((topic, partition)) == member_id:
                     del owners[topic, partition]
     for member_id, old, new in changes:
-        for topic, partitions in without(new, old).items():
+        for topic, partitions in without(new, old).items() if old else new.items():
             for partition in partitions:
-                holder = owners.get((topic, partition))
+                key = (topic, partition)
+                holder = owners.get(key)
                 if holder is not None and holder != member_id:
                     contested.append((topic, partition, holder, member_id))
-                owners[topic, partition] = member_id
+                owners[key] = member_id
     return contested

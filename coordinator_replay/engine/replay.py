@@ -20,7 +20,7 @@ from coordinator_replay.engine.events import Event
 from coordinator_replay.engine.model import GroupState, Marker, Record
 from coordinator_replay.engine.notes import Group, ModernGroup
 from coordinator_replay.engine.offsets import COMMIT_KINDS, OffsetChange, Offsets
-from coordinator_replay.engine.operation import CLASSIC, PHASE, Operation
+from coordinator_replay.engine.operation import CLASSIC, PHASE, Header, Operation
 from coordinator_replay.engine.settlement import settle
 from coordinator_replay.engine.share_group import ShareGroup
 from coordinator_replay.engine.streams_group import StreamsGroup
@@ -68,10 +68,12 @@ class Replay:
     """
 
     __slots__ = (
+        "_header",
         "_is_exact",
         "_missing",
         "_operation",
         "_partition",
+        "_state",
         "group",
         "group_id",
         "offsets",
@@ -87,6 +89,8 @@ class Replay:
         self._missing = 0
         self._partition: int | None = None
         self._is_exact = True
+        self._state = GroupState.DEAD
+        self._header: Header | None = None
 
     @property
     def state(self) -> GroupState:
@@ -99,6 +103,17 @@ class Replay:
         Raises:
             UsageError: the record is of another group.
         """
+        finished = self.apply_in_operations(record)
+        if not finished:
+            return []
+        return finished[0] if len(finished) == 1 else [event for events in finished for event in events]
+
+    def apply_in_operations(self, record: Record) -> list[list[Event]]:
+        """As ``apply``, the events of each operation in a list of their own.
+
+        Raises:
+            UsageError: the record is of another group.
+        """
         kind = record.kind
         group_id = record.key.get("groupId") or record.key.get("group")
         if group_id is not None and group_id != self.group_id:
@@ -107,16 +122,18 @@ class Replay:
             return self._commit(record)
         phase = PHASE.get((kind, record.value is None))
         operation = self._operation
-        events = []
+        finished = []
         if operation is not None and operation.ends_before(record, phase):
-            events = self.settle()
+            finished.append(self.settle())
         if kind == GROUP_METADATA:
-            events += self._replay_classic(record)
+            self._replay_classic(record)
+            if record.value is not None:
+                finished.append(self.settle())
         elif kind == SHARE_STATE:
             self._replay_share_state(record)
         elif kind in HANDLERS:
             self._replay_modern(record, phase)
-        return events
+        return finished
 
     def apply_marker(self, marker: Marker) -> list[OffsetChange]:
         """Take a control record: the end of a producer's transaction."""
@@ -127,8 +144,12 @@ class Replay:
         operation, self._operation = self._operation, None
         if operation is None:
             return []
-        events = settle(operation, self.group)
+        final = self.state
+        events = settle(operation, self.group, final)
         self._is_exact = operation.is_exact
+        is_as_before = not operation.at and not operation.wrote_subscription and final is self._state
+        self._header = operation.before if is_as_before else None
+        self._state = final
         return events
 
     def describe(self, missing_before: int | None = None) -> GroupDescription | None:
@@ -175,6 +196,8 @@ class Replay:
             replay._missing = snapshot["missing"]
             replay._partition = snapshot["partition"]
             replay._is_exact = snapshot["is_exact"]
+            opened_with = replay._operation.before if replay._operation is not None else None
+            replay._state = opened_with.state if opened_with is not None else replay.state
         return replay
 
     def _begin(self, record: Record, phase: int | None) -> Operation:
@@ -190,24 +213,30 @@ class Replay:
                 phase or 0,
                 record.missing_before <= known if known >= 0 else False,
                 record.missing_before,
-                self.group.header() if self.group is not None else None,
+                self._header_now(),
             )
         operation.take(record, phase)
         self._missing = record.missing_before
         self._partition = record.partition
         return operation
 
-    def _replay_classic(self, record: Record) -> list[Event]:
+    def _header_now(self) -> Header | None:
+        """The group before the operation that begins; most operations leave what the last one began with."""
+        if self._header is None and self.group is not None:
+            self._header = self.group.header(self._state)
+        return self._header
+
+    def _replay_classic(self, record: Record) -> None:
         group = self.group
         if record.value is None:
             if not isinstance(group, ClassicGroup):
-                return []
+                return
             operation = self._begin(record, PHASE[record.kind, True])
             for member_id, member in group.members.items():
                 operation.touch(member_id, member)
             operation.at["removed"] = record.offset
             self.group = None
-            return []
+            return
         operation = self._begin(record, CLASSIC)
         if group is not None and not isinstance(group, ClassicGroup):
             operation.is_exact = False
@@ -218,7 +247,6 @@ class Replay:
         operation.at["generation"] = record.offset
         operation.damage.extend((name, detail, record.offset) for name, detail in damage)
         self.group = new
-        return self.settle()
 
     def _replay_modern(self, record: Record, phase: int | None) -> None:
         machine, handler = HANDLERS[record.kind]
@@ -253,13 +281,14 @@ class Replay:
             operation.at["share_state"] = record.offset
             operation.changes["share_state"] = record.value or {}
 
-    def _commit(self, record: Record) -> list[Event]:
+    def _commit(self, record: Record) -> list[list[Event]]:
         """Take a commit; one for a group nobody knows makes a simple group."""
         self.offsets.apply(record)
         if self.group is not None or record.value is None:
             return []
-        events = self.settle()
+        finished = [self.settle()] if self._operation is not None else []
         operation = self._begin(record, None)
         self.group = ClassicGroup(self.group_id, is_simple=True)
         self.group.missing = record.missing_before if operation.is_exact else NEVER_EXACT
-        return events + self.settle()
+        finished.append(self.settle())
+        return finished

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from coordinator_replay.engine.classic_group import ClassicGroup
-from coordinator_replay.engine.model import NOTHING, Member
+from coordinator_replay.engine.model import NOTHING, Current, Member
 from coordinator_replay.engine.notes import ModernGroup, Note, broken, is_explained, is_new
 from coordinator_replay.engine.operation import Header, Operation
 from coordinator_replay.engine.reconciliation import NO_ASSIGNMENT_EPOCH, Reconciliation, claim
@@ -50,10 +50,12 @@ def check_rules(operation: Operation, before: Header | None, group: ModernGroup,
     state = group.reconciliation
     if not isinstance(group, ShareGroup):
         _check_owners(operation, state, notes)
-        _check_targets(operation, state, notes)
+        if operation.wrote_target:
+            _check_targets(operation, state, notes)
     _check_member_epochs(operation, state, notes)
-    _check_assignment_epoch(operation, state, notes)
-    if before is not None and not is_new(operation, before, group):
+    if state.assignment_epoch > state.epoch:
+        _check_assignment_epoch(operation, state, notes)
+    if "assignment_epoch" in operation.at and before is not None and not is_new(operation, before, group):
         _check_assignment_epoch_rises(operation, before, state, notes)
 
 
@@ -67,12 +69,16 @@ def _check_owners(operation: Operation, state: Reconciliation, notes: list[Note]
         after = state.members.get(member_id)
         old = touch.before.current if touch.before is not None else None
         new = after.current if after is not None else None
-        if old is not new:
+        if old is not new and (old is None or new is None or _holds_other(old, new)):
             moves.append((member_id, old.owned() if old else NOTHING, new.owned() if new else NOTHING))
     for topic, partition, holder, taker in claim(state.owners, moves):
         stamps = [_current_missing(state.members.get(member_id)) for member_id in (holder, taker)]
         note = broken(ONE_OWNER, operation.last_offset, _contest(topic, partition, holder, taker))
         _accuse(operation, stamps, note, notes)
+
+
+def _holds_other(old: Current, new: Current) -> bool:
+    return old.assigned != new.assigned or old.pending != new.pending
 
 
 def _check_targets(operation: Operation, state: Reconciliation, notes: list[Note]) -> None:
@@ -97,13 +103,11 @@ def _check_member_epochs(operation: Operation, state: Reconciliation, notes: lis
         if member is None or member.current is None or member.current.epoch <= state.assignment_epoch:
             continue
         detail = {"member_epoch": member.current.epoch, "assignment_epoch": state.assignment_epoch}
-        note = broken(MEMBER_EPOCH, touch.last_at(operation.last_offset), detail, member)
+        note = broken(MEMBER_EPOCH, touch.last_at, detail, member)
         _accuse(operation, [member.current.missing, _assignment_seen(state)], note, notes)
 
 
 def _check_assignment_epoch(operation: Operation, state: Reconciliation, notes: list[Note]) -> None:
-    if state.assignment_epoch <= state.epoch:
-        return
     stamps = [_assignment_seen(state), state.epoch_missing if state.epoch_missing is not None else state.birth_missing]
     if "assignment_epoch" in operation.at or "epoch" in operation.at:
         detail = {"assignment_epoch": state.assignment_epoch, "epoch": state.epoch}
@@ -115,8 +119,8 @@ def _check_assignment_epoch(operation: Operation, state: Reconciliation, notes: 
 def _check_assignment_epoch_rises(
     operation: Operation, before: Header, state: Reconciliation, notes: list[Note]
 ) -> None:
-    old, at = before.assignment_epoch, operation.at.get("assignment_epoch")
-    if at is None or old is None or before.assignment_missing is None:
+    old, at = before.assignment_epoch, operation.at["assignment_epoch"]
+    if old is None or before.assignment_missing is None:
         return
     if NO_ASSIGNMENT_EPOCH < state.assignment_epoch < old:
         detail = {"assignment_epoch": [old, state.assignment_epoch]}

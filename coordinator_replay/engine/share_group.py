@@ -22,7 +22,7 @@ from coordinator_replay.engine.model import (
     partitions_by_topic,
 )
 from coordinator_replay.engine.operation import Header, Operation
-from coordinator_replay.engine.reconciliation import Reconciliation
+from coordinator_replay.engine.reconciliation import Reconciliation, first_that_holds
 
 STATES: tuple[tuple[GroupState, str, Callable[[Reconciliation], bool]], ...] = (
     (GroupState.EMPTY, "no members", lambda group: not group.members),
@@ -48,7 +48,7 @@ class ShareGroup:
     @property
     def state(self) -> GroupState:
         """The first state whose condition holds."""
-        return next(state for state, _, holds in STATES if holds(self.reconciliation))
+        return first_that_holds(STATES, self.reconciliation)
 
     @property
     def members(self) -> Mapping[str, Member]:
@@ -65,12 +65,12 @@ class ShareGroup:
         """The epoch of the targets, -1 when their record was deleted."""
         return self.reconciliation.assignment_epoch
 
-    def header(self) -> Header:
-        """The group as it is, its members aside."""
+    def header(self, state: GroupState) -> Header:
+        """The group as it is, its members aside; the state is given because it has just been worked out."""
         group = self.reconciliation
         return Header(
             GroupType.SHARE,
-            self.state,
+            state,
             group.epoch,
             group.assignment_epoch,
             len(group.members),

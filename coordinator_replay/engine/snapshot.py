@@ -143,7 +143,7 @@ def _subscription_to_plain(subscription: Subscription | None) -> dict[str, Any] 
     if subscription is None:
         return None
     plain: dict[str, Any] = {}
-    for name in Subscription.__slots__:
+    for name in Subscription._fields:
         value = getattr(subscription, name)
         if value == getattr(_DEFAULT_SUBSCRIPTION, name):
             continue
@@ -381,6 +381,7 @@ def operation_to_plain(operation: Operation | None) -> dict[str, Any] | None:
             [
                 member_id,
                 member_to_plain(touch.before),
+                touch.last_at,
                 _target_to_plain(touch.target_before),
                 touch.subscription_at,
                 touch.current_at,
@@ -402,6 +403,9 @@ _OPERATION_FIELDS = (
     "phase",
     "is_exact",
     "missing",
+    "wrote_subscription",
+    "wrote_current",
+    "wrote_target",
 )
 
 
@@ -414,9 +418,9 @@ def operation_from_plain(plain: Mapping[str, Any] | None) -> Operation | None:
         group_type, state, *rest = plain["before"]
         before = Header(GroupType(group_type), GroupState(state), *rest)
     operation = Operation(before=before, **{name: plain[name] for name in _OPERATION_FIELDS})
-    for member_id, known, target, subscription_at, current_at, target_at in plain["members"]:
+    for member_id, known, last_at, target, subscription_at, current_at, target_at in plain["members"]:
         operation.members[member_id] = Touch(
-            member_from_plain(known), _target_from_plain(target), subscription_at, current_at, target_at
+            member_from_plain(known), last_at, _target_from_plain(target), subscription_at, current_at, target_at
         )
     operation.at = dict(plain["at"])
     operation.changes = {thing: _thing_from_plain(thing, old) for thing, old in plain["changes"].items()}

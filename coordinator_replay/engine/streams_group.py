@@ -24,7 +24,7 @@ from coordinator_replay.engine.model import (
     partitions_by_topic,
 )
 from coordinator_replay.engine.operation import Header, Operation
-from coordinator_replay.engine.reconciliation import Reconciliation
+from coordinator_replay.engine.reconciliation import Reconciliation, first_that_holds
 
 NOT_VALIDATED = -1
 
@@ -59,7 +59,7 @@ class StreamsGroup:
     @property
     def state(self) -> GroupState:
         """The first state whose condition holds."""
-        return next(state for state, _, holds in STATES if holds(self))
+        return first_that_holds(STATES, self)
 
     @property
     def members(self) -> Mapping[str, Member]:
@@ -80,12 +80,12 @@ class StreamsGroup:
         """The topology is there and is the one that was validated."""
         return self.topology is not None and self.topology.epoch == self.validated_topology_epoch
 
-    def header(self) -> Header:
-        """The group as it is, its members aside."""
+    def header(self, state: GroupState) -> Header:
+        """The group as it is, its members aside; the state is given because it has just been worked out."""
         group = self.reconciliation
         return Header(
             GroupType.STREAMS,
-            self.state,
+            state,
             group.epoch,
             group.assignment_epoch,
             len(group.members),

@@ -303,6 +303,8 @@ def _one_form(sorter: _Sorter, inputs: Sequence[str]) -> Dump:
             f"the segments lie in {len(sorter.unplaced)} folders of which none is called {TOPIC}-N, so nothing says "
             f"which partition they belong to: give the folders these names"
         )
-    notes += [f"{folder or '.'}: not called {TOPIC}-N; its segments are taken for partition 0" for folder in sorter.unplaced]
+    notes += [
+        f"{folder or '.'}: not called {TOPIC}-N; its segments are taken for partition 0" for folder in sorter.unplaced
+    ]
     form = forms.pop()
     return Dump(format=form, segments=sorter.segments, paths=sorter.rows.get(form, []), notes=notes)

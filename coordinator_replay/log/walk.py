@@ -9,8 +9,8 @@ footing is looked for in this order:
 3. a header whose checksum is right, anywhere behind.
 
 Where a wrapper of old messages is damaged, the messages in it may still be readable, since not all that is compressed
-gets any shorter; but they are not entries, and in magic 1 their offsets are not even offsets of the log. So an old
-message is taken for an entry only if its offset is above all before it, the damaged entry's own included.
+gets any shorter; but they are not entries, and what stands for their offsets need not be any. So an old message is
+taken for an entry only if its offset is above all before it, the damaged entry's own included, and not far above.
 
 What lies between is one stretch of damage. If nothing is found, an entry that claims more than the file still holds
 is a torn tail, as a crash or a copy of a growing file leaves it; and zeros up to the end are the padding of a file
@@ -158,7 +158,7 @@ class Walk:
         if intact:
             run = Run(headers[:, :intact], skipped[:intact], self._window)
             last = headers[:, intact - 1]
-            self._last_offset = int(last[Field.OFFSET] + last[Field.LAST_OFFSET_DELTA])
+            self._believe(int(last[Field.OFFSET] + last[Field.LAST_OFFSET_DELTA]))
         if intact == count:
             return run, None
         entry = headers[:, intact]
@@ -258,11 +258,17 @@ class Walk:
                 return None
         return offset
 
+    def _believe(self, offset: int) -> None:
+        """Takes an offset as the last one so far; base offsets are in no checksum, so not if it is far above."""
+        if self._last_offset < 0 or offset - self._last_offset < _LARGEST_STEP:
+            self._last_offset = offset
+
     def _claimed_offset(self, at: int) -> int:
         """The offset that the header of a damaged entry claims, -1 if it does not fit what came before."""
         view = self._window.view[at : at + 8]
         offset = int.from_bytes(view, "big")
-        return offset if len(view) == 8 and 0 < offset - self._last_offset < _LARGEST_STEP else -1
+        largest = OFFSET_LIMIT if self._last_offset < 0 else _LARGEST_STEP
+        return offset if len(view) == 8 and 0 < offset - self._last_offset < largest else -1
 
     def _is_entry(self, inside: "_Inside", at: int, size: int) -> bool:
         """Whether a whole entry with a right checksum stands here, and no message from within a damaged wrapper."""
@@ -270,7 +276,8 @@ class Walk:
         if view[at + 16] < 2:
             offset = int.from_bytes(view[at : at + 8], "big")
             is_inside = self._window.position + at < inside.stop
-            if offset <= self._last_offset or (is_inside and offset <= inside.offset):
+            floor = max(self._last_offset, inside.offset if is_inside else -1)
+            if not floor < offset < (OFFSET_LIMIT if floor < 0 else floor + _LARGEST_STEP):
                 return False
         return self._is_intact(at, size)
 

@@ -131,7 +131,6 @@ class _Audit:
         self.report("writing the ledger")
         self.run.finished_at = datetime.now(UTC)
         self.run.status = "done"
-        self.run.table_versions = self.warehouse.versions(_STRUCT_OF)
         write_run(self.spark, self.warehouse, self.run)
         return summary
 
@@ -149,17 +148,13 @@ class _Audit:
 
     def settle(self, staged: DataFrame, dump: Dump) -> DataFrame:
         """Each position once; notes, gaps and dropped copies go to the ledger row."""
-        covered = settle.coverage(staged)
-        self.run.records_read = settle.log_records(staged).count()
-        if dump.format is not Format.SEGMENTS or not settle.overlaps(covered).isEmpty():
-            settled = self.keep("settled", settle.settle_copies(staged))
-            self.run.duplicates_dropped = self.run.records_read - settled.count()
-        else:
-            settled = settle.settle_apart(staged)
-        self.run.gaps = [tuple(row) for row in settle.gaps(covered).toLocalIterator()]
-        self.run.notes.extend(
-            f"{row['source']}: {row['note']}" for row in settle.reader_notes(staged).toLocalIterator()
-        )
+        extents, notes = settle.read_extents(staged)
+        self.run.notes.extend(notes)
+        self.run.gaps = extents.gaps()
+        if dump.format is Format.SEGMENTS and not extents.have_copies():
+            return settle.settle_apart(staged, extents)
+        settled = self.keep("settled", settle.settle_copies(staged))
+        self.run.duplicates_dropped = settle.log_records(staged).count() - settled.count()
         return settled
 
     def count(self, records: DataFrame) -> Summary:
@@ -170,7 +165,9 @@ class _Audit:
             .toLocalIterator()
         )
         summary = Summary(self.run)
+        self.run.records_read = self.run.duplicates_dropped
         for row in tally:
+            self.run.records_read += row["n"]
             if row["low"] is not None:
                 partition = row["log_partition"]
                 self.run.from_offsets[partition] = min(row["low"], self.run.from_offsets.get(partition, row["low"]))
@@ -197,11 +194,12 @@ class _Audit:
     def write(self, name: str, struct: str, records: DataFrame, found: int) -> None:
         """Append to a table what it does not hold yet."""
         if not found:
+            self.run.table_versions[name] = self.warehouse.version(name)
             return
         rows = records.where(F.col(struct).isNotNull())
         carried = (column for column in rows.columns if column not in (*settle.KINDS, "leader_epoch", "file_id"))
         rows = rows.select(F.lit(self.run.cluster).alias("cluster"), *carried, f"{struct}.*")
-        written = self.warehouse.append(name, self.unknown(name, rows), self.run.run_id)
+        written, self.run.table_versions[name] = self.warehouse.append(name, self.unknown(name, rows), self.run.run_id)
         self.run.already_audited += found - written
         if name == "quarantine":
             self.run.records_quarantined += written

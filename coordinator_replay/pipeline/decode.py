@@ -4,7 +4,7 @@ A decoded row is *staged*: position and batch facts at the top, and one nullable
 which just one is not null. Written once as Parquet, each table then reads only its own struct.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +23,9 @@ from coordinator_replay.records.decoder import (
     Rows,
     decode_records,
 )
+
+DECODE_ROWS = 50_000
+"""How many records are decoded at a time; fewer cost more each, more only memory."""
 
 _CARRIED = [
     "log_partition",
@@ -127,7 +130,9 @@ def stage_records(records: pa.RecordBatch, file_id: int) -> Iterator[pa.RecordBa
 
 
 def _coverage_rows(part: SegmentPart, file: DumpFile, file_id: int) -> Iterator[pa.RecordBatch]:
-    rows: list[dict[str, object]] = [{"source": file.uri, "note": f"{note.text.rstrip('.')} (byte {note.position})"} for note in part.notes]
+    rows: list[dict[str, object]] = [
+        {"source": file.uri, "note": f"{note.text.rstrip('.')} (byte {note.position})"} for note in part.notes
+    ]
     covered = part.coverage
     if covered is not None and covered.first_offset is not None:
         rows.append(
@@ -167,10 +172,31 @@ def _per_file(
     return read_files
 
 
+def gather_records(parts: Iterable[SegmentPart]) -> Iterator[pa.RecordBatch]:
+    """The records of parts in batches large enough that the cost of a batch does not show."""
+    gathered: list[pa.RecordBatch] = []
+    rows = 0
+    for part in parts:
+        gathered.append(part.records)
+        rows += part.records.num_rows
+        if rows >= DECODE_ROWS:
+            yield pa.concat_batches(gathered)
+            gathered, rows = [], 0
+    if rows:
+        yield pa.concat_batches(gathered)
+
+
 def _stage_file(file: DumpFile, file_id: int) -> Iterator[pa.RecordBatch]:
-    for part in _open_parts(file):
-        yield from stage_records(part.records, file_id)
-        yield from _coverage_rows(part, file, file_id)
+    said: list[pa.RecordBatch] = []
+
+    def parts() -> Iterator[SegmentPart]:
+        for part in _open_parts(file):
+            said.extend(_coverage_rows(part, file, file_id))
+            yield part
+
+    for records in gather_records(parts()):
+        yield from stage_records(records, file_id)
+    yield from said
 
 
 def _raw_file(file: DumpFile, _file_id: int) -> Iterator[pa.RecordBatch]:

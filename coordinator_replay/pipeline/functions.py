@@ -7,7 +7,7 @@ job, and ``spark.sql`` knows it from then on.
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import SparkSession
-from pyspark.sql.functions import arrow_udf
+from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]  # there since 4.1, not in its stub
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from coordinator_replay.records.decoder import GROUP_COLUMNS, QUARANTINE_COLUMNS, decode_records

@@ -15,9 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from coordinator_replay.errors import InputError, UsageError
+from coordinator_replay.log.coverage import SegmentNote
 from coordinator_replay.log.dump import Dump, DumpFile, Format, open_filesystem
 from coordinator_replay.log.schema import LOG_RECORD
-from coordinator_replay.log.segment import SegmentNote, read_segment
+from coordinator_replay.log.segment import read_segment
 from coordinator_replay.records.decoder import Rows, decode_records
 from coordinator_replay.records.json_form import render_rows
 
@@ -26,7 +27,9 @@ _PRODUCER = ["producer_id", "producer_epoch", "is_transactional"]
 _BATCH_ROWS = 20_000
 
 
-def _joined(records: pa.RecordBatch, names: Sequence[str], rows: Rows, decoded: pa.RecordBatch | None) -> pa.StringArray:
+def _joined(
+    records: pa.RecordBatch, names: Sequence[str], rows: Rows, decoded: pa.RecordBatch | None
+) -> pa.StringArray:
     taken = records.select(names).take(pa.array(rows))
     columns, fields = list(taken.columns), list(taken.schema)
     if decoded is not None:

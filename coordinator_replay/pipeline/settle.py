@@ -4,6 +4,9 @@
 input. Between two records of a group it rises just where something may have been lost.
 """
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 
@@ -16,48 +19,75 @@ KINDS = ("commit", "record", "quarantine")
 """The structs of a staged row that become rows of a table."""
 
 
-def coverage(staged: DataFrame) -> DataFrame:
-    """What each file covers: log_partition, file_id, first_offset, last_offset, records, missing, goes_back."""
-    rows = staged.where(F.col("coverage.first_offset").isNotNull())
-    return rows.select(
-        "log_partition",
-        "file_id",
-        *(f"coverage.{name}" for name in ("first_offset", "last_offset", "records")),
-        F.col("coverage.missing").alias("missing"),
-        F.col("coverage.goes_back").alias("goes_back"),
-    )
+@dataclass(frozen=True, slots=True, order=True)
+class Extent:
+    """The offsets that one file covers, both ends included; ``records`` counts control records too."""
+
+    log_partition: int
+    first_offset: int
+    last_offset: int
+    file_id: int
+    records: int
+    goes_back: bool
 
 
-def reader_notes(staged: DataFrame) -> DataFrame:
-    """What the reader had to say about files: source, note."""
-    return staged.where(F.col("coverage.note").isNotNull()).select("coverage.source", "coverage.note")
+@dataclass(frozen=True, slots=True)
+class Extents:
+    """The extents of all files of a run: as many as there are files, and the driver has listed those anyway."""
 
+    files: tuple[Extent, ...]
 
-def _by_offset(frame: DataFrame) -> DataFrame:
-    """Coverage with the end of everything before it in its partition."""
-    order = Window.partitionBy("log_partition").orderBy("first_offset", "last_offset", "file_id")
-    before = order.rowsBetween(Window.unboundedPreceding, -1)
-    return frame.withColumn("ended_before", F.max("last_offset").over(before)).withColumn(
-        "records_before", F.coalesce(F.sum("records").over(before), F.lit(0))
-    )
+    def _with_ends(self) -> Iterator[tuple[Extent, int | None, int]]:
+        """Each extent in order, with the last offset and the number of records before it in its partition."""
+        partition, ended, records = None, None, 0
+        for extent in sorted(self.files):
+            if extent.log_partition != partition:
+                partition, ended, records = extent.log_partition, None, 0
+            yield extent, ended, records
+            ended = extent.last_offset if ended is None else max(ended, extent.last_offset)
+            records += extent.records
 
-
-def overlaps(covered: DataFrame) -> DataFrame:
-    """Files that share offsets with another one, or with themselves: copies of a partition, or damage."""
-    return _by_offset(covered).where((F.col("first_offset") <= F.col("ended_before")) | F.col("goes_back"))
-
-
-def gaps(covered: DataFrame) -> DataFrame:
-    """Stretches between files that no file covers: log_partition, from_offset, to_offset (not included)."""
-    return (
-        _by_offset(covered)
-        .where(F.col("first_offset") > F.col("ended_before") + 1)
-        .select(
-            "log_partition",
-            (F.col("ended_before") + 1).alias("from_offset"),
-            F.col("first_offset").alias("to_offset"),
+    def have_copies(self) -> bool:
+        """Whether some offset may stand in the files more than once: copies of a partition, or damage."""
+        return any(
+            extent.goes_back or (ended is not None and extent.first_offset <= ended)
+            for extent, ended, _ in self._with_ends()
         )
+
+    def gaps(self) -> list[tuple[int, int, int]]:
+        """Stretches between files that no file covers: log_partition, from, to (not included)."""
+        return [
+            (extent.log_partition, ended + 1, extent.first_offset)
+            for extent, ended, _ in self._with_ends()
+            if ended is not None and extent.first_offset > ended + 1
+        ]
+
+    def missing_before(self) -> dict[int, int]:
+        """For each file the number of offsets before it at which no record stood, if there are no copies."""
+        return {extent.file_id: extent.first_offset - records for extent, _, records in self._with_ends()}
+
+
+def read_extents(staged: DataFrame) -> tuple[Extents, list[str]]:
+    """What the files of a run cover, and what the reader had to say about them: an action, a row a file and note."""
+    said = (
+        staged.where(F.col("coverage").isNotNull()).select("log_partition", "file_id", "coverage.*").toLocalIterator()
     )
+    extents, notes = [], []
+    for row in said.toLocalIterator():
+        if row["note"] is not None:
+            notes.append(f"{row['source']}: {row['note']}")
+        else:
+            extents.append(
+                Extent(
+                    log_partition=row["log_partition"],
+                    first_offset=row["first_offset"],
+                    last_offset=row["last_offset"],
+                    file_id=row["file_id"],
+                    records=row["records"],
+                    goes_back=row["goes_back"],
+                )
+            )
+    return Extents(tuple(extents)), notes
 
 
 def log_records(staged: DataFrame) -> DataFrame:
@@ -65,16 +95,18 @@ def log_records(staged: DataFrame) -> DataFrame:
     return staged.where(F.col("coverage").isNull())
 
 
-def settle_apart(staged: DataFrame) -> DataFrame:
+def settle_apart(staged: DataFrame, extents: Extents) -> DataFrame:
     """Records of files that do not overlap: only ``missing_before`` has to be carried from file to file."""
-    base = _by_offset(coverage(staged)).select(
-        "file_id", (F.col("first_offset") - F.col("records_before")).alias("base")
-    )
+    missing = extents.missing_before()
+    records = log_records(staged).drop("coverage")
+    if not any(missing.values()):
+        return records
+    rows = list(missing.items())
+    carried = F.broadcast(staged.sparkSession.createDataFrame(rows, "file_id INT, carried BIGINT"))
     return (
-        log_records(staged)
-        .join(F.broadcast(base), "file_id", "left")
-        .withColumn("missing_before", F.col("missing_before") + F.col("base"))
-        .drop("base", "coverage")
+        records.join(carried, "file_id", "left")
+        .withColumn("missing_before", F.col("missing_before") + F.coalesce("carried", F.lit(0)))
+        .drop("carried")
     )
 
 

@@ -1,7 +1,5 @@
 """The warehouse: a folder of Delta tables, each made from its definition, with comments a person can read."""
 
-from collections.abc import Iterable
-
 from delta.tables import DeltaTable
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
@@ -13,6 +11,11 @@ from coordinator_replay.tables.definition import table as declared
 from coordinator_replay.tables.migrations import SCHEMA_VERSION, SCHEMA_VERSION_PROPERTY
 
 STAGING = "_staging"
+
+
+def _sentence(problem: AnalysisException) -> str:
+    """What Spark says, without its plan."""
+    return str(problem).strip().splitlines()[0]
 
 
 class Warehouse:
@@ -50,9 +53,7 @@ class Warehouse:
             else:
                 self._add_columns(table)
         except AnalysisException as problem:
-            raise WarehouseError(
-                f"{self.path(name)}: can't be used as table {name}: {problem.getMessage()}"
-            ) from problem
+            raise WarehouseError(f"{self.path(name)}: can't be used as table {name}: {_sentence(problem)}") from problem
         if self.database:
             self._register(name)
         return table
@@ -88,13 +89,18 @@ class Warehouse:
         return int(self._latest(name)["version"])
 
     def _latest(self, name: str):  # type: ignore[no-untyped-def]  # pyspark's Row has no type of its own
-        return DeltaTable.forPath(self.spark, self.path(name)).history(1).select("version", "operationMetrics").first()
+        return (
+            DeltaTable.forPath(self.spark, self.path(name))
+            .history(1)
+            .select("version", "operationMetrics", "userMetadata")
+            .first()
+        )
 
-    def append(self, name: str, df: DataFrame, run_id: str) -> int:
+    def append(self, name: str, df: DataFrame, run_id: str) -> tuple[int, int]:
         """Append rows in the table's own columns, others left out and missing ones null.
 
         Returns:
-            How many rows were written, as Delta counted them.
+            How many rows were written, as Delta counted them, and the table's version after that.
         """
         table = declared(name)
         there = set(df.columns)
@@ -102,11 +108,8 @@ class Warehouse:
             (F.col(column.name) if column.name in there else F.lit(None)).cast(column.type).alias(column.name)
             for column in table.columns
         ]
-        before = self.version(name)
         df.select(*columns).write.format("delta").mode("append").option("userMetadata", run_id).save(self.path(name))
         latest = self._latest(name)
-        return int(latest["operationMetrics"].get("numOutputRows", 0)) if latest["version"] > before else 0
-
-    def versions(self, names: Iterable[str]) -> dict[str, int]:
-        """Newest Delta version of each table."""
-        return {name: self.version(name) for name in names}
+        # An append of no rows makes no commit: the newest one is then somebody else's.
+        written = latest["operationMetrics"].get("numOutputRows", 0) if latest["userMetadata"] == run_id else 0
+        return int(written), int(latest["version"])

@@ -160,8 +160,8 @@ def check_group(warehouse: Warehouse, group: str) -> None:
         return
     covered = warehouse.coverage
     near = nearest(group, known_groups(warehouse))
-    hint = f"did you mean {near[0]!r}? " if near else ""
-    raise UsageError(f"no group {group!r} in cluster {warehouse.cluster!r}: {hint}The tables cover {covered}")
+    hint = f"; did you mean {near[0]!r}?" if near else ","
+    raise UsageError(f"no group {group!r} in cluster {warehouse.cluster!r}, covered from {covered}{hint}".rstrip(","))
 
 
 def group_at(warehouse: Warehouse, group: str, at: datetime | None = None) -> Group:

@@ -6,11 +6,12 @@ from typing import Any
 import duckdb
 
 from coordinator_replay.errors import UsageError
-from coordinator_replay.query.warehouse import Warehouse, fetch
+from coordinator_replay.query.warehouse import Warehouse, fetch, nearest
 from coordinator_replay.tables.names import table_names
 from coordinator_replay.tables.views import views
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_UNKNOWN_TABLE = re.compile(r"Table with name (\S+) does not exist")
 
 
 def run_sql(warehouse: Warehouse, statement: str) -> tuple[list[str], list[tuple[Any, ...]]]:
@@ -37,4 +38,15 @@ def run_sql(warehouse: Warehouse, statement: str) -> tuple[list[str], list[tuple
         answer = warehouse.connection.sql(statement)
         return ([], []) if answer is None else fetch(answer)
     except duckdb.Error as problem:
-        raise UsageError(str(problem)) from problem
+        raise _wrong_statement(problem) from problem
+
+
+def _wrong_statement(problem: duckdb.Error) -> UsageError:
+    unknown = _UNKNOWN_TABLE.search(str(problem))
+    if unknown is None:
+        return UsageError(str(problem))
+    # The engine's own suggestion knows only the tables that the statement already named.
+    names = [*table_names(), *views()]
+    near = nearest(unknown[1], names)
+    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}"
+    return UsageError(f"no table is called {unknown[1]}: {hint}")

@@ -1,8 +1,6 @@
-"""What the machine wrote, as Arrow arrays: numbers, strings, bytes and ids, without a loop over rows.
+"""What the machine wrote, as Arrow arrays: numbers, strings, bytes and ids, without an interpreted loop over rows."""
 
-Strings are cut out of the bytes they were read from: the starts and ends of a column rise, so that together they are
-the offsets of an Arrow array of which every second element is wanted.
-"""
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +27,6 @@ class Spans:
         if data is None:
             data = pa.py_buffer(b"")
         bounds = np.frombuffer(offsets, np.int32)[array.offset : array.offset + len(array) + 1].astype(np.int64)
-        self.buffer: pa.Buffer = data
         self.data: Bytes = np.frombuffer(data, np.uint8)
         self.starts: Int64s = bounds[:-1]
         self.ends: Int64s = bounds[1:]
@@ -40,6 +37,7 @@ class Spans:
         """Bytes in each row; 0 for a null."""
         return np.where(self.is_null, 0, self.ends - self.starts)
 
+    @cached_property
     def leading_int16(self) -> Int64s:
         """The first two bytes of each row as a big-endian number; −1 where there are not two."""
         enough = ~self.is_null & (self.ends - self.starts >= 2)
@@ -62,17 +60,27 @@ def integers(columns: Columns, column: int, type_: pa.DataType) -> pa.Array:
     return pa.array(values, type_, mask=_is_missing(columns.second[column]))
 
 
-def slices(columns: Columns, column: int, buffer: pa.Buffer, type_: pa.DataType) -> pa.Array:
-    """A column of strings or bytes, cut out of the buffer that was read; null and absent entries are null."""
+@compiled
+def _gather(data: Bytes, first: Int64s, second: Int32s, offsets: Int32s, out: Bytes) -> None:
+    """Copy the bytes of every entry, one after the other."""
+    for entry in range(len(first)):
+        # Unsigned positions spare the question whether one counts from the end: ten times the speed.
+        start, at = np.uint64(first[entry]), np.uint64(offsets[entry])
+        for step in range(np.uint64(offsets[entry + 1]) - at):
+            out[at + step] = data[start + step]
+
+
+def slices(columns: Columns, column: int, data: Bytes, type_: pa.DataType) -> pa.Array:
+    """A column of strings or bytes, copied out of the bytes that were read; null and absent entries are null."""
     first, second = columns.first[column], columns.second[column]
     n = len(first)
-    bounds = np.zeros(2 * n + 1, np.int32)
-    bounds[: 2 * n : 2] = first
-    bounds[1 : 2 * n : 2] = first + np.maximum(second, 0)
-    bounds[2 * n] = bounds[2 * n - 1] if n else 0
-    every = pa.Array.from_buffers(type_, 2 * n, [None, pa.py_buffer(bounds), buffer])
-    wanted = pa.array(np.arange(0, 2 * n, 2), mask=_is_missing(second))
-    return every.take(wanted)
+    missing = _is_missing(second)
+    offsets = np.zeros(n + 1, np.int32)
+    np.cumsum(second if missing is None else np.maximum(second, 0), out=offsets[1:])
+    out = np.empty(offsets[n], np.uint8)
+    _gather(data, first, second, offsets, out)
+    bitmap = None if missing is None else pa.py_buffer(np.packbits(~missing, bitorder="little"))
+    return pa.Array.from_buffers(type_, n, [bitmap, pa.py_buffer(offsets), pa.py_buffer(out)])
 
 
 @compiled

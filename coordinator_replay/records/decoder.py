@@ -102,7 +102,7 @@ class _Read:
         node = self.program.node(name)
         if node is None:
             return pa.nulls(len(self.rows), pa.string())
-        return arrays.slices(self.columns, node.column, self.spans.buffer, pa.string())
+        return arrays.slices(self.columns, node.column, self.spans.data, pa.string())
 
     def integers(self, name: str, type_: pa.DataType) -> pa.Array:
         node = self.program.node(name)
@@ -153,7 +153,7 @@ class _Batch:
         tombstones = self.values.is_null[keys.rows]
         self.finish(kind, keys, group, np.flatnonzero(tombstones), None)
         with_value = np.flatnonzero(~tombstones)
-        versions = self.values.leading_int16()[keys.rows]
+        versions = self.values.leading_int16[keys.rows]
         too_short = (self.values.ends - self.values.starts)[keys.rows] < 2
         self.fail(keys.rows[~tombstones & too_short], ErrorClass.EMPTY_VALUE, kind.name)
         with_value = with_value[~too_short[with_value]]
@@ -250,7 +250,7 @@ def _quarantine(batch: _Batch, records: pa.RecordBatch, unread: Rows) -> tuple[R
 
 
 def _kinds(batch: _Batch, rows: Rows) -> Iterator[tuple[RecordDefinition, Rows]]:
-    numbers = batch.keys.leading_int16()[rows]
+    numbers = batch.keys.leading_int16[rows]
     keyless = batch.keys.is_null[rows] | ((batch.keys.ends - batch.keys.starts)[rows] < 2)
     batch.fail(rows[keyless], ErrorClass.MISSING_KEY)
     rows, numbers = rows[~keyless], numbers[~keyless]

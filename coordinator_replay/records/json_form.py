@@ -32,10 +32,10 @@ _OPEN_LIST, _CLOSE_LIST, _CLOSE_STRUCT, _MINUS, _ZERO = 91, 93, 125, 45, 48
 
 @compiled
 def _put(out: Bytes, at: int, piece: Bytes, start: int, end: int) -> int:
-    for i in range(start, end):
-        out[at] = piece[i]
-        at += 1
-    return at
+    source, target = np.uint64(start), np.uint64(at)
+    for step in range(np.uint64(end - start)):
+        out[target + step] = piece[source + step]
+    return at + end - start
 
 
 @compiled

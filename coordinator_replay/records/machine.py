@@ -56,9 +56,11 @@ class Columns:
 
 @compiled
 def _is_utf8(data: Bytes, start: int, end: int) -> bool:  # noqa: C901 - the table of legal sequences, as tests
+    # Unsigned positions spare the question whether one counts from the end, and let the loop run on many bytes at once.
     high = np.uint8(0)
-    for i in range(start, end):
-        high |= data[i]
+    origin = np.uint64(start)
+    for step in range(np.uint64(end - start)):
+        high |= data[origin + step]
     if high < 0x80:
         return True
     i = start
@@ -110,12 +112,22 @@ def _uvarint(data: Bytes, pos: int, end: int) -> tuple[np.int64, int, int]:
 
 @compiled
 def _integer(data: Bytes, pos: int, size: int, signed: int) -> np.int64:
-    value = np.int64(0)
-    for i in range(pos, pos + size):
-        value = (value << 8) | np.int64(data[i])
-    if signed == 1 and size < 8 and value >= np.int64(1) << (8 * size - 1):
-        value -= np.int64(1) << (8 * size)
-    return value
+    value = np.uint64(0)
+    origin = np.uint64(pos)
+    if size == 8:
+        for step in range(np.uint64(8)):
+            value = value << np.uint64(8) | np.uint64(data[origin + step])
+        return np.int64(value)
+    if size == 4:
+        for step in range(np.uint64(4)):
+            value = value << np.uint64(8) | np.uint64(data[origin + step])
+        number = np.int64(value)
+        return np.int64(number - ((number >> 31) << 32))
+    if size == 2:
+        number = np.int64(data[origin]) << 8 | np.int64(data[origin + np.uint64(1)])
+        return np.int64(number - ((number >> 15) << 16)) if signed == 1 else np.int64(number)
+    number = np.int64(data[origin])
+    return np.int64(number - ((number >> 7) << 8))
 
 
 @compiled
@@ -142,8 +154,7 @@ def _run(  # noqa: C901 - one interpreter loop; splitting it would pass a dozen 
     ends: Int64s,
     ops: Int32s,
     tags: Int32s,
-    base: Int64s,
-    capacity: Int64s,
+    limit: Int64s,
     used: Int64s,
     first: Int64s,
     second: Int32s,
@@ -158,32 +169,35 @@ def _run(  # noqa: C901 - one interpreter loop; splitting it would pass a dozen 
     frame_seen = np.zeros(_DEPTH, np.int64)
     frame_unknown = np.zeros(_DEPTH, np.int64)
     while row < len(starts):
-        saved[:] = used
+        for k in range(np.uint64(len(used))):
+            saved[k] = used[k]
         pos, end = starts[row], ends[row]
         pc, depth, error = 0, -1, 0
         while True:
-            op, column = ops[pc, 0], ops[pc, 1]
-            if 1 <= op <= 4 and used[column] >= capacity[column]:
+            here = np.uint64(pc)
+            op, column = ops[here, 0], np.uint64(ops[here, 1])
+            # Outside of lists a column gets at most one entry a row, and has room for that.
+            if depth >= 0 and 1 <= op <= 4 and used[column] >= limit[column]:
                 used[:] = saved
                 return row
             if op == 1:  # INTEGER
-                size = ops[pc, 2]
+                size = ops[here, 2]
                 if pos + size > end:
                     error = _UNDERFLOW
                     break
-                at = base[column] + used[column]
-                first[at] = _integer(data, pos, size, ops[pc, 3])
+                at = np.uint64(used[column])
+                first[at] = _integer(data, pos, size, ops[here, 3])
                 second[at] = 0
                 used[column] += 1
                 pos += size
                 pc += 1
             elif op == 3:  # BYTES
-                length, pos, error = _count(data, pos, end, ops[pc, 2])
+                length, pos, error = _count(data, pos, end, ops[here, 2])
                 if error != 0:
                     break
-                at = base[column] + used[column]
+                at = np.uint64(used[column])
                 if length < 0:
-                    if ops[pc, 3] == 0:
+                    if ops[here, 3] == 0:
                         error = _NULL
                         break
                     first[at] = pos
@@ -192,7 +206,7 @@ def _run(  # noqa: C901 - one interpreter loop; splitting it would pass a dozen 
                     if length > end - pos:
                         error = _UNDERFLOW
                         break
-                    if ops[pc, 4] == 1 and not _is_utf8(data, pos, pos + int(length)):
+                    if ops[here, 4] == 1 and not _is_utf8(data, pos, pos + int(length)):
                         error = _UNICODE
                         break
                     first[at] = pos
@@ -204,20 +218,20 @@ def _run(  # noqa: C901 - one interpreter loop; splitting it would pass a dozen 
                 if pos + 16 > end:
                     error = _UNDERFLOW
                     break
-                at = base[column] + used[column]
+                at = np.uint64(used[column])
                 first[at] = pos
                 second[at] = 16
                 used[column] += 1
                 pos += 16
                 pc += 1
             elif op == 4:  # LIST
-                count, pos, error = _count(data, pos, end, ops[pc, 2])
+                count, pos, error = _count(data, pos, end, ops[here, 2])
                 if error != 0:
                     break
-                at = base[column] + used[column]
+                at = np.uint64(used[column])
                 second[at] = 0
                 if count < 0:
-                    if ops[pc, 3] == 0:
+                    if ops[here, 3] == 0:
                         error = _NULL
                         break
                     second[at] = -1
@@ -228,7 +242,7 @@ def _run(  # noqa: C901 - one interpreter loop; splitting it would pass a dozen 
                 first[at] = count
                 used[column] += 1
                 if count == 0:
-                    pc = ops[pc, 4]
+                    pc = ops[here, 4]
                 else:
                     depth += 1
                     frame_pc[depth] = pc + 1
@@ -256,10 +270,10 @@ def _run(  # noqa: C901 - one interpreter loop; splitting it would pass a dozen 
                 unknown = ops[opening, 1]
                 table, known = ops[opening, 2], ops[opening, 3]
                 if frame_left[depth] == 0:
-                    full = used[unknown] >= capacity[unknown]
+                    full = used[unknown] >= limit[unknown]
                     for k in range(known):
                         target = tags[table + k, 2]
-                        if frame_seen[depth] & (1 << k) == 0 and used[target] >= capacity[target]:
+                        if frame_seen[depth] & (1 << k) == 0 and used[target] >= limit[target]:
                             full = True
                     if full:
                         used[:] = saved
@@ -267,12 +281,12 @@ def _run(  # noqa: C901 - one interpreter loop; splitting it would pass a dozen 
                     for k in range(known):
                         if frame_seen[depth] & (1 << k) == 0:
                             target = tags[table + k, 2]
-                            at = base[target] + used[target]
+                            at = used[target]
                             # The position keeps the starts of a column in rising order.
                             first[at] = pos
                             second[at] = -2
                             used[target] += 1
-                    at = base[unknown] + used[unknown]
+                    at = used[unknown]
                     first[at] = frame_unknown[depth]
                     second[at] = 0
                     used[unknown] += 1
@@ -301,14 +315,14 @@ def _run(  # noqa: C901 - one interpreter loop; splitting it would pass a dozen 
                     frame_end[depth] = pos + size
                     pc = tags[table + found, 1]
                 else:
-                    if used[unknown + 1] >= capacity[unknown + 1] or used[unknown + 2] >= capacity[unknown + 2]:
+                    if used[unknown + 1] >= limit[unknown + 1] or used[unknown + 2] >= limit[unknown + 2]:
                         used[:] = saved
                         return row
-                    at = base[unknown + 1] + used[unknown + 1]
+                    at = used[unknown + 1]
                     first[at] = tag
                     second[at] = 0
                     used[unknown + 1] += 1
-                    at = base[unknown + 2] + used[unknown + 2]
+                    at = used[unknown + 2]
                     first[at] = pos
                     second[at] = size
                     used[unknown + 2] += 1
@@ -341,31 +355,32 @@ def run(program: Program, data: Bytes, starts: Int64s, ends: Int64s) -> Columns:
     """
     rows = len(starts)
     status = np.zeros(rows, np.int32)
-    used = np.zeros(program.columns, np.int64)
     capacity = np.full(program.columns, max(rows, 16), np.int64)
-    first = np.empty(int(capacity.sum()), np.int64)
-    second = np.empty(int(capacity.sum()), np.int32)
+    limit = np.cumsum(capacity)
+    used = limit - capacity
+    first = np.empty(int(limit[-1]), np.int64)
+    second = np.empty(int(limit[-1]), np.int32)
     row = 0
     while True:
-        base = np.cumsum(capacity) - capacity
-        row = _run(data, starts, ends, program.ops, program.tags, base, capacity, used, first, second, status, row)
+        row = _run(data, starts, ends, program.ops, program.tags, limit, used, first, second, status, row)
         if row >= rows:
             break
-        first, second, capacity = _grow(first, second, base, capacity, used)
+        first, second, limit, used = _grow(first, second, limit, used)
+    begins = np.concatenate([[0], limit[:-1]])
     return Columns(
         status=status,
-        first=tuple(first[at : at + n] for at, n in zip(base, used, strict=True)),
-        second=tuple(second[at : at + n] for at, n in zip(base, used, strict=True)),
+        first=tuple(first[at:end] for at, end in zip(begins, used, strict=True)),
+        second=tuple(second[at:end] for at, end in zip(begins, used, strict=True)),
     )
 
 
-def _grow(first: Int64s, second: Int32s, base: Int64s, capacity: Int64s, used: Int64s) -> tuple[Int64s, Int32s, Int64s]:
+def _grow(first: Int64s, second: Int32s, limit: Int64s, used: Int64s) -> tuple[Int64s, Int32s, Int64s, Int64s]:
     """Double every column; what is used moves along."""
-    larger = capacity * 2
-    new_base = np.cumsum(larger) - larger
-    new_first = np.empty(int(larger.sum()), np.int64)
-    new_second = np.empty(int(larger.sum()), np.int32)
-    for old, new, n in zip(base, new_base, used, strict=True):
-        new_first[new : new + n] = first[old : old + n]
-        new_second[new : new + n] = second[old : old + n]
-    return new_first, new_second, larger
+    begins = np.concatenate([[0], limit[:-1]])
+    new_limit, new_used = limit * 2, begins + used
+    new_first = np.empty(int(new_limit[-1]), np.int64)
+    new_second = np.empty(int(new_limit[-1]), np.int32)
+    for old, end, new, new_end in zip(begins, used, begins * 2, new_used, strict=True):
+        new_first[new:new_end] = first[old:end]
+        new_second[new:new_end] = second[old:end]
+    return new_first, new_second, new_limit, new_used

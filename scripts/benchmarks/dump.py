@@ -35,14 +35,18 @@ def _fixed(matrix: Matrix) -> pa.BinaryArray:
     """The rows of a matrix of bytes as an Arrow array."""
     n, width = matrix.shape
     offsets = np.arange(0, n * width + 1, width, dtype=np.int32)
-    return pa.Array.from_buffers(pa.binary(), n, [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(matrix))])
+    return pa.Array.from_buffers(
+        pa.binary(), n, [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(matrix))]
+    )
 
 
 def _put(matrix: Matrix, at: int, numbers: npt.NDArray[np.int64], size: int) -> None:
     matrix[:, at : at + size] = numbers.astype(">i8").view(np.uint8).reshape(-1, 8)[:, 8 - size :]
 
 
-def _commit_values(rng: np.random.Generator, times: npt.NDArray[np.int64], topics: npt.NDArray[np.int64]) -> pa.BinaryArray:
+def _commit_values(
+    rng: np.random.Generator, times: npt.NDArray[np.int64], topics: npt.NDArray[np.int64]
+) -> pa.BinaryArray:
     """Values of version 4 with a topic id, made by overwriting the numbers of one that the encoder made."""
     fields = {"offset": 0, "leaderEpoch": 0, "metadata": "", "commitTimestamp": 0, "topicId": "AAAAAAAAAAAAAAAAAAAAAQ"}
     model = np.frombuffer(encode_value("OffsetCommit", 4, fields), np.uint8)
@@ -77,14 +81,22 @@ def _group_records(rng: np.random.Generator, groups: int) -> tuple[pa.BinaryArra
         add("ConsumerGroupTargetAssignmentMetadata", {"groupId": group}, 0, {"assignmentEpoch": epoch})
         about = {"instanceId": None, "rackId": None, "clientId": f"client-{group}", "clientHost": "/10.0.0.9"}
         about |= {"subscribedTopicNames": ["orders", "payments"], "subscribedTopicRegex": "", "serverAssignor": None}
-        add("ConsumerGroupMemberMetadata", key, 0, {**about, "rebalanceTimeoutMs": 300_000, "classicMemberMetadata": None})
+        add(
+            "ConsumerGroupMemberMetadata",
+            key,
+            0,
+            {**about, "rebalanceTimeoutMs": 300_000, "classicMemberMetadata": None},
+        )
         add("ConsumerGroupCurrentMemberAssignment", key, 0, None)
         add("GroupMetadata", {"group": f"classic-{group}"}, 3, _classic(rng, member, epoch))
     return _binary(keys), _binary(values)
 
 
 def _classic(rng: np.random.Generator, member: str, generation: int) -> dict[str, Any]:
-    subscription, assignment = "AAMAAAABAAtzaG9wLm9yZGVycwAAAAAAAAAA/////wAA", "AAAAAAABAAtzaG9wLm9yZGVycwAAAAEAAAAAAAAAAA=="
+    subscription, assignment = (
+        "AAMAAAABAAtzaG9wLm9yZGVycwAAAAAAAAAA/////wAA",
+        "AAAAAAABAAtzaG9wLm9yZGVycwAAAAEAAAAAAAAAAA==",
+    )
     one = {"groupInstanceId": None, "clientId": "c", "clientHost": "/10.0.0.9", "rebalanceTimeout": 300_000}
     one |= {"sessionTimeout": 45_000, "subscription": subscription, "assignment": assignment}
     members = [{"memberId": f"{member}-{n}", **one} for n in range(int(rng.integers(1, 6)))]
@@ -92,7 +104,9 @@ def _classic(rng: np.random.Generator, member: str, generation: int) -> dict[str
     return {**head, "currentStateTimestamp": _BEGIN_MS, "members": members}
 
 
-def _commit_keys(rng: np.random.Generator, groups: int) -> tuple[pa.BinaryArray, npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+def _commit_keys(
+    rng: np.random.Generator, groups: int
+) -> tuple[pa.BinaryArray, npt.NDArray[np.int64], npt.NDArray[np.float64]]:
     """Distinct keys, the topic each is about, and how often each is drawn."""
     keys, topics, weights = [], [], []
     for group in range(groups):
@@ -124,7 +138,9 @@ def _segment(rng: np.random.Generator, records: int, base_offset: int, pools: An
     drawn = rng.choice(len(commit_keys), records - n_groups, p=chance)
     record = rng.integers(0, len(group_keys), n_groups)
     keys = pa.concat_arrays([commit_keys.take(pa.array(drawn)), group_keys.take(pa.array(record))])
-    values = pa.concat_arrays([_commit_values(rng, times[~is_group], topics[drawn]), group_values.take(pa.array(record))])
+    values = pa.concat_arrays(
+        [_commit_values(rng, times[~is_group], topics[drawn]), group_values.take(pa.array(record))]
+    )
     place = np.empty(records, np.int64)
     place[~is_group] = np.arange(records - n_groups)
     place[is_group] = records - n_groups + np.arange(n_groups)

@@ -1,0 +1,132 @@
+"""Who was in the group, when, and with what: ``member_timeline``."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from coordinator_replay.analysis.rows import Row, Scope, Topics
+from coordinator_replay.engine.events import Event, EventKind
+from coordinator_replay.engine.model import JOINING, GroupType, Member, Subscription
+from coordinator_replay.engine.snapshot import member_from_plain, member_to_plain
+
+TABLE = "member_timeline"
+
+
+class Stay(NamedTuple):
+    """A member as it is now, and since when."""
+
+    member: Member
+    group_type: GroupType
+    from_ms: int
+    from_offset: int
+    partition: int
+
+
+def members_after(events: Sequence[Event]) -> dict[str, tuple[Member | None, int]]:
+    """The members an operation changed, as they are after it (None when gone), and where the log first says so."""
+    changed: dict[str, tuple[Member | None, int]] = {}
+    for event in events:
+        if event.kind is EventKind.INVARIANT_BROKEN:
+            continue
+        if event.kind is EventKind.MEMBER_LEFT:
+            changed[event.member_id or ""] = None, event.offset
+            continue
+        if event.kind is EventKind.MEMBER_REPLACED and event.before is not None:
+            changed[event.before.member_id] = None, event.offset
+        for member in event.members if event.member is None else (event.member,):
+            known = changed.get(member.member_id)
+            if known is None or known[0] is not member:
+                changed[member.member_id] = member, event.offset
+    return changed
+
+
+class Members:
+    """The fold over members."""
+
+    __slots__ = ("scope", "stays", "topics")
+
+    def __init__(self, scope: Scope, topics: Topics) -> None:
+        self.scope = scope
+        self.topics = topics
+        self.stays: dict[str, Stay] = {}
+
+    def fold(self, events: Sequence[Event], at_ms: int) -> Iterator[Row]:
+        """Close and open intervals by one operation's events; yields the closed ones."""
+        group_type, partition = events[-1].group_type, events[-1].partition
+        for member_id, (member, offset) in members_after(events).items():
+            stay = self.stays.get(member_id)
+            if stay is not None:
+                if member is not None and stay.group_type is group_type and _looks(stay.member) == _looks(member):
+                    self.stays[member_id] = stay._replace(member=member)
+                    continue
+                yield self._row(stay, at_ms, offset)
+                del self.stays[member_id]
+            if member is not None:
+                self.stays[member_id] = Stay(member, group_type, at_ms, offset, partition)
+
+    def open_rows(self) -> Iterator[Row]:
+        """The intervals that are not over."""
+        for stay in self.stays.values():
+            yield self._row(stay, None, None)
+
+    def _row(self, stay: Stay, to_ms: int | None, to_offset: int | None) -> Row:
+        member, group_type = stay.member, stay.group_type
+        told = member.subscription or Subscription()
+        current = member.current or JOINING
+        structs = self.topics.structs
+        return TABLE, {
+            "cluster": self.scope.cluster,
+            "group_id": self.scope.group_id,
+            "group_type": str(group_type),
+            "member_id": member.member_id,
+            "instance_id": told.instance_id,
+            "client_id": told.client_id,
+            "client_host": told.client_host,
+            "rack_id": told.rack_id,
+            "subscribed_topics": list(told.topics) if told.topics is not None else None,
+            "subscribed_topic_regex": told.regex,
+            "assignor": told.assignor,
+            "member_state": str(current.state) if current.state is not None else None,
+            "member_epoch": current.epoch,
+            "assigned": structs(group_type, current.assigned),
+            "target": structs(group_type, member.target.assigned if member.target is not None else None),
+            "pending_revocation": structs(group_type, current.pending),
+            "valid_from": stay.from_ms,
+            "valid_to": to_ms,
+            "from_offset": stay.from_offset,
+            "to_offset": to_offset,
+            "log_partition": stay.partition,
+        }
+
+    def snapshot(self) -> list[Any]:
+        """The open intervals as plain data."""
+        return [
+            [member_to_plain(stay.member), stay.group_type, stay.from_ms, stay.from_offset, stay.partition]
+            for stay in self.stays.values()
+        ]
+
+    def restore(self, plain: Sequence[Sequence[Any]]) -> None:
+        """Go on from ``snapshot``."""
+        for known, group_type, from_ms, from_offset, partition in plain:
+            member = member_from_plain(known)
+            if member is not None:
+                self.stays[member.member_id] = Stay(member, GroupType(group_type), from_ms, from_offset, partition)
+
+
+def _looks(member: Member) -> tuple[object, ...]:
+    """What the table shows of a member."""
+    told = member.subscription or Subscription()
+    current = member.current or JOINING
+    return (
+        told.instance_id,
+        told.client_id,
+        told.client_host,
+        told.rack_id,
+        told.topics,
+        told.regex,
+        told.assignor,
+        current.state,
+        current.epoch,
+        current.assigned,
+        current.pending,
+        member.target.assigned if member.target is not None else None,
+    )

@@ -1,0 +1,332 @@
+"""Who owned a partition, when, and for how long nobody did: ``partition_ownership``.
+
+Owned is what a member has assigned and what it still has to give up. In consumer groups that is written step by step.
+A classic group writes the outcome of a rebalance only: a partition that changes hands has been given up by the end of
+the join phase at the latest (``currentStateTimestamp``) and is taken when the generation is written, so what lies
+between the two is the least for which nobody owned it. Streams groups own tasks, shown as partitions of the source
+topics; members of a share group own partitions together.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from coordinator_replay.analysis.members import members_after
+from coordinator_replay.analysis.rows import Row, Scope, Topics
+from coordinator_replay.engine.events import Event, EventKind
+from coordinator_replay.engine.model import NOTHING, Assignment, GroupType, Member, MemberState, without
+
+TABLE = "partition_ownership"
+
+Key = tuple[str, int]
+
+REVOKED = "REVOKED"
+MEMBER_LEFT = "MEMBER_LEFT"
+MEMBER_FENCED = "MEMBER_FENCED"
+MEMBER_REPLACED = "MEMBER_REPLACED"
+GROUP_EMPTIED = "GROUP_EMPTIED"
+GROUP_DELETED = "GROUP_DELETED"
+GROUP_CONVERTED = "GROUP_CONVERTED"
+
+RELEASES = {
+    REVOKED: "the member stayed and gave it up",
+    MEMBER_LEFT: "the member is gone: left, or timed out",
+    MEMBER_FENCED: "the member is gone after it had not given partitions up for its rebalance timeout",
+    MEMBER_REPLACED: "the static member came back under another member id",
+    GROUP_EMPTIED: "the last members are gone",
+    GROUP_DELETED: "the group's tombstone",
+    GROUP_CONVERTED: "the group changed its type; ownership goes on under the new one",
+}
+"""Why an interval of ownership ended."""
+
+UNREVOKED = frozenset({str(MemberState.UNREVOKED_PARTITIONS), str(MemberState.UNREVOKED_TASKS)})
+
+
+class Holding(NamedTuple):
+    """A partition in a member's hands, since when."""
+
+    member_id: str
+    instance_id: str | None
+    group_type: GroupType
+    from_ms: int
+
+
+class Gap(NamedTuple):
+    """A partition in nobody's hands: the holding that ended, and the rebalance it ended in.
+
+    Attributes:
+        topic: what the records of the holding's group type call the topic; a conversion gives the gap another key.
+    """
+
+    topic: str
+    holding: Holding
+    to_ms: int
+    release_event: str
+    rebalance_id: str | None
+
+
+class Handover(NamedTuple):
+    """A partition was taken after nobody had it for a while.
+
+    Attributes:
+        rebalance_id: the rebalance in which it had been given up.
+        unowned_ms: for how long nobody owned it.
+        is_moved: it went to another member, and not to a static member under its new id.
+    """
+
+    rebalance_id: str | None
+    unowned_ms: int
+    is_moved: bool
+
+
+class Circumstances(NamedTuple):
+    """What an operation says of members that are gone after it."""
+
+    is_deleted: bool
+    is_emptied: bool
+    replaced: set[str]
+    rebalance_timeouts: dict[str, int]
+
+
+class Ownership:
+    """The fold over ownership.
+
+    Attributes:
+        holders: who owns a partition, by what the records call its topic, and by its number.
+        gaps: partitions that were owned and are not; their rows wait for the next owner.
+        handovers: what the last operation handed over.
+    """
+
+    __slots__ = ("gaps", "handovers", "held", "holders", "scope", "topics", "unrevoked_since")
+
+    def __init__(self, scope: Scope, topics: Topics) -> None:
+        self.scope = scope
+        self.topics = topics
+        self.holders: dict[Key, dict[str, Holding]] = {}
+        self.gaps: dict[Key, Gap] = {}
+        self.held: dict[str, Assignment] = {}
+        self.unrevoked_since: dict[str, int] = {}
+        self.handovers: list[Handover] = []
+
+    @property
+    def partition_count(self) -> int:
+        """How many partitions (of a streams group: tasks) are owned."""
+        return len(self.holders)
+
+    def fold(self, events: Sequence[Event], at_ms: int, last_ms: int, rebalance_id: str | None) -> Iterator[Row]:
+        """Move partitions by one operation's events; yields the rows that are final.
+
+        Args:
+            events: the events of one operation.
+            at_ms: its time.
+            last_ms: the time of the operation before it.
+            rebalance_id: the rebalance it belongs to.
+        """
+        self.handovers = []
+        group_type = events[-1].group_type
+        if any(event.kind is EventKind.GROUP_CONVERTED for event in events):
+            yield from self._convert(events, at_ms)
+            return
+        changed = members_after(events)
+        given_up_ms = _given_up_ms(events, at_ms, last_ms)
+        circumstances = _circumstances(events)
+        for member_id, (member, _) in changed.items():
+            left = without(self.held.get(member_id, NOTHING), _owned(member))
+            if left:
+                why = self._why(circumstances, member_id, member, at_ms)
+                yield from self._release(member_id, left, given_up_ms, why, rebalance_id)
+        for member_id, (member, _) in changed.items():
+            owned = _owned(member)
+            taken = without(owned, self.held.get(member_id, NOTHING))
+            if member is not None and taken:
+                yield from self._take(member, group_type, taken, at_ms, rebalance_id)
+            self._remember(member_id, member, at_ms)
+
+    def open_rows(self) -> Iterator[Row]:
+        """Intervals that are not over, and those after which nobody owns the partition yet."""
+        for key, gap in self.gaps.items():
+            yield from self._rows((gap.topic, key[1]), gap.holding, gap.to_ms, None, gap.release_event)
+        for key, holders in self.holders.items():
+            for holding in holders.values():
+                yield from self._rows(key, holding, None, None, None)
+
+    def _convert(self, events: Sequence[Event], at_ms: int) -> Iterator[Row]:
+        """Other keys, same partitions: everything ends, and what goes on begins anew in the same moment."""
+        changed = members_after(events)
+        for member_id, assignment in list(self.held.items()):
+            is_gone = member_id not in changed or changed[member_id][0] is None
+            yield from self._release(member_id, assignment, at_ms, MEMBER_LEFT if is_gone else GROUP_CONVERTED, None)
+        self.held = {}
+        group_type = events[-1].group_type
+        yield from self._rename_gaps(group_type, {topic for member, _ in changed.values() for topic in _owned(member)})
+        for member_id, (member, _) in changed.items():
+            owned = _owned(member)
+            if member is not None and owned:
+                yield from self._take(member, group_type, owned, at_ms, None)
+            self._remember(member_id, member, at_ms)
+
+    def _rename_gaps(self, group_type: GroupType, owned: set[str]) -> Iterator[Row]:
+        """Put gaps under the keys of the new type; where a topic's name is not known, nobody can tell its next owner.
+
+        Args:
+            group_type: the new type.
+            owned: topics that members own under it: a name may stand for several ids, an old topic's and a new one's.
+        """
+        gaps, self.gaps = self.gaps, {}
+        for (topic, partition), gap in gaps.items():
+            renamed = self.topics.keys(gap.holding.group_type, topic, group_type)
+            if renamed:
+                likely = next((key for key in renamed if key in owned), renamed[0])
+                self.gaps[likely, partition] = gap
+            else:
+                yield from self._rows((gap.topic, partition), gap.holding, gap.to_ms, None, gap.release_event)
+
+    def _why(self, circumstances: Circumstances, member_id: str, member: Member | None, at_ms: int) -> str:
+        if member is not None:
+            return REVOKED
+        if circumstances.is_deleted:
+            return GROUP_DELETED
+        if member_id in circumstances.replaced:
+            return MEMBER_REPLACED
+        since = self.unrevoked_since.get(member_id)
+        if since is not None and 0 < circumstances.rebalance_timeouts.get(member_id, 0) <= at_ms - since:
+            return MEMBER_FENCED
+        return GROUP_EMPTIED if circumstances.is_emptied else MEMBER_LEFT
+
+    def _release(
+        self, member_id: str, left: Assignment, to_ms: int, why: str, rebalance_id: str | None
+    ) -> Iterator[Row]:
+        for topic, partitions in left.items():
+            for partition in partitions:
+                key = (topic, partition)
+                holders = self.holders.get(key)
+                holding = holders.pop(member_id, None) if holders is not None else None
+                if holders is None or holding is None:
+                    continue
+                until_ms = max(to_ms, holding.from_ms)
+                if holders:
+                    # Others own it too: nobody is without it, and there is no gap to wait for.
+                    yield from self._rows(key, holding, until_ms, 0, why)
+                else:
+                    del self.holders[key]
+                    self.gaps[key] = Gap(topic, holding, until_ms, why, rebalance_id)
+
+    def _take(
+        self, member: Member, group_type: GroupType, taken: Assignment, at_ms: int, rebalance_id: str | None
+    ) -> Iterator[Row]:
+        holding = Holding(member.member_id, member.instance_id, group_type, at_ms)
+        for topic, partitions in taken.items():
+            for partition in partitions:
+                key = (topic, partition)
+                gap = self.gaps.pop(key, None)
+                if gap is not None:
+                    unowned_ms = max(at_ms - gap.to_ms, 0)
+                    yield from self._rows((gap.topic, partition), gap.holding, gap.to_ms, unowned_ms, gap.release_event)
+                    is_moved = not _is_same_owner(gap.holding, holding)
+                    self.handovers.append(Handover(gap.rebalance_id or rebalance_id, unowned_ms, is_moved))
+                self.holders.setdefault(key, {})[member.member_id] = holding
+
+    def _remember(self, member_id: str, member: Member | None, at_ms: int) -> None:
+        owned = _owned(member)
+        if owned:
+            self.held[member_id] = owned
+        else:
+            self.held.pop(member_id, None)
+        state = member.current.state if member is not None and member.current is not None else None
+        if state is not None and state.value in UNREVOKED:
+            self.unrevoked_since.setdefault(member_id, at_ms)
+        else:
+            self.unrevoked_since.pop(member_id, None)
+
+    def _rows(
+        self, key: Key, holding: Holding, to_ms: int | None, unowned_ms: int | None, why: str | None
+    ) -> Iterator[Row]:
+        if to_ms == holding.from_ms:
+            # It was owned at no moment: taken and given up within one millisecond.
+            return
+        topic, partition = key
+        for topic_id, name in self.topics.shown(holding.group_type, topic):
+            yield (
+                TABLE,
+                {
+                    "cluster": self.scope.cluster,
+                    "group_id": self.scope.group_id,
+                    "topic_id": topic_id,
+                    "topic": name,
+                    "partition": partition,
+                    "member_id": holding.member_id,
+                    "instance_id": holding.instance_id,
+                    "owned_from": holding.from_ms,
+                    "owned_to": to_ms,
+                    "unowned_ms": unowned_ms,
+                    "release_event": why,
+                },
+            )
+
+    def snapshot(self) -> dict[str, Any]:
+        """Open intervals and gaps as plain data."""
+        return {
+            "holders": [
+                [topic, partition, list(holding)]
+                for (topic, partition), holders in self.holders.items()
+                for holding in holders.values()
+            ],
+            "gaps": [[topic, partition, list(gap.holding), *gap[1:]] for (topic, partition), gap in self.gaps.items()],
+            "unrevoked_since": dict(self.unrevoked_since),
+        }
+
+    def restore(self, plain: dict[str, Any]) -> None:
+        """Go on from ``snapshot``."""
+        held: dict[str, dict[str, list[int]]] = {}
+        for topic, partition, known in plain["holders"]:
+            holding = _holding(known)
+            self.holders.setdefault((topic, partition), {})[holding.member_id] = holding
+            held.setdefault(holding.member_id, {}).setdefault(topic, []).append(partition)
+        for topic, partition, own_topic, known, *rest in plain["gaps"]:
+            self.gaps[topic, partition] = Gap(own_topic, _holding(known), *rest)
+        self.held = {
+            member_id: {topic: tuple(sorted(partitions)) for topic, partitions in topics.items()}
+            for member_id, topics in held.items()
+        }
+        self.unrevoked_since = dict(plain["unrevoked_since"])
+
+
+def _holding(plain: Sequence[Any]) -> Holding:
+    member_id, instance_id, group_type, from_ms = plain
+    return Holding(member_id, instance_id, GroupType(group_type), from_ms)
+
+
+def _owned(member: Member | None) -> Assignment:
+    if member is None or member.current is None:
+        return NOTHING
+    return member.current.owned()
+
+
+def _is_same_owner(before: Holding, after: Holding) -> bool:
+    """The same member, be it a static one under its new id."""
+    if before.member_id == after.member_id:
+        return True
+    return after.instance_id is not None and before.instance_id == after.instance_id
+
+
+def _circumstances(events: Sequence[Event]) -> Circumstances:
+    kinds = [event.kind for event in events]
+    replaced = set()
+    timeouts = {}
+    for event in events:
+        gone = event.before
+        if gone is None:
+            continue
+        if event.kind is EventKind.MEMBER_REPLACED:
+            replaced.add(gone.member_id)
+        elif event.kind is EventKind.MEMBER_LEFT and gone.subscription is not None:
+            timeouts[gone.member_id] = gone.subscription.rebalance_timeout_ms
+    return Circumstances(EventKind.GROUP_DELETED in kinds, EventKind.GROUP_EMPTIED in kinds, replaced, timeouts)
+
+
+def _given_up_ms(events: Sequence[Event], at_ms: int, last_ms: int) -> int:
+    """When a partition that changes hands was given up, at the latest."""
+    for event in events:
+        joined_ms = event.changes.get("join_done_ms")
+        if joined_ms is not None:
+            return int(min(max(joined_ms, last_ms), at_ms))
+    return at_ms

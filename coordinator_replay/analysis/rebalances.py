@@ -1,0 +1,216 @@
+"""Rebalances: what belongs together, from when to when, and what it cost: ``rebalances`` without the reason.
+
+In consumer, share and streams groups every new group epoch is a rebalance of its own. It is over when the group has
+reached the targets of that epoch or of a later one; an epoch that is overtaken is over together with the one that
+overtook it. In classic groups every new generation is one. Its beginning is not on disk: ``started_at`` is the end of
+the join phase where the record has it, so ``duration_ms`` is the least it can have taken.
+
+Joins and leaves count to the first rebalance that begins with or after them; the time for which nobody owned a
+partition counts to the rebalance in which it was given up. A row is final once a later rebalance is over too, because
+until then partitions given up in it may still be without an owner.
+"""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from coordinator_replay.analysis.ownership import Handover
+from coordinator_replay.analysis.rows import Row, Scope
+from coordinator_replay.engine.events import Event, EventKind
+from coordinator_replay.engine.model import GroupType
+
+TABLE = "rebalances"
+
+
+@dataclass(slots=True)
+class Rebalance:
+    """One rebalance so far; ``is_counted`` once the partitions owned at its end were counted."""
+
+    rebalance_id: str
+    group_type: str
+    epoch: int
+    attempts: int
+    started_ms: int
+    completed_ms: int | None
+    members_before: int
+    members_after: int
+    is_exact: bool
+    joined: list[str] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
+    triggers: list[str] = field(default_factory=list)
+    moved: int = 0
+    partitions: int = 0
+    is_counted: bool = False
+    unowned_ms_max: int = 0
+    unowned_ms_total: int = 0
+
+
+def rebalance_id(scope: Scope, partition: int, offset: int) -> str:
+    """The id of the rebalance that a record began: the same in every run over the same log.
+
+    >>> rebalance_id(Scope("default", "orders"), 3, 117)
+    '8e4bb10c601a9af9491bb57ca31df591'
+    """
+    place = "\x00".join((scope.cluster, scope.group_id, str(partition), str(offset)))
+    return hashlib.sha256(place.encode()).hexdigest()[:32]
+
+
+class Rebalances:
+    """The fold over rebalances.
+
+    Attributes:
+        running: rebalances that are not over, and those over whose cost may still rise, oldest first.
+        member_count: members when the last rebalance began.
+    """
+
+    __slots__ = ("joined", "left", "member_count", "running", "scope", "triggers")
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        self.running: list[Rebalance] = []
+        self.member_count = 0
+        self.joined: list[str] = []
+        self.left: list[str] = []
+        self.triggers: list[str] = []
+
+    def begin(self, events: Sequence[Event], at_ms: int, last_ms: int) -> str | None:
+        """Open and close rebalances by one operation's events.
+
+        Returns:
+            The id of the rebalance that the operation belongs to.
+        """
+        self._gather(events)
+        current = next((one for one in reversed(self.running) if one.completed_ms is None), None)
+        belongs_to = current.rebalance_id if current is not None else None
+        for event in events:
+            if event.kind is EventKind.REBALANCE_STARTED:
+                belongs_to = self._open(event, at_ms, None)
+            elif _is_generation(event):
+                belongs_to = self._open(event, _join_done(event, at_ms, last_ms), at_ms)
+            elif event.kind is EventKind.GROUP_EMPTIED:
+                belongs_to = self._open(event, at_ms, at_ms)
+                self._complete(at_ms, is_exact=event.is_exact)
+            elif event.kind in (EventKind.REBALANCE_COMPLETED, EventKind.GROUP_CONVERTED, EventKind.GROUP_DELETED):
+                self._complete(at_ms, is_exact=event.is_exact)
+        return belongs_to
+
+    def end(self, handovers: Sequence[Handover], partitions: int) -> Iterator[Row]:
+        """Count what an operation handed over; yields the rebalances that are final by it."""
+        by_id = {one.rebalance_id: one for one in self.running}
+        for handover in handovers:
+            one = by_id.get(handover.rebalance_id or "")
+            if one is not None:
+                one.moved += handover.is_moved
+                one.unowned_ms_total += handover.unowned_ms
+                one.unowned_ms_max = max(one.unowned_ms_max, handover.unowned_ms)
+        for one in self.running:
+            if not one.is_counted:
+                one.partitions = partitions
+                one.is_counted = one.completed_ms is not None
+        while len(self.running) > 1 and all(one.completed_ms is not None for one in self.running[:2]):
+            yield self._row(self.running.pop(0))
+
+    def open_rows(self) -> Iterator[Row]:
+        """Rebalances that are not over, and those whose cost is not final."""
+        for one in self.running:
+            yield self._row(one)
+
+    def _gather(self, events: Sequence[Event]) -> None:
+        for event in events:
+            member_id = event.member_id
+            if member_id is None:
+                continue
+            if event.kind is EventKind.MEMBER_JOINED:
+                self.joined.append(member_id)
+            elif event.kind is EventKind.MEMBER_LEFT:
+                self.left.append(member_id)
+            elif event.kind is not EventKind.SUBSCRIPTION_CHANGED:
+                continue
+            if member_id not in self.triggers:
+                self.triggers.append(member_id)
+
+    def _open(self, event: Event, started_ms: int, completed_ms: int | None) -> str:
+        one = Rebalance(
+            rebalance_id(self.scope, event.partition, event.offset),
+            str(event.group_type),
+            event.epoch,
+            event.changes.get("attempts") or 1,
+            started_ms,
+            completed_ms,
+            self.member_count,
+            event.member_count,
+            event.is_exact,
+            self.joined,
+            self.left,
+            self.triggers,
+        )
+        self.running.append(one)
+        self.member_count = event.member_count
+        self.joined, self.left, self.triggers = [], [], []
+        return one.rebalance_id
+
+    def _complete(self, at_ms: int, *, is_exact: bool) -> None:
+        for one in self.running:
+            if one.completed_ms is None:
+                one.completed_ms = at_ms
+                one.is_exact = one.is_exact and is_exact
+
+    def _row(self, one: Rebalance) -> Row:
+        return TABLE, {
+            "rebalance_id": one.rebalance_id,
+            "cluster": self.scope.cluster,
+            "group_id": self.scope.group_id,
+            "group_type": one.group_type,
+            "epoch": one.epoch,
+            "attempts": one.attempts,
+            "started_at": one.started_ms,
+            "completed_at": one.completed_ms,
+            "duration_ms": one.completed_ms - one.started_ms if one.completed_ms is not None else None,
+            "join_reason": "unknown",
+            "cause": "UNKNOWN",
+            "confidence": "possible",
+            "evidence": [],
+            "alternatives": [],
+            "trigger_members": list(one.triggers),
+            "members_before": one.members_before,
+            "members_after": one.members_after,
+            "members_joined": list(one.joined),
+            "members_left": list(one.left),
+            "partitions_moved": one.moved,
+            "partitions_total": one.partitions,
+            "unowned_ms_max": one.unowned_ms_max,
+            "unowned_ms_total": one.unowned_ms_total,
+            "metadata_delay_ms": None,
+            "is_exact": one.is_exact,
+        }
+
+    def snapshot(self) -> dict[str, Any]:
+        """Running rebalances as plain data."""
+        return {
+            "running": [[getattr(one, name) for name in Rebalance.__slots__] for one in self.running],
+            "member_count": self.member_count,
+            "joined": self.joined,
+            "left": self.left,
+            "triggers": self.triggers,
+        }
+
+    def restore(self, plain: dict[str, Any]) -> None:
+        """Go on from ``snapshot``."""
+        self.running = [Rebalance(**dict(zip(Rebalance.__slots__, one, strict=True))) for one in plain["running"]]
+        self.member_count = plain["member_count"]
+        self.joined, self.left = list(plain["joined"]), list(plain["left"])
+        self.triggers = list(plain["triggers"])
+
+
+def _is_generation(event: Event) -> bool:
+    """A classic group has a new generation, with members or without."""
+    if event.group_type is not GroupType.CLASSIC:
+        return False
+    return event.kind in (EventKind.REBALANCE_COMPLETED, EventKind.GROUP_EMPTIED, EventKind.EPOCH_CHANGED)
+
+
+def _join_done(event: Event, at_ms: int, last_ms: int) -> int:
+    """The end of a classic join phase, as far as the record has it, not before the operation before."""
+    joined_ms = event.changes.get("join_done_ms")
+    return at_ms if joined_ms is None else int(min(max(joined_ms, last_ms), at_ms))

@@ -1,0 +1,62 @@
+"""What all folds share: rows, whose they are, and topics by name."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from coordinator_replay.engine.model import Assignment, GroupType
+
+Row = tuple[str, dict[str, Any]]
+"""A table's name and one of its rows."""
+
+
+class Scope(NamedTuple):
+    """Whose rows these are."""
+
+    cluster: str
+    group_id: str
+
+
+class Topics:
+    """Topics as tables show them, from what the records of a group call a topic.
+
+    Records of classic groups hold names, those of consumer and share groups ids, those of streams groups subtopologies,
+    whose tasks read the partition of their number in every source topic. A name that is not known stays null; a
+    subtopology whose topics are not known (or are given by a pattern) stands in the topic's place itself.
+
+    Attributes:
+        names: topic name by id.
+        sources: topics by subtopology, from the group's topology.
+    """
+
+    __slots__ = ("names", "sources")
+
+    def __init__(self, names: Mapping[str, str]) -> None:
+        self.names = names
+        self.sources: Mapping[str, tuple[str, ...]] = {}
+
+    def shown(self, group_type: GroupType, topic: str) -> tuple[tuple[str | None, str | None], ...]:
+        """Pairs of topic id and topic name behind one key of an assignment."""
+        if group_type is GroupType.STREAMS:
+            return tuple((None, name) for name in self.sources.get(topic) or (topic,))
+        if group_type is GroupType.CLASSIC:
+            return ((None, topic),)
+        return ((topic, self.names.get(topic)),)
+
+    def keys(self, old_type: GroupType, topic: str, new_type: GroupType) -> tuple[str, ...]:
+        """What records of another group type call a topic, as far as its name is known."""
+        names = {name for _, name in self.shown(old_type, topic) if name is not None}
+        if new_type is GroupType.CLASSIC:
+            return tuple(sorted(names))
+        if new_type is GroupType.STREAMS:
+            return tuple(key for key, sources in self.sources.items() if not names.isdisjoint(sources))
+        return tuple(topic_id for topic_id, name in self.names.items() if name in names)
+
+    def structs(self, group_type: GroupType, assignment: Assignment | None) -> list[dict[str, Any]] | None:
+        """An assignment as ``array<struct<topic_id, topic, partitions>>``, None where it is not known."""
+        if assignment is None:
+            return None
+        return [
+            {"topic_id": topic_id, "topic": name, "partitions": list(partitions)}
+            for topic, partitions in sorted(assignment.items())
+            for topic_id, name in self.shown(group_type, topic)
+        ]

@@ -1,0 +1,70 @@
+"""Events as rows of ``group_timeline``."""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from coordinator_replay.analysis.rows import Row, Scope, Topics
+from coordinator_replay.engine.events import Event
+from coordinator_replay.engine.model import GroupType
+
+TABLE = "group_timeline"
+
+
+class Timeline:
+    """The fold that numbers events; ``seq`` is the number of the next one."""
+
+    __slots__ = ("scope", "seq", "topics")
+
+    def __init__(self, scope: Scope, topics: Topics) -> None:
+        self.scope = scope
+        self.topics = topics
+        self.seq = 0
+
+    def fold(self, events: Sequence[Event], rebalance_id: str | None) -> Iterator[Row]:
+        """One row for each event of an operation."""
+        for event in events:
+            detail = self._detail(event.detail, event.group_type)
+            yield (
+                TABLE,
+                {
+                    "cluster": self.scope.cluster,
+                    "group_id": self.scope.group_id,
+                    "group_type": str(event.group_type),
+                    "seq": self.seq,
+                    "event": str(event.kind),
+                    "from_state": str(event.from_state) if event.from_state is not None else None,
+                    "to_state": str(event.to_state),
+                    "epoch": event.epoch,
+                    "assignment_epoch": event.assignment_epoch,
+                    "member_id": event.member_id,
+                    "instance_id": event.instance_id,
+                    "member_count": event.member_count,
+                    "rebalance_id": rebalance_id,
+                    "detail": json.dumps(detail, ensure_ascii=False, separators=(",", ":")),
+                    "is_exact": event.is_exact,
+                    "log_partition": event.partition,
+                    "log_offset": event.offset,
+                    "log_timestamp": event.timestamp_ms,
+                },
+            )
+            self.seq += 1
+
+    def _detail(self, told: Any, group_type: GroupType) -> Any:
+        """The detail with topics as the tables show them, wherever an assignment stands in it."""
+        if isinstance(told, dict):
+            if told.keys() == {"topic", "partitions"}:
+                return self._topic(told["topic"], told["partitions"], group_type)
+            return {name: self._detail(value, group_type) for name, value in told.items()}
+        if isinstance(told, list):
+            return [self._detail(value, group_type) for value in told]
+        return told
+
+    def _topic(self, topic: str, partitions: list[int], group_type: GroupType) -> dict[str, Any]:
+        # A conversion shows members of both types, so an id is told by being known as one.
+        name = self.topics.names.get(topic)
+        if name is not None or group_type in (GroupType.CONSUMER, GroupType.SHARE):
+            return {"topic_id": topic, "topic": name, "partitions": partitions}
+        if group_type is GroupType.STREAMS:
+            return {"subtopology": topic, "partitions": partitions}
+        return {"topic": topic, "partitions": partitions}

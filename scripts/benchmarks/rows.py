@@ -1,0 +1,234 @@
+"""The rows of the benchmark: what is measured, against what, and the ratio that is wanted.
+
+Ours and the baseline run in turns and the best of each counts, so that a busy moment of the machine hits both.
+"""
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from coordinator_replay.log.dump import Dump, find_dump
+from coordinator_replay.log.segment import read_segment
+from coordinator_replay.pipeline.decode import gather_records
+from coordinator_replay.records.decoder import decode_records
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """One row: seconds of both sides, and the ratio in the sense in which it is judged."""
+
+    name: str
+    ours: str
+    baseline: str
+    ours_seconds: float
+    baseline_seconds: float
+    ratio: float
+    wanted: str
+    holds: bool
+
+
+@dataclass
+class Setting:
+    """What the rows share.
+
+    Attributes:
+        dump: the folder with the segments.
+        records: how many records they hold.
+        work: a folder for what the rows write.
+        repeat: how often each side runs.
+    """
+
+    dump: Path
+    records: int
+    work: Path
+    repeat: int
+
+    @cached_property
+    def spark(self) -> Any:
+        """One session for all Spark rows, so that start-up counts for none of them."""
+        from coordinator_replay.pipeline.session import open_session
+
+        return open_session("coordinator-replay-benchmark")
+
+    @cached_property
+    def found(self) -> Dump:
+        """The dump's files."""
+        return find_dump([str(self.dump)])
+
+
+def _seconds(run: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    run()
+    return time.perf_counter() - began
+
+
+def _in_turns(repeat: int, ours: Callable[[], object], baseline: Callable[[], object]) -> tuple[float, float]:
+    """Best times of both, after one round that warms both up."""
+    times = [(_seconds(ours), _seconds(baseline)) for _ in range(repeat + 1)][1:]
+    return min(a for a, _ in times), min(b for _, b in times)
+
+
+def _decode_all(files: list[Path]) -> int:
+    records = 0
+    for path in files:
+        with path.open("rb") as file:
+            for batch in gather_records(read_segment(file, source=str(path), log_partition=0)):
+                decoded = decode_records(batch)
+                records += len(decoded.commit_rows) + len(decoded.group_rows)
+    return records
+
+
+def parse_and_decode(setting: Setting) -> Measured:
+    """Segments to decoded columns on one core, against Kafka's own classes on one thread."""
+    from kafka_jars import time_decode_command
+
+    files = sorted(setting.dump.rglob("*.log"))
+    _decode_all(files[:1])
+    ours, baseline = [], []
+    for _ in range(setting.repeat):
+        ours.append(_seconds(lambda: _decode_all(files)))
+        done = subprocess.run(time_decode_command(setting.dump, 3), capture_output=True, text=True, check=True)
+        report = json.loads(done.stdout)
+        if report["records"] != setting.records:
+            raise SystemExit(f"Kafka read {report['records']} records, the dump has {setting.records}")
+        baseline.append(min(report["seconds"]))
+    ratio = min(baseline) / min(ours)
+    return Measured(
+        name="parse-decode",
+        ours="parse and decode segments, one core",
+        baseline="Kafka's own classes, one thread",
+        ours_seconds=min(ours),
+        baseline_seconds=min(baseline),
+        ratio=ratio,
+        wanted=">= 0.5 x Kafka's speed",
+        holds=ratio >= 0.5,
+    )
+
+
+def _identity(batches: Iterator[Any]) -> Iterator[Any]:
+    yield from batches
+
+
+def spark_decode(setting: Setting) -> Measured:
+    """The decode stage, against an identity over the same input."""
+    from coordinator_replay.pipeline.decode import read_segments, stage_rows
+
+    raw = setting.work / "raw.parquet"
+    if not raw.exists():
+        read_segments(setting.spark, setting.found.segments).write.parquet(str(raw))
+    log_records = setting.spark.read.parquet(str(raw))
+
+    def ours() -> None:
+        stage_rows(log_records).write.format("noop").mode("overwrite").save()
+
+    def baseline() -> None:
+        log_records.mapInArrow(_identity, log_records.schema).write.format("noop").mode("overwrite").save()
+
+    a, b = _in_turns(setting.repeat, ours, baseline)
+    return Measured(
+        name="spark-decode",
+        ours="decode stage in Spark",
+        baseline="identity mapInArrow",
+        ours_seconds=a,
+        baseline_seconds=b,
+        ratio=a / b,
+        wanted="<= 1.3 x identity",
+        holds=a / b <= 1.3,
+    )
+
+
+def audit(setting: Setting) -> Measured:
+    """A whole audit, against a plain copy of the raw records into Delta; both read the same segments."""
+    from coordinator_replay.pipeline.audit import Options, run_audit
+    from coordinator_replay.pipeline.decode import read_segments
+
+    def ours() -> None:
+        warehouse = setting.work / "warehouse"
+        shutil.rmtree(warehouse, ignore_errors=True)
+        summary = run_audit(setting.spark, Options(inputs=[str(setting.dump)], warehouse=str(warehouse)))
+        if summary.run.records_decoded != setting.records:
+            raise SystemExit(f"the audit decoded {summary.run.records_decoded} of {setting.records} records")
+
+    def baseline() -> None:
+        copy = read_segments(setting.spark, setting.found.segments)
+        copy.write.format("delta").mode("overwrite").save(str(setting.work / "copy"))
+
+    a, b = _in_turns(setting.repeat, ours, baseline)
+    return Measured(
+        name="audit",
+        ours="audit, start-up aside",
+        baseline="copy of the raw records into Delta",
+        ours_seconds=a,
+        baseline_seconds=b,
+        ratio=a / b,
+        wanted="<= 3 x the copy",
+        holds=a / b <= 3,
+    )
+
+
+def dump_log(setting: Setting) -> Measured:
+    """The decode command, against kafka-dump-log; both print to nowhere, start-up counts for both."""
+    from kafka_jars import dump_log_command
+
+    files = sorted(setting.dump.rglob("*.log"))[:1]
+
+    def run(command: list[str]) -> Callable[[], object]:
+        return lambda: subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+
+    decode = [sys.executable, "-m", "coordinator_replay", "decode", *map(str, files)]
+    a, b = _in_turns(1, run(decode), run(dump_log_command(files)))
+    return Measured(
+        name="dump-log",
+        ours="decode FILE",
+        baseline="kafka-dump-log --offsets-decoder",
+        ours_seconds=a,
+        baseline_seconds=b,
+        ratio=b / a,
+        wanted="(no bound)",
+        holds=True,
+    )
+
+
+_MEMORY_PROBE = """
+import resource, sys
+from coordinator_replay.log.dump import find_dump
+from coordinator_replay.pipeline.decode import _stage_file
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+file = max(find_dump([sys.argv[1]]).segments, key=lambda file: file.size)
+rows = sum(batch.num_rows for batch in _stage_file(file, 0))
+print(file.size, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+"""
+
+
+def worker_memory(setting: Setting) -> Measured:
+    """Peak memory of one Python process that reads and decodes the largest segment, as a Spark worker does."""
+    command = [sys.executable, "-c", _MEMORY_PROBE, str(setting.dump)]
+    size, peak = map(int, subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
+    gibibytes = peak / 2**30
+    return Measured(
+        name="memory",
+        ours=f"peak memory over a segment of {size / 2**20:.0f} MiB (GiB)",
+        baseline="1 GiB",
+        ours_seconds=gibibytes,
+        baseline_seconds=1.0,
+        ratio=gibibytes,
+        wanted="<= 1 GiB",
+        holds=gibibytes <= 1,
+    )
+
+
+ROWS: dict[str, Callable[[Setting], Measured]] = {
+    "parse-decode": parse_and_decode,
+    "memory": worker_memory,
+    "dump-log": dump_log,
+    "spark-decode": spark_decode,
+    "audit": audit,
+}
+"""Every row by its name, those without Spark first."""

@@ -1,0 +1,314 @@
+"""Whole outputs of the commands that ask, over a warehouse small enough to know by heart."""
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+from textwrap import dedent
+
+import click
+import pytest
+from click.shell_completion import ShellComplete
+from click.testing import CliRunner, Result
+
+from coordinator_replay.cli import columns
+from coordinator_replay.cli.ask import COMMANDS, GROUP_STATES, GROUP_TYPES, SEVERITIES, STATUSES
+from coordinator_replay.query.expired import STATUSES as QUERY_STATUSES
+from coordinator_replay.query.findings import SEVERITIES as QUERY_SEVERITIES
+from coordinator_replay.tables.definition import table
+from tests.query.small_warehouse import write_small_warehouse
+
+NIGHT = "2026-11-20T"
+COVERED = "2026-11-20T02:00:00.000Z to 2026-11-20T02:20:00.000Z"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_small_warehouse(tmp_path_factory.mktemp("warehouse"))
+
+
+@pytest.fixture
+def program() -> click.Group:
+    return click.Group("program", commands={str(command.name): command for command in COMMANDS})
+
+
+@pytest.fixture
+def ask(folder: Path, program: click.Group):
+    def run(*arguments: str, stdin: str | None = None) -> Result:
+        runner = CliRunner(env={"COORDINATOR_REPLAY_WAREHOUSE": str(folder)})
+        return runner.invoke(program, arguments, input=stdin)
+
+    return run
+
+
+def answer(result: Result) -> str:
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def lines(text: str) -> str:
+    return dedent(text).lstrip("\n")
+
+
+def test_groups(ask):
+    assert answer(ask("groups", "--at", f"{NIGHT}02:05:30")) == lines("""
+        GROUP     TYPE      PROTOCOL  STATE   EPOCH  #MEMBERS
+        legacy    classic   consumer  Empty       2         0
+        payments  consumer  consumer  Stable      2         1
+        simple    classic   -         Empty       -         0
+        """)
+
+
+def test_groups_as_csv(ask):
+    told = ask("groups", "--state", "stable", "--output", "csv")
+    assert told.stdout_bytes.decode() == (
+        "group_id,group_type,protocol_type,state,epoch,assignment_epoch,member_count,since,is_exact\r\n"
+        "payments,consumer,consumer,Stable,3,3,2,2026-11-20T02:10:20.000Z,false\r\n"
+    )
+
+
+def test_groups_of_no_such_kind_are_none_and_that_is_no_error(ask):
+    told = ask("groups", "--type", "share", "--output", "json")
+    assert (told.exit_code, told.stdout) == (0, "")
+    assert told.stderr == f"No such group; cluster 'default' is covered from {COVERED}.\n"
+
+
+def test_describe_in_the_words_of_kafkas_tool(ask):
+    told = ask("describe", "payments", "--at", f"{NIGHT}02:10:10")
+    assert answer(told) == lines("""
+        GROUP     TYPE      ASSIGNMENT-STRATEGY  STATE        GROUP-EPOCH  TARGET-ASSIGNMENT-EPOCH  #MEMBERS  SINCE
+        payments  consumer  uniform              Reconciling            3                        3         2  2026-11-20T02:10:05.000Z
+
+        GROUP     CONSUMER-ID  GROUP-INSTANCE-ID  HOST       CLIENT-ID   #PARTITIONS  CURRENT-EPOCH  MEMBER-STATE          CURRENT-ASSIGNMENT  PENDING-REVOCATION  TARGET-EPOCH  TARGET-ASSIGNMENT
+        payments  m-1          -                  /10.0.0.1  client-m-1            2              2  UNREVOKED_PARTITIONS  orders:0,1          orders:1                       3  orders:0
+        payments  m-2          two                /10.0.0.1  client-m-2            0              2  STABLE                -                   -                              3  orders:1
+        """)  # noqa: E501
+    assert told.stderr == ""
+
+
+def test_describe_says_where_steps_were_not_seen(ask):
+    assert ask("describe", "payments").stderr.startswith("Records are missing before this state")
+
+
+def test_describe_of_a_group_that_only_holds_offsets(ask):
+    assert answer(ask("describe", "simple")) == lines("""
+        GROUP   TYPE     ASSIGNMENT-STRATEGY  STATE  GROUP-EPOCH  TARGET-ASSIGNMENT-EPOCH  #MEMBERS  SINCE
+        simple  classic  -                    Empty  -            -                               0  -
+        """)
+
+
+def test_describe_as_json_is_one_object(ask):
+    told = json.loads(answer(ask("describe", "payments", "--output", "json")))
+    assert (told["group_id"], told["assignor"], told["epoch"], told["is_exact"]) == ("payments", "range", 3, False)
+    second = told["members"][1]
+    assert (second["instance_id"], second["member_epoch"], second["target_epoch"]) == ("two", 3, 3)
+    assert second["current_assignment"] == [
+        {"topic_id": "dW5uYW1lZHVubmFtZWR1bx", "topic": None, "partitions": [2, 4]},
+        {"topic_id": "b3JkZXJzb3JkZXJzb3Jkxx", "topic": "orders", "partitions": [1]},
+    ]
+
+
+def test_describe_as_csv_is_one_line_a_member_and_one_for_none(ask):
+    members = list(csv.DictReader(io.StringIO(answer(ask("describe", "payments", "--output", "csv")))))
+    assert [(row["group_id"], row["group_assignor"], row["assignor"], row["member_id"]) for row in members] == [
+        ("payments", "range", "", "m-1"),
+        ("payments", "range", "range", "m-2"),
+    ]
+    (empty,) = csv.DictReader(io.StringIO(answer(ask("describe", "simple", "--output", "csv"))))
+    assert (empty["state"], empty["member_id"]) == ("Empty", "")
+
+
+def test_offsets_require_stable(ask):
+    assert answer(ask("offsets", "payments", "--require-stable")) == lines("""
+        GROUP     TOPIC   PARTITION  CURRENT-OFFSET  LEADER-EPOCH  METADATA  COMMITTED-AT              CONSUMER-ID  UNSTABLE
+        payments  orders          0               -  -             -         2026-11-20T02:11:00.000Z  m-1          true
+        payments  orders          1             200  -             -         2026-11-20T02:13:00.000Z  -            false
+        """)  # noqa: E501
+
+
+def test_offsets_with_lag_and_reset_file(ask, tmp_path: Path):
+    ends, reset = tmp_path / "ends.csv", tmp_path / "reset.csv"
+    ends.write_text(
+        "topic,partition,offset,time\norders,0,170,2026-11-20T02:12:00Z\norders,0,999,2026-11-20T02:19:00Z\n"
+    )
+    told = ask("offsets", "payments", "--at", f"{NIGHT}02:12", "--end-offsets", str(ends), "--reset-file", str(reset))
+    assert answer(told) == lines("""
+        GROUP     TOPIC   PARTITION  CURRENT-OFFSET  LEADER-EPOCH  METADATA     COMMITTED-AT              CONSUMER-ID  LOG-END-OFFSET  LAG
+        payments  orders          0             150  -             by hand\\x00  2026-11-20T02:11:00.000Z  m-1                     170   20
+        payments  orders          1              90  -             -            2026-11-20T02:01:00.000Z  -                         -    -
+        """)  # noqa: E501
+    assert told.stderr == f"Wrote 2 partitions to {reset}.\n"
+    assert reset.read_text() == '"orders",0,150\n"orders",1,90\n'
+
+
+def test_offsets_keep_metadata_as_it_is_in_json(ask):
+    told = [json.loads(line) for line in answer(ask("offsets", "payments", "--output", "json")).splitlines()]
+    assert [(one["topic"], one["partition"], one["metadata"]) for one in told] == [
+        ("orders", 0, "by hand\x00"),
+        ("orders", 1, ""),
+    ]
+
+
+def test_timeline(ask):
+    assert answer(ask("timeline", "payments", "--from", f"{NIGHT}02:10")) == lines("""
+        TIME                      EVENT                FROM-STATE   TO-STATE     EPOCH  #MEMBERS  CONSUMER-ID  EXACT  LOG-OFFSET  DETAIL
+        2026-11-20T02:10:00.000Z  MEMBER_JOINED        Stable       Assigning        3         2  m-2          true          103  {"topics":["orders"]}
+        2026-11-20T02:10:05.000Z  TARGET_ASSIGNED      Assigning    Reconciling      3         2  -            true          104  -
+        2026-11-20T02:10:20.000Z  REBALANCE_COMPLETED  Reconciling  Stable           3         2  -            false         105  -
+        """)  # noqa: E501
+
+
+def test_timeline_of_members(ask):
+    told = ask(
+        "timeline", "payments", "--members", "--from", f"{NIGHT}02:10:10", "--to", f"{NIGHT}02:10:20", "--output", "csv"
+    )
+    rows = list(csv.DictReader(io.StringIO(answer(told))))
+    assert [(row["member_id"], row["valid_from"], row["valid_to"]) for row in rows] == [
+        ("m-2", "2026-11-20T02:10:00.000Z", "2026-11-20T02:10:20.000Z"),
+        ("m-1", "2026-11-20T02:10:05.000Z", "2026-11-20T02:10:20.000Z"),
+    ]
+    assert json.loads(rows[1]["pending_revocation"])[0]["partitions"] == [1]
+
+
+@pytest.mark.parametrize("name", ["rebalances", "why"])
+def test_rebalances(ask, name: str):
+    assert answer(ask(name, "payments", "--from", f"{NIGHT}02:05")) == lines("""
+        STARTED                   COMPLETED                 DURATION-MS  GROUP     EPOCH  CAUSE        CONFIDENCE  BEFORE  AFTER  MOVED  UNOWNED-MS-MAX  EVIDENCE
+        2026-11-20T02:10:00.000Z  2026-11-20T02:10:20.000Z        20000  payments      3  MEMBER_JOIN  certain          1      2      1            5000  member m-2 joined (3:103); epoch 2 to 3 (3:103)
+        """)  # noqa: E501
+
+
+def test_owner(ask):
+    assert answer(ask("owner", "payments", "orders", "1", "--at", f"{NIGHT}02:05")) == lines("""
+        GROUP     TOPIC   PARTITION  CONSUMER-ID  GROUP-INSTANCE-ID  CLIENT-ID   HOST       FROM                      TO                        RELEASED-BY  UNOWNED-MS
+        payments  orders          1  m-1          -                  client-m-1  /10.0.0.1  2026-11-20T02:00:02.000Z  2026-11-20T02:10:15.000Z  REVOKED            5000
+        """)  # noqa: E501
+
+
+def test_owner_of_a_partition_that_nobody_owned_then(ask):
+    told = ask("owner", "payments", "orders", "1", "--at", f"{NIGHT}02:10:17", "--output", "json")
+    assert answer(told) == ""
+    assert told.stderr == (
+        "Nobody owned it then. The last owner was m-1, until 2026-11-20T02:10:15.000Z (REVOKED). "
+        "The next one is m-2, from 2026-11-20T02:10:20.000Z.\n"
+    )
+
+
+def test_expired(ask):
+    assert answer(ask("expired", "--within", "1h")) == lines("""
+        GROUP   TOPIC  PARTITION  OFFSET  STATUS  EXPIRE-AT                 RULE          CONFIDENCE  COMMITTED-AT  TOMBSTONE-AT  LAST-CONSUMED-BY
+        zombie  logs           0       5  DUE     2026-11-20T02:19:00.000Z  simple_group  likely      -             -             -
+        """)  # noqa: E501
+
+
+def test_findings(ask):
+    assert answer(ask("findings", "--severity", "error")) == lines("""
+        SEVERITY  RULE               GROUP     TOPIC   PARTITION  FIRST-SEEN                LAST-SEEN                 TIMES  MESSAGE
+        error     stuck_transaction  txn-only  orders          0  2026-11-20T02:00:00.000Z  2026-11-20T02:10:00.000Z      1  Something about stuck_transaction.
+        """)  # noqa: E501
+
+
+def test_sql_from_the_command_line_and_from_standard_input(ask):
+    statement = "SELECT group_id, count(*) AS n FROM group_timeline WHERE cluster = 'default' GROUP BY 1 ORDER BY 1"
+    expected = "group_id  n\nlegacy    3\npayments  6\n"
+    assert answer(ask("sql", statement)) == expected
+    assert answer(ask("sql", "-", stdin=statement)) == expected
+    assert (
+        answer(ask("sql", "--output", "json", "SELECT 1.5 AS a, NULL AS b, now() IS NULL AS c"))
+        == '{"a":1.5,"b":null,"c":false}\n'
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("describe", "paymnts"), f"covered from {COVERED}; did you mean 'payments'?"),
+        (("offsets", "zzz"), f"no group 'zzz' in cluster 'default', covered from {COVERED}"),
+        (("timeline", "zzz"), "no group 'zzz'"),
+        (("rebalances", "zzz"), "no group 'zzz'"),
+        (("expired", "zzz"), "no group 'zzz'"),
+        (("owner", "payments", "order", "0"), "did you mean 'orders'?"),
+        (("describe", "legacy"), "does not exist at the end of the log read"),
+        (("groups", "--cluster", "prod"), "does not know the cluster 'prod'; it has 'default', 'other'"),
+        (("groups", "--at", "2020-01-01"), f"lies before the log read: cluster 'default' is covered from {COVERED}"),
+        (("describe", "payments", "--at", "2030-01-01"), "lies after the last audit"),
+        (("rebalances", "--from", "2030-01-01"), "not covered"),
+        (("groups", "--at", "yesterday"), "'yesterday' is no moment"),
+        (("owner", "payments", "orders", "x"), "'x' is not a valid integer"),
+        (("groups", "--warehouse", "there-is-none"), "there is no warehouse at there-is-none"),
+        (("sql", "SELECT 1 FROM nothing_here"), "no table is called nothing_here"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)  # fmt: skip
+def test_what_the_tables_do_not_know_is_one_sentence_and_exit_code_2(ask, arguments: tuple[str, ...], message: str):
+    refused = ask(*arguments)
+    assert refused.exit_code == 2
+    assert refused.stdout == ""
+    assert message in refused.stderr
+    assert isinstance(refused.exception, SystemExit)
+    assert refused.stderr.splitlines()[-1].startswith("Error: ")
+
+
+def test_a_moment_between_the_last_record_and_the_audit_is_answered_with_a_word_about_it(ask):
+    told = ask("offsets", "simple", "--at", f"{NIGHT}02:30", "--output", "json")
+    assert json.loads(answer(told))["committed_offset"] == 5
+    assert told.stderr == "The log read ends at 2026-11-20T02:20:00.000Z; this is what held then.\n"
+
+
+def completed(program: click.Group, folder: Path, arguments: list[str], incomplete: str) -> list[str]:
+    completion = ShellComplete(program, {}, "program", "_PROGRAM_COMPLETE")
+    given = [arguments[0], "--warehouse", str(folder), *arguments[1:]]
+    return [item.value for item in completion.get_completions(given, incomplete)]
+
+
+def test_the_shell_completes_groups_and_topics(program: click.Group, folder: Path):
+    assert completed(program, folder, ["describe"], "") == ["legacy", "payments", "simple", "txn-only"]
+    assert completed(program, folder, ["describe"], "p") == ["payments"]
+    assert completed(program, folder, ["owner", "payments"], "") == ["orders"]
+    assert completed(program, folder / "nowhere", ["describe"], "p") == []
+
+
+@pytest.mark.parametrize(
+    ("name", "shown", "left_out"),
+    [
+        ("rebalances", columns.REBALANCE, set()),
+        ("findings", columns.FINDING, set()),
+        ("expired_offsets", columns.EXPIRED, set()),
+        ("group_timeline", columns.EVENT, set()),
+        ("partition_ownership", columns.OWNERSHIP, set()),
+        ("member_timeline", columns.INTERVAL, {"group_type", "rack_id", "subscribed_topics",
+                                               "subscribed_topic_regex", "assignor", "to_offset"}),
+        ("offset_history", columns.OFFSET, {"valid_to", "to_offset", "ended_by"}),
+    ],
+)  # fmt: skip
+def test_answers_show_every_column_of_their_table(name: str, shown: dict[str, str], left_out: set[str]):
+    assert {column.name for column in table(name).columns} - set(shown) == {"cluster", *left_out}
+
+
+def test_choices_are_the_words_of_the_query_room(ask):
+    assert (STATUSES, SEVERITIES) == (QUERY_STATUSES, QUERY_SEVERITIES)
+    told = [json.loads(line) for line in answer(ask("groups", "--output", "json")).splitlines()]
+    assert {group["state"] for group in told} <= set(GROUP_STATES)
+    assert {group["group_type"] for group in told} <= set(GROUP_TYPES)
+
+
+def test_help_loads_neither_an_engine_nor_arrow():
+    script = (
+        "import sys, coordinator_replay.cli.ask; print({'duckdb', 'deltalake', 'pyarrow', 'rich'} & set(sys.modules))"
+    )
+    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert told.stdout == "set()\n"
+
+
+def test_a_plain_warehouse_is_read_without_arrow(folder: Path):
+    script = (
+        "import sys; from coordinator_replay.query.warehouse import Warehouse; "
+        "from coordinator_replay.query.describe import describe_at; "
+        "from coordinator_replay.query.offsets import offsets_at; "
+        f"w = Warehouse({str(folder)!r}); describe_at(w, 'payments'); offsets_at(w, 'payments'); w.coverage; "
+        "print({'pyarrow', 'pandas', 'numpy', 'pytz', 'pyspark'} & set(sys.modules))"
+    )
+    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert told.stdout == "set()\n"

@@ -1,0 +1,127 @@
+import csv
+import io
+import json
+import unicodedata
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coordinator_replay.cli import output
+from coordinator_replay.cli.output import Column, neutral, print_rows
+
+COLUMNS = [Column("group_id", "GROUP"), Column("count", "#COUNT"), Column("hidden", "")]
+
+
+def printed(capsys: pytest.CaptureFixture[str], columns: list[Column], rows: list[list[object]], form: str) -> str:
+    print_rows(columns, rows, form)
+    return capsys.readouterr().out
+
+
+def test_table_aligns_numbers_right_and_leaves_out_columns_without_heading(capsys):
+    rows = [["a", 5, "x"], ["long name", 1000, "y"], [None, None, None], ["", 7, ""]]
+    assert printed(capsys, COLUMNS, rows, "table") == (
+        "GROUP      #COUNT\n"
+        "a               5\n"
+        "long name    1000\n"
+        "-               -\n"
+        "-               7\n"
+    )  # fmt: skip
+
+
+def test_table_counts_wide_characters_as_two_cells(capsys):
+    lines = printed(capsys, COLUMNS, [["注文", 1, ""], ["ab", 2, ""]], "table").splitlines()
+    assert lines == ["GROUP  #COUNT", "注文        1", "ab          2"]
+
+
+def test_table_shows_control_characters_and_never_obeys_them(capsys):
+    told = printed(capsys, COLUMNS, [["\x1b[2J\x00\u202eevil\n[red]x[/red]\x9b", 1, ""]], "table")
+    assert told.splitlines()[1].startswith("\\x1b[2J\\x00\\u202eevil\\x0a[red]x[/red]\\x9b")
+
+
+@given(st.text())
+def test_neutral_text_has_nothing_a_terminal_obeys(text):
+    shown = neutral(text)
+    assert "Cc" not in {unicodedata.category(character) for character in shown}
+    assert len(shown.splitlines()) <= 1
+
+
+def test_json_is_one_object_a_line_with_types_kept(capsys):
+    moment = datetime(2026, 11, 20, 2, 13, tzinfo=UTC)
+    columns = [Column(name, "") for name in ("text", "number", "moment", "list", "bytes", "nothing", "exact")]
+    told = printed(
+        capsys, columns, [["a\x1b\x9b\u2028ü", 1, moment, [{"a": moment}], b"\x01", None, Decimal(3)]], "json"
+    )
+    assert told.count("\n") == 1
+    assert not set(told) & {"\x1b", "\x9b", "\u2028"}
+    assert json.loads(told) == {
+        "text": "a\x1b\x9b\u2028ü",
+        "number": 1,
+        "moment": "2026-11-20T02:13:00.000Z",
+        "list": [{"a": "2026-11-20T02:13:00.000Z"}],
+        "bytes": "01",
+        "nothing": None,
+        "exact": 3,
+    }
+
+
+def test_what_has_a_text_form_is_shown_in_it_in_tables_and_as_an_object_elsewhere(capsys):
+    @dataclass(frozen=True)
+    class Pair:
+        topic: str
+        partition: int
+
+        def __str__(self) -> str:
+            return f"{self.topic}-{self.partition}"
+
+    column = [Column("pairs", "PAIRS")]
+    rows = [[(Pair("a", 1), Pair("b", 2))]]
+    assert printed(capsys, column, rows, "table") == "PAIRS\na-1; b-2\n"
+    assert json.loads(printed(capsys, column, rows, "json")) == {
+        "pairs": [{"topic": "a", "partition": 1}, {"topic": "b", "partition": 2}]
+    }
+
+
+texts = st.text(alphabet=st.characters(exclude_categories=["Cs"], exclude_characters="\x00"))
+
+
+@given(st.lists(st.tuples(texts, texts)))
+def test_csv_reads_back_as_written(pairs):
+    buffer = io.StringIO()
+    columns = [Column("one", ""), Column("two", "")]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(output.click, "echo", lambda text, nl: buffer.write(text))
+        print_rows(columns, pairs, "csv")
+    assert list(csv.reader(io.StringIO(buffer.getvalue(), newline=""))) == [["one", "two"], *map(list, pairs)]
+
+
+def test_csv_ends_lines_as_the_rfc_asks_and_leaves_data_alone(capsys):
+    columns = [Column("a", ""), Column("b", "")]
+    rows = [['=1+1,"x"', None], [True, [1, 2]]]
+    assert printed(capsys, columns, rows, "csv") == 'a,b\r\n"=1+1,""x""",\r\ntrue,"[1,2]"\r\n'
+
+
+def test_terminal_gets_the_same_cells_folded_to_its_width(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stdout", terminal)
+    monkeypatch.setenv("COLUMNS", "20")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    print_rows(COLUMNS, [["[bold]word " * 4, 12, ""]], "table")
+    told = terminal.getvalue()
+    assert "\x1b[1m" in told
+    assert told.count("[bold]word") == 4
+    assert max(len(line) for line in told.replace("\x1b[1m", "").replace("\x1b[0m", "").splitlines()) <= 20
+
+
+def test_no_color_is_respected(monkeypatch, capsys):
+    monkeypatch.setenv("NO_COLOR", "1")
+    output.print_note("a\x1b[31m")
+    assert capsys.readouterr().err == "a\\x1b[31m\n"

@@ -1,0 +1,352 @@
+"""What holds for every log: slices, snapshots, events, gaps, strange records."""
+
+import json
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coordinator_replay.engine import Event, EventKind, GroupState, Marker, Record, Replay
+from coordinator_replay.engine.consumer_group import TRANSITIONS as CONSUMER_TRANSITIONS
+from coordinator_replay.engine.share_group import TRANSITIONS as SHARE_TRANSITIONS
+from coordinator_replay.engine.streams_group import TRANSITIONS as STREAMS_TRANSITIONS
+from coordinator_replay.errors import SnapshotError, UsageError
+from tests.engine.event_model import EventModel, told_by
+from tests.engine.lives import GROUP, any_records
+from tests.engine.recordings import Log, by_group, group_of, group_records, logs
+
+SAMPLES = [
+    "group-lifecycles",
+    "expiration",
+    "java-clients",
+    "kafka-3.9",
+    "transactions",
+    "compacted",
+    "old-format-gzip",
+    "old-format-none",
+]
+WHOLE_LOGS = [sample for sample in SAMPLES if sample != "compacted"]
+
+
+def replay_whole(group_id: str, records: Iterable[Record]) -> tuple[Replay, list[Event]]:
+    replay = Replay(group_id)
+    events = [event for record in records for event in replay.apply(record)]
+    return replay, events + replay.settle()
+
+
+def restored(replay: Replay) -> Replay:
+    """Through JSON and back, as a run of the next day would."""
+    return Replay.restore(json.loads(json.dumps(replay.snapshot())))
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_replay_in_any_two_slices_gives_the_events_of_replay_in_one_go(sample: str) -> None:
+    for log in logs(sample).values():
+        for group_id, records in by_group(log).items():
+            whole, expected = replay_whole(group_id, records)
+            for split in range(len(records) + 1):
+                first = Replay(group_id)
+                events = [event for record in records[:split] for event in first.apply(record)]
+                second = restored(first)
+                events += [event for record in records[split:] for event in second.apply(record)]
+                events += second.settle()
+                assert events == expected, (group_id, split)
+                assert second.describe() == whole.describe()
+                assert second.snapshot() == whole.snapshot()
+
+
+@given(any_records())
+def test_replay_record_by_record_through_snapshots_gives_the_same(records: list[Record]) -> None:
+    whole, expected = replay_whole(GROUP, records)
+    replay, events = Replay(GROUP), []
+    for record in records:
+        events += replay.apply(record)
+        replay = restored(replay)
+    events += replay.settle()
+    assert events == expected
+    assert replay.snapshot() == whole.snapshot()
+
+
+@given(any_records())
+def test_no_sequence_of_decodable_records_raises(records: list[Record]) -> None:
+    replay = Replay(GROUP)
+    for record in records:
+        for event in replay.apply(record):
+            json.dumps(event.detail)
+        replay.describe()
+    replay.apply_marker(Marker(7, True, 0, 10**6, 0))
+    replay.settle()
+
+
+@given(any_records())
+def test_events_of_any_records_lead_from_an_empty_model_to_the_engines_state(records: list[Record]) -> None:
+    replay, model = Replay(GROUP), EventModel()
+    for record in records:
+        for event in replay.apply(record):
+            model.apply(event)
+    for event in replay.settle():
+        model.apply(event)
+    if replay.group is None:
+        assert model.state in (None, GroupState.DEAD)
+    else:
+        assert model.told() == told_by(replay)
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_events_applied_to_an_empty_model_give_the_engines_state_after_every_operation(sample: str) -> None:
+    for group_id, records in group_records(sample):
+        replay, model = Replay(group_id), EventModel()
+        for index, record in enumerate(records):
+            for event in replay.apply(record):
+                model.apply(event)
+            ends = index + 1 == len(records) or records[index + 1].timestamp_ms != record.timestamp_ms
+            if ends:
+                for event in replay.settle():
+                    model.apply(event)
+                if replay.group is not None:
+                    assert model.told() == told_by(replay), (group_id, record.offset)
+                else:
+                    assert model.state in (None, GroupState.DEAD)
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_recorded_logs_break_no_rule(sample: str) -> None:
+    for group_id, records in group_records(sample):
+        _, events = replay_whole(group_id, records)
+        assert [event for event in events if event.kind is EventKind.INVARIANT_BROKEN] == []
+
+
+@pytest.mark.parametrize("sample", WHOLE_LOGS)
+def test_a_log_without_gaps_is_exact_throughout(sample: str) -> None:
+    for group_id, records in group_records(sample):
+        replay, events = replay_whole(group_id, records)
+        assert all(event.is_exact for event in events), group_id
+        group = replay.describe()
+        assert group is None or group.is_exact
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_every_settled_change_of_state_is_in_the_table_of_its_machine(sample: str) -> None:
+    tables = {"consumer": CONSUMER_TRANSITIONS, "share": SHARE_TRANSITIONS, "streams": STREAMS_TRANSITIONS}
+    for group_id, records in group_records(sample):
+        _, events = replay_whole(group_id, records)
+        for event in events:
+            table = tables.get(event.group_type)
+            is_life = event.kind in (EventKind.GROUP_CONVERTED, EventKind.GROUP_DELETED)
+            if table is None or is_life or event.from_state in (None, event.to_state):
+                continue
+            assert (event.from_state, event.to_state) in table, event
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_each_event_starts_in_the_state_in_which_the_one_before_it_ended(sample: str) -> None:
+    for group_id, records in group_records(sample):
+        _, events = replay_whole(group_id, records)
+        state = None
+        for event in events:
+            begins = event.kind in (EventKind.GROUP_CREATED, EventKind.GROUP_DISCOVERED)
+            assert event.from_state == (None if begins else state), event
+            state = event.to_state
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_events_stand_in_log_order(sample: str) -> None:
+    for group_id, records in group_records(sample):
+        _, events = replay_whole(group_id, records)
+        assert [event.offset for event in events] == sorted(event.offset for event in events)
+        offsets = {record.offset for record in records}
+        assert {event.offset for event in events} <= offsets
+
+
+# --- gaps -----------------------------------------------------------------------------------------------------------
+
+
+def boundaries(log: Log) -> list[int]:
+    """Indexes at which a batch can begin: a batch has one timestamp for each operation, so none splits a timestamp."""
+    starts = [
+        index
+        for index, entry in enumerate(log)
+        if index == 0 or entry.timestamp_ms != log[index - 1].timestamp_ms or isinstance(entry, Marker)
+    ]
+    return [*starts, len(log)]
+
+
+def compacted(log: Log, start: int, end: int, *, drop_tombstones: bool) -> list[Record | Marker]:
+    """The log with a window compacted: of each key the last record there stays, tombstones perhaps not."""
+    last = {_key(entry): index for index, entry in enumerate(log[:end]) if isinstance(entry, Record)}
+    kept: list[Record | Marker] = []
+    for index, entry in enumerate(log):
+        if start <= index < end and isinstance(entry, Record):
+            if last[_key(entry)] != index or (drop_tombstones and entry.value is None):
+                continue
+        kept.append(entry)
+    return with_gaps(kept)
+
+
+def _key(record: Record) -> tuple[str, str]:
+    return record.kind, json.dumps(record.key, sort_keys=True)
+
+
+def with_gaps(entries: Iterable[Record | Marker]) -> list[Record | Marker]:
+    """The entries with ``missing_before`` as their offsets give it."""
+    told: list[Record | Marker] = []
+    for seen, entry in enumerate(entries):
+        if isinstance(entry, Record):
+            missing = entry.offset - seen
+            entry = Record(
+                entry.kind,
+                entry.key,
+                entry.value,
+                entry.partition,
+                entry.offset,
+                entry.timestamp_ms,
+                missing,
+                entry.value_version,
+                entry.producer_id,
+            )
+        told.append(entry)
+    return told
+
+
+def groups_at_the_end(log: Iterable[Record | Marker]) -> dict[str, Replay]:
+    replays: dict[str, Replay] = {}
+    for entry in log:
+        if isinstance(entry, Marker):
+            for replay in replays.values():
+                replay.apply_marker(entry)
+        else:
+            replays.setdefault(group_of(entry), Replay(group_of(entry))).apply(entry)
+    for replay in replays.values():
+        replay.settle()
+    return {group_id: replay for group_id, replay in replays.items() if replay.group is not None}
+
+
+def state_of(replay: Replay) -> tuple[object, ...]:
+    group = replay.describe()
+    assert group is not None
+    offsets = {
+        key: (offset.committed_offset, offset.metadata, offset.log_offset)
+        for key, offset in replay.offsets.stored.items()
+    }
+    told = tuple(value for name, value in zip(group.__slots__, _values(group), strict=True) if name != "is_exact")
+    return *told, offsets
+
+
+def _values(group: object) -> list[object]:
+    values = [getattr(group, name) for name in group.__slots__]  # type: ignore[attr-defined]
+    return [
+        tuple(member.__class__(**{**_fields(member), "target": _bare(member.target)}) for member in value)
+        if isinstance(value, tuple)
+        else value
+        for value in values
+    ]
+
+
+def _fields(member: object) -> dict[str, object]:
+    return {name: getattr(member, name) for name in member.__slots__}  # type: ignore[attr-defined]
+
+
+def _bare(target: object) -> object:
+    return target._replace(missing=0) if target is not None else None  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("drop_tombstones", [False, True])
+@pytest.mark.parametrize("sample", WHOLE_LOGS)
+def test_every_compacted_prefix_ends_in_the_state_the_whole_log_gives(sample: str, drop_tombstones: bool) -> None:
+    for log in logs(sample).values():
+        whole = {group_id: state_of(replay) for group_id, replay in groups_at_the_end(log).items()}
+        for end in boundaries(log):
+            found = groups_at_the_end(compacted(log, 0, end, drop_tombstones=drop_tombstones))
+            assert {group_id: state_of(replay) for group_id, replay in found.items()} == whole, end
+
+
+@pytest.mark.parametrize("sample", ["group-lifecycles", "java-clients", "kafka-3.9", "transactions", "expiration"])
+def test_every_compacted_window_ends_in_the_state_the_whole_log_gives(sample: str) -> None:
+    for log in logs(sample).values():
+        whole = {group_id: state_of(replay) for group_id, replay in groups_at_the_end(log).items()}
+        cuts = boundaries(log)
+        for start in cuts[:: max(len(cuts) // 12, 1)]:
+            for end in cuts[:: max(len(cuts) // 12, 1)]:
+                if start < end:
+                    found = groups_at_the_end(compacted(log, start, end, drop_tombstones=False))
+                    assert {group_id: state_of(replay) for group_id, replay in found.items()} == whole, (start, end)
+
+
+@pytest.mark.parametrize("sample", WHOLE_LOGS)
+def test_a_log_that_starts_in_the_middle_is_right_at_the_end_or_says_that_it_can_not_know(sample: str) -> None:
+    for log in logs(sample).values():
+        whole = groups_at_the_end(log)
+        for start in boundaries(log)[1:-1]:
+            for group_id, replay in groups_at_the_end(with_gaps_from(log, start)).items():
+                group = replay.describe()
+                assert group is not None
+                if group.is_exact:
+                    assert state_of(replay)[:-1] == state_of(whole[group_id])[:-1], (group_id, start)
+
+
+def with_gaps_from(log: Log, start: int) -> list[Record | Marker]:
+    return with_gaps(log[start:])
+
+
+@pytest.mark.parametrize("sample", WHOLE_LOGS)
+def test_gaps_break_no_rule(sample: str) -> None:
+    for log in logs(sample).values():
+        cuts = boundaries(log)
+        for end in cuts[:: max(len(cuts) // 20, 1)]:
+            entries = compacted(log, 0, end, drop_tombstones=False)
+            for group_id, records in by_group(tuple(entries)).items():
+                _, events = replay_whole(group_id, records)
+                assert [event for event in events if event.kind is EventKind.INVARIANT_BROKEN] == []
+
+
+def test_an_event_after_a_gap_is_not_exact_and_the_next_one_is_again() -> None:
+    _, records = next(
+        (group_id, records) for group_id, records in group_records("expiration") if group_id == "shop-billing"
+    )
+    late = [
+        Record(r.kind, r.key, r.value, r.partition, r.offset, r.timestamp_ms, 3 if index >= 4 else 0)
+        for index, r in enumerate(records)
+    ]
+    replay = Replay("shop-billing")
+    told = [{event.is_exact for event in replay.apply(record)} for record in late]
+    assert told[3] == {True}
+    assert told[4] == {False}
+    assert told[5] == {True}
+
+
+# --- edges ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_record_of_another_group_is_refused() -> None:
+    record = Record("GroupMetadata", {"group": "payments"}, None, 0, 0, 0)
+    with pytest.raises(UsageError, match="payments"):
+        Replay("orders").apply(record)
+
+
+def test_kinds_nobody_knows_are_passed_over() -> None:
+    replay = Replay("orders")
+    assert replay.apply(Record("GroupOfTheFuture", {"groupId": "orders"}, {"epoch": 1}, 0, 0, 0)) == []
+    assert replay.describe() is None
+
+
+def test_a_snapshot_of_another_version_is_refused() -> None:
+    snapshot = Replay("orders").snapshot()
+    with pytest.raises(SnapshotError, match="version 99"):
+        Replay.restore({**snapshot, "version": 99})
+
+
+@pytest.mark.parametrize("part", ["group_id", "group", "operation", "offsets"])
+def test_a_damaged_snapshot_is_refused(part: str) -> None:
+    snapshot = Replay("orders").snapshot()
+    del snapshot[part]
+    with pytest.raises(SnapshotError, match="damaged"):
+        Replay.restore(snapshot)
+
+
+@given(st.sampled_from(["ConsumerGroupMetadata", "ShareGroupMetadata", "StreamsGroupMetadata", "GroupMetadata"]))
+def test_tombstones_of_unknown_groups_do_nothing(kind: str) -> None:
+    replay = Replay(GROUP)
+    assert replay.apply(Record(kind, {"groupId": GROUP}, None, 0, 0, 0)) == []
+    assert replay.settle() == []
+    assert replay.describe() is None

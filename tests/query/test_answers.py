@@ -1,0 +1,316 @@
+"""Answers as values; how they print is in tests/cli."""
+
+from collections import Counter
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from coordinator_replay.errors import InputError, UsageError
+from coordinator_replay.query.describe import describe_at, topic_partitions
+from coordinator_replay.query.end_offsets import read_end_offsets
+from coordinator_replay.query.expired import expired_offsets
+from coordinator_replay.query.findings import findings_of
+from coordinator_replay.query.groups import group_at, groups_at, known_groups
+from coordinator_replay.query.offsets import offsets_at, with_lag, write_reset_file
+from coordinator_replay.query.owner import owners_at
+from coordinator_replay.query.rebalances import rebalances_of
+from coordinator_replay.query.sql import run_sql
+from coordinator_replay.query.timeline import member_intervals_of, timeline_of
+from coordinator_replay.query.warehouse import Warehouse
+from tests.query.small_warehouse import at, history, offset, owned, ownership, write_rows, write_small_warehouse
+
+
+def test_a_group_is_what_its_last_event_up_to_the_moment_says(warehouse: Warehouse):
+    states = [group_at(warehouse, "payments", at(clock)).state for clock in ("02:00", "02:00:01", "02:09:59", "02:10")]
+    assert states == ["Assigning", "Reconciling", "Stable", "Assigning"]
+
+
+def test_classic_groups_have_the_protocol_of_their_own_record(warehouse: Warehouse):
+    stable, empty = (group_at(warehouse, "legacy", at(clock)) for clock in ("02:02", "02:05"))
+    assert (stable.state, stable.protocol_type, stable.protocol) == ("Stable", "consumer", "range")
+    assert (empty.state, empty.protocol_type, empty.protocol) == ("Empty", "consumer", None)
+
+
+def test_deleted_group_is_gone_from_the_moment_of_its_deletion(warehouse: Warehouse):
+    assert "legacy" in {group.group_id for group in groups_at(warehouse, at("02:05:59"))}
+    assert "legacy" not in {group.group_id for group in groups_at(warehouse, at("02:06"))}
+    with pytest.raises(UsageError, match=r"'legacy' does not exist at 2026-11-20T02:06:00.000Z.* was deleted at"):
+        group_at(warehouse, "legacy", at("02:06"))
+
+
+def test_groups_that_only_hold_offsets_stored_or_pending_are_empty_classic_groups(warehouse: Warehouse):
+    for name, since in (("simple", "02:03"), ("txn-only", "02:18")):
+        assert name not in {group.group_id for group in groups_at(warehouse, at(since) - timedelta(seconds=1))}
+        group = group_at(warehouse, name, at(since))
+        assert (group.group_type, group.protocol_type, group.state) == ("classic", "", "Empty")
+
+
+def test_groups_are_chosen_by_type_and_state_in_any_case(warehouse: Warehouse):
+    assert [group.group_id for group in groups_at(warehouse, types=["CONSUMER"])] == ["payments"]
+    assert [group.group_id for group in groups_at(warehouse, states=["empty"])] == ["simple", "txn-only"]
+    assert groups_at(warehouse, types=["consumer"], states=["Empty"]) == []
+
+
+def test_clusters_do_not_mix(folder: Path):
+    other = Warehouse(str(folder), "other")
+    assert [(group.group_id, group.group_type) for group in groups_at(other)] == [("payments", "share")]
+    assert [member.member_id for member in describe_at(other, "payments").members] == ["m-9"]
+    assert [offset.committed_offset for offset in offsets_at(other, "payments")] == [999]
+    assert [found.cause for found in rebalances_of(other)] == ["MEMBER_LEAVE"]
+    assert [found.finding_id for found in findings_of(other)] == ["f4"]
+    assert [found.committed_offset for found in expired_offsets(other)] == [1]
+    assert known_groups(other) == ["payments"]
+
+
+def test_member_owns_what_it_has_not_given_up_yet(warehouse: Warehouse):
+    first, second = describe_at(warehouse, "payments", at("02:10:10")).members
+    assert [str(topic) for topic in first.current_assignment] == ["orders:0,1"]
+    assert [str(topic) for topic in first.pending_revocation] == ["orders:1"]
+    assert [str(topic) for topic in first.target_assignment or ()] == ["orders:0"]
+    assert (first.partition_count, second.partition_count) == (2, 0)
+
+
+def test_intervals_of_members_are_half_open(warehouse: Warehouse):
+    epochs = [
+        describe_at(warehouse, "payments", at(clock)).members[0].member_epoch for clock in ("02:00:01", "02:00:02")
+    ]
+    assert epochs == [0, 2]
+
+
+def test_assignor_is_the_one_most_members_ask_for_else_the_brokers_default(warehouse: Warehouse):
+    assert describe_at(warehouse, "payments").assignor == "range"
+    assert describe_at(warehouse, "payments", at("02:05")).assignor == "uniform"
+    assert describe_at(warehouse, "legacy", at("02:03")).assignor == "range"
+    assert describe_at(warehouse, "simple").assignor is None
+
+
+def test_unknown_group_names_the_nearest_and_what_is_covered(warehouse: Warehouse):
+    with pytest.raises(
+        UsageError, match=r"no group 'payment' in cluster 'default', covered from .*; did you mean 'payments'"
+    ):
+        describe_at(warehouse, "payment")
+
+
+def test_offsets_are_told_whether_or_not_anybody_consumes_the_topic(warehouse: Warehouse):
+    told = {
+        (found.topic, found.partition): found.committed_offset
+        for found in offsets_at(warehouse, "payments", at("02:05"))
+    }
+    assert told == {("audit", 0): 7, ("orders", 0): 100, ("orders", 1): 90}
+
+
+def test_offsets_at_any_moment_are_those_of_the_intervals_that_hold_it(warehouse: Warehouse):
+    own = [row for row in history() if (row["cluster"], row["group_id"]) == ("default", "payments")]
+    edges = {moment for row in own for moment in (row["valid_from"], row["valid_to"]) if moment is not None}
+    for moment in sorted({edge + timedelta(milliseconds=step) for edge in edges for step in (-1, 0, 1)}):
+        expected = Counter(
+            (row["topic"], row["partition"], row["committed_offset"])
+            for row in own
+            if row["valid_from"] <= moment and (row["valid_to"] is None or moment < row["valid_to"])
+        )
+        told = offsets_at(warehouse, "payments", moment)
+        assert Counter((found.topic, found.partition, found.committed_offset) for found in told) == expected
+
+
+def test_partition_is_unstable_while_a_transactional_commit_of_it_is_pending(warehouse: Warehouse):
+    def unstable(clock: str) -> set[int]:
+        found = offsets_at(warehouse, "payments", at(clock), topics=["orders"], require_stable=True)
+        return {one.partition for one in found if one.is_unstable and one.committed_offset is None}
+
+    assert [unstable(clock) for clock in ("02:12:59", "02:13", "02:14", "02:15")] == [set(), {1}, set(), {0}]
+
+
+def test_partition_with_only_a_pending_commit_is_not_told(warehouse: Warehouse):
+    assert {found.partition for found in offsets_at(warehouse, "payments", require_stable=True)} == {0, 1}
+    assert offsets_at(warehouse, "txn-only", require_stable=True) == []
+
+
+def test_settled_pending_commits_count_only_while_they_were_pending(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path)
+    settled = offset("orders", 0, 130, "02:05", "02:06", producer_id=9, ended_by="ABORT")
+    write_rows(folder, "pending_offsets", [settled])
+    warehouse = Warehouse(str(folder))
+    for clock, is_unstable in (("02:04:59", False), ("02:05", True), ("02:06", False)):
+        told = offsets_at(warehouse, "payments", at(clock), require_stable=True)
+        assert [one.is_unstable for one in told if (one.topic, one.partition) == ("orders", 0)] == [is_unstable]
+
+
+def test_unknown_topic_names_the_nearest_that_the_group_had(warehouse: Warehouse):
+    with pytest.raises(UsageError, match="no offset of topic 'order' then: did you mean 'orders'"):
+        offsets_at(warehouse, "payments", topics=["order"])
+
+
+def test_reset_file_has_the_lines_that_kafkas_tool_takes(warehouse: Warehouse, tmp_path: Path):
+    path = tmp_path / "reset.csv"
+    assert write_reset_file(offsets_at(warehouse, "payments", at("02:05")), path) == 3
+    assert path.read_text() == '"audit",0,7\n"orders",0,100\n"orders",1,90\n'
+    assert write_reset_file(offsets_at(warehouse, "payments", require_stable=True), path) == 1
+    assert path.read_text() == '"orders",1,200\n'
+
+
+def test_nothing_to_reset_to_writes_no_file(warehouse: Warehouse, tmp_path: Path):
+    with pytest.raises(UsageError, match="no committed offset to write"):
+        write_reset_file(offsets_at(warehouse, "txn-only"), tmp_path / "reset.csv")
+    assert not (tmp_path / "reset.csv").exists()
+    with pytest.raises(UsageError, match="can't be written"):
+        write_reset_file(offsets_at(warehouse, "payments"), tmp_path / "no such folder" / "reset.csv")
+
+
+FORMS = {
+    "csv": "orders,0,300\norders,1,150\n",
+    "headed": "partition,topic,offset\n0,orders,300\n\n1,orders,150\n",
+    "jsonl": '{"topic":"orders","partition":0,"offset":300}\n\n{"topic":"orders","partition":1,"offset":150}\n',
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_lag_is_told_where_end_offsets_are_given_and_nowhere_else(warehouse: Warehouse, tmp_path: Path, form: str):
+    path = tmp_path / "ends"
+    path.write_text(FORMS[form])
+    ends = read_end_offsets(path, at)
+    assert ends == {("orders", 0): 300, ("orders", 1): 150}
+    told = with_lag(offsets_at(warehouse, "payments", at("02:05")), ends)
+    assert [(found.topic, found.partition, found.lag) for found in told] == [
+        ("audit", 0, None),
+        ("orders", 0, 200),
+        ("orders", 1, 60),
+    ]
+    assert [found.lag for found in with_lag(offsets_at(warehouse, "payments"), ends)] == [150, -50]
+
+
+def test_of_several_end_offsets_the_last_up_to_the_moment_counts(tmp_path: Path):
+    path = tmp_path / "ends.csv"
+    path.write_text("t,0,1\nt,0,30,02:30\nt,0,20,02:20\nt,0,40,02:40\nu,0,5\n")
+    assert read_end_offsets(path, at, at("02:35")) == {("t", 0): 30, ("u", 0): 5}
+    assert read_end_offsets(path, at, at("02:00")) == {("t", 0): 1, ("u", 0): 5}
+    assert read_end_offsets(path, at) == {("t", 0): 40, ("u", 0): 5}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a,0,1\na,b,2\n",
+        "a,0,1\na,0\n",
+        '{"topic":"a","partition":0,"offset":1}\n{"topic":"a"}\n',
+        '{"topic":"a","partition":0,"offset":1}\n{',
+    ],
+)
+def test_a_bad_line_of_end_offsets_is_named(tmp_path: Path, text: str):
+    path = tmp_path / "ends"
+    path.write_text(text)
+    with pytest.raises(InputError, match=r"ends, line [12]: topic, partition, offset"):
+        read_end_offsets(path, at)
+
+
+def test_owner_is_told_by_topic_name_or_id_with_its_host_then(warehouse: Warehouse):
+    by_name = owners_at(warehouse, "payments", "orders", 1, at("02:05"))
+    assert by_name == owners_at(warehouse, "payments", by_name.owners[0].topic_id or "", 1, at("02:05"))
+    assert [(one.member_id, one.client_host) for one in by_name.owners] == [("m-1", "/10.0.0.1")]
+    assert owners_at(warehouse, "payments", "orders", 1).owners[0].member_id == "m-2"
+
+
+def test_where_nobody_owned_a_partition_the_owners_around_are_named(warehouse: Warehouse):
+    hole = owners_at(warehouse, "payments", "orders", 1, at("02:10:15"))
+    assert hole.owners == ()
+    assert "last owner was m-1, until 2026-11-20T02:10:15.000Z (REVOKED)" in (hole.hint or "")
+    assert "next one is m-2, from 2026-11-20T02:10:20.000Z" in (hole.hint or "")
+    assert owners_at(warehouse, "payments", "orders", 1, at("02:10:20")).owners[0].member_id == "m-2"
+
+
+def test_shared_partitions_have_all_their_owners(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path)
+    write_rows(folder, "partition_ownership", [owned(0, "m-3", "02:03")])
+    assert len(ownership()) == 3
+    told = owners_at(Warehouse(str(folder)), "payments", "orders", 0)
+    assert [one.member_id for one in told.owners] == ["m-1", "m-3"]
+
+
+def test_a_partition_nobody_ever_owned_is_refused_with_those_that_were(warehouse: Warehouse):
+    with pytest.raises(UsageError, match="partition 9 of 'orders'; the tables have 0 to 1"):
+        owners_at(warehouse, "payments", "orders", 9)
+    with pytest.raises(UsageError, match="a partition of 'ordres': did you mean 'orders'"):
+        owners_at(warehouse, "payments", "ordres", 0)
+    with pytest.raises(UsageError, match="no group 'nobody'"):
+        owners_at(warehouse, "nobody", "orders", 0)
+
+
+def test_timeline_is_in_log_order_between_two_moments(warehouse: Warehouse):
+    assert [event.seq for event in timeline_of(warehouse, "payments")] == [0, 1, 2, 3, 4, 5]
+    assert [event.seq for event in timeline_of(warehouse, "payments", at("02:00:02"), at("02:10:05"))] == [2, 3]
+    assert timeline_of(warehouse, "payments", at("02:10"), at("02:10:01"))[0].detail == {"topics": ["orders"]}
+
+
+def test_member_intervals_that_touch_the_stretch_are_told(warehouse: Warehouse):
+    told = member_intervals_of(warehouse, "payments", at("02:10:05"), at("02:10:20"))
+    assert [(one.member_id, one.from_offset) for one in told] == [("m-2", 103), ("m-1", 104)]
+
+
+def test_timeline_of_an_unknown_group_or_time_is_refused_and_a_quiet_one_is_empty(warehouse: Warehouse):
+    assert timeline_of(warehouse, "legacy", at("02:10"), None) == []
+    assert timeline_of(warehouse, "simple") == []
+    with pytest.raises(UsageError, match="no group"):
+        timeline_of(warehouse, "nobody")
+    with pytest.raises(UsageError, match="not covered"):
+        timeline_of(warehouse, "payments", at("06:00"), None)
+
+
+def test_rebalances_of_a_stretch_are_those_under_way_in_it(warehouse: Warehouse):
+    assert [one.rebalance_id for one in rebalances_of(warehouse)] == ["r1", "r3", "r2"]
+    assert [one.rebalance_id for one in rebalances_of(warehouse, start=at("02:10:10"), end=at("02:10:11"))] == ["r2"]
+    assert [one.rebalance_id for one in rebalances_of(warehouse, end=at("02:02"))] == ["r1"]
+    assert [one.rebalance_id for one in rebalances_of(warehouse, "payments", causes=["group_created"])] == ["r1"]
+
+
+def test_a_cause_that_never_occurred_is_refused_and_one_that_did_elsewhere_is_not(warehouse: Warehouse):
+    assert rebalances_of(warehouse, "legacy", causes=["MEMBER_JOIN"]) == []
+    with pytest.raises(UsageError, match="did you mean MEMBER_JOIN"):
+        rebalances_of(warehouse, causes=["MEMBER_JOINED"])
+
+
+def test_expiring_offsets_are_counted_from_the_end_of_the_log(warehouse: Warehouse):
+    assert [one.status for one in expired_offsets(warehouse)] == ["EXPIRED", "DUE", "EXPIRING"]
+    assert [one.status for one in expired_offsets(warehouse, within=timedelta(hours=1))] == ["DUE"]
+    assert [one.status for one in expired_offsets(warehouse, within=timedelta(minutes=100))] == ["DUE", "EXPIRING"]
+    assert [one.group_id for one in expired_offsets(warehouse, statuses=["EXPIRED"])] == ["payments"]
+    with pytest.raises(UsageError, match="no group"):
+        expired_offsets(warehouse, "nobody")
+
+
+def test_findings_come_gravest_first_and_down_to_a_severity(warehouse: Warehouse):
+    assert [one.finding_id for one in findings_of(warehouse)] == ["f2", "f3", "f1"]
+    assert [one.finding_id for one in findings_of(warehouse, severity="warning")] == ["f2", "f3"]
+    assert [one.finding_id for one in findings_of(warehouse, group="payments", rules=["storm"])] == ["f1"]
+    with pytest.raises(UsageError, match="did you mean 'rewind'"):
+        findings_of(warehouse, rules=["rewinds"])
+
+
+def test_sql_reaches_every_table_and_view_of_all_clusters(warehouse: Warehouse):
+    names, rows = run_sql(warehouse, "SELECT cluster, count(*) AS n FROM Rebalances GROUP BY 1 ORDER BY 1")
+    assert (names, rows) == (["cluster", "n"], [("default", 3), ("other", 1)])
+    _, rows = run_sql(warehouse, "SELECT activity, timestamp FROM event_log WHERE case_id = 'other/payments'")
+    assert rows == [("GROUP_CREATED", at("02:04"))]
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("SELECT * FROM rebalance", "no table is called rebalance: did you mean rebalances?"),
+        ("SELEC 1", "syntax error"),
+        ("SELECT nope FROM rebalances", '"nope" not found'),
+        ("DELETE FROM rebalances", "Can only delete from base table"),
+    ],
+)
+def test_a_wrong_statement_is_told_in_the_engines_words(warehouse: Warehouse, statement: str, message: str):
+    with pytest.raises(UsageError) as refused:
+        run_sql(warehouse, statement)
+    assert message in str(refused.value)
+
+
+def test_assignments_are_joined_sorted_and_named_by_id_where_there_is_no_name():
+    lists = (
+        [{"topic": None, "topic_id": "id", "partitions": [3, 1]}],
+        [{"topic": None, "topic_id": "id", "partitions": [2]}],
+    )
+    assert [str(topic) for topic in topic_partitions(*lists)] == ["id:1,2,3"]
+    assert topic_partitions(None, []) == ()

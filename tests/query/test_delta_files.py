@@ -1,0 +1,111 @@
+"""What DuckDB is told to read: the files of the newest version, and only those that can hold the rows asked for."""
+
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from coordinator_replay.errors import WarehouseError
+from coordinator_replay.query.delta_files import is_plain, local_path, quoted, select_files
+from coordinator_replay.query.groups import groups_at
+from coordinator_replay.query.warehouse import Warehouse
+from tests.query.small_warehouse import offset, write_rows, write_small_warehouse
+
+COUNT = "SELECT count(*) FROM offset_history WHERE cluster = $cluster AND group_id = $group"
+
+
+def count(folder: Path, group: str) -> int:
+    return int(Warehouse(str(folder)).rows(COUNT, group=group)[0][0])
+
+
+def test_files_without_the_group_are_not_even_opened(tmp_path: Path):
+    for group in ("a", "b", "c"):
+        write_rows(tmp_path, "offset_history", [offset("t", 0, 1, "02:00", group_id=group)])
+    table = DeltaTable(str(tmp_path / "offset_history"))
+    actions = table.get_add_actions(flatten=True)
+    groups = actions.column("min.group_id").to_pylist()
+    for path, group in zip(actions.column("path").to_pylist(), groups, strict=True):
+        if group != "b":
+            (tmp_path / "offset_history" / path).unlink()
+    assert count(tmp_path, "b") == 1
+
+
+LONG = "a-name-longer-than-the-statistics-of-a-file-keep-of-it-"
+NAMES = ["a", "A", "a'b", "ü", "注文", "\U0001f600", "a b", "%", "a\nb", LONG, LONG + "\U0010ffff", "\x01", "NULL"]
+
+
+@pytest.mark.parametrize("name", NAMES, ids=ascii)
+def test_a_group_of_any_name_is_found_among_others(tmp_path: Path, name: str):
+    for other in (name, name + "x", name + "x", "\x01" + name):
+        write_rows(tmp_path, "offset_history", [offset("t", 0, 1, "02:00", group_id=other)])
+    assert [count(tmp_path, other) for other in (name, name + "x", "\x01" + name, name[:-1])] == [1, 2, 1, 0]
+
+
+def test_rows_of_an_older_version_are_gone(tmp_path: Path):
+    write_rows(tmp_path, "offset_history", [offset("t", 0, 1, "02:00"), offset("t", 1, 2, "02:00", group_id="b")])
+    DeltaTable(str(tmp_path / "offset_history")).delete("group_id = 'b'")
+    assert count(tmp_path, "b") == 0
+    assert count(tmp_path, "payments") == 1
+
+
+def test_a_column_that_older_files_lack_reads_as_null(tmp_path: Path):
+    folder = tmp_path / "offset_history"
+    rows = pa.table({"cluster": ["default"], "group_id": ["a"]})
+    write_deltalake(str(folder), rows)
+    write_deltalake(str(folder), rows.append_column("topic", pa.array(["t"])), mode="append", schema_mode="merge")
+    answer = Warehouse(str(tmp_path)).rows("SELECT topic FROM offset_history ORDER BY topic NULLS FIRST")
+    assert answer == [(None,), ("t",)]
+
+
+def test_a_column_that_the_table_lacks_is_told_as_an_older_warehouse(tmp_path: Path):
+    write_deltalake(str(tmp_path / "offset_history"), pa.table({"cluster": ["default"]}))
+    with pytest.raises(WarehouseError, match=r'not those of this release: .*"topic"'):
+        Warehouse(str(tmp_path)).rows("SELECT topic FROM offset_history")
+
+
+def test_empty_tables_have_their_columns_and_types(tmp_path: Path):
+    for name in ("member_timeline", "audit_runs"):
+        write_rows(tmp_path, name, [])
+    warehouse = Warehouse(str(tmp_path))
+    typed = "SELECT assigned[1].partitions[1] + 1, valid_from AT TIME ZONE 'UTC' FROM member_timeline"
+    assert warehouse.rows(typed) == []
+    assert warehouse.rows("SELECT to_offsets[3] + 1 FROM audit_runs") == []
+
+
+@pytest.mark.parametrize("name", ["with [brackets]", "what?", "plain name", "quote's"])
+def test_a_warehouse_can_have_any_name(folder: Path, tmp_path: Path, name: str):
+    copy = tmp_path / name
+    shutil.copytree(folder, copy)
+    assert groups_at(Warehouse(str(copy))) == groups_at(Warehouse(str(folder)))
+
+
+def test_a_file_uri_is_a_path_on_this_machine(folder: Path):
+    assert local_path("s3://bucket/warehouse") is None
+    assert groups_at(Warehouse(folder.as_uri())) == groups_at(Warehouse(str(folder)))
+
+
+def test_plain_files_and_the_dataset_of_deltalake_hold_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    folder = write_small_warehouse(tmp_path)
+    plain = groups_at(Warehouse(str(folder)))
+    monkeypatch.setattr("coordinator_replay.query.warehouse.is_plain", lambda table, uri: False)
+    assert groups_at(Warehouse(str(folder))) == plain
+
+
+def test_partitioned_tables_are_not_read_as_plain_files(tmp_path: Path):
+    rows = pa.table({"cluster": ["default", "other"], "group_id": ["payments", "payments"]})
+    write_deltalake(str(tmp_path / "offset_history"), rows, partition_by=["cluster"])
+    assert not is_plain(DeltaTable(str(tmp_path / "offset_history")), str(tmp_path / "offset_history"))
+    assert count(tmp_path, "payments") == 1
+
+
+def test_no_file_is_named_when_none_can_hold_the_row(tmp_path: Path):
+    write_rows(tmp_path, "offset_history", [offset("t", 0, 1, "02:00")])
+    uri = str(tmp_path / "offset_history")
+    assert "read_parquet" not in select_files(DeltaTable(uri), uri, {"group_id": "zzz"})
+    assert "read_parquet" in select_files(DeltaTable(uri), uri, {"group_id": "payments"})
+
+
+def test_quotes_in_names_stay_inside_their_literal():
+    assert quoted("a'b") == "'a''b'"

@@ -1,0 +1,67 @@
+from pathlib import Path
+
+import pytest
+
+from coordinator_replay.errors import UsageError, WarehouseError
+from coordinator_replay.query.warehouse import Warehouse, nearest
+from tests.query.small_warehouse import at
+
+
+def test_coverage_is_that_of_the_cluster_and_its_last_finished_audit(warehouse: Warehouse):
+    assert warehouse.clusters == ("default", "other")
+    covered = warehouse.coverage
+    assert (covered.first, covered.last, covered.audited_at) == (at("02:00"), at("02:20"), at("03:00"))
+
+
+def test_coverage_of_a_cluster_that_shares_files_with_others_is_its_own(folder: Path):
+    covered = Warehouse(str(folder), "other").coverage
+    assert (covered.first, covered.last) == (at("01:00"), at("05:00"))
+
+
+def test_moments_that_no_record_can_tell_are_refused(warehouse: Warehouse):
+    with pytest.raises(
+        UsageError, match=r"01:59:59.000Z lies before the log read: .* from 2026-11-20T02:00:00.000Z to"
+    ):
+        warehouse.check_moment(at("01:59:59"))
+    with pytest.raises(UsageError, match="lies after the last audit"):
+        warehouse.check_moment(at("03:00:01"))
+    assert warehouse.check_moment(at("02:00")) is None
+    assert warehouse.check_moment(at("02:20")) is None
+    assert warehouse.check_moment(None) is None
+    assert "ends at 2026-11-20T02:20:00.000Z" in (warehouse.check_moment(at("02:59")) or "")
+
+
+def test_stretches_of_time_must_touch_what_is_covered(warehouse: Warehouse):
+    warehouse.check_range(at("01:00"), at("02:00:01"))
+    warehouse.check_range(at("02:20"), None)
+    for start, end in ((at("02:21"), None), (None, at("02:00")), (at("02:10"), at("02:10"))):
+        with pytest.raises(UsageError, match="stretch of time"):
+            warehouse.check_range(start, end)
+
+
+def test_unknown_cluster_names_those_there_are(folder: Path):
+    with pytest.raises(UsageError, match="does not know the cluster 'prod'; it has 'default', 'other'"):
+        _ = Warehouse(str(folder), "prod").coverage
+
+
+def test_missing_warehouse_and_missing_table_are_told_apart(tmp_path: Path):
+    with pytest.raises(WarehouseError, match=r"no warehouse at .*nowhere: the folder does not exist"):
+        Warehouse(str(tmp_path / "nowhere")).rows("SELECT 1 FROM rebalances")
+    with pytest.raises(WarehouseError, match="has no table rebalances: run coordinator-replay audit first"):
+        Warehouse(str(tmp_path)).rows("SELECT 1 FROM rebalances")
+
+
+def test_a_damaged_table_is_one_sentence(tmp_path: Path):
+    log = tmp_path / "rebalances" / "_delta_log"
+    log.mkdir(parents=True)
+    (log / "00000000000000000000.json").write_text("{damaged")
+    with pytest.raises(WarehouseError, match="can't be read"):
+        Warehouse(str(tmp_path)).rows("SELECT 1 FROM rebalances")
+
+
+def test_names_alike_are_found_by_spelling_and_by_part():
+    assert nearest("paymnts", ["payments", "orders"]) == ["payments"]
+    assert nearest("pay", ["payments-eu-service", "orders"]) == ["payments-eu-service"]
+    assert nearest("ORDERS", ["orders"]) == ["orders"]
+    assert nearest("xyz", ["payments", "orders"]) == []
+    assert nearest("group-7", [f"group-{number}" for number in range(30_000)]) == ["group-7"]
