@@ -1,4 +1,4 @@
-"""What a run shows while it works: the step it is at and Spark's stages as a bar, or plain lines where no terminal is."""
+"""What a run shows while it works: its step and Spark's stages as a bar, or plain lines where no terminal is."""
 
 import threading
 import time
@@ -15,7 +15,8 @@ _POLL_SECONDS = 0.2
 class Reporter(Protocol):
     """Is told which step begins."""
 
-    def __call__(self, step: str, /) -> None: ...
+    def __call__(self, step: str, /) -> None:
+        """Show that a step begins."""
 
 
 @contextmanager

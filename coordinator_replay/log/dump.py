@@ -77,6 +77,8 @@ _LOG_FOLDER = re.compile(r"^.+-\d+(\.[0-9a-f]+-(delete|future|stray))?$")
 _ASIDE_FOLDER = re.compile(rf"^{re.escape(TOPIC)}-\d+\.[0-9a-f]+-(delete|future|stray)$")
 _WILDCARD = re.compile(r"[*?\[]")
 _HEAD_BYTES = 4096
+_ENVELOPE = (b'"partition"', b'"offset"', b'"key"')
+"""What the first lines of an export name; another JSON file is no dump."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +179,7 @@ def recognise(uri: str) -> Format | None:
     head = read_head(uri)
     if head[:4] == b"PAR1":
         return Format.PARQUET
-    if head.lstrip()[:1] == b"{":
+    if head.lstrip()[:1] == b"{" and all(name in head for name in _ENVELOPE):
         return Format.JSON_LINES
     return Format.SEGMENTS if looks_like_segment(head) else None
 

@@ -8,7 +8,7 @@ Source of the layout: DefaultRecordBatch, AbstractLegacyRecordBatch, LegacyRecor
 """
 
 import struct
-from enum import IntEnum, IntFlag
+from enum import IntEnum
 from typing import Any
 
 import numpy as np
@@ -47,7 +47,7 @@ class Field(IntEnum):
     RECORD_COUNT = 12
 
 
-class Attribute(IntFlag):
+class Attribute(IntEnum):
     """Bits of the attributes; only the first four exist below magic 2."""
 
     CODEC = 0x07
@@ -189,9 +189,10 @@ def plausible_positions(data: np.ndarray, start: int, stop: int, size_limit: int
 
     A coarse sieve over all positions at once, then ``is_plausible`` on what is left.
     """
+    # Single bytes are looked at first: they tell nearly everywhere that nothing begins there, and zeros are common.
     window = data[start : min(stop, len(data) - SHORTEST_HEADER + 1) + SHORTEST_HEADER - 1]
     span = len(window) - SHORTEST_HEADER + 1
-    if span <= 0:
+    if span <= 0 or not window.any():
         return []
     size_bytes = [window[byte : byte + span] for byte in range(8, LOG_OVERHEAD)]
     has_size = (size_bytes[0] | size_bytes[1] | size_bytes[2] | size_bytes[3]) != 0

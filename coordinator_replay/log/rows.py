@@ -114,20 +114,20 @@ class SegmentRows:
 
     def damage(self, damages: list[Damage]) -> pa.RecordBatch:
         """One row for each damaged stretch."""
-        rows = [
-            dict.fromkeys(LOG_RECORD.names)
-            | {
-                "log_partition": self._log_partition,
-                "log_offset": damage.offset,
-                "value": None if damage.head is None else damage.head[:DAMAGE_VALUE_LIMIT],
-                "source": self._source,
-                "source_position": damage.position,
-                "error_class": damage.error_class.value,
-                "error_message": damage.message + _cut_note(damage),
-            }
-            for damage in damages
+        columns: dict[str, list[object]] = {
+            "log_partition": [self._log_partition] * len(damages),
+            "log_offset": [damage.offset for damage in damages],
+            "value": [None if damage.head is None else damage.head[:DAMAGE_VALUE_LIMIT] for damage in damages],
+            "source": [self._source] * len(damages),
+            "source_position": [damage.position for damage in damages],
+            "error_class": [damage.error_class.value for damage in damages],
+            "error_message": [damage.message + _cut_note(damage) for damage in damages],
+        }
+        arrays = [
+            pa.array(columns[field.name], field.type) if field.name in columns else pa.nulls(len(damages), field.type)
+            for field in LOG_RECORD
         ]
-        return pa.RecordBatch.from_pylist(rows, schema=LOG_RECORD)
+        return pa.RecordBatch.from_arrays(arrays, schema=LOG_RECORD)
 
     def _reserve(self, count: int) -> None:
         """Keeps columns that hold one string over and over; slices of them are free."""

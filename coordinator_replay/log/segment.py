@@ -6,7 +6,7 @@ file. What comes out is cut into parts of at most ``MOST_RECORDS`` records for t
 
 import struct
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +24,7 @@ from coordinator_replay.log.window import GZIP_MAGIC, SegmentFile, Window
 
 DEFAULT_WINDOW_BYTES = 8 << 20
 DEFAULT_MAX_BATCH_BYTES = 128 << 20
+_MOST_DAMAGES = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,14 +96,14 @@ def read_segment(
     batches = Batches(rows, tally, part_bytes=window_bytes, max_plain_bytes=max_plain_bytes)
     messages = Messages(rows, tally, ranges, part_bytes=window_bytes, max_plain_bytes=max_plain_bytes)
     notes: list[SegmentNote] = []
-    for found in Walk(window, max_batch_bytes=max_batch_bytes, skip=ranges, verify=True):
+    for found in _gather(Walk(window, max_batch_bytes=max_batch_bytes, skip=ranges, verify=True), window_bytes):
         match found:
             case Run():
                 for part in (batches if found.are_batches else messages).read(found):
                     yield SegmentPart(records=part)
-            case Damage():
-                tally.damaged += 1
-                yield SegmentPart(records=rows.damage([found]))
+            case list():
+                tally.damaged += len(found)
+                yield SegmentPart(records=rows.damage(found))
             case SegmentNote():
                 notes.append(found)
     end = window.position + len(window.data)
@@ -154,6 +155,23 @@ def looks_like_segment(first_bytes: bytes) -> bool:
         return False
     (offset,) = struct.unpack_from(">q", first_bytes)
     return 0 <= offset < OFFSET_LIMIT and is_plausible(memoryview(first_bytes), 0)
+
+
+def _gather(walk: Iterable[Run | Damage | SegmentNote], part_bytes: int) -> Iterator[Run | list[Damage] | SegmentNote]:
+    """The same, with damage upon damage gathered into lists: a file that is wrong all through would be many parts."""
+    damages: list[Damage] = []
+    kept_bytes = 0
+    for found in walk:
+        if isinstance(found, Damage):
+            damages.append(found)
+            kept_bytes += len(found.head or b"")
+        if damages and (not isinstance(found, Damage) or len(damages) == _MOST_DAMAGES or kept_bytes >= part_bytes):
+            yield damages
+            damages, kept_bytes = [], 0
+        if not isinstance(found, Damage):
+            yield found
+    if damages:
+        yield damages
 
 
 def _broken_gzip(position: int, failure: str) -> Damage:

@@ -224,7 +224,6 @@ class Walk:
             window.advance(at, wanted)
             at = 0
         start = window.position + at
-        head = bytes(window.view[at : at + DAMAGE_VALUE_LIMIT])
         inside = _Inside(start + (fault.size or near), self._claimed_offset(at))
         search = _Search(window, at, near, self._max_batch_bytes, partial(self._is_entry, inside))
         footing = search.run()
@@ -243,7 +242,7 @@ class Walk:
                 position=start,
                 size=size,
                 offset=self._believable(fault.offset, footing),
-                head=head[:size],
+                head=search.head(size),
             )
         return footing
 
@@ -305,6 +304,8 @@ class _Search:
         self, window: Window, at: int, near: int, max_batch_bytes: int, is_intact: Callable[[int, int], bool]
     ) -> None:
         self._window = window
+        self._start = at
+        self._saved: bytes | None = None
         self._at = at + 1
         self._landing = at + near if near and at + near <= len(window.data) else None
         self._max_batch_bytes = max_batch_bytes
@@ -336,6 +337,13 @@ class _Search:
             elif stop == end:  # a header may begin in the last bytes
                 self._move_to(max(0, end - SHORTEST_HEADER + 1), SHORTEST_HEADER)
 
+    def head(self, size: int) -> bytes:
+        """The first bytes of a stretch of damage of this size, as many as are kept of it."""
+        kept = min(size, DAMAGE_VALUE_LIMIT)
+        if self._saved is not None:
+            return self._saved[:kept]
+        return bytes(self._window.view[self._start : self._start + kept])
+
     def _next_candidate(self, stop: int) -> tuple[int | None, bool]:
         """The first entry before ``stop`` that is intact, or would have to be loaded to know; and which of the two."""
         for position in plausible_positions(self._window.data, self._at, stop, self._max_batch_bytes):
@@ -352,6 +360,8 @@ class _Search:
 
     def _move_to(self, at: int, needed: int) -> None:
         """Lets the window begin at ``at``, from where the search goes on."""
+        if self._saved is None:
+            self._saved = bytes(self._window.view[self._start : self._start + DAMAGE_VALUE_LIMIT])
         self._window.advance(at, needed)
         self._at = 0
         self._landing = None if self._landing is None else self._landing - at

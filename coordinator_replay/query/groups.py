@@ -38,8 +38,10 @@ _WITH_OFFSETS = f"""
     UNION SELECT group_id FROM pending_offsets WHERE cluster = $cluster AND {AS_OF} {{one_group}}
 """  # noqa: S608 - put together from constants
 
+_NO_HOLDERS = "SELECT CAST(NULL AS VARCHAR) AS group_id WHERE false"
+
 _GROUPS = f"""
-    WITH timeline AS ({_LAST_EVENT}), protocols AS ({_PROTOCOL}), holders AS ({_WITH_OFFSETS}),
+    WITH timeline AS ({_LAST_EVENT}), protocols AS ({_PROTOCOL}), holders AS ({{holders}}),
     alive AS (SELECT group_id, last FROM timeline WHERE last.event <> '{DELETED}')
     SELECT coalesce(alive.group_id, holders.group_id) AS id,
            coalesce(last.group_type, 'classic') AS type,
@@ -119,8 +121,21 @@ def groups_at(
         types: only groups of these types, in any case; all if empty.
         states: only groups in these states, in any case; all if empty.
     """
-    rows = warehouse.rows(_one_group(_GROUPS, group), at=at or END, group=group)
-    groups = [
+    groups = _read_groups(warehouse, at, group, holders=_WITH_OFFSETS)
+    wanted_types = {name.lower() for name in types}
+    wanted_states = {name.lower() for name in states}
+    return [
+        found
+        for found in groups
+        if (not wanted_types or found.group_type.lower() in wanted_types)
+        and (not wanted_states or found.state.lower() in wanted_states)
+    ]
+
+
+def _read_groups(warehouse: Warehouse, at: datetime | None, group: str | None, *, holders: str) -> list[Group]:
+    """The groups that the timeline has alive, and those that ``holders`` tells of."""
+    sql = _one_group(_GROUPS.replace("{holders}", holders), group)
+    return [
         Group(
             group_id=row[0],
             group_type=row[1],
@@ -133,15 +148,7 @@ def groups_at(
             since=row[8],
             is_exact=row[9],
         )
-        for row in rows
-    ]
-    wanted_types = {name.lower() for name in types}
-    wanted_states = {name.lower() for name in states}
-    return [
-        found
-        for found in groups
-        if (not wanted_types or found.group_type.lower() in wanted_types)
-        and (not wanted_states or found.state.lower() in wanted_states)
+        for row in warehouse.rows(sql, at=at or END, group=group)
     ]
 
 
@@ -170,7 +177,8 @@ def group_at(warehouse: Warehouse, group: str, at: datetime | None = None) -> Gr
     Raises:
         UsageError: the tables don't know the group, or it did not exist then.
     """
-    found = groups_at(warehouse, at, group=group)
+    # The timeline is small; only a group that is not in it needs the table of all offsets to be looked through.
+    found = _read_groups(warehouse, at, group, holders=_NO_HOLDERS) or groups_at(warehouse, at, group=group)
     if found:
         return found[0]
     check_group(warehouse, group)

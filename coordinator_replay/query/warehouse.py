@@ -151,6 +151,8 @@ class Warehouse:
         }
         for name in set(_WORD.findall(sql)).intersection(table_names()):
             self.offer(name, bounds)
+        # Each thread holds a row group: one is enough for one group's rows, and bounds memory on a large machine.
+        self.connection.execute("SET threads = 1" if "group_id" in bounds else "RESET threads")
         try:
             return fetch(self.connection.sql(sql, params=used))[1]
         except duckdb.BinderException as problem:

@@ -6,10 +6,11 @@ import tempfile
 from pathlib import Path
 
 import click
-from benchmarks.dump import make_dump
-from benchmarks.rows import ROWS, Setting
 from rich.console import Console
 from rich.table import Table
+
+from benchmarks.dump import make_dump
+from benchmarks.rows import ROWS, Setting
 
 
 @click.command()
