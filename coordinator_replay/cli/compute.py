@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING
 import click
 
 from coordinator_replay.cli.options import EXIT_FINDINGS, Command, Common, common_options
-from coordinator_replay.cli.progress import shown_progress
-from coordinator_replay.cli.summary import print_summary
 from coordinator_replay.errors import WarehouseError
-from coordinator_replay.log.dump import Format, find_dump
 
 if TYPE_CHECKING:
     from coordinator_replay.pipeline.audit import Options, Summary
 
-FORMATS = ("auto", *(form.value for form in Format))
+FORMATS = ("auto", "segments", "parquet", "delta", "jsonl")
+"""Forms of a dump, as log.dump.Format has them; not taken from there, because help must not wait for pyarrow."""
 
 
 def _absolute(path: str) -> str:
@@ -29,6 +27,9 @@ def _absolute(path: str) -> str:
 def _audit(options: "Options", common: Common) -> "Summary":
     from pyspark.errors import PySparkException
 
+    from coordinator_replay.cli.progress import shown_progress
+    from coordinator_replay.cli.summary import print_summary
+    from coordinator_replay.log.dump import find_dump
     from coordinator_replay.pipeline.audit import run_audit
     from coordinator_replay.pipeline.session import open_session
 
@@ -64,10 +65,21 @@ def _audit(options: "Options", common: Common) -> "Summary":
     is_flag=True,
     help="Read .log.deleted files too, for records that compaction has dropped.",
 )
+@click.option(
+    "--topics", metavar="FILE", help="CSV or JSON lines of topic id, name and maybe partition count, to name topics by."
+)
+@click.option("--cluster-metadata", metavar="PATH", help="Dump of the __cluster_metadata log: names and their times.")
 @click.option("--database", metavar="NAME", help="Register the tables by name in the session's catalog.")
 @click.option("--strict", is_flag=True, help="End with code 3 if records were quarantined.")
 def audit(
-    common: Common, inputs: Sequence[str], form: str, include_deleted: bool, database: str | None, strict: bool
+    common: Common,
+    inputs: Sequence[str],
+    form: str,
+    include_deleted: bool,
+    topics: str | None,
+    cluster_metadata: str | None,
+    database: str | None,
+    strict: bool,
 ) -> None:
     """Read, decode and write a dump of __consumer_offsets.
 
@@ -79,6 +91,7 @@ def audit(
       coordinator-replay audit /dumps/broker-1 /dumps/broker-2 --warehouse /data/audit
       coordinator-replay audit 's3://dumps/2026-11-20/*.parquet' --warehouse s3://lake/audit --cluster prod
     """
+    from coordinator_replay.log.dump import Format
     from coordinator_replay.pipeline.audit import Options
 
     options = Options(
@@ -88,6 +101,8 @@ def audit(
         format=None if form == "auto" else Format(form),
         include_deleted=include_deleted,
         database=database,
+        topics=None if topics is None else _absolute(topics),
+        cluster_metadata=None if cluster_metadata is None else _absolute(cluster_metadata),
     )
     summary = _audit(options, common)
     if strict and summary.run.records_quarantined:
@@ -143,6 +158,7 @@ def decode(inputs: Sequence[str], form: str, include_deleted: bool, verbose: boo
     Examples:
       coordinator-replay decode __consumer_offsets-7/00000000000000000000.log | jq 'select(.group_id == "billing")'
     """
+    from coordinator_replay.log.dump import Format, find_dump
     from coordinator_replay.pipeline.lines import decode_lines, read_without_spark
 
     dump = find_dump(inputs, form=None if form == "auto" else Format(form), include_deleted=include_deleted)

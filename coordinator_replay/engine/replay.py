@@ -238,7 +238,7 @@ class Replay:
             self.group = None
             return
         operation = self._begin(record, CLASSIC)
-        if group is not None and not isinstance(group, ClassicGroup):
+        if group is not None and _is_doubtful(group):
             operation.is_exact = False
         new, damage = load(self.group_id, record)
         for member_id in {**(group.members if group is not None else {}), **new.members}:
@@ -266,7 +266,7 @@ class Replay:
         """Make the group a record needs; over a group of another type the newer record wins."""
         old = self.group
         if old is not None:
-            if not (isinstance(old, ClassicGroup) and old.is_simple):
+            if _is_doubtful(old) or not (isinstance(old, ClassicGroup) and old.is_simple):
                 operation.is_exact = False
             for member_id, member in old.members.items():
                 operation.touch(member_id, member)
@@ -292,3 +292,8 @@ class Replay:
         self.group.missing = record.missing_before if operation.is_exact else NEVER_EXACT
         finished.append(self.settle())
         return finished
+
+
+def _is_doubtful(group: Group) -> bool:
+    """A group that no lawful log has at a place where a record of another type comes: something is missing."""
+    return not isinstance(group, ClassicGroup) or group.missing == NEVER_EXACT

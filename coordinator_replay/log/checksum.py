@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 from crc32c import crc32c
 
-from coordinator_replay.log.compiled import IS_COMPILED, compiled
+from coordinator_replay.log.compiled import compiled
 
 BATCH_CRC_START = 21
 """A record batch is summed from its attributes to its end; leader epoch and base offset are the broker's to change."""
 MESSAGE_CRC_START = 16
 """A message of magic 0 or 1 is summed from its magic byte to its end."""
 
-_SMALL_BYTES = 600 if IS_COMPILED else 0
+_SMALL_BYTES = 4096
 
 
 def _tables() -> np.ndarray:

@@ -140,6 +140,15 @@ def _list(uri: str) -> Iterator[_Found]:
         raise InputError(f"{uri}: nothing matches")
 
 
+def list_files(uri: str) -> list[DumpFile]:
+    """Every file that a path, glob or URI names, whatever it is.
+
+    Raises:
+        InputError: there is none.
+    """
+    return [DumpFile(found.uri, 0, found.size) for found in _list(uri)]
+
+
 def _matches(path: str, pattern: str) -> bool:
     return len(path.split("/")) == len(pattern.split("/")) and _glob_matches(path, pattern)
 

@@ -14,10 +14,12 @@ from coordinator_replay.log.dump import Dump, Format, find_dump, open_filesystem
 from coordinator_replay.pipeline import settle
 from coordinator_replay.pipeline.decode import stage_rows, stage_segments
 from coordinator_replay.pipeline.ledger import Run, audited_ranges, write_run
+from coordinator_replay.pipeline.replay import FOLDED, GROUP_TABLES, replay_groups, rows_of
 from coordinator_replay.pipeline.sources import read_tables
+from coordinator_replay.pipeline.topics import update_topics
 from coordinator_replay.pipeline.warehouse import Warehouse
 
-TABLES = ("offset_commits", "group_records", "quarantine", "audit_runs")
+TABLES = ("offset_commits", "group_records", "quarantine", "topics", *GROUP_TABLES, "audit_runs")
 """The tables a run writes, the ledger last."""
 
 _STRUCT_OF = {"offset_commits": "commit", "group_records": "record", "quarantine": "quarantine"}
@@ -38,6 +40,8 @@ class Options:
     format: Format | None = None
     include_deleted: bool = False
     database: str | None = None
+    topics: str | None = None
+    cluster_metadata: str | None = None
 
     def settings(self) -> dict[str, Any]:
         """For the ledger."""
@@ -45,6 +49,8 @@ class Options:
             "format": self.format or "auto",
             "include_deleted": self.include_deleted,
             "database": self.database,
+            "topics": self.topics,
+            "cluster_metadata": self.cluster_metadata,
         }
 
 
@@ -90,7 +96,7 @@ def run_audit(spark: SparkSession, options: Options, report: Report = lambda _st
     for name in TABLES:
         warehouse.ensure(name)
     try:
-        return _Audit(spark, warehouse, run, report).of(dump)
+        return _Audit(spark, warehouse, run, options, report).of(dump)
     finally:
         _remove(warehouse.staging(run.run_id, "")[:-1])
 
@@ -112,10 +118,11 @@ def _kind() -> Column:
 class _Audit:
     """One run; its steps share the session, the warehouse and the ledger row."""
 
-    def __init__(self, spark: SparkSession, warehouse: Warehouse, run: Run, report: Report) -> None:
+    def __init__(self, spark: SparkSession, warehouse: Warehouse, run: Run, options: Options, report: Report) -> None:
         self.spark = spark
         self.warehouse = warehouse
         self.run = run
+        self.options = options
         self.report = report
 
     def of(self, dump: Dump) -> Summary:
@@ -128,6 +135,7 @@ class _Audit:
             self.report(f"writing {name}")
             self.write(name, struct, records, summary.found.get(struct, 0))
         self.run.check()
+        self.replay(records, summary)
         self.report("writing the ledger")
         self.run.finished_at = datetime.now(UTC)
         self.run.status = "done"
@@ -205,6 +213,26 @@ class _Audit:
             self.run.records_quarantined += written
         else:
             self.run.records_decoded += written
+
+    def replay(self, records: DataFrame, summary: Summary) -> None:
+        """Replay the groups that the input has records of, from all their records in the tables."""
+        options = self.options
+        self.report("naming topics")
+        names = update_topics(self.spark, self.warehouse, self.run.cluster, options.topics, options.cluster_metadata)
+        if not summary.found.get("record"):
+            return
+        self.report("replaying groups")
+        mine = F.col("cluster") == self.run.cluster
+        touched = records.where(F.col("record").isNotNull()).select("record.group_id").distinct()
+        whole = self.warehouse.read("group_records").where(mine).join(touched, "group_id", "left_semi")
+        buckets = int(self.spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
+        folded = replay_groups(whole, cluster=self.run.cluster, topic_names=names, buckets=buckets)
+        path = self.warehouse.staging(self.run.run_id, "folded")
+        folded.write.partitionBy("table_name").parquet(path)
+        for name in GROUP_TABLES:
+            self.report(f"writing {name}")
+            rows = rows_of(self.spark.read.schema(FOLDED).parquet(path), name)
+            self.run.table_versions[name] = self.warehouse.replace_groups(name, rows, self.run.run_id)
 
     def unknown(self, name: str, rows: DataFrame) -> DataFrame:
         """Rows that the table does not hold yet; judged by the table itself, so that a killed run can be run again."""

@@ -24,7 +24,7 @@ from coordinator_replay.records.decoder import (
     decode_records,
 )
 
-DECODE_ROWS = 50_000
+DECODE_ROWS = 20_000
 """How many records are decoded at a time; fewer cost more each, more only memory."""
 
 _CARRIED = [
@@ -177,6 +177,9 @@ def gather_records(parts: Iterable[SegmentPart]) -> Iterator[pa.RecordBatch]:
     gathered: list[pa.RecordBatch] = []
     rows = 0
     for part in parts:
+        if part.records.num_rows >= DECODE_ROWS and not gathered:
+            yield part.records
+            continue
         gathered.append(part.records)
         rows += part.records.num_rows
         if rows >= DECODE_ROWS:

@@ -69,9 +69,7 @@ class Extents:
 
 def read_extents(staged: DataFrame) -> tuple[Extents, list[str]]:
     """What the files of a run cover, and what the reader had to say about them: an action, a row a file and note."""
-    said = (
-        staged.where(F.col("coverage").isNotNull()).select("log_partition", "file_id", "coverage.*").toLocalIterator()
-    )
+    said = staged.where(F.col("coverage").isNotNull()).select("log_partition", "file_id", "coverage.*")
     extents, notes = [], []
     for row in said.toLocalIterator():
         if row["note"] is not None:

@@ -7,7 +7,7 @@ replaces its earlier one, all of that is one question: does a record offset exce
 removed what held, before?
 """
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 
 from coordinator_replay.log.schema import ControlType
@@ -38,12 +38,12 @@ def commits(records: DataFrame) -> DataFrame:
 
 def of_keys(records: DataFrame, keys: DataFrame) -> DataFrame:
     """Settled rows of some keys only, with all control records."""
-    on = [F.col("log_partition") == F.col("wanted.log_partition")]
-    on += [F.col(f"commit.{name}") == F.col(f"wanted.{name}") for name in KEY[1:]]
-    wanted = keys.select(*KEY).distinct().alias("wanted")
     found = records.where(F.col("commit").isNotNull()).alias("records")
-    on[0] = F.col("records.log_partition") == F.col("wanted.log_partition")
-    return found.join(wanted, on, "left_semi").unionByName(records.where(F.col("control_type").isNotNull()))
+    wanted = keys.select(*KEY).distinct().alias("wanted")
+    same = F.col("records.log_partition") == F.col("wanted.log_partition")
+    for name in KEY[1:]:
+        same = same & (F.col(f"records.commit.{name}") == F.col(f"wanted.{name}"))
+    return found.join(wanted, same, "left_semi").unionByName(records.where(F.col("control_type").isNotNull()))
 
 
 def is_pending_at_first() -> Column:
@@ -78,21 +78,33 @@ def transactional_commits(records: DataFrame) -> DataFrame:
     )
 
 
-def commit_events(records: DataFrame) -> DataFrame:
+def commit_events(records: DataFrame, causes: DataFrame | None = None) -> DataFrame:
     """Everything that sets or removes an offset, with the position and time at which it does: at_offset, at_timestamp.
 
-    Transactional commits that were aborted, or are still pending, are left out.
+    Transactional commits that were aborted, or are still pending, are left out. With causes, tombstones carry theirs
+    as struct ``cause``.
     """
-    plain = commits(records).where(~is_pending_at_first())
     committed = transactional_commits(records).where(F.col("marker.type") == F.lit(_ENDS[0]))
-    at_record = plain.withColumn("at_offset", F.col("log_offset")).withColumn("at_timestamp", F.col("log_timestamp"))
-    at_marker = committed.withColumn("at_offset", F.col("marker.offset")).withColumn(
-        "at_timestamp", F.col("marker.timestamp")
+    at_marker = committed.select(
+        *committed.drop("marker").columns,
+        F.col("marker.offset").alias("at_offset"),
+        F.col("marker.timestamp").alias("at_timestamp"),
     )
-    return at_record.unionByName(at_marker.drop("marker"))
+    at_once = commits(records).where(~is_pending_at_first())
+    at_record = at_once.select(
+        "*", F.col("log_offset").alias("at_offset"), F.col("log_timestamp").alias("at_timestamp")
+    )
+    if causes is None:
+        return at_record.unionByName(at_marker)
+    explained = at_record.where("is_tombstone").join(causes, ["log_partition", "log_offset"], "left")
+    return (
+        at_record.where(~F.col("is_tombstone"))
+        .unionByName(explained, allowMissingColumns=True)
+        .unionByName(at_marker, allowMissingColumns=True)
+    )
 
 
-def in_key() -> Window:
+def in_key() -> WindowSpec:
     """The events of a key as they take effect; of several commits that one marker lets hold, the youngest first."""
     return Window.partitionBy(*KEY).orderBy("at_offset", F.col("log_offset").desc())
 

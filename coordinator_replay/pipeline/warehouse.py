@@ -96,19 +96,35 @@ class Warehouse:
             .first()
         )
 
+    def _conform(self, name: str, df: DataFrame) -> DataFrame:
+        """The table's own columns: others are left out, missing ones are null."""
+        there = set(df.columns)
+        return df.select(
+            *(
+                (F.col(column.name) if column.name in there else F.lit(None)).cast(column.type).alias(column.name)
+                for column in declared(name).columns
+            )
+        )
+
+    def replace(self, name: str, df: DataFrame, condition: str) -> None:
+        """Put rows in place of those that meet a condition, in one commit."""
+        conformed = self._conform(name, df)
+        conformed.write.format("delta").mode("overwrite").option("replaceWhere", condition).save(self.path(name))
+
+    def replace_groups(self, name: str, df: DataFrame, run_id: str) -> int:
+        """Put rows in place of all rows of the same groups, in one commit; returns the version after that."""
+        writer = self._conform(name, df).write.format("delta").mode("overwrite")
+        writer.option("replaceUsing", "cluster,group_id").option("userMetadata", run_id).save(self.path(name))
+        return self.version(name)
+
     def append(self, name: str, df: DataFrame, run_id: str) -> tuple[int, int]:
         """Append rows in the table's own columns, others left out and missing ones null.
 
         Returns:
             How many rows were written, as Delta counted them, and the table's version after that.
         """
-        table = declared(name)
-        there = set(df.columns)
-        columns = [
-            (F.col(column.name) if column.name in there else F.lit(None)).cast(column.type).alias(column.name)
-            for column in table.columns
-        ]
-        df.select(*columns).write.format("delta").mode("append").option("userMetadata", run_id).save(self.path(name))
+        conformed = self._conform(name, df)
+        conformed.write.format("delta").mode("append").option("userMetadata", run_id).save(self.path(name))
         latest = self._latest(name)
         # An append of no rows makes no commit: the newest one is then somebody else's.
         written = latest["operationMetrics"].get("numOutputRows", 0) if latest["userMetadata"] == run_id else 0

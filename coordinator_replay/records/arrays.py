@@ -1,6 +1,8 @@
 """What the machine wrote, as Arrow arrays: numbers, strings, bytes and ids, without an interpreted loop over rows."""
 
 from functools import cached_property
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -8,6 +10,8 @@ import pyarrow as pa
 
 from coordinator_replay.compiled import compiled
 from coordinator_replay.records.machine import Bytes, Columns, Int32s, Int64s
+
+Int16s = npt.NDArray[np.int16]
 
 _ALPHABET = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", np.uint8)
 
@@ -38,15 +42,21 @@ class Spans:
         return np.where(self.is_null, 0, self.ends - self.starts)
 
     @cached_property
-    def leading_int16(self) -> Int64s:
+    def leading_int16(self) -> Int16s:
         """The first two bytes of each row as a big-endian number; −1 where there are not two."""
-        enough = ~self.is_null & (self.ends - self.starts >= 2)
-        at = np.where(enough, self.starts, 0)
-        if not len(self.data):
-            return np.full(len(self.starts), -1, np.int64)
-        high = self.data[at].astype(np.int8).astype(np.int64)
-        low = self.data[np.minimum(at + 1, len(self.data) - 1)].astype(np.int64)
-        return np.where(enough, high * 256 + low, -1)
+        numbers = np.empty(len(self.starts), np.int16)
+        _leading_int16(self.data, self.starts, self.ends, numbers)
+        return numbers
+
+
+@compiled
+def _leading_int16(data: Bytes, starts: Int64s, ends: Int64s, numbers: Int16s) -> None:
+    for row in range(len(starts)):
+        at = np.uint64(starts[row])
+        if ends[row] - starts[row] < 2:
+            numbers[row] = -1
+        else:
+            numbers[row] = np.int16(data[at]) << 8 | np.int16(data[at + np.uint64(1)])
 
 
 def _is_missing(second: Int32s) -> npt.NDArray[np.bool_] | None:
@@ -118,9 +128,13 @@ def counts(columns: Columns, column: int) -> Int64s:
     return np.where(columns.second[column] < 0, 0, columns.first[column])
 
 
-def distinct(numbers: Int64s | Int32s) -> list[int]:
-    """The numbers that occur, rising; meant for a small range, such as kinds and versions."""
+def split(numbers: npt.NDArray[np.signedinteger[Any]]) -> list[tuple[int, Int64s]]:
+    """Each number that occurs, with the places where it does, rising; meant for a few numbers, as kinds or versions."""
     if not len(numbers):
         return []
-    low = int(numbers.min())
-    return [low + int(place) for place in np.flatnonzero(np.bincount(numbers - low))]
+    if (numbers == numbers[0]).all():
+        return [(int(numbers[0]), np.arange(len(numbers)))]
+    order = np.argsort(numbers, kind="stable")
+    ordered = numbers[order]
+    bounds = [0, *(np.flatnonzero(ordered[1:] != ordered[:-1]) + 1).tolist(), len(numbers)]
+    return [(int(ordered[start]), order[start:end]) for start, end in pairwise(bounds)]

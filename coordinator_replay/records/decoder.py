@@ -67,6 +67,9 @@ QUARANTINE_COLUMNS = pa.schema(
 )
 """Columns of a record that could not be read."""
 
+_LAST_MS = 253_402_300_799_999
+"""The last millisecond of year 9999: beyond it Spark and Python can't show a moment, and no coordinator wrote it."""
+
 _ZERO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 
 
@@ -141,10 +144,12 @@ class _Batch:
         """Run a struct's program behind the two bytes that name kind or version; failed rows are noted."""
         program = compile_struct(struct, version)
         columns = run(program, spans.data, spans.starts[rows] + 2, spans.ends[rows])
-        for status in arrays.distinct(columns.status):
+        if not columns.status.any():
+            return _Read(rows, columns, program, spans)
+        for status, places in arrays.split(columns.status.astype(np.int16)):
             error = STATUS[status]
             if error is not None:
-                self.fail(rows[columns.status == status], error, struct.name)
+                self.fail(rows[places], error, struct.name)
         return _Read(rows[columns.status == 0], columns, program, spans)
 
     def decode_kind(self, kind: RecordDefinition, rows: Rows) -> None:
@@ -153,17 +158,16 @@ class _Batch:
         tombstones = self.values.is_null[keys.rows]
         self.finish(kind, keys, group, np.flatnonzero(tombstones), None)
         with_value = np.flatnonzero(~tombstones)
-        versions = self.values.leading_int16[keys.rows]
-        too_short = (self.values.ends - self.values.starts)[keys.rows] < 2
-        self.fail(keys.rows[~tombstones & too_short], ErrorClass.EMPTY_VALUE, kind.name)
-        with_value = with_value[~too_short[with_value]]
-        for version in arrays.distinct(versions[with_value]):
-            places = with_value[versions[with_value] == version]
+        too_short = (self.values.ends - self.values.starts)[keys.rows[with_value]] < 2
+        self.fail(keys.rows[with_value[too_short]], ErrorClass.EMPTY_VALUE, kind.name)
+        with_value = with_value[~too_short]
+        for version, among in arrays.split(self.values.leading_int16[keys.rows[with_value]]):
+            places = with_value[among]
             if version not in kind.value.versions:
                 detail = f"{kind.name} version {version}"
                 self.fail(keys.rows[places], ErrorClass.UNSUPPORTED_VERSION, detail)
-                continue
-            self.finish(kind, keys, group, places, version)
+            else:
+                self.finish(kind, keys, group, places, version)
 
     def finish(self, kind: RecordDefinition, keys: _Read, group: pa.Array, places: Rows, version: int | None) -> None:
         """Put together the rows at some places of the keys read: tombstones, or values of one version."""
@@ -200,11 +204,13 @@ def _identity(array: pa.Array) -> pa.Array:
 
 
 def _timestamps(milliseconds: pa.Array) -> pa.Array:
-    """Milliseconds as UTC timestamps; −1 and everything else before 1970 means none."""
-    known = pc.if_else(pc.greater_equal(milliseconds, 0), milliseconds, pa.scalar(None, pa.int64()))
-    # Beyond year 9999 Spark and Python can't show a moment; such a number is no time a coordinator wrote.
-    sane = pc.if_else(pc.less(known, 253_402_300_800_000), known, pa.scalar(None, pa.int64()))
-    return pc.multiply(sane, 1000).cast(pa.timestamp("us", "UTC"))
+    """Milliseconds as UTC timestamps; null where negative (none), or beyond what a clock can show."""
+    numbers = milliseconds.fill_null(-1).to_numpy()
+    unknown = (numbers < 0) | (numbers > _LAST_MS)
+    # A number out of range overflows here and is masked.
+    with np.errstate(over="ignore"):
+        microseconds = numbers * 1000
+    return pa.array(microseconds, pa.int64(), mask=unknown).view(pa.timestamp("us", "UTC"))
 
 
 def _null_if(array: pa.Array, value: object) -> pa.Array:
@@ -254,12 +260,12 @@ def _kinds(batch: _Batch, rows: Rows) -> Iterator[tuple[RecordDefinition, Rows]]
     keyless = batch.keys.is_null[rows] | ((batch.keys.ends - batch.keys.starts)[rows] < 2)
     batch.fail(rows[keyless], ErrorClass.MISSING_KEY)
     rows, numbers = rows[~keyless], numbers[~keyless]
-    for number in arrays.distinct(numbers):
+    for number, places in arrays.split(numbers):
         kind = record_kinds().get(number)
         if kind is None:
-            batch.fail(rows[numbers == number], ErrorClass.UNKNOWN_RECORD_TYPE, f"kind {number}")
+            batch.fail(rows[places], ErrorClass.UNKNOWN_RECORD_TYPE, f"kind {number}")
         else:
-            yield kind, rows[numbers == number]
+            yield kind, rows[places]
 
 
 def decode_records(records: pa.RecordBatch, *, commits_as_json: bool = False) -> Decoded:

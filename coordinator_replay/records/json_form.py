@@ -6,6 +6,7 @@ machine has read without error, so nothing is checked a second time but the room
 
 import base64
 import json
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -31,7 +32,7 @@ _OPEN_LIST, _CLOSE_LIST, _CLOSE_STRUCT, _MINUS, _ZERO = 91, 93, 125, 45, 48
 
 
 @compiled
-def _put(out: Bytes, at: int, piece: Bytes, start: int, end: int) -> int:
+def _put(out: Bytes, at: Any, piece: Bytes, start: Any, end: Any) -> Any:
     source, target = np.uint64(start), np.uint64(at)
     for step in range(np.uint64(end - start)):
         out[target + step] = piece[source + step]
@@ -39,7 +40,7 @@ def _put(out: Bytes, at: int, piece: Bytes, start: int, end: int) -> int:
 
 
 @compiled
-def _put_number(out: Bytes, at: int, number: int) -> int:
+def _put_number(out: Bytes, at: Any, number: Any) -> Any:
     # The smallest int64 has no positive twin, but as an unsigned number it has.
     rest = np.uint64(number)
     if number < 0:
@@ -58,7 +59,7 @@ def _put_number(out: Bytes, at: int, number: int) -> int:
 
 
 @compiled
-def _put_string(out: Bytes, at: int, data: Bytes, start: int, end: int, digits: Bytes) -> int:
+def _put_string(out: Bytes, at: Any, data: Bytes, start: Any, end: Any, digits: Bytes) -> Any:
     out[at] = _QUOTE
     at += 1
     for i in range(start, end):
@@ -82,7 +83,7 @@ def _put_string(out: Bytes, at: int, data: Bytes, start: int, end: int, digits: 
 
 
 @compiled
-def _put_base64(out: Bytes, at: int, data: Bytes, start: int, end: int, alphabet: Bytes, padded: bool) -> int:
+def _put_base64(out: Bytes, at: Any, data: Bytes, start: Any, end: Any, alphabet: Bytes, padded: Any) -> Any:
     out[at] = _QUOTE
     at += 1
     while start < end:
@@ -108,8 +109,8 @@ def _put_base64(out: Bytes, at: int, data: Bytes, start: int, end: int, alphabet
 
 @compiled
 def _put_unknown_tags(
-    out: Bytes, at: int, data: Bytes, pos: int, count: int, tags: Int32s, pieces: tuple[Bytes, ...]
-) -> int:
+    out: Bytes, at: Any, data: Bytes, pos: Any, count: Any, tags: Int32s, pieces: tuple[Bytes, ...]
+) -> Any:
     """Write the tagged fields at ``pos`` that the table of known ones lacks; negative if there is no room."""
     opening, tag_piece, data_piece, alphabet = pieces
     end = len(data)
@@ -156,8 +157,8 @@ def _render(  # noqa: C901 - one interpreter loop, the twin of the machine's
     pieces: tuple[Bytes, Bytes, Bytes, Bytes],
     out: Bytes,
     offsets: Int32s,
-    row: int,
-) -> int:
+    row: Any,
+) -> Any:
     """Write rows from ``row`` on; returns the first row there was no room for, or their number."""
     standard, url_safe, digits = alphabets
     null = pieces[0]

@@ -11,6 +11,7 @@ The rules:
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -55,7 +56,7 @@ class Columns:
 
 
 @compiled
-def _is_utf8(data: Bytes, start: int, end: int) -> bool:  # noqa: C901 - the table of legal sequences, as tests
+def _is_utf8(data: Bytes, start: Any, end: Any) -> Any:  # noqa: C901 - the table of legal sequences, as tests
     # Unsigned positions spare the question whether one counts from the end, and let the loop run on many bytes at once.
     high = np.uint8(0)
     origin = np.uint64(start)
@@ -96,7 +97,7 @@ def _is_utf8(data: Bytes, start: int, end: int) -> bool:  # noqa: C901 - the tab
 
 
 @compiled
-def _uvarint(data: Bytes, pos: int, end: int) -> tuple[np.int64, int, int]:
+def _uvarint(data: Bytes, pos: Any, end: Any) -> Any:
     """(value, next position, status) of an unsigned varint."""
     value = np.int64(0)
     for shift in range(0, 35, 7):
@@ -111,7 +112,7 @@ def _uvarint(data: Bytes, pos: int, end: int) -> tuple[np.int64, int, int]:
 
 
 @compiled
-def _integer(data: Bytes, pos: int, size: int, signed: int) -> np.int64:
+def _integer(data: Bytes, pos: Any, size: Any, signed: Any) -> Any:
     value = np.uint64(0)
     origin = np.uint64(pos)
     if size == 8:
@@ -131,7 +132,7 @@ def _integer(data: Bytes, pos: int, size: int, signed: int) -> np.int64:
 
 
 @compiled
-def _count(data: Bytes, pos: int, end: int, form: int) -> tuple[np.int64, int, int]:
+def _count(data: Bytes, pos: Any, end: Any, form: Any) -> Any:
     """(length or count, next position, status); negative means null."""
     if form == 2 or form == 4:
         value, pos, status = _uvarint(data, pos, end)
@@ -159,8 +160,8 @@ def _run(  # noqa: C901 - one interpreter loop; splitting it would pass a dozen 
     first: Int64s,
     second: Int32s,
     status: Int32s,
-    row: int,
-) -> int:
+    row: Any,
+) -> Any:
     """Run rows from ``row`` on; returns the first row that was not run because a column is full, or their number."""
     saved = np.empty_like(used)
     frame_pc = np.zeros(_DEPTH, np.int64)

@@ -143,7 +143,7 @@ class _Builder:
     def struct(self, fields: tuple[Field, ...]) -> tuple[StructNode, int]:
         """The struct, and the instruction after which it is complete."""
         current = [field for field in fields if self.version in field.versions]
-        nodes = []
+        nodes: list[Node] = []
         last = -1
         for field in current:
             if field.tag is None:

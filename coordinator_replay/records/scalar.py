@@ -322,3 +322,28 @@ def encode_blob(struct: Struct, version: int, fields: Mapping[str, Any]) -> byte
     return packing.pack(">h", version) + _guarded(
         lambda: _write_fields(struct.fields, fields, version, version in struct.flexible), struct.name
     )
+
+
+def read_uvarints(data: bytes, count: int) -> tuple[tuple[int, ...], int]:
+    """The unsigned varints that some bytes begin with, and where they end.
+
+    Raises:
+        RecordError: the bytes end early.
+    """
+    reader = _Reader(data)
+    return tuple(reader.uvarint() for _ in range(count)), reader.position
+
+
+def read_leading_fields(struct: Struct, version: int, data: bytes, position: int) -> dict[str, Any]:
+    """The fields of a struct from a position on; what follows them, tagged fields too, is not looked at.
+
+    Raises:
+        RecordError: the bytes end early.
+    """
+    reader = _Reader(data, position)
+    flexible = version in struct.flexible
+    return {
+        field.name: _read_field(reader, field, version, flexible)
+        for field in struct.fields
+        if version in field.versions
+    }

@@ -173,15 +173,40 @@ def boundaries(log: Log) -> list[int]:
 
 
 def compacted(log: Log, start: int, end: int, *, drop_tombstones: bool) -> list[Record | Marker]:
-    """The log with a window compacted: of each key the last record there stays, tombstones perhaps not."""
-    last = {_key(entry): index for index, entry in enumerate(log[:end]) if isinstance(entry, Record)}
+    """The log with a window compacted as the cleaner does it.
+
+    Of each key the last record there stays, a tombstone perhaps not; aborted commits go; nothing is cleaned from the
+    first record on whose transaction is not decided within the window.
+    """
+    decided = _decisions(log, end)
+    end = next((index for index in range(start, end) if decided.get(index, True) is None), end)
+    aborted = {index for index in range(start, end) if decided.get(index) is False}
+    last = {
+        _key(entry): index
+        for index, entry in enumerate(log[:end])
+        if isinstance(entry, Record) and index not in aborted
+    }
     kept: list[Record | Marker] = []
     for index, entry in enumerate(log):
         if start <= index < end and isinstance(entry, Record):
-            if last[_key(entry)] != index or (drop_tombstones and entry.value is None):
+            is_last = last.get(_key(entry)) == index
+            if not is_last or (drop_tombstones and entry.value is None):
                 continue
         kept.append(entry)
     return with_gaps(kept)
+
+
+def _decisions(log: Log, end: int) -> dict[int, bool | None]:
+    """Of each transactional record's index: committed, aborted, or None where no marker decides before ``end``."""
+    decided: dict[int, bool | None] = {}
+    open_records: dict[int, list[int]] = {}
+    for index, entry in enumerate(log[:end]):
+        if isinstance(entry, Marker):
+            decided.update(dict.fromkeys(open_records.pop(entry.producer_id, ()), entry.committed))
+        elif entry.producer_id != -1:
+            open_records.setdefault(entry.producer_id, []).append(index)
+            decided[index] = None
+    return decided
 
 
 def _key(record: Record) -> tuple[str, str]:

@@ -1,0 +1,151 @@
+"""The fold: every group's records through the engine, in log order, and the rows that come out of it.
+
+Groups are many and small, so they are folded by the bucket: one call of the Python function takes all groups of a hash
+bucket, sorted, and splits them itself. It takes them as a stream, so that a group of any size needs no more memory
+than its state. Rows leave as JSON beside the name of their table: one shape for all tables, written once, and parsed
+by Spark against each table's own columns.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pandas as pd
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
+
+from coordinator_replay.analysis.group_life import GroupReplay
+from coordinator_replay.engine.model import Record
+from coordinator_replay.records.protocol import open_blobs
+from coordinator_replay.tables.definition import table
+
+GROUP_TABLES = ("group_timeline", "member_timeline", "partition_ownership", "rebalances")
+"""The tables that the fold fills."""
+
+FOLDED = "table_name STRING, group_id STRING, row STRING"
+
+_CHUNK_ROWS = 10_000
+_ORDER = ("bucket", "group_id", "log_partition", "log_offset")
+
+
+def _record(row: Any) -> Record:
+    """A row of group records as the engine takes it."""
+    value = None if row.value_json is None else json.loads(row.value_json)
+    return Record(
+        kind=row.kind,
+        key=json.loads(row.key_json),
+        value=open_blobs(row.kind, value),
+        partition=row.log_partition,
+        offset=row.log_offset,
+        timestamp_ms=row.timestamp_ms,
+        missing_before=row.missing_before,
+        value_version=None if value is None else int(row.value_version),
+    )
+
+
+class _Fold:
+    """Folds one bucket; keeps the group it is at and the rows that have not left yet."""
+
+    def __init__(self, cluster: str, topic_names: Mapping[str, str]) -> None:
+        self.cluster = cluster
+        self.topic_names = topic_names
+        self.life: GroupReplay | None = None
+        self.at: tuple[str, int, int] = ("", -1, -1)
+        self.rows: list[tuple[str, str, str]] = []
+
+    def keep(self, rows: Any) -> None:
+        group_id = self.at[0]
+        self.rows.extend((name, group_id, json.dumps(row, separators=(",", ":"))) for name, row in rows)
+
+    def feed(self, row: Any) -> None:
+        """Take the next record.
+
+        Raises:
+            RuntimeError: records do not come in log order; the plan of the job is broken, not the log.
+        """
+        position = (row.group_id, row.log_partition, row.log_offset)
+        if self.life is not None and position[0] == self.at[0]:
+            if position <= self.at:
+                raise RuntimeError(
+                    f"records of group {row.group_id!r} are not in log order: {position} after {self.at}"
+                )
+        else:
+            self.finish()
+            self.life = GroupReplay(self.cluster, row.group_id, self.topic_names)
+        self.at = position
+        self.keep(self.life.feed(_record(row)))
+
+    def finish(self) -> None:
+        """End the group at hand."""
+        if self.life is not None:
+            self.keep(self.life.finish())
+            self.life = None
+
+    def take(self) -> pd.DataFrame:
+        """The rows that are ready."""
+        rows, self.rows = self.rows, []
+        return pd.DataFrame(rows, columns=["table_name", "group_id", "row"], dtype=object)
+
+
+def replay_groups(records: DataFrame, *, cluster: str, topic_names: Mapping[str, str], buckets: int) -> DataFrame:
+    """Replay every group.
+
+    Args:
+        records: rows of ``group_records`` of one cluster, whole groups.
+        cluster: its name.
+        topic_names: topic name by id, as far as known.
+        buckets: how many hash buckets, and tasks, the groups are spread over.
+
+    Returns:
+        Rows as JSON, in FOLDED: the table, the group, the row.
+    """
+    names = dict(topic_names)
+
+    def fold(batches: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+        state = _Fold(cluster, names)
+        for batch in batches:
+            for row in batch.itertuples(index=False):
+                state.feed(row)
+                if len(state.rows) >= _CHUNK_ROWS:
+                    yield state.take()
+        state.finish()
+        yield state.take()
+
+    # Without the number, adaptive execution would merge the tasks: it sees bytes, not what Python does with them.
+    return (
+        records.select(
+            # The bucket is made of data: a constant would be optimised out of the sort, and the order lost.
+            F.pmod(F.hash("group_id"), F.lit(buckets)).alias("bucket"),
+            "group_id",
+            "log_partition",
+            "log_offset",
+            F.coalesce(F.unix_millis("log_timestamp"), F.lit(-1)).alias("timestamp_ms"),
+            "kind",
+            "key_json",
+            "value_json",
+            "value_version",
+            F.coalesce("missing_before", F.lit(0)).alias("missing_before"),
+        )
+        .repartition(buckets, "bucket")
+        .sortWithinPartitions(*_ORDER)
+        .groupBy("bucket")
+        .applyInPandas(fold, FOLDED)
+    )
+
+
+def _parsed(column: str, type_: str) -> Column:
+    value = F.col(f"parsed.{column}")
+    return (F.timestamp_millis(value) if type_ == "timestamp" else value).alias(column)
+
+
+def rows_of(folded: DataFrame, name: str) -> DataFrame:
+    """The rows of one table, in its own columns.
+
+    Args:
+        folded: what ``replay_groups`` returned.
+        name: one of GROUP_TABLES.
+    """
+    columns = table(name).columns
+    as_written = ", ".join(f"`{c.name}` {'bigint' if c.type == 'timestamp' else c.type}" for c in columns)
+    parsed = folded.where(F.col("table_name") == name).select(F.from_json("row", as_written).alias("parsed"))
+    return parsed.select(*(_parsed(column.name, column.type) for column in columns))

@@ -1,0 +1,237 @@
+"""Why offsets were deleted: a tombstone names no cause, so it is told from what else happened at its moment.
+
+Retention takes every offset of a group whose time is up, and the group with the last of them. Deleting a group takes
+all its offsets whatever their age, deleting a topic takes that topic from many groups at once, and an admin takes what
+he likes. So one offset that is too young proves that a deletion was not retention's; where all are old enough, how soon
+after their time they went tells how sure retention is.
+"""
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
+
+from coordinator_replay.analysis.expiration import DEFAULT_CHECK_INTERVAL_MS
+from coordinator_replay.pipeline.as_of import as_of_join
+from coordinator_replay.pipeline.group_facts import (
+    FACT_STRUCT,
+    base_of_offset,
+    expire_at,
+    milliseconds_between,
+    rule_of_offset,
+)
+from coordinator_replay.pipeline.pending import pending_intervals
+from coordinator_replay.pipeline.transactions import KEY, commit_events, commits, effective_events, of_keys
+
+TOPIC_DELETION_SPREAD_MS = 30_000
+"""A deleted topic's offsets go in all offsets partitions at about the same time: at most so far from one another."""
+
+_OPERATION = ("log_partition", "group_id", "tombstone_at")
+
+
+def removed_offsets(records: DataFrame, facts: DataFrame) -> DataFrame:
+    """Offsets that a tombstone removed, each with the rule under which it could have expired.
+
+    Args:
+        records: settled rows.
+        facts: from ``group_facts``.
+
+    Returns:
+        log_partition, group_id, topic, partition, tombstone_offset, tombstone_at, committed_offset, metadata,
+        commit_timestamp, expire_timestamp, group_state, rule, base_timestamp (null where no rule lets it expire),
+        rule_since (null: as long as the group is known), is_protected (a transaction on it was open) and
+        has_group_tombstone (the group's own follows in the same operation).
+    """
+    tombstones = commits(records).where("is_tombstone")
+    around = of_keys(records, tombstones)
+    removed = (
+        effective_events(commit_events(around))
+        .where(~F.col("is_tombstone") & F.col("next_is_tombstone"))
+        .withColumnsRenamed({"next_offset": "tombstone_offset", "next_timestamp": "tombstone_at"})
+    )
+    open_then = (
+        pending_intervals(around)
+        .where(F.col("settled.ended_by") == "TOMBSTONE")
+        .select("log_partition", F.col("settled.offset").alias("tombstone_offset"), F.lit(True).alias("is_protected"))
+        .distinct()
+    )
+    deleted = facts.where("is_group_tombstone").select(
+        "log_partition", "group_id", F.col("log_timestamp").alias("tombstone_at"), "log_offset"
+    )
+    gone = deleted.groupBy(*_OPERATION).agg(F.max("log_offset").alias("group_tombstone"))
+    with_facts = as_of_join(
+        removed,
+        facts,
+        keys=["log_partition", "group_id"],
+        at="tombstone_offset",
+        fact_at="log_offset",
+        take=FACT_STRUCT,
+        into="fact",
+    )
+    return (
+        with_facts.join(open_then, ["log_partition", "tombstone_offset"], "left")
+        .join(gone, list(_OPERATION), "left")
+        .withColumn("rule", rule_of_offset())
+        .select(
+            *KEY,
+            "tombstone_offset",
+            "tombstone_at",
+            "committed_offset",
+            "metadata",
+            "commit_timestamp",
+            "expire_timestamp",
+            F.coalesce("fact.group_state", F.when(F.col("fact").isNull(), F.lit("Empty"))).alias("group_state"),
+            "rule",
+            base_of_offset().alias("base_timestamp"),
+            F.col("fact.log_timestamp").alias("rule_since"),
+            F.coalesce("is_protected", F.lit(False)).alias("is_protected"),
+            F.coalesce(F.col("group_tombstone") > F.col("tombstone_offset"), F.lit(False)).alias("has_group_tombstone"),
+        )
+    )
+
+
+def _differ(column: str, when: Column, *by: str) -> Column:
+    """Whether rows of one place that fulfil a condition name more than one value."""
+    place = Window.partitionBy(*by)
+    return F.coalesce(
+        F.min(F.when(when, F.col(column))).over(place) != F.max(F.when(when, F.col(column))).over(place), F.lit(False)
+    )
+
+
+def _topic_session() -> Column:
+    """A number for each burst of tombstones of a topic, in all groups and log partitions."""
+    in_time = Window.partitionBy("topic").orderBy("tombstone_at", "log_partition", "tombstone_offset")
+    pause = milliseconds_between(F.lag("tombstone_at").over(in_time), F.col("tombstone_at"))
+    return F.when(F.coalesce(pause > TOPIC_DELETION_SPREAD_MS, F.lit(False)), 1).otherwise(0)
+
+
+def tombstone_causes(
+    removed: DataFrame,
+    *,
+    retention_ms: int,
+    retention_is_known: bool = True,
+    check_interval_ms: int = DEFAULT_CHECK_INTERVAL_MS,
+) -> DataFrame:
+    """What each tombstone that removed an offset was, as far as it can be told.
+
+    Args:
+        removed: from ``removed_offsets``.
+        retention_ms: offsets.retention.minutes in milliseconds.
+        retention_is_known: given, or observed; a mere default makes nothing certain.
+        check_interval_ms: offsets.retention.check.interval.ms, or a bound of it.
+
+    Returns:
+        the columns of ``removed`` and retention_ms, expire_at, ended_by, ended_confidence, ended_alternatives,
+        ended_evidence.
+    """
+    operation = Window.partitionBy(*_OPERATION)
+    in_time = Window.partitionBy("topic").orderBy("tombstone_at", "log_partition", "tombstone_offset")
+    judged = (
+        removed.withColumn("expire_at", expire_at(retention_ms))
+        .withColumn(
+            "is_old", F.coalesce(F.col("expire_at") <= F.col("tombstone_at"), F.lit(False)) & ~F.col("is_protected")
+        )
+        .withColumn("all_old", F.min("is_old").over(operation))
+        .withColumn("late_ms", milliseconds_between(F.greatest("expire_at", "rule_since"), F.col("tombstone_at")))
+        .withColumn("is_prompt", F.max("late_ms").over(operation) <= check_interval_ms)
+        .withColumn("starts_session", _topic_session())
+        .withColumn("session", F.sum("starts_session").over(in_time.rowsBetween(Window.unboundedPreceding, 0)))
+    )
+    was_taken_young = ~F.col("all_old") & ~F.col("has_group_tombstone")
+    shared = {
+        "with_others": _differ("group_id", F.col("all_old"), "log_partition", "tombstone_at"),
+        "topic_went": _differ("group_id", was_taken_young, "topic", "session"),
+    }
+    return (
+        judged.withColumns(shared)
+        .withColumn("cause", _cause(F.lit(retention_is_known)))
+        .select(*removed.columns, F.lit(retention_ms).cast("bigint").alias("retention_ms"), "expire_at", "cause.*")
+    )
+
+
+def _told(ended_by: str, confidence: Column | str, evidence: list[str], alternatives: Column | list[str]) -> Column:
+    def words(texts: list[str]) -> Column:
+        return F.array(*(F.lit(text) for text in texts)).cast("array<string>")
+
+    return F.struct(
+        F.lit(ended_by).alias("ended_by"),
+        (F.lit(confidence) if isinstance(confidence, str) else confidence).alias("ended_confidence"),
+        (words(alternatives) if isinstance(alternatives, list) else alternatives).alias("ended_alternatives"),
+        words(evidence).alias("ended_evidence"),
+    )
+
+
+def _cause(retention_is_known: Column) -> Column:
+    """The decision, from what was found out about a tombstone and its operation; the first case that fits."""
+    all_old, with_group = F.col("all_old"), F.col("has_group_tombstone")
+    sure = F.when(retention_is_known, F.lit("certain")).otherwise(F.lit("likely"))
+    otherwise_deleted = F.when(with_group, F.array(F.lit("GROUP_DELETED"))).otherwise(F.array(F.lit("DELETED")))
+    nothing_else = F.array().cast("array<string>")
+    return (
+        F.when(
+            F.col("tombstone_at").isNull(),
+            _told(
+                "TOMBSTONE",
+                "possible",
+                ["the log tells no time of it"],
+                F.concat(F.array(F.lit("EXPIRED")), otherwise_deleted),
+            ),
+        )
+        .when(
+            ~all_old & with_group,
+            _told(
+                "GROUP_DELETED",
+                sure,
+                ["the group's own tombstone follows in the same operation", "an offset of it was too young to expire"],
+                F.when(retention_is_known, nothing_else).otherwise(F.array(F.lit("EXPIRED"))),
+            ),
+        )
+        .when(
+            F.col("topic_went"),
+            _told(
+                "DELETED",
+                "likely",
+                ["offsets of the topic went from several groups at about the same time: the topic was deleted"],
+                F.when(all_old, F.array(F.lit("EXPIRED"))).otherwise(nothing_else),
+            ),
+        )
+        .when(
+            ~all_old,
+            _told(
+                "DELETED",
+                sure,
+                [
+                    "an offset that went with it was too young to expire, and the group stayed: an admin deleted "
+                    "offsets, or their topic"
+                ],
+                F.when(retention_is_known, nothing_else).otherwise(F.array(F.lit("EXPIRED"))),
+            ),
+        )
+        .when(
+            F.col("with_others") & (F.col("is_prompt")),
+            _told(
+                "EXPIRED",
+                sure,
+                [
+                    "the time of every offset that went with it was up, within one check of retention before",
+                    "offsets of other groups expired in the same moment",
+                ],
+                nothing_else,
+            ),
+        )
+        .when(
+            F.col("is_prompt") | F.col("with_others"),
+            _told(
+                "EXPIRED",
+                F.when(F.col("is_prompt"), F.lit("likely")).otherwise(F.lit("possible")),
+                ["the time of every offset that went with it was up"],
+                otherwise_deleted,
+            ),
+        )
+        .otherwise(
+            _told(
+                "TOMBSTONE",
+                "possible",
+                ["the time of every offset that went with it was up, but for longer than retention leaves them"],
+                F.concat(F.array(F.lit("EXPIRED")), otherwise_deleted),
+            )
+        )
+    )

@@ -1,0 +1,214 @@
+"""Topic names by id, from every source at hand: a file, the cluster's metadata log, group records, commits.
+
+KIP-848 records name topics by id alone. Where sources differ, the one nearer to the cluster's own truth counts: what
+the user says, then the metadata log, then records that carry both, then commits.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
+
+from coordinator_replay.errors import InputError
+from coordinator_replay.log.dump import DumpFile, list_files, open_filesystem
+from coordinator_replay.log.segment import looks_like_segment, read_segment
+from coordinator_replay.pipeline.warehouse import Warehouse
+from coordinator_replay.records.cluster_metadata import decode_metadata
+
+SOURCES = ("file", "cluster_metadata", "record", "commit")
+"""Where a name can come from; an earlier one counts before a later one."""
+
+TOPIC_COLUMNS = (
+    "topic_id STRING, topic STRING, partition_count INT, created_at TIMESTAMP, partitions_changed_at TIMESTAMP, "
+    "removed_at TIMESTAMP, source STRING"
+)
+
+_EVENT = pa.schema(
+    [
+        ("kind", pa.string()),
+        ("topic_id", pa.string()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("at_ms", pa.int64()),
+        ("log_offset", pa.int64()),
+    ]
+)
+_EVENT_DDL = "kind STRING, topic_id STRING, topic STRING, partition INT, at_ms BIGINT, log_offset BIGINT"
+
+
+def from_file(spark: SparkSession, path: str) -> DataFrame:
+    """Names from a CSV (with or without a heading) or JSON-lines file of topic id, name and partition count.
+
+    Raises:
+        InputError: the file can't be read, or a line is not of that form.
+    """
+    filesystem, inner = open_filesystem(path)
+    try:
+        with filesystem.open_input_stream(inner) as stream:
+            lines = stream.read().decode("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as problem:
+        raise InputError(f"{path}: can't be read: {problem}") from problem
+    rows = [row for number, line in enumerate(lines, 1) if (row := _named_topic(line, f"{path}, line {number}"))]
+    return spark.createDataFrame([(*row, None, None, None, "file") for row in rows], TOPIC_COLUMNS)
+
+
+def _named_topic(line: str, where: str) -> tuple[str, str, int | None] | None:
+    line = line.strip()
+    if not line or line.lower().replace(" ", "").startswith(("topic_id,", "id,", "topicid,")):
+        return None
+    try:
+        if line.startswith("{"):
+            raw = json.loads(line)
+            topic_id, name = raw.get("topic_id") or raw["id"], raw.get("topic") or raw["name"]
+            count = raw.get("partition_count", raw.get("partitions"))
+        else:
+            topic_id, name, count = [*(part.strip().strip('"') for part in line.split(",")), None][:3]
+        if len(topic_id) != 22 or not name:
+            raise ValueError(topic_id)
+        return topic_id, name, int(count) if count not in (None, "") else None
+    except (ValueError, KeyError, TypeError, AttributeError) as problem:
+        raise InputError(f"{where}: expected are a topic id of 22 characters, a name and maybe a count") from problem
+
+
+def _events(file: DumpFile) -> Iterator[pa.RecordBatch]:
+    """What one file of the metadata log says of topics."""
+    filesystem, path = open_filesystem(file.uri)
+    with filesystem.open_input_stream(path, compression=None) as stream:
+        for part in read_segment(stream, source=file.uri, log_partition=0):
+            good = part.records.filter(part.records.column("control_type").is_null())
+            rows = []
+            told = (good.column(name).to_pylist() for name in ("value", "log_timestamp", "log_offset"))
+            for value, at, offset in zip(*told, strict=True):
+                record = None if value is None else decode_metadata(value)
+                if record is not None and "topicId" in record.fields:
+                    fields = record.fields
+                    at_ms = None if at is None else round(at.timestamp() * 1000)
+                    about = (fields["topicId"], fields.get("name"), fields.get("partitionId"))
+                    rows.append((record.kind, *about, at_ms, offset))
+            if rows:
+                yield pa.RecordBatch.from_arrays(
+                    [
+                        pa.array(column, field.type)
+                        for column, field in zip(zip(*rows, strict=True), _EVENT, strict=True)
+                    ],
+                    schema=_EVENT,
+                )
+
+
+def from_cluster_metadata(spark: SparkSession, path: str) -> DataFrame:
+    """Names, partition counts and their times from a dump of the ``__cluster_metadata`` log; one task a file.
+
+    Raises:
+        InputError: there is no such log.
+    """
+    names = (".log", ".checkpoint")
+    files = [file for file in list_files(path) if file.uri.endswith(names) and looks_like_segment_file(file)]
+    if not files:
+        raise InputError(f"{path}: no segment of the __cluster_metadata log here")
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for place in batch.column(0).to_pylist():
+                yield from _events(files[place])
+
+    events = spark.range(0, len(files), 1, len(files)).mapInArrow(read, _EVENT_DDL)
+    is_partition = F.col("kind") == "PartitionRecord"
+    return (
+        events.groupBy("topic_id")
+        .agg(
+            F.max("topic").alias("topic"),
+            F.count_distinct(F.when(is_partition, F.col("partition"))).cast("int").alias("partition_count"),
+            F.min(F.when(F.col("kind") == "TopicRecord", F.col("at_ms"))).alias("created_ms"),
+            F.max(F.when(is_partition, F.col("at_ms"))).alias("changed_ms"),
+            F.max(F.when(F.col("kind") == "RemoveTopicRecord", F.col("at_ms"))).alias("removed_ms"),
+        )
+        .where("topic IS NOT NULL")
+        .select(
+            "topic_id",
+            "topic",
+            "partition_count",
+            F.timestamp_millis("created_ms").alias("created_at"),
+            F.timestamp_millis("changed_ms").alias("partitions_changed_at"),
+            F.timestamp_millis("removed_ms").alias("removed_at"),
+            F.lit("cluster_metadata").alias("source"),
+        )
+    )
+
+
+def looks_like_segment_file(file: DumpFile) -> bool:
+    """Whether a file's content is that of a segment."""
+    filesystem, path = open_filesystem(file.uri)
+    with filesystem.open_input_stream(path, compression=None) as stream:
+        return looks_like_segment(bytes(stream.read(4096)))
+
+
+def from_records(group_records: DataFrame, offset_commits: DataFrame) -> DataFrame:
+    """Names from records that carry id and name side by side: kinds 4 and 15, and commits since 4.1."""
+    named = "array<struct<topicId: string, topicName: string, numPartitions: int>>"
+    partition_metadata = group_records.where("kind = 'ConsumerGroupPartitionMetadata' AND value_json IS NOT NULL")
+    share_state = group_records.where("kind = 'ShareGroupStatePartitionMetadata' AND value_json IS NOT NULL")
+    lists = ", ".join(f"{name}: {named}" for name in ("initializingTopics", "initializedTopics", "deletingTopics"))
+    of_share = F.from_json("value_json", f"struct<{lists}>")
+    every = F.flatten(
+        F.array_compact(F.array(*(of_share[name] for name in ("initializingTopics", "initializedTopics"))))
+    )
+    rows = partition_metadata.select(
+        "log_offset", F.explode(F.from_json("value_json", f"struct<topics: {named}>")["topics"]).alias("t")
+    ).unionByName(share_state.select("log_offset", F.explode(every).alias("t")))
+    by_record = rows.groupBy(F.col("t.topicId").alias("topic_id")).agg(
+        F.max_by("t.topicName", "log_offset").alias("topic"),
+        F.max_by("t.numPartitions", "log_offset").alias("partition_count"),
+    )
+    by_commit = (
+        offset_commits.where("topic_id IS NOT NULL")
+        .groupBy("topic_id")
+        .agg(F.max("topic").alias("topic"))
+        .select("topic_id", "topic", F.lit(None).cast("int").alias("partition_count"))
+    )
+    return _with_source(by_record.where("topic <> '<UNKNOWN>'"), "record").unionByName(
+        _with_source(by_commit, "commit")
+    )
+
+
+def _with_source(named: DataFrame, source: str) -> DataFrame:
+    unknown = [
+        F.lit(None).cast("timestamp").alias(name) for name in ("created_at", "partitions_changed_at", "removed_at")
+    ]
+    return named.select("topic_id", "topic", "partition_count", *unknown, F.lit(source).alias("source"))
+
+
+def best_names(sources: Sequence[DataFrame]) -> DataFrame:
+    """One row a topic id: the source that counts most."""
+    every = sources[0]
+    for frame in sources[1:]:
+        every = every.unionByName(frame)
+    rank = F.array_position(F.array(*(F.lit(source) for source in SOURCES)), F.col("source"))
+    best = Window.partitionBy("topic_id").orderBy(rank, F.col("topic"))
+    return every.withColumn("rank", F.row_number().over(best)).where("rank = 1").drop("rank")
+
+
+def update_topics(
+    spark: SparkSession, warehouse: Warehouse, cluster: str, topics_file: str | None, cluster_metadata: str | None
+) -> dict[str, str]:
+    """Bring the table ``topics`` up to date and return names by id: as many as the cluster has topics.
+
+    Raises:
+        InputError: a file named by the user can't be used.
+    """
+    mine = F.col("cluster") == cluster
+    known = warehouse.read("topics").where(mine).drop("cluster")
+    records = warehouse.read("group_records").where(mine)
+    sources = [known, from_records(records, warehouse.read("offset_commits").where(mine))]
+    if topics_file is not None:
+        sources.append(from_file(spark, topics_file))
+    if cluster_metadata is not None:
+        sources.append(from_cluster_metadata(spark, cluster_metadata))
+    rows = best_names(sources).select(F.lit(cluster).alias("cluster"), "*").localCheckpoint()
+    warehouse.replace("topics", rows, f"cluster = '{_quoted(cluster)}'")
+    return {row["topic_id"]: row["topic"] for row in rows.select("topic_id", "topic").toLocalIterator()}
+
+
+def _quoted(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("'", "\\'")

@@ -1,0 +1,47 @@
+"""Records of ``__cluster_metadata``, as far as they tell of topics and settings.
+
+A value is a frame version, a record type and a record version, each an unsigned varint, then the fields
+(``MetadataRecordSerde``, ``AbstractApiMessageSerde``). Only the leading fields of the few types that matter here are
+defined; whatever follows them is passed over, and so are all other types.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from coordinator_replay.records.damage import RecordError
+from coordinator_replay.records.definition import Struct, parse_blob, read_definition
+from coordinator_replay.records.scalar import read_leading_fields, read_uvarints
+from coordinator_replay.schemas_folder import schemas_folder
+
+FRAME_VERSION = 1
+
+
+class MetadataRecord(NamedTuple):
+    """One record: Kafka's name of its type, and its leading fields in JSON form."""
+
+    kind: str
+    fields: Mapping[str, Any]
+
+
+@cache
+def metadata_kinds() -> Mapping[int, Struct]:
+    """The types that are read, by number."""
+    kinds = {}
+    for path in sorted((schemas_folder() / "records" / "cluster_metadata").glob("*.json")):
+        raw = read_definition(path)
+        kinds[int(raw["type"])] = parse_blob(raw, path.name)
+    return MappingProxyType(kinds)
+
+
+def decode_metadata(value: bytes) -> MetadataRecord | None:
+    """Decode the value of a record; None for a type, version or frame that is not read here, or damage."""
+    try:
+        (frame, number, version), position = read_uvarints(value, 3)
+        struct = metadata_kinds().get(number)
+        if frame != FRAME_VERSION or struct is None or version not in struct.versions:
+            return None
+        return MetadataRecord(struct.name, read_leading_fields(struct, version, value, position))
+    except RecordError:
+        return None
