@@ -265,6 +265,7 @@ class Replay:
     def _replace(self, machine: Machine, record: Record, operation: Operation) -> ModernGroup:
         """Make the group a record needs; over a group of another type the newer record wins."""
         old = self.group
+        operation.wrote_subscription = True
         if old is not None:
             if _is_doubtful(old) or not (isinstance(old, ClassicGroup) and old.is_simple):
                 operation.is_exact = False

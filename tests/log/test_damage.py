@@ -294,3 +294,14 @@ def test_messages_that_show_through_a_damaged_wrapper_are_not_taken_for_entries(
         torn = read(before + wrapper[:-1])
         assert torn.note_kinds == ["TORN_TAIL"]
         assert len(torn.rows) == (3 if before else 0)
+
+
+def test_a_batch_that_begins_at_the_very_end_of_the_window_is_found() -> None:
+    """While it looks for one the window holds what is kept of the damage, and one header."""
+    window_bytes = (1 << 20) + 61
+    for length in range(window_bytes - 18, window_bytes + 2):
+        garbage = b"\xff" * length
+        reading = read(garbage + _batch(5), window_bytes=1000)
+        assert [row["log_offset"] for row in reading.records] == list(range(5, 10)), length
+        assert reading.damage[0]["source_position"] == 0
+        assert f"of its {length} bytes" in reading.damage[0]["error_message"]
