@@ -32,8 +32,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     from coordinator_replay.pipeline.session import open_session
 
     os.environ["SPARK_LOCAL_DIRS"] = str(tmp_path_factory.mktemp("spark"))
-    session = open_session("coordinator-replay-tests")
-    # Two cores: more partitions only cost time on ten rows.
-    session.conf.set("spark.sql.shuffle.partitions", "2")
+    session = open_session("coordinator-replay-tests", small=True)
     yield session
     session.stop()

@@ -270,7 +270,10 @@ class Ownership:
                 for (topic, partition), holders in self.holders.items()
                 for holding in holders.values()
             ],
-            "gaps": [[topic, partition, list(gap.holding), *gap[1:]] for (topic, partition), gap in self.gaps.items()],
+            "gaps": [
+                [topic, partition, gap.topic, list(gap.holding), gap.to_ms, gap.release_event, gap.rebalance_id]
+                for (topic, partition), gap in self.gaps.items()
+            ],
             "unrevoked_since": dict(self.unrevoked_since),
         }
 

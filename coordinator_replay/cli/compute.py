@@ -24,7 +24,7 @@ def _absolute(path: str) -> str:
     return path if "://" in path else str(Path(path).expanduser().absolute())
 
 
-def _audit(options: "Options", common: Common) -> "Summary":
+def _audit(options: "Options", common: Common, *, small: bool = False) -> "Summary":
     from pyspark.errors import PySparkException
 
     from coordinator_replay.cli.progress import shown_progress
@@ -37,7 +37,7 @@ def _audit(options: "Options", common: Common) -> "Summary":
     # Before Spark starts, so that a mistyped path is told at once.
     find_dump(options.inputs, form=options.format, include_deleted=options.include_deleted)
     click.echo("starting Spark …", err=True)
-    spark = open_session(verbose=common.verbose, with_catalog=options.database is not None)
+    spark = open_session(verbose=common.verbose, with_catalog=options.database is not None, small=small)
     try:
         with shown_progress(spark) as report:
             summary = run_audit(spark, options, report)
@@ -119,8 +119,14 @@ def demo(common: Common) -> None:
     from coordinator_replay.pipeline.audit import Options
 
     warehouse = _absolute(common.warehouse or "demo-warehouse")
-    dump = str(files("coordinator_replay") / "demo_dump")
-    _audit(Options(inputs=[dump], warehouse=warehouse, cluster=common.cluster), common)
+    bundled = files("coordinator_replay") / "demo_dump"
+    options = Options(
+        inputs=[str(bundled / "segments")],
+        warehouse=warehouse,
+        cluster=common.cluster,
+        cluster_metadata=str(bundled / "cluster-metadata"),
+    )
+    _audit(options, common, small=True)
     if common.output == "table":
         click.echo("\nNow ask, for example:")
         for question in QUESTIONS:
@@ -128,8 +134,10 @@ def demo(common: Common) -> None:
 
 
 QUESTIONS = (
-    "groups",
-    "describe shop-848",
+    "describe shop-migrate --at 2026-11-21T08:33:00Z",
+    "timeline shop-billing",
+    "owner shop-billing shop.orders 0 --at 2026-11-21T08:32:20Z",
+    "rebalances shop-migrate",
     'sql "SELECT kind, count(*) AS records FROM group_records GROUP BY kind ORDER BY records DESC"',
 )
 """What the demo suggests to ask next."""

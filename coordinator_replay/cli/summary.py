@@ -28,6 +28,8 @@ def _facts(summary: "Summary", seconds: float) -> dict[str, Any]:
         "gaps": len(run.gaps),
         "kinds": dict(sorted(summary.kinds.items(), key=lambda pair: (-pair[1], pair[0]))),
         "quarantined": summary.quarantined,
+        "groups": [{"type": kind, "state": state, "count": n} for (kind, state), n in sorted(summary.groups.items())],
+        "rebalances": summary.rebalances,
         "notes": run.notes,
         "seconds": round(seconds, 1),
     }
@@ -37,12 +39,7 @@ def _counted(n: int, what: str) -> str:
     return f"{n:,} {what}{'' if n == 1 else 's'}"
 
 
-def print_summary(summary: "Summary", form: str, *, seconds: float) -> None:
-    """Print what a run did: as text, or as one JSON object where ``form`` is not ``table``."""
-    facts = _facts(summary, seconds)
-    if form != "table":
-        click.echo(json.dumps(facts))
-        return
+def _print_records(summary: "Summary", kinds: dict[str, int]) -> None:
     run = summary.run
     click.echo(f"Read {_counted(run.records_read, 'record')} of {_counted(len(run.to_offsets), 'log partition')}:")
     for name, n in (
@@ -53,12 +50,31 @@ def print_summary(summary: "Summary", form: str, *, seconds: float) -> None:
         ("already audited", run.already_audited),
     ):
         click.echo(f"  {n:>12,}  {name}")
-    if summary.kinds:
+    if kinds:
         click.echo("By kind:")
-    for kind, n in facts["kinds"].items():
+    for kind, n in kinds.items():
         click.echo(f"  {n:>12,}  {kind}")
     for error, n in sorted(summary.quarantined.items()):
         click.echo(f"  {n:>12,}  not decoded: {error}")
+
+
+def _print_groups(summary: "Summary") -> None:
+    if summary.groups:
+        click.echo(f"{_counted(sum(summary.groups.values()), 'group')} at the end of the log:")
+    for (kind, state), n in sorted(summary.groups.items()):
+        click.echo(f"  {n:>12,}  {kind}, {state}")
+    click.echo(f"{_counted(summary.rebalances, 'rebalance')} on record.")
+
+
+def print_summary(summary: "Summary", form: str, *, seconds: float) -> None:
+    """Print what a run did: as text, or as one JSON object where ``form`` is not ``table``."""
+    facts = _facts(summary, seconds)
+    if form != "table":
+        click.echo(json.dumps(facts))
+        return
+    run = summary.run
+    _print_records(summary, facts["kinds"])
+    _print_groups(summary)
     for partition, start, end in run.gaps[:_MOST_NOTES]:
         click.echo(f"Gap: no record of log partition {partition} from offset {start} up to {end}.")
     for note in run.notes[:_MOST_NOTES]:

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 from crc32c import crc32c
 
+from coordinator_replay.compiled import compiled, inlined
 from coordinator_replay.log.checksum import BATCH_CRC_START
-from coordinator_replay.log.compiled import compiled, inlined
 from coordinator_replay.log.header import BATCH_OVERHEAD
 
 # Length, attributes, both deltas, both lengths and the number of headers of a record at their longest.

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from crc32c import crc32c
 
-from coordinator_replay.log.compiled import compiled
+from coordinator_replay.compiled import compiled
 
 BATCH_CRC_START = 21
 """A record batch is summed from its attributes to its end; leader epoch and base offset are the broker's to change."""

@@ -265,8 +265,9 @@ class _Sorter:
                 self.notes.append(f"{swap.uri}: read in place of the segments it was to replace")
 
 
-def _base_offset(uri: str) -> int:
-    return int(uri.rpartition("/")[2][:20])
+def _base_offset(uri: str) -> str:
+    """The part of a segment's name that is its base offset."""
+    return uri.rpartition("/")[2].partition(".")[0]
 
 
 def _is_delta(uri: str) -> bool:

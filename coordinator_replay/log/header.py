@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from coordinator_replay.log.compiled import compiled, inlined
+from coordinator_replay.compiled import compiled, inlined
 
 LOG_OVERHEAD = 12
 """Bytes of offset and size, which the size itself does not count."""

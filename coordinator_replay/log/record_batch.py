@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from coordinator_replay.log.compiled import compiled, inlined
+from coordinator_replay.compiled import compiled, inlined
 from coordinator_replay.log.schema import ControlType
 
 SHORTEST_RECORD = 7

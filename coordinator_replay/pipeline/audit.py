@@ -1,6 +1,7 @@
 """The run, in the order a person would tell it: find, read and decode, settle, write, account."""
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import reduce
@@ -21,6 +22,8 @@ from coordinator_replay.pipeline.warehouse import Warehouse
 
 TABLES = ("offset_commits", "group_records", "quarantine", "topics", *GROUP_TABLES, "audit_runs")
 """The tables a run writes, the ledger last."""
+
+_TABLES_AT_ONCE = 4
 
 _STRUCT_OF = {"offset_commits": "commit", "group_records": "record", "quarantine": "quarantine"}
 
@@ -62,12 +65,16 @@ class Summary:
         found: records of the input by the struct that holds them, copies of one position counted once.
         kinds: the same by Kafka's name of their kind.
         quarantined: records that could not be decoded, by what was wrong with them.
+        groups: groups that exist at the end of the log, by type and state.
+        rebalances: all rebalances of the cluster that the tables hold.
     """
 
     run: Run
     found: dict[str, int] = field(default_factory=dict)
     kinds: dict[str, int] = field(default_factory=dict)
     quarantined: dict[str, int] = field(default_factory=dict)
+    groups: dict[tuple[str, str], int] = field(default_factory=dict)
+    rebalances: int = 0
 
 
 Report = Callable[[str], None]
@@ -93,8 +100,9 @@ def run_audit(spark: SparkSession, options: Options, report: Report = lambda _st
     run = Run.begin(options.cluster, options.inputs, options.settings())
     run.notes.extend(dump.notes)
     report("preparing the tables")
-    for name in TABLES:
-        warehouse.ensure(name)
+    # Most of a commit is waiting for the driver: tables that have nothing to do with each other go side by side.
+    with ThreadPoolExecutor(_TABLES_AT_ONCE) as pool:
+        list(pool.map(warehouse.ensure, TABLES))
     try:
         return _Audit(spark, warehouse, run, options, report).of(dump)
     finally:
@@ -131,11 +139,19 @@ class _Audit:
         self.report("ordering the records")
         records = self.settle(staged, dump)
         summary = self.count(records)
-        for name, struct in _STRUCT_OF.items():
-            self.report(f"writing {name}")
-            self.write(name, struct, records, summary.found.get(struct, 0))
+        self.report("writing commits, records and quarantine")
+        with ThreadPoolExecutor(_TABLES_AT_ONCE) as pool:
+            found = summary.found
+            writes = [
+                pool.submit(self.write, name, struct, records, found.get(struct, 0))
+                for name, struct in _STRUCT_OF.items()
+            ]
+            for write in writes:
+                write.result()
         self.run.check()
         self.replay(records, summary)
+        self.report("counting groups")
+        self.sum_up(summary)
         self.report("writing the ledger")
         self.run.finished_at = datetime.now(UTC)
         self.run.status = "done"
@@ -208,11 +224,7 @@ class _Audit:
         carried = (column for column in rows.columns if column not in (*settle.KINDS, "leader_epoch", "file_id"))
         rows = rows.select(F.lit(self.run.cluster).alias("cluster"), *carried, f"{struct}.*")
         written, self.run.table_versions[name] = self.warehouse.append(name, self.unknown(name, rows), self.run.run_id)
-        self.run.already_audited += found - written
-        if name == "quarantine":
-            self.run.records_quarantined += written
-        else:
-            self.run.records_decoded += written
+        self.run.count_written(name, found=found, written=written)
 
     def replay(self, records: DataFrame, summary: Summary) -> None:
         """Replay the groups that the input has records of, from all their records in the tables."""
@@ -229,10 +241,26 @@ class _Audit:
         folded = replay_groups(whole, cluster=self.run.cluster, topic_names=names, buckets=buckets)
         path = self.warehouse.staging(self.run.run_id, "folded")
         folded.write.partitionBy("table_name").parquet(path)
-        for name in GROUP_TABLES:
-            self.report(f"writing {name}")
+        self.report("writing timelines, ownership and rebalances")
+
+        def write(name: str) -> int:
             rows = rows_of(self.spark.read.schema(FOLDED).parquet(path), name)
-            self.run.table_versions[name] = self.warehouse.replace_groups(name, rows, self.run.run_id)
+            return self.warehouse.replace_groups(name, rows, self.run.run_id)
+
+        with ThreadPoolExecutor(_TABLES_AT_ONCE) as pool:
+            self.run.table_versions |= dict(zip(GROUP_TABLES, pool.map(write, GROUP_TABLES), strict=True))
+
+    def sum_up(self, summary: Summary) -> None:
+        """What the tables now say of the cluster's groups."""
+        mine = F.col("cluster") == self.run.cluster
+        timeline = self.warehouse.read("group_timeline").where(mine)
+        last = timeline.groupBy("group_id").agg(
+            F.max_by(F.struct("group_type", "to_state", "event"), "seq").alias("last")
+        )
+        alive = last.where("last.event <> 'GROUP_DELETED'").groupBy("last.group_type", "last.to_state").count()
+        for row in alive.toLocalIterator():
+            summary.groups[(row["group_type"], row["to_state"])] = row["count"]
+        summary.rebalances = self.warehouse.read("rebalances").where(mine).count()
 
     def unknown(self, name: str, rows: DataFrame) -> DataFrame:
         """Rows that the table does not hold yet; judged by the table itself, so that a killed run can be run again."""

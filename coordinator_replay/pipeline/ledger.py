@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from threading import Lock
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -41,12 +42,22 @@ class Run:
     gaps: list[tuple[int, int, int]] = field(default_factory=list)
     table_versions: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    _lock: Lock = field(default_factory=Lock, repr=False)
 
     @staticmethod
     def begin(cluster: str, inputs: Sequence[str], settings: Mapping[str, Any]) -> "Run":
         """A run that starts now; ids rise with time."""
         now = datetime.now(UTC)
         return Run(run_id=f"{now:%Y%m%dT%H%M%S.%f}Z", cluster=cluster, started_at=now, inputs=inputs, settings=settings)
+
+    def count_written(self, name: str, *, found: int, written: int) -> None:
+        """Account for the records of one table: those written, and those that it held already."""
+        with self._lock:
+            self.already_audited += found - written
+            if name == "quarantine":
+                self.records_quarantined += written
+            else:
+                self.records_decoded += written
 
     def check(self) -> None:
         """Make sure that every record read is accounted for.

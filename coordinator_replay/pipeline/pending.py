@@ -1,16 +1,16 @@
 """Transactional commits while their transaction was open: ``pending_offsets``."""
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 
+from coordinator_replay.log.schema import ControlType
+from coordinator_replay.pipeline.as_of import last_before
 from coordinator_replay.pipeline.owners import CONSUMED, owner_at_commit
 from coordinator_replay.pipeline.transactions import (
     KEY,
-    commit_events,
     commits,
+    in_key,
     is_pending_at_first,
-    of_keys,
-    takes_effect,
     transactional_commits,
 )
 
@@ -18,53 +18,46 @@ from coordinator_replay.pipeline.transactions import (
 def pending_intervals(records: DataFrame) -> DataFrame:
     """Each commit that waited for a marker, with what settled it: struct ``settled`` of offset, timestamp, ended_by.
 
-    The columns are those of ``commits`` and pending_since.
+    The columns are those of ``commits`` and pending_since. One shuffle of what happened to keys with such commits.
     """
     waiting = transactional_commits(records)
-    around = of_keys(records, waiting)
-    tombstones = commits(around).where("is_tombstone")
-    settled = F.struct(
-        F.col("log_offset").alias("offset"),
-        F.col("log_timestamp").alias("timestamp"),
-        F.lit("TOMBSTONE").alias("ended_by"),
+    others = commits(records).where(~is_pending_at_first())
+    beside = others.join(waiting.select(*KEY).distinct(), list(KEY), "left_semi")
+    holds_from = F.when(F.col("marker.type") == ControlType.COMMIT.value, F.col("marker.offset"))
+    events = waiting.withColumn("at_offset", holds_from).unionByName(
+        beside.withColumn("at_offset", F.col("log_offset")), allowMissingColumns=True
     )
-    downwards = Window.partitionBy(*KEY).orderBy(F.col("log_offset").desc())
-    seen = downwards.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    with_tombstone = (
-        waiting.unionByName(tombstones.select(*KEY, "log_offset", settled.alias("tombstone")), allowMissingColumns=True)
-        .withColumn("tombstone", F.last("tombstone", ignorenulls=True).over(seen))
-        .where(F.col("is_tombstone").isNotNull())
+    tombstone = F.when(F.col("is_tombstone"), _settled("log_offset", "log_timestamp", F.lit("TOMBSTONE")))
+    # What never came to hold must not count as younger than what did.
+    holding = F.when(F.col("at_offset").isNotNull(), F.col("log_offset"))
+    known = (
+        events.withColumn("tombstone", tombstone)
+        .withColumn("tombstone", last_before([F.col("log_offset").desc()], KEY, "tombstone"))
+        .withColumn("youngest", F.max(holding).over(in_key().rowsBetween(Window.unboundedPreceding, -1)))
+        .where(is_pending_at_first())
     )
     run = Window.partitionBy(*KEY, "producer_id", F.col("marker.offset"), F.col("tombstone.offset"))
     in_run = run.orderBy("log_offset")
-    replaced = F.when(
-        F.lead("log_offset").over(in_run).isNotNull(),
-        F.struct(
-            F.lead("log_offset").over(in_run).alias("offset"),
-            F.lead("log_timestamp").over(in_run).alias("timestamp"),
-            F.lit("REPLACED").alias("ended_by"),
-        ),
+    following = {name: F.lead(name).over(in_run) for name in ("log_offset", "log_timestamp")}
+    replaced = F.when(following["log_offset"].isNotNull(), _settled(*following.values(), F.lit("REPLACED")))
+    is_older = F.coalesce(F.col("log_offset") < F.col("youngest"), F.lit(False))
+    outcome = F.when(is_older & (F.col("marker.type") == ControlType.COMMIT.value), F.lit("SKIPPED")).otherwise(
+        F.col("marker.type")
     )
-    events = commit_events(around).withColumn("takes_effect", takes_effect())
-    effects = events.where(is_pending_at_first()).select("log_partition", "log_offset", "takes_effect")
-    outcome = F.when(F.col("marker.type") != "COMMIT", F.col("marker.type")).otherwise(
-        F.when(F.col("takes_effect"), F.lit("COMMIT")).otherwise(F.lit("SKIPPED"))
-    )
-    ended = F.when(
-        F.col("marker").isNotNull(),
-        F.struct(
-            F.col("marker.offset").alias("offset"),
-            F.col("marker.timestamp").alias("timestamp"),
-            outcome.alias("ended_by"),
-        ),
-    )
-    first = F.when(F.col("tombstone.offset") < F.col("marker.offset"), F.col("tombstone"))
+    ended = F.when(F.col("marker").isNotNull(), _settled("marker.offset", "marker.timestamp", outcome))
+    killed = F.when(F.col("tombstone.offset") < F.col("marker.offset"), F.col("tombstone"))
     return (
-        with_tombstone.withColumn("replaced", replaced)
+        known.withColumn("replaced", replaced)
         .withColumn("pending_since", F.first("log_timestamp").over(in_run))
-        .join(effects, ["log_partition", "log_offset"], "left")
-        .withColumn("settled", F.coalesce("replaced", first, ended, "tombstone"))
-        .drop("replaced", "tombstone", "marker", "takes_effect")
+        .withColumn("settled", F.coalesce("replaced", killed, ended, "tombstone"))
+        .drop("replaced", "tombstone", "marker", "youngest", "at_offset")
+    )
+
+
+def _settled(offset: Column | str, timestamp: Column | str, ended_by: Column) -> Column:
+    fields = {"offset": offset, "timestamp": timestamp, "ended_by": ended_by}
+    return F.struct(
+        *((F.col(value) if isinstance(value, str) else value).alias(name) for name, value in fields.items())
     )
 
 

@@ -41,6 +41,12 @@ LOCAL = {
 }
 """Settings of a session on one machine."""
 
+SMALL = {"spark.sql.shuffle.partitions": "2", "spark.default.parallelism": "2"}
+"""For a few hundred records, where every task costs more than its work."""
+
+_QUICK_JAVA = " -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""A JVM that starts fast and never gets fast: right for a run of seconds."""
+
 
 @contextmanager
 def _java_output_aside() -> Iterator[None]:
@@ -55,7 +61,7 @@ def _java_output_aside() -> Iterator[None]:
         os.close(keep)
 
 
-def _local_session(app_name: str, *, with_catalog: bool) -> SparkSession:
+def _local_session(app_name: str, *, with_catalog: bool, small: bool) -> SparkSession:
     check_java()
     # Workers start the python3 of the PATH unless told otherwise, and that one lacks our packages.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -67,7 +73,8 @@ def _local_session(app_name: str, *, with_catalog: bool) -> SparkSession:
         **DELTA,
         **RELIED_ON,
         "spark.jars": ",".join(str(jar) for jar in delta_jars()),
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j}",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j}" + (_QUICK_JAVA if small else ""),
+        **(SMALL if small else {}),
     }
     for key, value in settings.items():
         builder = builder.config(key, value)
@@ -77,7 +84,7 @@ def _local_session(app_name: str, *, with_catalog: bool) -> SparkSession:
 
 
 def open_session(
-    app_name: str = "coordinator-replay", *, verbose: bool = False, with_catalog: bool = False
+    app_name: str = "coordinator-replay", *, verbose: bool = False, with_catalog: bool = False, small: bool = False
 ) -> SparkSession:
     """Take the session that runs, or that ``spark-submit`` prepared; else start one on this machine.
 
@@ -85,6 +92,7 @@ def open_session(
         app_name: shown by the cluster's own pages.
         verbose: let Spark's own messages through.
         with_catalog: keep table names in a catalog that outlives the session.
+        small: tune a session on this machine for a few hundred records.
 
     Raises:
         PrerequisiteError: Java or Delta's jars are missing.
@@ -97,6 +105,6 @@ def open_session(
             active.conf.set(key, value)
         return active
     if verbose:
-        return _local_session(app_name, with_catalog=with_catalog)
+        return _local_session(app_name, with_catalog=with_catalog, small=small)
     with _java_output_aside():
-        return _local_session(app_name, with_catalog=with_catalog)
+        return _local_session(app_name, with_catalog=with_catalog, small=small)

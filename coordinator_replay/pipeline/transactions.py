@@ -27,7 +27,7 @@ _FIELDS = (
     "commit_timestamp",
     "expire_timestamp",
 )
-_ENDS = [str(ControlType.COMMIT), str(ControlType.ABORT)]
+_ENDS = [ControlType.COMMIT.value, ControlType.ABORT.value]
 
 
 def commits(records: DataFrame) -> DataFrame:
@@ -84,7 +84,7 @@ def commit_events(records: DataFrame, causes: DataFrame | None = None) -> DataFr
     Transactional commits that were aborted, or are still pending, are left out. With causes, tombstones carry theirs
     as struct ``cause``.
     """
-    committed = transactional_commits(records).where(F.col("marker.type") == F.lit(_ENDS[0]))
+    committed = transactional_commits(records).where(F.col("marker.type") == ControlType.COMMIT.value)
     at_marker = committed.select(
         *committed.drop("marker").columns,
         F.col("marker.offset").alias("at_offset"),
@@ -109,12 +109,6 @@ def in_key() -> WindowSpec:
     return Window.partitionBy(*KEY).orderBy("at_offset", F.col("log_offset").desc())
 
 
-def takes_effect() -> Column:
-    """Whether an event changes what holds: no older record may come after a younger one."""
-    youngest = F.max("log_offset").over(in_key().rowsBetween(Window.unboundedPreceding, -1))
-    return F.coalesce(F.col("log_offset") > youngest, F.lit(True))
-
-
 def effective_events(events: DataFrame) -> DataFrame:
     """Events without those that change nothing, each with what comes next for its key.
 
@@ -123,10 +117,12 @@ def effective_events(events: DataFrame) -> DataFrame:
         form tells if the next one was transactional); null where nothing follows.
     """
     follows = in_key()
+    # No older record may come to hold after a younger one.
+    youngest = F.max("log_offset").over(follows.rowsBetween(Window.unboundedPreceding, -1))
     return (
-        events.withColumn("takes_effect", takes_effect())
-        .where("takes_effect")
-        .drop("takes_effect")
+        events.withColumn("youngest", youngest)
+        .where("youngest IS NULL OR log_offset > youngest")
+        .drop("youngest")
         .withColumn("next_offset", F.lead("at_offset").over(follows))
         .withColumn("next_timestamp", F.lead("at_timestamp").over(follows))
         .withColumn("next_is_tombstone", F.lead("is_tombstone").over(follows))

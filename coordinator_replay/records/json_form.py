@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from coordinator_replay.compiled import compiled
+from coordinator_replay.compiled import compiled, inlined
 from coordinator_replay.records.machine import Bytes, Int32s, Int64s, _count, _integer, _uvarint
 from coordinator_replay.records.program import Program
 from coordinator_replay.records.scalar import UNKNOWN_TAGS
@@ -31,7 +31,7 @@ _QUOTE, _BACKSLASH, _COMMA, _EQUALS = 34, 92, 44, 61
 _OPEN_LIST, _CLOSE_LIST, _CLOSE_STRUCT, _MINUS, _ZERO = 91, 93, 125, 45, 48
 
 
-@compiled
+@inlined
 def _put(out: Bytes, at: Any, piece: Bytes, start: Any, end: Any) -> Any:
     source, target = np.uint64(start), np.uint64(at)
     for step in range(np.uint64(end - start)):
@@ -39,7 +39,7 @@ def _put(out: Bytes, at: Any, piece: Bytes, start: Any, end: Any) -> Any:
     return at + end - start
 
 
-@compiled
+@inlined
 def _put_number(out: Bytes, at: Any, number: Any) -> Any:
     # The smallest int64 has no positive twin, but as an unsigned number it has.
     rest = np.uint64(number)
@@ -58,7 +58,7 @@ def _put_number(out: Bytes, at: Any, number: Any) -> Any:
     return at + size
 
 
-@compiled
+@inlined
 def _put_string(out: Bytes, at: Any, data: Bytes, start: Any, end: Any, digits: Bytes) -> Any:
     out[at] = _QUOTE
     at += 1
@@ -82,7 +82,7 @@ def _put_string(out: Bytes, at: Any, data: Bytes, start: Any, end: Any, digits: 
     return at + 1
 
 
-@compiled
+@inlined
 def _put_base64(out: Bytes, at: Any, data: Bytes, start: Any, end: Any, alphabet: Bytes, padded: Any) -> Any:
     out[at] = _QUOTE
     at += 1
@@ -107,7 +107,7 @@ def _put_base64(out: Bytes, at: Any, data: Bytes, start: Any, end: Any, alphabet
     return at + 1
 
 
-@compiled
+@inlined
 def _put_unknown_tags(
     out: Bytes, at: Any, data: Bytes, pos: Any, count: Any, tags: Int32s, pieces: tuple[Bytes, ...]
 ) -> Any:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from coordinator_replay.compiled import compiled
+from coordinator_replay.compiled import compiled, inlined
 from coordinator_replay.records.damage import ErrorClass
 from coordinator_replay.records.program import Program
 
@@ -55,7 +55,7 @@ class Columns:
     second: tuple[Int32s, ...]
 
 
-@compiled
+@inlined
 def _is_utf8(data: Bytes, start: Any, end: Any) -> Any:  # noqa: C901 - the table of legal sequences, as tests
     # Unsigned positions spare the question whether one counts from the end, and let the loop run on many bytes at once.
     high = np.uint8(0)
@@ -96,7 +96,7 @@ def _is_utf8(data: Bytes, start: Any, end: Any) -> Any:  # noqa: C901 - the tabl
     return True
 
 
-@compiled
+@inlined
 def _uvarint(data: Bytes, pos: Any, end: Any) -> Any:
     """(value, next position, status) of an unsigned varint."""
     value = np.int64(0)
@@ -111,7 +111,7 @@ def _uvarint(data: Bytes, pos: Any, end: Any) -> Any:
     return value, pos, _VARINT
 
 
-@compiled
+@inlined
 def _integer(data: Bytes, pos: Any, size: Any, signed: Any) -> Any:
     value = np.uint64(0)
     origin = np.uint64(pos)
@@ -131,7 +131,7 @@ def _integer(data: Bytes, pos: Any, size: Any, signed: Any) -> Any:
     return np.int64(number - ((number >> 7) << 8))
 
 
-@compiled
+@inlined
 def _count(data: Bytes, pos: Any, end: Any, form: Any) -> Any:
     """(length or count, next position, status); negative means null."""
     if form == 2 or form == 4:

@@ -13,38 +13,27 @@ class EventModel:
         self.state: GroupState | None = None
         self.epoch = 0
         self.assignment_epoch: int | None = None
-        self.regexes: dict[str, list[str]] = {}
-        self.leader: str | None = None
-        self.protocol: str | None = None
 
     def apply(self, event: Event) -> None:
         assert event.from_state == self.state or event.kind in (EventKind.GROUP_CREATED, EventKind.GROUP_DISCOVERED)
         self.state = event.to_state
         self.group_type, self.epoch, self.assignment_epoch = event.group_type, event.epoch, event.assignment_epoch
-        match event.kind:
-            case EventKind.GROUP_CREATED | EventKind.GROUP_DISCOVERED:
-                self.regexes = {}
-            case EventKind.GROUP_DELETED:
-                assert not self.members, "members leave before their group is deleted"
-            case EventKind.GROUP_CONVERTED:
-                self.regexes = {}
-            case EventKind.MEMBER_LEFT:
-                del self.members[event.member_id or ""]
-                return
-            case EventKind.MEMBER_REPLACED:
-                assert event.before is not None
-                del self.members[event.before.member_id]
-            case EventKind.REGEX_RESOLVED:
-                self.regexes[event.changes["regex"]] = event.changes["topics"][1]
-            case EventKind.REGEX_REMOVED:
-                self.regexes.pop(event.changes["regex"], None)
-            case EventKind.INVARIANT_BROKEN:
-                return
+        self._forget(event)
+        if event.kind in (EventKind.MEMBER_LEFT, EventKind.INVARIANT_BROKEN):
+            return
         for member in (event.member, *event.members):
             if member is not None:
                 self.members[member.member_id] = member
-        self.leader = event.changes.get("leader", self.leader)
-        self.protocol = event.changes.get("protocol", self.protocol)
+
+    def _forget(self, event: Event) -> None:
+        match event.kind:
+            case EventKind.GROUP_DELETED:
+                assert not self.members, "members leave before their group is deleted"
+            case EventKind.MEMBER_LEFT:
+                del self.members[event.member_id or ""]
+            case EventKind.MEMBER_REPLACED:
+                assert event.before is not None
+                del self.members[event.before.member_id]
 
     def told(self) -> tuple[object, ...]:
         members = {member_id: _told(member) for member_id, member in self.members.items()}

@@ -49,9 +49,7 @@ def any_records(draw: st.DrawFn, max_size: int = 30) -> list[Record]:
             if name in key:
                 key[name] = GROUP
         producer = draw(st.sampled_from([-1, -1, 7]))
-        found.append(
-            Record(kind.name, key, opened(kind.name, value), 0, offset, timestamp, missing, version, producer)
-        )
+        found.append(Record(kind.name, key, opened(kind.name, value), 0, offset, timestamp, missing, version, producer))
     return found
 
 
@@ -67,6 +65,4 @@ class Writer:
 
     def write(self, kind: str, value: Mapping[str, Any] | None = None, **key: str) -> None:
         name = "group" if kind == "GroupMetadata" else "groupId"
-        self.records.append(
-            Record(kind, {name: GROUP, **key}, opened(kind, value), 0, len(self.records), self.now)
-        )
+        self.records.append(Record(kind, {name: GROUP, **key}, opened(kind, value), 0, len(self.records), self.now))

@@ -2,8 +2,8 @@
 
 import json
 from datetime import UTC, datetime, timedelta
+from functools import cache
 
-import pytest
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 
 from coordinator_replay.log.dump import find_dump
@@ -26,9 +26,9 @@ def log_partitions(name):
     return first, first + APART - 1
 
 
-@pytest.fixture(scope="session")
-def sample_records(spark, tmp_path_factory):
-    """Settled rows of all samples, kept, so that a test reads them as a run does."""
+@cache
+def sample_records(spark):
+    """Settled rows of all samples, computed once for all tests."""
     files, first = [], []
     for name in SAMPLES:
         of_sample = find_dump([Sample(name).segments]).segments
@@ -36,7 +36,7 @@ def sample_records(spark, tmp_path_factory):
         first += [log_partitions(name)[0]] * len(of_sample)
     shift = F.array(*(F.lit(partition) for partition in first))[F.col("file_id")]
     staged = stage_segments(spark, files).withColumn("log_partition", F.col("log_partition") + shift)
-    return kept(spark, settle.settle_copies(staged), tmp_path_factory.mktemp("samples") / "records")
+    return settle.settle_copies(staged).coalesce(2).localCheckpoint()
 
 
 def of_sample(df, name):

@@ -12,7 +12,7 @@ from coordinator_replay.pipeline.pending import pending_offsets
 from coordinator_replay.pipeline.retention import infer_retention
 from coordinator_replay.pipeline.tombstones import removed_offsets, tombstone_causes
 from coordinator_replay.tables.definition import table
-from tests.pipeline.offset_rows import (  # noqa: F401 - sample_records is a fixture
+from tests.pipeline.offset_rows import (
     as_records,
     commit,
     dicts,
@@ -36,11 +36,12 @@ DAY = 24 * HOUR
 
 
 @pytest.fixture(scope="module")
-def samples(spark, sample_records, tmp_path_factory):
+def samples(spark, tmp_path_factory):
     """Group facts, and offsets that tombstones removed, of all samples."""
     folder = tmp_path_factory.mktemp("expiry")
-    facts = kept(spark, group_facts(sample_records), folder / "facts")
-    removed = kept(spark, removed_offsets(sample_records, facts), folder / "removed")
+    records = sample_records(spark)
+    facts = kept(spark, group_facts(records), folder / "facts")
+    removed = kept(spark, removed_offsets(records, facts), folder / "removed")
     return facts, removed
 
 
@@ -81,21 +82,22 @@ def test_nothing_is_called_expired_where_nothing_expired(samples):
     assert not [row for row in told if row[2] == "EXPIRED"]
 
 
-def test_retention_is_inferred_from_what_expired(sample_records, samples):
+def test_retention_is_inferred_from_what_expired(spark, samples):
     facts, removed = (of_sample(table, "expiration") for table in samples)
-    found = infer_retention(of_sample(sample_records, "expiration"), removed, facts).first()
+    found = infer_retention(of_sample(sample_records(spark), "expiration"), removed, facts).first()
     assert (found["retention_ms"], found["groups"]) == (MINUTE, 5)
 
 
-def test_retention_is_not_inferred_from_deletions(sample_records, samples):
+def test_retention_is_not_inferred_from_deletions(spark, samples):
     facts, removed = (of_sample(table, "group-lifecycles") for table in samples)
     assert (
-        infer_retention(of_sample(sample_records, "group-lifecycles"), removed, facts).first()["retention_ms"] is None
+        infer_retention(of_sample(sample_records(spark), "group-lifecycles"), removed, facts).first()["retention_ms"]
+        is None
     )
 
 
-def test_offsets_are_due_or_expiring_before_the_broker_takes_them(spark, sample_records, samples):
-    records = of_sample(sample_records, "expiration")
+def test_offsets_are_due_or_expiring_before_the_broker_takes_them(spark, samples):
+    records = of_sample(sample_records(spark), "expiration")
     facts, removed = (of_sample(table, "expiration") for table in samples)
     causes = tombstone_causes(removed, retention_ms=MINUTE, check_interval_ms=CHECKED_EVERY)
     expired = expired_offsets(
@@ -153,7 +155,7 @@ SITUATIONS = {
     "deleted while a transaction was open": [
         commit((2, 0), 0, ("held", "t", 0), 5),
         commit((2, 1), 10, ("held", "t", 0), 6, producer=3),
-        commit((2, 2), DAY + 10, ("held", "t", 0)),
+        commit((2, 2), DAY + 2 * HOUR, ("held", "t", 0)),
     ],
     "deleted by an admin, young": [
         commit((3, 0), 0, ("trimmed", "t", 0), 5),
@@ -304,29 +306,25 @@ def test_expired_offsets_at_a_moment(spark, situations):
     assert by_group["empty"]["tombstone_offset"] == 2
 
 
-def expired_at(log_partition, group, seconds, age):
-    return [
-        commit((log_partition, 0), seconds - age, (group, "t", 0), 1),
-        commit((log_partition, 1), seconds, (group, "t", 0)),
-        group_tombstone((log_partition, 2), seconds, group),
-    ]
-
-
 @pytest.mark.parametrize(
     ("ages", "survivor", "expected"),
     [
         pytest.param([7 * DAY + 100, 7 * DAY + 500, 30, 90], 6 * DAY, 7 * DAY, id="young deletions are no evidence"),
-        pytest.param([2 * HOUR + 20, 2 * HOUR + 400], HOUR, 2 * HOUR, id="hours"),
-        pytest.param([95 * 60 + 20, 95 * 60 + 100], HOUR, 95 * 60, id="minutes"),
+        pytest.param([95 * 60 + 20, 95 * 60 + 100], HOUR, 90 * 60, id="ten minutes before odd ones"),
         pytest.param([7 * DAY + 100], 0, None, id="one group proves nothing"),
         pytest.param([600, 640], 3 * DAY, None, id="what survived longer contradicts"),
     ],
 )
-def test_retention_is_what_ages_agree_on(spark, ages, survivor, expected):
+def test_retention_is_what_ages_agree_on(spark, situations, ages, survivor, expected):
     end = 10 * DAY
-    rows = [row for i, age in enumerate(ages) for row in expired_at(i, f"g{i}", end - 50 * i, age)]
-    rows.append(commit((50, 0), end - survivor, ("alive", "t", 0), 1))
-    records = as_records(spark, rows)
-    facts = group_facts(records)
-    found = infer_retention(records, removed_offsets(records, facts), facts).first()["retention_ms"]
+    removed = spark.createDataFrame(
+        [
+            (0, f"g{i}", "t", 0, i, moment(end), 1, "", moment(end - age), None, "Empty", "simple_group")
+            + (moment(end - age), None, False, True)
+            for i, age in enumerate(ages)
+        ],
+        situations[2].schema,
+    )
+    records = as_records(spark, [commit((1, 0), end - survivor, ("alive", "t", 0), 1), emptied((2, 0), end, "new")])
+    found = infer_retention(records, removed, situations[1].where("false")).first()["retention_ms"]
     assert found == (None if expected is None else expected * 1000)

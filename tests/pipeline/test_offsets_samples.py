@@ -4,7 +4,7 @@ import pytest
 
 from coordinator_replay.pipeline.offsets import offset_history
 from coordinator_replay.pipeline.pending import pending_offsets
-from tests.pipeline.offset_rows import (  # noqa: F401 - sample_records is a fixture
+from tests.pipeline.offset_rows import (
     APART,
     SAMPLES,
     dicts,
@@ -20,9 +20,10 @@ JUDGED = [name for name in SAMPLES if name != "compacted"]
 
 
 @pytest.fixture(scope="module")
-def told(sample_records):
+def told(spark):
     """History and pending commits of each sample."""
-    tables = [dicts(offset_history(sample_records, "c")), dicts(pending_offsets(sample_records, "c"))]
+    records = sample_records(spark)
+    tables = [dicts(offset_history(records, "c")), dicts(pending_offsets(records, "c"))]
     return {
         name: [
             [row for row in rows if log_partitions(name)[0] <= row["log_partition"] <= log_partitions(name)[1]]

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator_replay.log import compiled, record_batch
+from coordinator_replay import compiled
+from coordinator_replay.log import record_batch
 from coordinator_replay.log.checksum import count_intact_batches, entry_checksum
 from coordinator_replay.log.record_batch import scan_records
 
@@ -38,7 +39,7 @@ def _run(code: str, **environment: str) -> str:
 
 def test_segments_are_read_without_numba() -> None:
     forbid = "import sys; sys.modules['numba'] = None;"
-    check = "from coordinator_replay.log.compiled import IS_COMPILED; assert not IS_COMPILED;"
+    check = "from coordinator_replay.compiled import IS_COMPILED; assert not IS_COMPILED;"
     _run(forbid + check + READ)
 
 

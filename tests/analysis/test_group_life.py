@@ -1,0 +1,412 @@
+"""Rows of a group: intervals that do not overlap, owners that the broker confirms, runs that go on from a snapshot."""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from coordinator_replay.analysis.group_life import GroupReplay
+from coordinator_replay.analysis.rows import Row
+from coordinator_replay.engine import EventKind, Record, Replay
+from coordinator_replay.errors import SnapshotError
+from tests.engine.coordinator import TOPIC, Coordinator
+from tests.engine.lives import GROUP, Writer, any_records
+from tests.engine.recordings import folder, group_records, lines, logs
+from tests.engine.test_replay import SAMPLES, WHOLE_LOGS
+
+TABLES = folder("group-lifecycles").parents[2] / "schemas" / "tables"
+CHECKED = ["group-lifecycles", "java-clients", "kafka-3.9", "expiration"]
+
+
+def topic_names(sample: str) -> dict[str, str]:
+    if not (folder(sample) / "checkpoints.jsonl").exists():
+        return {}
+    found = {}
+    for checkpoint in lines(sample, "checkpoints.jsonl"):
+        found.update({topic["id"]: name for name, topic in checkpoint["topics"].items()})
+    return found
+
+
+def rows_of(group_id: str, records: Iterable[Record], names: dict[str, str] | None = None) -> list[Row]:
+    life = GroupReplay("test", group_id, names)
+    rows = [row for record in records for row in life.feed(record)]
+    return [*rows, *life.finish()]
+
+
+def table(rows: Iterable[Row], name: str) -> list[dict[str, Any]]:
+    return [row for table_name, row in rows if table_name == name]
+
+
+def canonical(rows: Iterable[Row]) -> list[str]:
+    return sorted(json.dumps(row, sort_keys=True) for row in rows)
+
+
+@pytest.mark.parametrize("name", ["group_timeline", "member_timeline", "partition_ownership", "rebalances"])
+def test_rows_have_exactly_the_columns_of_the_contract(name: str) -> None:
+    declared = json.loads((TABLES / f"{name}.json").read_text(encoding="utf-8"))
+    columns = {column["name"] for column in declared["columns"]}
+    checked = 0
+    for group_id, records in group_records("group-lifecycles"):
+        for row in table(rows_of(group_id, records), name):
+            assert set(row) == columns
+            checked += 1
+    assert checked > 50
+
+
+@pytest.mark.parametrize("name", ["group_timeline", "member_timeline", "partition_ownership", "rebalances"])
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_no_two_rows_share_a_key(sample: str, name: str) -> None:
+    keys = json.loads((TABLES / f"{name}.json").read_text(encoding="utf-8"))["keys"]
+    for group_id, records in group_records(sample):
+        found = [
+            tuple(row[key] for key in keys) for row in table(rows_of(group_id, records, topic_names(sample)), name)
+        ]
+        assert len(found) == len(set(found)), group_id
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_rows_of_a_run_that_goes_on_from_snapshots_are_those_of_one_run(sample: str) -> None:
+    names = topic_names(sample)
+    for group_id, records in group_records(sample):
+        whole = canonical(rows_of(group_id, records, names))
+        for split in range(0, len(records) + 1, max(len(records) // 8, 1)):
+            first = GroupReplay("test", group_id, names)
+            rows = [row for record in records[:split] for row in first.feed(record)]
+            second = GroupReplay.restore(json.loads(json.dumps(first.snapshot())), names)
+            rows += [row for record in records[split:] for row in second.feed(record)]
+            assert canonical([*rows, *second.finish()]) == whole, (group_id, split)
+
+
+@pytest.mark.parametrize("sample", WHOLE_LOGS)
+def test_nightly_runs_that_replace_rows_by_their_keys_end_with_the_rows_of_one_run(sample: str) -> None:
+    names = topic_names(sample)
+    keys = {
+        path.stem: json.loads(path.read_text(encoding="utf-8"))["keys"]
+        for path in TABLES.glob("*.json")
+        if path.stem in ("group_timeline", "member_timeline", "partition_ownership", "rebalances")
+    }
+
+    def upsert(into: dict[Any, Row], rows: Iterable[Row]) -> None:
+        for name, row in rows:
+            into[name, *(row[key] for key in keys[name])] = name, row
+
+    for group_id, records in group_records(sample):
+        whole: dict[Any, Row] = {}
+        upsert(whole, rows_of(group_id, records, names))
+        nights: dict[Any, Row] = {}
+        life = GroupReplay("test", group_id, names)
+        for index, record in enumerate(records):
+            upsert(nights, life.feed(record))
+            is_batch_end = index + 1 < len(records) and records[index + 1].timestamp_ms != record.timestamp_ms
+            if is_batch_end and index % 3 == 0:
+                upsert(nights, life.finish())
+                life = GroupReplay.restore(json.loads(json.dumps(life.snapshot())), names)
+        upsert(nights, life.finish())
+        assert nights == whole, group_id
+
+
+@given(any_records())
+def test_no_records_raise_and_intervals_never_turn_back(records: list[Record]) -> None:
+    rows = rows_of(GROUP, records)
+    for row in table(rows, "member_timeline"):
+        assert row["valid_to"] is None or row["valid_from"] <= row["valid_to"]
+    for row in table(rows, "partition_ownership"):
+        assert row["owned_to"] is None or row["owned_from"] < row["owned_to"]
+        assert row["unowned_ms"] is None or row["unowned_ms"] >= 0
+    json.dumps(rows)
+
+
+@given(any_records(15))
+def test_any_records_give_the_same_rows_through_snapshots(records: list[Record]) -> None:
+    life = GroupReplay("test", GROUP)
+    rows = []
+    for record in records:
+        rows += life.feed(record)
+        life = GroupReplay.restore(json.loads(json.dumps(life.snapshot())))
+    assert canonical([*rows, *life.finish()]) == canonical(rows_of(GROUP, records))
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_intervals_of_a_member_follow_each_other(sample: str) -> None:
+    for group_id, records in group_records(sample):
+        stays = defaultdict(list)
+        for row in table(rows_of(group_id, records), "member_timeline"):
+            stays[row["member_id"]].append(row)
+        for rows in stays.values():
+            ordered = sorted(rows, key=lambda row: row["from_offset"])
+            for one, following in pairwise(ordered):
+                assert one["valid_to"] is not None and one["valid_to"] <= following["valid_from"]
+                assert one["to_offset"] <= following["from_offset"]
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_a_partition_has_one_owner_at_a_time_outside_share_groups(sample: str) -> None:
+    names = topic_names(sample)
+    for group_id, records in group_records(sample):
+        if any(record.kind.startswith("ShareGroup") for record in records):
+            continue
+        spans = defaultdict(list)
+        for row in table(rows_of(group_id, records, names), "partition_ownership"):
+            spans[row["topic"] or row["topic_id"], row["partition"]].append(row)
+        for rows in spans.values():
+            ordered = sorted(rows, key=lambda row: row["owned_from"])
+            for one, following in pairwise(ordered):
+                assert one["owned_to"] is not None and one["owned_to"] <= following["owned_from"]
+                assert one["unowned_ms"] == following["owned_from"] - one["owned_to"], (group_id, one)
+            assert ordered[-1]["unowned_ms"] is None
+
+
+@pytest.mark.parametrize("sample", CHECKED)
+def test_owners_at_a_checkpoint_are_those_the_broker_named(sample: str) -> None:
+    names = topic_names(sample)
+    owned: dict[str, list[dict[str, Any]]] = {}
+    for group_id, records in group_records(sample):
+        owned[group_id] = table(rows_of(group_id, records, names), "partition_ownership")
+    compared = 0
+    for checkpoint in lines(sample, "checkpoints.jsonl"):
+        if not checkpoint["quiet"]:
+            continue
+        moment = _last_timestamp(sample, checkpoint["endOffsets"])
+        for group in checkpoint["groups"]:
+            if group["type"] not in ("Classic", "Consumer") or group["state"] not in ("Stable", "Empty"):
+                continue
+            if group["groupId"] not in owned:
+                continue
+            now = {
+                f"{row['topic']}-{row['partition']}": row["member_id"]
+                for row in owned[group["groupId"]]
+                if row["owned_from"] <= moment and (row["owned_to"] is None or moment < row["owned_to"])
+            }
+            told = {owner: member["memberId"] for member in group["members"] for owner in member["assignment"]}
+            assert now == told, (checkpoint["at"], group["groupId"])
+            compared += 1
+    assert compared > 20
+
+
+def _last_timestamp(sample: str, ends: dict[str, int]) -> int:
+    """A moment that belongs to the checkpoint: that of the last record before its end offsets."""
+    return max(
+        entry.timestamp_ms
+        for partition, log in logs(sample).items()
+        for entry in log
+        if entry.offset < ends[str(partition)]
+    )
+
+
+@pytest.mark.parametrize("sample", CHECKED)
+def test_members_at_a_checkpoint_are_those_the_broker_named(sample: str) -> None:
+    names = topic_names(sample)
+    stays = {
+        group_id: table(rows_of(group_id, records, names), "member_timeline")
+        for group_id, records in group_records(sample)
+    }
+    for checkpoint in lines(sample, "checkpoints.jsonl"):
+        if not checkpoint["quiet"]:
+            continue
+        moment = _last_timestamp(sample, checkpoint["endOffsets"])
+        for group in checkpoint["groups"]:
+            rows = [
+                row
+                for row in stays.get(group["groupId"], [])
+                if row["valid_from"] <= moment and (row["valid_to"] is None or moment < row["valid_to"])
+            ]
+            told = {
+                (member["memberId"], member.get("instanceId"), member["clientId"], member["host"])
+                for member in group["members"]
+            }
+            assert {
+                (row["member_id"], row["instance_id"], row["client_id"], row["client_host"]) for row in rows
+            } == told
+            if group["type"] != "Classic":
+                assert {row["member_id"]: row["member_epoch"] for row in rows} == {
+                    member["memberId"]: member["memberEpoch"] for member in group["members"]
+                }
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_the_timeline_numbers_the_engines_events(sample: str) -> None:
+    for group_id, records in group_records(sample):
+        replay = Replay(group_id)
+        events = [event for record in records for event in replay.apply(record)] + replay.settle()
+        rows = table(rows_of(group_id, records), "group_timeline")
+        assert [row["seq"] for row in rows] == list(range(len(events)))
+        assert [(row["event"], row["log_offset"]) for row in rows] == [(e.kind, e.offset) for e in events]
+        for row in rows:
+            json.loads(row["detail"])
+
+
+@pytest.mark.parametrize("sample", WHOLE_LOGS)
+def test_every_epoch_and_generation_is_a_rebalance_that_ends(sample: str) -> None:
+    for group_id, records in group_records(sample):
+        rows = rows_of(group_id, records)
+        rebalances = table(rows, "rebalances")
+        begun = [
+            row["epoch"]
+            for row in table(rows, "group_timeline")
+            if row["event"] in ("REBALANCE_STARTED", "GROUP_EMPTIED")
+            or (row["event"] in ("REBALANCE_COMPLETED", "EPOCH_CHANGED") and row["group_type"] == "classic")
+        ]
+        assert [row["epoch"] for row in rebalances] == begun
+        named = {row["rebalance_id"] for row in table(rows, "group_timeline")} - {None}
+        assert named == {row["rebalance_id"] for row in rebalances}
+        for row in rebalances:
+            assert row["completed_at"] is None or row["duration_ms"] == row["completed_at"] - row["started_at"] >= 0
+            assert row["members_after"] == row["members_before"] + len(row["members_joined"]) - len(row["members_left"])
+
+
+def test_rebalance_ids_depend_on_cluster_group_and_position_alone() -> None:
+    group_id, records = next(group_records("java-clients"))
+    again = [row["rebalance_id"] for row in table(rows_of(group_id, records), "rebalances")]
+    assert again == [row["rebalance_id"] for row in table(rows_of(group_id, records), "rebalances")]
+    other = GroupReplay("other", group_id)
+    elsewhere = [row for record in records for row in other.feed(record)] + list(other.finish())
+    assert set(again).isdisjoint(row["rebalance_id"] for row in table(elsewhere, "rebalances"))
+
+
+# --- single rules ---------------------------------------------------------------------------------------------------
+
+
+def owners(coordinator: Coordinator) -> list[dict[str, Any]]:
+    return table(rows_of(GROUP, coordinator.log.records, {TOPIC: "move"}), "partition_ownership")
+
+
+def test_a_partition_that_moves_is_unowned_from_its_revocation_to_its_next_owner() -> None:
+    coordinator = Coordinator()
+    coordinator.join(None, at_once=True)
+    coordinator.log.now = 100
+    coordinator.join(None, at_once=True)
+    coordinator.log.now = 200
+    coordinator.heartbeat("member-1")
+    coordinator.log.now = 250
+    coordinator.acknowledge("member-1")
+    coordinator.log.now = 400
+    coordinator.heartbeat("member-2")
+    moved = next(row for row in owners(coordinator) if row["partition"] == 1 and row["member_id"] == "member-1")
+    assert (moved["owned_from"], moved["owned_to"], moved["unowned_ms"]) == (0, 250, 150)
+    assert (moved["release_event"], moved["topic"], moved["topic_id"]) == ("REVOKED", "move", TOPIC)
+    rebalance = table(rows_of(GROUP, coordinator.log.records), "rebalances")[1]
+    assert (rebalance["partitions_moved"], rebalance["partitions_total"]) == (3, 6)
+    assert (rebalance["unowned_ms_max"], rebalance["unowned_ms_total"]) == (150, 450)
+    assert (rebalance["started_at"], rebalance["completed_at"]) == (100, 400)
+
+
+def test_a_member_that_holds_on_for_its_rebalance_timeout_and_is_gone_was_fenced() -> None:
+    coordinator = Coordinator()
+    coordinator.join(None, at_once=True)
+    coordinator.log.now = 100
+    coordinator.join(None, at_once=True)
+    coordinator.log.now = 200
+    coordinator.heartbeat("member-1")
+    coordinator.log.now = 200 + 300000
+    coordinator.leave("member-1")
+    assert {row["release_event"] for row in owners(coordinator) if row["member_id"] == "member-1"} == {"MEMBER_FENCED"}
+
+
+@pytest.mark.parametrize(
+    ("last_step", "release_event"),
+    [("leave", "GROUP_EMPTIED"), ("come_back", "MEMBER_REPLACED")],
+)
+def test_why_an_interval_of_ownership_ended(last_step: str, release_event: str) -> None:
+    coordinator = Coordinator()
+    coordinator.join("one", at_once=True)
+    coordinator.log.now = 100
+    getattr(coordinator, last_step)("member-1")
+    assert {row["release_event"] for row in owners(coordinator) if row["member_id"] == "member-1"} == {release_event}
+
+
+def test_a_static_member_under_a_new_id_goes_on_owning_without_a_gap() -> None:
+    coordinator = Coordinator()
+    coordinator.join("one", at_once=True)
+    coordinator.log.now = 100
+    coordinator.go_away("member-1")
+    coordinator.log.now = 150
+    coordinator.come_back("member-1")
+    rows = owners(coordinator)
+    assert {row["unowned_ms"] for row in rows if row["member_id"] == "member-1"} == {0}
+    assert {(row["owned_from"], row["owned_to"]) for row in rows if row["member_id"] == "member-2"} == {(150, None)}
+
+
+def test_a_partition_of_a_classic_group_is_given_up_by_the_end_of_the_join_phase() -> None:
+    writer = Writer()
+    blob = "AAAAAAABAAF4AAAAAQAAAAD/////"
+    for generation, owner, now, joined in [(1, "a", 100, 90), (2, "b", 400, 370)]:
+        writer.now = now
+        members = [
+            {
+                "memberId": member_id,
+                "clientId": "c",
+                "clientHost": "/h",
+                "sessionTimeout": 1,
+                "subscription": "",
+                "assignment": blob if member_id == owner else "",
+            }
+            for member_id in ("a", "b")
+        ]
+        fields = {"protocolType": "consumer", "protocol": "range", "leader": "a", "members": members}
+        writer.write("GroupMetadata", {**fields, "generation": generation, "currentStateTimestamp": joined})
+    rows = rows_of(GROUP, writer.records)
+    first, second = table(rows, "partition_ownership")
+    assert (first["member_id"], first["owned_to"], first["unowned_ms"]) == ("a", 370, 30)
+    assert (second["member_id"], second["owned_from"], second["topic"], second["topic_id"]) == ("b", 400, "x", None)
+    rebalance = table(rows, "rebalances")[1]
+    assert (rebalance["started_at"], rebalance["completed_at"], rebalance["duration_ms"]) == (370, 400, 30)
+
+
+def test_a_conversion_keeps_owners_and_links_what_is_given_up_in_it() -> None:
+    names = topic_names("group-lifecycles")
+    records = dict(group_records("group-lifecycles"))["shop-migrate"]
+    rows = table(rows_of("shop-migrate", records, names), "partition_ownership")
+    converted = [row for row in rows if row["release_event"] == "GROUP_CONVERTED"]
+    assert converted and all(row["unowned_ms"] == 0 for row in converted)
+    assert {row["topic"] for row in rows} == {"shop.move"}
+    assert sum(row["unowned_ms"] is None for row in rows) == 6
+
+
+def test_tasks_of_a_streams_group_are_shown_as_partitions_of_their_source_topics() -> None:
+    records = dict(group_records("group-lifecycles"))["shop-streams"]
+    rows = table(rows_of("shop-streams", records), "partition_ownership")
+    assert {row["topic"] for row in rows} == {
+        "shop.streams",
+        "shop-streams-KSTREAM-AGGREGATE-STATE-STORE-0000000002-repartition",
+    }
+
+
+def test_a_topic_whose_name_nobody_gave_stays_without_one() -> None:
+    records = dict(group_records("group-lifecycles"))["shop-wide"]
+    rows = rows_of("shop-wide", records)
+    assert {row["topic"] for row in table(rows, "partition_ownership")} == {None}
+    assert all(entry["topic"] is None for row in table(rows, "member_timeline") for entry in row["assigned"])
+
+
+def test_rows_come_out_as_they_close_and_not_at_the_end() -> None:
+    coordinator = Coordinator()
+    for _ in range(200):
+        coordinator.log.tick()
+        coordinator.join(None, at_once=True)
+        coordinator.log.tick()
+        coordinator.leave(f"member-{coordinator.made}")
+    life = GroupReplay("test", GROUP)
+    early = sum(len(life.feed(record)) for record in coordinator.log.records)
+    late = len(list(life.finish()))
+    assert early > 20 * late
+    assert len(json.dumps(life.snapshot())) < 5000
+
+
+def test_a_snapshot_of_another_version_is_refused() -> None:
+    snapshot = GroupReplay("test", GROUP).snapshot()
+    with pytest.raises(SnapshotError, match="version 99"):
+        GroupReplay.restore({**snapshot, "version": 99})
+    with pytest.raises(SnapshotError, match="damaged"):
+        GroupReplay.restore({**snapshot, "members": [[None]]})
+
+
+def test_events_of_one_operation_belong_to_the_rebalance_it_begins() -> None:
+    coordinator = Coordinator()
+    coordinator.join(None, at_once=True)
+    rows = table(rows_of(GROUP, coordinator.log.records), "group_timeline")
+    assert [row["event"] for row in rows][:2] == [EventKind.GROUP_CREATED, EventKind.MEMBER_JOINED]
+    assert len({row["rebalance_id"] for row in rows}) == 1

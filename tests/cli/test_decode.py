@@ -1,0 +1,88 @@
+"""``decode FILE``: every record of a file as a JSON line, without Spark."""
+
+import base64
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from coordinator_replay.cli.main import main
+from tests.samples import EXPORTED, NAMES, Sample
+
+
+def decode(*arguments):
+    return CliRunner().invoke(main, ["decode", *map(str, arguments)])
+
+
+def lines_of(result):
+    assert result.exit_code == 0, result.stderr
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def check(rows, records):
+    found = {(row["log_partition"], row["log_offset"]): row for row in rows}
+    assert len(found) == len(rows) == len(records)
+    for record in records:
+        row = found[(record["partition"], record["offset"])]
+        if "kind" not in record:
+            assert row["control_type"] == record["control"]
+        elif record["kind"] == "OffsetCommit":
+            assert {"group": row["group_id"], "topic": row["topic"], "partition": row["partition"]} == record["key"]
+            assert row["committed_offset"] == (record.get("value") or {}).get("offset")
+        else:
+            assert (row["kind"], row["key_json"], row["value_json"]) == (
+                record["kind"],
+                record["key"],
+                record.get("value"),
+            )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_segments_print_what_kafka_says(name):
+    check(lines_of(decode(Sample(name).segments)), Sample(name).decoded)
+
+
+@pytest.mark.parametrize("name", EXPORTED)
+@pytest.mark.parametrize("form", ["parquet", "records.jsonl"])
+def test_exports_print_what_kafka_says(name, form):
+    records = [record for record in Sample(name).decoded if "kind" in record]
+    check(lines_of(decode(Sample(name).folder / form)), records)
+
+
+def test_lines_come_in_the_order_of_the_file():
+    rows = lines_of(decode(f"{Sample('group-lifecycles').segments}/__consumer_offsets-0"))
+    assert [row["log_offset"] for row in rows] == sorted(row["log_offset"] for row in rows)
+
+
+def test_damage_is_printed_with_its_bytes_and_notes_go_to_standard_error(tmp_path):
+    folder = tmp_path / "__consumer_offsets-1"
+    folder.mkdir()
+    raw = bytearray(
+        (Sample("java-clients").folder / "segments/__consumer_offsets-1/00000000000000000000.log").read_bytes()
+    )
+    raw[80] ^= 0xFF
+    (folder / "00000000000000000000.log").write_bytes(raw + b"torn")
+    result = decode(folder)
+    bad = [row for row in lines_of(result) if "error_class" in row]
+    assert [row["error_class"] for row in bad] == ["ChecksumMismatch"]
+    assert base64.b64decode(bad[0]["value"]) == bytes(raw[: len(base64.b64decode(bad[0]["value"]))])
+    assert result.stderr.startswith("note: ")
+
+
+@pytest.mark.parametrize("content", [b"", b"\x00" * 4096])
+def test_an_empty_or_preallocated_segment_prints_nothing(tmp_path, content):
+    folder = tmp_path / "__consumer_offsets-0"
+    folder.mkdir()
+    (folder / "00000000000000000000.log").write_bytes(content)
+    result = decode(folder)
+    assert (result.exit_code, result.stdout) == (0, "")
+
+
+@pytest.mark.parametrize("make", [lambda p: p / "missing.log", lambda p: p])
+def test_a_wrong_input_ends_in_one_sentence_and_code_2(tmp_path, make):
+    (tmp_path / "note.txt").write_text("hello")
+    result = decode(make(tmp_path))
+    assert result.exit_code == 2
+    assert result.stderr.startswith("Error: ")
+    assert "Traceback" not in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1

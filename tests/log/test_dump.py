@@ -1,0 +1,130 @@
+"""What a dump is: told by content, with everything that is no record left aside and said."""
+
+import gzip
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from coordinator_replay.errors import InputError, UsageError
+from coordinator_replay.log.dump import Format, find_dump
+from tests.samples import Sample
+
+
+@pytest.fixture
+def broker(tmp_path):
+    """A log folder as it lies on a broker."""
+    folder = tmp_path / "log dir"
+    shutil.copytree(Sample("compacted").segments, folder)
+    other = folder / "orders-0"
+    other.mkdir()
+    shutil.copy(folder / "__consumer_offsets-2" / "00000000000000000000.log", other)
+    (folder / "recovery-point-offset-checkpoint").write_text("0\n0\n")
+    (folder / "meta.properties").write_text("version=1\n")
+    gone = folder / "__consumer_offsets-9.0123456789abcdef-delete"
+    gone.mkdir()
+    shutil.copy(folder / "__consumer_offsets-2" / "00000000000000000000.log", gone)
+    return folder
+
+
+def partitions(dump):
+    return sorted({file.log_partition for file in dump.segments})
+
+
+def test_a_brokers_folder_gives_its_current_segments_and_notes_on_the_rest(broker):
+    dump = find_dump([str(broker)])
+    assert dump.format is Format.SEGMENTS
+    assert partitions(dump) == [0, 1, 2, 3]
+    assert all(file.is_current for file in dump.segments)
+    notes = " ".join(dump.notes)
+    assert ".log.deleted" in notes
+    assert "another topic" in notes
+    assert "-delete" in notes
+
+
+def test_deleted_segments_are_read_when_asked_for(broker):
+    plain, everything = find_dump([str(broker)]), find_dump([str(broker)], include_deleted=True)
+    brought = [file for file in everything.segments if not file.is_current]
+    assert len(everything.segments) == len(plain.segments) + len(brought)
+    assert brought
+
+
+@pytest.mark.parametrize("suffix", ["cleaned", "deleted"])
+def test_unfinished_and_deleted_files_are_no_part_of_the_log(tmp_path, suffix):
+    folder = tmp_path / "__consumer_offsets-0"
+    folder.mkdir()
+    (folder / "00000000000000000000.log").write_bytes(b"")
+    (folder / f"00000000000000000007.log.{suffix}").write_bytes(b"")
+    assert len(find_dump([str(tmp_path)]).segments) == 1
+
+
+def test_a_swap_file_stands_in_only_for_segments_that_are_gone(tmp_path):
+    folder = tmp_path / "__consumer_offsets-0"
+    folder.mkdir()
+    for name in ("00000000000000000000.log", "00000000000000000000.log.swap", "00000000000000000050.log.swap"):
+        (folder / name).write_bytes(b"")
+    names = {Path(file.uri).name for file in find_dump([str(tmp_path)]).segments}
+    assert names == {"00000000000000000000.log", "00000000000000000050.log.swap"}
+
+
+def test_one_file_one_folder_and_a_glob_are_inputs_too():
+    segments = Sample("kafka-3.9").segments
+    assert partitions(find_dump([f"{segments}/__consumer_offsets-2"])) == [2]
+    assert partitions(find_dump([f"{segments}/__consumer_offsets-3/00000000000000000000.log"])) == [3]
+    assert partitions(find_dump([f"{segments}/__consumer_offsets-[01]/*.log"])) == [0, 1]
+    assert partitions(find_dump([f"{segments}/*-2"])) == [2]
+
+
+def test_forms_are_told_by_content(tmp_path):
+    folder = Sample("transactions").folder
+    assert find_dump([str(folder / "parquet")]).format is Format.PARQUET
+    assert find_dump([str(folder / "records.jsonl")]).format is Format.JSON_LINES
+    packed = tmp_path / "export.gz"
+    packed.write_bytes(gzip.compress((folder / "records.jsonl").read_bytes()))
+    assert find_dump([str(packed)]).format is Format.JSON_LINES
+    odd = tmp_path / "segment"
+    odd.write_bytes(
+        (Path(Sample("transactions").segments) / "__consumer_offsets-0" / "00000000000000000000.log").read_bytes()
+    )
+    assert find_dump([str(odd)]).format is Format.SEGMENTS
+
+
+def test_two_forms_in_one_folder_are_refused_with_a_way_out(tmp_path):
+    folder = Sample("transactions").folder
+    shutil.copytree(folder / "parquet", tmp_path / "parquet")
+    shutil.copy(folder / "records.jsonl", tmp_path)
+    with pytest.raises(UsageError, match="--format"):
+        find_dump([str(tmp_path)])
+
+
+def test_segments_without_partition_folders_are_taken_for_partition_0_and_said(tmp_path):
+    source = Path(Sample("transactions").segments) / "__consumer_offsets-2" / "00000000000000000000.log"
+    (tmp_path / "a").mkdir()
+    shutil.copy(source, tmp_path / "a")
+    dump = find_dump([str(tmp_path / "a" / source.name)])
+    assert partitions(dump) == [0]
+    assert "partition 0" in " ".join(dump.notes)
+
+
+def test_segments_of_two_nameless_folders_are_refused(tmp_path):
+    source = Path(Sample("transactions").segments) / "__consumer_offsets-2" / "00000000000000000000.log"
+    files = []
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        files.append(shutil.copy(source, tmp_path / name))
+    with pytest.raises(UsageError, match="__consumer_offsets-N"):
+        find_dump(files)
+
+
+def test_what_is_no_dump_is_refused_with_what_was_found(tmp_path):
+    (tmp_path / "settings.json").write_text(json.dumps({"colour": "red"}))
+    (tmp_path / "note.txt").write_text("hello")
+    with pytest.raises(InputError, match="2 files left aside"):
+        find_dump([str(tmp_path)])
+    with pytest.raises(InputError, match="no such file"):
+        find_dump([str(tmp_path / "nothing")])
+    with pytest.raises(InputError, match="nothing matches"):
+        find_dump([str(tmp_path / "*.log")])
+    with pytest.raises(InputError, match="no filesystem"):
+        find_dump(["carrier-pigeon://roof/dump"])
