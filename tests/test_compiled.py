@@ -15,7 +15,7 @@ from coordinator_replay.log import record_batch
 from coordinator_replay.log.checksum import count_intact_batches, entry_checksum
 from coordinator_replay.log.record_batch import scan_records
 
-REPOSITORY = Path(__file__).parents[2]
+REPOSITORY = Path(__file__).parents[1]
 SEGMENT = "tests/data/group-lifecycles/segments/__consumer_offsets-0/00000000000000000000.log"
 READ = (
     "from coordinator_replay.log.segment import read_segment;"

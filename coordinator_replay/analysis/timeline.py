@@ -6,7 +6,7 @@ from typing import Any
 
 from coordinator_replay.analysis.rows import Row, Scope, Topics
 from coordinator_replay.engine.events import Event
-from coordinator_replay.engine.model import GroupType
+from coordinator_replay.engine.model import Assignment, GroupType
 
 TABLE = "group_timeline"
 
@@ -24,7 +24,6 @@ class Timeline:
     def fold(self, events: Sequence[Event], rebalance_id: str | None) -> Iterator[Row]:
         """One row for each event of an operation."""
         for event in events:
-            detail = self._detail(event.detail, event.group_type)
             yield (
                 TABLE,
                 {
@@ -41,7 +40,7 @@ class Timeline:
                     "instance_id": event.instance_id,
                     "member_count": event.member_count,
                     "rebalance_id": rebalance_id,
-                    "detail": json.dumps(detail, ensure_ascii=False, separators=(",", ":")),
+                    "detail": self._detail(event),
                     "is_exact": event.is_exact,
                     "log_partition": event.partition,
                     "log_offset": event.offset,
@@ -50,21 +49,22 @@ class Timeline:
             )
             self.seq += 1
 
-    def _detail(self, told: Any, group_type: GroupType) -> Any:
-        """The detail with topics as the tables show them, wherever an assignment stands in it."""
-        if isinstance(told, dict):
-            if told.keys() == {"topic", "partitions"}:
-                return self._topic(told["topic"], told["partitions"], group_type)
-            return {name: self._detail(value, group_type) for name, value in told.items()}
-        if isinstance(told, list):
-            return [self._detail(value, group_type) for value in told]
-        return told
+    def _detail(self, event: Event) -> str:
+        group_type = event.group_type
 
-    def _topic(self, topic: str, partitions: list[int], group_type: GroupType) -> dict[str, Any]:
+        def show(assignment: Assignment) -> list[dict[str, Any]]:
+            return [self._topic(topic, partitions, group_type) for topic, partitions in sorted(assignment.items())]
+
+        return _ENCODE(event.detail(show))
+
+    def _topic(self, topic: str, partitions: tuple[int, ...], group_type: GroupType) -> dict[str, Any]:
         # A conversion shows members of both types, so an id is told by being known as one.
         name = self.topics.names.get(topic)
-        if name is not None or group_type in (GroupType.CONSUMER, GroupType.SHARE):
+        if name is not None or group_type is GroupType.CONSUMER or group_type is GroupType.SHARE:
             return {"topic_id": topic, "topic": name, "partitions": partitions}
         if group_type is GroupType.STREAMS:
             return {"subtopology": topic, "partitions": partitions}
         return {"topic": topic, "partitions": partitions}
+
+
+_ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode

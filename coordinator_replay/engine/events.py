@@ -6,11 +6,11 @@ change of the group's state sits on the one event that names it, so that each ev
 one before it ended.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from coordinator_replay.engine.model import Assignment, GroupState, GroupType, Member, Subscription
+from coordinator_replay.engine.model import NOTHING, Assignment, GroupState, GroupType, Member, Subscription
 
 
 class EventKind(StrEnum):
@@ -128,21 +128,28 @@ class Event(NamedTuple):
         """Its instance id, for a static member."""
         return self.member.instance_id if self.member is not None else None
 
-    @property
-    def detail(self) -> dict[str, Any]:
-        """Old and new values, fit for JSON: what ``group_timeline.detail`` shows."""
-        told: dict[str, Any] = dict(self.changes)
-        describe = _DETAIL.get(self.kind)
-        if describe is not None:
-            told.update(describe(self))
-        return told
+    def detail(self, show: "Show | None" = None) -> dict[str, Any]:
+        """Old and new values, fit for JSON: what ``group_timeline.detail`` tells.
+
+        Args:
+            show: how an assignment is to be shown; by default as ``listed`` does.
+        """
+        describe = _DETAIL.get(self.kind.value)
+        if describe is None:
+            return dict(self.changes)
+        return {**self.changes, **describe(self, show or listed)}
 
 
-def listed(assignment: Assignment | None) -> list[dict[str, Any]] | None:
+Show = Callable[[Assignment], list[dict[str, Any]]]
+
+
+def listed(assignment: Assignment) -> list[dict[str, Any]]:
     """An assignment as a list of structs; ``topic`` is what the group's records say: an id, a name, a subtopology."""
-    if assignment is None:
-        return None
     return [{"topic": topic, "partitions": list(partitions)} for topic, partitions in sorted(assignment.items())]
+
+
+def _shown(show: Show, assignment: Assignment | None) -> list[dict[str, Any]] | None:
+    return show(assignment) if assignment is not None else None
 
 
 def _differences(old: Subscription | None, new: Subscription | None) -> dict[str, Any]:
@@ -157,7 +164,7 @@ def _differences(old: Subscription | None, new: Subscription | None) -> dict[str
 SUBSCRIPTION_FIELDS = tuple(name for name in Subscription._fields if name != "protocols")
 
 
-def _joined(event: Event) -> dict[str, Any]:
+def _joined(event: Event, show: Show) -> dict[str, Any]:
     member = event.member
     if member is None or member.subscription is None:
         return {}
@@ -165,14 +172,14 @@ def _joined(event: Event) -> dict[str, Any]:
     return {name: new for name, (_, new) in told.items()}
 
 
-def _left(event: Event) -> dict[str, Any]:
+def _left(event: Event, show: Show) -> dict[str, Any]:
     before = event.before
     if before is None or before.current is None:
         return {}
-    return {"member_epoch": before.current.epoch, "assigned": listed(before.current.owned())}
+    return {"member_epoch": before.current.epoch, "assigned": show(before.current.owned())}
 
 
-def _replaced(event: Event) -> dict[str, Any]:
+def _replaced(event: Event, show: Show) -> dict[str, Any]:
     if event.member is None or event.before is None:
         return {}
     return {
@@ -181,7 +188,7 @@ def _replaced(event: Event) -> dict[str, Any]:
     }
 
 
-def _changed(event: Event) -> dict[str, Any]:
+def _changed(event: Event, show: Show) -> dict[str, Any]:
     if event.member is None or event.before is None:
         return {}
     told = _differences(event.before.subscription, event.member.subscription)
@@ -199,7 +206,7 @@ def _protocols(subscription: Subscription | None) -> list[dict[str, Any]]:
     ]
 
 
-def _stepped(event: Event) -> dict[str, Any]:
+def _stepped(event: Event, show: Show) -> dict[str, Any]:
     if event.member is None or event.member.current is None:
         return {}
     new = event.member.current
@@ -207,35 +214,32 @@ def _stepped(event: Event) -> dict[str, Any]:
     return {
         "member_epoch": [old.epoch if old else None, new.epoch],
         "member_state": [old.state if old else None, new.state],
-        "assigned": [listed(old.assigned if old else NO_ASSIGNMENT), listed(new.assigned)],
-        "pending_revocation": [listed(old.pending if old else NO_ASSIGNMENT), listed(new.pending)],
+        "assigned": [_shown(show, old.assigned if old else NOTHING), _shown(show, new.assigned)],
+        "pending_revocation": [show(old.pending if old else NOTHING), show(new.pending)],
     }
 
 
-NO_ASSIGNMENT: Assignment = {}
-
-
-def _targets(event: Event) -> dict[str, Any]:
+def _targets(event: Event, show: Show) -> dict[str, Any]:
     return {
         "targets": {
-            member.member_id: listed(member.target.assigned) if member.target is not None else None
+            member.member_id: show(member.target.assigned) if member.target is not None else None
             for member in event.members
         }
     }
 
 
-def _assignments(event: Event) -> dict[str, Any]:
+def _assignments(event: Event, show: Show) -> dict[str, Any]:
     if not event.members:
         return {}
     return {
         "assigned": {
-            member.member_id: listed(member.current.assigned) if member.current is not None else None
+            member.member_id: _shown(show, member.current.assigned) if member.current is not None else None
             for member in event.members
         }
     }
 
 
-_DETAIL = {
+_DETAIL: Mapping[str, Callable[[Event, Show], dict[str, Any]]] = {
     EventKind.MEMBER_JOINED: _joined,
     EventKind.MEMBER_LEFT: _left,
     EventKind.MEMBER_REPLACED: _replaced,

@@ -132,13 +132,15 @@ class _Audit:
         self.run = run
         self.options = options
         self.report = report
+        self.ranges = audited_ranges(warehouse, run.cluster)
 
     def of(self, dump: Dump) -> Summary:
         self.report("reading and decoding")
         staged = self.stage(dump)
         self.report("ordering the records")
         records = self.settle(staged, dump)
-        summary = self.count(records)
+        summary, first_new = self.count(records)
+        records = self.carry_on(records, first_new)
         self.report("writing commits, records and quarantine")
         with ThreadPoolExecutor(_TABLES_AT_ONCE) as pool:
             found = summary.found
@@ -181,14 +183,25 @@ class _Audit:
         self.run.duplicates_dropped = settle.log_records(staged).count() - settled.count()
         return settled
 
-    def count(self, records: DataFrame) -> Summary:
-        """What there is: by log partition for the ledger, by kind for the person who waits."""
+    def count(self, records: DataFrame) -> tuple[Summary, dict[int, tuple[int, int]]]:
+        """What there is: by log partition for the ledger, by kind for the person who waits.
+
+        Returns:
+            The counts, and for each log partition the first offset that no earlier run has read, with its
+            ``missing_before``.
+        """
         tally = (
             records.groupBy("log_partition", _what().alias("what"), _kind().alias("kind"), self.known().alias("known"))
-            .agg(F.count("*").alias("n"), F.min("log_offset").alias("low"), F.max("log_offset").alias("high"))
+            .agg(
+                F.count("*").alias("n"),
+                F.min("log_offset").alias("low"),
+                F.max("log_offset").alias("high"),
+                F.min_by("missing_before", "log_offset").alias("missing"),
+            )
             .toLocalIterator()
         )
         summary = Summary(self.run)
+        first_new: dict[int, tuple[int, int]] = {}
         self.run.records_read = self.run.duplicates_dropped
         for row in tally:
             self.run.records_read += row["n"]
@@ -196,6 +209,9 @@ class _Audit:
                 partition = row["log_partition"]
                 self.run.from_offsets[partition] = min(row["low"], self.run.from_offsets.get(partition, row["low"]))
                 self.run.to_offsets[partition] = max(row["high"] + 1, self.run.to_offsets.get(partition, 0))
+                if not row["known"] and row["missing"] is not None:
+                    seen = (row["low"], row["missing"])
+                    first_new[partition] = min(seen, first_new.get(partition, seen))
             if row["what"] != "control":
                 summary.found[row["what"]] = summary.found.get(row["what"], 0) + row["n"]
                 counted = summary.quarantined if row["what"] == "quarantine" else summary.kinds
@@ -204,12 +220,37 @@ class _Audit:
                 self.run.already_audited += row["n"]
             else:
                 self.run.control_records += row["n"]
-        return summary
+        return summary, first_new
+
+    def carry_on(self, records: DataFrame, first_new: dict[int, tuple[int, int]]) -> DataFrame:
+        """Let ``missing_before`` of new records go on from where the tables end.
+
+        A dump that begins where the last one ended would count all that came before as missing, and one taken after
+        more compaction would count more of it than the records in the tables do.
+        """
+        ends = {partition: max(end for _, end in ranges) for partition, ranges in self.ranges.items()}
+        later = {p: first for p, first in first_new.items() if p in ends and first[0] >= ends[p]}
+        if not later:
+            return records
+        mine = F.col("cluster") == self.run.cluster
+        held = [
+            self.warehouse.read(name).where(mine).select("log_partition", "log_offset", "missing_before")
+            for name in ("offset_commits", "group_records")
+        ]
+        newest = held[0].unionByName(held[1]).groupBy("log_partition")
+        missing = newest.agg(F.max_by("missing_before", "log_offset").alias("missing")).toLocalIterator()
+        held_missing = {row["log_partition"]: row["missing"] for row in missing}
+        shift = F.lit(0)
+        for partition, (offset, counted) in later.items():
+            right = held_missing.get(partition, 0) + offset - ends[partition]
+            is_later = (F.col("log_partition") == partition) & (F.col("log_offset") >= ends[partition])
+            shift = F.when(is_later, F.lit(right - counted)).otherwise(shift)
+        return records.withColumn("missing_before", F.col("missing_before") + shift)
 
     def known(self) -> Column:
         """Whether a position lies in what earlier runs have read."""
         known = F.lit(False)
-        for partition, ranges in audited_ranges(self.warehouse, self.run.cluster).items():
+        for partition, ranges in self.ranges.items():
             for start, end in ranges:
                 inside = (F.col("log_offset") >= start) & (F.col("log_offset") < end)
                 known = known | ((F.col("log_partition") == partition) & inside)

@@ -24,7 +24,7 @@ from coordinator_replay.records.decoder import (
     decode_records,
 )
 
-DECODE_ROWS = 20_000
+DECODE_ROWS = 60_000
 """How many records are decoded at a time; fewer cost more each, more only memory."""
 
 _CARRIED = [

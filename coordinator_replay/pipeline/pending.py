@@ -38,8 +38,8 @@ def pending_intervals(records: DataFrame) -> DataFrame:
     )
     run = Window.partitionBy(*KEY, "producer_id", F.col("marker.offset"), F.col("tombstone.offset"))
     in_run = run.orderBy("log_offset")
-    following = {name: F.lead(name).over(in_run) for name in ("log_offset", "log_timestamp")}
-    replaced = F.when(following["log_offset"].isNotNull(), _settled(*following.values(), F.lit("REPLACED")))
+    next_offset, next_timestamp = F.lead("log_offset").over(in_run), F.lead("log_timestamp").over(in_run)
+    replaced = F.when(next_offset.isNotNull(), _settled(next_offset, next_timestamp, F.lit("REPLACED")))
     is_older = F.coalesce(F.col("log_offset") < F.col("youngest"), F.lit(False))
     outcome = F.when(is_older & (F.col("marker.type") == ControlType.COMMIT.value), F.lit("SKIPPED")).otherwise(
         F.col("marker.type")

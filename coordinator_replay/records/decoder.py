@@ -158,7 +158,8 @@ class _Batch:
         tombstones = self.values.is_null[keys.rows]
         self.finish(kind, keys, group, np.flatnonzero(tombstones), None)
         with_value = np.flatnonzero(~tombstones)
-        too_short = (self.values.ends - self.values.starts)[keys.rows[with_value]] < 2
+        valued = keys.rows[with_value]
+        too_short = self.values.ends[valued] - self.values.starts[valued] < 2
         self.fail(keys.rows[with_value[too_short]], ErrorClass.EMPTY_VALUE, kind.name)
         with_value = with_value[~too_short]
         for version, among in arrays.split(self.values.leading_int16[keys.rows[with_value]]):
@@ -195,7 +196,7 @@ class _Batch:
         member = pick(keys.strings("memberId")) if kind.has_member else pa.nulls(n, pa.string())
         key_json = keys.json(rows)
         value_json = pa.nulls(n, pa.string()) if value is None else value.json(rows)
-        columns = [*common, pa.array([kind.name] * n), member, key_json, value_json]
+        columns = [*common, pa.repeat(kind.name, n), member, key_json, value_json]
         self.groups.append((rows, pa.RecordBatch.from_arrays(columns, schema=GROUP_COLUMNS)))
 
 

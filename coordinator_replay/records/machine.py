@@ -36,6 +36,7 @@ STATUS: tuple[ErrorClass | None, ...] = (
 
 _UNDERFLOW, _NULL, _VARINT, _TRAILING, _TAG, _UNICODE = 1, 2, 3, 4, 5, 6
 _DEPTH = 32
+_FEW_ROWS = 20_000
 
 Int64s = npt.NDArray[np.int64]
 Int32s = npt.NDArray[np.int32]
@@ -356,7 +357,8 @@ def run(program: Program, data: Bytes, starts: Int64s, ends: Int64s) -> Columns:
     """
     rows = len(starts)
     status = np.zeros(rows, np.int32)
-    capacity = np.full(program.columns, max(rows, 16), np.int64)
+    # Room for some elements of arrays too, where that costs little: growing means to move everything.
+    capacity = np.full(program.columns, max(rows, 64) * (4 if rows < _FEW_ROWS else 1), np.int64)
     limit = np.cumsum(capacity)
     used = limit - capacity
     first = np.empty(int(limit[-1]), np.int64)

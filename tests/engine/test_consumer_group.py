@@ -268,7 +268,7 @@ def test_fields_of_the_draft_are_kept_where_a_record_carries_them() -> None:
     assert member.current.assigned == {TOPIC: (1,)}
     assert member.target.draft == {"assignmentEpoch": 1, "memberId": "a", "error": 0}
     joined = next(event for event in events if event.kind is EventKind.MEMBER_JOINED)
-    assert joined.detail["draft"]["assignors"][0]["reason"] == 2
+    assert joined.detail()["draft"]["assignors"][0]["reason"] == 2
 
 
 def test_every_transition_has_a_reason_and_leaves_its_state() -> None:

@@ -73,7 +73,7 @@ def test_no_sequence_of_decodable_records_raises(records: list[Record]) -> None:
     replay = Replay(GROUP)
     for record in records:
         for event in replay.apply(record):
-            json.dumps(event.detail)
+            json.dumps(event.detail())
         replay.describe()
     replay.apply_marker(Marker(7, True, 0, 10**6, 0))
     replay.settle()

@@ -319,9 +319,8 @@ def test_retention_is_what_ages_agree_on(spark, situations, ages, survivor, expe
     end = 10 * DAY
     removed = spark.createDataFrame(
         [
-            (0, f"g{i}", "t", 0, i, moment(end), 1, "", moment(end - age), None, "Empty", "simple_group")
-            + (moment(end - age), None, False, True)
-            for i, age in enumerate(ages)
+            (0, f"g{i}", "t", 0, i, moment(end), 1, "", since, None, "Empty", "simple_group", since, None, False, True)
+            for i, since in enumerate(moment(end - age) for age in ages)
         ],
         situations[2].schema,
     )

@@ -1,0 +1,41 @@
+"""A log audited in slices ends in the tables that one audit of all of it gives."""
+
+from pathlib import Path
+
+import pytest
+
+from coordinator_replay.log.segment import walk_batches
+from coordinator_replay.pipeline.audit import Options, run_audit
+from coordinator_replay.pipeline.replay import GROUP_TABLES
+from tests.samples import Sample
+
+pytestmark = pytest.mark.spark
+
+
+def cut(segments: str, into: list[Path]) -> None:
+    """Cut each segment at batch boundaries into as many files as there are folders."""
+    for file in Path(segments).rglob("*.log"):
+        raw = file.read_bytes()
+        starts = [(int(p), int(o)) for s in walk_batches(raw) for p, o in zip(s.positions, s.base_offsets, strict=True)]
+        marks = [starts[len(starts) * part // len(into)] for part in range(len(into))] if starts else []
+        for (start, base), end, folder in zip(marks, [mark[0] for mark in marks[1:]] + [len(raw)], into, strict=False):
+            place = folder / file.parent.name
+            place.mkdir(parents=True, exist_ok=True)
+            (place / f"{base:020d}.log").write_bytes(raw[start:end])
+
+
+def content(spark, warehouse, table):
+    rows = spark.read.format("delta").load(f"{warehouse}/{table}").collect()
+    return sorted(repr(row.asDict(recursive=True)) for row in rows)
+
+
+def test_slices_end_in_the_tables_of_one_run_over_everything(spark, tmp_path):
+    sample = Sample("java-clients")
+    slices = [tmp_path / "night-1", tmp_path / "night-2"]
+    cut(sample.segments, slices)
+    whole, sliced = str(tmp_path / "whole"), str(tmp_path / "sliced")
+    run_audit(spark, Options(inputs=[sample.segments], warehouse=whole))
+    for folder in slices:
+        run_audit(spark, Options(inputs=[str(folder)], warehouse=sliced))
+    for table in ("offset_commits", "group_records", "topics", *GROUP_TABLES):
+        assert content(spark, sliced, table) == content(spark, whole, table), table
