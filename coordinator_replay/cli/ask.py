@@ -191,6 +191,9 @@ def offsets(
         found = with_lag(found, read_end_offsets(end_file, parse_moment, at))
         shown |= columns.LAG
     _show(common, shown, found, group_id=group)
+    unproven = sum(offset.is_proven is False for offset in found)
+    if unproven:
+        _note(f"{unproven} of these may belong to aborted transactions: the input shows no transaction markers.")
     if not found:
         _note(f"Group {group!r} had no committed offset then.")
     if reset_file is not None:

@@ -58,6 +58,7 @@ OFFSET = {
     "group_state": "",
     "log_partition": "",
     "from_offset": "",
+    "is_proven": "",
 }
 UNSTABLE = {"is_unstable": "UNSTABLE"}
 LAG = {"end_offset": "LOG-END-OFFSET", "lag": "LAG"}
@@ -151,6 +152,8 @@ EXPIRED = {
     "tombstone_offset": "",
     "last_consumed_by": "LAST-CONSUMED-BY",
     "group_state": "",
+    "alternatives": "",
+    "retention_ms": "",
     "metadata": "",
 }
 FINDING = {

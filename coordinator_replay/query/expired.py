@@ -11,7 +11,8 @@ STATUSES = ("EXPIRED", "DUE", "EXPIRING")
 
 _EXPIRED = """
     SELECT group_id, topic, partition, committed_offset, status, expire_at, rule, confidence, commit_timestamp,
-           base_timestamp, tombstone_at, tombstone_offset, last_consumed_by, group_state, metadata
+           base_timestamp, tombstone_at, tombstone_offset, last_consumed_by, group_state, alternatives, retention_ms,
+           metadata
     FROM expired_offsets
     WHERE cluster = $cluster {one_group}
     ORDER BY coalesce(tombstone_at, expire_at), group_id, topic, partition
@@ -36,6 +37,8 @@ class ExpiredOffset:
     tombstone_offset: int | None
     last_consumed_by: str | None
     group_state: str | None
+    alternatives: Sequence[str] | None
+    retention_ms: int | None
     metadata: str | None
 
 

@@ -18,7 +18,7 @@ from coordinator_replay.query.warehouse import AS_OF, END, Warehouse, nearest
 # too: rows that do not hold yet. One pass finds both, which counts where the table is large and not clustered.
 _OFFSETS = f"""
     SELECT topic, partition, committed_offset, leader_epoch, metadata, commit_timestamp, valid_from, is_transactional,
-           owner_member_id, group_state, log_partition, from_offset, {AS_OF} AS holds
+           owner_member_id, group_state, log_partition, from_offset, is_proven, {AS_OF} AS holds
     FROM offset_history
     WHERE cluster = $cluster AND group_id = $group
       AND ({AS_OF} OR (is_transactional AND commit_timestamp <= $at AND valid_from > $at))
@@ -42,6 +42,7 @@ class CommittedOffset:
         valid_from: since when it held.
         owner_member_id: who owned the partition when it was committed, None if nobody did or it is not known.
         group_state: the group's state at that moment.
+        is_proven: False where the input shows no transaction markers, so that the commit may have been aborted.
         is_unstable: whether a transactional commit of the partition was pending; False where that was not asked.
         lag: how far the log's end was ahead, None where no end offset was given.
     """
@@ -58,6 +59,7 @@ class CommittedOffset:
     group_state: str | None
     log_partition: int
     from_offset: int
+    is_proven: bool | None
     is_unstable: bool = False
     end_offset: int | None = None
     lag: int | None = None

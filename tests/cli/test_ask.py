@@ -280,7 +280,9 @@ def test_the_shell_completes_groups_and_topics(program: click.Group, folder: Pat
         ("partition_ownership", columns.OWNERSHIP, set()),
         ("member_timeline", columns.INTERVAL, {"group_type", "rack_id", "subscribed_topics",
                                                "subscribed_topic_regex", "assignor", "to_offset"}),
-        ("offset_history", columns.OFFSET, {"valid_to", "to_offset", "ended_by"}),
+        ("offset_history", columns.OFFSET, {"valid_to", "to_offset", "ended_by", "expire_timestamp", "record_offset",
+                                            "commits_merged", "ended_confidence", "ended_alternatives",
+                                            "ended_evidence"}),
     ],
 )  # fmt: skip
 def test_answers_show_every_column_of_their_table(name: str, shown: dict[str, str], left_out: set[str]):

@@ -29,6 +29,7 @@ CONTRACT = {
     "quarantine",
     "audit_runs",
     "group_state",
+    "topics",
 }
 
 SMALL = {
