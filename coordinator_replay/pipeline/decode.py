@@ -177,7 +177,7 @@ def gather_records(parts: Iterable[SegmentPart]) -> Iterator[pa.RecordBatch]:
     gathered: list[pa.RecordBatch] = []
     rows = 0
     for part in parts:
-        if part.records.num_rows >= DECODE_ROWS and not gathered:
+        if part.records.num_rows >= DECODE_ROWS // 2 and not gathered:
             yield part.records
             continue
         gathered.append(part.records)

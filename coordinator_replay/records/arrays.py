@@ -42,6 +42,11 @@ class Spans:
         return np.where(self.is_null, 0, self.ends - self.starts)
 
     @cached_property
+    def is_ascii(self) -> bool:
+        """Whether no byte of any row has its high bit set."""
+        return not len(self.starts) or bool(self.data[self.starts[0] : self.ends[-1]].max(initial=0) < 0x80)
+
+    @cached_property
     def leading_int16(self) -> Int16s:
         """The first two bytes of each row as a big-endian number; −1 where there are not two."""
         numbers = np.empty(len(self.starts), np.int16)

@@ -143,7 +143,8 @@ class _Batch:
     def read(self, struct: Struct, version: int, spans: arrays.Spans, rows: Rows) -> _Read:
         """Run a struct's program behind the two bytes that name kind or version; failed rows are noted."""
         program = compile_struct(struct, version)
-        columns = run(program, spans.data, spans.starts[rows] + 2, spans.ends[rows])
+        starts, ends = spans.starts[rows] + 2, spans.ends[rows]
+        columns = run(program, spans.data, starts, ends, is_ascii=spans.is_ascii)
         if not columns.status.any():
             return _Read(rows, columns, program, spans)
         for status, places in arrays.split(columns.status.astype(np.int16)):

@@ -161,6 +161,7 @@ def _run(  # noqa: C901 - one interpreter loop; splitting it would pass a dozen 
     first: Int64s,
     second: Int32s,
     status: Int32s,
+    is_ascii: Any,
     row: Any,
 ) -> Any:
     """Run rows from ``row`` on; returns the first row that was not run because a column is full, or their number."""
@@ -208,7 +209,7 @@ def _run(  # noqa: C901 - one interpreter loop; splitting it would pass a dozen 
                     if length > end - pos:
                         error = _UNDERFLOW
                         break
-                    if ops[here, 4] == 1 and not _is_utf8(data, pos, pos + int(length)):
+                    if ops[here, 4] == 1 and not is_ascii and not _is_utf8(data, pos, pos + int(length)):
                         error = _UNICODE
                         break
                     first[at] = pos
@@ -346,7 +347,7 @@ def _run(  # noqa: C901 - one interpreter loop; splitting it would pass a dozen 
     return row
 
 
-def run(program: Program, data: Bytes, starts: Int64s, ends: Int64s) -> Columns:
+def run(program: Program, data: Bytes, starts: Int64s, ends: Int64s, *, is_ascii: bool = False) -> Columns:
     """Run a program over rows of bytes.
 
     Args:
@@ -354,6 +355,7 @@ def run(program: Program, data: Bytes, starts: Int64s, ends: Int64s) -> Columns:
         data: the bytes of all rows.
         starts: where each row starts in ``data``; rows stand in rising order and do not overlap.
         ends: where each row ends.
+        is_ascii: no byte has its high bit set, so that no string needs a look.
     """
     rows = len(starts)
     status = np.zeros(rows, np.int32)
@@ -365,7 +367,7 @@ def run(program: Program, data: Bytes, starts: Int64s, ends: Int64s) -> Columns:
     second = np.empty(int(limit[-1]), np.int32)
     row = 0
     while True:
-        row = _run(data, starts, ends, program.ops, program.tags, limit, used, first, second, status, row)
+        row = _run(data, starts, ends, program.ops, program.tags, limit, used, first, second, status, is_ascii, row)
         if row >= rows:
             break
         first, second, limit, used = _grow(first, second, limit, used)

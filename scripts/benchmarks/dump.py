@@ -150,7 +150,7 @@ def _segment(rng: np.random.Generator, records: int, base_offset: int, pools: An
     )
 
 
-def make_dump(folder: Path, *, records: int, partitions: int = 8, groups: int = 3000, seed: int = 7) -> Path:
+def make_dump(folder: Path, *, records: int, partitions: int = 2, groups: int = 3000, seed: int = 7) -> Path:
     """Make the dump unless it is there; segments of at most a million records, some 100 MiB.
 
     Returns:
