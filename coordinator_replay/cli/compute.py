@@ -3,12 +3,14 @@
 import sys
 import time
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from coordinator_replay.cli.moments import DURATION, MOMENT
 from coordinator_replay.cli.options import EXIT_FINDINGS, Command, Common, common_options
 from coordinator_replay.errors import WarehouseError
 
@@ -22,6 +24,10 @@ FORMATS = ("auto", "segments", "parquet", "delta", "jsonl")
 def _absolute(path: str) -> str:
     """A path as Spark's own processes can find it, wherever they were started."""
     return path if "://" in path else str(Path(path).expanduser().absolute())
+
+
+def _milliseconds(duration: timedelta) -> int:
+    return round(duration.total_seconds() * 1000)
 
 
 def _audit(options: "Options", common: Common, *, small: bool = False) -> "Summary":
@@ -69,6 +75,14 @@ def _audit(options: "Options", common: Common, *, small: bool = False) -> "Summa
     "--topics", metavar="FILE", help="CSV or JSON lines of topic id, name and maybe partition count, to name topics by."
 )
 @click.option("--cluster-metadata", metavar="PATH", help="Dump of the __cluster_metadata log: names and their times.")
+@click.option("--as-of", type=MOMENT, help="Moment to judge expiry at; the end of the log if left out.")
+@click.option(
+    "--retention", type=DURATION, help="offsets.retention.minutes of the brokers, as 7d or 90m; else inferred."
+)
+@click.option("--horizon", type=DURATION, default="3d", show_default=True, help="How far ahead to look for expiry.")
+@click.option(
+    "--history-every", type=DURATION, help="Keep only the last commit of each such stretch in offset_history."
+)
 @click.option("--database", metavar="NAME", help="Register the tables by name in the session's catalog.")
 @click.option("--strict", is_flag=True, help="End with code 3 if records were quarantined.")
 def audit(
@@ -78,6 +92,10 @@ def audit(
     include_deleted: bool,
     topics: str | None,
     cluster_metadata: str | None,
+    as_of: datetime | None,
+    retention: timedelta | None,
+    horizon: timedelta,
+    history_every: timedelta | None,
     database: str | None,
     strict: bool,
 ) -> None:
@@ -93,6 +111,7 @@ def audit(
     """
     from coordinator_replay.log.dump import Format
     from coordinator_replay.pipeline.audit import Options
+    from coordinator_replay.pipeline.offset_tables import Expiry
 
     options = Options(
         inputs=[_absolute(path) for path in inputs],
@@ -103,6 +122,12 @@ def audit(
         database=database,
         topics=None if topics is None else _absolute(topics),
         cluster_metadata=None if cluster_metadata is None else _absolute(cluster_metadata),
+        expiry=Expiry(
+            as_of=as_of,
+            retention_ms=None if retention is None else _milliseconds(retention),
+            horizon_ms=_milliseconds(horizon),
+            history_every_ms=None if history_every is None else _milliseconds(history_every),
+        ),
     )
     summary = _audit(options, common)
     if strict and summary.run.records_quarantined:

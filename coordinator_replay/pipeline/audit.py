@@ -15,17 +15,25 @@ from coordinator_replay.log.dump import Dump, Format, find_dump, open_filesystem
 from coordinator_replay.pipeline import settle
 from coordinator_replay.pipeline.decode import stage_rows, stage_segments
 from coordinator_replay.pipeline.ledger import Run, audited_ranges, write_run
+from coordinator_replay.pipeline.offset_tables import OFFSET_TABLES, Expiry, write_offset_tables
 from coordinator_replay.pipeline.replay import FOLDED, GROUP_TABLES, replay_groups, rows_of
 from coordinator_replay.pipeline.sources import read_tables
 from coordinator_replay.pipeline.topics import update_topics
 from coordinator_replay.pipeline.warehouse import Warehouse
 
-TABLES = ("offset_commits", "group_records", "quarantine", "topics", *GROUP_TABLES, "audit_runs")
+RECORD_TABLES = {
+    "offset_commits": "commit",
+    "group_records": "record",
+    "quarantine": "quarantine",
+    "control_records": None,
+}
+"""The tables that hold records, each with the struct of a staged row that is its row; control records have none."""
+
+TABLES = (*RECORD_TABLES, "topics", *GROUP_TABLES, *OFFSET_TABLES, "audit_runs")
 """The tables a run writes, the ledger last."""
 
 _TABLES_AT_ONCE = 4
 
-_STRUCT_OF = {"offset_commits": "commit", "group_records": "record", "quarantine": "quarantine"}
 
 _MARKERS_UNSEEN = (
     "the input is an export through a consumer: transaction markers, producer ids and batches are not in it, so "
@@ -45,6 +53,7 @@ class Options:
     database: str | None = None
     topics: str | None = None
     cluster_metadata: str | None = None
+    expiry: Expiry = field(default_factory=Expiry)
 
     def settings(self) -> dict[str, Any]:
         """For the ledger."""
@@ -54,6 +63,10 @@ class Options:
             "database": self.database,
             "topics": self.topics,
             "cluster_metadata": self.cluster_metadata,
+            "as_of": self.expiry.as_of and self.expiry.as_of.isoformat(),
+            "retention_ms": self.expiry.retention_ms,
+            "horizon_ms": self.expiry.horizon_ms,
+            "history_every_ms": self.expiry.history_every_ms,
         }
 
 
@@ -143,15 +156,16 @@ class _Audit:
         records = self.carry_on(records, first_new)
         self.report("writing commits, records and quarantine")
         with ThreadPoolExecutor(_TABLES_AT_ONCE) as pool:
-            found = summary.found
             writes = [
-                pool.submit(self.write, name, struct, records, found.get(struct, 0))
-                for name, struct in _STRUCT_OF.items()
+                pool.submit(self.write, name, struct, records, summary.found.get(struct or "control", 0))
+                for name, struct in RECORD_TABLES.items()
             ]
             for write in writes:
                 write.result()
         self.run.check()
-        self.replay(records, summary)
+        if self.has_news():
+            self.replay(records, summary)
+            self.derive_offsets()
         self.report("counting groups")
         self.sum_up(summary)
         self.report("writing the ledger")
@@ -212,14 +226,10 @@ class _Audit:
                 if not row["known"] and row["missing"] is not None:
                     seen = (row["low"], row["missing"])
                     first_new[partition] = min(seen, first_new.get(partition, seen))
+            summary.found[row["what"]] = summary.found.get(row["what"], 0) + row["n"]
             if row["what"] != "control":
-                summary.found[row["what"]] = summary.found.get(row["what"], 0) + row["n"]
                 counted = summary.quarantined if row["what"] == "quarantine" else summary.kinds
                 counted[row["kind"]] = counted.get(row["kind"], 0) + row["n"]
-            elif row["known"]:
-                self.run.already_audited += row["n"]
-            else:
-                self.run.control_records += row["n"]
         return summary, first_new
 
     def carry_on(self, records: DataFrame, first_new: dict[int, tuple[int, int]]) -> DataFrame:
@@ -256,14 +266,15 @@ class _Audit:
                 known = known | ((F.col("log_partition") == partition) & inside)
         return known
 
-    def write(self, name: str, struct: str, records: DataFrame, found: int) -> None:
+    def write(self, name: str, struct: str | None, records: DataFrame, found: int) -> None:
         """Append to a table what it does not hold yet."""
         if not found:
             self.run.table_versions[name] = self.warehouse.version(name)
             return
-        rows = records.where(F.col(struct).isNotNull())
+        rows = records.where(F.col(struct).isNotNull() if struct else F.col("control_type").isNotNull())
         carried = (column for column in rows.columns if column not in (*settle.KINDS, "leader_epoch", "file_id"))
-        rows = rows.select(F.lit(self.run.cluster).alias("cluster"), *carried, f"{struct}.*")
+        inner = (f"{struct}.*",) if struct else ()
+        rows = rows.select(F.lit(self.run.cluster).alias("cluster"), *carried, *inner)
         written, self.run.table_versions[name] = self.warehouse.append(name, self.unknown(name, rows), self.run.run_id)
         self.run.count_written(name, found=found, written=written)
 
@@ -276,8 +287,10 @@ class _Audit:
             return
         self.report("replaying groups")
         mine = F.col("cluster") == self.run.cluster
-        touched = records.where(F.col("record").isNotNull()).select("record.group_id").distinct()
-        whole = self.warehouse.read("group_records").where(mine).join(touched, "group_id", "left_semi")
+        whole = self.warehouse.read("group_records").where(mine)
+        if not (options.topics or options.cluster_metadata):
+            touched = records.where(F.col("record").isNotNull()).select("record.group_id").distinct()
+            whole = whole.join(touched, "group_id", "left_semi")
         buckets = int(self.spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
         folded = replay_groups(whole, cluster=self.run.cluster, topic_names=names, buckets=buckets)
         path = self.warehouse.staging(self.run.run_id, "folded")
@@ -302,6 +315,20 @@ class _Audit:
         for row in alive.toLocalIterator():
             summary.groups[(row["group_type"], row["to_state"])] = row["count"]
         summary.rebalances = self.warehouse.read("rebalances").where(mine).count()
+
+    def has_news(self) -> bool:
+        """Whether there is anything that the derived tables do not say yet."""
+        options = self.options
+        asked = options.topics or options.cluster_metadata or options.expiry != Expiry()
+        return bool(self.run.records_decoded or self.run.control_records or asked)
+
+    def derive_offsets(self) -> None:
+        """Offsets: what they were when, which are pending, which retention took or will take."""
+        self.report("deriving offset history and expiry")
+        staging = self.warehouse.staging(self.run.run_id, "offsets")
+        versions, said = write_offset_tables(self.warehouse, self.run.cluster, self.options.expiry, staging)
+        self.run.table_versions |= versions
+        self.run.notes.append(said)
 
     def unknown(self, name: str, rows: DataFrame) -> DataFrame:
         """Rows that the table does not hold yet; judged by the table itself, so that a killed run can be run again."""

@@ -56,6 +56,8 @@ class Run:
             self.already_audited += found - written
             if name == "quarantine":
                 self.records_quarantined += written
+            elif name == "control_records":
+                self.control_records += written
             else:
                 self.records_decoded += written
 

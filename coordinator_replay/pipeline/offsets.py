@@ -8,17 +8,16 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 
 from coordinator_replay.pipeline.owners import CONSUMED, owner_at_commit
-from coordinator_replay.pipeline.transactions import KEY, commit_events, commits, effective_events, in_key
+from coordinator_replay.pipeline.transactions import KEY, commit_events, commits, transactional_commits, with_next
 
-
-def _keys(records: DataFrame) -> DataFrame:
-    return commits(records).select(*CONSUMED).distinct()
+_NEXT = ("at_offset", "at_timestamp", "is_tombstone", "producer_id")
 
 
 def offset_history(
     records: DataFrame,
     cluster: str,
     *,
+    transactional: DataFrame | None = None,
     causes: DataFrame | None = None,
     ownership: DataFrame | None = None,
     timeline: DataFrame | None = None,
@@ -28,25 +27,26 @@ def offset_history(
     Args:
         records: settled rows.
         cluster: name of the cluster.
+        transactional: what a run kept of ``transactional_commits``; None computes it.
         causes: from ``tombstone_causes``; without it, what a tombstone ended is ended by ``TOMBSTONE``.
         ownership: table ``partition_ownership``; None leaves owner_member_id null.
         timeline: table ``group_timeline``; None leaves group_state null.
     """
-    events = commit_events(records, _cause_struct(causes))
-    told = owner_at_commit(events, _keys(records), cluster, ownership, timeline)
-    effective = effective_events(told)
-    if causes is not None:
-        effective = effective.withColumn("next_cause", F.lead("cause").over(in_key()))
+    found = commits(records)
+    waited = transactional_commits(records) if transactional is None else transactional
+    events = commit_events(found, waited, _cause_struct(causes))
+    told = owner_at_commit(events, found.select(*CONSUMED).distinct(), cluster, ownership, timeline)
+    known = with_next(told, *_NEXT, *(["cause"] if causes is not None else []))
     ended_by_tombstone = F.col("next_is_tombstone")
     cause = {
         name: F.when(ended_by_tombstone, F.col(f"next_cause.{name}") if causes is not None else F.lit(None))
         for name in ("ended_by", "ended_confidence", "ended_alternatives", "ended_evidence")
     }
     ended_by = F.when(ended_by_tombstone, F.coalesce(cause["ended_by"], F.lit("TOMBSTONE"))).when(
-        F.col("next_offset").isNotNull(), F.lit("COMMIT")
+        F.col("next_at_offset").isNotNull(), F.lit("COMMIT")
     )
-    end_is_proven = F.coalesce(F.col("next_is_tombstone") | F.col("next_is_known"), F.lit(True))
-    return effective.where(~F.col("is_tombstone")).select(
+    end_is_proven = F.col("next_at_offset").isNull() | ended_by_tombstone | F.col("next_producer_id").isNotNull()
+    return known.where(~F.col("is_tombstone")).select(
         F.lit(cluster).alias("cluster"),
         *CONSUMED,
         "committed_offset",
@@ -54,9 +54,9 @@ def offset_history(
         "metadata",
         "commit_timestamp",
         F.col("at_timestamp").alias("valid_from"),
-        F.col("next_timestamp").alias("valid_to"),
+        F.col("next_at_timestamp").alias("valid_to"),
         F.col("at_offset").alias("from_offset"),
-        F.col("next_offset").alias("to_offset"),
+        F.col("next_at_offset").alias("to_offset"),
         "log_partition",
         ended_by.alias("ended_by"),
         (F.col("producer_id") != -1).alias("is_transactional"),

@@ -18,8 +18,15 @@ from coordinator_replay.pipeline.group_facts import (
     milliseconds_between,
     rule_of_offset,
 )
-from coordinator_replay.pipeline.pending import pending_intervals
-from coordinator_replay.pipeline.transactions import KEY, commit_events, commits, effective_events, of_keys
+from coordinator_replay.pipeline.transactions import (
+    KEY,
+    commit_events,
+    commits,
+    pending_intervals,
+    tombstones,
+    transactional_commits,
+    with_next,
+)
 
 TOPIC_DELETION_SPREAD_MS = 30_000
 """A deleted topic's offsets go in all offsets partitions at about the same time: at most so far from one another."""
@@ -27,12 +34,20 @@ TOPIC_DELETION_SPREAD_MS = 30_000
 _OPERATION = ("log_partition", "group_id", "tombstone_at")
 
 
-def removed_offsets(records: DataFrame, facts: DataFrame) -> DataFrame:
+def removed_offsets(
+    records: DataFrame,
+    facts: DataFrame,
+    *,
+    removals: DataFrame | None = None,
+    transactional: DataFrame | None = None,
+) -> DataFrame:
     """Offsets that a tombstone removed, each with the rule under which it could have expired.
 
     Args:
         records: settled rows.
         facts: from ``group_facts``.
+        removals: what a run kept of ``tombstones``; None computes it.
+        transactional: what a run kept of ``transactional_commits``; None computes it.
 
     Returns:
         log_partition, group_id, topic, partition, tombstone_offset, tombstone_at, committed_offset, metadata,
@@ -40,15 +55,17 @@ def removed_offsets(records: DataFrame, facts: DataFrame) -> DataFrame:
         rule_since (null: as long as the group is known), is_protected (a transaction on it was open) and
         has_group_tombstone (the group's own follows in the same operation).
     """
-    tombstones = commits(records).where("is_tombstone")
-    around = of_keys(records, tombstones)
+    keys = (tombstones(records) if removals is None else removals).select(*KEY)
+    found = commits(records).join(keys, list(KEY), "left_semi")
+    every = transactional_commits(records) if transactional is None else transactional
+    waited = every.join(keys, list(KEY), "left_semi")
     removed = (
-        effective_events(commit_events(around))
+        with_next(commit_events(found, waited), "at_offset", "at_timestamp", "is_tombstone")
         .where(~F.col("is_tombstone") & F.col("next_is_tombstone"))
-        .withColumnsRenamed({"next_offset": "tombstone_offset", "next_timestamp": "tombstone_at"})
+        .withColumnsRenamed({"next_at_offset": "tombstone_offset", "next_at_timestamp": "tombstone_at"})
     )
     open_then = (
-        pending_intervals(around)
+        pending_intervals(found, waited)
         .where(F.col("settled.ended_by") == "TOMBSTONE")
         .select("log_partition", F.col("settled.offset").alias("tombstone_offset"), F.lit(True).alias("is_protected"))
         .distinct()

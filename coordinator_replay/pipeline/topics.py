@@ -206,9 +206,5 @@ def update_topics(
     if cluster_metadata is not None:
         sources.append(from_cluster_metadata(spark, cluster_metadata))
     rows = best_names(sources).select(F.lit(cluster).alias("cluster"), "*").localCheckpoint()
-    warehouse.replace("topics", rows, f"cluster = '{_quoted(cluster)}'")
+    warehouse.replace_cluster("topics", rows, cluster)
     return {row["topic_id"]: row["topic"] for row in rows.select("topic_id", "topic").toLocalIterator()}
-
-
-def _quoted(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("'", "\\'")

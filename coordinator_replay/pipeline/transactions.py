@@ -5,12 +5,16 @@ partition; the producer's epoch does not count, since with KIP-890 the marker's 
 record is younger than the one that holds. Since a tombstone kills what is pending, and a producer's later commit
 replaces its earlier one, all of that is one question: does a record offset exceed every one that came to hold, or
 removed what held, before?
+
+Transactional commits and tombstones are few beside all commits, but Spark can't know that of a filter: it would shuffle
+every commit to join it with them. So a run keeps both as files once, and hands them to what needs them.
 """
 
-from pyspark.sql import Column, DataFrame, Window, WindowSpec
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 
 from coordinator_replay.log.schema import ControlType
+from coordinator_replay.pipeline.as_of import last_before
 
 KEY = ("log_partition", "group_id", "topic", "partition")
 """What a committed offset belongs to, and the part of the log that tells about it."""
@@ -36,19 +40,19 @@ def commits(records: DataFrame) -> DataFrame:
     return found.select(*_POSITION, *(f"commit.{name}" for name in _FIELDS))
 
 
-def of_keys(records: DataFrame, keys: DataFrame) -> DataFrame:
-    """Settled rows of some keys only, with all control records."""
-    found = records.where(F.col("commit").isNotNull()).alias("records")
-    wanted = keys.select(*KEY).distinct().alias("wanted")
-    same = F.col("records.log_partition") == F.col("wanted.log_partition")
-    for name in KEY[1:]:
-        same = same & (F.col(f"records.commit.{name}") == F.col(f"wanted.{name}"))
-    return found.join(wanted, same, "left_semi").unionByName(records.where(F.col("control_type").isNotNull()))
+def tombstones(records: DataFrame) -> DataFrame:
+    """Tombstones of offsets among settled rows, in the columns of ``commits``."""
+    return commits(records).where("is_tombstone")
 
 
-def is_pending_at_first() -> Column:
-    """Whether a commit waits for a marker. Unknown producers (exports through a consumer) count as none."""
-    return ~F.col("is_tombstone") & F.coalesce(F.col("producer_id") != -1, F.lit(False))
+def _waits_for_marker() -> Column:
+    """Whether a commit is pending at first; in a form that Parquet's statistics answer for whole row groups."""
+    return (F.col("producer_id") != -1) & ~F.col("is_tombstone")
+
+
+def _holds_at_once() -> Column:
+    """The opposite; commits of unknown producers (exports through a consumer) count in."""
+    return F.col("producer_id").isNull() | (F.col("producer_id") == -1) | F.col("is_tombstone")
 
 
 def transactional_commits(records: DataFrame) -> DataFrame:
@@ -57,7 +61,7 @@ def transactional_commits(records: DataFrame) -> DataFrame:
     Returns:
         the columns of ``commits`` and struct ``marker`` of offset, timestamp and type.
     """
-    waiting = commits(records).where(is_pending_at_first())
+    waiting = commits(records).where(_waits_for_marker())
     markers = records.where(F.col("control_type").isin(_ENDS)).select(
         "log_partition",
         "log_offset",
@@ -78,20 +82,77 @@ def transactional_commits(records: DataFrame) -> DataFrame:
     )
 
 
-def commit_events(records: DataFrame, causes: DataFrame | None = None) -> DataFrame:
+def pending_intervals(found: DataFrame, transactional: DataFrame) -> DataFrame:
+    """Each commit that waited for a marker, with what settled it: struct ``settled`` of offset, timestamp, ended_by.
+
+    One shuffle of what happened to keys with such commits.
+
+    Args:
+        found: from ``commits``.
+        transactional: from ``transactional_commits``.
+
+    Returns:
+        the columns of ``commits``, pending_since and settled.
+    """
+    others = found.where(_holds_at_once())
+    beside = others.join(transactional.select(*KEY), list(KEY), "left_semi")
+    holds_from = F.when(F.col("marker.type") == ControlType.COMMIT.value, F.col("marker.offset"))
+    events = transactional.withColumn("at_offset", holds_from).unionByName(
+        beside.withColumn("at_offset", F.col("log_offset")), allowMissingColumns=True
+    )
+    tombstone = F.when(F.col("is_tombstone"), _settled("log_offset", "log_timestamp", F.lit("TOMBSTONE")))
+    # What never came to hold must not count as younger than what did.
+    holding = F.when(F.col("at_offset").isNotNull(), F.col("log_offset"))
+    in_effect = Window.partitionBy(*KEY).orderBy("at_offset", F.col("log_offset").desc())
+    known = (
+        events.withColumn("tombstone", tombstone)
+        .withColumn("tombstone", last_before([F.col("log_offset").desc()], KEY, "tombstone"))
+        .withColumn("youngest", F.max(holding).over(in_effect.rowsBetween(Window.unboundedPreceding, -1)))
+        .where(_waits_for_marker())
+    )
+    run = Window.partitionBy(*KEY, "producer_id", F.col("marker.offset"), F.col("tombstone.offset"))
+    in_run = run.orderBy("log_offset")
+    next_offset, next_timestamp = F.lead("log_offset").over(in_run), F.lead("log_timestamp").over(in_run)
+    replaced = F.when(next_offset.isNotNull(), _settled(next_offset, next_timestamp, F.lit("REPLACED")))
+    is_older = F.coalesce(F.col("log_offset") < F.col("youngest"), F.lit(False))
+    outcome = F.when(is_older & (F.col("marker.type") == ControlType.COMMIT.value), F.lit("SKIPPED")).otherwise(
+        F.col("marker.type")
+    )
+    ended = F.when(F.col("marker").isNotNull(), _settled("marker.offset", "marker.timestamp", outcome))
+    killed = F.when(F.col("tombstone.offset") < F.col("marker.offset"), F.col("tombstone"))
+    return (
+        known.withColumn("replaced", replaced)
+        .withColumn("pending_since", F.first("log_timestamp").over(in_run))
+        .withColumn("settled", F.coalesce("replaced", killed, ended, "tombstone"))
+        .drop("replaced", "tombstone", "marker", "youngest", "at_offset")
+    )
+
+
+def _settled(offset: Column | str, timestamp: Column | str, ended_by: Column) -> Column:
+    fields = {"offset": offset, "timestamp": timestamp, "ended_by": ended_by}
+    return F.struct(
+        *((F.col(value) if isinstance(value, str) else value).alias(name) for name, value in fields.items())
+    )
+
+
+def commit_events(found: DataFrame, transactional: DataFrame, causes: DataFrame | None = None) -> DataFrame:
     """Everything that sets or removes an offset, with the position and time at which it does: at_offset, at_timestamp.
 
-    Transactional commits that were aborted, or are still pending, are left out. With causes, tombstones carry theirs
-    as struct ``cause``.
+    Plain commits, which are nearly all, come straight from their records. With causes, tombstones carry theirs as
+    struct ``cause``.
+
+    Args:
+        found: from ``commits``.
+        transactional: from ``transactional_commits``.
+        causes: log_partition, log_offset and cause of tombstones.
     """
-    committed = transactional_commits(records).where(F.col("marker.type") == ControlType.COMMIT.value)
-    at_marker = committed.select(
-        *committed.drop("marker").columns,
-        F.col("marker.offset").alias("at_offset"),
-        F.col("marker.timestamp").alias("at_timestamp"),
+    waited = pending_intervals(found, transactional)
+    at_marker = waited.where(F.col("settled.ended_by") == ControlType.COMMIT.value).select(
+        *(name for name in waited.columns if name not in ("settled", "pending_since")),
+        F.col("settled.offset").alias("at_offset"),
+        F.col("settled.timestamp").alias("at_timestamp"),
     )
-    at_once = commits(records).where(~is_pending_at_first())
-    at_record = at_once.select(
+    at_record = found.where(_holds_at_once()).select(
         "*", F.col("log_offset").alias("at_offset"), F.col("log_timestamp").alias("at_timestamp")
     )
     if causes is None:
@@ -104,27 +165,7 @@ def commit_events(records: DataFrame, causes: DataFrame | None = None) -> DataFr
     )
 
 
-def in_key() -> WindowSpec:
-    """The events of a key as they take effect; of several commits that one marker lets hold, the youngest first."""
-    return Window.partitionBy(*KEY).orderBy("at_offset", F.col("log_offset").desc())
-
-
-def effective_events(events: DataFrame) -> DataFrame:
-    """Events without those that change nothing, each with what comes next for its key.
-
-    Returns:
-        the columns of ``events`` and next_offset, next_timestamp, next_is_tombstone, next_is_known (whether the input
-        form tells if the next one was transactional); null where nothing follows.
-    """
-    follows = in_key()
-    # No older record may come to hold after a younger one.
-    youngest = F.max("log_offset").over(follows.rowsBetween(Window.unboundedPreceding, -1))
-    return (
-        events.withColumn("youngest", youngest)
-        .where("youngest IS NULL OR log_offset > youngest")
-        .drop("youngest")
-        .withColumn("next_offset", F.lead("at_offset").over(follows))
-        .withColumn("next_timestamp", F.lead("at_timestamp").over(follows))
-        .withColumn("next_is_tombstone", F.lead("is_tombstone").over(follows))
-        .withColumn("next_is_known", F.lead(F.col("producer_id").isNotNull()).over(follows))
-    )
+def with_next(events: DataFrame, *columns: str) -> DataFrame:
+    """Events with columns of the next event of their key, as ``next_…``; null where nothing follows."""
+    follows = Window.partitionBy(*KEY).orderBy("at_offset")
+    return events.select("*", *(F.lead(name).over(follows).alias(f"next_{name}") for name in columns))

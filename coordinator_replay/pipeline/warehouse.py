@@ -106,15 +106,21 @@ class Warehouse:
             )
         )
 
-    def replace(self, name: str, df: DataFrame, condition: str) -> None:
-        """Put rows in place of those that meet a condition, in one commit."""
-        conformed = self._conform(name, df)
-        conformed.write.format("delta").mode("overwrite").option("replaceWhere", condition).save(self.path(name))
+    def replace_cluster(self, name: str, df: DataFrame, cluster: str) -> int:
+        """Put rows in place of all rows of a cluster, in one commit; returns the version after that."""
+        quoted = cluster.replace("\\", "\\\\").replace("'", "\\'")
+        writer = self._conform(name, df).write.format("delta").mode("overwrite")
+        writer.option("replaceWhere", f"cluster = '{quoted}'").save(self.path(name))
+        return self.version(name)
 
     def replace_groups(self, name: str, df: DataFrame, run_id: str) -> int:
         """Put rows in place of all rows of the same groups, in one commit; returns the version after that."""
-        writer = self._conform(name, df).write.format("delta").mode("overwrite")
-        writer.option("replaceUsing", "cluster,group_id").option("userMetadata", run_id).save(self.path(name))
+        rows = self._conform(name, df)
+        if self.read(name).isEmpty():
+            rows.write.format("delta").mode("append").option("userMetadata", run_id).save(self.path(name))
+        else:
+            writer = rows.write.format("delta").mode("overwrite").option("replaceUsing", "cluster,group_id")
+            writer.option("userMetadata", run_id).save(self.path(name))
         return self.version(name)
 
     def append(self, name: str, df: DataFrame, run_id: str) -> tuple[int, int]:

@@ -6,6 +6,7 @@ import pytest
 
 from coordinator_replay.query.describe import describe_at
 from coordinator_replay.query.groups import groups_at
+from coordinator_replay.query.offsets import offsets_at
 from coordinator_replay.query.warehouse import Warehouse
 from tests.acceptance.conftest import AUDITED
 from tests.samples import Sample, lines
@@ -89,3 +90,25 @@ def test_groups_at_a_quiet_checkpoint_are_those_the_broker_listed(audited, name)
         }
         theirs = {(group["groupId"], group["type"], group["state"]) for group in checkpoint["groups"]}
         assert (checkpoint["at"], mine) == (checkpoint["at"], theirs)
+
+
+@pytest.mark.parametrize("name", AUDITED)
+def test_offsets_at_a_quiet_checkpoint_are_those_the_broker_listed(audited, name):
+    warehouse = Warehouse(str(audited), name)
+    compared = 0
+    for checkpoint in quiet(name):
+        for answer in checkpoint["groups"]:
+            if not answer.get("offsets"):
+                continue
+            mine = {
+                f"{offset.topic}-{offset.partition}": {
+                    "offset": offset.committed_offset,
+                    "metadata": offset.metadata,
+                    "leaderEpoch": offset.leader_epoch,
+                }
+                for offset in offsets_at(warehouse, answer["groupId"], moment(name, checkpoint))
+            }
+            where = (checkpoint["at"], answer["groupId"])
+            assert (where, mine) == (where, answer["offsets"])
+            compared += len(mine)
+    assert compared > 20

@@ -30,6 +30,7 @@ CONTRACT = {
     "audit_runs",
     "group_state",
     "topics",
+    "control_records",
 }
 
 SMALL = {
