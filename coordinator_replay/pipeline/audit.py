@@ -29,7 +29,7 @@ RECORD_TABLES = {
 }
 """The tables that hold records, each with the struct of a staged row that is its row; control records have none."""
 
-TABLES = (*RECORD_TABLES, "topics", *GROUP_TABLES, *OFFSET_TABLES, "audit_runs")
+TABLES = (*RECORD_TABLES, "topics", *GROUP_TABLES, *OFFSET_TABLES, "group_state", "audit_runs")
 """The tables a run writes, the ledger last."""
 
 _TABLES_AT_ONCE = 4

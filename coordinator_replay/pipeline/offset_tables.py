@@ -10,6 +10,7 @@ from datetime import datetime
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
+from pyspark.sql.types import StructType
 
 from coordinator_replay.pipeline.decode import staged_type
 from coordinator_replay.pipeline.expiry import expired_offsets
@@ -57,7 +58,8 @@ class Expiry:
 
 def held_records(warehouse: Warehouse, cluster: str) -> DataFrame:
     """All records of a cluster as the tables hold them, in the shape that ``settle`` gives."""
-    nested = {field.name: field.dataType for field in staged_type() if field.name in ("commit", "record", "quarantine")}
+    nested = {field.name: field.dataType for field in staged_type() if isinstance(field.dataType, StructType)}
+    del nested["coverage"]
 
     def part(table: str, struct: str | None) -> DataFrame:
         rows = warehouse.read(table).where(F.col("cluster") == cluster)
@@ -68,9 +70,7 @@ def held_records(warehouse: Warehouse, cluster: str) -> DataFrame:
         if "is_transactional" not in there:
             columns[_POSITION.index("is_transactional")] = F.lit(True).alias("is_transactional")
         for name, type_ in nested.items():
-            made = (
-                F.struct(*(F.col(inner.name).alias(inner.name) for inner in type_)) if name == struct else F.lit(None)
-            )
+            made = F.struct(*(F.col(inner.name) for inner in type_)) if name == struct else F.lit(None)
             columns.append(made.cast(type_).alias(name))
         return rows.select(*columns)
 
@@ -129,7 +129,8 @@ def write_offset_tables(warehouse: Warehouse, cluster: str, expiry: Expiry, stag
             ),
         ]
         versions = dict(zip(OFFSET_TABLES[:2], [write.result() for write in writes], strict=True))
-    as_of = expiry.as_of or records.agg(F.max("log_timestamp")).first()[0]
+    end = records.agg(F.max("log_timestamp").alias("end")).first()
+    as_of: datetime | None = expiry.as_of or (end["end"] if end is not None else None)
     if as_of is not None:
         expired = expired_offsets(
             warehouse.read("offset_history"),
