@@ -1,0 +1,46 @@
+"""The documents say what the program is."""
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+from coordinator_replay.cli.main import main
+from coordinator_replay.tables.definition import tables
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+AUDITED = {"findings", "group_metrics", "group_state"}
+"""Tables of the contract that no run fills yet; README says so by leaving them out."""
+
+
+def test_state_diagrams_are_those_of_the_engines_tables():
+    spec = importlib.util.spec_from_file_location("draw_states", ROOT / "scripts" / "docs" / "draw_states.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.DOCUMENT.read_text(encoding="utf-8") == module.draw(), "run scripts/draw-states"
+
+
+@pytest.mark.parametrize("name", sorted(set(tables()) - AUDITED))
+def test_every_table_that_is_filled_stands_in_the_readme(name):
+    assert f"`{name}`" in README
+
+
+@pytest.mark.parametrize("name", sorted(main.commands))
+def test_every_command_has_help_and_stands_in_the_readme(name):
+    assert main.commands[name].help
+    assert re.search(rf"\b{name}\b", README)
+
+
+def test_files_that_the_readme_links_to_exist():
+    for target in re.findall(r"\]\(([^)#]+)\)", README):
+        if "://" not in target:
+            assert (ROOT / target).exists(), target
+
+
+def test_no_document_names_this_machine():
+    for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "schemas").rglob("*.md")]:
+        text = path.read_text(encoding="utf-8")
+        assert "/work/" not in text
+        assert "/root/" not in text
