@@ -84,6 +84,7 @@ def _audit(options: "Options", common: Common, *, small: bool = False) -> "Summa
     "--history-every", type=DURATION, help="Keep only the last commit of each such stretch in offset_history."
 )
 @click.option("--database", metavar="NAME", help="Register the tables by name in the session's catalog.")
+@click.option("--records-only", is_flag=True, help="Write the records only; leave replay and expiry to a later run.")
 @click.option("--strict", is_flag=True, help="End with code 3 if records were quarantined.")
 def audit(
     common: Common,
@@ -97,6 +98,7 @@ def audit(
     horizon: timedelta,
     history_every: timedelta | None,
     database: str | None,
+    records_only: bool,
     strict: bool,
 ) -> None:
     """Read, decode and write a dump of __consumer_offsets.
@@ -120,6 +122,7 @@ def audit(
         format=None if form == "auto" else Format(form),
         include_deleted=include_deleted,
         database=database,
+        records_only=records_only,
         topics=None if topics is None else _absolute(topics),
         cluster_metadata=None if cluster_metadata is None else _absolute(cluster_metadata),
         expiry=Expiry(

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives 
 from coordinator_replay.log.dump import Dump, Format, find_dump, open_filesystem
 from coordinator_replay.pipeline import settle
 from coordinator_replay.pipeline.decode import stage_rows, stage_segments
-from coordinator_replay.pipeline.ledger import Run, audited_ranges, write_run
+from coordinator_replay.pipeline.ledger import Run, audited_ranges, last_settings, write_run
 from coordinator_replay.pipeline.offset_tables import OFFSET_TABLES, Expiry, write_offset_tables
 from coordinator_replay.pipeline.replay import FOLDED, GROUP_TABLES, replay_groups, rows_of
 from coordinator_replay.pipeline.sources import read_tables
@@ -54,6 +54,7 @@ class Options:
     topics: str | None = None
     cluster_metadata: str | None = None
     expiry: Expiry = field(default_factory=Expiry)
+    records_only: bool = False
 
     def settings(self) -> dict[str, Any]:
         """For the ledger."""
@@ -67,6 +68,7 @@ class Options:
             "retention_ms": self.expiry.retention_ms,
             "horizon_ms": self.expiry.horizon_ms,
             "history_every_ms": self.expiry.history_every_ms,
+            "records_only": self.records_only,
         }
 
 
@@ -146,6 +148,8 @@ class _Audit:
         self.options = options
         self.report = report
         self.ranges = audited_ranges(warehouse, run.cluster)
+        # A run that wrote records only leaves the derived tables behind; the next full one makes up for it.
+        self.is_behind = bool(last_settings(warehouse, run.cluster).get("records_only"))
 
     def of(self, dump: Dump) -> Summary:
         self.report("reading and decoding")
@@ -163,7 +167,7 @@ class _Audit:
             for write in writes:
                 write.result()
         self.run.check()
-        if self.has_news():
+        if not self.options.records_only and self.has_news():
             self.replay(records, summary)
             self.derive_offsets()
         self.report("counting groups")
@@ -283,12 +287,12 @@ class _Audit:
         options = self.options
         self.report("naming topics")
         names = update_topics(self.spark, self.warehouse, self.run.cluster, options.topics, options.cluster_metadata)
-        if not summary.found.get("record"):
+        if not summary.found.get("record") and not self.is_behind:
             return
         self.report("replaying groups")
         mine = F.col("cluster") == self.run.cluster
         whole = self.warehouse.read("group_records").where(mine)
-        if not (options.topics or options.cluster_metadata):
+        if not (options.topics or options.cluster_metadata or self.is_behind):
             touched = records.where(F.col("record").isNotNull()).select("record.group_id").distinct()
             whole = whole.join(touched, "group_id", "left_semi")
         buckets = int(self.spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
@@ -320,7 +324,7 @@ class _Audit:
         """Whether there is anything that the derived tables do not say yet."""
         options = self.options
         asked = options.topics or options.cluster_metadata or options.expiry != Expiry()
-        return bool(self.run.records_decoded or self.run.control_records or asked)
+        return bool(self.run.records_decoded or self.run.control_records or asked or self.is_behind)
 
     def derive_offsets(self) -> None:
         """Offsets: what they were when, which are pending, which retention took or will take."""

@@ -114,6 +114,13 @@ def write_run(spark: SparkSession, warehouse: Warehouse, run: Run) -> None:
     warehouse.append("audit_runs", row, run.run_id)
 
 
+def last_settings(warehouse: Warehouse, cluster: str) -> dict[str, Any]:
+    """The settings of the cluster's newest run that is done; nothing where there is none."""
+    done = warehouse.read("audit_runs").where((F.col("cluster") == cluster) & (F.col("status") == "done"))
+    newest = done.orderBy(F.col("run_id").desc()).select("settings").first()
+    return dict(json.loads(newest["settings"])) if newest is not None else {}
+
+
 def audited_ranges(warehouse: Warehouse, cluster: str) -> dict[int, list[tuple[int, int]]]:
     """Which offsets of each log partition earlier runs have read: half-open ranges between their gaps.
 

@@ -44,3 +44,12 @@ def test_no_document_names_this_machine():
         text = path.read_text(encoding="utf-8")
         assert "/work/" not in text
         assert "/root/" not in text
+
+
+def test_the_sample_configuration_is_accepted_and_explains_every_option():
+    text = (ROOT / "conf" / "audit.toml").read_text(encoding="utf-8")
+    named = set(re.findall(r"^(?:# )?([a-z-]+) = ", text, re.MULTILINE))
+    options = {
+        option.opts[0].removeprefix("--") for option in main.commands["audit"].params if option.opts[0][:2] == "--"
+    }
+    assert named == options - {"config", "help", "verbose"}

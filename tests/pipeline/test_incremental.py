@@ -6,6 +6,7 @@ import pytest
 
 from coordinator_replay.log.segment import walk_batches
 from coordinator_replay.pipeline.audit import Options, run_audit
+from coordinator_replay.pipeline.offset_tables import OFFSET_TABLES
 from coordinator_replay.pipeline.replay import GROUP_TABLES
 from tests.samples import Sample
 
@@ -37,5 +38,16 @@ def test_slices_end_in_the_tables_of_one_run_over_everything(spark, tmp_path):
     run_audit(spark, Options(inputs=[sample.segments], warehouse=whole))
     for folder in slices:
         run_audit(spark, Options(inputs=[str(folder)], warehouse=sliced))
-    for table in ("offset_commits", "group_records", "topics", *GROUP_TABLES):
+    for table in ("offset_commits", "group_records", "topics", *GROUP_TABLES, *OFFSET_TABLES):
         assert content(spark, sliced, table) == content(spark, whole, table), table
+
+
+def test_a_full_run_makes_up_for_one_that_wrote_records_only(spark, tmp_path):
+    sample = Sample("transactions")
+    late, whole = str(tmp_path / "late"), str(tmp_path / "whole")
+    run_audit(spark, Options(inputs=[sample.segments], warehouse=late, records_only=True))
+    assert not content(spark, late, "offset_history")
+    run_audit(spark, Options(inputs=[sample.segments], warehouse=late))
+    run_audit(spark, Options(inputs=[sample.segments], warehouse=whole))
+    for table in (*OFFSET_TABLES, *GROUP_TABLES):
+        assert content(spark, late, table) == content(spark, whole, table), table
