@@ -19,6 +19,7 @@ from coordinator_replay.pipeline.offsets import offset_history, thin_history
 from coordinator_replay.pipeline.pending import pending_offsets
 from coordinator_replay.pipeline.retention import infer_retention
 from coordinator_replay.pipeline.tombstones import removed_offsets, tombstone_causes
+from coordinator_replay.pipeline.transactions import tombstones, transactional_commits
 from coordinator_replay.pipeline.warehouse import Warehouse
 
 OFFSET_TABLES = ("offset_history", "pending_offsets", "expired_offsets")
@@ -109,7 +110,10 @@ def write_offset_tables(warehouse: Warehouse, cluster: str, expiry: Expiry, stag
         return spark.read.parquet(f"{staging}/{name}")
 
     facts = keep("facts", group_facts(records))
-    removed = keep("removed", removed_offsets(records, facts))
+    # Kept as files, Spark sees that they are few and sends them to the commits instead of shuffling all of those.
+    waiting = keep("waiting", transactional_commits(records))
+    gone = keep("gone", tombstones(records))
+    removed = keep("removed", removed_offsets(records, facts, removals=gone, transactional=waiting))
     inferred = infer_retention(records, removed, facts)
     retention_ms, is_known, said = _retention(inferred, expiry.retention_ms)
     causes = keep("causes", tombstone_causes(removed, retention_ms=retention_ms, retention_is_known=is_known))
@@ -118,14 +122,17 @@ def write_offset_tables(warehouse: Warehouse, cluster: str, expiry: Expiry, stag
         "ownership": warehouse.read("partition_ownership").where(mine),
         "timeline": warehouse.read("group_timeline").where(mine),
     }
-    history = offset_history(records, cluster, causes=causes, **told)
+    history = offset_history(records, cluster, transactional=waiting, causes=causes, **told)
     if expiry.history_every_ms is not None:
         history = thin_history(history, expiry.history_every_ms)
     with ThreadPoolExecutor(2) as pool:
         writes = [
             pool.submit(warehouse.replace_cluster, "offset_history", history, cluster),
             pool.submit(
-                warehouse.replace_cluster, "pending_offsets", pending_offsets(records, cluster, **told), cluster
+                warehouse.replace_cluster,
+                "pending_offsets",
+                pending_offsets(records, cluster, transactional=waiting, **told),
+                cluster,
             ),
         ]
         versions = dict(zip(OFFSET_TABLES[:2], [write.result() for write in writes], strict=True))

@@ -41,7 +41,14 @@ LOCAL = {
 }
 """Settings of a session on one machine."""
 
-SMALL = {"spark.sql.shuffle.partitions": "2", "spark.default.parallelism": "2"}
+SMALL = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.default.parallelism": "2",
+    # Compiling a plan, and planning it anew after each stage, takes longer than running it once on so little.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+}
 """For a few hundred records, where every task costs more than its work."""
 
 _QUICK_JAVA = " -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
