@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 from pyspark.sql.types import StructType
 
+from coordinator_replay.analysis.expiration import DEFAULT_RETENTION_MS
 from coordinator_replay.pipeline.decode import staged_type
 from coordinator_replay.pipeline.expiry import expired_offsets
 from coordinator_replay.pipeline.group_facts import group_facts
@@ -24,9 +25,6 @@ from coordinator_replay.pipeline.warehouse import Warehouse
 
 OFFSET_TABLES = ("offset_history", "pending_offsets", "expired_offsets")
 """The tables that are derived here."""
-
-DEFAULT_RETENTION_MS = 7 * 86_400_000
-"""offsets.retention.minutes of brokers since 2.0."""
 
 _POSITION = (
     "log_partition",

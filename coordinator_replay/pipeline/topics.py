@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 
 from coordinator_replay.errors import InputError
-from coordinator_replay.log.dump import DumpFile, list_files, open_filesystem
-from coordinator_replay.log.segment import looks_like_segment, read_segment
+from coordinator_replay.log.dump import DumpFile, Format, list_files, open_filesystem, recognise
+from coordinator_replay.log.segment import read_segment
 from coordinator_replay.pipeline.warehouse import Warehouse
 from coordinator_replay.records.cluster_metadata import decode_metadata
 
@@ -104,7 +104,7 @@ def from_cluster_metadata(spark: SparkSession, path: str) -> DataFrame:
         InputError: there is no such log.
     """
     names = (".log", ".checkpoint")
-    files = [file for file in list_files(path) if file.uri.endswith(names) and looks_like_segment_file(file)]
+    files = [file for file in list_files(path) if file.uri.endswith(names) and recognise(file.uri) is Format.SEGMENTS]
     if not files:
         raise InputError(f"{path}: no segment of the __cluster_metadata log here")
 
@@ -135,13 +135,6 @@ def from_cluster_metadata(spark: SparkSession, path: str) -> DataFrame:
             F.lit("cluster_metadata").alias("source"),
         )
     )
-
-
-def looks_like_segment_file(file: DumpFile) -> bool:
-    """Whether a file's content is that of a segment."""
-    filesystem, path = open_filesystem(file.uri)
-    with filesystem.open_input_stream(path, compression=None) as stream:
-        return looks_like_segment(bytes(stream.read(4096)))
 
 
 def from_records(group_records: DataFrame, offset_commits: DataFrame) -> DataFrame:
