@@ -3,10 +3,11 @@
 Functions marked here are written in the part of Python that means the same to numba and to the interpreter: no
 unbounded integers (``np.int64`` wraps in both), no slices with steps, results through arrays or tuples.
 An entry point and the functions it calls should stay in one file: numba's cache notices changes of the entry point's
-own file only. Where they can't (``records.json_form`` reads bytes with the machine's functions), a change of the
-called functions must touch the caller's file too.
+own file only. Where they can't (``records.flat`` and ``records.json_form`` read bytes with the machine's functions), a
+change of the called functions must touch the callers' files too.
 """
 
+import platform
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
@@ -60,3 +61,32 @@ class CompiledFunction:
 def compiled(function: Callable[..., Any]) -> CompiledFunction:
     """Mark an entry point: the function that ordinary code calls with arrays."""
     return CompiledFunction(function)
+
+
+def crc32c_instruction() -> Any:
+    """The processor's own CRC-32C step over eight bytes, for compiled functions; None where it lacks one.
+
+    Its arguments are the sum so far and the bytes as a little-endian number, its result the new sum, all of them
+    uint64.
+    """
+    if njit is None or platform.machine().lower() not in ("x86_64", "amd64"):
+        return None
+    from llvmlite import binding, ir
+    from numba import types
+    from numba.core.cgutils import get_or_insert_function
+    from numba.extending import intrinsic
+
+    if not binding.get_host_cpu_features().get("sse4.2"):
+        return None
+
+    @intrinsic
+    def step(_typing: Any, _crc: Any, _word: Any) -> Any:
+        def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            word = ir.IntType(64)
+            takes_two = ir.FunctionType(word, [word, word])
+            name = "llvm.x86.sse42.crc32.64.64"
+            return builder.call(get_or_insert_function(builder.module, takes_two, name), arguments)  # type: ignore[no-untyped-call]
+
+        return types.uint64(types.uint64, types.uint64), generate
+
+    return step

@@ -75,6 +75,7 @@ class SegmentRows:
         self._log_partition = log_partition
         self._sources = pa.array([], pa.string())
         self._nulls = pa.array([], pa.string())
+        self._codec_names: dict[int, pa.StringArray] = {}
 
     def records(self, entries: EntryColumns, records: RecordColumns) -> pa.RecordBatch:
         """One row for each record, in order."""
@@ -93,7 +94,7 @@ class SegmentRows:
             "leader_epoch": pa.array(epochs, mask=epochs < 0) if (epochs < 0).any() else epochs,
             "batch_offset": np.repeat(entries.offsets, counts),
             "magic": np.repeat(entries.magics.astype(np.int8), counts),
-            "compression": _CODEC_NAMES.take(pa.array(np.repeat(entries.codecs, counts))),
+            "compression": self._codecs(entries, count),
             "producer_id": np.repeat(entries.producer_ids, counts),
             "producer_epoch": np.repeat(entries.producer_epochs.astype(np.int16), counts),
             "is_transactional": np.repeat(entries.transactional, counts),
@@ -128,6 +129,15 @@ class SegmentRows:
             for field in LOG_RECORD
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=LOG_RECORD)
+
+    def _codecs(self, entries: EntryColumns, count: int) -> pa.StringArray:
+        """The codec of each record; a writer rarely changes it, so that a slice of what is kept will do."""
+        codec = int(entries.codecs[0])
+        if (entries.codecs != codec).any():
+            return _CODEC_NAMES.take(pa.array(np.repeat(entries.codecs, entries.counts)))
+        if len(self._codec_names.get(codec, ())) < count:
+            self._codec_names[codec] = pa.repeat(_CODEC_NAMES[codec], count)
+        return self._codec_names[codec][:count]
 
     def _reserve(self, count: int) -> None:
         """Keeps columns that hold one string over and over; slices of them are free."""

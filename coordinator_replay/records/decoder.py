@@ -16,8 +16,9 @@ import pyarrow.compute as pc
 from coordinator_replay.records import arrays, json_form
 from coordinator_replay.records.damage import MESSAGES, ErrorClass
 from coordinator_replay.records.definition import RecordDefinition, Struct
+from coordinator_replay.records.flat import run_flat
 from coordinator_replay.records.kinds import record_kinds
-from coordinator_replay.records.machine import STATUS, Columns, run
+from coordinator_replay.records.machine import STATUS, Columns, Int32s, run
 from coordinator_replay.records.program import Program, compile_struct
 
 Rows = npt.NDArray[np.int64]
@@ -119,10 +120,6 @@ class _Read:
             return pa.nulls(len(self.rows), pa.string())
         return arrays.uuids(self.columns, node.column, self.spans.data)
 
-    def json(self, rows: Rows) -> pa.StringArray:
-        """Kafka's JSON form of some of the rows."""
-        return json_form.render(self.program, self.spans.data, self.spans.starts[rows] + 2, self.spans.ends[rows])
-
 
 class _Batch:
     """The decoding of one batch: spans of keys and values, and what went wrong so far."""
@@ -144,14 +141,28 @@ class _Batch:
         """Run a struct's program behind the two bytes that name kind or version; failed rows are noted."""
         program = compile_struct(struct, version)
         starts, ends = spans.starts[rows] + 2, spans.ends[rows]
-        columns = run(program, spans.data, starts, ends, is_ascii=spans.is_ascii)
-        if not columns.status.any():
-            return _Read(rows, columns, program, spans)
-        for status, places in arrays.split(columns.status.astype(np.int16)):
-            error = STATUS[status]
+        columns = run_flat(program, spans.data, starts, ends, is_ascii=spans.is_ascii)
+        if columns is None:
+            columns = run(program, spans.data, starts, ends, is_ascii=spans.is_ascii)
+        return _Read(rows[self.intact(struct, rows, columns.status)], columns, program, spans)
+
+    def texts(self, struct: Struct, version: int, spans: arrays.Spans, rows: Rows) -> tuple[Rows, pa.StringArray]:
+        """Kafka's JSON form of a struct, and the places of the rows that have one; failed rows are noted."""
+        program = compile_struct(struct, version)
+        starts, ends = spans.starts[rows] + 2, spans.ends[rows]
+        text, status = json_form.render(program, spans.data, starts, ends, is_ascii=spans.is_ascii)
+        places = self.intact(struct, rows, status)
+        return places, text if len(places) == len(rows) else text.take(pa.array(places))
+
+    def intact(self, struct: Struct, rows: Rows, status: Int32s) -> Rows:
+        """The places of rows that were read; those that failed are noted."""
+        if not status.any():
+            return np.arange(len(rows))
+        for number, places in arrays.split(status.astype(np.int16)):
+            error = STATUS[number]
             if error is not None:
                 self.fail(rows[places], error, struct.name)
-        return _Read(rows[columns.status == 0], columns, program, spans)
+        return np.flatnonzero(status == 0)
 
     def decode_kind(self, kind: RecordDefinition, rows: Rows) -> None:
         keys = self.read(kind.key, 0, self.keys, rows)
@@ -175,10 +186,14 @@ class _Batch:
         """Put together the rows at some places of the keys read: tombstones, or values of one version."""
         if not len(places):
             return
-        value = None
-        if version is not None:
+        is_commit = kind.is_offset_commit and not self.commits_as_json
+        value, value_json = None, pa.nulls(len(places), pa.string())
+        if version is not None and is_commit:
             value = self.read(kind.value, version, self.values, keys.rows[places])
             places = places[value.columns.status == 0]
+        elif version is not None:
+            intact, value_json = self.texts(kind.value, version, self.values, keys.rows[places])
+            places = places[intact]
         rows = keys.rows[places]
         n = len(rows)
         pick = _identity if n == len(keys.rows) else lambda array: array.take(pa.array(places))
@@ -189,14 +204,13 @@ class _Batch:
             pa.array(np.full(n, version is None)),
             pa.array(self.sizes[rows]),
         ]
-        if kind.is_offset_commit and not self.commits_as_json:
+        if is_commit:
             columns = [*common, pick(keys.strings("topic")), pick(keys.integers("partition", pa.int32()))]
             columns += _commit_value(value, n)
             self.commits.append((rows, pa.RecordBatch.from_arrays(columns, schema=COMMIT_COLUMNS)))
             return
         member = pick(keys.strings("memberId")) if kind.has_member else pa.nulls(n, pa.string())
-        key_json = keys.json(rows)
-        value_json = pa.nulls(n, pa.string()) if value is None else value.json(rows)
+        _, key_json = self.texts(kind.key, 0, self.keys, rows)
         columns = [*common, pa.repeat(kind.name, n), member, key_json, value_json]
         self.groups.append((rows, pa.RecordBatch.from_arrays(columns, schema=GROUP_COLUMNS)))
 

@@ -1,7 +1,7 @@
 """Kafka's JSON form of records, written for whole batches by the programs that decode them.
 
-The form is that of ``scalar.py``. Text is written where the machine would fill columns; it runs over rows that the
-machine has read without error, so nothing is checked a second time but the room for the text.
+The form is that of ``scalar.py``. Text is written where the machine would fill columns, by the machine's own rules: a
+row that fails keeps its error and leaves no text.
 """
 
 import base64
@@ -13,7 +13,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coordinator_replay.compiled import compiled, inlined
-from coordinator_replay.records.machine import Bytes, Int32s, Int64s, _count, _integer, _uvarint
+from coordinator_replay.records.machine import (
+    _NULL,
+    _TAG,
+    _TRAILING,
+    _UNDERFLOW,
+    _UNICODE,
+    Bytes,
+    Int32s,
+    Int64s,
+    _count,
+    _integer,
+    _is_utf8,
+    _uvarint,
+)
 from coordinator_replay.records.program import Program
 from coordinator_replay.records.scalar import UNKNOWN_TAGS
 
@@ -22,10 +35,10 @@ _NUMBER_ROOM = 24
 _STANDARD = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", np.uint8)
 _URL_SAFE = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", np.uint8)
 _HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
-_NULL = np.frombuffer(b"null", np.uint8)
-_UNKNOWN = np.frombuffer(f',"{UNKNOWN_TAGS}":['.encode(), np.uint8)
-_TAG = np.frombuffer(b'{"tag":', np.uint8)
-_DATA = np.frombuffer(b',"data":', np.uint8)
+_NULL_TEXT = np.frombuffer(b"null", np.uint8)
+_UNKNOWN_TEXT = np.frombuffer(f',"{UNKNOWN_TAGS}":['.encode(), np.uint8)
+_TAG_TEXT = np.frombuffer(b'{"tag":', np.uint8)
+_DATA_TEXT = np.frombuffer(b',"data":', np.uint8)
 
 _QUOTE, _BACKSLASH, _COMMA, _EQUALS = 34, 92, 44, 61
 _OPEN_LIST, _CLOSE_LIST, _CLOSE_STRUCT, _MINUS, _ZERO = 91, 93, 125, 45, 48
@@ -157,6 +170,8 @@ def _render(  # noqa: C901 - one interpreter loop, the twin of the machine's
     pieces: tuple[Bytes, Bytes, Bytes, Bytes],
     out: Bytes,
     offsets: Int32s,
+    status: Int32s,
+    is_ascii: Any,
     row: Any,
 ) -> Any:
     """Write rows from ``row`` on; returns the first row there was no room for, or their number."""
@@ -169,13 +184,17 @@ def _render(  # noqa: C901 - one interpreter loop, the twin of the machine's
     frame_text = np.zeros(_DEPTH, np.int64)
     frame_value = np.zeros(_DEPTH, np.int64)
     frame_known = np.zeros(_DEPTH, np.int64)
+    frame_seen = np.zeros(_DEPTH, np.int64)
+    frame_end = np.zeros(_DEPTH, np.int64)
     while row < len(starts):
         at = np.int64(offsets[row])
         pos, end = starts[row], ends[row]
-        pc, depth = 0, -1
+        pc, depth, error = 0, -1, 0
         while True:
             op = ops[pc, 0]
             if op == 0:  # END
+                if pos != end:
+                    error = _TRAILING
                 break
             begin, stop, after, after_stop = spans[pc, 0], spans[pc, 1], spans[pc, 2], spans[pc, 3]
             if at + (stop - begin) + (after_stop - after) + _NUMBER_ROOM > len(out):
@@ -183,11 +202,17 @@ def _render(  # noqa: C901 - one interpreter loop, the twin of the machine's
             at = _put(out, at, text, begin, stop)
             if op == 1:  # INTEGER
                 size = ops[pc, 2]
+                if pos + size > end:
+                    error = _UNDERFLOW
+                    break
                 at = _put_number(out, at, _integer(data, pos, size, ops[pc, 3]))
                 pos += size
                 at = _put(out, at, text, after, after_stop)
                 pc += 1
             elif op == 2:  # UUID
+                if pos + 16 > end:
+                    error = _UNDERFLOW
+                    break
                 if at + 30 + (after_stop - after) > len(out):
                     return row
                 at = _put_base64(out, at, data, pos, pos + 16, url_safe, False)
@@ -195,10 +220,21 @@ def _render(  # noqa: C901 - one interpreter loop, the twin of the machine's
                 at = _put(out, at, text, after, after_stop)
                 pc += 1
             elif op == 3:  # BYTES
-                length, pos, _ = _count(data, pos, end, ops[pc, 2])
+                length, pos, error = _count(data, pos, end, ops[pc, 2])
+                if error != 0:
+                    break
                 if length < 0:
+                    if ops[pc, 3] == 0:
+                        error = _NULL
+                        break
                     at = _put(out, at, null, 0, 4)
                 else:
+                    if length > end - pos:
+                        error = _UNDERFLOW
+                        break
+                    if ops[pc, 4] == 1 and not is_ascii and not _is_utf8(data, pos, pos + int(length)):
+                        error = _UNICODE
+                        break
                     if at + 6 * length + 8 + (after_stop - after) > len(out):
                         return row
                     if ops[pc, 4] == 1:
@@ -210,7 +246,15 @@ def _render(  # noqa: C901 - one interpreter loop, the twin of the machine's
                 pc += 1
             elif op == 4:  # LIST
                 form = ops[pc, 2]
-                count, pos, _ = _count(data, pos, end, form)
+                count, pos, error = _count(data, pos, end, form)
+                if error != 0:
+                    break
+                if count < 0 and ops[pc, 3] == 0:
+                    error = _NULL
+                    break
+                if count > end - pos:
+                    error = _UNDERFLOW
+                    break
                 if count > 0:
                     depth += 1
                     frame_pc[depth] = pc
@@ -245,12 +289,15 @@ def _render(  # noqa: C901 - one interpreter loop, the twin of the machine's
                     depth -= 1
                     pc += 1
             elif op == 6:  # TAGS
-                count, pos, _ = _uvarint(data, pos, end)
+                count, pos, error = _uvarint(data, pos, end)
+                if error != 0:
+                    break
                 depth += 1
                 frame_pc[depth] = pc
                 frame_left[depth] = count
                 frame_tags[depth] = pos
                 frame_count[depth] = count
+                frame_seen[depth] = 0
                 pc += 1
             elif op == 7:  # TAGS_NEXT
                 opening = frame_pc[depth]
@@ -272,8 +319,15 @@ def _render(  # noqa: C901 - one interpreter loop, the twin of the machine's
                     pc = ops[opening, 4]
                     continue
                 frame_left[depth] -= 1
-                tag, pos, _ = _uvarint(data, pos, end)
-                size, pos, _ = _uvarint(data, pos, end)
+                tag, pos, error = _uvarint(data, pos, end)
+                if error != 0:
+                    break
+                size, pos, error = _uvarint(data, pos, end)
+                if error != 0:
+                    break
+                if size > end - pos:
+                    error = _UNDERFLOW
+                    break
                 found = -1
                 for k in range(known):
                     if tags[table + k, 0] == tag:
@@ -281,12 +335,20 @@ def _render(  # noqa: C901 - one interpreter loop, the twin of the machine's
                 if found < 0:
                     pos += size
                 else:
+                    if frame_seen[depth] & (1 << found) != 0:
+                        error = _TAG
+                        break
+                    frame_seen[depth] |= 1 << found
+                    frame_end[depth] = pos + size
                     body = tags[table + found, 1]
                     frame_text[depth] = at
                     frame_value[depth] = at + (spans[body, 1] - spans[body, 0])
                     frame_known[depth] = len(ops) + table + found
                     pc = body
             else:  # TAG_END
+                if pos != frame_end[depth]:
+                    error = _TAG
+                    break
                 # Kafka's JSON leaves out a tagged field that equals its default.
                 default = spans[frame_known[depth], 0]
                 size = spans[frame_known[depth], 1] - default
@@ -300,24 +362,31 @@ def _render(  # noqa: C901 - one interpreter loop, the twin of the machine's
                 if same:
                     at = frame_text[depth]
                 pc = ops[pc, 2]
+        status[row] = error
+        if error != 0:
+            at = np.int64(offsets[row])
         row += 1
         offsets[row] = at
     return row
 
 
-def render(program: Program, data: Bytes, starts: Int64s, ends: Int64s) -> pa.StringArray:
-    """The JSON form of rows that the machine has read without error.
+def render(
+    program: Program, data: Bytes, starts: Int64s, ends: Int64s, *, is_ascii: bool = False
+) -> tuple[pa.StringArray, Int32s]:
+    """The JSON form of rows of bytes, and the status of each: where that is not 0, the text is empty.
 
     Args:
         program: a compiled struct.
         data: the bytes of all rows.
         starts: where each row starts.
         ends: where each row ends.
+        is_ascii: no byte has its high bit set, so that no string needs a look.
     """
     rows = len(starts)
+    status = np.zeros(rows, np.int32)
     offsets = np.zeros(rows + 1, np.int32)
     out = np.empty(1024 + 8 * int((ends - starts).sum()), np.uint8)
-    pieces = (_NULL, _UNKNOWN, _TAG, _DATA)
+    pieces = (_NULL_TEXT, _UNKNOWN_TEXT, _TAG_TEXT, _DATA_TEXT)
     alphabets = (_STANDARD, _URL_SAFE, _HEX)
     row = 0
     while True:
@@ -333,12 +402,14 @@ def render(program: Program, data: Bytes, starts: Int64s, ends: Int64s) -> pa.St
             pieces,
             out,
             offsets,
+            status,
+            is_ascii,
             row,
         )
         if row >= rows:
             break
         out = np.concatenate([out, np.empty_like(out)])
-    return pa.Array.from_buffers(pa.string(), rows, [None, pa.py_buffer(offsets), pa.py_buffer(out)])
+    return pa.Array.from_buffers(pa.string(), rows, [None, pa.py_buffer(offsets), pa.py_buffer(out)]), status
 
 
 _NEEDS_ESCAPE = r'["\\\x00-\x1f]'

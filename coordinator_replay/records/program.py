@@ -24,9 +24,10 @@ TAG_END      the TAGS_NEXT to return to
 """
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
-from functools import cache
+from functools import cache, cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -92,7 +93,7 @@ class StructNode:
     unknown: tuple[int, int, int] | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Program:
     """What the machine runs, and where the definition's fields went.
 
@@ -111,6 +112,35 @@ class Program:
     columns: int
     text: npt.NDArray[np.uint8]
     spans: npt.NDArray[np.int32]
+
+    @cached_property
+    def is_flat(self) -> bool:
+        """Whether no list stands outside of tagged fields, so that each column has one entry a row or none at all."""
+        pc = 0
+        while (op := self.ops[pc, 0]) != Op.END:
+            if op == Op.LIST:
+                return False
+            pc = self.ops[pc, 4] if op == Op.TAGS else pc + 1
+        return True
+
+    @cached_property
+    def sparse(self) -> frozenset[int]:
+        """Columns of a flat program that stay empty while no row has a tagged field that is unknown or has parts."""
+        of_unknown = {int(row[1]) + step for row in self.ops if row[0] == Op.TAGS for step in (1, 2)}
+        in_bodies = {
+            int(self.ops[pc, 1])
+            for body in self.tags[:, 1]
+            for pc in self._body(int(body))
+            if int(self.ops[pc, 1]) not in self.tags[:, 2]
+        }
+        return frozenset(of_unknown | in_bodies)
+
+    def _body(self, pc: int) -> Iterator[int]:
+        """The instructions of a tagged field's body that have a column."""
+        while self.ops[pc, 0] != Op.TAG_END:
+            if self.ops[pc, 0] in (Op.INTEGER, Op.UUID, Op.BYTES, Op.LIST, Op.TAGS):
+                yield pc
+            pc += 1
 
     def node(self, name: str) -> Node | None:
         """The top-level field of this name, None where the version lacks it."""
