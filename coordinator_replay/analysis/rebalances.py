@@ -125,7 +125,7 @@ class Rebalances:
         self.member_count = 0
         self.joined: list[str] = []
         self.left: list[str] = []
-        self.past = Past()
+        self.past = Past(topics)
 
     def begin(self, events: Sequence[Event], at_ms: int, last_ms: int) -> str | None:
         """Open and close rebalances by one operation's events; called before other folds take them.
@@ -259,7 +259,7 @@ class Rebalances:
         self.running = [Rebalance(**dict(zip(Rebalance.__slots__, one, strict=True))) for one in plain["running"]]
         self.member_count = plain["member_count"]
         self.joined, self.left = list(plain["joined"]), list(plain["left"])
-        self.past = Past.restore(plain["past"])
+        self.past = Past.restore(plain["past"], self._topics)
 
 
 def _opens(event: Event, at_ms: int, last_ms: int) -> tuple[int | None, int | None]:

@@ -48,13 +48,10 @@ class Verdict(NamedTuple):
 
 def judge(sample: Sample) -> list[Verdict]:
     """Every rebalance that the broker logged or the audit found."""
-    truths = {(one.group, one.epoch): one for one in _last(Witness(sample.journal, sample.clients()).read(sample.broker_log))}
+    logged = Witness(sample.journal, sample.clients()).read(sample.broker_log)
+    truths = {(one.group, one.epoch): one for one in logged}
     rows = {(row["group_id"], row["epoch"]): row for row in sample.rebalances()}
     return [Verdict(sample.name, truths.get(key), rows.get(key)) for key in {**truths, **rows}]
-
-
-def _last(truths: Iterable[Truth]) -> list[Truth]:
-    return list({(one.group, one.epoch): one for one in truths}.values())
 
 
 def judge_all(samples: Path) -> list[Verdict]:
@@ -76,16 +73,18 @@ def document(verdicts: Sequence[Verdict]) -> str:
     """The page that says how good reasons are."""
     told = whole(verdicts)
     both = [one for one in told if one.truth is not None and one.row is not None]
+    logged = sum(one.truth is not None for one in told)
+    marked = sum(one.is_marked for one in both)
     lines = [
         "# How right the reasons are",
         "",
         "Written by `scripts/judge-reasons`; a test holds it to be true. The recorded samples come with what their",
         "brokers logged at the time and with what was done to the clients; none of that is read by an audit.",
         "",
-        f"- rebalances that the brokers logged and the audit found: {_share(len(both), sum(one.truth is not None for one in told))}",
+        f"- rebalances that the brokers logged and the audit found: {_share(len(both), logged)}",
         f"- rebalances that the audit tells of and no broker logged: {sum(one.truth is None for one in told)}",
-        f"- causes right: {_share(sum(one.is_right for one in both), len(both))}; of these "
-        f"{sum(one.is_marked for one in both)} where a leave and a timeout share a row that says so",
+        f"- causes right: {_share(sum(one.is_right for one in both), len(both))}; {marked} of these where a leave "
+        "and a timeout share a row that says so",
     ]
     for confidence in ("certain", "likely", "possible"):
         rated = [one for one in both if one.row is not None and one.row["confidence"] == confidence]
@@ -99,10 +98,11 @@ def _compacted(verdicts: Sequence[Verdict]) -> list[str]:
     rows = [one for one in cut if one.row is not None]
     told = [one for one in rows if one.row is not None and one.row["cause"] != "UNKNOWN"]
     certain = [one for one in told if one.row is not None and one.row["confidence"] == "certain"]
+    logged = sum(one.truth is not None for one in cut)
     return [
-        f"From the compacted sample, {len(rows)} of {sum(one.truth is not None for one in cut)} rebalances can still be told "
-        f"of; {_share(sum(one.is_right for one in told), len(told))} of the causes that are named are right, the other "
-        f"{len(rows) - len(told)} are `UNKNOWN`; `certain`: {_share(sum(one.is_exact for one in certain), len(certain))}."
+        f"From the compacted sample, {len(rows)} of {logged} rebalances can still be told of. Of the causes named",
+        f"{_share(sum(one.is_right for one in told), len(told))} are right, the other {len(rows) - len(told)} are",
+        f"`UNKNOWN`; `certain`: {_share(sum(one.is_exact for one in certain), len(certain))}.",
     ]
 
 
@@ -110,8 +110,8 @@ def _by_cause(both: Sequence[Verdict]) -> list[str]:
     lines = [
         "## Precision and recall",
         "",
-        "Precision: of the rows with this cause, how many the broker says so of. Recall: of the rebalances that the broker",
-        "logged for this cause, how many have it. In brackets with the rows counted in which a leave and a timeout share.",
+        "Precision: of the rows with this cause, how many the broker says so of. Recall: of the rebalances that the",
+        "broker logged for this cause, how many have it. In brackets: with rows that share causes and say so.",
         "",
         "| cause | precision | recall |",
         "|---|---|---|",
@@ -163,7 +163,7 @@ def _wrong(both: Sequence[Verdict]) -> list[str]:
         if one.truth is not None and one.row is not None and not one.is_exact:
             beside = f" beside {', '.join(one.row['alternatives'])}" if one.row["alternatives"] else ""
             lines.append(
-                f"- {one.sample}, {one.truth.group}, {one.truth.epoch}: {one.row['cause']} ({one.row['confidence']}{beside}); "
-                f"it was {one.truth.cause}"
+                f"- {one.sample}, {one.truth.group}, {one.truth.epoch}: "
+                f"{one.row['cause']} ({one.row['confidence']}{beside}); it was {one.truth.cause}"
             )
     return lines

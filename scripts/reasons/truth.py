@@ -40,10 +40,12 @@ class Truth(NamedTuple):
 
 
 _MEMBER = r"(?P<member>\S+?)"
-_STARTS = re.compile(r"Preparing to rebalance group (?P<group>\S+) .*old generation (?P<old>\d+)[^(]*.*\(reason: (?P<why>.*)\)\.?$")
+_STARTS = re.compile(
+    r"Preparing to rebalance group (?P<group>\S+) .*old generation (?P<old>\d+)[^(]*.*\(reason: (?P<why>.*)\)\.?$"
+)
 _SYNCED = re.compile(r"Assignment received from leader .*for group (?P<group>\S+) for generation (?P<epoch>\d+)\.")
 _EMPTIED = re.compile(r"Group (?P<group>\S+) with generation (?P<epoch>\d+) is now empty")
-_HEAD = re.compile(r"^\[GroupId (?P<group>[^\]]+)\](?:\[MemberId (?P<id>[^\]]+)\])? (?P<rest>.*)$", re.DOTALL)
+_HEAD = re.compile(r"^\[Group(?:Id)? (?P<group>[^\]]+)\](?:\[MemberId (?P<id>[^\]]+)\])? (?P<rest>.*)$", re.DOTALL)
 _BUMPED = re.compile(r"Bumped (?:streams )?group epoch to (?P<epoch>\d+)(?: with metadata hash (?P<hash>-?\d+))?")
 _TARGET = re.compile(r"Computed a new target assignment for epoch (?P<epoch>\d+) ")
 _JOINS = re.compile(rf"(?:Static |Dynamic )?[Mm]ember {_MEMBER} (?:with instance id (?P<instance>\S+) )?joins the ")
@@ -52,7 +54,9 @@ _LEFT = re.compile(
 )
 _FENCED = re.compile(rf"Member {_MEMBER} fenced from the group because (?P<why>.*)")
 _SUBSCRIBED = re.compile(rf"Member {_MEMBER} updated its subscribed topics to")
-_ADDING = re.compile(rf"adding new member {_MEMBER} with group instance id (?P<instance>[^;\s]+?)(?:;|$)", re.IGNORECASE)
+_ADDING = re.compile(
+    rf"adding new member {_MEMBER} with group instance id (?P<instance>[^;\s]+?)(?:;|$)", re.IGNORECASE
+)
 _MADE = re.compile(
     r"(?:groupInstanceId=(?P<instance>\S+) and )?unknown member id joins group (?P<group>\S+) in \S+ state\. "
     r"Created a new member id (?P<member>\S+)"
@@ -84,6 +88,7 @@ class Witness:
         self._gone_ms: dict[tuple[str, str], int] = {}
         self._polled_late: set[tuple[str, str]] = set()
         self._synced_ms: dict[str, int] = {}
+        self._classic_groups: set[str] = set()
         self._joining: dict[str, list[tuple[str, str | None]]] = {}
 
     def read(self, log: Sequence[Line]) -> list[Truth]:
@@ -117,6 +122,7 @@ class Witness:
             self.found.append(Truth(over["group"], int(over["epoch"]), one.cause, one.accepted, one.text))
             self._epochs[over["group"]] = int(over["epoch"])
             self._synced_ms[over["group"]] = at_ms
+            (self._classic_groups.add if _SYNCED.search(text) else self._classic_groups.discard)(over["group"])
             for member, instance in self._joining.pop(over["group"], []):
                 self._remember(over["group"], [member], instance)
 
@@ -200,7 +206,10 @@ class Witness:
         known = {cause: (member, line) for cause, member, line in reversed(news)}
         accepted: frozenset[Cause] = frozenset()
         old_hash, self._hashes[group] = self._hashes.get(group), hash_ or self._hashes.get(group, "")
-        if Cause.GROUP_CONVERSION in known:
+        # Kafka 3.9 does not log a conversion: there the group had members of a classic group and now has an epoch.
+        is_converted = group in self._classic_groups
+        self._classic_groups.discard(group)
+        if Cause.GROUP_CONVERSION in known or is_converted:
             cause = Cause.GROUP_CONVERSION
             self._remember(group, [member for _, member, _ in news if member])
         elif Cause.MEMBER_JOIN in known:

@@ -122,7 +122,7 @@ def _hashes(situation: Situation) -> tuple[int | None, int | None]:
     MODERN,
     footprint="another metadata hash (up to 4.0: other topic metadata), or an expression resolved to other topics, "
     "while no member came, went or asked for anything else",
-    confidence="certain; likely where the hash before is not known",
+    confidence="certain",
     look_alikes="a change of the racks of replicas changes the hash too",
     explains=(Cause.TOPOLOGY_CHANGE, Cause.SHARE_PARTITIONS_READY, Cause.MEMBER_METADATA_CHANGE),
 )
@@ -132,9 +132,8 @@ def topic_metadata_change(situation: Situation) -> Finding | None:
         return None
     old, new = _hashes(situation)
     evidence = []
-    if new is not None and old != new and (old is not None or situation.group_type is GroupType.CONSUMER):
-        before = "one that is not on record" if old is None else str(old)
-        evidence.append(f"the metadata hash changed from {before} to {new} {situation.at()}, and no member did")
+    if old is not None and old != new:
+        evidence.append(f"the metadata hash changed from {old} to {new} {situation.at()}, and no member did")
     evidence += [
         _regex_fact(situation, event.changes, event.offset) for event in situation.resolved if _moved(event.changes)
     ]
@@ -143,13 +142,11 @@ def topic_metadata_change(situation: Situation) -> Finding | None:
         for event in situation.of_kind(EventKind.TOPIC_METADATA_CHANGED)
         if "topics" in event.changes and event.changes["topics"][1] is not None
     ]
-    is_only_unseen = old is None and len(evidence) == 1 and bool(new)
-    if not evidence or (is_only_unseen and new == 0):
+    if not evidence:
         return None
     changes = situation.changes_since(situation.subscribed)
     evidence += [told(topic, change) for topic, change in changes]
-    sure = LIKELY if old is None and not changes and is_only_unseen else CERTAIN
-    return Finding(Cause.TOPIC_METADATA_CHANGE, sure, tuple(evidence), topics=tuple(topic for topic, _ in changes))
+    return Finding(Cause.TOPIC_METADATA_CHANGE, CERTAIN, tuple(evidence), topics=tuple(topic for topic, _ in changes))
 
 
 def _moved(changes: Mapping[str, list[list[str] | None]]) -> bool:
@@ -311,12 +308,32 @@ def cooperative_follow_up(situation: Situation) -> Finding | None:
 
 @row(
     CHANGE_RULES,
+    Cause.MEMBER_LEAVE,
+    CLASSIC,
+    footprint="nothing on record changed, but more than one generation passed: one of them had a member that is on no "
+    "record, came and went",
+    confidence="possible",
+    look_alikes="MEMBER_JOIN, SESSION_TIMEOUT, LEADER_REJOIN",
+    explains=(Cause.LEADER_REJOIN,),
+)
+def passed_through(situation: Situation) -> Finding | None:
+    """A generation that nobody synced: somebody was in it who is not in the next."""
+    attempts = situation.opening.changes.get("attempts") or 1
+    if situation.is_about_members or attempts < 2 or not situation.opening.members:
+        return None
+    fact = f"nothing on record changed over {attempts} generations {situation.at()}: a member may have come and gone"
+    alternatives = (Cause.MEMBER_JOIN, Cause.SESSION_TIMEOUT, Cause.LEADER_REJOIN)
+    return Finding(Cause.MEMBER_LEAVE, POSSIBLE, (fact,), alternatives)
+
+
+@row(
+    CHANGE_RULES,
     Cause.LEADER_REJOIN,
     CLASSIC,
     footprint="a new generation with the members, topics, protocol and partitions of the one before",
     confidence="possible",
-    look_alikes="a rebalance that the client's user enforced, a member that did not sync and came back, a failed write, "
-    "a topic that changed and changed back",
+    look_alikes="a rebalance that the client's user enforced, a member that did not sync and came back, a failed "
+    "write, a topic that changed and changed back",
 )
 def leader_rejoin(situation: Situation) -> Finding | None:
     """Only a leader's request makes a stable group rebalance without any change."""

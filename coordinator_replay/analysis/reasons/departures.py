@@ -110,7 +110,7 @@ def _had_no_time(situation: Situation, gone: Member, fact: str) -> Departure | N
 
 
 def _committed_late(situation: Situation, gone: Member, fact: str) -> Departure | None:
-    commit = situation.past.last_commit(_partitions(situation, gone))
+    commit = situation.past.last_commit(situation.past.partitions_of(gone, situation.group_type))
     if commit is None or _removed_ms(situation) - commit.at_ms >= (_session_ms(gone) or SHORTEST_SESSION_MS):
         return None
     why = (
@@ -136,7 +136,7 @@ def _is_static(situation: Situation, gone: Member, fact: str) -> Departure | Non
 
 def _fell_silent(situation: Situation, gone: Member, fact: str) -> Departure | None:
     session = _session_ms(gone) or DEFAULT_SESSION_MS
-    partitions = _partitions(situation, gone)
+    partitions = situation.past.partitions_of(gone, situation.group_type)
     own, others = situation.past.last_commit(partitions), situation.past.last_commit(partitions, other=True)
     removed_ms = _removed_ms(situation)
     if own is None or others is None or removed_ms - own.at_ms < session or others.at_ms - own.at_ms < session:
@@ -157,10 +157,6 @@ def _timeouts(situation: Situation, gone: Member) -> tuple[Cause, ...]:
     waited_ms = _removed_ms(situation) - situation.past.rebalanced_ms
     is_late = situation.group_type is GroupType.CLASSIC and 0 < timeout <= waited_ms
     return (Cause.SESSION_TIMEOUT, Cause.REBALANCE_TIMEOUT) if is_late else (Cause.SESSION_TIMEOUT,)
-
-
-def _partitions(situation: Situation, gone: Member) -> dict[str, tuple[int, ...]]:
-    return situation.names_of(gone.current.owned()) if gone.current is not None else {}
 
 
 def _session_ms(gone: Member) -> int | None:

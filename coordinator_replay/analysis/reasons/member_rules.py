@@ -180,6 +180,7 @@ def member_restart(situation: Situation) -> Finding | None:
         silence = one.departed.left_ms - one.departed.seen_ms if one.departed.seen_ms is not None else 0
         if not one.is_same_instance and 0 < one.departed.timeout_ms <= silence:
             alternatives.append(Cause.POLL_TIMEOUT_REJOIN)
+            sure = POSSIBLE
             evidence.append(
                 f"{one.departed.member_id} had shown no sign of life for {lasting(silence)} when it went: "
                 "it may have polled too late"

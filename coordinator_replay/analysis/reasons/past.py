@@ -6,6 +6,7 @@ Kept small: one entry for each member that is there, a few for those that went, 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from coordinator_replay.analysis.rows import Topics
 from coordinator_replay.engine.events import Event, EventKind
 from coordinator_replay.engine.model import GroupType, Member, Subscription
 
@@ -80,6 +81,7 @@ class Past:
     __slots__ = (
         "_commits",
         "_newer_commits",
+        "_topics",
         "conversion",
         "departed",
         "is_new_life",
@@ -93,7 +95,8 @@ class Past:
         "waiting",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, topics: Topics) -> None:
+        self._topics = topics
         self.seen: dict[str, Sign] = {}
         self.synced: Sign | None = None
         self.departed: list[Departed] = []
@@ -123,6 +126,21 @@ class Past:
         """Let commits before the operation that is being told count."""
         while self._newer_commits and self._newer_commits[0][0] <= up_to_offset:
             self._commits.update(self._newer_commits.pop(0)[1])
+
+    def last_sign(self, member: Member, group_type: GroupType) -> Sign | None:
+        """The last sign of life on record, be it a commit of its partitions."""
+        signs = (self.last_seen(member.member_id), self.last_commit(self.partitions_of(member, group_type)))
+        return max((sign for sign in signs if sign is not None), default=None)
+
+    def partitions_of(self, member: Member, group_type: GroupType) -> dict[str, tuple[int, ...]]:
+        """What a member owns, by topic name, as far as names are known."""
+        owned = member.current.owned() if member.current is not None else {}
+        return {
+            name: partitions
+            for topic, partitions in owned.items()
+            for _, name in self._topics.shown(group_type, topic)
+            if name is not None
+        }
 
     def last_commit(self, partitions: Mapping[str, Sequence[int]], *, other: bool = False) -> Sign | None:
         """The last commit for some partitions, by topic name, or for any other of the group's."""
@@ -169,8 +187,7 @@ class Past:
         gone = event.before or event.member
         if gone is None:
             return
-        seen = self.last_seen(gone.member_id)
-        self.departed.append(departed(gone, event, at_ms, seen))
+        self.departed.append(departed(gone, event, at_ms, self.last_sign(gone, event.group_type)))
         del self.departed[:-KEPT_DEPARTURES]
         self.seen.pop(gone.member_id, None)
         self.waiting.pop(gone.member_id, None)
@@ -231,9 +248,9 @@ class Past:
         }
 
     @classmethod
-    def restore(cls, plain: Mapping[str, Any]) -> "Past":
+    def restore(cls, plain: Mapping[str, Any], topics: Topics) -> "Past":
         """Go on from ``snapshot``."""
-        past = cls()
+        past = cls(topics)
         past.seen = {member_id: Sign(*sign) for member_id, sign in plain["seen"].items()}
         past.synced = None if plain["synced"] is None else Sign(*plain["synced"])
         past.departed = [Departed(*one) for one in plain["departed"]]

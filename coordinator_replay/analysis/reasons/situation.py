@@ -106,7 +106,7 @@ class Situation:
     def gone(self) -> list[Departed]:
         """Members that went, in this operation or earlier, and may have come back with it."""
         now = [
-            departed(gone, event, self.at_ms, self.past.last_seen(gone.member_id))
+            departed(gone, event, self.at_ms, self.past.last_sign(gone, event.group_type))
             for event in self.left
             if (gone := event.before or event.member) is not None
         ]
@@ -149,15 +149,6 @@ class Situation:
         """A position in the log, as sentences name it."""
         place = self.opening.partition if partition is None else partition
         return f"(__consumer_offsets-{place}, offset {self.opening.offset if offset is None else offset})"
-
-    def names_of(self, owned: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
-        """An assignment by topic name, as far as names are known."""
-        found: dict[str, tuple[int, ...]] = {}
-        for topic, partitions in owned.items():
-            for _, name in self.topics.shown(self.group_type, topic):
-                if name is not None:
-                    found[name] = partitions
-        return found
 
 
 def called(member: Member | Departed) -> str:
