@@ -5,6 +5,7 @@ and host, if it went not longer ago than its own timeouts let a group wait.
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from coordinator_replay.analysis.reasons.past import Departed, chosen
@@ -52,8 +53,11 @@ class Return(NamedTuple):
         )
 
 
+@lru_cache(maxsize=1)
 def returns(situation: Situation) -> tuple[list[Return], list[tuple[Member, int]]]:
-    """Members that came back, and members that are new."""
+    """Members that came back, and members that are new; several rows ask the same of one situation."""
+    if not situation.joined:
+        return [], []
     gone = list(situation.gone)
     back: list[Return] = []
     new: list[tuple[Member, int]] = []

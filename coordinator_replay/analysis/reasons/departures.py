@@ -10,6 +10,8 @@ while others in the group went on committing. Where none of this holds, both sta
 is what a group sees most, the confidence ``possible``, and the alternatives name the timeout.
 """
 
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from coordinator_replay.analysis.reasons.situation import Situation, called, lasting, moment
@@ -37,8 +39,11 @@ class Departure(NamedTuple):
     alternatives: tuple[Cause, ...] = ()
 
 
-def departures(situation: Situation) -> list[Departure]:
-    """Each member that is gone, and why."""
+@lru_cache(maxsize=1)
+def departures(situation: Situation) -> Sequence[Departure]:
+    """Each member that is gone, and why; several rows ask the same of one situation."""
+    if not situation.left:
+        return ()
     return [_judge(situation, event, gone) for event in situation.left if (gone := event.before or event.member)]
 
 

@@ -24,6 +24,10 @@ class Situation:
         past: what earlier records left.
         topics: topic names.
         topic_changes: when topics changed, where that is known.
+        left: members that are gone.
+        resolved: expressions that were resolved.
+        joined: members that came, and the offsets of their records; or that came before and count from now on.
+        resubscribed: members that ask for other topics: what they asked for, the member now, the record's offset.
     """
 
     def __init__(
@@ -41,6 +45,9 @@ class Situation:
     ) -> None:
         self.events = events
         self.opening = opening
+        self._by_kind: dict[EventKind, list[Event]] = {}
+        for event in events:
+            self._by_kind.setdefault(event.kind, []).append(event)
         self.at_ms = at_ms
         self.started_ms = started_ms
         self.before = before
@@ -48,54 +55,47 @@ class Situation:
         self.past = past
         self.topics = topics
         self.topic_changes = topic_changes
+        self.left = self.of_kind(EventKind.MEMBER_LEFT)
+        self.resolved = self.of_kind(EventKind.REGEX_RESOLVED)
+        self.joined = self._joined()
+        self.resubscribed = self._resubscribed()
 
     @property
     def group_type(self) -> GroupType:
         """The group's type."""
         return self.opening.group_type
 
-    def of_kind(self, *kinds: EventKind) -> list[Event]:
+    def of_kind(self, kind: EventKind) -> Sequence[Event]:
         """Events of the operation."""
-        return [event for event in self.events if event.kind in kinds]
+        return self._by_kind.get(kind, ())
 
-    @cached_property
+    @property
     def is_beginning_unseen(self) -> bool:
         """The log does not show what was before this operation."""
-        return bool(self.of_kind(EventKind.GROUP_DISCOVERED, EventKind.GROUP_REBORN))
+        return EventKind.GROUP_DISCOVERED in self._by_kind or EventKind.GROUP_REBORN in self._by_kind
 
-    @cached_property
-    def resolved(self) -> list[Event]:
-        """Expressions that were resolved in the operation."""
-        return self.of_kind(EventKind.REGEX_RESOLVED)
-
-    @cached_property
-    def joined(self) -> list[tuple[Member, int]]:
-        """Members that came with this operation, or before it and it is the first that counts with their topics."""
+    def _joined(self) -> list[tuple[Member, int]]:
         found = [(event.member, event.offset) for event in self.of_kind(EventKind.MEMBER_JOINED) if event.member]
-        regexes = {event.changes["regex"] for event in self.resolved}
-        for member_id, waiting in self.past.waiting.items():
-            if waiting.has_joined and waiting.regex in regexes and member_id in self.before:
-                found.append((self.before[member_id], waiting.offset))
-        return found
+        return [*found, *self._resolved_now(has_joined=True)]
 
-    @cached_property
-    def left(self) -> list[Event]:
-        """Members that are gone."""
-        return self.of_kind(EventKind.MEMBER_LEFT)
-
-    @cached_property
-    def resubscribed(self) -> list[tuple[Subscription, Member, int]]:
-        """Members that ask for other topics: what they asked for, the member now, the record's offset."""
+    def _resubscribed(self) -> list[tuple[Subscription, Member, int]]:
         found = [
             (event.before.subscription or Subscription(), event.member, event.offset)
             for event in self.of_kind(EventKind.SUBSCRIPTION_CHANGED)
             if event.before is not None and event.member is not None
         ]
+        return [*found, *((Subscription(), *one) for one in self._resolved_now(has_joined=False))]
+
+    def _resolved_now(self, *, has_joined: bool) -> list[tuple[Member, int]]:
+        """Members whose expression is resolved with this operation: from now on their topics count."""
+        if not self.resolved or not self.past.waiting:
+            return []
         regexes = {event.changes["regex"] for event in self.resolved}
-        for member_id, waiting in self.past.waiting.items():
-            if not waiting.has_joined and waiting.regex in regexes and member_id in self.before:
-                found.append((Subscription(), self.before[member_id], waiting.offset))
-        return found
+        return [
+            (self.before[member_id], one.offset)
+            for member_id, one in self.past.waiting.items()
+            if one.has_joined is has_joined and one.regex in regexes and member_id in self.before
+        ]
 
     @property
     def is_about_members(self) -> bool:

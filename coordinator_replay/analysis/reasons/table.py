@@ -27,13 +27,13 @@ TABLE: Sequence[Rule] = tuple(
 )
 """Every row, first rank first."""
 
+_ROWS = {group_type: tuple(rule for rule in TABLE if group_type in rule.types) for group_type in GroupType}
+
 
 def reason_of(situation: Situation) -> Reason:
     """Why a group rebalances."""
-    group_type = situation.group_type
-    found = [
-        (rule, finding) for rule in TABLE if group_type in rule.types and (finding := rule.find(situation)) is not None
-    ]
+    rows = _ROWS[situation.group_type]
+    found = [(rule, finding) for rule in rows if (finding := rule.find(situation)) is not None]
     if not found:
         fact = f"nothing on record around this epoch says why {situation.at()}"
         return Reason(Cause.UNKNOWN, JoinReason.UNKNOWN, Confidence.POSSIBLE, (fact,), (), (), None)
