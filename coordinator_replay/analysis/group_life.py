@@ -5,11 +5,12 @@ the log read, with null for the end that is not there yet; a later run that goes
 again under the same keys once they are over, or at its own end.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from coordinator_replay.analysis.members import Members
 from coordinator_replay.analysis.ownership import Ownership
+from coordinator_replay.analysis.reasons import NO_CHANGES, Sign, TopicChanges
 from coordinator_replay.analysis.rebalances import Rebalances
 from coordinator_replay.analysis.rows import Row, Scope, Topics
 from coordinator_replay.analysis.timeline import Timeline
@@ -18,7 +19,7 @@ from coordinator_replay.engine.model import Marker, Record
 from coordinator_replay.engine.replay import Replay
 from coordinator_replay.errors import SnapshotError
 
-VERSION = 1
+VERSION = 2
 
 
 class GroupReplay:
@@ -30,13 +31,20 @@ class GroupReplay:
 
     __slots__ = ("_members", "_now_ms", "_ownership", "_rebalances", "_scope", "_timeline", "_topics", "replay")
 
-    def __init__(self, cluster: str, group_id: str, topic_names: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        cluster: str,
+        group_id: str,
+        topic_names: Mapping[str, str] | None = None,
+        topic_changes: TopicChanges = NO_CHANGES,
+    ) -> None:
         """Begin a group.
 
         Args:
             cluster: the cluster's name in the tables.
             group_id: the group.
             topic_names: topic name by id, as far as known.
+            topic_changes: when topics changed, by name, as far as known.
         """
         self.replay = Replay(group_id)
         self._scope = Scope(cluster, group_id)
@@ -44,7 +52,7 @@ class GroupReplay:
         self._timeline = Timeline(self._scope, self._topics)
         self._members = Members(self._scope, self._topics)
         self._ownership = Ownership(self._scope, self._topics)
-        self._rebalances = Rebalances(self._scope)
+        self._rebalances = Rebalances(self._scope, self._topics, self._members, self._ownership, topic_changes)
         self._now_ms = 0
 
     def feed(self, record: Record) -> list[Row]:
@@ -54,6 +62,17 @@ class GroupReplay:
             if events:
                 rows.extend(self._fold(events))
         return rows
+
+    def heed_commits(self, before_offset: int, commits: Iterable[tuple[str, int, int, int, int]]) -> None:
+        """Take the last commits before a record that is fed next, as signs of life; they decide nothing else.
+
+        Args:
+            before_offset: the record's offset.
+            commits: topic, partition, time, log partition and offset of the last commit of each partition since the
+                last record for which commits were given.
+        """
+        signs = ((topic, number, Sign(at_ms, partition, offset)) for topic, number, at_ms, partition, offset in commits)
+        self._rebalances.past.heed(before_offset, signs)
 
     def feed_marker(self, marker: Marker) -> None:
         """Take a control record; only needed where commits are fed too."""
@@ -86,7 +105,12 @@ class GroupReplay:
         }
 
     @classmethod
-    def restore(cls, snapshot: Mapping[str, Any], topic_names: Mapping[str, str] | None = None) -> "GroupReplay":
+    def restore(
+        cls,
+        snapshot: Mapping[str, Any],
+        topic_names: Mapping[str, str] | None = None,
+        topic_changes: TopicChanges = NO_CHANGES,
+    ) -> "GroupReplay":
         """Go on from a snapshot.
 
         Raises:
@@ -100,7 +124,7 @@ class GroupReplay:
             )
         try:
             replay = Replay.restore(snapshot["replay"])
-            life = cls(snapshot["cluster"], replay.group_id, topic_names)
+            life = cls(snapshot["cluster"], replay.group_id, topic_names, topic_changes)
             life.replay = replay
             life._timeline.seq = snapshot["seq"]
             life._now_ms = snapshot["now_ms"]

@@ -1,0 +1,32 @@
+"""Why a group rebalanced.
+
+No record holds a reason. What there is are differences between one moment and the next, and time: a member more, a
+member less, other topics, another hash, a silence as long as a timeout. ``table.TABLE`` is the decision table that
+makes reasons of them: one row = one function with the footprint it needs, its rank, its confidence and what else
+leaves the same records. A rule says ``certain`` only where nothing else in the coordinator's code leaves that
+footprint and no record can be missing.
+
+``situation`` is what a row may look at, ``past`` what of earlier records has to be remembered for it; ``departures``
+and ``arrivals`` hold the two judgements that several rows share.
+"""
+
+from coordinator_replay.analysis.reasons.past import Past, Sign
+from coordinator_replay.analysis.reasons.situation import Situation
+from coordinator_replay.analysis.reasons.table import TABLE, reason_of
+from coordinator_replay.analysis.reasons.topic_changes import NO_CHANGES, TopicChange, TopicChanges
+from coordinator_replay.analysis.reasons.vocabulary import Cause, Confidence, JoinReason, Reason
+
+__all__ = [
+    "NO_CHANGES",
+    "TABLE",
+    "Cause",
+    "Confidence",
+    "JoinReason",
+    "Past",
+    "Reason",
+    "Sign",
+    "Situation",
+    "TopicChange",
+    "TopicChanges",
+    "reason_of",
+]

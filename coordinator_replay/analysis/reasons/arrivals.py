@@ -1,0 +1,125 @@
+"""Whether a member that came had been there before.
+
+A static member is known by its instance id. Any other gets a new member id each time, so it is known by its client id
+and host, if it went not longer ago than its own timeouts let a group wait.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from coordinator_replay.analysis.reasons.past import Departed, chosen
+from coordinator_replay.analysis.reasons.situation import Situation, called, lasting
+from coordinator_replay.engine.model import Member, Subscription
+
+RETURN_MS = 300_000
+"""A client that comes back so soon has been restarted; later, a longer timeout of its own must allow for it."""
+
+
+class Return(NamedTuple):
+    """A member that came, and the one that had gone: the same client.
+
+    Attributes:
+        is_same_instance: known by its instance id, so surely the same.
+        is_ambiguous: others have the same client id and host.
+    """
+
+    member: Member
+    departed: Departed
+    is_same_instance: bool
+    is_ambiguous: bool
+    offset: int
+
+    @property
+    def is_upgrade(self) -> bool:
+        """It speaks another protocol, or a newer version of it, than it did."""
+        told = self.member.subscription or Subscription()
+        old = self.departed
+        if told.uses_classic_protocol is not old.uses_classic_protocol:
+            return True
+        protocol, version = chosen(told)
+        if protocol is not None and old.protocol is not None and protocol != old.protocol:
+            return True
+        return version is not None and old.version is not None and version > old.version
+
+    def told(self, situation: Situation) -> str:
+        """The return in words."""
+        old = self.departed
+        gap = lasting(max(situation.started_ms - old.left_ms, 0))
+        known_by = "the same instance id" if self.is_same_instance else "the same client id and host"
+        return (
+            f"{called(self.member)} joined {situation.at(self.offset)}, {gap} after {old.member_id} went "
+            f"{situation.at(old.offset, old.partition)}: {known_by}"
+        )
+
+
+@lru_cache(maxsize=1)
+def returns(situation: Situation) -> tuple[list[Return], list[tuple[Member, int]]]:
+    """Members that came back, and members that are new; several rows ask the same of one situation."""
+    if not situation.joined:
+        return [], []
+    gone = list(situation.gone)
+    back: list[Return] = []
+    new: list[tuple[Member, int]] = []
+    for member, offset in situation.joined:
+        found = _instance(member, gone) or _client(situation, member, gone)
+        if found is None:
+            new.append((member, offset))
+            continue
+        gone.remove(found)
+        same = found.instance_id is not None
+        back.append(Return(member, found, same, not same and _is_shared(situation, member, gone), offset))
+    return back, new
+
+
+def _instance(member: Member, gone: Sequence[Departed]) -> Departed | None:
+    if member.instance_id is None:
+        return None
+    return next((one for one in reversed(gone) if one.instance_id == member.instance_id), None)
+
+
+def _client(situation: Situation, member: Member, gone: Sequence[Departed]) -> Departed | None:
+    if member.instance_id is not None:
+        return None
+    for one in reversed(gone):
+        is_recent = situation.started_ms - one.left_ms <= max(one.timeout_ms, RETURN_MS)
+        if one.instance_id is None and is_recent and is_same_client(member, one):
+            return one
+    return None
+
+
+def is_same_client(member: Member, other: Member | Departed) -> bool:
+    """Client id and host are the same."""
+    told = member.subscription or Subscription()
+    if told.client_id is None or told.client_host is None:
+        return False
+    known = other if isinstance(other, Departed) else other.subscription or Subscription()
+    return (told.client_id, told.client_host) == (known.client_id, known.client_host)
+
+
+def _is_shared(situation: Situation, member: Member, gone: Sequence[Departed]) -> bool:
+    """Another member, there or gone, has the same client id and host: which one came back is not certain."""
+    there = [one for one in situation.before.values() if is_same_client(member, one)]
+    left = {event.member_id for event in situation.left}
+    is_there = any(one.member_id not in left and one.member_id != member.member_id for one in there)
+    return is_there or any(
+        is_same_client(member, one) for one in gone if situation.started_ms - one.left_ms <= RETURN_MS
+    )
+
+
+def twin(situation: Situation, member: Member) -> Member | None:
+    """A member that is still there and has the same client id and host; a static one is known by its instance id."""
+    if member.instance_id is not None:
+        return None
+    left = {event.member_id for event in situation.left}
+    return next(
+        (
+            one
+            for one in situation.before.values()
+            if one.instance_id is None
+            and one.member_id not in left
+            and one.member_id != member.member_id
+            and is_same_client(member, one)
+        ),
+        None,
+    )

@@ -1,0 +1,345 @@
+"""Rows about what members ask for and what topics are, and about rebalances in which nothing visible changed."""
+
+from collections.abc import Mapping
+
+from coordinator_replay.analysis.reasons.past import topics_of
+from coordinator_replay.analysis.reasons.rule import CLASSIC, CONSUMER, EVERY_TYPE, MODERN, Rule, row
+from coordinator_replay.analysis.reasons.situation import Situation, called, listed
+from coordinator_replay.analysis.reasons.topic_changes import PARTITIONS_ADDED, TopicChange, told
+from coordinator_replay.analysis.reasons.vocabulary import Cause, Confidence, Finding
+from coordinator_replay.engine.events import EventKind
+from coordinator_replay.engine.model import GroupType, Member, Subscription, without
+
+CHANGE_RULES: list[Rule] = []
+"""In the order of their rank, below the rows about members."""
+
+CERTAIN, LIKELY, POSSIBLE = Confidence.CERTAIN, Confidence.LIKELY, Confidence.POSSIBLE
+
+_NOTHING_VISIBLE = (Cause.LEADER_REJOIN, Cause.COOPERATIVE_FOLLOW_UP)
+
+
+def _asked(old: Subscription, new: Member) -> tuple[set[str], set[str]]:
+    """Topics that a member asks for now and did not before, and the reverse."""
+    before, after = set(old.topics or ()), set(topics_of(new))
+    return after - before, before - after
+
+
+@row(
+    CHANGE_RULES,
+    Cause.TOPIC_METADATA_CHANGE,
+    CLASSIC,
+    footprint="members ask for other topics, and exactly those topics were created or removed since the generation "
+    "before (cluster metadata): they subscribe by a pattern",
+    confidence="likely",
+    look_alikes="SUBSCRIPTION_CHANGE to topics just made",
+    explains=(Cause.SUBSCRIPTION_CHANGE, *_NOTHING_VISIBLE),
+)
+def pattern_resolved(situation: Situation) -> Finding | None:
+    """A client's own pattern met a topic that is new, or lost one that is gone."""
+    moved = {topic for old, new, _ in situation.resubscribed for one in _asked(old, new) for topic in one}
+    changes = situation.changes_since(moved) if moved else []
+    if not moved or {topic for topic, change in changes if change.change != PARTITIONS_ADDED} != moved:
+        return None
+    evidence = [f"{told(topic, change)} by then" for topic, change in changes]
+    evidence += [_resubscribed(situation, *one) for one in situation.resubscribed]
+    triggers = tuple(member.member_id for _, member, _ in situation.resubscribed)
+    return Finding(
+        Cause.TOPIC_METADATA_CHANGE, LIKELY, tuple(evidence), (Cause.SUBSCRIPTION_CHANGE,), triggers, tuple(moved)
+    )
+
+
+@row(
+    CHANGE_RULES,
+    Cause.SUBSCRIPTION_CHANGE,
+    EVERY_TYPE,
+    footprint="a member that stayed asks for other topics, or by another expression",
+    confidence="certain by expression; else likely",
+    look_alikes="TOPIC_METADATA_CHANGE, where the client subscribes by a pattern of its own",
+    explains=(Cause.TOPIC_METADATA_CHANGE, *_NOTHING_VISIBLE),
+)
+def subscription_change(situation: Situation) -> Finding | None:
+    """A member asks for other topics."""
+    if not situation.resubscribed:
+        return None
+    by_regex = all(_changed_regex(old, new) for old, new, _ in situation.resubscribed)
+    return Finding(
+        Cause.SUBSCRIPTION_CHANGE,
+        CERTAIN if by_regex else LIKELY,
+        tuple(_resubscribed(situation, *one) for one in situation.resubscribed),
+        () if by_regex else (Cause.TOPIC_METADATA_CHANGE,),
+        tuple(member.member_id for _, member, _ in situation.resubscribed),
+    )
+
+
+def _changed_regex(old: Subscription, new: Member) -> bool:
+    return new.subscription is not None and new.subscription.regex != old.regex
+
+
+def _resubscribed(situation: Situation, old: Subscription, new: Member, offset: int) -> str:
+    added, dropped = _asked(old, new)
+    parts = [f"asks for {listed(sorted(added))} too"] if added else []
+    if dropped:
+        parts.append(f"no longer asks for {listed(sorted(dropped))}")
+    if _changed_regex(old, new) and new.subscription is not None:
+        parts.append(
+            f"subscribes by {new.subscription.regex!r}" if new.subscription.regex else "dropped its expression"
+        )
+    return f"{called(new)} {' and '.join(parts) or 'subscribed anew'} {situation.at(offset)}"
+
+
+@row(
+    CHANGE_RULES,
+    Cause.BROKER_UPGRADE,
+    CONSUMER,
+    footprint="the metadata hash is written for the first time, in the operation that drops the topic metadata of "
+    "brokers before 4.1; no member changed",
+    confidence="likely",
+    look_alikes="TOPIC_METADATA_CHANGE at the same moment",
+    explains=(Cause.TOPIC_METADATA_CHANGE,),
+)
+def broker_upgrade(situation: Situation) -> Finding | None:
+    """A broker that hashes topic metadata took over from one that wrote it out."""
+    old, new = _hashes(situation)
+    dropped = [event for event in situation.of_kind(EventKind.TOPIC_METADATA_CHANGED) if _dropped(event.changes)]
+    if situation.is_about_members or old != 0 or not new or not dropped:
+        return None
+    fact = f"the topic metadata of an older broker gave way to a hash {situation.at(dropped[0].offset)}"
+    return Finding(Cause.BROKER_UPGRADE, LIKELY, (fact,), (Cause.TOPIC_METADATA_CHANGE,))
+
+
+def _dropped(changes: Mapping[str, list[object]]) -> bool:
+    return "topics" in changes and changes["topics"][0] is not None and changes["topics"][1] is None
+
+
+def _hashes(situation: Situation) -> tuple[int | None, int | None]:
+    old, new = situation.opening.changes.get("metadata_hash") or (None, None)
+    return old, new
+
+
+@row(
+    CHANGE_RULES,
+    Cause.TOPIC_METADATA_CHANGE,
+    MODERN,
+    footprint="another metadata hash (up to 4.0: other topic metadata), or an expression resolved to other topics, "
+    "while no member came, went or asked for anything else",
+    confidence="certain",
+    look_alikes="a change of the racks of replicas changes the hash too",
+    explains=(Cause.TOPOLOGY_CHANGE, Cause.SHARE_PARTITIONS_READY, Cause.MEMBER_METADATA_CHANGE),
+)
+def topic_metadata_change(situation: Situation) -> Finding | None:
+    """The topics the group reads are not what they were."""
+    if situation.is_about_members:
+        return None
+    old, new = _hashes(situation)
+    evidence = []
+    if old is not None and old != new:
+        evidence.append(f"the metadata hash changed from {old} to {new} {situation.at()}, and no member did")
+    evidence += [
+        _regex_fact(situation, event.changes, event.offset) for event in situation.resolved if _moved(event.changes)
+    ]
+    evidence += [
+        f"the topic metadata on record changed {situation.at(event.offset)}, and no member did"
+        for event in situation.of_kind(EventKind.TOPIC_METADATA_CHANGED)
+        if "topics" in event.changes and event.changes["topics"][1] is not None
+    ]
+    if not evidence:
+        return None
+    changes = situation.changes_since(situation.subscribed)
+    evidence += [told(topic, change) for topic, change in changes]
+    return Finding(Cause.TOPIC_METADATA_CHANGE, CERTAIN, tuple(evidence), topics=tuple(topic for topic, _ in changes))
+
+
+def _moved(changes: Mapping[str, list[list[str] | None]]) -> bool:
+    old, new = changes["topics"]
+    return old is not None and set(old) != set(new or ())
+
+
+def _regex_fact(situation: Situation, changes: Mapping[str, list[list[str] | None]], offset: int) -> str:
+    old, new = (set(topics or ()) for topics in changes["topics"])
+    parts = [
+        f"{listed(sorted(new - old))} came" if new - old else "",
+        f"{listed(sorted(old - new))} went" if old - new else "",
+    ]
+    return (
+        f"the expression {changes['regex']!r} stands for other topics now {situation.at(offset)}: "
+        f"{' and '.join(part for part in parts if part)}"
+    )
+
+
+@row(
+    CHANGE_RULES,
+    Cause.TOPIC_METADATA_CHANGE,
+    CLASSIC,
+    footprint="same members, same topics, and the assignment reaches partitions that there were not before, or a topic "
+    "is no longer assigned at all",
+    confidence="certain where the cluster metadata shows the change; else likely",
+    look_alikes="an assignor that had left partitions out",
+    explains=_NOTHING_VISIBLE,
+)
+def coverage_change(situation: Situation) -> Finding | None:
+    """The leader knows of other partitions."""
+    if situation.is_about_members or not situation.covered_before or not situation.opening.members:
+        return None
+    counts, after = situation.past.partition_counts, situation.covered_after
+    grown = {topic: max(found) + 1 for topic, found in after.items() if max(found) + 1 > counts.get(topic, 0)}
+    lost = [topic for topic in situation.covered_before if topic not in after and not _revoked(situation)]
+    if not grown and not lost:
+        return None
+    evidence = [
+        f"partitions of {topic} up to {count - 1} are assigned, before up to {counts[topic] - 1} {situation.at()}"
+        if counts.get(topic)
+        else f"partitions of {topic} are assigned for the first time {situation.at()}"
+        for topic, count in grown.items()
+    ]
+    evidence += [f"no partition of {topic} is assigned any more {situation.at()}" for topic in lost]
+    shown = [change for topic in grown if (change := _that_made(situation, topic, grown[topic])) is not None]
+    shown += situation.changes_since(set(lost))
+    evidence += [told(topic, change) for topic, change in shown]
+    return Finding(
+        Cause.TOPIC_METADATA_CHANGE,
+        CERTAIN if shown else LIKELY,
+        tuple(evidence),
+        () if shown else (Cause.LEADER_REJOIN,),
+        topics=tuple(topic for topic, _ in shown),
+    )
+
+
+def _that_made(situation: Situation, topic: str, count: int) -> tuple[str, TopicChange] | None:
+    """The change that gave a topic its number of partitions."""
+    made = [
+        change
+        for change in situation.topic_changes.get(topic, ())
+        if change.partition_count == count and change.at_ms <= situation.started_ms
+    ]
+    return (topic, made[-1]) if made else None
+
+
+def _revoked(situation: Situation) -> dict[str, set[int]]:
+    """Partitions that members brought into the last generation and were not given again: to be had by others next."""
+    found: dict[str, set[int]] = {}
+    for member in situation.before.values():
+        blob = (
+            member.subscription.protocols[0].fields if member.subscription and member.subscription.protocols else None
+        )
+        owned = {entry["topic"]: tuple(entry["partitions"]) for entry in (blob or {}).get("ownedPartitions") or ()}
+        kept = (member.current.assigned if member.current is not None else None) or {}
+        for topic, partitions in without(owned, kept).items():
+            found.setdefault(topic, set()).update(partitions)
+    covered = situation.covered_before
+    return {topic: left for topic, gone in found.items() if (left := gone - covered.get(topic, set()))}
+
+
+@row(
+    CHANGE_RULES,
+    Cause.SHARE_PARTITIONS_READY,
+    frozenset({GroupType.SHARE}),
+    footprint="a new epoch with the hash and the members of the one before, after partitions were initialised",
+    confidence="certain",
+)
+def share_partitions_ready(situation: Situation) -> Finding | None:
+    """Partitions can be assigned that could not before."""
+    ready = situation.of_kind(EventKind.SHARE_STATE_CHANGED)
+    place = (ready[0].partition, ready[0].offset) if ready else situation.past.ready_at
+    if situation.is_about_members or place is None:
+        return None
+    partition, offset = place
+    fact = f"partitions were initialised {situation.at(offset, partition)}; members and topics did not change"
+    return Finding(Cause.SHARE_PARTITIONS_READY, CERTAIN, (fact,))
+
+
+@row(
+    CHANGE_RULES,
+    Cause.TOPOLOGY_CHANGE,
+    frozenset({GroupType.STREAMS}),
+    footprint="a new epoch with the hash and the members of the one before",
+    confidence="likely",
+    look_alikes="a change of the group's assignment settings (standby replicas)",
+)
+def topology_change(situation: Situation) -> Finding | None:
+    """The topology was validated, or the settings of the assignment changed."""
+    if situation.is_about_members or situation.of_kind(EventKind.METADATA_CHANGED):
+        return None
+    fact = f"a new epoch, and neither members nor topics changed {situation.at()}"
+    return Finding(Cause.TOPOLOGY_CHANGE, LIKELY, (fact,))
+
+
+@row(
+    CHANGE_RULES,
+    Cause.MEMBER_METADATA_CHANGE,
+    frozenset({GroupType.STREAMS}),
+    footprint="the record of a member that stayed differs in something other than its topics",
+    confidence="certain",
+)
+def member_metadata_change(situation: Situation) -> Finding | None:
+    """In streams groups every change of a member counts."""
+    changed = [event for event in situation.of_kind(EventKind.METADATA_CHANGED) if event.member is not None]
+    if not changed:
+        return None
+    return Finding(
+        Cause.MEMBER_METADATA_CHANGE,
+        CERTAIN,
+        tuple(f"{called(event.member)} changed {situation.at(event.offset)}" for event in changed if event.member),
+        triggers=tuple(event.member_id for event in changed if event.member_id),
+    )
+
+
+@row(
+    CHANGE_RULES,
+    Cause.COOPERATIVE_FOLLOW_UP,
+    CLASSIC,
+    footprint="in the generation before, members brought partitions that were not given to anybody; now they are",
+    confidence="certain",
+    explains=(Cause.LEADER_REJOIN,),
+)
+def cooperative_follow_up(situation: Situation) -> Finding | None:
+    """The second step of a cooperative rebalance."""
+    revoked = _revoked(situation)
+    after = situation.covered_after
+    handed = {topic: sorted(gone & after.get(topic, set())) for topic, gone in revoked.items()}
+    shown = [f"{topic}-{partition}" for topic in sorted(handed) for partition in handed[topic]]
+    if not shown:
+        return None
+    fact = (
+        f"{len(shown)} partitions that were given up in the generation before have owners now {situation.at()}: "
+        f"{listed(shown)}"
+    )
+    return Finding(Cause.COOPERATIVE_FOLLOW_UP, CERTAIN, (fact,))
+
+
+@row(
+    CHANGE_RULES,
+    Cause.MEMBER_LEAVE,
+    CLASSIC,
+    footprint="nothing on record changed, but more than one generation passed: one of them had a member that is on no "
+    "record, came and went",
+    confidence="possible",
+    look_alikes="MEMBER_JOIN, SESSION_TIMEOUT, LEADER_REJOIN",
+    explains=(Cause.LEADER_REJOIN,),
+)
+def passed_through(situation: Situation) -> Finding | None:
+    """A generation that nobody synced: somebody was in it who is not in the next."""
+    attempts = situation.opening.changes.get("attempts") or 1
+    if situation.is_about_members or attempts < 2 or not situation.opening.members:
+        return None
+    fact = f"nothing on record changed over {attempts} generations {situation.at()}: a member may have come and gone"
+    alternatives = (Cause.MEMBER_JOIN, Cause.SESSION_TIMEOUT, Cause.LEADER_REJOIN)
+    return Finding(Cause.MEMBER_LEAVE, POSSIBLE, (fact,), alternatives)
+
+
+@row(
+    CHANGE_RULES,
+    Cause.LEADER_REJOIN,
+    CLASSIC,
+    footprint="a new generation with the members, topics, protocol and partitions of the one before",
+    confidence="possible",
+    look_alikes="a rebalance that the client's user enforced, a member that did not sync and came back, a failed "
+    "write, a topic that changed and changed back",
+)
+def leader_rejoin(situation: Situation) -> Finding | None:
+    """Only a leader's request makes a stable group rebalance without any change."""
+    if situation.is_about_members or not situation.opening.members:
+        return None
+    fact = f"nothing on record changed but the generation {situation.at()}"
+    alternatives = (Cause.TOPIC_METADATA_CHANGE, Cause.SESSION_TIMEOUT)
+    leader = situation.opening.changes.get("leader")
+    return Finding(Cause.LEADER_REJOIN, POSSIBLE, (fact,), alternatives, (leader,) if leader else ())

@@ -1,0 +1,174 @@
+"""Why a member is gone.
+
+The records of a leave, a session timeout and a rebalance timeout are the same: three tombstones, or a member less in
+the next generation. What tells them apart is time.
+
+A timeout needs its time: who was surely alive less than a session timeout before it was gone has left. Who left for a
+restart and did not come back, or held on to partitions for its rebalance timeout, was removed. Commits of a member's
+partitions show that somebody worked on them; silence shows nothing where there was nothing to read, so it counts only
+while others in the group went on committing. Where none of this holds, both stand: the cause says MEMBER_LEAVE, which
+is what a group sees most, the confidence ``possible``, and the alternatives name the timeout.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from coordinator_replay.analysis.reasons.situation import Situation, called, lasting, moment
+from coordinator_replay.analysis.reasons.vocabulary import Cause, Confidence
+from coordinator_replay.engine.events import Event
+from coordinator_replay.engine.model import AWAY_EPOCH, GroupType, Member, Subscription
+
+DEFAULT_SESSION_MS = 45_000
+"""Session timeout of members on the new protocol unless configured: it is not in the log."""
+
+SHORTEST_SESSION_MS = 3_000
+"""Nobody configures session timeouts shorter than this."""
+
+TIMER_SLACK_MS = 1_000
+"""A timer of the coordinator fires so soon after its time."""
+
+
+class Departure(NamedTuple):
+    """What one member's departure looks like."""
+
+    member_id: str
+    cause: Cause
+    confidence: Confidence
+    evidence: tuple[str, ...]
+    alternatives: tuple[Cause, ...] = ()
+
+
+@lru_cache(maxsize=1)
+def departures(situation: Situation) -> Sequence[Departure]:
+    """Each member that is gone, and why; several rows ask the same of one situation."""
+    if not situation.left:
+        return ()
+    return [_judge(situation, event, gone) for event in situation.left if (gone := event.before or event.member)]
+
+
+def _judge(situation: Situation, event: Event, gone: Member) -> Departure:
+    fact = f"{called(gone)} is gone {situation.at(event.offset, event.partition)}"
+    for look in (_held_on, _stayed_away, _had_no_time, _committed_late, _left_in_company, _is_static, _fell_silent):
+        found = look(situation, gone, fact)
+        if found is not None:
+            return found
+    evidence = [fact]
+    sign = situation.past.last_seen(gone.member_id)
+    if sign is not None:
+        silence = lasting(max(_removed_ms(situation) - sign.at_ms, 0))
+        evidence.append(
+            f"its last sign of life on record is {silence} older {situation.at(sign.offset, sign.partition)}: "
+            "long enough for a timeout, and a leave would look the same"
+        )
+    return Departure(
+        gone.member_id, Cause.MEMBER_LEAVE, Confidence.POSSIBLE, tuple(evidence), _timeouts(situation, gone)
+    )
+
+
+def _removed_ms(situation: Situation) -> int:
+    """The latest moment at which the member can have been removed."""
+    return situation.started_ms if situation.group_type is GroupType.CLASSIC else situation.at_ms
+
+
+def _held_on(situation: Situation, gone: Member, fact: str) -> Departure | None:
+    since = situation.unrevoked_since.get(gone.member_id)
+    timeout = _told(gone).rebalance_timeout_ms
+    if since is None or timeout <= 0 or not timeout <= situation.at_ms - since <= timeout + TIMER_SLACK_MS:
+        return None
+    held = f"it had not given up partitions since {moment(since)}, for its rebalance timeout of {lasting(timeout)}"
+    return Departure(
+        gone.member_id,
+        Cause.REBALANCE_TIMEOUT,
+        Confidence.LIKELY,
+        (fact, held),
+        (Cause.MEMBER_LEAVE, Cause.SESSION_TIMEOUT),
+    )
+
+
+def _stayed_away(situation: Situation, gone: Member, fact: str) -> Departure | None:
+    sign = situation.past.last_seen(gone.member_id)
+    if gone.current is None or gone.current.epoch != AWAY_EPOCH or sign is None:
+        return None
+    away = (
+        f"it had left for a restart {lasting(max(situation.at_ms - sign.at_ms, 0))} before "
+        f"{situation.at(sign.offset, sign.partition)} and did not come back within its session timeout"
+    )
+    return Departure(gone.member_id, Cause.SESSION_TIMEOUT, Confidence.LIKELY, (fact, away), (Cause.MEMBER_LEAVE,))
+
+
+def _had_no_time(situation: Situation, gone: Member, fact: str) -> Departure | None:
+    session, rebalance_ms = _session_ms(gone), _told(gone).rebalance_timeout_ms
+    shortest = SHORTEST_SESSION_MS
+    if session is not None:
+        shortest = min(session, rebalance_ms) if rebalance_ms > 0 else session
+    sign = situation.past.last_seen(gone.member_id)
+    if sign is None or _removed_ms(situation) - sign.at_ms >= shortest:
+        return None
+    before = lasting(max(_removed_ms(situation) - sign.at_ms, 0))
+    alive = f"it was in the group {before} before {situation.at(sign.offset, sign.partition)}"
+    if session is not None:
+        why = f"{alive}, less than its timeouts ({lasting(shortest)}): no timeout can have ended it"
+        return Departure(gone.member_id, Cause.MEMBER_LEAVE, Confidence.CERTAIN, (fact, why))
+    why = f"{alive}, and session timeouts are longer"
+    return Departure(gone.member_id, Cause.MEMBER_LEAVE, Confidence.LIKELY, (fact, why), (Cause.SESSION_TIMEOUT,))
+
+
+def _committed_late(situation: Situation, gone: Member, fact: str) -> Departure | None:
+    commit = situation.past.last_commit(situation.past.partitions_of(gone, situation.group_type))
+    if commit is None or _removed_ms(situation) - commit.at_ms >= (_session_ms(gone) or SHORTEST_SESSION_MS):
+        return None
+    why = (
+        f"one of its partitions was committed {lasting(max(_removed_ms(situation) - commit.at_ms, 0))} before "
+        f"{situation.at(commit.offset, commit.partition)}, too late for a session timeout"
+    )
+    return Departure(gone.member_id, Cause.MEMBER_LEAVE, Confidence.LIKELY, (fact, why), (Cause.SESSION_TIMEOUT,))
+
+
+def _left_in_company(situation: Situation, gone: Member, fact: str) -> Departure | None:
+    if situation.group_type is GroupType.CLASSIC or len(situation.left) < 2:
+        return None
+    why = f"{len(situation.left)} members went in one operation: a timeout removes one, a LeaveGroup request many"
+    return Departure(gone.member_id, Cause.MEMBER_LEAVE, Confidence.LIKELY, (fact, why), (Cause.SESSION_TIMEOUT,))
+
+
+def _is_static(situation: Situation, gone: Member, fact: str) -> Departure | None:
+    if gone.instance_id is None:
+        return None
+    why = "it is a static member: such a client keeps its place when it is closed, and an admin would have to remove it"
+    return Departure(gone.member_id, Cause.SESSION_TIMEOUT, Confidence.LIKELY, (fact, why), (Cause.MEMBER_LEAVE,))
+
+
+def _fell_silent(situation: Situation, gone: Member, fact: str) -> Departure | None:
+    session = _session_ms(gone) or DEFAULT_SESSION_MS
+    partitions = situation.past.partitions_of(gone, situation.group_type)
+    own, others = situation.past.last_commit(partitions), situation.past.last_commit(partitions, other=True)
+    removed_ms = _removed_ms(situation)
+    if own is None or others is None or removed_ms - own.at_ms < session or others.at_ms - own.at_ms < session:
+        return None
+    why = (
+        f"its partitions were last committed {lasting(removed_ms - own.at_ms)} before "
+        f"{situation.at(own.offset, own.partition)}, "
+        f"while others went on {situation.at(others.offset, others.partition)}"
+    )
+    return Departure(gone.member_id, Cause.SESSION_TIMEOUT, Confidence.LIKELY, (fact, why), (Cause.MEMBER_LEAVE,))
+
+
+def _timeouts(situation: Situation, gone: Member) -> tuple[Cause, ...]:
+    """Timeouts that could have ended the member."""
+    if situation.group_type is GroupType.SHARE:
+        return (Cause.SESSION_TIMEOUT,)
+    timeout = _told(gone).rebalance_timeout_ms
+    waited_ms = _removed_ms(situation) - situation.past.rebalanced_ms
+    is_late = situation.group_type is GroupType.CLASSIC and 0 < timeout <= waited_ms
+    return (Cause.SESSION_TIMEOUT, Cause.REBALANCE_TIMEOUT) if is_late else (Cause.SESSION_TIMEOUT,)
+
+
+def _session_ms(gone: Member) -> int | None:
+    """Its session timeout, None where its record does not tell: only classic members give one."""
+    told = _told(gone).session_timeout_ms
+    return told if told is not None and told > 0 else None
+
+
+def _told(gone: Member) -> Subscription:
+    return gone.subscription or Subscription()

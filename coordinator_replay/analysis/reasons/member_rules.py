@@ -1,0 +1,304 @@
+"""Rows about the group as a whole and about members that come and go."""
+
+from coordinator_replay.analysis.reasons.arrivals import Return, returns, twin
+from coordinator_replay.analysis.reasons.departures import Departure, departures
+from coordinator_replay.analysis.reasons.rule import CLASSIC, EVERY_TYPE, MODERN, Rule, row
+from coordinator_replay.analysis.reasons.situation import Situation, called, lasting, listed
+from coordinator_replay.analysis.reasons.vocabulary import Cause, Confidence, Finding
+from coordinator_replay.engine.events import EventKind
+from coordinator_replay.engine.model import GroupType
+
+MEMBER_RULES: list[Rule] = []
+"""In the order of their rank."""
+
+CERTAIN, LIKELY, POSSIBLE = Confidence.CERTAIN, Confidence.LIKELY, Confidence.POSSIBLE
+
+_ABOUT_MEMBERS = (
+    Cause.CLIENT_UPGRADE,
+    Cause.MEMBER_RESTART,
+    Cause.MEMBER_JOIN,
+    Cause.REBALANCE_TIMEOUT,
+    Cause.SESSION_TIMEOUT,
+    Cause.MEMBER_LEAVE,
+)
+_FOLLOWS_MEMBERS = (Cause.PROTOCOL_CHANGE, Cause.TOPIC_METADATA_CHANGE)
+
+
+@row(
+    MEMBER_RULES,
+    Cause.GROUP_CONVERSION,
+    EVERY_TYPE,
+    footprint="records of one type after the tombstone of another, in one operation or just before",
+    confidence="certain",
+    explains=(*_ABOUT_MEMBERS, *_FOLLOWS_MEMBERS, Cause.GROUP_CREATED, Cause.SUBSCRIPTION_CHANGE, Cause.LEADER_REJOIN),
+)
+def group_conversion(situation: Situation) -> Finding | None:
+    """The group went over to another protocol."""
+    conversion = situation.past.conversion
+    converted = situation.of_kind(EventKind.GROUP_CONVERTED)
+    if converted:
+        old, new = converted[0].changes["group_type"]
+        conversion = (str(old), str(new), converted[0].partition, converted[0].offset)
+    if conversion is None:
+        return None
+    old, new, partition, offset = conversion
+    evidence = [f"the {old} group became a {new} group {situation.at(offset, partition)}"]
+    evidence += [f"{called(member)} joined {situation.at(at)}" for member, at in situation.joined]
+    return Finding(
+        Cause.GROUP_CONVERSION,
+        CERTAIN,
+        tuple(evidence),
+        triggers=tuple(member.member_id for member, _ in situation.joined),
+    )
+
+
+@row(
+    MEMBER_RULES,
+    Cause.GROUP_CREATED,
+    EVERY_TYPE,
+    footprint="the first generation or epoch after the group's first record",
+    confidence="certain; likely where the log begins later and the number is a first one",
+    look_alikes="the log was cut before",
+    explains=(*_ABOUT_MEMBERS, *_FOLLOWS_MEMBERS, Cause.TOPOLOGY_CHANGE, Cause.SHARE_PARTITIONS_READY),
+)
+def group_created(situation: Situation) -> Finding | None:
+    """The group begins."""
+    is_new = situation.past.is_new_life or bool(situation.of_kind(EventKind.GROUP_CREATED))
+    number = situation.opening.epoch
+    word = "generation" if situation.group_type is GroupType.CLASSIC else "epoch"
+    is_first = 0 < number <= (1 if situation.group_type is GroupType.CLASSIC else 2)
+    if not situation.joined or not (is_new or (situation.is_beginning_unseen and is_first)):
+        return None
+    evidence = [f"{word} {number} is the first of the group {situation.at()}"]
+    evidence += [f"{called(member)} joined {situation.at(at)}" for member, at in situation.joined]
+    triggers = tuple(member.member_id for member, _ in situation.joined)
+    if is_new:
+        return Finding(Cause.GROUP_CREATED, CERTAIN, tuple(evidence), triggers=triggers)
+    return Finding(Cause.GROUP_CREATED, LIKELY, tuple(evidence), (Cause.UNKNOWN,), triggers)
+
+
+@row(
+    MEMBER_RULES,
+    Cause.UNKNOWN,
+    EVERY_TYPE,
+    footprint="the first record seen of the group, or its epoch fell over a gap",
+    confidence="possible",
+    look_alikes="everything",
+    explains=tuple(cause for cause in Cause if cause is not Cause.GROUP_CREATED),
+)
+def beginning_unseen(situation: Situation) -> Finding | None:
+    """Nothing is known of what was before."""
+    if not situation.is_beginning_unseen or situation.past.conversion is not None:
+        return None
+    fact = f"the log shows nothing of the group before this {situation.at()}"
+    return Finding(Cause.UNKNOWN, POSSIBLE, (fact,))
+
+
+@row(
+    MEMBER_RULES,
+    Cause.PROTOCOL_CHANGE,
+    CLASSIC,
+    footprint="another protocol was chosen while no member came or went",
+    confidence="certain",
+    explains=(Cause.MEMBER_RESTART, Cause.SUBSCRIPTION_CHANGE, Cause.TOPIC_METADATA_CHANGE, Cause.LEADER_REJOIN),
+)
+def protocol_change(situation: Situation) -> Finding | None:
+    """The same members, another assignor. Where members came or went, that is the cause and this its consequence."""
+    if situation.joined or situation.left:
+        return None
+    for event in situation.of_kind(EventKind.PROTOCOL_CHANGED):
+        old, new = event.changes["protocol"]
+        replaced = situation.of_kind(EventKind.MEMBER_REPLACED)
+        evidence = [f"the chosen protocol changed from {old} to {new} {situation.at(event.offset)}"]
+        evidence += [f"static {called(one.member)} came back under a new id" for one in replaced if one.member]
+        return Finding(
+            Cause.PROTOCOL_CHANGE,
+            CERTAIN,
+            tuple(evidence),
+            triggers=tuple(one.member_id for one in replaced if one.member_id),
+        )
+    return None
+
+
+@row(
+    MEMBER_RULES,
+    Cause.CLIENT_UPGRADE,
+    EVERY_TYPE,
+    footprint="a client that had gone is back, speaking another protocol (classic or consumer, or another assignor), "
+    "or a newer version of its subscription",
+    confidence="certain by instance id; likely by client id and host",
+    look_alikes="MEMBER_RESTART; another client with the same client id on the same host",
+    explains=_ABOUT_MEMBERS[1:],
+)
+def client_upgrade(situation: Situation) -> Finding | None:
+    """A client came back as another."""
+    upgraded = [one for one in returns(situation)[0] if one.is_upgrade]
+    if not upgraded:
+        return None
+    evidence = [f"{one.told(situation)}; it speaks {_spoken(one)} now" for one in upgraded]
+    sure = CERTAIN if all(one.is_same_instance for one in upgraded) else LIKELY
+    if any(one.is_ambiguous for one in upgraded):
+        sure = POSSIBLE
+    alternatives = () if sure is CERTAIN else (Cause.MEMBER_RESTART, Cause.MEMBER_JOIN)
+    triggers = tuple(one.member.member_id for one in upgraded)
+    return Finding(Cause.CLIENT_UPGRADE, sure, tuple(evidence), alternatives, triggers)
+
+
+def _spoken(one: Return) -> str:
+    told = one.member.subscription
+    if told is None:
+        return "another protocol"
+    if told.uses_classic_protocol is not one.departed.uses_classic_protocol:
+        return "the classic protocol" if told.uses_classic_protocol else "the consumer protocol"
+    protocol = told.protocols[0].name if told.protocols else "another protocol"
+    return f"{protocol} (it left under {one.departed.protocol})"
+
+
+@row(
+    MEMBER_RULES,
+    Cause.MEMBER_RESTART,
+    EVERY_TYPE,
+    footprint="a member came with the instance id of one that went, or with its client id and host within its "
+    "timeouts; in a classic group also a static member under a new id",
+    confidence="certain by instance id; likely by client id and host; possible where several share them",
+    look_alikes="MEMBER_JOIN of a like-named client; POLL_TIMEOUT_REJOIN",
+    explains=(Cause.REBALANCE_TIMEOUT, Cause.SESSION_TIMEOUT, Cause.MEMBER_LEAVE, Cause.LEADER_REJOIN),
+)
+def member_restart(situation: Situation) -> Finding | None:
+    """A client came back."""
+    back, new = returns(situation)
+    if not back:
+        return _replaced(situation)
+    evidence = [one.told(situation) for one in back]
+    evidence += [f"{called(member)} joined too {situation.at(offset)}" for member, offset in new]
+    sure = CERTAIN if all(one.is_same_instance for one in back) and not new else LIKELY
+    if any(one.is_ambiguous for one in back):
+        sure = POSSIBLE
+        evidence.append("several members share this client id and host, so which one came back is not certain")
+    alternatives = [] if sure is CERTAIN else [Cause.MEMBER_JOIN]
+    for one in back:
+        silence = one.departed.left_ms - one.departed.seen_ms if one.departed.seen_ms is not None else 0
+        if not one.is_same_instance and 0 < one.departed.timeout_ms <= silence:
+            alternatives.append(Cause.POLL_TIMEOUT_REJOIN)
+            sure = POSSIBLE
+            evidence.append(
+                f"{one.departed.member_id} had shown no sign of life for {lasting(silence)} when it went: "
+                "it may have polled too late"
+            )
+    return Finding(
+        Cause.MEMBER_RESTART,
+        sure,
+        tuple(evidence),
+        tuple(dict.fromkeys(alternatives)),
+        tuple(one.member.member_id for one in back),
+    )
+
+
+def _replaced(situation: Situation) -> Finding | None:
+    """A static member came back while the group was rebalancing, or by that made it rebalance."""
+    replaced = situation.of_kind(EventKind.MEMBER_REPLACED)
+    if situation.group_type is not GroupType.CLASSIC or not replaced:
+        return None
+    evidence = tuple(
+        f"static {called(one.member)} replaced {one.before.member_id} {situation.at(one.offset)}"
+        for one in replaced
+        if one.member is not None and one.before is not None
+    )
+    triggers = tuple(one.member_id for one in replaced if one.member_id)
+    return Finding(Cause.MEMBER_RESTART, LIKELY, evidence, (Cause.LEADER_REJOIN,), triggers)
+
+
+@row(
+    MEMBER_RULES,
+    Cause.MEMBER_JOIN,
+    EVERY_TYPE,
+    footprint="a member that nothing on record shows to have been there before",
+    confidence="certain; likely where a member that is still there has the same client id and host",
+    look_alikes="MEMBER_RESTART of a client whose old member has not timed out yet",
+    explains=_FOLLOWS_MEMBERS,
+)
+def member_join(situation: Situation) -> Finding | None:
+    """A member came."""
+    _, new = returns(situation)
+    if not new:
+        return None
+    evidence = []
+    sure: Confidence = CERTAIN
+    for member, offset in new:
+        fact = f"{called(member)} joined {situation.at(offset)}"
+        other = twin(situation, member)
+        if other is not None:
+            sure = LIKELY
+            fact += f"; {other.member_id} has the same client id and host and is still there"
+        evidence.append(fact)
+    alternatives = () if sure is CERTAIN else (Cause.MEMBER_RESTART,)
+    return Finding(Cause.MEMBER_JOIN, sure, tuple(evidence), alternatives, tuple(member.member_id for member, _ in new))
+
+
+def _departure(situation: Situation, cause: Cause) -> Finding | None:
+    found = [one for one in departures(situation) if one.cause is cause]
+    if not found:
+        return None
+    weakest = max(found, key=lambda one: _ORDER[one.confidence])
+    return Finding(
+        cause,
+        weakest.confidence,
+        tuple(fact for one in found for fact in one.evidence),
+        _unique(found),
+        tuple(one.member_id for one in found),
+    )
+
+
+_ORDER = {CERTAIN: 0, LIKELY: 1, POSSIBLE: 2}
+
+
+def _unique(found: list[Departure]) -> tuple[Cause, ...]:
+    return tuple(dict.fromkeys(cause for one in found for cause in one.alternatives))
+
+
+@row(
+    MEMBER_RULES,
+    Cause.REBALANCE_TIMEOUT,
+    MODERN,
+    footprint="a member is gone that had not given partitions up for its rebalance timeout, to the second",
+    confidence="likely",
+    look_alikes="SESSION_TIMEOUT or MEMBER_LEAVE in that very second",
+    explains=_FOLLOWS_MEMBERS,
+)
+def rebalance_timeout(situation: Situation) -> Finding | None:
+    """A member was removed because it held the others up."""
+    return _departure(situation, Cause.REBALANCE_TIMEOUT)
+
+
+@row(
+    MEMBER_RULES,
+    Cause.SESSION_TIMEOUT,
+    EVERY_TYPE,
+    footprint="a member is gone that had left for a restart, or is static, or whose partitions had not been committed "
+    "for a session timeout while others were",
+    confidence="likely",
+    look_alikes="MEMBER_LEAVE (an admin can remove any member)",
+    explains=_FOLLOWS_MEMBERS,
+)
+def session_timeout(situation: Situation) -> Finding | None:
+    """A member was not heard of any more."""
+    return _departure(situation, Cause.SESSION_TIMEOUT)
+
+
+@row(
+    MEMBER_RULES,
+    Cause.MEMBER_LEAVE,
+    EVERY_TYPE,
+    footprint="a member is gone, and nothing speaks for a timeout",
+    confidence="certain where the last sign of life is younger than every timeout; likely after a young commit, or "
+    "with several in one operation; else possible",
+    look_alikes="SESSION_TIMEOUT, REBALANCE_TIMEOUT",
+    explains=_FOLLOWS_MEMBERS,
+)
+def member_leave(situation: Situation) -> Finding | None:
+    """A member left."""
+    found = _departure(situation, Cause.MEMBER_LEAVE)
+    if found is None or situation.opening.member_count:
+        return found
+    left = listed([event.member_id for event in situation.left if event.member_id])
+    return found._replace(evidence=(*found.evidence, f"nobody is left after {left}"))

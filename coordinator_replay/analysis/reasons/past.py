@@ -1,0 +1,331 @@
+"""What a group's earlier records leave to be remembered, so that a reason can be found when a rebalance begins.
+
+Kept small: one entry for each member that is there, a few for those that went, one for each partition read.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from coordinator_replay.analysis.rows import Topics
+from coordinator_replay.engine.events import Event, EventKind
+from coordinator_replay.engine.model import GroupType, Member, Subscription
+
+KEPT_DEPARTURES = 64
+"""How many members that went are remembered."""
+
+OWN_DOING = frozenset(
+    {
+        EventKind.MEMBER_JOINED,
+        EventKind.MEMBER_REPLACED,
+        EventKind.MEMBER_REJOINED,
+        EventKind.MEMBER_AWAY,
+        EventKind.MEMBER_RECONCILING,
+        EventKind.MEMBER_RECONCILED,
+        EventKind.SUBSCRIPTION_CHANGED,
+        EventKind.METADATA_CHANGED,
+    }
+)
+"""Events that only a request of the member itself brings about: it was alive."""
+
+
+class Sign(NamedTuple):
+    """A moment at which a member was surely alive, and the record that shows it."""
+
+    at_ms: int
+    partition: int
+    offset: int
+
+
+class Departed(NamedTuple):
+    """A member that went, as far as its return can be recognised by it."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str | None
+    client_host: str | None
+    uses_classic_protocol: bool
+    protocol: str | None
+    version: int | None
+    timeout_ms: int
+    left_ms: int
+    partition: int
+    offset: int
+    seen_ms: int | None
+
+
+class Waiting(NamedTuple):
+    """A member whose expression is not resolved yet; until then it changes nothing."""
+
+    regex: str
+    has_joined: bool
+    offset: int
+
+
+class Past:
+    """What is remembered of one group.
+
+    Attributes:
+        seen: last sign of life of each member, where one of its own records shows it.
+        synced: the end of the last join phase of a classic group: all its members were alive.
+        departed: members that went, oldest first.
+        waiting: members whose expression is to be resolved.
+        regex_topics: topics of each resolved expression.
+        partition_counts: partitions of a topic that a classic group is known to have covered.
+        is_new_life: the group was created and has not rebalanced yet.
+        conversion: where the group was converted, until it rebalances: old type, new type, partition, offset.
+        ready_at: where partitions of a share group became ready, until it rebalances.
+        rebalanced_ms: when the last rebalance began.
+        join_reason: its reason.
+    """
+
+    __slots__ = (
+        "_commits",
+        "_newer_commits",
+        "_topics",
+        "conversion",
+        "departed",
+        "is_new_life",
+        "join_reason",
+        "partition_counts",
+        "ready_at",
+        "rebalanced_ms",
+        "regex_topics",
+        "seen",
+        "synced",
+        "waiting",
+    )
+
+    def __init__(self, topics: Topics) -> None:
+        self._topics = topics
+        self.seen: dict[str, Sign] = {}
+        self.synced: Sign | None = None
+        self.departed: list[Departed] = []
+        self.waiting: dict[str, Waiting] = {}
+        self.regex_topics: dict[str, tuple[str, ...]] = {}
+        self.partition_counts: dict[str, int] = {}
+        self.is_new_life = False
+        self.conversion: tuple[str, str, int, int] | None = None
+        self.ready_at: tuple[int, int] | None = None
+        self.rebalanced_ms = -1
+        self.join_reason = "unknown"
+        self._commits: dict[tuple[str, int], Sign] = {}
+        self._newer_commits: list[tuple[int, dict[tuple[str, int], Sign]]] = []
+
+    def last_seen(self, member_id: str) -> Sign | None:
+        """The last sign of life in records of the group itself."""
+        own, synced = self.seen.get(member_id), self.synced
+        if own is None or (synced is not None and synced.at_ms > own.at_ms):
+            return synced
+        return own
+
+    def heed(self, before_offset: int, commits: Iterable[tuple[str, int, Sign]]) -> None:
+        """Take the last commits before a record that is yet to come."""
+        self._newer_commits.append((before_offset, {(topic, number): sign for topic, number, sign in commits}))
+
+    def settle_commits(self, up_to_offset: int) -> None:
+        """Let commits before the operation that is being told count."""
+        while self._newer_commits and self._newer_commits[0][0] <= up_to_offset:
+            self._commits.update(self._newer_commits.pop(0)[1])
+
+    def last_sign(self, member: Member, group_type: GroupType) -> Sign | None:
+        """The last sign of life on record, be it a commit of its partitions."""
+        signs = (self.last_seen(member.member_id), self.last_commit(self.partitions_of(member, group_type)))
+        return max((sign for sign in signs if sign is not None), default=None)
+
+    def partitions_of(self, member: Member, group_type: GroupType) -> dict[str, tuple[int, ...]]:
+        """What a member owns, by topic name, as far as names are known."""
+        owned = member.current.owned() if member.current is not None else {}
+        return {
+            name: partitions
+            for topic, partitions in owned.items()
+            for _, name in self._topics.shown(group_type, topic)
+            if name is not None
+        }
+
+    def last_commit(self, partitions: Mapping[str, Sequence[int]], *, other: bool = False) -> Sign | None:
+        """The last commit for some partitions, by topic name, or for any other of the group's."""
+        signs = [
+            sign
+            for (topic, number), sign in self._commits.items()
+            if (number in partitions.get(topic, ())) is not other
+        ]
+        return max(signs, default=None)
+
+    def watch(self, events: Sequence[Event], at_ms: int) -> None:
+        """Remember an operation that is over; called after reasons were found for what it began."""
+        for event in events:
+            kind = event.kind
+            if kind in OWN_DOING:
+                member_id = event.member_id
+                if member_id is not None:
+                    self.seen[member_id] = Sign(at_ms, event.partition, event.offset)
+                    if kind is not EventKind.MEMBER_RECONCILED:
+                        self._wait(event, member_id)
+                        if event.before is not None and event.before.member_id != member_id:
+                            self.seen.pop(event.before.member_id, None)
+            elif kind in _REMEMBERED:
+                _REMEMBERED[kind](self, event, at_ms)
+
+    def begin(self, started_ms: int, join_reason: str, returned: Collection[str]) -> None:
+        """Note that a rebalance began with the last operation, and forget what explained it."""
+        self.rebalanced_ms = started_ms
+        self.join_reason = join_reason
+        self.conversion, self.ready_at, self.is_new_life = None, None, False
+        if returned:
+            self.departed = [one for one in self.departed if one.member_id not in returned]
+
+    def _wait(self, event: Event, member_id: str) -> None:
+        told = event.member.subscription if event.member is not None else None
+        if told is None or not told.regex:
+            self.waiting.pop(member_id, None)
+        elif event.kind not in (EventKind.MEMBER_JOINED, EventKind.SUBSCRIPTION_CHANGED):
+            return
+        elif told.regex not in self.regex_topics and member_id not in self.waiting:
+            self.waiting[member_id] = Waiting(told.regex, event.kind is EventKind.MEMBER_JOINED, event.offset)
+
+    def _left(self, event: Event, at_ms: int) -> None:
+        gone = event.before or event.member
+        if gone is None:
+            return
+        self.departed.append(departed(gone, event, at_ms, self.last_sign(gone, event.group_type)))
+        del self.departed[:-KEPT_DEPARTURES]
+        self.seen.pop(gone.member_id, None)
+        self.waiting.pop(gone.member_id, None)
+
+    def _created(self, event: Event, at_ms: int) -> None:
+        self.is_new_life = True
+        self.departed, self.seen, self.waiting = [], {}, {}
+        self.regex_topics, self.partition_counts, self.synced = {}, {}, None
+
+    def _converted(self, event: Event, at_ms: int) -> None:
+        old, new = event.changes["group_type"]
+        self.conversion = (str(old), str(new), event.partition, event.offset)
+
+    def _resolved(self, event: Event, at_ms: int) -> None:
+        regex = event.changes["regex"]
+        topics = event.changes["topics"][1]
+        if topics is None:
+            self.regex_topics.pop(regex, None)
+            return
+        self.regex_topics[regex] = tuple(topics)
+        self.waiting = {member_id: one for member_id, one in self.waiting.items() if one.regex != regex}
+
+    def _ready(self, event: Event, at_ms: int) -> None:
+        self.ready_at = (event.partition, event.offset)
+
+    def _synced(self, event: Event, at_ms: int) -> None:
+        if event.group_type is not GroupType.CLASSIC:
+            return
+        joined_ms = event.changes.get("join_done_ms")
+        # They all joined by then; the record came later, and who synced in between is not on it.
+        self.seen = {}
+        self.synced = Sign(at_ms if joined_ms is None else joined_ms, event.partition, event.offset)
+        counts = self.partition_counts
+        subscribed = {topic for member in event.members for topic in topics_of(member)}
+        covered = coverage(event.members)
+        self.partition_counts = {
+            topic: max(counts.get(topic, 0), max(covered[topic], default=-1) + 1)
+            for topic in {*counts, *covered}
+            if topic in subscribed
+        }
+
+    def snapshot(self) -> dict[str, Any]:
+        """All of it as plain data."""
+        return {
+            "seen": {member_id: list(sign) for member_id, sign in self.seen.items()},
+            "synced": None if self.synced is None else list(self.synced),
+            "departed": [list(one) for one in self.departed],
+            "waiting": {member_id: list(one) for member_id, one in self.waiting.items()},
+            "regex_topics": {regex: list(topics) for regex, topics in self.regex_topics.items()},
+            "partition_counts": self.partition_counts,
+            "is_new_life": self.is_new_life,
+            "conversion": None if self.conversion is None else list(self.conversion),
+            "ready_at": None if self.ready_at is None else list(self.ready_at),
+            "rebalanced_ms": self.rebalanced_ms,
+            "join_reason": self.join_reason,
+            "commits": _plain_commits(self._commits),
+            "newer_commits": [[offset, _plain_commits(commits)] for offset, commits in self._newer_commits],
+        }
+
+    @classmethod
+    def restore(cls, plain: Mapping[str, Any], topics: Topics) -> "Past":
+        """Go on from ``snapshot``."""
+        past = cls(topics)
+        past.seen = {member_id: Sign(*sign) for member_id, sign in plain["seen"].items()}
+        past.synced = None if plain["synced"] is None else Sign(*plain["synced"])
+        past.departed = [Departed(*one) for one in plain["departed"]]
+        past.waiting = {member_id: Waiting(*one) for member_id, one in plain["waiting"].items()}
+        past.regex_topics = {regex: tuple(topics) for regex, topics in plain["regex_topics"].items()}
+        past.partition_counts = dict(plain["partition_counts"])
+        past.is_new_life = plain["is_new_life"]
+        if plain["conversion"] is not None:
+            old, new, partition, offset = plain["conversion"]
+            past.conversion = (old, new, partition, offset)
+        if plain["ready_at"] is not None:
+            partition, offset = plain["ready_at"]
+            past.ready_at = (partition, offset)
+        past.rebalanced_ms = plain["rebalanced_ms"]
+        past.join_reason = plain["join_reason"]
+        past._commits = _read_commits(plain["commits"])
+        past._newer_commits = [(offset, _read_commits(commits)) for offset, commits in plain["newer_commits"]]
+        return past
+
+
+_REMEMBERED = {
+    EventKind.MEMBER_LEFT: Past._left,
+    EventKind.GROUP_CREATED: Past._created,
+    EventKind.GROUP_CONVERTED: Past._converted,
+    EventKind.REGEX_RESOLVED: Past._resolved,
+    EventKind.REGEX_REMOVED: Past._resolved,
+    EventKind.SHARE_STATE_CHANGED: Past._ready,
+    EventKind.REBALANCE_COMPLETED: Past._synced,
+}
+
+
+def departed(gone: Member, event: Event, at_ms: int, seen: Sign | None) -> Departed:
+    """A member that went, as it is remembered."""
+    told = gone.subscription or Subscription()
+    return Departed(
+        gone.member_id,
+        told.instance_id,
+        told.client_id,
+        told.client_host,
+        told.uses_classic_protocol,
+        *chosen(told),
+        max(told.session_timeout_ms or 0, told.rebalance_timeout_ms),
+        at_ms,
+        event.partition,
+        event.offset,
+        None if seen is None else seen.at_ms,
+    )
+
+
+def chosen(told: Subscription) -> tuple[str | None, int | None]:
+    """Name of a classic member's chosen protocol and the version of its blob under it."""
+    if not told.protocols:
+        return None, None
+    first = told.protocols[0]
+    return first.name, (first.fields or {}).get("version")
+
+
+def topics_of(member: Member) -> tuple[str, ...]:
+    """The topics a member asks for by name."""
+    return (member.subscription.topics if member.subscription is not None else None) or ()
+
+
+def coverage(members: Iterable[Member]) -> dict[str, set[int]]:
+    """Partitions assigned to any of some classic members, by topic."""
+    covered: dict[str, set[int]] = {}
+    for member in members:
+        if member.current is not None:
+            for topic, partitions in (member.current.assigned or {}).items():
+                covered.setdefault(topic, set()).update(partitions)
+    return covered
+
+
+def _plain_commits(commits: Mapping[tuple[str, int], Sign]) -> list[Any]:
+    return [[topic, number, list(sign)] for (topic, number), sign in commits.items()]
+
+
+def _read_commits(plain: Iterable[Sequence[Any]]) -> dict[tuple[str, int], Sign]:
+    return {(topic, number): Sign(*sign) for topic, number, sign in plain}

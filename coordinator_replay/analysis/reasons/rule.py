@@ -1,0 +1,59 @@
+"""A row of the decision table, and how functions become rows."""
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from coordinator_replay.analysis.reasons.situation import Situation
+from coordinator_replay.analysis.reasons.vocabulary import Cause, Finding
+from coordinator_replay.engine.model import GroupType
+
+Find = Callable[[Situation], Finding | None]
+
+EVERY_TYPE = frozenset(GroupType)
+CLASSIC = frozenset({GroupType.CLASSIC})
+MODERN = EVERY_TYPE - CLASSIC
+CONSUMER = frozenset({GroupType.CONSUMER})
+
+
+class Rule(NamedTuple):
+    """One row.
+
+    Attributes:
+        rank: its place; of rows that find something, the one that ranks first names the cause.
+        cause: the cause it finds; its alternatives are in the finding.
+        types: the types of groups it looks at.
+        footprint: what must be on record, in words.
+        confidence: how sure it can be, in words.
+        look_alikes: what else leaves the same records, in words.
+        explains: findings of lower rank that are parts of this one and no causes of their own.
+        find: the row itself.
+    """
+
+    rank: int
+    cause: Cause
+    types: frozenset[GroupType]
+    footprint: str
+    confidence: str
+    look_alikes: str
+    explains: frozenset[Cause]
+    find: Find
+
+
+def row(
+    table: list[Rule],
+    cause: Cause,
+    types: frozenset[GroupType],
+    *,
+    footprint: str,
+    confidence: str,
+    look_alikes: str = "none",
+    explains: Iterable[Cause] = (),
+) -> Callable[[Find], Find]:
+    """Append a function to a table as its next row."""
+
+    def append(find: Find) -> Find:
+        rank = len(table) + 1
+        table.append(Rule(rank, cause, types, footprint, confidence, look_alikes, frozenset(explains), find))
+        return find
+
+    return append

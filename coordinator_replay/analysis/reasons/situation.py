@@ -1,0 +1,191 @@
+"""Everything a rule may look at when a rebalance begins."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from functools import cached_property
+
+from coordinator_replay.analysis.reasons.past import Departed, Past, coverage, departed, topics_of
+from coordinator_replay.analysis.reasons.topic_changes import TopicChange, TopicChanges, between
+from coordinator_replay.analysis.rows import Topics
+from coordinator_replay.engine.events import Event, EventKind
+from coordinator_replay.engine.model import GroupType, Member, Subscription
+
+
+class Situation:
+    """A rebalance that begins: the operation that shows it, and what was before.
+
+    Attributes:
+        events: the events of the operation.
+        opening: the event that tells of the rebalance.
+        at_ms: when the operation was appended.
+        started_ms: when the rebalance began, as the table tells it: of a classic one, the end of its join phase.
+        before: members before the operation.
+        unrevoked_since: since when members have been holding on to what they must give up.
+        past: what earlier records left.
+        topics: topic names.
+        topic_changes: when topics changed, where that is known.
+        left: members that are gone.
+        resolved: expressions that were resolved.
+        joined: members that came, and the offsets of their records; or that came before and count from now on.
+        resubscribed: members that ask for other topics: what they asked for, the member now, the record's offset.
+    """
+
+    def __init__(
+        self,
+        events: Sequence[Event],
+        opening: Event,
+        *,
+        at_ms: int,
+        started_ms: int,
+        before: Mapping[str, Member],
+        unrevoked_since: Mapping[str, int],
+        past: Past,
+        topics: Topics,
+        topic_changes: TopicChanges,
+    ) -> None:
+        self.events = events
+        self.opening = opening
+        self._by_kind: dict[EventKind, list[Event]] = {}
+        for event in events:
+            self._by_kind.setdefault(event.kind, []).append(event)
+        self.at_ms = at_ms
+        self.started_ms = started_ms
+        self.before = before
+        self.unrevoked_since = unrevoked_since
+        self.past = past
+        self.topics = topics
+        self.topic_changes = topic_changes
+        self.left = self.of_kind(EventKind.MEMBER_LEFT)
+        self.resolved = self.of_kind(EventKind.REGEX_RESOLVED)
+        self.joined = self._joined()
+        self.resubscribed = self._resubscribed()
+
+    @property
+    def group_type(self) -> GroupType:
+        """The group's type."""
+        return self.opening.group_type
+
+    def of_kind(self, kind: EventKind) -> Sequence[Event]:
+        """Events of the operation."""
+        return self._by_kind.get(kind, ())
+
+    @property
+    def is_beginning_unseen(self) -> bool:
+        """The log does not show what was before this operation."""
+        return EventKind.GROUP_DISCOVERED in self._by_kind or EventKind.GROUP_REBORN in self._by_kind
+
+    def _joined(self) -> list[tuple[Member, int]]:
+        found = [(event.member, event.offset) for event in self.of_kind(EventKind.MEMBER_JOINED) if event.member]
+        return [*found, *self._resolved_now(has_joined=True)]
+
+    def _resubscribed(self) -> list[tuple[Subscription, Member, int]]:
+        found = [
+            (event.before.subscription or Subscription(), event.member, event.offset)
+            for event in self.of_kind(EventKind.SUBSCRIPTION_CHANGED)
+            if event.before is not None and event.member is not None
+        ]
+        return [*found, *((Subscription(), *one) for one in self._resolved_now(has_joined=False))]
+
+    def _resolved_now(self, *, has_joined: bool) -> list[tuple[Member, int]]:
+        """Members whose expression is resolved with this operation: from now on their topics count."""
+        if not self.resolved or not self.past.waiting:
+            return []
+        regexes = {event.changes["regex"] for event in self.resolved}
+        return [
+            (self.before[member_id], one.offset)
+            for member_id, one in self.past.waiting.items()
+            if one.has_joined is has_joined and one.regex in regexes and member_id in self.before
+        ]
+
+    @property
+    def is_about_members(self) -> bool:
+        """Members came, went, or asked for something else."""
+        return bool(self.joined or self.left or self.resubscribed)
+
+    @cached_property
+    def gone(self) -> list[Departed]:
+        """Members that went, in this operation or earlier, and may have come back with it."""
+        now = [
+            departed(gone, event, self.at_ms, self.past.last_sign(gone, event.group_type))
+            for event in self.left
+            if (gone := event.before or event.member) is not None
+        ]
+        return [*self.past.departed, *now]
+
+    @cached_property
+    def subscribed(self) -> set[str]:
+        """Topics that the group reads, by name, as far as that is known."""
+        members = {**self.before, **{member.member_id: member for member, _ in self.joined}}
+        members |= {event.member.member_id: event.member for event in self.events if event.member is not None}
+        members |= {member.member_id: member for member in self.opening.members}
+        found = {topic for member in members.values() for topic in topics_of(member)}
+        for topics in (*self.past.regex_topics.values(), *self.topics.sources.values()):
+            found.update(topics)
+        for event in self.resolved:
+            found.update(event.changes["topics"][1] or ())
+        return found
+
+    @cached_property
+    def covered_before(self) -> dict[str, set[int]]:
+        """What a classic group's last generation assigned."""
+        return coverage(self.before.values())
+
+    @cached_property
+    def covered_after(self) -> dict[str, set[int]]:
+        """What its new generation assigns."""
+        return coverage(self.opening.members)
+
+    @cached_property
+    def last_sync_ms(self) -> int:
+        """When the group last came to a rest, or began to rebalance."""
+        return self.past.synced.at_ms if self.past.synced is not None else self.past.rebalanced_ms
+
+    def changes_since(self, topics: set[str]) -> list[tuple[str, TopicChange]]:
+        """Changes of topics between the rebalance before this one and this one."""
+        after_ms = self.last_sync_ms if self.group_type is GroupType.CLASSIC else self.past.rebalanced_ms
+        return between(self.topic_changes, sorted(topics), after_ms, self.started_ms)
+
+    def at(self, offset: int | None = None, partition: int | None = None) -> str:
+        """A position in the log, as sentences name it."""
+        place = self.opening.partition if partition is None else partition
+        return f"(__consumer_offsets-{place}, offset {self.opening.offset if offset is None else offset})"
+
+
+def called(member: Member | Departed) -> str:
+    """A member as sentences name it."""
+    told = member if isinstance(member, Departed) else member.subscription or Subscription()
+    facts = [f"client {told.client_id}"] if told.client_id else []
+    if told.client_host:
+        facts.append(f"on {told.client_host.lstrip('/')}")
+    if told.instance_id is not None:
+        facts.append(f"instance {told.instance_id}")
+    return f"member {member.member_id}" + (f" ({' '.join(facts)})" if facts else "")
+
+
+def listed(names: Sequence[str], most: int = 5) -> str:
+    """Names as a sentence lists them.
+
+    >>> listed(["a", "b", "c"], most=2)
+    'a, b and 1 more'
+    """
+    if len(names) <= most:
+        return ", ".join(names)
+    return f"{', '.join(names[:most])} and {len(names) - most} more"
+
+
+def lasting(milliseconds: int) -> str:
+    """A duration as sentences tell it.
+
+    >>> [lasting(ms) for ms in (850, 4500, 300000)]
+    ['850 ms', '4.5 s', '300 s']
+    """
+    return f"{milliseconds} ms" if milliseconds < 1000 else f"{milliseconds / 1000:.1f}".removesuffix(".0") + " s"
+
+
+def moment(at_ms: int) -> str:
+    """A moment as sentences tell it.
+
+    >>> moment(1795249933871)
+    '2026-11-21T08:32:13.871Z'
+    """
+    return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,106 @@
+"""The decision table: every row in the order of its rank, and the reason it leads to.
+
+All rows are asked. The first that finds something names the cause. A lower finding that is no part of the first one is
+a cause of its own: then no cause is certain, and both are named, with the evidence for both.
+"""
+
+from collections.abc import Sequence
+
+from coordinator_replay.analysis.reasons.change_rules import CHANGE_RULES
+from coordinator_replay.analysis.reasons.member_rules import MEMBER_RULES
+from coordinator_replay.analysis.reasons.rule import Rule
+from coordinator_replay.analysis.reasons.situation import Situation
+from coordinator_replay.analysis.reasons.topic_changes import between
+from coordinator_replay.analysis.reasons.vocabulary import (
+    JOIN_REASONS,
+    Cause,
+    Confidence,
+    Finding,
+    JoinReason,
+    Reason,
+)
+from coordinator_replay.engine.events import EventKind
+from coordinator_replay.engine.model import GroupType
+
+TABLE: Sequence[Rule] = tuple(
+    rule._replace(rank=rank) for rank, rule in enumerate([*MEMBER_RULES, *CHANGE_RULES], start=1)
+)
+"""Every row, first rank first."""
+
+_ROWS = {group_type: tuple(rule for rule in TABLE if group_type in rule.types) for group_type in GroupType}
+
+
+def reason_of(situation: Situation) -> Reason:
+    """Why a group rebalances."""
+    rows = _ROWS[situation.group_type]
+    found = [(rule, finding) for rule in rows if (finding := rule.find(situation)) is not None]
+    if not found:
+        fact = f"nothing on record around this epoch says why {situation.at()}"
+        return Reason(Cause.UNKNOWN, JoinReason.UNKNOWN, Confidence.POSSIBLE, (fact,), (), (), None)
+    rule, first = found[0]
+    evidence = list(first.evidence)
+    alternatives = list(first.alternatives)
+    confidence = first.confidence
+    for _, other in found[1:]:
+        if other.cause is not first.cause and other.cause not in rule.explains:
+            evidence.extend(other.evidence)
+            confidence = _at_most(confidence, Confidence.LIKELY)
+            alternatives.append(other.cause)
+    evidence.extend(_side_facts(situation, first))
+    confidence = _judged(situation, confidence, evidence)
+    return Reason(
+        first.cause,
+        _join_reason(situation, first.cause),
+        confidence,
+        tuple(evidence),
+        tuple(dict.fromkeys(cause for cause in alternatives if cause is not first.cause)),
+        first.triggers,
+        _delay_ms(situation, first),
+    )
+
+
+def _at_most(confidence: Confidence, most: Confidence) -> Confidence:
+    order = list(Confidence)
+    return max(confidence, most, key=order.index)
+
+
+def _side_facts(situation: Situation, first: Finding) -> list[str]:
+    """What changed along with it and is no row's finding."""
+    if first.cause in (Cause.PROTOCOL_CHANGE, Cause.GROUP_CONVERSION):
+        return []
+    facts = []
+    for event in situation.of_kind(EventKind.PROTOCOL_CHANGED):
+        changed = event.changes.get("protocol") or event.changes.get("assignor") or ()
+        if len(changed) == 2:
+            old, new = (name or "the broker's default" for name in changed)
+            facts.append(f"with it, the assignor changed from {old} to {new} {situation.at(event.offset)}")
+    return facts
+
+
+def _judged(situation: Situation, confidence: Confidence, evidence: list[str]) -> Confidence:
+    """No more confidence than the log allows."""
+    opening = situation.opening
+    if not opening.is_exact:
+        evidence.append("records may be missing in between, so this is the sum of all that happened")
+        confidence = _at_most(confidence, Confidence.LIKELY)
+    attempts = opening.changes.get("attempts") or 1
+    if attempts > 1:
+        evidence.append(f"{attempts - 1} generations before this one were begun and left no record")
+        confidence = _at_most(confidence, Confidence.LIKELY)
+    return confidence
+
+
+def _join_reason(situation: Situation, cause: Cause) -> JoinReason:
+    if cause is Cause.COOPERATIVE_FOLLOW_UP:
+        return JoinReason(situation.past.join_reason)
+    return JOIN_REASONS.get(cause, JoinReason.UNKNOWN)
+
+
+def _delay_ms(situation: Situation, first: Finding) -> int | None:
+    """From the change of a topic to the rebalance that it caused."""
+    if first.cause is not Cause.TOPIC_METADATA_CHANGE or not first.topics:
+        return None
+    changes = situation.changes_since(set(first.topics))
+    if not changes and situation.group_type is GroupType.CLASSIC:
+        changes = between(situation.topic_changes, first.topics, -1, situation.started_ms)[-1:]
+    return situation.started_ms - changes[0][1].at_ms if changes else None

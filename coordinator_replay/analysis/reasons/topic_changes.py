@@ -1,0 +1,111 @@
+"""When topics changed, as far as the cluster's metadata is at hand."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+CREATED, PARTITIONS_ADDED, REMOVED = "created", "partitions_added", "removed"
+
+
+class TopicChange(NamedTuple):
+    """A topic was created, got partitions, or was removed.
+
+    Attributes:
+        at_ms: when the controller wrote it down.
+        change: ``created``, ``partitions_added`` or ``removed``.
+        partition_count: partitions after it; 0 when it was removed.
+    """
+
+    at_ms: int
+    change: str
+    partition_count: int
+
+
+TopicChanges = Mapping[str, Sequence[TopicChange]]
+"""Changes by topic name, oldest first."""
+
+NO_CHANGES: TopicChanges = {}
+
+_WORDS = {CREATED: "was created with {}", PARTITIONS_ADDED: "got partitions, {} now", REMOVED: "was removed"}
+
+
+def told(topic: str, change: TopicChange) -> str:
+    """The change in words.
+
+    >>> told("orders", TopicChange(0, "partitions_added", 5))
+    'topic orders got partitions, 5 partitions now'
+    """
+    count = f"{change.partition_count} partition{'' if change.partition_count == 1 else 's'}"
+    return f"topic {topic} {_WORDS[change.change].format(count)}"
+
+
+def between(
+    changes: TopicChanges, topics: Iterable[str], after_ms: int, until_ms: int
+) -> list[tuple[str, TopicChange]]:
+    """Changes of some topics later than one moment and not later than another, oldest first.
+
+    >>> between({"a": [TopicChange(5, "created", 1), TopicChange(9, "removed", 0)]}, ["a", "b"], 5, 9)
+    [('a', TopicChange(at_ms=9, change='removed', partition_count=0))]
+    """
+    found = [
+        (topic, change) for topic in topics for change in changes.get(topic, ()) if after_ms < change.at_ms <= until_ms
+    ]
+    return sorted(found, key=lambda one: (one[1].at_ms, one[0]))
+
+
+class MetadataEvent(NamedTuple):
+    """A record of the cluster's metadata log that is about a topic.
+
+    Attributes:
+        kind: ``TopicRecord``, ``PartitionRecord`` or ``RemoveTopicRecord``.
+        topic_id: the topic.
+        topic: its name, in a ``TopicRecord``.
+        partition: the partition that a ``PartitionRecord`` makes or restates.
+        at_ms: when it was written.
+    """
+
+    kind: str
+    topic_id: str
+    topic: str | None
+    partition: int | None
+    at_ms: int
+
+
+def changes_of(events: Iterable[MetadataEvent]) -> dict[str, list[TopicChange]]:
+    """When topics changed, from what the metadata log says of them in its order.
+
+    >>> changes_of([
+    ...     MetadataEvent("TopicRecord", "id", "a", None, 5),
+    ...     MetadataEvent("PartitionRecord", "id", None, 0, 5),
+    ...     MetadataEvent("PartitionRecord", "id", None, 1, 9),
+    ... ])
+    {'a': [TopicChange(at_ms=5, change='created', partition_count=1), \
+TopicChange(at_ms=9, change='partitions_added', partition_count=2)]}
+    """
+    names: dict[str, str] = {}
+    partitions: dict[str, set[int]] = {}
+    found: dict[str, list[TopicChange]] = {}
+    for event in events:
+        if event.kind == "TopicRecord" and event.topic is not None:
+            names[event.topic_id] = event.topic
+            partitions[event.topic_id] = set()
+            found.setdefault(event.topic, []).append(TopicChange(event.at_ms, CREATED, 0))
+        name = names.get(event.topic_id)
+        if name is None:
+            continue
+        if event.kind == "PartitionRecord" and event.partition is not None:
+            _count(found[name], partitions[event.topic_id], event.partition, event.at_ms)
+        elif event.kind == "RemoveTopicRecord":
+            found[name].append(TopicChange(event.at_ms, REMOVED, 0))
+    return found
+
+
+def _count(changes: list[TopicChange], known: set[int], partition: int, at_ms: int) -> None:
+    """A partition is new: of the change that is being written at this moment, or the first of another."""
+    if partition in known:
+        return
+    known.add(partition)
+    last = changes[-1]
+    if last.at_ms == at_ms:
+        changes[-1] = last._replace(partition_count=len(known))
+    else:
+        changes.append(TopicChange(at_ms, PARTITIONS_ADDED, len(known)))

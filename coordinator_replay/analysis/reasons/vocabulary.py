@@ -1,0 +1,111 @@
+"""The words a reason is told in."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class Cause(StrEnum):
+    """What set a rebalance off."""
+
+    GROUP_CONVERSION = "GROUP_CONVERSION"
+    GROUP_CREATED = "GROUP_CREATED"
+    PROTOCOL_CHANGE = "PROTOCOL_CHANGE"
+    CLIENT_UPGRADE = "CLIENT_UPGRADE"
+    MEMBER_RESTART = "MEMBER_RESTART"
+    POLL_TIMEOUT_REJOIN = "POLL_TIMEOUT_REJOIN"
+    MEMBER_JOIN = "MEMBER_JOIN"
+    REBALANCE_TIMEOUT = "REBALANCE_TIMEOUT"
+    SESSION_TIMEOUT = "SESSION_TIMEOUT"
+    MEMBER_LEAVE = "MEMBER_LEAVE"
+    SUBSCRIPTION_CHANGE = "SUBSCRIPTION_CHANGE"
+    BROKER_UPGRADE = "BROKER_UPGRADE"
+    TOPIC_METADATA_CHANGE = "TOPIC_METADATA_CHANGE"
+    SHARE_PARTITIONS_READY = "SHARE_PARTITIONS_READY"
+    TOPOLOGY_CHANGE = "TOPOLOGY_CHANGE"
+    MEMBER_METADATA_CHANGE = "MEMBER_METADATA_CHANGE"
+    COOPERATIVE_FOLLOW_UP = "COOPERATIVE_FOLLOW_UP"
+    LEADER_REJOIN = "LEADER_REJOIN"
+    UNKNOWN = "UNKNOWN"
+
+
+class Confidence(StrEnum):
+    """How sure a cause is."""
+
+    CERTAIN = "certain"
+    LIKELY = "likely"
+    POSSIBLE = "possible"
+
+
+class JoinReason(StrEnum):
+    """The reasons that the JoinReason proposal (KIP-423) wanted a member to give when it joins."""
+
+    RESTART = "restart"
+    TOPIC_METADATA_CHANGE = "topic_metadata_change"
+    UPGRADE = "upgrade"
+    UNKNOWN = "unknown"
+
+
+MEANING: Mapping[Cause, str] = {
+    Cause.GROUP_CONVERSION: "the group went over to another protocol, or back",
+    Cause.GROUP_CREATED: "the first generation or epoch of a group",
+    Cause.PROTOCOL_CHANGE: "the same members chose another protocol (assignor)",
+    Cause.CLIENT_UPGRADE: "a client that had gone came back with another protocol or a newer version",
+    Cause.MEMBER_RESTART: "a client that had gone came back",
+    Cause.POLL_TIMEOUT_REJOIN: "a client that had not polled for too long, and was gone for that, joined again",
+    Cause.MEMBER_JOIN: "a member came that was not there before",
+    Cause.REBALANCE_TIMEOUT: "a member did not give its partitions up, or did not join again, in time",
+    Cause.SESSION_TIMEOUT: "a member was not heard of for its session timeout",
+    Cause.MEMBER_LEAVE: "a member left: closed, unsubscribed, polled too late, or was removed by an admin",
+    Cause.SUBSCRIPTION_CHANGE: "a member asked for other topics",
+    Cause.BROKER_UPGRADE: "a newer broker hashes what an older one wrote down: once for each group",
+    Cause.TOPIC_METADATA_CHANGE: "topics the group reads were created or removed, or got partitions",
+    Cause.SHARE_PARTITIONS_READY: "partitions of a share group were initialised and can be assigned now",
+    Cause.TOPOLOGY_CHANGE: "the topology of a streams group was validated or its settings changed",
+    Cause.MEMBER_METADATA_CHANGE: "a member of a streams group told something new of itself",
+    Cause.COOPERATIVE_FOLLOW_UP: "the second step of a cooperative rebalance: what was given up finds its new owner",
+    Cause.LEADER_REJOIN: "a member joined again and nothing that is on record changed",
+    Cause.UNKNOWN: "the records around it are not in the log",
+}
+
+JOIN_REASONS: Mapping[Cause, JoinReason] = {
+    Cause.GROUP_CONVERSION: JoinReason.UPGRADE,
+    Cause.PROTOCOL_CHANGE: JoinReason.UPGRADE,
+    Cause.CLIENT_UPGRADE: JoinReason.UPGRADE,
+    Cause.BROKER_UPGRADE: JoinReason.UPGRADE,
+    Cause.MEMBER_RESTART: JoinReason.RESTART,
+    Cause.TOPIC_METADATA_CHANGE: JoinReason.TOPIC_METADATA_CHANGE,
+}
+"""What follows from a cause; all others are ``unknown``, and a follow-up has the reason of the step before it."""
+
+
+class Finding(NamedTuple):
+    """What one row of the decision table found.
+
+    Attributes:
+        cause: what it says the cause is.
+        confidence: how sure that is.
+        evidence: sentences, each naming the record it rests on.
+        alternatives: causes that leave the same records.
+        triggers: members whose doing it was.
+        topics: topics that changed, where the cause is a topic.
+    """
+
+    cause: Cause
+    confidence: Confidence
+    evidence: tuple[str, ...]
+    alternatives: tuple[Cause, ...] = ()
+    triggers: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
+
+
+class Reason(NamedTuple):
+    """Why a group rebalanced, as the table ``rebalances`` tells it."""
+
+    cause: Cause
+    join_reason: JoinReason
+    confidence: Confidence
+    evidence: tuple[str, ...]
+    alternatives: tuple[Cause, ...]
+    triggers: tuple[str, ...]
+    metadata_delay_ms: int | None

@@ -1,0 +1,28 @@
+"""Writes docs/reasons-table.md, and docs/reasons-judged.md, which it prints; with ``-v`` each rebalance too."""
+
+import sys
+from pathlib import Path
+
+from scripts.reasons.judge import DOCUMENT, REPOSITORY, document, judge_all
+from scripts.reasons.rows import TABLE_DOCUMENT, draw
+
+
+def main() -> None:
+    """Judge the samples that go with the tests, or those in the folder given."""
+    arguments = [argument for argument in sys.argv[1:] if argument != "-v"]
+    samples = Path(arguments[0]) if arguments else REPOSITORY / "tests" / "data"
+    verdicts = judge_all(samples)
+    if "-v" in sys.argv:
+        for one in verdicts:
+            row, truth = one.row or {}, one.truth
+            word = "right" if one.is_exact else "shared" if one.is_marked else "WRONG" if row and truth else "alone"
+            print(word, one.sample, *(truth[:3] if truth else (row["group_id"], row["epoch"], None)), end=" | ")
+            print(row.get("cause"), row.get("confidence"), row.get("alternatives"), truth.text[:120] if truth else "")
+    text = document(verdicts)
+    DOCUMENT.write_text(text, encoding="utf-8")
+    TABLE_DOCUMENT.write_text(draw(), encoding="utf-8")
+    print(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,169 @@
+"""Compares reasons with what the brokers logged: every rebalance found, none invented, and which causes are right."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from coordinator_replay.analysis.reasons import Cause
+from scripts.reasons.sample import Sample
+from scripts.reasons.truth import Truth, Witness
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+DOCUMENT = REPOSITORY / "docs" / "reasons-judged.md"
+
+COMPACTED = frozenset({"compacted"})
+"""Samples whose logs were compacted while they were written: what compaction took nobody can find again."""
+
+SHARE_A_ROW = frozenset({Cause.MEMBER_LEAVE, Cause.SESSION_TIMEOUT, Cause.REBALANCE_TIMEOUT})
+"""Causes that leave the same records; one stands for the other where the row says so: possible, and both named."""
+
+
+class Verdict(NamedTuple):
+    """A rebalance of the log and what the audit says of it; one of the two may be missing."""
+
+    sample: str
+    truth: Truth | None
+    row: dict[str, Any] | None
+
+    @property
+    def is_exact(self) -> bool:
+        """The row names the cause."""
+        return self.truth is not None and self.row is not None and self.row["cause"] in self.truth.accepted
+
+    @property
+    def is_marked(self) -> bool:
+        """The row names another cause with the same records, is only ``possible``, and names the cause beside it."""
+        truth, row = self.truth, self.row
+        if truth is None or row is None or self.is_exact:
+            return False
+        shares = truth.cause in SHARE_A_ROW and row["cause"] in SHARE_A_ROW
+        return shares and row["confidence"] == "possible" and str(truth.cause) in row["alternatives"]
+
+    @property
+    def is_right(self) -> bool:
+        """The cause is right, or shares its row with the right one and says so."""
+        return self.is_exact or self.is_marked
+
+
+def judge(sample: Sample) -> list[Verdict]:
+    """Every rebalance that the broker logged or the audit found."""
+    logged = Witness(sample.journal, sample.clients()).read(sample.broker_log)
+    truths = {(one.group, one.epoch): one for one in logged}
+    rows = {(row["group_id"], row["epoch"]): row for row in sample.rebalances()}
+    return [Verdict(sample.name, truths.get(key), rows.get(key)) for key in {**truths, **rows}]
+
+
+def judge_all(samples: Path) -> list[Verdict]:
+    """All samples of a folder that have segments and a broker's log."""
+    folders = sorted(path.parent for path in samples.glob("*/broker-log.jsonl") if (path.parent / "segments").is_dir())
+    return [verdict for folder in folders for verdict in judge(Sample(folder))]
+
+
+def whole(verdicts: Iterable[Verdict]) -> list[Verdict]:
+    """Those of logs that nothing is missing of."""
+    return [one for one in verdicts if one.sample not in COMPACTED]
+
+
+def _share(part: int, of: int) -> str:
+    return f"{part} of {of} ({100 * part / of:.1f} %)" if of else "0 of 0"
+
+
+def document(verdicts: Sequence[Verdict]) -> str:
+    """The page that says how good reasons are."""
+    told = whole(verdicts)
+    both = [one for one in told if one.truth is not None and one.row is not None]
+    logged = sum(one.truth is not None for one in told)
+    marked = sum(one.is_marked for one in both)
+    lines = [
+        "# How right the reasons are",
+        "",
+        "Written by `scripts/judge-reasons`; a test holds it to be true. The recorded samples come with what their",
+        "brokers logged at the time and with what was done to the clients; none of that is read by an audit.",
+        "",
+        f"- rebalances that the brokers logged and the audit found: {_share(len(both), logged)}",
+        f"- rebalances that the audit tells of and no broker logged: {sum(one.truth is None for one in told)}",
+        f"- causes right: {_share(sum(one.is_right for one in both), len(both))}; {marked} of these where a leave "
+        "and a timeout share a row that says so",
+    ]
+    for confidence in ("certain", "likely", "possible"):
+        rated = [one for one in both if one.row is not None and one.row["confidence"] == confidence]
+        lines.append(f"- `{confidence}`: {_share(sum(one.is_exact for one in rated), len(rated))} are the very cause")
+    lines += ["", *_compacted(verdicts), "", *_by_cause(both), "", *_confusion(both), "", *_wrong(both), ""]
+    return "\n".join(lines)
+
+
+def _compacted(verdicts: Sequence[Verdict]) -> list[str]:
+    cut = [one for one in verdicts if one.sample in COMPACTED]
+    rows = [one for one in cut if one.row is not None]
+    told = [one for one in rows if one.row is not None and one.row["cause"] != "UNKNOWN"]
+    certain = [one for one in told if one.row is not None and one.row["confidence"] == "certain"]
+    logged = sum(one.truth is not None for one in cut)
+    return [
+        f"From the compacted sample, {len(rows)} of {logged} rebalances can still be told of. Of the causes named",
+        f"{_share(sum(one.is_right for one in told), len(told))} are right, the other {len(rows) - len(told)} are",
+        f"`UNKNOWN`; `certain`: {_share(sum(one.is_exact for one in certain), len(certain))}.",
+    ]
+
+
+def _by_cause(both: Sequence[Verdict]) -> list[str]:
+    lines = [
+        "## Precision and recall",
+        "",
+        "Precision: of the rows with this cause, how many the broker says so of. Recall: of the rebalances that the",
+        "broker logged for this cause, how many have it. In brackets: with rows that share causes and say so.",
+        "",
+        "| cause | precision | recall |",
+        "|---|---|---|",
+    ]
+    for cause in Cause:
+        named = [one for one in both if one.row is not None and one.row["cause"] == cause]
+        logged = [one for one in both if one.truth is not None and _called(one) is cause]
+        if named or logged:
+            lines.append(f"| {cause} | {_rate(named)} | {_rate(logged)} |")
+    return lines
+
+
+def _called(one: Verdict) -> Cause | None:
+    """The cause that the broker's log and the journal name; the more exact of two that the row chose."""
+    if one.truth is None:
+        return None
+    return Cause(one.row["cause"]) if one.is_exact and one.row is not None else one.truth.cause
+
+
+def _rate(some: Sequence[Verdict]) -> str:
+    if not some:
+        return "–"
+    exact, right = sum(one.is_exact for one in some), sum(one.is_right for one in some)
+    return f"{exact}/{len(some)}" + (f" ({right}/{len(some)})" if right != exact else "")
+
+
+def _confusion(both: Sequence[Verdict]) -> list[str]:
+    counts: dict[Cause, Counter[str]] = defaultdict(Counter)
+    for one in both:
+        if one.truth is not None and one.row is not None:
+            counts[one.truth.cause][one.row["cause"]] += 1
+    shown = [cause for cause in Cause if any(counts[row][cause] for row in counts)]
+    lines = [
+        "## What the broker said (rows) and what the audit says (columns)",
+        "",
+        "| | " + " | ".join(shown) + " |",
+        "|---" * (len(shown) + 1) + "|",
+    ]
+    for cause in Cause:
+        if counts[cause]:
+            cells = (str(counts[cause][column] or "") for column in shown)
+            lines.append(f"| {cause} | " + " | ".join(cells) + " |")
+    return lines
+
+
+def _wrong(both: Sequence[Verdict]) -> list[str]:
+    lines = ["## Where they differ", ""]
+    for one in both:
+        if one.truth is not None and one.row is not None and not one.is_exact:
+            beside = f" beside {', '.join(one.row['alternatives'])}" if one.row["alternatives"] else ""
+            lines.append(
+                f"- {one.sample}, {one.truth.group}, {one.truth.epoch}: "
+                f"{one.row['cause']} ({one.row['confidence']}{beside}); it was {one.truth.cause}"
+            )
+    return lines

@@ -1,0 +1,138 @@
+"""A recorded sample: its rebalances as the audit sees them, without Spark, and what the broker and the clients said."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from coordinator_replay.analysis.group_life import GroupReplay
+from coordinator_replay.analysis.reasons import TopicChanges
+from coordinator_replay.analysis.reasons.signs import SIGNS_WITHIN_MS, may_show_departure
+from coordinator_replay.analysis.reasons.topic_changes import MetadataEvent, changes_of
+from coordinator_replay.engine.model import Record
+from coordinator_replay.log.dump import find_dump
+from coordinator_replay.log.segment import read_segment
+from coordinator_replay.pipeline.lines import decode_lines, read_without_spark
+from coordinator_replay.records.cluster_metadata import decode_metadata
+from coordinator_replay.records.protocol import open_blobs
+
+Line = dict[str, Any]
+
+
+def read_lines(path: Path) -> list[Line]:
+    """A file of JSON lines, empty where there is none."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+
+
+def _milliseconds(moment: str | None) -> int:
+    return -1 if moment is None else round(datetime.fromisoformat(moment).timestamp() * 1000)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A folder of the recordings."""
+
+    folder: Path
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.folder.name
+
+    @property
+    def broker_log(self) -> list[Line]:
+        """What the coordinator logged."""
+        return read_lines(self.folder / "broker-log.jsonl")
+
+    @property
+    def journal(self) -> list[Line]:
+        """What was done to the clients."""
+        return read_lines(self.folder / "journal.jsonl")
+
+    def records(self) -> Iterator[Line]:
+        """Every record of the segments, decoded, with what is missing before it; by log partition, in order."""
+        seen: dict[int, int] = {}
+        for batch in read_without_spark(find_dump([str(self.folder / "segments")]), []):
+            for text in decode_lines(batch).to_pylist():
+                line = json.loads(text)
+                partition = line["log_partition"]
+                line["missing_before"] = line["log_offset"] - seen.get(partition, 0)
+                seen[partition] = seen.get(partition, 0) + 1
+                yield line
+
+    def topics(self) -> tuple[dict[str, str], TopicChanges]:
+        """Topic names by id, and when topics changed: from the cluster's metadata log, where it was recorded."""
+        events: list[MetadataEvent] = []
+        for path in sorted((self.folder / "cluster-metadata").glob("*.log")):
+            with path.open("rb") as stream:
+                for part in read_segment(stream, source=path.name, log_partition=0):
+                    for row in part.records.filter(part.records.column("control_type").is_null()).to_pylist():
+                        record = decode_metadata(row["value"]) if row["value"] else None
+                        if record is not None and "topicId" in record.fields:
+                            told = record.fields
+                            at_ms = round(row["log_timestamp"].timestamp() * 1000)
+                            about = (told["topicId"], told.get("name"), told.get("partitionId"))
+                            events.append(MetadataEvent(record.kind, *about, at_ms))
+        names = {event.topic_id: event.topic for event in events if event.topic is not None}
+        return names, changes_of(events)
+
+    def clients(self) -> dict[str, str]:
+        """Client id by member id, as members told it in their records."""
+        found: dict[str, str] = {}
+        for line in self.records():
+            value = line.get("value_json") or {}
+            for member in value.get("members") or ():
+                found[member["memberId"]] = member["clientId"]
+            if "clientId" in value:
+                found[line["key_json"]["memberId"]] = value["clientId"]
+        return found
+
+    def rebalances(self) -> list[Line]:
+        """The rows of ``rebalances``."""
+        names, changes = self.topics()
+        lives: dict[str, _Life] = {}
+        rows: list[Line] = []
+        for line in self.records():
+            group = line.get("group_id")
+            if group is None:
+                continue
+            if group not in lives:
+                lives[group] = _Life(GroupReplay(self.name, group, names, changes))
+            rows.extend(lives[group].take(line))
+        for life in lives.values():
+            rows.extend(row for table, row in life.replay.finish() if table == "rebalances")
+        return rows
+
+
+class _Life:
+    """A group's replay, and the commits since the last record that may show a departure."""
+
+    def __init__(self, replay: GroupReplay) -> None:
+        self.replay = replay
+        self.commits: dict[tuple[str, int], tuple[int, int, int]] = {}
+
+    def take(self, line: Line) -> list[Line]:
+        at_ms, offset = _milliseconds(line["log_timestamp"]), line["log_offset"]
+        if "topic" in line:
+            if not line["is_tombstone"]:
+                self.commits[line["topic"], line["partition"]] = (at_ms, line["log_partition"], offset)
+            return []
+        if "kind" not in line:
+            return []
+        if may_show_departure(line["kind"], line["value_json"]):
+            recent = [(*key, *sign) for key, sign in self.commits.items() if at_ms - sign[0] <= SIGNS_WITHIN_MS]
+            self.replay.heed_commits(offset, recent)
+            self.commits = {}
+        record = Record(
+            line["kind"],
+            line["key_json"],
+            open_blobs(line["kind"], line["value_json"]),
+            line["log_partition"],
+            offset,
+            at_ms,
+            line["missing_before"],
+            line["value_version"],
+        )
+        return [row for table, row in self.replay.feed(record) if table == "rebalances"]

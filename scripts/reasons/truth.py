@@ -1,0 +1,275 @@
+"""Why each group rebalanced, as those know it who were there: the broker's log, and the journal of the clients.
+
+The broker logs a reason for every rebalance of a classic group; of a group on a newer protocol it logs who came and
+went, and the epoch. What its log leaves open (a leader that joins again) the client's own reason settles, or what was
+done to clients and topics at that time.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from coordinator_replay.analysis.reasons import Cause
+
+Line = Mapping[str, Any]
+
+FOLLOWS_WITHIN_MS = 200
+"""A member of a cooperative group joins again so soon when it has to give partitions up."""
+
+ACTS_WITHIN_MS = 15_000
+"""What was done to a client or topic shows in its group so soon."""
+
+
+class Truth(NamedTuple):
+    """A rebalance that the broker logged.
+
+    Attributes:
+        group: the group.
+        epoch: the generation or epoch that it led to.
+        cause: why.
+        accepted: what counts as right: the cause, and names that say the same of it more exactly.
+        text: the line of the log it rests on.
+    """
+
+    group: str
+    epoch: int
+    cause: Cause
+    accepted: frozenset[Cause]
+    text: str
+
+
+_MEMBER = r"(?P<member>\S+?)"
+_STARTS = re.compile(
+    r"Preparing to rebalance group (?P<group>\S+) .*old generation (?P<old>\d+)[^(]*.*\(reason: (?P<why>.*)\)\.?$"
+)
+_SYNCED = re.compile(r"Assignment received from leader .*for group (?P<group>\S+) for generation (?P<epoch>\d+)\.")
+_EMPTIED = re.compile(r"Group (?P<group>\S+) with generation (?P<epoch>\d+) is now empty")
+_HEAD = re.compile(r"^\[Group(?:Id)? (?P<group>[^\]]+)\](?:\[MemberId (?P<id>[^\]]+)\])? (?P<rest>.*)$", re.DOTALL)
+_BUMPED = re.compile(r"Bumped (?:streams )?group epoch to (?P<epoch>\d+)(?: with metadata hash (?P<hash>-?\d+))?")
+_TARGET = re.compile(r"Computed a new target assignment for epoch (?P<epoch>\d+) ")
+_JOINS = re.compile(rf"(?:Static |Dynamic )?[Mm]ember {_MEMBER} (?:with instance id (?P<instance>\S+) )?joins the ")
+_LEFT = re.compile(
+    rf"(?:Static |Dynamic )?[Mm]ember {_MEMBER} (?:with instance id \S+ )?(?:left the|has left group through explicit)"
+)
+_FENCED = re.compile(rf"Member {_MEMBER} fenced from the group because (?P<why>.*)")
+_SUBSCRIBED = re.compile(rf"Member {_MEMBER} updated its subscribed topics to")
+_ADDING = re.compile(
+    rf"adding new member {_MEMBER} with group instance id (?P<instance>[^;\s]+?)(?:;|$)", re.IGNORECASE
+)
+_MADE = re.compile(
+    r"(?:groupInstanceId=(?P<instance>\S+) and )?unknown member id joins group (?P<group>\S+) in \S+ state\. "
+    r"Created a new member id (?P<member>\S+)"
+)
+_CLIENT_REASON = re.compile(r"client reason: (?P<reason>.*?)\)?\.?$")
+
+
+@dataclass
+class _Classic:
+    """A rebalance of a classic group that has begun and is not over."""
+
+    cause: Cause
+    accepted: frozenset[Cause]
+    text: str
+
+
+class Witness:
+    """Reads a broker's log line by line."""
+
+    def __init__(self, journal: Sequence[Line], clients: Mapping[str, str]) -> None:
+        self.journal = journal
+        self.clients = clients
+        self.found: list[Truth] = []
+        self._running: dict[str, _Classic] = {}
+        self._news: dict[str, list[tuple[Cause, str, str]]] = {}
+        self._epochs: dict[str, int] = {}
+        self._hashes: dict[str, str] = {}
+        self._known: dict[str, set[str]] = {}
+        self._gone_ms: dict[tuple[str, str], int] = {}
+        self._polled_late: set[tuple[str, str]] = set()
+        self._synced_ms: dict[str, int] = {}
+        self._classic_groups: set[str] = set()
+        self._joining: dict[str, list[tuple[str, str | None]]] = {}
+
+    def read(self, log: Sequence[Line]) -> list[Truth]:
+        """All rebalances of a log that are over in it."""
+        for line in log:
+            self._classic(line["text"], line["at"])
+            head = _HEAD.match(line["text"])
+            if head is not None:
+                self._modern(head["group"], head["id"], head["rest"], line["at"])
+            self._departure(line["text"], line["at"])
+        for group in list(self._news):
+            self._flush(group, 0)
+        return self.found
+
+    # --- classic groups -------------------------------------------------------------------------------------------
+
+    def _classic(self, text: str, at_ms: int) -> None:
+        made = _MADE.search(text)
+        if made is not None:
+            self._joining.setdefault(made["group"], []).append((made["member"], made["instance"]))
+        starts = _STARTS.search(text)
+        if starts is not None:
+            group, why = starts["group"], starts["why"]
+            self._news.pop(group, None)
+            cause, accepted = self._why(group, int(starts["old"]), why, text, at_ms)
+            self._running[group] = _Classic(cause, accepted | {cause}, text)
+            return
+        over = _SYNCED.search(text) or _EMPTIED.search(text)
+        if over is not None and over["group"] in self._running:
+            one = self._running.pop(over["group"])
+            self.found.append(Truth(over["group"], int(over["epoch"]), one.cause, one.accepted, one.text))
+            self._epochs[over["group"]] = int(over["epoch"])
+            self._synced_ms[over["group"]] = at_ms
+            (self._classic_groups.add if _SYNCED.search(text) else self._classic_groups.discard)(over["group"])
+            for member, instance in self._joining.pop(over["group"], []):
+                self._remember(over["group"], [member], instance)
+
+    def _why(self, group: str, old: int, why: str, text: str, at_ms: int) -> tuple[Cause, frozenset[Cause]]:
+        adding = _ADDING.search(why)
+        if adding is not None:
+            instance = None if adding["instance"] in ("null", "None") else adding["instance"]
+            return self._arrival(group, adding["member"], instance, is_first=old == 0, at_ms=at_ms)
+        lowered = why.lower()
+        if "heartbeat expiration" in lowered:
+            return Cause.SESSION_TIMEOUT, frozenset()
+        if "leavegroup" in lowered:
+            return Cause.MEMBER_LEAVE, frozenset()
+        if "downgrade" in lowered:
+            return Cause.GROUP_CONVERSION, frozenset()
+        if "selectedprotocol will change" in lowered:
+            return Cause.PROTOCOL_CHANGE, frozenset()
+        return self._rejoin(group, text, at_ms), frozenset()
+
+    def _rejoin(self, group: str, text: str, at_ms: int) -> Cause:
+        """A member of a stable group joins again: its client says why, or what was done to it does."""
+        given = _CLIENT_REASON.search(text)
+        reason = given["reason"] if given is not None else "not provided"
+        if "cached metadata has changed" in reason:
+            return Cause.TOPIC_METADATA_CHANGE
+        if "need to revoke partitions" in reason:
+            return Cause.COOPERATIVE_FOLLOW_UP
+        if "subscription has changed" in reason:
+            return Cause.SUBSCRIPTION_CHANGE
+        if reason.rstrip(").") != "not provided":
+            return Cause.LEADER_REJOIN
+        if at_ms - self._synced_ms.get(group, 0) <= FOLLOWS_WITHIN_MS:
+            return Cause.COOPERATIVE_FOLLOW_UP
+        acts = [act for act in self.journal if at_ms - ACTS_WITHIN_MS <= act["at"] <= at_ms]
+        for act in reversed(acts):
+            if act["action"] == "subscription_changed" and act["group"] == group:
+                return Cause.SUBSCRIPTION_CHANGE
+            if act["action"] in ("partitions_increased", "topic_created", "topic_deleted"):
+                return Cause.TOPIC_METADATA_CHANGE
+        return Cause.LEADER_REJOIN
+
+    # --- groups on newer protocols --------------------------------------------------------------------------------
+
+    def _modern(self, group: str, member: str | None, rest: str, at_ms: int) -> None:
+        bumped, target = _BUMPED.search(rest), _TARGET.search(rest)
+        if bumped is not None:
+            self._bump(group, int(bumped["epoch"]), bumped["hash"], rest, at_ms)
+        elif target is not None and int(target["epoch"]) > self._epochs.get(group, 0):
+            self._flush(group, at_ms)
+        elif "Converted the classic group" in rest:
+            self._news.setdefault(group, []).append((Cause.GROUP_CONVERSION, "", rest))
+        elif "Converted the consumer group" in rest:
+            self._news.pop(group, None)
+        elif "joins the" in rest and "re-joins" not in rest and "unknown member id" not in rest:
+            self._flush(group, at_ms)
+            joins = _JOINS.search(rest)
+            name = member or (joins["member"] if joins is not None else "")
+            if name not in self._known.get(group, set()):
+                self._news.setdefault(group, []).append((Cause.MEMBER_JOIN, name, rest))
+        elif _SUBSCRIBED.search(rest) is not None:
+            self._news.setdefault(group, []).append((Cause.SUBSCRIPTION_CHANGE, "", rest))
+        elif _LEFT.search(rest) is not None and "temporarily" not in rest:
+            self._flush(group, at_ms)
+            self._news.setdefault(group, []).append((Cause.MEMBER_LEAVE, "", rest))
+        elif (fenced := _FENCED.search(rest)) is not None:
+            self._flush(group, at_ms)
+            late = "failed to transition" in fenced["why"]
+            self._news.setdefault(group, []).append(
+                (Cause.REBALANCE_TIMEOUT if late else Cause.SESSION_TIMEOUT, "", rest)
+            )
+
+    def _flush(self, group: str, at_ms: int) -> None:
+        """Some versions log no bump after a departure: what comes next shows that there was one."""
+        news = self._news.get(group) or []
+        departures = (Cause.MEMBER_LEAVE, Cause.SESSION_TIMEOUT, Cause.REBALANCE_TIMEOUT)
+        if any(cause in departures for cause, _, _ in news):
+            self._bump(group, self._epochs.get(group, 0) + 1, None, news[-1][2], at_ms)
+
+    def _bump(self, group: str, epoch: int, hash_: str | None, text: str, at_ms: int) -> None:
+        news = self._news.pop(group, [])
+        known = {cause: (member, line) for cause, member, line in reversed(news)}
+        accepted: frozenset[Cause] = frozenset()
+        old_hash, self._hashes[group] = self._hashes.get(group), hash_ or self._hashes.get(group, "")
+        # Kafka 3.9 does not log a conversion: there the group had members of a classic group and now has an epoch.
+        is_converted = group in self._classic_groups
+        self._classic_groups.discard(group)
+        if Cause.GROUP_CONVERSION in known or is_converted:
+            cause = Cause.GROUP_CONVERSION
+            self._remember(group, [member for _, member, _ in news if member])
+        elif Cause.MEMBER_JOIN in known:
+            member, text = known[Cause.MEMBER_JOIN]
+            joins = _JOINS.search(text)
+            instance = joins["instance"] if joins is not None else None
+            is_first = group not in self._epochs
+            cause, accepted = self._arrival(group, member, instance, is_first=is_first, at_ms=at_ms)
+        elif known:
+            cause, (_, text) = next(iter(known.items()))
+        else:
+            cause = self._unsaid(group, old_hash == hash_, at_ms)
+        self._epochs[group] = epoch
+        self.found.append(Truth(group, epoch, cause, accepted | {cause}, text))
+
+    def _unsaid(self, group: str, is_same_hash: bool, at_ms: int) -> Cause:
+        """The log tells of the new epoch and nothing else."""
+        if is_same_hash:
+            return Cause.SHARE_PARTITIONS_READY
+        for act in reversed(self.journal):
+            is_near = at_ms - 3_000 <= act["at"] <= at_ms
+            if is_near and act["action"] == "subscription_changed" and act["group"] == group:
+                return Cause.SUBSCRIPTION_CHANGE
+        return Cause.TOPIC_METADATA_CHANGE
+
+    # --- who came back --------------------------------------------------------------------------------------------
+
+    def _arrival(
+        self, group: str, member: str, instance: str | None, *, is_first: bool, at_ms: int
+    ) -> tuple[Cause, frozenset[Cause]]:
+        who = instance or self.clients.get(member, member)
+        is_known = who in self._known.get(group, set())
+        self._remember(group, [member], instance)
+        if is_first:
+            return Cause.GROUP_CREATED, frozenset()
+        if not is_known:
+            return Cause.MEMBER_JOIN, frozenset()
+        if (group, who) in self._polled_late:
+            self._polled_late.discard((group, who))
+            return Cause.POLL_TIMEOUT_REJOIN, frozenset()
+        since = self._gone_ms.get((group, who), 0)
+        changed = any(
+            act["group"] == group
+            and act.get("member") == who
+            and since <= act["at"] <= at_ms
+            and ("grade_" in act["action"] or act["action"] == "assignor_list")
+            for act in self.journal
+        )
+        return Cause.MEMBER_RESTART, frozenset({Cause.CLIENT_UPGRADE}) if changed else frozenset()
+
+    def _remember(self, group: str, members: Sequence[str], instance: str | None = None) -> None:
+        known = self._known.setdefault(group, set())
+        for member in members:
+            known.update({member, instance or self.clients.get(member, member)})
+
+    def _departure(self, text: str, at_ms: int) -> None:
+        """Note when a client went, and whether its client said that it had polled too late."""
+        for member, client in self.clients.items():
+            if member in text and ("has left" in text or "left the" in text or "fenced" in text):
+                for group in (group for group, known in self._known.items() if member in known):
+                    self._gone_ms[group, client] = at_ms
+                    if "poll timeout has expired" in text:
+                        self._polled_late.add((group, client))

@@ -1,0 +1,349 @@
+"""Reasons of rebalances: judged by what real brokers logged, and row by row of the decision table."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coordinator_replay.analysis.group_life import GroupReplay
+from coordinator_replay.analysis.reasons import TABLE, Cause, JoinReason, TopicChange
+from coordinator_replay.analysis.reasons.vocabulary import JOIN_REASONS, MEANING
+from coordinator_replay.engine import Record
+from scripts.reasons.judge import COMPACTED, DOCUMENT, Verdict, document, judge_all, whole
+from scripts.reasons.rows import TABLE_DOCUMENT, draw
+from tests.analysis.classic_log import ClassicLog, member
+from tests.engine.coordinator import TOPIC, Coordinator
+from tests.engine.lives import GROUP
+
+DATA = Path(__file__).resolve().parents[1] / "data"
+
+
+# --- judged by brokers ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def verdicts() -> list[Verdict]:
+    return judge_all(DATA)
+
+
+def test_every_rebalance_that_a_broker_logged_is_found(verdicts: list[Verdict]) -> None:
+    assert [one.truth for one in whole(verdicts) if one.row is None] == []
+    assert sum(one.truth is not None for one in whole(verdicts)) > 150
+
+
+def test_no_rebalance_is_invented(verdicts: list[Verdict]) -> None:
+    assert [one.row for one in verdicts if one.truth is None] == []
+
+
+def test_causes_are_right(verdicts: list[Verdict]) -> None:
+    both = [one for one in whole(verdicts) if one.row is not None]
+    assert sum(one.is_right for one in both) >= 0.95 * len(both)
+
+
+def test_certain_is_never_wrong(verdicts: list[Verdict]) -> None:
+    certain = [one for one in verdicts if one.row is not None and one.row["confidence"] == "certain"]
+    assert len(certain) > 90
+    assert [one for one in certain if not one.is_exact] == []
+
+
+def test_a_compacted_log_is_never_told_of_as_exact(verdicts: list[Verdict]) -> None:
+    told = [one for one in verdicts if one.sample in COMPACTED and one.row is not None]
+    assert told
+    for one in told:
+        assert one.is_right or (one.row or {})["cause"] == "UNKNOWN"
+
+
+def test_every_row_names_a_position_in_the_log_and_says_how_sure_it_is(verdicts: list[Verdict]) -> None:
+    for one in verdicts:
+        if one.row is None:
+            continue
+        assert any("__consumer_offsets-" in fact for fact in one.row["evidence"]), one.row
+        assert one.row["cause"] not in one.row["alternatives"]
+        assert not (one.row["confidence"] == "certain" and one.row["alternatives"])
+
+
+def test_the_documents_say_what_the_judge_and_the_rules_say(verdicts: list[Verdict]) -> None:
+    assert DOCUMENT.read_text(encoding="utf-8") == document(verdicts), "run scripts/judge-reasons"
+    assert TABLE_DOCUMENT.read_text(encoding="utf-8") == draw(), "run scripts/judge-reasons"
+
+
+def test_every_cause_has_a_meaning_and_a_row() -> None:
+    assert set(MEANING) == set(Cause)
+    assert {rule.cause for rule in TABLE} == set(Cause) - {Cause.POLL_TIMEOUT_REJOIN}
+    assert [rule.rank for rule in TABLE] == list(range(1, len(TABLE) + 1))
+    assert set(JOIN_REASONS.values()) == set(JoinReason) - {JoinReason.UNKNOWN}
+
+
+# --- row by row -------------------------------------------------------------------------------------------------------
+
+
+def rebalances(records: Iterable[Record], **context: Any) -> list[dict[str, Any]]:
+    life = GroupReplay("test", GROUP, {TOPIC: "move"}, **context)
+    rows = [row for record in records for row in life.feed(record)]
+    return [row for table, row in [*rows, *life.finish()] if table == "rebalances"]
+
+
+def reason(row: dict[str, Any]) -> tuple[str, str, str]:
+    return row["cause"], row["confidence"], row["join_reason"]
+
+
+def test_a_member_gone_before_any_timeout_was_up_has_surely_left() -> None:
+    log = ClassicLog()
+    log.sync(1_000, member("a", [0]), member("b", [1]))
+    log.sync(10_900, member("a", [0, 1]))
+    row = rebalances(log.records)[1]
+    assert reason(row) == ("MEMBER_LEAVE", "certain", "unknown")
+    assert row["trigger_members"] == ["b"] and row["alternatives"] == []
+
+
+def test_a_member_gone_after_its_session_timeout_may_have_left_or_timed_out() -> None:
+    log = ClassicLog()
+    log.sync(1_000, member("a", [0]), member("b", [1]))
+    log.sync(11_000, member("a", [0, 1]))
+    row = rebalances(log.records)[1]
+    assert reason(row) == ("MEMBER_LEAVE", "possible", "unknown")
+    assert row["alternatives"] == ["SESSION_TIMEOUT"]
+
+
+def with_commits(log: ClassicLog, commits: list[tuple[str, int, int, int, int]]) -> dict[str, Any]:
+    life = GroupReplay("test", GROUP)
+    rows = [row for record in log.records[:-1] for row in life.feed(record)]
+    life.heed_commits(log.records[-1].offset, commits)
+    life = GroupReplay.restore(json.loads(json.dumps(life.snapshot())))
+    rows += [*life.feed(log.records[-1]), *life.finish()]
+    return [row for table, row in rows if table == "rebalances"][-1]
+
+
+def test_a_commit_of_its_partitions_just_before_speaks_for_a_leave() -> None:
+    log = ClassicLog()
+    log.sync(1_000, member("a", [0]), member("b", [1]))
+    log.sync(60_000, member("a", [0, 1]))
+    row = with_commits(log, [("orders", 1, 59_000, 0, 2), ("orders", 0, 59_500, 0, 3)])
+    assert reason(row) == ("MEMBER_LEAVE", "likely", "unknown")
+    assert any("committed 995 ms before" in fact for fact in row["evidence"])
+
+
+def test_silence_while_others_commit_speaks_for_a_session_timeout() -> None:
+    log = ClassicLog()
+    log.sync(1_000, member("a", [0]), member("b", [1]))
+    log.sync(60_000, member("a", [0, 1]))
+    row = with_commits(log, [("orders", 1, 40_000, 0, 2), ("orders", 0, 59_500, 0, 3)])
+    assert reason(row) == ("SESSION_TIMEOUT", "likely", "unknown")
+    idle = with_commits(log, [("orders", 1, 40_000, 0, 2), ("orders", 0, 40_500, 0, 3)])
+    assert reason(idle) == ("MEMBER_LEAVE", "possible", "unknown")
+
+
+def test_commits_after_the_operation_at_hand_do_not_count_for_it() -> None:
+    coordinator = Coordinator()
+    first = coordinator.join(None, at_once=True)
+    coordinator.log.now = 60_000
+    coordinator.leave(first)
+    gone = len(coordinator.log.records)
+    coordinator.log.now = 120_000
+    second = coordinator.join(None, at_once=True)
+    coordinator.log.now = 180_000
+    coordinator.leave(second)
+    life, rows = GroupReplay("test", GROUP, {TOPIC: "move"}), []
+    for record in coordinator.log.records:
+        if record.offset == gone:
+            life.heed_commits(record.offset, [("move", 0, 59_999, 0, 99)])
+        rows += life.feed(record)
+    found = [row for table, row in [*rows, *life.finish()] if table == "rebalances"]
+    assert reason(found[1]) == ("MEMBER_LEAVE", "possible", "unknown")
+
+
+def test_a_client_that_comes_back_has_been_restarted() -> None:
+    log = ClassicLog()
+    log.sync(1_000, member("a", [0]), member("b-1", [1], client="b"))
+    log.sync(5_000, member("a", [0, 1]))
+    log.sync(9_000, member("a", [0]), member("b-2", [1], client="b"))
+    row = rebalances(log.records)[2]
+    assert reason(row) == ("MEMBER_RESTART", "likely", "restart")
+    assert row["trigger_members"] == ["b-2"]
+
+
+def test_a_restart_may_fall_into_one_generation() -> None:
+    log = ClassicLog()
+    log.sync(1_000, member("a", [0]), member("b-1", [1], client="b"))
+    log.sync(5_000, member("a", [0]), member("b-2", [1], client="b"))
+    assert reason(rebalances(log.records)[1]) == ("MEMBER_RESTART", "likely", "restart")
+
+
+def test_a_client_that_shares_its_name_may_be_any_of_them() -> None:
+    log = ClassicLog()
+    log.sync(1_000, *(member(f"t-{number}", [number], client="thread") for number in range(3)))
+    log.sync(5_000, *(member(f"t-{number}", [number], client="thread") for number in range(2)))
+    log.sync(9_000, *(member(f"t-{number}", [number % 3], client="thread") for number in (0, 1, 4)))
+    assert reason(rebalances(log.records)[2]) == ("MEMBER_RESTART", "possible", "restart")
+
+
+def test_long_after_it_went_a_like_named_client_is_a_new_member() -> None:
+    log = ClassicLog()
+    log.sync(1_000, member("a", [0]), member("b-1", [1], client="b"))
+    log.sync(5_000, member("a", [0, 1]))
+    log.sync(400_000, member("a", [0]), member("b-2", [1], client="b"))
+    assert reason(rebalances(log.records)[2]) == ("MEMBER_JOIN", "certain", "unknown")
+
+
+def test_a_static_member_is_known_by_its_instance_however_late() -> None:
+    log = ClassicLog()
+    log.sync(1_000, member("a", [0]), member("s-1", [1], instance="s"))
+    log.sync(90_000, member("a", [0, 1]))
+    log.sync(9_000_000, member("a", [0]), member("s-2", [1], instance="s"))
+    rows = rebalances(log.records)
+    assert reason(rows[1]) == ("SESSION_TIMEOUT", "likely", "unknown")
+    assert reason(rows[2]) == ("MEMBER_RESTART", "certain", "restart")
+
+
+def test_a_static_member_that_comes_back_to_a_stable_group_is_no_rebalance() -> None:
+    log = ClassicLog()
+    log.sync(1_000, member("s-1", [0], instance="s"))
+    log.generation -= 1
+    log.sync(5_000, member("s-2", [0], instance="s"))
+    life = GroupReplay("test", GROUP)
+    rows = [row for record in log.records for row in life.feed(record)] + list(life.finish())
+    events = [row["event"] for table, row in rows if table == "group_timeline"]
+    assert "MEMBER_REPLACED" in events
+    assert len([row for table, row in rows if table == "rebalances"]) == 1
+
+
+def test_a_newer_subscription_of_a_client_that_comes_back_is_an_upgrade() -> None:
+    log = ClassicLog()
+    log.sync(1_000, member("a", [0]), member("b-1", [1], client="b"))
+    log.sync(5_000, member("a", [0, 1]))
+    log.sync(9_000, member("a", [0]), member("b-2", [1], client="b", version=3))
+    assert reason(rebalances(log.records)[2]) == ("CLIENT_UPGRADE", "likely", "upgrade")
+
+
+def test_another_protocol_with_the_same_members_is_the_cause_and_with_others_a_consequence() -> None:
+    log = ClassicLog()
+    log.sync(1_000, member("a", [0]), member("b", [1]))
+    log.sync(5_000, member("a", [0]), member("b", [1]), protocol="sticky")
+    log.sync(9_000, member("a", [0, 1]), protocol="range")
+    rows = rebalances(log.records)
+    assert reason(rows[1]) == ("PROTOCOL_CHANGE", "certain", "upgrade")
+    assert reason(rows[2]) == ("MEMBER_LEAVE", "certain", "unknown")
+    assert any("from sticky to range" in fact for fact in rows[2]["evidence"])
+
+
+def test_partitions_that_were_not_there_before_are_topic_metadata() -> None:
+    log = ClassicLog()
+    log.sync(1_000, member("a", [0, 1]))
+    log.sync(9_000, member("a", [0, 1, 2]))
+    row = rebalances(log.records)[1]
+    assert reason(row) == ("TOPIC_METADATA_CHANGE", "likely", "topic_metadata_change")
+    assert row["metadata_delay_ms"] is None
+    changes = {"orders": [TopicChange(0, "created", 2), TopicChange(6_995, "partitions_added", 3)]}
+    known = rebalances(log.records, topic_changes=changes)[1]
+    assert reason(known) == ("TOPIC_METADATA_CHANGE", "certain", "topic_metadata_change")
+    assert known["metadata_delay_ms"] == 2_000
+
+
+def test_the_second_step_of_a_cooperative_rebalance_has_the_reason_of_the_first() -> None:
+    log = ClassicLog()
+    log.sync(1_000, member("a", [0, 1]), protocol="cooperative-sticky")
+    log.sync(5_000, member("a", [0, 1]), protocol="cooperative-sticky")
+    log.sync(5_500, member("a", [0, 1]), member("b-1", client="b"), protocol="cooperative-sticky")
+    log.sync(6_000, member("a", [0, 1]), protocol="cooperative-sticky")
+    log.sync(8_000, member("a", [0], owned=[0, 1]), member("b-2", client="b"), protocol="cooperative-sticky")
+    log.sync(8_100, member("a", [0], owned=[0]), member("b-2", [1], client="b"), protocol="cooperative-sticky")
+    rows = rebalances(log.records)
+    assert reason(rows[4]) == ("MEMBER_RESTART", "likely", "restart")
+    assert reason(rows[5]) == ("COOPERATIVE_FOLLOW_UP", "certain", "restart")
+
+
+def test_a_member_that_comes_while_a_follow_up_is_due_leaves_the_cause_open() -> None:
+    log = ClassicLog()
+    log.sync(1_000, member("a", [0, 1]), protocol="cooperative-sticky")
+    log.sync(8_000, member("a", [0], owned=[0, 1]), member("b"), protocol="cooperative-sticky")
+    log.sync(8_100, member("a", [0], owned=[0]), member("b", [1]), member("c"), protocol="cooperative-sticky")
+    row = rebalances(log.records)[2]
+    assert reason(row) == ("MEMBER_JOIN", "likely", "unknown")
+    assert row["alternatives"] == ["COOPERATIVE_FOLLOW_UP"]
+
+
+def test_nothing_but_a_new_generation_is_a_leader_that_joined_again() -> None:
+    log = ClassicLog()
+    log.sync(1_000, member("a", [0]))
+    log.sync(5_000, member("a", [0]))
+    row = rebalances(log.records)[1]
+    assert reason(row) == ("LEADER_REJOIN", "possible", "unknown") and row["alternatives"]
+
+
+def test_generations_that_left_no_record_may_hide_a_member_and_make_nothing_certain() -> None:
+    log = ClassicLog()
+    log.sync(1_000, member("a", [0]))
+    log.sync(5_000, member("a", [0]), attempts=2)
+    log.sync(6_000, member("a", [0]), member("b", [1]), attempts=2)
+    rows = rebalances(log.records)
+    assert reason(rows[1]) == ("MEMBER_LEAVE", "possible", "unknown")
+    assert reason(rows[2]) == ("MEMBER_JOIN", "likely", "unknown")
+
+
+def test_over_a_gap_nothing_is_certain() -> None:
+    log = ClassicLog()
+    log.sync(1_000, member("a", [0]))
+    log.sync(5_000, member("a", [0]), member("b", [1]), missing=3)
+    row = rebalances(log.records)[1]
+    assert reason(row) == ("MEMBER_JOIN", "likely", "unknown") and not row["is_exact"]
+
+
+def test_two_causes_in_one_generation_are_both_named() -> None:
+    log = ClassicLog()
+    log.sync(1_000, member("a", [0]), member("b", [1]))
+    log.sync(5_000, member("a", [0]), member("c", [1]))
+    row = rebalances(log.records)[1]
+    assert reason(row) == ("MEMBER_JOIN", "likely", "unknown")
+    assert row["alternatives"] == ["MEMBER_LEAVE"]
+    assert any("member b " in fact and "is gone" in fact for fact in row["evidence"])
+
+
+def test_a_member_that_held_on_for_its_rebalance_timeout_was_removed_for_it() -> None:
+    coordinator = Coordinator()
+    coordinator.join(None, at_once=True)
+    coordinator.log.now = 100
+    coordinator.join(None, at_once=True)
+    coordinator.log.now = 200
+    coordinator.heartbeat("member-1")
+    coordinator.log.now = 200 + 300_000
+    coordinator.leave("member-1")
+    row = rebalances(coordinator.log.records)[2]
+    assert reason(row) == ("REBALANCE_TIMEOUT", "likely", "unknown")
+    assert row["trigger_members"] == ["member-1"]
+
+
+def test_a_static_member_that_left_for_a_restart_and_did_not_come_back_timed_out() -> None:
+    coordinator = Coordinator()
+    coordinator.join("one", at_once=True)
+    coordinator.log.now = 100
+    coordinator.go_away("member-1")
+    coordinator.log.now = 45_000
+    coordinator.leave("member-1")
+    assert reason(rebalances(coordinator.log.records)[1]) == ("SESSION_TIMEOUT", "likely", "unknown")
+
+
+def test_another_hash_and_the_same_members_are_topic_metadata() -> None:
+    coordinator = Coordinator()
+    coordinator.join(None, at_once=True)
+    coordinator.log.now = 9_000
+    coordinator.change_topics()
+    changes = {"move": [TopicChange(-5, "created", 6), TopicChange(4_000, "partitions_added", 9)]}
+    row = rebalances(coordinator.log.records, topic_changes=changes)[1]
+    assert reason(row) == ("TOPIC_METADATA_CHANGE", "certain", "topic_metadata_change")
+    assert row["metadata_delay_ms"] == 5_000
+    assert any("topic move got partitions, 9 partitions now" in fact for fact in row["evidence"])
+
+
+def test_a_log_that_begins_in_the_middle_gives_no_reason_for_its_first_rebalance() -> None:
+    coordinator = Coordinator()
+    coordinator.epoch = 40
+    coordinator.exists = True
+    coordinator.log.now = 5
+    coordinator.join(None, at_once=True)
+    records = [
+        Record(one.kind, one.key, one.value, one.partition, one.offset + 7, one.timestamp_ms, 7)
+        for one in coordinator.log.records
+    ]
+    assert reason(rebalances(records)[0]) == ("UNKNOWN", "possible", "unknown")
