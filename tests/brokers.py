@@ -14,7 +14,15 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "scripts" / "kafka"))
 from kafka_broker import Broker
 from kafka_jars import kafka_classpath
 
-__all__ = ["Broker", "running_broker"]
+__all__ = ["Broker", "need_kafka", "running_broker"]
+
+
+def need_kafka() -> None:
+    """Skip the test where Kafka's jars can't be had."""
+    try:
+        kafka_classpath()
+    except PrerequisiteError as missing:
+        pytest.skip(f"no real broker here: {missing}")
 
 
 @contextmanager
@@ -23,9 +31,6 @@ def running_broker(folder: Path, properties: Mapping[str, str] | None = None) ->
 
     A broker that is there and does not come up is a failure, not a reason to skip.
     """
-    try:
-        kafka_classpath()
-    except PrerequisiteError as missing:
-        pytest.skip(f"no real broker here: {missing}")
+    need_kafka()
     with Broker(folder, properties) as broker:
         yield broker
