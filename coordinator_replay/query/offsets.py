@@ -5,6 +5,7 @@ a partition is unstable while a transactional commit of it is pending; as with t
 a pending commit and no stored offset is not told at all.
 """
 
+import csv
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -141,15 +142,16 @@ def write_reset_file(offsets: Iterable[CommittedOffset], path: Path) -> int:
     Raises:
         UsageError: there is nothing to write, or the file can't be written.
     """
-    lines = [
-        '"{}",{},{}\n'.format(offset.topic.replace('"', '""'), offset.partition, offset.committed_offset)
+    rows = [
+        (offset.topic, offset.partition, offset.committed_offset)
         for offset in offsets
         if offset.committed_offset is not None
     ]
-    if not lines:
+    if not rows:
         raise UsageError("there is no committed offset to write into a reset file")
     try:
-        path.write_text("".join(lines), encoding="utf-8")
+        with path.open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerows(rows)
     except OSError as problem:
         raise UsageError(f"{path} can't be written: {problem.strerror}") from problem
-    return len(lines)
+    return len(rows)

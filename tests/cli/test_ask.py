@@ -140,7 +140,7 @@ def test_offsets_with_lag_and_reset_file(ask, tmp_path: Path):
         payments  orders          1              90  -             -            2026-11-20T02:01:00.000Z  -                         -    -
         """)  # noqa: E501
     assert told.stderr == f"Wrote 2 partitions to {reset}.\n"
-    assert reset.read_text() == '"orders",0,150\n"orders",1,90\n'
+    assert reset.read_text() == "orders,0,150\norders,1,90\n"
 
 
 def test_offsets_keep_metadata_as_it_is_in_json(ask):

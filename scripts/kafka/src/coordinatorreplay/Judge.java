@@ -73,7 +73,7 @@ public final class Judge {
         return base64 == null || base64.isNull() ? null : ByteBuffer.wrap(base64.binaryValue());
     }
 
-    private static ObjectNode decode(ByteBuffer key, ByteBuffer value) {
+    static ObjectNode decode(ByteBuffer key, ByteBuffer value) {
         CoordinatorRecord record = SERDE.deserialize(key, value);
         ObjectNode answer = JSON.createObjectNode();
         answer.put("keyVersion", record.key().apiKey());

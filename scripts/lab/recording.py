@@ -1,0 +1,104 @@
+"""What is kept of a lab: the broker's answers while it runs; its log, its segments and their decoding afterwards."""
+
+import json
+import re
+import shutil
+import subprocess
+import threading
+from collections.abc import Iterable
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from kafka_broker import Broker
+from kafka_jars import java_command
+
+_TICK_SECONDS = 0.4
+_COORDINATOR = re.compile(
+    r"(?P<at>\S+) \w+ \[GroupCoordinator id=\d+ topic=__consumer_offsets partition=(?P<partition>\d+)\] (?P<text>.*)"
+)
+_QUICK = ["-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
+
+
+class Checkpoints:
+    """Asks the broker for all it has to say, again and again until the ``with`` block ends, and once more then."""
+
+    def __init__(self, bootstrap: str, path: Path) -> None:
+        """Start asking."""
+        self._path = path
+        self._ended = threading.Event()
+        # It warns of every partition with an open transaction, at every checkpoint.
+        quiet = {"org.slf4j.simpleLogger.defaultLogLevel": "error"}
+        command = java_command("coordinatorreplay.Checkpoints", bootstrap, options=_QUICK, properties=quiet)
+        self._admin = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
+        )
+        self._ticks = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._ticks.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Take the last checkpoint and end the admin client."""
+        self._ended.set()
+        self._ticks.join()
+        if self._admin.stdin is not None:
+            self._admin.stdin.close()
+        self._admin.wait(60)
+
+    def _run(self) -> None:
+        with self._path.open("w", encoding="utf-8") as file:
+            while not self._ended.wait(_TICK_SECONDS):
+                file.write(self._ask("tick"))
+            file.write(self._ask("end"))
+
+    def _ask(self, label: str) -> str:
+        if self._admin.stdin is None or self._admin.stdout is None:
+            raise RuntimeError("the admin client has no pipes")
+        self._admin.stdin.write(label + "\n")
+        self._admin.stdin.flush()
+        return self._admin.stdout.readline()
+
+
+def _group_of(text: str, groups: Iterable[str]) -> str | None:
+    """The group that a line is about; the longest name, because one may begin with another."""
+    named = [group for group in groups if re.search(rf"(?<![\w.-]){re.escape(group)}(?![\w.-]*\w)", text)]
+    return max(named, key=len, default=None)
+
+
+def write_broker_log(broker: Broker, groups: Iterable[str], path: Path) -> None:
+    """Write what the coordinators said, a JSON line for each line of the broker's log."""
+    known = tuple(groups)
+    with broker.server_log.open(encoding="utf-8", errors="replace") as log, path.open("w", encoding="utf-8") as out:
+        for line in log:
+            said = _COORDINATOR.match(line)
+            if said is None:
+                continue
+            at = datetime.strptime(said["at"], "%Y-%m-%dT%H:%M:%S.%f%z")
+            entry = {
+                "at": round(at.timestamp() * 1000),
+                "partition": int(said["partition"]),
+                "group": _group_of(said["text"], known),
+                "text": said["text"].rstrip(),
+            }
+            out.write(json.dumps(entry) + "\n")
+
+
+def copy_dump(broker: Broker, folder: Path) -> None:
+    """Copy the segments of a broker that has stopped, and let Kafka's own classes decode them."""
+    segments = []
+    for segment in broker.segments():
+        copy = folder / "segments" / segment.parent.name / segment.name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        segments.append(shutil.copyfile(segment, copy))
+    metadata = folder / "cluster-metadata"
+    metadata.mkdir(parents=True, exist_ok=True)
+    for segment in broker.segments("__cluster_metadata"):
+        shutil.copyfile(segment, metadata / segment.name)
+    command = java_command("coordinatorreplay.DecodeSegments", *map(str, segments), options=_QUICK)
+    with (folder / "decoded.jsonl").open("wb") as out:
+        subprocess.run(command, stdout=out, check=True)
