@@ -37,18 +37,19 @@ STATUSES = ("EXPIRED", "DUE", "EXPIRING")
 SEVERITIES = ("error", "warning", "info")
 
 _at = click.option("--at", type=MOMENT, help="The moment asked about; the end of the log read if left out.")
-_from = click.option("--from", "start", type=MOMENT, help="From then on.")
-_to = click.option("--to", "end", type=MOMENT, help="Up to then, not included.")
+from_option = click.option("--from", "start", type=MOMENT, help="From then on.")
+to_option = click.option("--to", "end", type=MOMENT, help="Up to then, not included.")
 _group = click.argument("group", type=GROUP_NAME)
-_any_group = click.argument("group", type=GROUP_NAME, required=False)
+any_group_argument = click.argument("group", type=GROUP_NAME, required=False)
 
 
-def _examples(*lines: str) -> str:
+def examples(*lines: str) -> str:
     """The end of a command's help; its first character keeps click from joining the lines."""
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
 
 
-def _warehouse(common: Common) -> "Warehouse":
+def open_warehouse(common: Common) -> "Warehouse":
+    """The warehouse that a command asks."""
     from coordinator_replay.query.warehouse import Warehouse
 
     return Warehouse(common.warehouse, common.cluster)
@@ -60,7 +61,8 @@ def _show(common: Common, shown: Mapping[str, str], answers: Iterable[object], *
     print_rows([Column(name, heading) for name, heading in shown.items()], rows, common.output)
 
 
-def _note(*texts: str | None) -> None:
+def say(*texts: str | None) -> None:
+    """Say things beside the answer, where there is something to say."""
     for text in texts:
         if text:
             print_note(text)
@@ -68,7 +70,7 @@ def _note(*texts: str | None) -> None:
 
 @click.command(
     cls=Command,
-    epilog=_examples(
+    epilog=examples(
         "coordinator-replay groups --at 2026-11-20T02:13:00Z",
         "coordinator-replay groups --type consumer --state Reconciling",
     ),
@@ -85,13 +87,13 @@ def groups(common: Common, at: datetime | None, types: Sequence[str], states: Se
     """List the groups there were, with type, protocol type and state."""
     from coordinator_replay.query.groups import groups_at
 
-    warehouse = _warehouse(common)
+    warehouse = open_warehouse(common)
     note = warehouse.check_moment(at)
     found = groups_at(warehouse, at, types=types, states=states)
     if not found:
         note = f"No such group; cluster {common.cluster!r} is covered from {warehouse.coverage}."
     _show(common, columns.GROUP, found)
-    _note(note)
+    say(note)
 
 
 def _print_description(common: Common, found: "Description") -> None:
@@ -123,7 +125,7 @@ def _print_description(common: Common, found: "Description") -> None:
 
 @click.command(
     cls=Command,
-    epilog=_examples(
+    epilog=examples(
         "coordinator-replay describe payments",
         "coordinator-replay describe payments --at -6h --output json",
     ),
@@ -135,18 +137,18 @@ def describe(common: Common, group: str, at: datetime | None) -> None:
     """Describe GROUP as the broker would have: state, epochs, assignor, members and their assignments."""
     from coordinator_replay.query.describe import describe_at
 
-    warehouse = _warehouse(common)
+    warehouse = open_warehouse(common)
     note = warehouse.check_moment(at)
     found = describe_at(warehouse, group, at)
     _print_description(common, found)
     if not found.group.is_exact:
-        _note("Records are missing before this state: steps that led to it were not seen.")
-    _note(note)
+        say("Records are missing before this state: steps that led to it were not seen.")
+    say(note)
 
 
 @click.command(
     cls=Command,
-    epilog=_examples(
+    epilog=examples(
         "coordinator-replay offsets payments --at 2026-11-20T02:13:00Z",
         "coordinator-replay offsets payments --at -1d --reset-file payments.csv",
         "kafka-consumer-groups … --group payments --reset-offsets --from-file payments.csv --execute",
@@ -181,7 +183,7 @@ def offsets(
     from coordinator_replay.query.end_offsets import read_end_offsets
     from coordinator_replay.query.offsets import offsets_at, with_lag, write_reset_file
 
-    warehouse = _warehouse(common)
+    warehouse = open_warehouse(common)
     note = warehouse.check_moment(at)
     found = offsets_at(warehouse, group, at, topics=topics, require_stable=require_stable)
     shown = dict(columns.OFFSET)
@@ -193,33 +195,33 @@ def offsets(
     _show(common, shown, found, group_id=group)
     unproven = sum(offset.is_proven is False for offset in found)
     if unproven:
-        _note(f"{unproven} of these may belong to aborted transactions: the input shows no transaction markers.")
+        say(f"{unproven} of these may belong to aborted transactions: the input shows no transaction markers.")
     if not found:
-        _note(f"Group {group!r} had no committed offset then.")
+        say(f"Group {group!r} had no committed offset then.")
     if reset_file is not None:
         written = write_reset_file(found, reset_file)
         left_out = f"; {len(found) - written} unstable partitions left out" if written < len(found) else ""
-        _note(f"Wrote {written} partitions to {reset_file}{left_out}.")
-    _note(note)
+        say(f"Wrote {written} partitions to {reset_file}{left_out}.")
+    say(note)
 
 
 @click.command(
     cls=Command,
-    epilog=_examples(
+    epilog=examples(
         "coordinator-replay timeline payments --from 2026-11-20T02:00 --to 2026-11-20T03:00",
         "coordinator-replay timeline payments --members",
     ),
 )
 @common_options()
 @_group
-@_from
-@_to
+@from_option
+@to_option
 @click.option("--members", is_flag=True, help="How each member was, interval by interval, instead of events.")
 def timeline(common: Common, group: str, start: datetime | None, end: datetime | None, members: bool) -> None:
     """Tell what happened to GROUP, in log order."""
     from coordinator_replay.query.timeline import member_intervals_of, timeline_of
 
-    warehouse = _warehouse(common)
+    warehouse = open_warehouse(common)
     found: Sequence[object]
     if members:
         found = member_intervals_of(warehouse, group, start, end)
@@ -228,20 +230,20 @@ def timeline(common: Common, group: str, start: datetime | None, end: datetime |
         found = timeline_of(warehouse, group, start, end)
         _show(common, columns.EVENT, found, group_id=group)
     if not found:
-        _note(f"Nothing happened to group {group!r} then; the tables cover {warehouse.coverage}.")
+        say(f"Nothing happened to group {group!r} then; the tables cover {warehouse.coverage}.")
 
 
 @click.command(
     cls=Command,
-    epilog=_examples(
+    epilog=examples(
         "coordinator-replay rebalances payments --from -1d",
         "coordinator-replay rebalances --cause SESSION_TIMEOUT --output json",
     ),
 )
 @common_options()
-@_any_group
-@_from
-@_to
+@any_group_argument
+@from_option
+@to_option
 @click.option("--cause", "causes", multiple=True, help="Only rebalances of this cause; can be given again.")
 def rebalances(
     common: Common, group: str | None, start: datetime | None, end: datetime | None, causes: Sequence[str]
@@ -249,11 +251,11 @@ def rebalances(
     """Tell when and why GROUP (or any group) rebalanced, how sure that is, and what it cost."""
     from coordinator_replay.query.rebalances import rebalances_of
 
-    warehouse = _warehouse(common)
+    warehouse = open_warehouse(common)
     found = rebalances_of(warehouse, group, start, end, causes=causes)
     _show(common, columns.REBALANCE, found)
     if not found:
-        _note(f"No such rebalance; the tables cover {warehouse.coverage}.")
+        say(f"No such rebalance; the tables cover {warehouse.coverage}.")
 
 
 why = copy(rebalances)
@@ -263,7 +265,7 @@ why.short_help = "The same as rebalances."
 
 @click.command(
     cls=Command,
-    epilog=_examples(
+    epilog=examples(
         "coordinator-replay owner payments orders 3 --at 2026-11-20T02:13:00Z",
     ),
 )
@@ -276,22 +278,22 @@ def owner(common: Common, group: str, topic: str, partition: int, at: datetime |
     """Tell which member of GROUP owned PARTITION of TOPIC; the topic may be given by its id."""
     from coordinator_replay.query.owner import owners_at
 
-    warehouse = _warehouse(common)
+    warehouse = open_warehouse(common)
     note = warehouse.check_moment(at)
     found = owners_at(warehouse, group, topic, partition, at)
     _show(common, columns.OWNERSHIP, found.owners, group_id=group, partition=partition)
-    _note(found.hint, note)
+    say(found.hint, note)
 
 
 @click.command(
     cls=Command,
-    epilog=_examples(
+    epilog=examples(
         "coordinator-replay expired --within 3d",
         "coordinator-replay expired payments --status EXPIRED",
     ),
 )
 @common_options()
-@_any_group
+@any_group_argument
 @click.option(
     "--status", "statuses", multiple=True, type=click.Choice(STATUSES, case_sensitive=False), help="Only these."
 )
@@ -300,16 +302,16 @@ def expired(common: Common, group: str | None, statuses: Sequence[str], within: 
     """Show offsets that retention took or is about to take, of GROUP or of all groups."""
     from coordinator_replay.query.expired import expired_offsets
 
-    warehouse = _warehouse(common)
+    warehouse = open_warehouse(common)
     found = expired_offsets(warehouse, group, statuses=statuses, within=within)
     _show(common, columns.EXPIRED, found)
     if not found:
-        _note(f"No such offset; the tables cover {warehouse.coverage}.")
+        say(f"No such offset; the tables cover {warehouse.coverage}.")
 
 
 @click.command(
     cls=Command,
-    epilog=_examples(
+    epilog=examples(
         "coordinator-replay findings --severity warning",
     ),
 )
@@ -321,16 +323,16 @@ def findings(common: Common, severity: str | None, rules: Sequence[str], group: 
     """Show what an operator should look at, the gravest first."""
     from coordinator_replay.query.findings import findings_of
 
-    warehouse = _warehouse(common)
+    warehouse = open_warehouse(common)
     found = findings_of(warehouse, severity=severity, rules=rules, group=group)
     _show(common, columns.FINDING, found)
     if not found:
-        _note(f"No such finding; the tables cover {warehouse.coverage}.")
+        say(f"No such finding; the tables cover {warehouse.coverage}.")
 
 
 @click.command(
     cls=Command,
-    epilog=_examples(
+    epilog=examples(
         'coordinator-replay sql "SELECT group_id, count(*) FROM rebalances GROUP BY 1 ORDER BY 2 DESC"',
         "coordinator-replay sql --output csv - < question.sql",
     ),
@@ -345,7 +347,7 @@ def sql(common: Common, statement: str) -> None:
     from coordinator_replay.query.sql import run_sql
 
     text = sys.stdin.read() if statement == "-" else statement
-    names, rows = run_sql(_warehouse(common), text)
+    names, rows = run_sql(open_warehouse(common), text)
     if names:
         print_rows([Column(name, name) for name in names], rows, common.output)
 

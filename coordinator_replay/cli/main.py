@@ -3,7 +3,7 @@
 import click
 
 from coordinator_replay import __version__
-from coordinator_replay.cli import ask, compute
+from coordinator_replay.cli import ask, compute, show
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -15,5 +15,5 @@ def main() -> None:
     """
 
 
-for command in (*compute.COMMANDS, *ask.COMMANDS):
+for command in (*compute.COMMANDS, *ask.COMMANDS, *show.COMMANDS):
     main.add_command(command)

@@ -64,6 +64,12 @@ _KNOWN = """
     ORDER BY 1
 """
 
+_LIVELY = """
+    SELECT group_id FROM group_timeline
+    WHERE cluster = $cluster AND coalesce(log_timestamp >= $start, true) AND coalesce(log_timestamp < $end, true)
+    GROUP BY group_id ORDER BY count(*) DESC, group_id
+"""
+
 _SEEN = """
     SELECT min(seen), max(seen), max(deleted) FROM (
         SELECT log_timestamp AS seen, CASE WHEN event = 'GROUP_DELETED' THEN log_timestamp END AS deleted
@@ -155,6 +161,16 @@ def _read_groups(warehouse: Warehouse, at: datetime | None, group: str | None, *
 def known_groups(warehouse: Warehouse) -> list[str]:
     """Every group that the tables ever saw in the cluster."""
     return [name for (name,) in warehouse.rows(_one_group(_KNOWN, None))]
+
+
+def lively_groups(warehouse: Warehouse, start: datetime | None = None, end: datetime | None = None) -> list[str]:
+    """Groups that something happened to within a stretch of time, those with most events first.
+
+    Raises:
+        UsageError: the tables know nothing of that stretch of time.
+    """
+    warehouse.check_range(start, end)
+    return [name for (name,) in warehouse.rows(_LIVELY, start=start, end=end)]
 
 
 def check_group(warehouse: Warehouse, group: str) -> None:

@@ -26,6 +26,9 @@ END = datetime(9999, 12, 31, tzinfo=UTC)
 AS_OF = "coalesce(valid_from <= $at, true) AND coalesce(valid_to > $at, true)"
 """Condition of rows that hold at a moment: half-open intervals; an unknown start counts as always."""
 
+_LEDGER = "audit_runs"
+"""The table that every run writes: where it is, there is a warehouse."""
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PARAMETER = re.compile(r"\$([a-z_]+)")
@@ -48,6 +51,14 @@ class Coverage:
 
     def __str__(self) -> str:
         return f"{shown(self.first)} to {shown(self.last)}"
+
+
+def _no_rows(name: str) -> Any:
+    """A table of the contract without rows, in the types of its columns."""
+    # Parsing definitions asks for pyarrow, which most questions do without.
+    from coordinator_replay.tables.definition import table
+
+    return table(name).arrow_schema().empty_table()
 
 
 def shown(moment: datetime) -> str:
@@ -104,6 +115,16 @@ class Warehouse:
                 raise WarehouseError(f"{self.path(name)} can't be read as a Delta table: {problem}") from problem
         return self._open[name]
 
+    def _is_unwritten(self, name: str) -> bool:
+        """Whether the warehouse is one, and no run has written this table of the contract into it so far."""
+        if name in self._open:
+            return False
+        try:
+            return not DeltaTable.is_deltatable(self.path(name)) and DeltaTable.is_deltatable(self.path(_LEDGER))
+        except (DeltaError, OSError, ValueError):
+            # What is wrong is said by the attempt to open it.
+            return False
+
     def _missing(self, name: str) -> WarehouseError:
         root = local_path(self.uri)
         if root is not None and not Path(root).is_dir():
@@ -120,6 +141,9 @@ class Warehouse:
         Raises:
             WarehouseError: it is not there, or can't be read.
         """
+        if self._is_unwritten(name):
+            self.connection.register(name, _no_rows(name))
+            return
         table = self.table(name)
         try:
             if is_plain(table, self.path(name)):

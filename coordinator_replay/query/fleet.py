@@ -1,0 +1,215 @@
+"""All groups of a cluster at a glance: how many, how they fared, what is about to be lost, what the tables cover."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
+
+from coordinator_replay.query.findings import Finding, findings_of
+from coordinator_replay.query.groups import groups_at
+from coordinator_replay.query.warehouse import Coverage, Warehouse
+
+MOST_WORST = 25
+"""Groups in each list of the worst."""
+
+MOST_ROWS = 500
+"""Rows of every other list."""
+
+_UNITS = {"minute": timedelta(hours=3), "hour": timedelta(days=4), "day": timedelta.max}
+"""What rebalances are counted by, each up to which length of the stretch of time."""
+
+_TOUCHES = "coalesce(completed_at >= $start, true) AND coalesce(coalesce(started_at, completed_at) < $end, true)"
+
+_CAUSES = f"""
+    SELECT date_trunc($unit, coalesce(started_at, completed_at)) AS since, coalesce(cause, 'UNKNOWN'), count(*)
+    FROM rebalances
+    WHERE cluster = $cluster AND {_TOUCHES} AND coalesce(started_at, completed_at) IS NOT NULL
+    GROUP BY 1, 2 ORDER BY 1, 2
+"""  # noqa: S608 - put together from constants
+
+_FARED = f"""
+    SELECT group_id, any_value(group_type), count(*), coalesce(sum(unowned_ms_total), 0) AS unowned_total,
+           coalesce(max(unowned_ms_max), 0), coalesce(sum(duration_ms), 0),
+           mode(coalesce(cause, 'UNKNOWN')), min(coalesce(started_at, completed_at)),
+           max(coalesce(completed_at, started_at))
+    FROM rebalances WHERE cluster = $cluster AND {_TOUCHES}
+    GROUP BY group_id ORDER BY group_id
+"""  # noqa: S608 - put together from constants
+
+_EXPIRING = """
+    SELECT group_id, topic, status, count(*), min(coalesce(tombstone_at, expire_at)), any_value(rule),
+           any_value(last_consumed_by), any_value(group_state)
+    FROM expired_offsets WHERE cluster = $cluster
+    GROUP BY group_id, topic, status
+    ORDER BY list_position(['DUE', 'EXPIRING', 'EXPIRED'], status), 5, group_id, topic
+"""
+
+_RUNS = """
+    SELECT started_at, finished_at, status, records_read, records_decoded, records_quarantined, control_records,
+           duplicates_dropped, already_audited, len(gaps), inputs, run_id
+    FROM audit_runs WHERE cluster = $cluster ORDER BY started_at DESC, run_id
+"""
+
+_GAPS = """
+    SELECT gap.log_partition, gap.from_offset, gap.to_offset, started_at, run_id FROM (
+        SELECT unnest(gaps) AS gap, started_at, run_id FROM audit_runs WHERE cluster = $cluster
+    ) ORDER BY started_at DESC, gap.log_partition, gap.from_offset
+"""
+
+_QUARANTINE = """
+    SELECT error_class, count(*), any_value(error_message), min(log_timestamp), max(log_timestamp)
+    FROM quarantine WHERE cluster = $cluster GROUP BY error_class ORDER BY 2 DESC, 1
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CauseCount:
+    """Rebalances of one cause that began within one day, hour or minute."""
+
+    since: datetime
+    cause: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fared:
+    """How a group fared over the stretch of time: its rebalances summed up."""
+
+    group_id: str
+    group_type: str | None
+    rebalances: int
+    unowned_ms_total: int
+    unowned_ms_max: int
+    duration_ms: int
+    usual_cause: str
+    first: datetime | None
+    last: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expiring:
+    """Offsets of one group and topic that retention took or takes."""
+
+    group_id: str
+    topic: str
+    status: str
+    partitions: int
+    earliest: datetime | None
+    rule: str | None
+    last_consumed_by: str | None
+    group_state: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """What one audit read; the numbers of records that are not known are None."""
+
+    started_at: datetime | None
+    finished_at: datetime | None
+    status: str | None
+    records_read: int | None
+    records_decoded: int | None
+    records_quarantined: int | None
+    control_records: int | None
+    duplicates_dropped: int | None
+    already_audited: int | None
+    gap_count: int | None
+    inputs: list[str] | None
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gap:
+    """Offsets of the log that no input had, as one run found."""
+
+    log_partition: int
+    from_offset: int
+    to_offset: int
+    started_at: datetime | None
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Undecoded:
+    """Records in quarantine, by what is wrong with them."""
+
+    error_class: str | None
+    count: int
+    example: str | None
+    first: datetime | None
+    last: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fleet:
+    """A cluster's groups at a glance.
+
+    Attributes:
+        unit: what rebalances are counted by: ``day``, or ``hour`` or ``minute`` where the stretch of time is short.
+        kinds: number of groups by type and state at the end.
+    """
+
+    start: datetime
+    end: datetime
+    coverage: Coverage
+    unit: str
+    kinds: tuple[tuple[str, str, int], ...]
+    causes: tuple[CauseCount, ...]
+    fared: tuple[Fared, ...]
+    expiring: tuple[Expiring, ...]
+    findings: tuple[Finding, ...]
+    runs: tuple[Run, ...]
+    gaps: tuple[Gap, ...]
+    undecoded: tuple[Undecoded, ...]
+
+    def worst(self, measure: str) -> list[Fared]:
+        """Groups by one of their numbers, the highest first; those without any are left out."""
+        bad = [group for group in self.fared if getattr(group, measure)]
+        return sorted(bad, key=lambda group: (-getattr(group, measure), group.group_id))[:MOST_WORST]
+
+
+Answer = TypeVar("Answer", CauseCount, Fared, Expiring, Run, Gap, Undecoded)
+
+
+def _answers(kind: type[Answer], rows: Sequence[tuple[Any, ...]]) -> tuple[Answer, ...]:
+    names = kind.__slots__
+    return tuple(kind(**dict(zip(names, row, strict=True))) for row in rows)
+
+
+def _kinds(warehouse: Warehouse, at: datetime | None) -> tuple[tuple[str, str, int], ...]:
+    counted: dict[tuple[str, str], int] = {}
+    for group in groups_at(warehouse, at):
+        counted[group.group_type, group.state] = counted.get((group.group_type, group.state), 0) + 1
+    return tuple((kind, state, count) for (kind, state), count in sorted(counted.items()))
+
+
+def fleet_of(warehouse: Warehouse, start: datetime | None = None, end: datetime | None = None) -> Fleet:
+    """The groups of the cluster over a stretch of time.
+
+    Args:
+        warehouse: the tables.
+        start: from then on; the first record read if None.
+        end: up to then; the end of the log read if None.
+
+    Raises:
+        UsageError: the tables don't know the cluster, or nothing of that stretch of time.
+    """
+    warehouse.check_range(start, end)
+    covered = warehouse.coverage
+    begin, stop = start or covered.first, end or covered.last + timedelta(milliseconds=1)
+    asked = {"start": begin, "end": stop}
+    unit = next(unit for unit, length in _UNITS.items() if stop - begin <= length)
+    return Fleet(
+        start=begin,
+        end=stop,
+        coverage=covered,
+        unit=unit,
+        kinds=_kinds(warehouse, end),
+        causes=_answers(CauseCount, warehouse.rows(_CAUSES, unit=unit, **asked)),
+        fared=_answers(Fared, warehouse.rows(_FARED, **asked)),
+        expiring=_answers(Expiring, warehouse.rows(_EXPIRING)),
+        findings=tuple(findings_of(warehouse)),
+        runs=_answers(Run, warehouse.rows(_RUNS)),
+        gaps=_answers(Gap, warehouse.rows(_GAPS)),
+        undecoded=_answers(Undecoded, warehouse.rows(_QUARANTINE)),
+    )

@@ -1,0 +1,200 @@
+"""A group's life as a trace file: the JSON form of the Trace Event Format, which Perfetto and chrome://tracing open.
+
+One process holds the group's state, its rebalances as instants and a track for each member; a second one holds a
+track for each partition, with its owners as slices. Slices of one track must lie inside each other or apart, so
+owners at the same time (share groups have them) go on tracks side by side.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from coordinator_replay.errors import UsageError
+from coordinator_replay.query.life import GroupLife, life_of
+from coordinator_replay.query.warehouse import Warehouse
+
+MOST_INTERVALS = 250_000
+"""Intervals of each kind; viewers turn slow at a million events."""
+
+GROUP_PROCESS = 1
+PARTITIONS_PROCESS = 2
+STATE_TRACK = 1
+REBALANCE_TRACK = 2
+_FIRST_TRACK = 10
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+Event = dict[str, Any]
+Span = tuple[int, int, str, Event]
+"""A slice to be: where it begins and ends, its name, its arguments."""
+
+
+def _microseconds(moment: datetime) -> int:
+    return (moment - _EPOCH) // _MICROSECOND
+
+
+class _Bounds:
+    """Moments as microseconds within the stretch of time of the trace."""
+
+    def __init__(self, life: GroupLife) -> None:
+        self.start = _microseconds(life.start)
+        self.end = _microseconds(life.end)
+
+    def span(self, since: datetime | None, until: datetime | None) -> tuple[int, int]:
+        """Begin and end of an interval, cut at those of the trace."""
+        begin = self.start if since is None else min(max(_microseconds(since), self.start), self.end)
+        end = self.end if until is None else min(_microseconds(until), self.end)
+        return begin, max(begin, end)
+
+
+def _named(process: int, track: int | None, name: str, order: int) -> Iterator[Event]:
+    """Metadata that names a process or track and says where it stands."""
+    kind = "process" if track is None else "thread"
+    place = {"ph": "M", "pid": process, "tid": track or 0}
+    yield {**place, "name": f"{kind}_name", "args": {"name": name}}
+    yield {**place, "name": f"{kind}_sort_index", "args": {"sort_index": order}}
+
+
+def _slice(process: int, track: int, span: Span, category: str) -> Event:
+    begin, end, name, arguments = span
+    place = {"pid": process, "tid": track, "ts": begin, "dur": end - begin}
+    return {"ph": "X", **place, "name": name, "cat": category, "args": arguments}
+
+
+def _lanes(spans: Iterable[Span]) -> list[list[Span]]:
+    """Spans in as few rows as keep them apart."""
+    lanes: list[list[Span]] = []
+    for span in sorted(spans, key=lambda span: span[:2]):
+        free = next((lane for lane in lanes if lane[-1][1] <= span[0]), None)
+        if free is None:
+            lanes.append([span])
+        else:
+            free.append(span)
+    return lanes
+
+
+def _tracks(process: int, spans: dict[str, list[Span]], category: str) -> Iterator[Event]:
+    """A track for each name, and further ones where its slices overlap."""
+    track = _FIRST_TRACK
+    for name, own in spans.items():
+        for number, lane in enumerate(_lanes(own)):
+            yield from _named(process, track, name if number == 0 else f"{name} ({number + 1})", track)
+            for span in lane:
+                yield _slice(process, track, span, category)
+                state = span[3].get("member_state")
+                if state is not None and state != "STABLE":
+                    yield _slice(process, track, (span[0], span[1], state, {}), "member_state")
+            track += 1
+
+
+def _members(life: GroupLife, bounds: _Bounds) -> dict[str, list[Span]]:
+    spans: dict[str, list[Span]] = {}
+    for member in life.members:
+        about = {
+            "member_id": member.member_id,
+            "instance_id": member.instance_id,
+            "client_id": member.client_id,
+            "client_host": member.client_host,
+            "member_state": member.member_state,
+            "member_epoch": member.member_epoch,
+            "assigned": member.assigned,
+            "pending_revocation": member.pending,
+        }
+        name = f"{member.partitions} partition{'' if member.partitions == 1 else 's'}"
+        track = f"{member.instance_id} = {member.member_id}" if member.instance_id else member.member_id
+        spans.setdefault(track, []).append((*bounds.span(member.valid_from, member.valid_to), name, about))
+    return spans
+
+
+def _owners(life: GroupLife, bounds: _Bounds) -> dict[str, list[Span]]:
+    spans: dict[tuple[str, int], list[Span]] = {}
+    for holding in life.holdings:
+        about = {
+            "member_id": holding.member_id,
+            "instance_id": holding.instance_id,
+            "release_event": holding.release_event,
+            "unowned_ms": holding.unowned_ms,
+        }
+        span = (*bounds.span(holding.owned_from, holding.owned_to), holding.member_id, about)
+        spans.setdefault((holding.topic, holding.partition), []).append(span)
+    return {f"{topic}-{partition}": spans[topic, partition] for topic, partition in sorted(spans)}
+
+
+def _states(life: GroupLife, bounds: _Bounds) -> Iterator[Event]:
+    for band in life.states:
+        about = {
+            "group_type": band.group_type,
+            "epochs": [band.first_epoch, band.last_epoch],
+            "members": [band.fewest_members, band.most_members],
+            "is_exact": band.is_exact,
+        }
+        span = (*bounds.span(band.since, band.until), band.state, about)
+        yield _slice(GROUP_PROCESS, STATE_TRACK, span, "group_state")
+
+
+def _rebalances(life: GroupLife, bounds: _Bounds) -> Iterator[Event]:
+    for rebalance in life.rebalances:
+        began = rebalance.started_at or rebalance.completed_at
+        about = {
+            name: value.isoformat() if isinstance(value, datetime) else value
+            for name, value in ((name, getattr(rebalance, name)) for name in rebalance.__slots__)
+        }
+        place = {"pid": GROUP_PROCESS, "tid": REBALANCE_TRACK, "ts": bounds.span(began, None)[0]}
+        yield {
+            "ph": "i",
+            "s": "p",
+            **place,
+            "name": rebalance.cause or "UNKNOWN",
+            "cat": "rebalance",
+            "args": about,
+        }
+
+
+def trace_events(life: GroupLife) -> Iterator[Event]:
+    """The events of a group's life, metadata of each track before its slices."""
+    bounds = _Bounds(life)
+    yield from _named(GROUP_PROCESS, None, f"group {life.group}", 1)
+    yield from _named(GROUP_PROCESS, STATE_TRACK, "state", STATE_TRACK)
+    yield from _states(life, bounds)
+    yield from _named(GROUP_PROCESS, REBALANCE_TRACK, "rebalances", REBALANCE_TRACK)
+    yield from _rebalances(life, bounds)
+    yield from _tracks(GROUP_PROCESS, _members(life, bounds), "member")
+    yield from _named(PARTITIONS_PROCESS, None, f"partitions of {life.group}", 2)
+    yield from _tracks(PARTITIONS_PROCESS, _owners(life, bounds), "ownership")
+
+
+def write_trace(lives: Sequence[GroupLife], path: Path) -> int:
+    """Write the events of groups as one trace, each group as processes of its own.
+
+    Returns:
+        How many events were written.
+
+    Raises:
+        UsageError: the file can't be written.
+    """
+    count = 0
+    try:
+        with path.open("w", encoding="utf-8") as file:
+            file.write('{"displayTimeUnit":"ms","traceEvents":[\n')
+            for number, life in enumerate(lives):
+                for event in trace_events(life):
+                    event["pid"] += 2 * number
+                    file.write(",\n" if count else "")
+                    file.write(json.dumps(event, separators=(",", ":")))
+                    count += 1
+            file.write("\n]}\n")
+    except OSError as problem:
+        raise UsageError(f"{path} can't be written: {problem.strerror}") from problem
+    return count
+
+
+def trace_of(warehouse: Warehouse, group: str, start: datetime | None = None, end: datetime | None = None) -> GroupLife:
+    """What a trace of a group is made from.
+
+    Raises:
+        UsageError: the tables don't know the group, or nothing of that stretch of time.
+    """
+    return life_of(warehouse, group, start, end, with_commits=False, most_intervals=MOST_INTERVALS)

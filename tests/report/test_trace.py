@@ -1,0 +1,121 @@
+"""Held against the documented shape of the Trace Event Format, and Perfetto's own reader where it can be had."""
+
+import json
+import subprocess
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coordinator_replay.query.warehouse import Warehouse
+from coordinator_replay.report.trace import trace_of, write_trace
+from tests.query.small_warehouse import ORDERS, at, owned, write_rows, write_small_warehouse
+from tests.report.hostile import EVIL, GROUP
+
+Event = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def path(warehouse: Warehouse, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("trace") / "payments.json"
+    write_trace([trace_of(warehouse, "payments"), trace_of(warehouse, GROUP)], path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def events(path: Path) -> list[Event]:
+    trace = json.loads(path.read_text(encoding="utf-8"))
+    assert trace["displayTimeUnit"] == "ms"
+    return trace["traceEvents"]
+
+
+def tracks(events: list[Event]) -> dict[tuple[int, int], str]:
+    return {(one["pid"], one["tid"]): one["args"]["name"] for one in events if one["name"] == "thread_name"}
+
+
+def microseconds(clock: str) -> int:
+    return round(at(clock).timestamp() * 1_000_000)
+
+
+def test_events_have_the_documented_fields(events: list[Event]):
+    for one in events:
+        assert isinstance(one["name"], str)
+        assert isinstance(one["pid"], int)
+        assert isinstance(one["tid"], int)
+        if one["ph"] == "M":
+            assert one["name"] in {"process_name", "process_sort_index", "thread_name", "thread_sort_index"}
+            continue
+        assert isinstance(one["ts"], int)
+        assert isinstance(one["cat"], str)
+        assert isinstance(one["args"], dict)
+        if one["ph"] == "X":
+            assert isinstance(one["dur"], int)
+            assert one["dur"] >= 0
+        else:
+            assert (one["ph"], one["s"]) == ("i", "p")
+
+
+def overlapping(events: list[Event]) -> list[Event]:
+    """Slices that neither follow the one before them on their track nor lie within it."""
+    found, open_until = [], defaultdict(list)
+    slices = (one for one in events if one["ph"] == "X")
+    for one in sorted(slices, key=lambda one: (one["ts"], -one["dur"])):
+        stack = open_until[one["pid"], one["tid"]]
+        while stack and stack[-1] <= one["ts"]:
+            stack.pop()
+        if stack and one["ts"] + one["dur"] > stack[-1]:
+            found.append(one)
+        stack.append(one["ts"] + one["dur"])
+    return found
+
+
+def test_slices_of_a_track_lie_apart_or_within_each_other(events: list[Event]):
+    assert overlapping(events) == []
+
+
+def test_owners_at_the_same_time_go_on_tracks_side_by_side(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path / "warehouse")
+    write_rows(folder, "partition_ownership", [owned(0, "m-7", "02:05", "02:15"), owned(0, "m-8", "02:06", "02:20")])
+    write_trace([trace_of(Warehouse(str(folder)), "payments")], tmp_path / "trace.json")
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    assert overlapping(events) == []
+    assert {"orders-0", "orders-0 (2)", "orders-0 (3)"} <= set(tracks(events).values())
+    assert ORDERS not in tracks(events).values()
+
+
+def test_every_member_and_partition_has_a_track(events: list[Event]):
+    names = set(tracks(events).values())
+    assert {"state", "rebalances", "m-1", "two = m-2", "orders-0", "orders-1", f"{EVIL}-0"} <= names
+
+
+def test_rebalances_are_instants_with_their_reason(events: list[Event]):
+    (second,) = (one for one in events if one["ph"] == "i" and one["args"]["rebalance_id"] == "r2")
+    assert (second["name"], second["ts"]) == ("MEMBER_JOIN", microseconds("02:10"))
+    assert second["args"]["confidence"] == "certain"
+    assert second["args"]["evidence"] == ["member m-2 joined (3:103)", "epoch 2 to 3 (3:103)"]
+
+
+def test_states_and_owners_are_slices(events: list[Event]):
+    names = tracks(events)
+    states = [
+        (one["name"], one["ts"], one["dur"]) for one in events if one.get("cat") == "group_state" and one["pid"] == 1
+    ]
+    assert states[3] == ("Assigning", microseconds("02:10"), 5_000_000)
+    owners = [one["name"] for one in events if one["ph"] == "X" and names[one["pid"], one["tid"]] == "orders-1"]
+    assert owners == ["m-1", "m-2"]
+    assert "UNREVOKED_PARTITIONS" in {one["name"] for one in events if one.get("cat") == "member_state"}
+
+
+@pytest.mark.long
+def test_perfetto_reads_the_trace(path: Path, events: list[Event]):
+    processor = pytest.importorskip("perfetto.trace_processor", reason="the package perfetto is not installed")
+    try:
+        reader = processor.TraceProcessor(trace=str(path))
+    except (OSError, subprocess.CalledProcessError) as problem:
+        pytest.skip(f"Perfetto's trace processor is a binary that its package downloads, and could not: {problem}")
+    with reader:
+        slices = [row.name for row in reader.query("SELECT name FROM slice ORDER BY name")]
+        assert slices == sorted(one["name"] for one in events if one["ph"] in "Xi")
+        wrong = reader.query("SELECT name, value FROM stats WHERE severity = 'error' AND value > 0")
+        assert [row.name for row in wrong] == []
