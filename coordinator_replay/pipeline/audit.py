@@ -17,6 +17,7 @@ from coordinator_replay.pipeline.decode import stage_rows, stage_segments
 from coordinator_replay.pipeline.ledger import Run, audited_ranges, last_settings, write_run
 from coordinator_replay.pipeline.offset_tables import OFFSET_TABLES, Expiry, write_offset_tables
 from coordinator_replay.pipeline.replay import FOLDED, GROUP_TABLES, replay_groups, rows_of
+from coordinator_replay.pipeline.signs import departure_records, signs_of_life
 from coordinator_replay.pipeline.sources import read_tables
 from coordinator_replay.pipeline.topics import update_topics
 from coordinator_replay.pipeline.warehouse import Warehouse
@@ -286,7 +287,7 @@ class _Audit:
         """Replay the groups that the input has records of, from all their records in the tables."""
         options = self.options
         self.report("naming topics")
-        names = update_topics(self.spark, self.warehouse, self.run.cluster, options.topics, options.cluster_metadata)
+        topics = update_topics(self.spark, self.warehouse, self.run.cluster, options.topics, options.cluster_metadata)
         if not summary.found.get("record") and not self.is_behind:
             return
         self.report("replaying groups")
@@ -296,7 +297,15 @@ class _Audit:
             touched = records.where(F.col("record").isNotNull()).select("record.group_id").distinct()
             whole = whole.join(touched, "group_id", "left_semi")
         buckets = int(self.spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
-        folded = replay_groups(whole, cluster=self.run.cluster, topic_names=names, buckets=buckets)
+        commits = self.warehouse.read("offset_commits").where(mine)
+        folded = replay_groups(
+            whole,
+            cluster=self.run.cluster,
+            topic_names=topics.names,
+            topic_changes=topics.changes,
+            signs=signs_of_life(commits, self.keep("departures", departure_records(whole))),
+            buckets=buckets,
+        )
         path = self.warehouse.staging(self.run.run_id, "folded")
         folded.write.partitionBy("table_name").parquet(path)
         self.report("writing timelines, ownership and rebalances")

@@ -15,7 +15,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 
 from coordinator_replay.analysis.group_life import GroupReplay
+from coordinator_replay.analysis.reasons import NO_CHANGES, TopicChanges
 from coordinator_replay.engine.model import Record
+from coordinator_replay.pipeline.signs import last_commits
 from coordinator_replay.records.protocol import open_blobs
 from coordinator_replay.tables.definition import table
 
@@ -25,7 +27,7 @@ GROUP_TABLES = ("group_timeline", "member_timeline", "partition_ownership", "reb
 FOLDED = "table_name STRING, group_id STRING, row STRING"
 
 _CHUNK_ROWS = 10_000
-_ORDER = ("bucket", "group_id", "log_partition", "log_offset")
+_ORDER = ("bucket", "group_id", "log_partition", "log_offset", "is_record")
 
 
 def _record(row: Any) -> Record:
@@ -46,11 +48,12 @@ def _record(row: Any) -> Record:
 class _Fold:
     """Folds one bucket; keeps the group it is at and the rows that have not left yet."""
 
-    def __init__(self, cluster: str, topic_names: Mapping[str, str]) -> None:
+    def __init__(self, cluster: str, topic_names: Mapping[str, str], topic_changes: TopicChanges) -> None:
         self.cluster = cluster
         self.topic_names = topic_names
+        self.topic_changes = topic_changes
         self.life: GroupReplay | None = None
-        self.at: tuple[str, int, int] = ("", -1, -1)
+        self.at: tuple[str, int, int, bool] = ("", -1, -1, False)
         self.rows: list[tuple[str, str, str]] = []
 
     def keep(self, rows: Any) -> None:
@@ -58,12 +61,12 @@ class _Fold:
         self.rows.extend((name, group_id, json.dumps(row, separators=(",", ":"))) for name, row in rows)
 
     def feed(self, row: Any) -> None:
-        """Take the next record.
+        """Take the next record, or the last commits before it.
 
         Raises:
             RuntimeError: records do not come in log order; the plan of the job is broken, not the log.
         """
-        position = (row.group_id, row.log_partition, row.log_offset)
+        position = (row.group_id, row.log_partition, row.log_offset, row.is_record)
         if self.life is not None and position[0] == self.at[0]:
             if position <= self.at:
                 raise RuntimeError(
@@ -71,9 +74,12 @@ class _Fold:
                 )
         else:
             self.finish()
-            self.life = GroupReplay(self.cluster, row.group_id, self.topic_names)
+            self.life = GroupReplay(self.cluster, row.group_id, self.topic_names, self.topic_changes)
         self.at = position
-        self.keep(self.life.feed(_record(row)))
+        if row.is_record:
+            self.keep(self.life.feed(_record(row)))
+        else:
+            self.life.heed_commits(int(row.log_offset), last_commits(row.value_json, row.log_partition))
 
     def finish(self) -> None:
         """End the group at hand."""
@@ -87,7 +93,15 @@ class _Fold:
         return pd.DataFrame(rows, columns=["table_name", "group_id", "row"], dtype=object)
 
 
-def replay_groups(records: DataFrame, *, cluster: str, topic_names: Mapping[str, str], buckets: int) -> DataFrame:
+def replay_groups(
+    records: DataFrame,
+    *,
+    cluster: str,
+    topic_names: Mapping[str, str],
+    buckets: int,
+    topic_changes: TopicChanges = NO_CHANGES,
+    signs: DataFrame | None = None,
+) -> DataFrame:
     """Replay every group.
 
     Args:
@@ -95,14 +109,16 @@ def replay_groups(records: DataFrame, *, cluster: str, topic_names: Mapping[str,
         cluster: its name.
         topic_names: topic name by id, as far as known.
         buckets: how many hash buckets, and tasks, the groups are spread over.
+        topic_changes: when topics changed, by name, as far as known.
+        signs: from ``signs_of_life``: last commits before records that may show a departure; None does without.
 
     Returns:
         Rows as JSON, in FOLDED: the table, the group, the row.
     """
-    names = dict(topic_names)
+    names, changes = dict(topic_names), dict(topic_changes)
 
     def fold(batches: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-        state = _Fold(cluster, names)
+        state = _Fold(cluster, names, changes)
         for batch in batches:
             for row in batch.itertuples(index=False):
                 state.feed(row)
@@ -111,26 +127,27 @@ def replay_groups(records: DataFrame, *, cluster: str, topic_names: Mapping[str,
         state.finish()
         yield state.take()
 
-    # Without the number, adaptive execution would merge the tasks: it sees bytes, not what Python does with them.
-    return (
-        records.select(
-            # The bucket is made of data: a constant would be optimised out of the sort, and the order lost.
-            F.pmod(F.hash("group_id"), F.lit(buckets)).alias("bucket"),
-            "group_id",
-            "log_partition",
-            "log_offset",
-            F.coalesce(F.unix_millis("log_timestamp"), F.lit(-1)).alias("timestamp_ms"),
-            "kind",
-            "key_json",
-            "value_json",
-            "value_version",
-            F.coalesce("missing_before", F.lit(0)).alias("missing_before"),
-        )
-        .repartition(buckets, "bucket")
-        .sortWithinPartitions(*_ORDER)
-        .groupBy("bucket")
-        .applyInPandas(fold, FOLDED)
+    rows = records.select(
+        "group_id",
+        "log_partition",
+        "log_offset",
+        F.coalesce(F.unix_millis("log_timestamp"), F.lit(-1)).alias("timestamp_ms"),
+        "kind",
+        "key_json",
+        "value_json",
+        "value_version",
+        F.coalesce("missing_before", F.lit(0)).alias("missing_before"),
+        F.lit(True).alias("is_record"),
     )
+    if signs is not None:
+        # No nulls among numbers: pandas would make floats of them all.
+        told = {"timestamp_ms": F.lit(-1), "missing_before": F.lit(0), "is_record": F.lit(False)}
+        rows = rows.unionByName(signs.withColumns(told), allowMissingColumns=True)
+    # The bucket is made of data: a constant would be optimised out of the sort, and the order lost.
+    in_buckets = rows.withColumn("bucket", F.pmod(F.hash("group_id"), F.lit(buckets)))
+    # Without the number, adaptive execution would merge the tasks: it sees bytes, not what Python does with them.
+    in_order = in_buckets.repartition(buckets, "bucket").sortWithinPartitions(*_ORDER)
+    return in_order.groupBy("bucket").applyInPandas(fold, FOLDED)
 
 
 def _parsed(column: str, type_: str) -> Column:

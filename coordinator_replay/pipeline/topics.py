@@ -6,11 +6,13 @@ the user says, then the metadata log, then records that carry both, then commits
 
 import json
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 
+from coordinator_replay.analysis.reasons.topic_changes import CREATED, PARTITIONS_ADDED, REMOVED, TopicChange
 from coordinator_replay.errors import InputError
 from coordinator_replay.log.dump import DumpFile, Format, list_files, open_filesystem, recognise
 from coordinator_replay.log.segment import read_segment
@@ -22,8 +24,11 @@ SOURCES = ("file", "cluster_metadata", "record", "commit")
 
 TOPIC_COLUMNS = (
     "topic_id STRING, topic STRING, partition_count INT, created_at TIMESTAMP, partitions_changed_at TIMESTAMP, "
-    "removed_at TIMESTAMP, source STRING"
+    "removed_at TIMESTAMP, source STRING, "
+    "changes ARRAY<STRUCT<changed_at: TIMESTAMP, change: STRING, partition_count: INT>>"
 )
+
+_CHANGES = "array<struct<changed_at:timestamp,change:string,partition_count:int>>"
 
 _EVENT = pa.schema(
     [
@@ -51,7 +56,7 @@ def from_file(spark: SparkSession, path: str) -> DataFrame:
     except (OSError, UnicodeDecodeError) as problem:
         raise InputError(f"{path}: can't be read: {problem}") from problem
     rows = [row for number, line in enumerate(lines, 1) if (row := _named_topic(line, f"{path}, line {number}"))]
-    return spark.createDataFrame([(*row, None, None, None, "file") for row in rows], TOPIC_COLUMNS)
+    return spark.createDataFrame([(*row, None, None, None, "file", None) for row in rows], TOPIC_COLUMNS)
 
 
 def _named_topic(line: str, where: str) -> tuple[str, str, int | None] | None:
@@ -125,6 +130,7 @@ def from_cluster_metadata(spark: SparkSession, path: str) -> DataFrame:
             F.max(F.when(F.col("kind") == "RemoveTopicRecord", F.col("at_ms"))).alias("removed_ms"),
         )
         .where("topic IS NOT NULL")
+        .join(_changes(events), "topic_id", "left")
         .select(
             "topic_id",
             "topic",
@@ -133,8 +139,31 @@ def from_cluster_metadata(spark: SparkSession, path: str) -> DataFrame:
             F.timestamp_millis("changed_ms").alias("partitions_changed_at"),
             F.timestamp_millis("removed_ms").alias("removed_at"),
             F.lit("cluster_metadata").alias("source"),
+            "changes",
         )
     )
+
+
+def _changes(events: DataFrame) -> DataFrame:
+    """When each topic changed: topic_id and changes, oldest first.
+
+    A topic's first partitions are written with it; a record about a partition that is known is no change of the topic.
+    """
+    in_time = Window.partitionBy("topic_id").orderBy("at_ms")
+    made = events.where("kind = 'PartitionRecord'").groupBy("topic_id", "partition").agg(F.min("at_ms").alias("at_ms"))
+    is_first = F.row_number().over(in_time) == 1
+    counted = made.groupBy("topic_id", "at_ms").agg(F.count("*").alias("added"))
+    grown = counted.select(
+        "topic_id",
+        "at_ms",
+        F.when(is_first, F.lit(CREATED)).otherwise(F.lit(PARTITIONS_ADDED)).alias("change"),
+        F.sum("added").over(in_time).cast("int").alias("partition_count"),
+    )
+    removed = events.where("kind = 'RemoveTopicRecord'").select(
+        "topic_id", "at_ms", F.lit(REMOVED).alias("change"), F.lit(0).alias("partition_count")
+    )
+    change = F.struct(F.timestamp_millis("at_ms").alias("changed_at"), "change", "partition_count")
+    return grown.unionByName(removed).groupBy("topic_id").agg(F.sort_array(F.collect_list(change)).alias("changes"))
 
 
 def from_records(group_records: DataFrame, offset_commits: DataFrame) -> DataFrame:
@@ -169,23 +198,39 @@ def _with_source(named: DataFrame, source: str) -> DataFrame:
     unknown = [
         F.lit(None).cast("timestamp").alias(name) for name in ("created_at", "partitions_changed_at", "removed_at")
     ]
-    return named.select("topic_id", "topic", "partition_count", *unknown, F.lit(source).alias("source"))
+    changes = F.lit(None).cast(_CHANGES).alias("changes")
+    return named.select("topic_id", "topic", "partition_count", *unknown, F.lit(source).alias("source"), changes)
 
 
 def best_names(sources: Sequence[DataFrame]) -> DataFrame:
-    """One row a topic id: the source that counts most."""
+    """One row a topic id: the source that counts most, and the longest history of changes that any has."""
     every = sources[0]
     for frame in sources[1:]:
         every = every.unionByName(frame)
     rank = F.array_position(F.array(*(F.lit(source) for source in SOURCES)), F.col("source"))
-    best = Window.partitionBy("topic_id").orderBy(rank, F.col("topic"))
-    return every.withColumn("rank", F.row_number().over(best)).where("rank = 1").drop("rank")
+    length = F.coalesce(F.size("changes"), F.lit(-1))
+    best = Window.partitionBy("topic_id").orderBy(rank, length.desc(), F.col("topic"))
+    longest = F.max_by("changes", length).over(Window.partitionBy("topic_id"))
+    ranked = every.withColumns({"rank": F.row_number().over(best), "changes": longest})
+    return ranked.where("rank = 1").drop("rank")
+
+
+class KnownTopics(NamedTuple):
+    """What is known of a cluster's topics: as much as it has topics.
+
+    Attributes:
+        names: topic name by id.
+        changes: when topics changed, by name.
+    """
+
+    names: dict[str, str]
+    changes: dict[str, list[TopicChange]]
 
 
 def update_topics(
     spark: SparkSession, warehouse: Warehouse, cluster: str, topics_file: str | None, cluster_metadata: str | None
-) -> dict[str, str]:
-    """Bring the table ``topics`` up to date and return names by id: as many as the cluster has topics.
+) -> KnownTopics:
+    """Bring the table ``topics`` up to date and return what it says.
 
     Raises:
         InputError: a file named by the user can't be used.
@@ -200,4 +245,14 @@ def update_topics(
         sources.append(from_cluster_metadata(spark, cluster_metadata))
     rows = best_names(sources).select(F.lit(cluster).alias("cluster"), "*").localCheckpoint()
     warehouse.replace_cluster("topics", rows, cluster)
-    return {row["topic_id"]: row["topic"] for row in rows.select("topic_id", "topic").toLocalIterator()}
+    told = KnownTopics({}, {})
+    in_ms = F.transform(
+        "changes", lambda one: F.struct(F.unix_millis(one["changed_at"]), one["change"], one["partition_count"])
+    )
+    for topic_id, topic, changes in rows.select("topic_id", "topic", in_ms).toLocalIterator():
+        told.names[topic_id] = topic
+        if changes:
+            # A topic that was made anew has another id and the same name.
+            every = [*told.changes.get(topic, []), *(TopicChange(*change) for change in changes)]
+            told.changes[topic] = sorted(every)
+    return told
