@@ -85,6 +85,7 @@ def _audit(options: "Options", common: Common, *, small: bool = False) -> "Summa
 )
 @click.option("--database", metavar="NAME", help="Register the tables by name in the session's catalog.")
 @click.option("--records-only", is_flag=True, help="Write the records only; leave replay and expiry to a later run.")
+@click.option("--full", is_flag=True, help="Derive all tables anew from the records, not just what is new.")
 @click.option("--strict", is_flag=True, help="End with code 3 if records were quarantined.")
 def audit(
     common: Common,
@@ -99,6 +100,7 @@ def audit(
     history_every: timedelta | None,
     database: str | None,
     records_only: bool,
+    full: bool,
     strict: bool,
 ) -> None:
     """Read, decode and write a dump of __consumer_offsets.
@@ -123,6 +125,7 @@ def audit(
         include_deleted=include_deleted,
         database=database,
         records_only=records_only,
+        full=full,
         topics=None if topics is None else _absolute(topics),
         cluster_metadata=None if cluster_metadata is None else _absolute(cluster_metadata),
         expiry=Expiry(

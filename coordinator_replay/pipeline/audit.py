@@ -1,6 +1,6 @@
 """The run, in the order a person would tell it: find, read and decode, settle, write, account."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -14,9 +14,11 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives 
 from coordinator_replay.log.dump import Dump, Format, find_dump, open_filesystem
 from coordinator_replay.pipeline import settle
 from coordinator_replay.pipeline.decode import stage_rows, stage_segments
+from coordinator_replay.pipeline.group_state import snapshot_rows, stale_groups, touched_groups, unseen_records
 from coordinator_replay.pipeline.ledger import Run, audited_ranges, last_settings, write_run
 from coordinator_replay.pipeline.offset_tables import OFFSET_TABLES, Expiry, write_offset_tables
-from coordinator_replay.pipeline.replay import FOLDED, GROUP_TABLES, replay_groups, rows_of
+from coordinator_replay.pipeline.renumber import renumber
+from coordinator_replay.pipeline.replay import FOLDED, GROUP_TABLES, STATE_TABLE, replay_groups, rows_of
 from coordinator_replay.pipeline.signs import departure_records, signs_of_life
 from coordinator_replay.pipeline.sources import read_tables
 from coordinator_replay.pipeline.topics import update_topics
@@ -56,6 +58,7 @@ class Options:
     cluster_metadata: str | None = None
     expiry: Expiry = field(default_factory=Expiry)
     records_only: bool = False
+    full: bool = False
 
     def settings(self) -> dict[str, Any]:
         """For the ledger."""
@@ -70,6 +73,7 @@ class Options:
             "horizon_ms": self.expiry.horizon_ms,
             "history_every_ms": self.expiry.history_every_ms,
             "records_only": self.records_only,
+            "full": self.full,
         }
 
 
@@ -150,7 +154,12 @@ class _Audit:
         self.report = report
         self.ranges = audited_ranges(warehouse, run.cluster)
         # A run that wrote records only leaves the derived tables behind; the next full one makes up for it.
-        self.is_behind = bool(last_settings(warehouse, run.cluster).get("records_only"))
+        last = last_settings(warehouse, run.cluster)
+        self.is_behind = bool(last.get("records_only"))
+        # Names and times of topics also explain what happened before; so the first run that has them tells it anew.
+        newly_told = any(run.settings[name] and not last.get(name) for name in ("topics", "cluster_metadata"))
+        self.is_told_anew = options.full or (bool(last) and newly_told)
+        self.late: set[int] = set()
 
     def of(self, dump: Dump) -> Summary:
         self.report("reading and decoding")
@@ -158,7 +167,9 @@ class _Audit:
         self.report("ordering the records")
         records = self.settle(staged, dump)
         summary, first_new = self.count(records)
-        records = self.carry_on(records, first_new)
+        ends = {partition: max(end for _, end in ranges) for partition, ranges in self.ranges.items()}
+        self.late = {partition for partition, first in first_new.items() if first[0] < ends.get(partition, 0)}
+        records = self.carry_on(records, first_new, ends)
         self.report("writing commits, records and quarantine")
         with ThreadPoolExecutor(_TABLES_AT_ONCE) as pool:
             writes = [
@@ -168,8 +179,11 @@ class _Audit:
             for write in writes:
                 write.result()
         self.run.check()
+        if self.late:
+            staging = self.warehouse.staging(self.run.run_id, "renumbered")
+            renumber(self.warehouse, self.run.cluster, self.late, staging)
         if not self.options.records_only and self.has_news():
-            self.replay(records, summary)
+            self.replay()
             self.derive_offsets()
         self.report("counting groups")
         self.sum_up(summary)
@@ -237,13 +251,12 @@ class _Audit:
                 counted[row["kind"]] = counted.get(row["kind"], 0) + row["n"]
         return summary, first_new
 
-    def carry_on(self, records: DataFrame, first_new: dict[int, tuple[int, int]]) -> DataFrame:
+    def carry_on(self, records: DataFrame, first_new: dict[int, tuple[int, int]], ends: dict[int, int]) -> DataFrame:
         """Let ``missing_before`` of new records go on from where the tables end.
 
         A dump that begins where the last one ended would count all that came before as missing, and one taken after
         more compaction would count more of it than the records in the tables do.
         """
-        ends = {partition: max(end for _, end in ranges) for partition, ranges in self.ranges.items()}
         later = {p: first for p, first in first_new.items() if p in ends and first[0] >= ends[p]}
         if not later:
             return records
@@ -283,39 +296,50 @@ class _Audit:
         written, self.run.table_versions[name] = self.warehouse.append(name, self.unknown(name, rows), self.run.run_id)
         self.run.count_written(name, found=found, written=written)
 
-    def replay(self, records: DataFrame, summary: Summary) -> None:
-        """Replay the groups that the input has records of, from all their records in the tables."""
-        options = self.options
+    def replay(self) -> None:
+        """Replay the groups that have records which their replay has not seen, from where it stands."""
         self.report("naming topics")
+        options = self.options
         topics = update_topics(self.spark, self.warehouse, self.run.cluster, options.topics, options.cluster_metadata)
-        if not summary.found.get("record") and not self.is_behind:
-            return
         self.report("replaying groups")
         mine = F.col("cluster") == self.run.cluster
-        whole = self.warehouse.read("group_records").where(mine)
-        if not (options.topics or options.cluster_metadata or self.is_behind):
-            touched = records.where(F.col("record").isNotNull()).select("record.group_id").distinct()
-            whole = whole.join(touched, "group_id", "left_semi")
-        buckets = int(self.spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
-        commits = self.warehouse.read("offset_commits").where(mine)
+        held = self.warehouse.read("group_records").where(mine)
+        touched = self.keep("touched", self.touched(held, topics.names))
+        if touched.isEmpty():
+            return
+        unseen = unseen_records(held, touched)
+        departures = self.keep("departures", departure_records(unseen))
         folded = replay_groups(
-            whole,
+            unseen,
             cluster=self.run.cluster,
             topic_names=topics.names,
             topic_changes=topics.changes,
-            signs=signs_of_life(commits, self.keep("departures", departure_records(whole))),
-            buckets=buckets,
+            signs=signs_of_life(self.warehouse.read("offset_commits").where(mine), departures),
+            snapshots=snapshot_rows(touched),
+            buckets=int(self.spark.conf.get("spark.sql.shuffle.partitions", "200") or 200),
         )
         path = self.warehouse.staging(self.run.run_id, "folded")
         folded.write.partitionBy("table_name").parquet(path)
         self.report("writing timelines, ownership and rebalances")
+        staged = self.spark.read.schema(FOLDED).parquet(path)
 
         def write(name: str) -> int:
-            rows = rows_of(self.spark.read.schema(FOLDED).parquet(path), name)
-            return self.warehouse.replace_groups(name, rows, self.run.run_id)
+            return self.warehouse.go_on(name, rows_of(staged, name), touched, self.run.cluster)
 
         with ThreadPoolExecutor(_TABLES_AT_ONCE) as pool:
             self.run.table_versions |= dict(zip(GROUP_TABLES, pool.map(write, GROUP_TABLES), strict=True))
+        # The snapshots last: a run that is killed before goes on from the old ones again.
+        states = rows_of(staged, STATE_TABLE).withColumn("run_id", F.lit(self.run.run_id))
+        self.run.table_versions[STATE_TABLE] = self.warehouse.replace_groups(STATE_TABLE, states, self.run.run_id)
+
+    def touched(self, held: DataFrame, names: Mapping[str, str]) -> DataFrame:
+        """The groups to replay, and from where on."""
+        state = self.warehouse.read(STATE_TABLE).where(F.col("cluster") == self.run.cluster)
+        anew = stale_groups(self.warehouse, self.run.cluster, names) if names else None
+        if self.late:
+            behind = state.where(F.col("log_partition").isin(sorted(self.late))).select("group_id")
+            anew = behind if anew is None else anew.union(behind)
+        return touched_groups(held, state, anew=anew, all_anew=self.is_told_anew)
 
     def sum_up(self, summary: Summary) -> None:
         """What the tables now say of the cluster's groups."""
@@ -332,7 +356,7 @@ class _Audit:
     def has_news(self) -> bool:
         """Whether there is anything that the derived tables do not say yet."""
         options = self.options
-        asked = options.topics or options.cluster_metadata or options.expiry != Expiry()
+        asked = options.full or options.topics or options.cluster_metadata or options.expiry != Expiry()
         return bool(self.run.records_decoded or self.run.control_records or asked or self.is_behind)
 
     def derive_offsets(self) -> None:

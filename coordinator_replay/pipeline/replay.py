@@ -7,16 +7,18 @@ by Spark against each table's own columns.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pandas as pd
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 
-from coordinator_replay.analysis.group_life import GroupReplay
+from coordinator_replay.analysis.group_life import VERSION, GroupReplay
 from coordinator_replay.analysis.reasons import NO_CHANGES, TopicChanges
+from coordinator_replay.analysis.rows import Row
 from coordinator_replay.engine.model import Record
+from coordinator_replay.pipeline.group_state import SNAPSHOT
 from coordinator_replay.pipeline.signs import last_commits
 from coordinator_replay.records.protocol import open_blobs
 from coordinator_replay.tables.definition import table
@@ -24,10 +26,17 @@ from coordinator_replay.tables.definition import table
 GROUP_TABLES = ("group_timeline", "member_timeline", "partition_ownership", "rebalances")
 """The tables that the fold fills."""
 
+STATE_TABLE = "group_state"
+"""The table of snapshots, which the fold fills too."""
+
 FOLDED = "table_name STRING, group_id STRING, row STRING"
 
 _CHUNK_ROWS = 10_000
 _ORDER = ("bucket", "group_id", "log_partition", "log_offset", "is_record")
+
+
+def _compact(row: Mapping[str, Any]) -> str:
+    return json.dumps(row, separators=(",", ":"))
 
 
 def _record(row: Any) -> Record:
@@ -56,12 +65,14 @@ class _Fold:
         self.at: tuple[str, int, int, bool] = ("", -1, -1, False)
         self.rows: list[tuple[str, str, str]] = []
 
-    def keep(self, rows: Any) -> None:
+    def keep(self, rows: Iterable[Row], settled_at: int | None) -> None:
         group_id = self.at[0]
-        self.rows.extend((name, group_id, json.dumps(row, separators=(",", ":"))) for name, row in rows)
+        for name, row in rows:
+            row["settled_at_offset"] = settled_at
+            self.rows.append((name, group_id, _compact(row)))
 
     def feed(self, row: Any) -> None:
-        """Take the next record, or the last commits before it.
+        """Take the next record, the last commits before it, or the state that the group's records go on from.
 
         Raises:
             RuntimeError: records do not come in log order; the plan of the job is broken, not the log.
@@ -74,18 +85,37 @@ class _Fold:
                 )
         else:
             self.finish()
-            self.life = GroupReplay(self.cluster, row.group_id, self.topic_names, self.topic_changes)
+            self.life = self.begin(row)
         self.at = position
         if row.is_record:
-            self.keep(self.life.feed(_record(row)))
-        else:
+            self.keep(self.life.feed(_record(row)), int(row.log_offset))
+        elif row.kind != SNAPSHOT:
             self.life.heed_commits(int(row.log_offset), last_commits(row.value_json, row.log_partition))
 
+    def begin(self, first: Any) -> GroupReplay:
+        """A group as it stands before its first row; that may be the state to go on from."""
+        if first.kind == SNAPSHOT:
+            return GroupReplay.restore(json.loads(first.value_json), self.topic_names, self.topic_changes)
+        return GroupReplay(self.cluster, first.group_id, self.topic_names, self.topic_changes)
+
     def finish(self) -> None:
-        """End the group at hand."""
-        if self.life is not None:
-            self.keep(self.life.finish())
-            self.life = None
+        """End the group at hand: keep its state, then what is not over as it stands."""
+        if self.life is None:
+            return
+        group_id, log_partition, log_offset, _ = self.at
+        group = self.life.replay.group
+        state = {
+            "cluster": self.cluster,
+            "group_id": group_id,
+            "group_type": None if group is None else str(group.group_type),
+            "log_partition": log_partition,
+            "to_offset": log_offset + 1,
+            "snapshot_version": VERSION,
+            "snapshot": _compact(self.life.snapshot()),
+        }
+        self.rows.append((STATE_TABLE, group_id, _compact(state)))
+        self.keep(self.life.finish(), None)
+        self.life = None
 
     def take(self) -> pd.DataFrame:
         """The rows that are ready."""
@@ -101,16 +131,18 @@ def replay_groups(
     buckets: int,
     topic_changes: TopicChanges = NO_CHANGES,
     signs: DataFrame | None = None,
+    snapshots: DataFrame | None = None,
 ) -> DataFrame:
     """Replay every group.
 
     Args:
-        records: rows of ``group_records`` of one cluster, whole groups.
+        records: rows of ``group_records`` of one cluster: whole groups, or what follows their snapshots.
         cluster: its name.
         topic_names: topic name by id, as far as known.
         buckets: how many hash buckets, and tasks, the groups are spread over.
         topic_changes: when topics changed, by name, as far as known.
         signs: from ``signs_of_life``: last commits before records that may show a departure; None does without.
+        snapshots: from ``snapshot_rows``: the states that groups go on from; None begins all of them.
 
     Returns:
         Rows as JSON, in FOLDED: the table, the group, the row.
@@ -139,10 +171,11 @@ def replay_groups(
         F.coalesce("missing_before", F.lit(0)).alias("missing_before"),
         F.lit(True).alias("is_record"),
     )
-    if signs is not None:
-        # No nulls among numbers: pandas would make floats of them all.
-        told = {"timestamp_ms": F.lit(-1), "missing_before": F.lit(0), "is_record": F.lit(False)}
-        rows = rows.unionByName(signs.withColumns(told), allowMissingColumns=True)
+    # No nulls among numbers: pandas would make floats of them all.
+    told = {"timestamp_ms": F.lit(-1), "missing_before": F.lit(0), "is_record": F.lit(False)}
+    for beside in (signs, snapshots):
+        if beside is not None:
+            rows = rows.unionByName(beside.withColumns(told), allowMissingColumns=True)
     # The bucket is made of data: a constant would be optimised out of the sort, and the order lost.
     in_buckets = rows.withColumn("bucket", F.pmod(F.hash("group_id"), F.lit(buckets)))
     # Without the number, adaptive execution would merge the tasks: it sees bytes, not what Python does with them.
@@ -160,7 +193,7 @@ def rows_of(folded: DataFrame, name: str) -> DataFrame:
 
     Args:
         folded: what ``replay_groups`` returned.
-        name: one of GROUP_TABLES.
+        name: one of GROUP_TABLES, or STATE_TABLE.
     """
     columns = table(name).columns
     as_written = ", ".join(f"`{c.name}` {'bigint' if c.type == 'timestamp' else c.type}" for c in columns)

@@ -1,8 +1,10 @@
 """The warehouse: a folder of Delta tables, each made from its definition, with comments a person can read."""
 
+from collections.abc import Sequence
+
 from delta.tables import DeltaTable
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 
 from coordinator_replay.errors import WarehouseError
@@ -16,6 +18,12 @@ STAGING = "_staging"
 def _sentence(problem: AnalysisException) -> str:
     """What Spark says, without its plan."""
     return str(problem).strip().splitlines()[0]
+
+
+def _literal(text: str) -> str:
+    """A string as SQL writes it."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
 
 
 class Warehouse:
@@ -108,9 +116,8 @@ class Warehouse:
 
     def replace_cluster(self, name: str, df: DataFrame, cluster: str) -> int:
         """Put rows in place of all rows of a cluster, in one commit; returns the version after that."""
-        quoted = cluster.replace("\\", "\\\\").replace("'", "\\'")
         writer = self._conform(name, df).write.format("delta").mode("overwrite")
-        writer.option("replaceWhere", f"cluster = '{quoted}'").save(self.path(name))
+        writer.option("replaceWhere", f"cluster = {_literal(cluster)}").save(self.path(name))
         return self.version(name)
 
     def replace_groups(self, name: str, df: DataFrame, run_id: str) -> int:
@@ -122,6 +129,51 @@ class Warehouse:
             writer = rows.write.format("delta").mode("overwrite").option("replaceUsing", "cluster,group_id")
             writer.option("userMetadata", run_id).save(self.path(name))
         return self.version(name)
+
+    def go_on(self, name: str, df: DataFrame, touched: DataFrame, cluster: str) -> int:
+        """Add rows of groups, and take away what they replace, in one commit; returns the version after that.
+
+        A group's rows go away that were not final, or became so by a record that its replay saw again. So the same
+        rows stand in the table however often, and after whatever interruption, this is done.
+
+        Args:
+            name: a table with ``settled_at_offset``.
+            df: the rows to add.
+            touched: group_id, and from_offset: the first record that the replay saw.
+            cluster: whose groups.
+        """
+        rows = self._conform(name, df)
+        if self.read(name).isEmpty():
+            rows.write.format("delta").mode("append").save(self.path(name))
+            return self.version(name)
+        erasers = touched.select("group_id", F.col("from_offset").alias("erases_from"))
+        source = rows.withColumn("erases_from", F.lit(None).cast("bigint")).unionByName(
+            erasers, allowMissingColumns=True
+        )
+        is_replaced = (
+            f"held.cluster = {_literal(cluster)} AND held.group_id = new.group_id AND new.erases_from IS NOT NULL "
+            "AND (held.settled_at_offset IS NULL OR held.settled_at_offset >= new.erases_from)"
+        )
+        merge = DeltaTable.forPath(self.spark, self.path(name)).alias("held").merge(source.alias("new"), is_replaced)
+        values: dict[str, str | Column] = {f"`{c.name}`": f"new.`{c.name}`" for c in declared(name).columns}
+        merge.whenMatchedDelete().whenNotMatchedInsert("new.erases_from IS NULL", values).execute()
+        return self.version(name)
+
+    def update(self, name: str, new: DataFrame, keys: Sequence[str], column: str, cluster: str) -> None:
+        """Change one column where it differs, in one commit.
+
+        Args:
+            name: the table.
+            new: the keys, and the column as it should be.
+            keys: columns that name a row within the cluster.
+            column: what to change.
+            cluster: whose rows.
+        """
+        same = " AND ".join(f"held.`{key}` = new.`{key}`" for key in keys)
+        merge = DeltaTable.forPath(self.spark, self.path(name)).alias("held")
+        matched = merge.merge(new.alias("new"), f"held.cluster = {_literal(cluster)} AND {same}")
+        changed = f"NOT (held.`{column}` <=> new.`{column}`)"
+        matched.whenMatchedUpdate(changed, {f"`{column}`": f"new.`{column}`"}).execute()
 
     def append(self, name: str, df: DataFrame, run_id: str) -> tuple[int, int]:
         """Append rows in the table's own columns, others left out and missing ones null.

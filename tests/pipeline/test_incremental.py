@@ -8,6 +8,7 @@ from coordinator_replay.log.segment import walk_batches
 from coordinator_replay.pipeline.audit import Options, run_audit
 from coordinator_replay.pipeline.offset_tables import OFFSET_TABLES
 from coordinator_replay.pipeline.replay import GROUP_TABLES
+from coordinator_replay.pipeline.warehouse import Warehouse
 from tests.samples import Sample
 
 pytestmark = pytest.mark.spark
@@ -25,29 +26,69 @@ def cut(segments: str, into: list[Path]) -> None:
             (place / f"{base:020d}.log").write_bytes(raw[start:end])
 
 
+TABLES = ("offset_commits", "group_records", "control_records", "topics", *GROUP_TABLES, *OFFSET_TABLES)
+
+
 def content(spark, warehouse, table):
-    rows = spark.read.format("delta").load(f"{warehouse}/{table}").collect()
+    rows = spark.read.format("delta").load(f"{warehouse}/{table}").drop("run_id").collect()
     return sorted(repr(row.asDict(recursive=True)) for row in rows)
 
 
-def test_slices_end_in_the_tables_of_one_run_over_everything(spark, tmp_path):
-    sample = Sample("java-clients")
-    slices = [tmp_path / "night-1", tmp_path / "night-2"]
+@pytest.fixture(scope="module")
+def sample():
+    return Sample("java-clients")
+
+
+@pytest.fixture(scope="module")
+def nights(sample, tmp_path_factory):
+    """The log in three parts, as three nights would bring them."""
+    folder = tmp_path_factory.mktemp("nights")
+    slices = [folder / f"night-{number}" for number in (1, 2, 3)]
     cut(sample.segments, slices)
-    whole, sliced = str(tmp_path / "whole"), str(tmp_path / "sliced")
-    run_audit(spark, Options(inputs=[sample.segments], warehouse=whole))
-    for folder in slices:
-        run_audit(spark, Options(inputs=[str(folder)], warehouse=sliced))
-    for table in ("offset_commits", "group_records", "topics", *GROUP_TABLES, *OFFSET_TABLES):
-        assert content(spark, sliced, table) == content(spark, whole, table), table
+    return slices
 
 
-def test_a_full_run_makes_up_for_one_that_wrote_records_only(spark, tmp_path):
-    sample = Sample("transactions")
-    late, whole = str(tmp_path / "late"), str(tmp_path / "whole")
-    run_audit(spark, Options(inputs=[sample.segments], warehouse=late, records_only=True))
-    assert not content(spark, late, "offset_history")
-    run_audit(spark, Options(inputs=[sample.segments], warehouse=late))
-    run_audit(spark, Options(inputs=[sample.segments], warehouse=whole))
-    for table in (*OFFSET_TABLES, *GROUP_TABLES):
-        assert content(spark, late, table) == content(spark, whole, table), table
+@pytest.fixture(scope="module")
+def whole(spark, sample, tmp_path_factory):
+    """What one run over everything leaves, by table."""
+    warehouse = str(tmp_path_factory.mktemp("whole") / "warehouse")
+    run_audit(spark, Options(inputs=[sample.segments], warehouse=warehouse))
+    return {table: content(spark, warehouse, table) for table in (*TABLES, "group_state")}
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (0, 2, 1)], ids=["one after the other", "one late"])
+def test_nights_end_in_the_tables_of_one_run_over_everything(order, spark, nights, whole, tmp_path):
+    warehouse = str(tmp_path / "warehouse")
+    for night in order:
+        run_audit(spark, Options(inputs=[str(nights[night])], warehouse=warehouse))
+    for table, rows in whole.items():
+        assert content(spark, warehouse, table) == rows, table
+
+
+def test_what_a_killed_run_left_is_made_up_for(spark, nights, whole, tmp_path, monkeypatch):
+    """Killed after two of the group tables were written: these have rows that the snapshots know nothing of."""
+    warehouse = str(tmp_path / "warehouse")
+    run_audit(spark, Options(inputs=[str(nights[0])], warehouse=warehouse))
+    write = Warehouse.go_on
+
+    def killed(self, name, *arguments):
+        if name not in GROUP_TABLES[:2]:
+            raise KeyboardInterrupt
+        return write(self, name, *arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Warehouse, "go_on", killed)
+        with pytest.raises(KeyboardInterrupt):
+            run_audit(spark, Options(inputs=[str(nights[1])], warehouse=warehouse))
+    run_audit(spark, Options(inputs=[str(nights[1]), str(nights[2])], warehouse=warehouse))
+    for table, rows in whole.items():
+        assert content(spark, warehouse, table) == rows, table
+
+
+def test_a_full_run_makes_up_for_one_that_wrote_records_only(spark, sample, whole, tmp_path):
+    warehouse = str(tmp_path / "warehouse")
+    run_audit(spark, Options(inputs=[sample.segments], warehouse=warehouse, records_only=True))
+    assert not content(spark, warehouse, "offset_history")
+    run_audit(spark, Options(inputs=[sample.segments], warehouse=warehouse))
+    for table, rows in whole.items():
+        assert content(spark, warehouse, table) == rows, table

@@ -1,0 +1,113 @@
+"""Where the replay of each group stands, and which groups have records that it has not seen.
+
+A group whose new records all lie behind its snapshot goes on from there: it is ``continued``. One with records in
+between, that a later dump brought, is replayed from its first record on, and so is one whose rows would now name
+topics that they could not name before.
+"""
+
+from collections.abc import Mapping
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
+
+from coordinator_replay.analysis.group_life import VERSION
+from coordinator_replay.pipeline.warehouse import Warehouse
+
+SNAPSHOT = "snapshot"
+"""In place of the kind of a record: the state that the records after it go on from."""
+
+START = -1
+"""Below every offset."""
+
+
+def stale_groups(warehouse: Warehouse, cluster: str, names: Mapping[str, str]) -> DataFrame:
+    """Groups whose rows lack the name of a topic that is known now, or give another: group_id.
+
+    Args:
+        warehouse: holds the tables.
+        cluster: whose groups.
+        names: topic name by id.
+    """
+    spark = warehouse.spark
+    known = F.broadcast(spark.createDataFrame(list(names.items()), "topic_id STRING, named STRING"))
+    owned = warehouse.read("partition_ownership").where((F.col("cluster") == cluster) & F.col("topic_id").isNotNull())
+    shown = owned.select("group_id", "topic_id", "topic").distinct()
+    return shown.join(known, "topic_id").where(~F.col("topic").eqNullSafe(F.col("named"))).select("group_id").distinct()
+
+
+def touched_groups(
+    group_records: DataFrame, group_state: DataFrame, *, anew: DataFrame | None = None, all_anew: bool = False
+) -> DataFrame:
+    """Groups to replay, and from where on.
+
+    Judged by the tables alone, whatever run wrote them, so that what a killed run left is made up for.
+
+    Args:
+        group_records: rows of ``group_records`` of one cluster.
+        group_state: rows of ``group_state`` of the same cluster.
+        anew: group_id of groups that must be replayed from their first record on, if they are there.
+        all_anew: replay every group from its first record on.
+
+    Returns:
+        group_id, log_partition, from_offset (the first record that the replay has to see; START for a group that
+        begins anew) and snapshot (null for such a group).
+    """
+    held = group_records.select("group_id", "log_partition", "log_offset")
+    if all_anew:
+        begun = held.groupBy("group_id").agg(F.max("log_partition").alias("log_partition"))
+        return begun.select(
+            "*", F.lit(START).cast("bigint").alias("from_offset"), F.lit(None).cast("string").alias(SNAPSHOT)
+        )
+    usable = group_state.where(F.col("snapshot_version") == VERSION)
+    if anew is not None:
+        usable = usable.join(anew, "group_id", "left_anti")
+    reached = usable.select("group_id", F.col("log_partition").alias("state_partition"), "to_offset", SNAPSHOT)
+    unseen = held.join(reached.drop(SNAPSHOT), "group_id", "left").where(
+        F.col("to_offset").isNull()
+        | (F.col("log_partition") != F.col("state_partition"))
+        | (F.col("log_offset") >= F.col("to_offset"))
+    )
+    first = unseen.groupBy("group_id").agg(
+        F.max("log_partition").alias("log_partition"),
+        F.min("log_offset").alias("first_offset"),
+        F.bool_and(F.col("log_partition") == F.col("state_partition")).alias("stays"),
+    )
+    goes_on = F.coalesce(F.col("stays"), F.lit(False))
+    return first.join(reached, "group_id", "left").select(
+        "group_id",
+        "log_partition",
+        F.when(goes_on, F.col("first_offset")).otherwise(F.lit(START)).alias("from_offset"),
+        F.when(goes_on, F.col(SNAPSHOT)).alias(SNAPSHOT),
+    )
+
+
+def _above(touched: DataFrame) -> Column:
+    """A condition that files of older records fail as a whole: by log partition, the first offset that is needed."""
+    needed = F.lit(False)
+    for row in touched.groupBy("log_partition").agg(F.min("from_offset").alias("first")).toLocalIterator():
+        needed = needed | ((F.col("log_partition") == row["log_partition"]) & (F.col("log_offset") >= row["first"]))
+    return needed
+
+
+def unseen_records(group_records: DataFrame, touched: DataFrame) -> DataFrame:
+    """The records that the groups to replay have not seen, in the columns of ``group_records``.
+
+    Args:
+        group_records: rows of ``group_records`` of one cluster.
+        touched: from ``touched_groups``, kept as files.
+    """
+    starts = touched.select("group_id", "from_offset")
+    anew = touched.where(F.col("from_offset") == START).isEmpty()
+    narrowed = group_records.where(_above(touched)) if anew else group_records
+    return narrowed.join(starts, "group_id").where(F.col("log_offset") >= F.col("from_offset")).drop("from_offset")
+
+
+def snapshot_rows(touched: DataFrame) -> DataFrame:
+    """Snapshots in the columns in which the fold takes records, each before the group's first one."""
+    return touched.where(F.col(SNAPSHOT).isNotNull()).select(
+        "group_id",
+        "log_partition",
+        F.lit(START).cast("bigint").alias("log_offset"),
+        F.lit(SNAPSHOT).alias("kind"),
+        F.col(SNAPSHOT).alias("value_json"),
+    )
