@@ -19,7 +19,7 @@ from coordinator_replay.engine.model import Record
 from coordinator_replay.records.protocol import open_blobs
 from coordinator_replay.tables.definition import table
 
-GROUP_TABLES = ("group_timeline", "member_timeline", "partition_ownership", "rebalances")
+GROUP_TABLES = ("group_timeline", "member_timeline", "partition_ownership", "rebalances", "expiry_rules")
 """The tables that the fold fills."""
 
 FOLDED = "table_name STRING, group_id STRING, row STRING"
