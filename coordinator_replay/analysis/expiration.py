@@ -48,6 +48,13 @@ class _Situation(NamedTuple):
     empty_since_ms: int | None
 
 
+class _Classic(NamedTuple):
+    """What a classic group's record says: each member's topics (None where they can't be read), and since when."""
+
+    subscribed: tuple[frozenset[str] | None, ...]
+    since_ms: int | None
+
+
 class _Row(NamedTuple):
     applies: Callable[[_Situation], bool]
     rule: Rule
@@ -83,7 +90,7 @@ class GroupLife:
     def _forget(self) -> None:
         self.group_type: str | None = None
         self.protocol_type: str | None = None
-        self._classic: Mapping[str, Any] | None = None
+        self._classic: _Classic | None = None
         self._members: dict[str, frozenset[str]] = {}
         self._resolved: dict[str, frozenset[str]] = {}
         self._topology: frozenset[str] = frozenset()
@@ -102,16 +109,14 @@ class GroupLife:
 
     @property
     def _is_empty(self) -> bool:
-        return not (self._classic["members"] if self._classic is not None else self._members)
+        return not (self._classic.subscribed if self._classic is not None else self._members)
 
     def _subscribed(self) -> frozenset[str] | None:
         if self._classic is not None:
             if self.protocol_type != "consumer":
                 return None
-            opened = [member["subscriptionFields"] for member in self._classic["members"]]
-            if any(subscription is None for subscription in opened):
-                return None
-            return frozenset().union(*(_names(subscription["topics"]) for subscription in opened))
+            opened = [topics for topics in self._classic.subscribed if topics is not None]
+            return frozenset().union(*opened) if len(opened) == len(self._classic.subscribed) else None
         if self._is_empty:
             return frozenset()
         if self.group_type == "streams":
@@ -120,14 +125,8 @@ class GroupLife:
 
     def expiry(self) -> Expiry:
         """The rule that holds now."""
-        since = None if self._classic is None else self._classic.get("currentStateTimestamp", -1)
-        group = _Situation(
-            self.group_type,
-            self.protocol_type,
-            self._is_empty,
-            self._subscribed(),
-            None if since == -1 else since,
-        )
+        since = None if self._classic is None else self._classic.since_ms
+        group = _Situation(self.group_type, self.protocol_type, self._is_empty, self._subscribed(), since)
         row = next(row for row in _TABLE if row.applies(group))
         return Expiry(
             row.rule,
@@ -153,8 +152,37 @@ class GroupLife:
         if kind in _APPLY:
             _APPLY[kind](self, key, value)
 
+    def snapshot(self) -> dict[str, Any]:
+        """The state as plain data fit for JSON."""
+        classic = self._classic
+        return {
+            "group_type": self.group_type,
+            "protocol_type": self.protocol_type,
+            "classic": classic
+            and [[None if topics is None else sorted(topics) for topics in classic.subscribed], classic.since_ms],
+            "members": {member: sorted(topics) for member, topics in self._members.items()},
+            "resolved": {expression: sorted(topics) for expression, topics in self._resolved.items()},
+            "topology": sorted(self._topology),
+        }
+
+    @classmethod
+    def restore(cls, snapshot: Mapping[str, Any]) -> "GroupLife":
+        """Go on from a snapshot."""
+        life = cls()
+        life.group_type, life.protocol_type = snapshot["group_type"], snapshot["protocol_type"]
+        if snapshot["classic"] is not None:
+            subscribed, since = snapshot["classic"]
+            life._classic = _Classic(tuple(None if names is None else _names(names) for names in subscribed), since)
+        life._members = {member: _names(topics) for member, topics in snapshot["members"].items()}
+        life._resolved = {expression: _names(topics) for expression, topics in snapshot["resolved"].items()}
+        life._topology = _names(snapshot["topology"])
+        return life
+
     def _classic_group(self, _key: Mapping[str, Any], value: Mapping[str, Any]) -> None:
-        self._classic = value
+        since = value.get("currentStateTimestamp", -1)
+        opened = (member["subscriptionFields"] for member in value["members"])
+        subscribed = tuple(None if fields is None else _names(fields["topics"]) for fields in opened)
+        self._classic = _Classic(subscribed, None if since == -1 else since)
         self.protocol_type = value["protocolType"] or None
 
     def _member(self, key: Mapping[str, Any], value: Mapping[str, Any] | None) -> None:

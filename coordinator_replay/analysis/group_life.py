@@ -8,6 +8,7 @@ again under the same keys once they are over, or at its own end.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from coordinator_replay.analysis.expiry_rules import ExpiryRules
 from coordinator_replay.analysis.members import Members
 from coordinator_replay.analysis.ownership import Ownership
 from coordinator_replay.analysis.reasons import NO_CHANGES, Sign, TopicChanges
@@ -29,7 +30,17 @@ class GroupReplay:
         replay: the engine, for whoever needs the group's state as of the last record.
     """
 
-    __slots__ = ("_members", "_now_ms", "_ownership", "_rebalances", "_scope", "_timeline", "_topics", "replay")
+    __slots__ = (
+        "_expiry_rules",
+        "_members",
+        "_now_ms",
+        "_ownership",
+        "_rebalances",
+        "_scope",
+        "_timeline",
+        "_topics",
+        "replay",
+    )
 
     def __init__(
         self,
@@ -53,6 +64,7 @@ class GroupReplay:
         self._members = Members(self._scope, self._topics)
         self._ownership = Ownership(self._scope, self._topics)
         self._rebalances = Rebalances(self._scope, self._topics, self._members, self._ownership, topic_changes)
+        self._expiry_rules = ExpiryRules(self._scope)
         self._now_ms = 0
 
     def feed(self, record: Record) -> list[Row]:
@@ -61,6 +73,7 @@ class GroupReplay:
         for events in self.replay.apply_in_operations(record):
             if events:
                 rows.extend(self._fold(events))
+        rows.extend(self._expiry_rules.fold(record))
         return rows
 
     def heed_commits(self, before_offset: int, commits: Iterable[tuple[str, int, int, int, int]]) -> None:
@@ -102,6 +115,7 @@ class GroupReplay:
             "members": self._members.snapshot(),
             "ownership": self._ownership.snapshot(),
             "rebalances": self._rebalances.snapshot(),
+            "expiry_rules": self._expiry_rules.snapshot(),
         }
 
     @classmethod
@@ -132,6 +146,7 @@ class GroupReplay:
             life._members.restore(snapshot["members"])
             life._ownership.restore(snapshot["ownership"])
             life._rebalances.restore(snapshot["rebalances"])
+            life._expiry_rules.restore(snapshot["expiry_rules"])
         except (KeyError, TypeError, ValueError, AttributeError) as cause:
             raise SnapshotError(f"group snapshot of version {VERSION} is damaged: {cause!r}") from cause
         return life

@@ -1,4 +1,4 @@
-"""The tables about offsets, derived from what the tables of records hold: history, pending commits, expiry.
+"""The tables about offsets, derived from what the tables of records and groups hold: history, pending commits, expiry.
 
 They are derived anew from all records of the cluster whenever there are new ones, and put in place of the old in one
 commit each: whatever the order of dumps, the result is that of one run over all of them.
@@ -7,35 +7,27 @@ commit each: whatever the order of dumps, the result is that of one run over all
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
+from functools import reduce
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
-from pyspark.sql.types import StructType
 
 from coordinator_replay.analysis.expiration import DEFAULT_RETENTION_MS
-from coordinator_replay.pipeline.decode import staged_type
 from coordinator_replay.pipeline.expiry import expired_offsets
-from coordinator_replay.pipeline.group_facts import group_facts
-from coordinator_replay.pipeline.offsets import offset_history, thin_history
-from coordinator_replay.pipeline.pending import pending_offsets
-from coordinator_replay.pipeline.retention import infer_retention
+from coordinator_replay.pipeline.offset_events import Sources
+from coordinator_replay.pipeline.offsets import (
+    offset_history,
+    pending_offsets,
+    staged_offsets,
+    staged_offsets_type,
+    thin_history,
+)
+from coordinator_replay.pipeline.retention import infer_retention, survivors
 from coordinator_replay.pipeline.tombstones import removed_offsets, tombstone_causes
-from coordinator_replay.pipeline.transactions import tombstones, transactional_commits
 from coordinator_replay.pipeline.warehouse import Warehouse
 
 OFFSET_TABLES = ("offset_history", "pending_offsets", "expired_offsets")
 """The tables that are derived here."""
-
-_POSITION = (
-    "log_partition",
-    "log_offset",
-    "log_timestamp",
-    "producer_id",
-    "producer_epoch",
-    "is_transactional",
-    "control_type",
-    "missing_before",
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,37 +47,95 @@ class Expiry:
     history_every_ms: int | None = None
 
 
-def held_records(warehouse: Warehouse, cluster: str) -> DataFrame:
-    """All records of a cluster as the tables hold them, in the shape that ``settle`` gives."""
-    nested = {field.name: field.dataType for field in staged_type() if isinstance(field.dataType, StructType)}
-    del nested["coverage"]
+def _sources(warehouse: Warehouse, cluster: str) -> Sources:
+    def mine(name: str) -> DataFrame:
+        return warehouse.read(name).where(F.col("cluster") == cluster)
 
-    def part(table: str, struct: str | None) -> DataFrame:
-        rows = warehouse.read(table).where(F.col("cluster") == cluster)
-        there = set(rows.columns)
-        columns = [(F.col(name) if name in there else F.lit(None)).alias(name) for name in _POSITION]
-        if "control_type" not in there:
-            columns[_POSITION.index("control_type")] = F.lit(None).cast("string").alias("control_type")
-        if "is_transactional" not in there:
-            columns[_POSITION.index("is_transactional")] = F.lit(True).alias("is_transactional")
-        for name, type_ in nested.items():
-            made = F.struct(*(F.col(inner.name) for inner in type_)) if name == struct else F.lit(None)
-            columns.append(made.cast(type_).alias(name))
-        return rows.select(*columns)
-
-    every = part("offset_commits", "commit").unionByName(part("group_records", "record"))
-    return every.unionByName(part("control_records", None))
+    return Sources(
+        commits=mine("offset_commits"),
+        markers=mine("control_records"),
+        rules=mine("expiry_rules"),
+        ownership=mine("partition_ownership"),
+        timeline=mine("group_timeline"),
+    )
 
 
-def _retention(inferred: DataFrame, given_ms: int | None) -> tuple[int, bool, str]:
+def _end_of_log(warehouse: Warehouse, cluster: str) -> datetime | None:
+    """The latest time of any record; None where none carries one."""
+    newest = [
+        warehouse.read(name).where(F.col("cluster") == cluster).agg(F.max("log_timestamp").alias("at"))
+        for name in ("offset_commits", "group_records", "control_records")
+    ]
+    times = [row["at"] for row in reduce(DataFrame.unionByName, newest).collect() if row["at"] is not None]
+    return max(times, default=None)
+
+
+def _retention(removed: DataFrame, staged: DataFrame, end: datetime, given_ms: int | None) -> tuple[int, bool, str]:
     """The retention to judge by, whether it is more than a default, and a sentence that says where it is from."""
     if given_ms is not None:
         return given_ms, True, f"offset retention: {given_ms // 60_000} minutes, as given"
-    row = inferred.first()
+    row = infer_retention(removed, survivors(staged, end)).first()
     if row is not None and row["retention_ms"] is not None:
         minutes = row["retention_ms"] // 60_000
         return row["retention_ms"], True, f"offset retention: {minutes} minutes, inferred from observed expirations"
     return DEFAULT_RETENTION_MS, False, "offset retention: 7 days, Kafka's default; none was given or observed"
+
+
+class _Derivation:
+    """One derivation; its steps share the session, the warehouse and what is asked."""
+
+    def __init__(self, warehouse: Warehouse, cluster: str, expiry: Expiry, staging: str) -> None:
+        self.warehouse = warehouse
+        self.cluster = cluster
+        self.expiry = expiry
+        self.staging = staging
+        self.sources = _sources(warehouse, cluster)
+
+    def keep(self, name: str, df: DataFrame) -> DataFrame:
+        """Write what is needed more than once; each kind of staged row to files of its own."""
+        schema = staged_offsets_type() if "kind" in df.columns else df.schema
+        parts = ["kind"] if "kind" in df.columns else []
+        df.write.parquet(f"{self.staging}/{name}", partitionBy=parts)
+        return self.warehouse.spark.read.schema(schema).parquet(f"{self.staging}/{name}")
+
+    def run(self) -> tuple[dict[str, int], str]:
+        with ThreadPoolExecutor(len(OFFSET_TABLES)) as pool:
+            finding_end = pool.submit(_end_of_log, self.warehouse, self.cluster)
+            staged = self.keep("staged", staged_offsets(self.sources))
+            end = finding_end.result()
+            removed = removed_offsets(staged)
+            retention_ms, is_known, said = _retention(removed, staged, end or datetime.max, self.expiry.retention_ms)
+            causes = tombstone_causes(removed, retention_ms=retention_ms, retention_is_known=is_known)
+            causes = self.keep("causes", causes)
+            as_of = self.expiry.as_of or end
+            rows = {
+                "offset_history": self.history(staged, causes),
+                "pending_offsets": pending_offsets(staged, self.cluster),
+            }
+            if as_of is not None:
+                rows["expired_offsets"] = expired_offsets(
+                    self.as_of(staged),
+                    causes,
+                    as_of=as_of,
+                    retention_ms=retention_ms,
+                    horizon_ms=self.expiry.horizon_ms,
+                    cluster=self.cluster,
+                    retention_is_known=is_known,
+                )
+            writes = {
+                name: pool.submit(self.warehouse.replace_cluster, name, df, self.cluster) for name, df in rows.items()
+            }
+            return {name: write.result() for name, write in writes.items()}, said
+
+    def history(self, staged: DataFrame, causes: DataFrame) -> DataFrame:
+        history = offset_history(staged, self.cluster, causes)
+        every_ms = self.expiry.history_every_ms
+        return history if every_ms is None else thin_history(history, every_ms)
+
+    def as_of(self, staged: DataFrame) -> DataFrame:
+        """Staged rows as if the log ended at the moment asked for."""
+        moment = self.expiry.as_of
+        return staged if moment is None else staged_offsets(self.sources, moment)
 
 
 def write_offset_tables(warehouse: Warehouse, cluster: str, expiry: Expiry, staging: str) -> tuple[dict[str, int], str]:
@@ -100,54 +150,4 @@ def write_offset_tables(warehouse: Warehouse, cluster: str, expiry: Expiry, stag
     Returns:
         The tables' versions, and a sentence on the retention that was used.
     """
-    records = held_records(warehouse, cluster)
-    spark = records.sparkSession
-
-    def keep(name: str, df: DataFrame) -> DataFrame:
-        df.write.parquet(f"{staging}/{name}")
-        return spark.read.parquet(f"{staging}/{name}")
-
-    facts = keep("facts", group_facts(records))
-    # Kept as files, Spark sees that they are few and sends them to the commits instead of shuffling all of those.
-    waiting = keep("waiting", transactional_commits(records))
-    gone = keep("gone", tombstones(records))
-    removed = keep("removed", removed_offsets(records, facts, removals=gone, transactional=waiting))
-    inferred = infer_retention(records, removed, facts)
-    retention_ms, is_known, said = _retention(inferred, expiry.retention_ms)
-    causes = keep("causes", tombstone_causes(removed, retention_ms=retention_ms, retention_is_known=is_known))
-    mine = F.col("cluster") == cluster
-    told = {
-        "ownership": warehouse.read("partition_ownership").where(mine),
-        "timeline": warehouse.read("group_timeline").where(mine),
-    }
-    history = offset_history(records, cluster, transactional=waiting, causes=causes, **told)
-    if expiry.history_every_ms is not None:
-        history = thin_history(history, expiry.history_every_ms)
-    with ThreadPoolExecutor(2) as pool:
-        writes = [
-            pool.submit(warehouse.replace_cluster, "offset_history", history, cluster),
-            pool.submit(
-                warehouse.replace_cluster,
-                "pending_offsets",
-                pending_offsets(records, cluster, transactional=waiting, **told),
-                cluster,
-            ),
-        ]
-        versions = dict(zip(OFFSET_TABLES[:2], [write.result() for write in writes], strict=True))
-    end = records.agg(F.max("log_timestamp").alias("end")).first()
-    as_of: datetime | None = expiry.as_of or (end["end"] if end is not None else None)
-    if as_of is not None:
-        expired = expired_offsets(
-            warehouse.read("offset_history"),
-            warehouse.read("pending_offsets"),
-            causes,
-            facts,
-            as_of=as_of,
-            retention_ms=retention_ms,
-            horizon_ms=expiry.horizon_ms,
-            cluster=cluster,
-            retention_is_known=is_known,
-            **told,
-        )
-        versions["expired_offsets"] = warehouse.replace_cluster("expired_offsets", expired, cluster)
-    return versions, said
+    return _Derivation(warehouse, cluster, expiry, staging).run()

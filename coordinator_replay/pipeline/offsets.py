@@ -1,84 +1,80 @@
-"""What each committed offset was, when, and how it ended: ``offset_history``.
+"""What each committed offset was, when, and what was pending: ``offset_history`` and ``pending_offsets``.
 
-One shuffle by group, topic and partition, whatever is asked for: commits are nearly all of the data. A group with half
-of all commits is spread over its partitions; one hot partition is sorted on disk where memory does not hold it.
+Both come from staged rows, which one pass over the sorted events makes (``offset_pass``).
 """
+
+from datetime import datetime
+from functools import partial
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
 
-from coordinator_replay.pipeline.owners import CONSUMED, owner_at_commit
-from coordinator_replay.pipeline.transactions import KEY, commit_events, commits, transactional_commits, with_next
+from coordinator_replay.pipeline.offset_events import Sources, offset_events
+from coordinator_replay.pipeline.offset_pass import HISTORY, PRODUCER, STAGED, Staged, stage_offsets
 
-_NEXT = ("at_offset", "at_timestamp", "is_tombstone", "producer_id")
+_KEY = ("log_partition", "group_id", "topic", "partition")
+_ENDED = {"ended_confidence": "string", "ended_alternatives": "array<string>", "ended_evidence": "array<string>"}
 
 
-def offset_history(
-    records: DataFrame,
-    cluster: str,
-    *,
-    transactional: DataFrame | None = None,
-    causes: DataFrame | None = None,
-    ownership: DataFrame | None = None,
-    timeline: DataFrame | None = None,
-) -> DataFrame:
+def staged_offsets_type() -> StructType:
+    """The Spark schema of staged rows, the column that files are parted by last."""
+    fields = from_arrow_schema(STAGED, prefer_timestamp_ntz=False).fields
+    return StructType([*fields[1:], fields[0]])
+
+
+def staged_offsets(sources: Sources, until: datetime | None = None) -> DataFrame:
+    """Derive intervals and pending commits: rows in the columns of ``STAGED``, ``kind`` saying what each is.
+
+    Args:
+        sources: the tables that tell about offsets.
+        until: as if the log ended at this moment; None for its real end.
+    """
+    stage = partial(stage_offsets, knows_states=sources.timeline is not None)
+    return offset_events(sources, until).mapInArrow(stage, from_arrow_schema(STAGED, prefer_timestamp_ntz=False))
+
+
+def of_kind(staged: DataFrame, *kinds: Staged) -> DataFrame:
+    """Staged rows of some kinds."""
+    return staged.where(F.col("kind").isin([int(kind) for kind in kinds]))
+
+
+def offset_history(staged: DataFrame, cluster: str, causes: DataFrame | None = None) -> DataFrame:
     """What each committed offset was, when: rows of table ``offset_history``.
 
     Args:
-        records: settled rows.
+        staged: from ``staged_offsets``.
         cluster: name of the cluster.
-        transactional: what a run kept of ``transactional_commits``; None computes it.
-        causes: from ``tombstone_causes``; without it, what a tombstone ended is ended by ``TOMBSTONE``.
-        ownership: table ``partition_ownership``; None leaves owner_member_id null.
-        timeline: table ``group_timeline``; None leaves group_state null.
+        causes: from ``tombstone_causes``, for the rows that tombstones ended; without it, none of them says why.
     """
-    found = commits(records)
-    waited = transactional_commits(records) if transactional is None else transactional
-    events = commit_events(found, waited, _cause_struct(causes))
-    told = owner_at_commit(events, found.select(*CONSUMED).distinct(), cluster, ownership, timeline)
-    known = with_next(told, *_NEXT, *(["cause"] if causes is not None else []))
-    ended_by_tombstone = F.col("next_is_tombstone")
-    cause = {
-        name: F.when(ended_by_tombstone, F.col(f"next_cause.{name}") if causes is not None else F.lit(None))
-        for name in ("ended_by", "ended_confidence", "ended_alternatives", "ended_evidence")
-    }
-    ended_by = F.when(ended_by_tombstone, F.coalesce(cause["ended_by"], F.lit("TOMBSTONE"))).when(
-        F.col("next_at_offset").isNotNull(), F.lit("COMMIT")
-    )
-    end_is_proven = F.col("next_at_offset").isNull() | ended_by_tombstone | F.col("next_producer_id").isNotNull()
-    return known.where(~F.col("is_tombstone")).select(
-        F.lit(cluster).alias("cluster"),
-        *CONSUMED,
-        "committed_offset",
-        "leader_epoch",
-        "metadata",
-        "commit_timestamp",
-        F.col("at_timestamp").alias("valid_from"),
-        F.col("next_at_timestamp").alias("valid_to"),
-        F.col("at_offset").alias("from_offset"),
-        F.col("next_at_offset").alias("to_offset"),
-        "log_partition",
-        ended_by.alias("ended_by"),
-        (F.col("producer_id") != -1).alias("is_transactional"),
-        "owner_member_id",
-        "group_state",
-        "expire_timestamp",
-        F.col("log_offset").alias("record_offset"),
-        (F.col("producer_id").isNotNull() & end_is_proven).alias("is_proven"),
-        F.lit(0).cast("bigint").alias("commits_merged"),
-        cause["ended_confidence"].cast("string").alias("ended_confidence"),
-        cause["ended_alternatives"].cast("array<string>").alias("ended_alternatives"),
-        cause["ended_evidence"].cast("array<string>").alias("ended_evidence"),
-    )
-
-
-def _cause_struct(causes: DataFrame | None) -> DataFrame | None:
     if causes is None:
-        return None
-    fields = ("ended_by", "ended_confidence", "ended_alternatives", "ended_evidence")
-    return causes.select(
-        "log_partition", F.col("tombstone_offset").alias("log_offset"), F.struct(*fields).alias("cause")
+        return _history(staged.where(F.col("kind") != int(Staged.PENDING)), cluster)
+    others = _history(of_kind(staged, Staged.CLOSED, Staged.OPEN), cluster)
+    return others.unionByName(_history(causes, cluster))
+
+
+def _history(rows: DataFrame, cluster: str, *more: str) -> DataFrame:
+    ended = {name: F.col(name) if name in rows.columns else F.lit(None).cast(type_) for name, type_ in _ENDED.items()}
+    return rows.select(
+        F.lit(cluster).alias("cluster"),
+        *HISTORY.names,
+        F.lit(0).cast("bigint").alias("commits_merged"),
+        *(column.alias(name) for name, column in ended.items()),
+        *more,
     )
+
+
+def pending_offsets(staged: DataFrame, cluster: str) -> DataFrame:
+    """Transactional commits while their transaction was open: rows of table ``pending_offsets``.
+
+    Those with valid_to null are pending at the end of the log read.
+
+    Args:
+        staged: from ``staged_offsets``.
+        cluster: name of the cluster.
+    """
+    return _history(of_kind(staged, Staged.PENDING), cluster, *PRODUCER.names)
 
 
 def thin_history(history: DataFrame, every_ms: int) -> DataFrame:
@@ -93,7 +89,7 @@ def thin_history(history: DataFrame, every_ms: int) -> DataFrame:
         every_ms: the stretch; they begin at multiples of it since 1970, UTC.
     """
     stretch = [F.floor(F.unix_millis(F.col(name)) / every_ms) for name in ("valid_from", "valid_to")]
-    in_order = Window.partitionBy(*KEY).orderBy("from_offset")
+    in_order = Window.partitionBy(*_KEY).orderBy("from_offset")
     goes_on = F.coalesce(F.lag("ended_by").over(in_order) == "COMMIT", F.lit(False))
     is_left_out = (
         goes_on

@@ -23,7 +23,7 @@ from coordinator_replay.pipeline.signs import last_commits
 from coordinator_replay.records.protocol import open_blobs
 from coordinator_replay.tables.definition import table
 
-GROUP_TABLES = ("group_timeline", "member_timeline", "partition_ownership", "rebalances")
+GROUP_TABLES = ("group_timeline", "member_timeline", "partition_ownership", "rebalances", "expiry_rules")
 """The tables that the fold fills."""
 
 STATE_TABLE = "group_state"

@@ -1,11 +1,14 @@
 """How long the broker keeps offsets, inferred from when it took them: the setting itself is not in the log."""
 
+from datetime import datetime
+
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 
 from coordinator_replay.analysis.expiration import DEFAULT_CHECK_INTERVAL_MS, Rule
-from coordinator_replay.pipeline.group_facts import base_of_offset, milliseconds_between, rule_of_offset
-from coordinator_replay.pipeline.transactions import KEY, commits
+from coordinator_replay.pipeline.due import milliseconds_between
+from coordinator_replay.pipeline.offset_pass import Staged
+from coordinator_replay.pipeline.offsets import of_kind
 
 _MINUTE_MS = 60_000
 _ROUND_MS = (24 * 60 * _MINUTE_MS, 60 * _MINUTE_MS, 10 * _MINUTE_MS, _MINUTE_MS)
@@ -18,38 +21,20 @@ def _is_by_age() -> Column:
     return F.col("rule").isin(_BY_AGE) & F.col("expire_timestamp").isNull()
 
 
-def _survivors(records: DataFrame, facts: DataFrame) -> DataFrame:
+def survivors(staged: DataFrame, end: datetime) -> DataFrame:
     """How old offsets are that still hold at the end of the log read, under a rule by which they could expire: age_ms.
 
-    A hash aggregation over the commits, not a sort. A commit that is pending may stand for the one that holds; it is
-    younger, so nothing is claimed that is not so.
+    Args:
+        staged: from ``staged_offsets``.
+        end: the end of the log read.
     """
-    flat = commits(records)
-    last = flat.groupBy(*KEY).agg(
-        F.max_by("is_tombstone", "log_offset").alias("is_tombstone"),
-        F.max_by("commit_timestamp", "log_offset").alias("commit_timestamp"),
-        F.max_by("expire_timestamp", "log_offset").alias("expire_timestamp"),
-    )
-    fact = F.struct("rule", "base_timestamp", "spared_topics", "log_timestamp")
-    of_group = facts.groupBy("log_partition", "group_id").agg(F.max_by(fact, "log_offset").alias("fact"))
-    end = records.agg(F.max("log_timestamp").alias("end"))
-    held = (
-        last.where(~F.col("is_tombstone"))
-        .join(of_group, ["log_partition", "group_id"], "left")
-        .crossJoin(F.broadcast(end))
-        .withColumn("rule", rule_of_offset())
-        .withColumn("base_timestamp", base_of_offset())
-    )
-    return held.where(_is_by_age()).select(
-        F.least(
-            milliseconds_between(F.col("base_timestamp"), F.col("end")),
-            milliseconds_between(F.coalesce("fact.log_timestamp", "base_timestamp"), F.col("end")),
-        ).alias("age_ms")
-    )
+    held = of_kind(staged, Staged.OPEN).where(_is_by_age() & ~F.col("is_protected"))
+    at_risk_since = F.greatest("base_timestamp", F.coalesce("rule_since", "base_timestamp"))
+    return held.select(milliseconds_between(at_risk_since, F.lit(end)).alias("age_ms"))
 
 
 def infer_retention(
-    records: DataFrame, removed: DataFrame, facts: DataFrame, *, check_interval_ms: int = DEFAULT_CHECK_INTERVAL_MS
+    removed: DataFrame, survived: DataFrame, *, check_interval_ms: int = DEFAULT_CHECK_INTERVAL_MS
 ) -> DataFrame:
     """What the retention must have been, from the ages at which offsets of several groups went.
 
@@ -58,9 +43,8 @@ def infer_retention(
     hours or minutes are taken before odd values.
 
     Args:
-        records: settled rows.
         removed: from ``removed_offsets``.
-        facts: from ``group_facts``.
+        survived: from ``survivors``.
         check_interval_ms: offsets.retention.check.interval.ms, or a bound of it.
 
     Returns:
@@ -70,7 +54,7 @@ def infer_retention(
     lived = F.least(age, milliseconds_between(F.coalesce("rule_since", "base_timestamp"), F.col("tombstone_at")))
     by_age = removed.where(_is_by_age() & ~F.col("is_protected"))
     operations = by_age.groupBy("log_partition", "group_id", "tombstone_at").agg(F.min(age).alias("age_ms"))
-    left = _survivors(records, facts).unionByName(by_age.select(lived.alias("age_ms")))
+    left = survived.unionByName(by_age.select(lived.alias("age_ms")))
     at_least = left.agg(
         F.greatest(F.max("age_ms") - check_interval_ms, F.lit(_MINUTE_MS).cast("bigint")).alias("at_least_ms")
     )

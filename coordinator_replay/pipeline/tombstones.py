@@ -10,23 +10,9 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 
 from coordinator_replay.analysis.expiration import DEFAULT_CHECK_INTERVAL_MS
-from coordinator_replay.pipeline.as_of import as_of_join
-from coordinator_replay.pipeline.group_facts import (
-    FACT_STRUCT,
-    base_of_offset,
-    expire_at,
-    milliseconds_between,
-    rule_of_offset,
-)
-from coordinator_replay.pipeline.transactions import (
-    KEY,
-    commit_events,
-    commits,
-    pending_intervals,
-    tombstones,
-    transactional_commits,
-    with_next,
-)
+from coordinator_replay.pipeline.due import expire_at, milliseconds_between
+from coordinator_replay.pipeline.offset_pass import Staged
+from coordinator_replay.pipeline.offsets import of_kind
 
 TOPIC_DELETION_SPREAD_MS = 30_000
 """A deleted topic's offsets go in all offsets partitions at about the same time: at most so far from one another."""
@@ -34,75 +20,17 @@ TOPIC_DELETION_SPREAD_MS = 30_000
 _OPERATION = ("log_partition", "group_id", "tombstone_at")
 
 
-def removed_offsets(
-    records: DataFrame,
-    facts: DataFrame,
-    *,
-    removals: DataFrame | None = None,
-    transactional: DataFrame | None = None,
-) -> DataFrame:
+def removed_offsets(staged: DataFrame) -> DataFrame:
     """Offsets that a tombstone removed, each with the rule under which it could have expired.
 
     Args:
-        records: settled rows.
-        facts: from ``group_facts``.
-        removals: what a run kept of ``tombstones``; None computes it.
-        transactional: what a run kept of ``transactional_commits``; None computes it.
+        staged: from ``staged_offsets``.
 
     Returns:
-        log_partition, group_id, topic, partition, tombstone_offset, tombstone_at, committed_offset, metadata,
-        commit_timestamp, expire_timestamp, group_state, rule, base_timestamp (null where no rule lets it expire),
-        rule_since (null: as long as the group is known), is_protected (a transaction on it was open) and
-        has_group_tombstone (the group's own follows in the same operation).
+        the columns of ``STAGED``, tombstone_offset and tombstone_at.
     """
-    keys = (tombstones(records) if removals is None else removals).select(*KEY)
-    found = commits(records).join(keys, list(KEY), "left_semi")
-    every = transactional_commits(records) if transactional is None else transactional
-    waited = every.join(keys, list(KEY), "left_semi")
-    removed = (
-        with_next(commit_events(found, waited), "at_offset", "at_timestamp", "is_tombstone")
-        .where(~F.col("is_tombstone") & F.col("next_is_tombstone"))
-        .withColumnsRenamed({"next_at_offset": "tombstone_offset", "next_at_timestamp": "tombstone_at"})
-    )
-    open_then = (
-        pending_intervals(found, waited)
-        .where(F.col("settled.ended_by") == "TOMBSTONE")
-        .select("log_partition", F.col("settled.offset").alias("tombstone_offset"), F.lit(True).alias("is_protected"))
-        .distinct()
-    )
-    deleted = facts.where("is_group_tombstone").select(
-        "log_partition", "group_id", F.col("log_timestamp").alias("tombstone_at"), "log_offset"
-    )
-    gone = deleted.groupBy(*_OPERATION).agg(F.max("log_offset").alias("group_tombstone"))
-    with_facts = as_of_join(
-        removed,
-        facts,
-        keys=["log_partition", "group_id"],
-        at="tombstone_offset",
-        fact_at="log_offset",
-        take=FACT_STRUCT,
-        into="fact",
-    )
-    return (
-        with_facts.join(open_then, ["log_partition", "tombstone_offset"], "left")
-        .join(gone, list(_OPERATION), "left")
-        .withColumn("rule", rule_of_offset())
-        .select(
-            *KEY,
-            "tombstone_offset",
-            "tombstone_at",
-            "committed_offset",
-            "metadata",
-            "commit_timestamp",
-            "expire_timestamp",
-            F.coalesce("fact.group_state", F.when(F.col("fact").isNull(), F.lit("Empty"))).alias("group_state"),
-            "rule",
-            base_of_offset().alias("base_timestamp"),
-            F.col("fact.log_timestamp").alias("rule_since"),
-            F.coalesce("is_protected", F.lit(False)).alias("is_protected"),
-            F.coalesce(F.col("group_tombstone") > F.col("tombstone_offset"), F.lit(False)).alias("has_group_tombstone"),
-        )
-    )
+    rows = of_kind(staged, Staged.REMOVED).drop("kind")
+    return rows.withColumns({"tombstone_offset": F.col("to_offset"), "tombstone_at": F.col("valid_to")})
 
 
 def _differ(column: str, when: Column, *by: str) -> Column:
@@ -136,8 +64,8 @@ def tombstone_causes(
         check_interval_ms: offsets.retention.check.interval.ms, or a bound of it.
 
     Returns:
-        the columns of ``removed`` and retention_ms, expire_at, ended_by, ended_confidence, ended_alternatives,
-        ended_evidence.
+        the columns of ``removed`` with what is known of ended_by, and expire_at, ended_confidence,
+        ended_alternatives, ended_evidence.
     """
     operation = Window.partitionBy(*_OPERATION)
     in_time = Window.partitionBy("topic").orderBy("tombstone_at", "log_partition", "tombstone_offset")
@@ -160,7 +88,7 @@ def tombstone_causes(
     return (
         judged.withColumns(shared)
         .withColumn("cause", _cause(F.lit(retention_is_known)))
-        .select(*removed.columns, F.lit(retention_ms).cast("bigint").alias("retention_ms"), "expire_at", "cause.*")
+        .select(*(name for name in removed.columns if name != "ended_by"), "expire_at", "cause.*")
     )
 
 

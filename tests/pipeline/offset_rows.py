@@ -1,4 +1,4 @@
-"""Settled rows for tests: those of the recorded dumps, and those made of a few words."""
+"""Settled rows for tests: those of the recorded dumps, and those made of a few words; and what is derived from them."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -6,10 +6,17 @@ from functools import cache
 
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 
+from coordinator_replay.analysis.expiry_rules import ExpiryRules
+from coordinator_replay.analysis.rows import Scope
+from coordinator_replay.engine.model import Record
 from coordinator_replay.log.dump import find_dump
 from coordinator_replay.pipeline import settle
 from coordinator_replay.pipeline.decode import stage_rows, stage_segments, staged_type
+from coordinator_replay.pipeline.offset_events import Sources
+from coordinator_replay.pipeline.offsets import staged_offsets
 from coordinator_replay.pipeline.sources import read_tables
+from coordinator_replay.records.protocol import open_blobs
+from coordinator_replay.tables.definition import table
 from tests.samples import Sample
 
 START = datetime(2026, 11, 21, tzinfo=UTC)
@@ -136,6 +143,32 @@ def as_records(spark, rows):
     schema = staged_type()
     columns = [field for field in schema if field.name != "coverage"]
     return spark.createDataFrame([tuple(row[field.name] for field in columns) for row in rows], type(schema)(columns))
+
+
+def expiry_rules(records):
+    """What the replay of groups writes to ``expiry_rules``, group by group and log partition by log partition."""
+    rows = records.where("record IS NOT NULL").selectExpr("*", "unix_millis(log_timestamp) AS ms").orderBy("log_offset")
+    folds, told = {}, []
+    for row in rows.collect():
+        record = row["record"]
+        fold = folds.setdefault((row["log_partition"], record["group_id"]), ExpiryRules(Scope("c", record["group_id"])))
+        value = open_blobs(record["kind"], json.loads(record["value_json"] or "null"))
+        position = (row["log_partition"], row["log_offset"], row["ms"])
+        told += fold.fold(Record(record["kind"], json.loads(record["key_json"]), value, *position))
+    columns = table("expiry_rules").columns
+    in_ms = ", ".join(f"{c.name} {'bigint' if c.type == 'timestamp' else c.type}" for c in columns)
+    df = records.sparkSession.createDataFrame([tuple(row[c.name] for c in columns) for _, row in told], in_ms)
+    return df.withColumns({c.name: F.timestamp_millis(c.name) for c in columns if c.type == "timestamp"})
+
+
+def derive(records, until=None, **known):
+    """Staged rows of offsets, from settled rows."""
+    commits = records.where("commit IS NOT NULL").select(*POSITION, "commit.*")
+    markers = records.where("control_type IS NOT NULL").select(*POSITION, "control_type")
+    return staged_offsets(Sources(commits=commits, markers=markers, **known), until)
+
+
+POSITION = ("log_partition", "log_offset", "log_timestamp", "producer_id", "producer_epoch", "missing_before")
 
 
 def dicts(df):

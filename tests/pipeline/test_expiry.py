@@ -6,17 +6,17 @@ import pytest
 
 from coordinator_replay.analysis.expiration import DEFAULT_RETENTION_MS
 from coordinator_replay.pipeline.expiry import expired_offsets
-from coordinator_replay.pipeline.group_facts import group_facts
 from coordinator_replay.pipeline.offsets import offset_history
-from coordinator_replay.pipeline.pending import pending_offsets
-from coordinator_replay.pipeline.retention import infer_retention
+from coordinator_replay.pipeline.retention import infer_retention, survivors
 from coordinator_replay.pipeline.tombstones import removed_offsets, tombstone_causes
 from coordinator_replay.tables.definition import table
 from tests.pipeline.offset_rows import (
     as_records,
     commit,
+    derive,
     dicts,
     emptied,
+    expiry_rules,
     group_record,
     in_ms,
     kept,
@@ -37,12 +37,14 @@ DAY = 24 * HOUR
 
 @pytest.fixture(scope="module")
 def samples(spark, tmp_path_factory):
-    """Group facts, and offsets that tombstones removed, of all samples."""
-    folder = tmp_path_factory.mktemp("expiry")
+    """Staged rows of all samples, and the offsets that tombstones removed."""
     records = sample_records(spark)
-    facts = kept(spark, group_facts(records), folder / "facts")
-    removed = kept(spark, removed_offsets(records, facts), folder / "removed")
-    return facts, removed
+    staged = kept(spark, derive(records, rules=expiry_rules(records)), tmp_path_factory.mktemp("expiry") / "staged")
+    return staged, removed_offsets(staged)
+
+
+def end_of(records):
+    return records.agg({"log_timestamp": "max"}).first()[0]
 
 
 def test_every_expiration_of_the_broker_is_explained_and_nothing_else(samples):
@@ -83,29 +85,26 @@ def test_nothing_is_called_expired_where_nothing_expired(samples):
 
 
 def test_retention_is_inferred_from_what_expired(spark, samples):
-    facts, removed = (of_sample(table, "expiration") for table in samples)
-    found = infer_retention(of_sample(sample_records(spark), "expiration"), removed, facts).first()
+    staged, removed = (of_sample(table, "expiration") for table in samples)
+    end = end_of(of_sample(sample_records(spark), "expiration"))
+    found = infer_retention(removed, survivors(staged, end)).first()
     assert (found["retention_ms"], found["groups"]) == (MINUTE, 5)
 
 
 def test_retention_is_not_inferred_from_deletions(spark, samples):
-    facts, removed = (of_sample(table, "group-lifecycles") for table in samples)
-    assert (
-        infer_retention(of_sample(sample_records(spark), "group-lifecycles"), removed, facts).first()["retention_ms"]
-        is None
-    )
+    staged, removed = (of_sample(table, "group-lifecycles") for table in samples)
+    end = end_of(of_sample(sample_records(spark), "group-lifecycles"))
+    assert infer_retention(removed, survivors(staged, end)).first()["retention_ms"] is None
 
 
 def test_offsets_are_due_or_expiring_before_the_broker_takes_them(spark, samples):
     records = of_sample(sample_records(spark), "expiration")
-    facts, removed = (of_sample(table, "expiration") for table in samples)
-    causes = tombstone_causes(removed, retention_ms=MINUTE, check_interval_ms=CHECKED_EVERY)
+    causes = tombstone_causes(of_sample(samples[1], "expiration"), retention_ms=MINUTE, check_interval_ms=CHECKED_EVERY)
+    as_of = datetime.fromtimestamp(1795250174, UTC)
     expired = expired_offsets(
-        offset_history(records, "c"),
-        pending_offsets(records, "c"),
+        derive(records, until=as_of, rules=expiry_rules(records)),
         causes,
-        facts,
-        as_of=datetime.fromtimestamp(1795250174, UTC),
+        as_of=as_of,
         retention_ms=MINUTE,
         horizon_ms=5_000,
         cluster="c",
@@ -206,10 +205,10 @@ def situations(spark, tmp_path_factory):
     folder = tmp_path_factory.mktemp("situations")
     rows = [row for situation in SITUATIONS.values() for row in situation]
     records = kept(spark, as_records(spark, rows), folder / "records")
-    facts = kept(spark, group_facts(records), folder / "facts")
-    removed = kept(spark, removed_offsets(records, facts), folder / "removed")
+    staged = kept(spark, derive(records, rules=expiry_rules(records)), folder / "staged")
+    removed = removed_offsets(staged)
     causes = kept(spark, tombstone_causes(removed, retention_ms=DAY * 1000), folder / "causes")
-    return records, facts, removed, causes
+    return records, staged, removed, causes
 
 
 def test_causes_of_deletion_are_told_apart(situations):
@@ -240,8 +239,8 @@ def test_a_guessed_retention_makes_nothing_certain(situations):
 
 
 def test_history_tells_how_each_offset_ended(situations):
-    records, _, _, causes = situations
-    rows = dicts(offset_history(records, "c", causes=causes))
+    _, staged, _, causes = situations
+    rows = dicts(offset_history(staged, "c", causes))
     ended = {(row["group_id"], row["topic"]): row["ended_by"] for row in rows}
     assert ended[("empty", "t")] == "EXPIRED"
     assert ended[("trimmed", "u")] == "DELETED"
@@ -250,8 +249,8 @@ def test_history_tells_how_each_offset_ended(situations):
     assert all((row["ended_confidence"] is None) == (row["ended_by"] is None) for row in rows)
 
 
-def test_expired_offsets_at_a_moment(spark, situations):
-    records, facts, _, causes = situations
+def test_expired_offsets_at_a_moment(spark, situations, tmp_path):
+    records = situations[0]
     owners = spark.createDataFrame(
         [
             ("c", "empty", "t", 0, "m1", moment(0), moment(100)),
@@ -264,25 +263,28 @@ def test_expired_offsets_at_a_moment(spark, situations):
     )
     states = spark.createDataFrame(
         [
-            ("c", "empty", 0, "Stable", moment(0)),
-            ("c", "empty", 1, "Empty", moment(HOUR)),
-            ("c", "empty", 2, "Dead", moment(DAY + HOUR + 300)),
+            ("c", "empty", 0, None, "Stable", 0, moment(0)),
+            ("c", "empty", 1, "Stable", "Empty", 1, moment(HOUR)),
+            ("c", "empty", 2, "Empty", "Dead", 3, moment(DAY + HOUR + 300)),
         ],
-        "cluster string, group_id string, seq bigint, to_state string, log_timestamp timestamp",
+        "cluster string, group_id string, seq bigint, from_state string, to_state string, log_offset bigint, "
+        "log_timestamp timestamp",
     )
+    staged = kept(
+        spark,
+        derive(records, rules=expiry_rules(records), ownership=owners, timeline=states),
+        tmp_path / "staged",
+    )
+    causes = tombstone_causes(removed_offsets(staged), retention_ms=DAY * 1000)
     rows = dicts(
         in_ms(
             expired_offsets(
-                offset_history(records, "c", causes=causes),
-                pending_offsets(records, "c"),
+                staged,
                 causes,
-                facts,
                 as_of=moment(3 * DAY),
                 retention_ms=DAY * 1000,
                 horizon_ms=MINUTE,
                 cluster="c",
-                ownership=owners,
-                timeline=states,
             )
         )
     )
@@ -319,11 +321,12 @@ def test_retention_is_what_ages_agree_on(spark, situations, ages, survivor, expe
     end = 10 * DAY
     removed = spark.createDataFrame(
         [
-            (0, f"g{i}", "t", 0, i, moment(end), 1, "", since, None, "Empty", "simple_group", since, None, False, True)
-            for i, since in enumerate(moment(end - age) for age in ages)
+            {"log_partition": 0, "group_id": f"g{i}", "tombstone_at": moment(end), "rule": "simple_group"}
+            | {"base_timestamp": moment(end - age), "is_protected": False}
+            for i, age in enumerate(ages)
         ],
         situations[2].schema,
     )
-    records = as_records(spark, [commit((1, 0), end - survivor, ("alive", "t", 0), 1), emptied((2, 0), end, "new")])
-    found = infer_retention(records, removed, situations[1].where("false")).first()["retention_ms"]
+    records = as_records(spark, [commit((1, 0), end - survivor, ("alive", "t", 0), 1)])
+    found = infer_retention(removed, survivors(derive(records), moment(end))).first()["retention_ms"]
     assert found == (None if expected is None else expected * 1000)

@@ -1,35 +1,17 @@
 """Random histories against a reference that takes one record after the other, and what is not random."""
 
-from dataclasses import dataclass
 from random import Random
 
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from coordinator_replay.pipeline.offsets import offset_history, thin_history
-from coordinator_replay.pipeline.pending import pending_offsets
+from coordinator_replay.pipeline.offsets import offset_history, pending_offsets, thin_history
 from coordinator_replay.tables.definition import table
-from tests.pipeline.offset_rows import as_records, commit, dicts, emptied, in_ms, kept, marker, moment, ms
+from tests.pipeline.offset_reference import Reference, random_steps
+from tests.pipeline.offset_rows import as_records, commit, derive, dicts, emptied, in_ms, kept, marker, moment, ms
 
 pytestmark = pytest.mark.spark
-
-TOPICS = ["a", "b"]
-PRODUCERS = [7, 8, 9]
-
-STEPS = ["plain", "plain", "transactional", "transactional", "COMMIT", "COMMIT", "ABORT", "tombstone"]
-
-
-def random_steps(random):
-    """A history of up to 30 steps: what is done, to which topic, by which producer."""
-    for _ in range(random.randrange(31)):
-        step = random.choice(STEPS)
-        producer = random.choice(PRODUCERS)
-        if step in ("COMMIT", "ABORT"):
-            yield step, None, producer
-        else:
-            is_plain = step == "plain" or (step == "tombstone" and random.random() < 0.5)
-            yield step, random.choice(TOPICS), None if is_plain else producer
 
 
 def written(log_partition, steps):
@@ -42,71 +24,6 @@ def written(log_partition, steps):
             yield commit(position, log_offset, ("g", topic, 0), committed, producer)
 
 
-@dataclass
-class Stored:
-    record: int
-    since: int
-
-
-class Reference:
-    """A coordinator's memory of one log partition."""
-
-    def __init__(self, log_partition):
-        self.log_partition = log_partition
-        self.stored, self.pending = {}, {}
-        self.history, self.waited = [], []
-
-    def end(self, topic, offset, ended_by):
-        held = self.stored.pop(topic, None)
-        if held is not None:
-            self.history.append((self.log_partition, topic, 1000 + held.record, held.since, offset, ended_by))
-
-    def store(self, topic, record, offset):
-        self.end(topic, offset, "COMMIT")
-        self.stored[topic] = Stored(record, offset)
-
-    def settle(self, key, offset, ended_by):
-        record, since = self.pending.pop(key)
-        self.waited.append((self.log_partition, key[1], key[0], record, since, offset, ended_by))
-
-    def apply(self, offset, step, topic, producer):
-        if step == "plain":
-            self.store(topic, offset, offset)
-        elif step == "transactional":
-            key, since = (producer, topic), offset
-            if key in self.pending:
-                since = self.pending[key][1]
-                self.settle(key, offset, "REPLACED")
-            self.pending[key] = (offset, since)
-        elif step == "tombstone":
-            self.end(topic, offset, "TOMBSTONE")
-            for key in [key for key in self.pending if key[1] == topic]:
-                self.settle(key, offset, "TOMBSTONE")
-        else:
-            self.apply_marker(offset, step, producer)
-
-    def apply_marker(self, offset, step, producer):
-        for key in [key for key in self.pending if key[0] == producer]:
-            record, topic = self.pending[key][0], key[1]
-            outcome = step
-            if step == "COMMIT":
-                held = self.stored.get(topic)
-                if held is None or record > held.record:
-                    self.store(topic, record, offset)
-                else:
-                    outcome = "SKIPPED"
-            self.settle(key, offset, outcome)
-
-    def replay(self, steps):
-        for offset, (step, topic, producer) in enumerate(steps):
-            self.apply(offset, step, topic, producer)
-        for topic in list(self.stored):
-            self.end(topic, None, None)
-        for key in list(self.pending):
-            self.settle(key, None, None)
-        return self
-
-
 # Many histories make one Spark job. Lists drawn by hypothesis itself stay short, and shrinking them would be one more
 # job for each step; so it draws where the random numbers begin.
 @settings(max_examples=2, phases=[Phase.explicit, Phase.reuse, Phase.generate])
@@ -116,10 +33,11 @@ def test_any_interleaving_is_replayed_as_the_coordinator_does(spark, tmp_path_fa
     batch = [list(random_steps(random)) for _ in range(150)]
     rows = [row for i, steps in enumerate(batch) for row in written(i, steps)]
     records = kept(spark, as_records(spark, rows), tmp_path_factory.mktemp("random") / "records")
+    staged = kept(spark, derive(records), tmp_path_factory.mktemp("random") / "staged")
     references = [Reference(i).replay(steps) for i, steps in enumerate(batch)]
     history = {
         (r["log_partition"], r["topic"], r["committed_offset"], r["from_offset"], r["to_offset"], r["ended_by"])
-        for r in dicts(in_ms(offset_history(records, "c")))
+        for r in dicts(in_ms(offset_history(staged, "c")))
         if (r["valid_from"], r["valid_to"]) == (ms(r["from_offset"]), ms_or_none(r["to_offset"]))
     }
     assert history == {row for reference in references for row in reference.history}
@@ -133,7 +51,7 @@ def test_any_interleaving_is_replayed_as_the_coordinator_does(spark, tmp_path_fa
             r["to_offset"],
             r["ended_by"],
         )
-        for r in dicts(in_ms(pending_offsets(records, "c")))
+        for r in dicts(in_ms(pending_offsets(staged, "c")))
         if (r["valid_from"], r["valid_to"]) == (ms(r["from_offset"]), ms_or_none(r["to_offset"]))
     }
     assert pending == {row for reference in references for row in reference.waited}
@@ -144,7 +62,7 @@ def ms_or_none(seconds):
 
 
 def test_columns_are_those_of_the_tables(spark):
-    records = as_records(spark, [commit((0, 0), 0, ("g", "t", 0), 1)])
+    staged = derive(as_records(spark, [commit((0, 0), 0, ("g", "t", 0), 1)]))
 
     def shape(df):
         return [(field.name, field.dataType.simpleString()) for field in df.schema]
@@ -152,8 +70,8 @@ def test_columns_are_those_of_the_tables(spark):
     def declared(name):
         return [(column.name, column.type.replace(" ", "")) for column in table(name).columns]
 
-    assert shape(offset_history(records, "c")) == declared("offset_history")
-    assert shape(pending_offsets(records, "c")) == declared("pending_offsets")
+    assert shape(offset_history(staged, "c")) == declared("offset_history")
+    assert shape(pending_offsets(staged, "c")) == declared("pending_offsets")
 
 
 def ownership(spark, *rows):
@@ -169,9 +87,9 @@ def ownership(spark, *rows):
 
 
 def timeline(spark, *rows):
-    named = [("c", group, seq, state, 0, offset, moment(at)) for group, seq, state, offset, at in rows]
+    named = [("c", group, seq, None, state, 0, offset, moment(at)) for group, seq, state, offset, at in rows]
     schema = (
-        "cluster string, group_id string, seq bigint, to_state string, log_partition int, log_offset bigint, "
+        "cluster string, group_id string, seq bigint, from_state string, to_state string, log_partition int, log_offset bigint, "
         "log_timestamp timestamp"
     )
     return spark.createDataFrame(named, schema)
@@ -196,7 +114,7 @@ def test_commits_know_who_owned_their_partition_and_the_groups_state(spark):
     states = timeline(
         spark, ("g", 0, "Stable", 5, 5), ("g", 1, "Stable", 11, 11), ("g", 2, "Empty", 19, 19), ("g", 3, "Dead", 25, 27)
     )
-    rows = dicts(offset_history(records, "c", ownership=owners, timeline=states))
+    rows = dicts(offset_history(derive(records, ownership=owners, timeline=states), "c"))
     assert {row["committed_offset"]: (row["owner_member_id"], row["group_state"]) for row in rows} == {
         1: (None, "Empty"),
         2: ("m1", "Stable"),
@@ -214,7 +132,7 @@ def test_thinned_history_keeps_the_last_commit_of_each_stretch_and_counts_the_ot
     rows = [commit((0, i), at, ("g", "t", 0), 100 + i) for i, at in enumerate(seconds)]
     rows += [commit((0, 8), 133, ("g", "t", 0)), commit((0, 9), 134, ("g", "t", 0), 200)]
     rows += [commit((0, 10), 135, ("g", "t", 0), 201), emptied((0, 11), 136, "other")]
-    thin = dicts(in_ms(thin_history(offset_history(as_records(spark, rows), "c"), 60_000)))
+    thin = dicts(in_ms(thin_history(offset_history(derive(as_records(spark, rows)), "c"), 60_000)))
     told = sorted(
         (r["from_offset"], r["to_offset"], r["committed_offset"], r["commits_merged"], r["ended_by"]) for r in thin
     )

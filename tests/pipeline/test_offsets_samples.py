@@ -2,13 +2,14 @@
 
 import pytest
 
-from coordinator_replay.pipeline.offsets import offset_history
-from coordinator_replay.pipeline.pending import pending_offsets
+from coordinator_replay.pipeline.offsets import offset_history, pending_offsets
 from tests.pipeline.offset_rows import (
     APART,
     SAMPLES,
+    derive,
     dicts,
     exported_records,
+    kept,
     log_partitions,
     sample_records,
 )
@@ -20,10 +21,10 @@ JUDGED = [name for name in SAMPLES if name != "compacted"]
 
 
 @pytest.fixture(scope="module")
-def told(spark):
+def told(spark, tmp_path_factory):
     """History and pending commits of each sample."""
-    records = sample_records(spark)
-    tables = [dicts(offset_history(records, "c")), dicts(pending_offsets(records, "c"))]
+    staged = kept(spark, derive(sample_records(spark)), tmp_path_factory.mktemp("offsets") / "staged")
+    tables = [dicts(offset_history(staged, "c")), dicts(pending_offsets(staged, "c"))]
     return {
         name: [
             [row for row in rows if log_partitions(name)[0] <= row["log_partition"] <= log_partitions(name)[1]]
@@ -102,11 +103,12 @@ def test_commits_settled_by_markers_say_how(told):
 
 def test_export_through_a_consumer_proves_nothing_about_transactions(spark, tmp_path):
     records = exported_records(spark, "transactions", tmp_path / "records")
-    rows = dicts(offset_history(records, "c"))
+    staged = derive(records)
+    rows = dicts(offset_history(staged, "c"))
     assert rows
     assert not any(row["is_proven"] for row in rows)
     assert {row["is_transactional"] for row in rows} == {None}
-    assert dicts(pending_offsets(records, "c")) == []
+    assert dicts(pending_offsets(staged, "c")) == []
 
 
 def test_segments_prove_what_they_tell(told):

@@ -31,6 +31,7 @@ CONTRACT = {
     "group_state",
     "topics",
     "control_records",
+    "expiry_rules",
 }
 
 SMALL = {

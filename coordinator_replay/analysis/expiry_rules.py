@@ -1,0 +1,61 @@
+"""How a group's offsets expire, from which record on, as rows of ``expiry_rules``."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from coordinator_replay.analysis.expiration import DECIDING_KINDS, GROUP_KINDS, GroupLife
+from coordinator_replay.analysis.rows import Row, Scope
+from coordinator_replay.engine.model import Record
+
+TABLE = "expiry_rules"
+
+
+class ExpiryRules:
+    """The fold that tells each change of what decides about a group's offsets, and each tombstone of the group."""
+
+    __slots__ = ("_life", "_scope", "_told")
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+        self._life = GroupLife()
+        self._told: object = None
+
+    def fold(self, record: Record) -> Iterator[Row]:
+        """The row that a record makes, if it changes anything."""
+        if record.kind not in DECIDING_KINDS:
+            return
+        self._life.apply(record.kind, record.key, record.value)
+        is_tombstone = record.value is None and record.kind in GROUP_KINDS
+        told = self._now()
+        if told != self._told or is_tombstone:
+            self._told = told
+            yield TABLE, self._row(record, is_tombstone)
+
+    def _now(self) -> tuple[object, ...]:
+        return (self._life.group_type, self._life.protocol_type, self._life.state, self._life.expiry())
+
+    def _row(self, record: Record, is_tombstone: bool) -> dict[str, Any]:
+        expiry = self._life.expiry()
+        return {
+            "cluster": self._scope.cluster,
+            "group_id": self._scope.group_id,
+            "group_type": self._life.group_type,
+            "protocol_type": self._life.protocol_type,
+            "group_state": self._life.state,
+            "rule": str(expiry.rule),
+            "base_timestamp": expiry.base_ms,
+            "spared_topics": sorted(expiry.spared),
+            "is_group_tombstone": is_tombstone,
+            "log_partition": record.partition,
+            "log_offset": record.offset,
+            "log_timestamp": None if record.timestamp_ms == -1 else record.timestamp_ms,
+        }
+
+    def snapshot(self) -> dict[str, Any]:
+        """The state as plain data fit for JSON."""
+        return {"life": self._life.snapshot(), "is_told": self._told is not None}
+
+    def restore(self, snapshot: Mapping[str, Any]) -> None:
+        """Go on from a snapshot."""
+        self._life = GroupLife.restore(snapshot["life"])
+        self._told = self._now() if snapshot["is_told"] else None

@@ -1,0 +1,370 @@
+"""Commits, markers and tombstones of many keys, in order, to the intervals in which each offset held: the compiled loop.
+
+The same rules as ``engine.offsets``, over columns of numbers: a row is known by its index, and everything else about
+it stays in Arrow. A key (group, topic, partition, log partition) remembers the row that is stored and the rows that
+wait for a marker. Before its own events come those that others must be looked up in: states of the group and rules of
+its expiry at the group's beginning, owners at the beginning of a group's topic and partition.
+"""
+
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+
+from coordinator_replay.compiled import compiled, inlined
+
+
+class Event(IntEnum):
+    """What a row is; a key's context comes before its events."""
+
+    STATE = 0
+    RULE = 1
+    GROUP_TOMBSTONE = 2
+    OWNER = 3
+    HELD = 4
+    WAITING = 5
+    PLAIN = 6
+    TOMBSTONE = 7
+    OPENED = 8
+    COMMITTED = 9
+    ABORTED = 10
+
+
+class Field(IntEnum):
+    """Rows of the matrix of events; UNTIL is an ownership's end, LATEST where it has none."""
+
+    KIND = 0
+    AT_OFFSET = 1
+    AT_TIME = 2
+    LOG_PARTITION = 3
+    LOG_OFFSET = 4
+    LOG_TIME = 5
+    PRODUCER = 6
+    UNTIL = 7
+
+
+class Begin(IntEnum):
+    """What begins at a row; each includes those before it."""
+
+    NOTHING = 0
+    KEY = 1
+    CONSUMED = 2
+    GROUP = 3
+
+
+class Told(IntEnum):
+    """Rows of the matrix of what held at a commit: indices of OWNER and STATE rows, or NOWHERE and the like."""
+
+    OWNER = 0
+    STATE = 1
+
+
+class Interval(IntEnum):
+    """Rows of the matrix of intervals; the last four are what decides about expiry at the interval's end."""
+
+    ROW = 0
+    NEXT = 1
+    END = 2
+    IS_PROTECTED = 3
+    RULE = 4
+    LAST_OWNER = 5
+    LAST_STATE = 6
+    HAS_GROUP_TOMBSTONE = 7
+
+
+class End(IntEnum):
+    """How an interval ends."""
+
+    OPEN = 0
+    COMMIT = 1
+    TOMBSTONE = 2
+
+
+class Wait(IntEnum):
+    """Rows of the matrix of pending commits."""
+
+    ROW = 0
+    BY = 1
+    HOW = 2
+    SINCE = 3
+
+
+class Settled(IntEnum):
+    """How a pending commit ends."""
+
+    OPEN = 0
+    COMMIT = 1
+    ABORT = 2
+    TOMBSTONE = 3
+    REPLACED = 4
+    SKIPPED = 5
+
+
+class _At(IntEnum):
+    """Places of what the loop remembers."""
+
+    STORED = 0
+    WAITING = 1
+    STATES = 2
+    STATES_END = 3
+    RULES = 4
+    RULES_END = 5
+    OWNERS = 6
+    OWNERS_END = 7
+    INTERVALS = 8
+    WAITS = 9
+
+
+_PLACES = len(_At)
+_STATES, _RULES, _OWNERS = int(_At.STATES), int(_At.RULES), int(_At.OWNERS)
+NOWHERE = -1
+"""No such row."""
+NO_STATES = -2
+"""The group has no states at all."""
+UNKNOWN = np.iinfo(np.int64).min
+"""The time of a record without one."""
+LATEST = np.iinfo(np.int64).max
+
+
+@inlined
+def _last_at(firsts: Any, seconds: Any, start: Any, end: Any, first: Any, second: Any) -> Any:
+    """The last row of a stretch sorted by two columns that is at or before two values; ``start - 1`` if none is."""
+    low, high = start, end
+    while low < high:
+        middle = (low + high) // 2
+        value = firsts[middle]
+        if value < first or (value == first and seconds[middle] <= second):
+            low = middle + 1
+        else:
+            high = middle
+    return low - 1
+
+
+@inlined
+def _owner(events: Any, memory: Any, time: Any) -> Any:
+    """The last row at a time that says who owns; NOWHERE if none does."""
+    start = memory[_At.OWNERS]
+    times, offsets = events[Field.AT_TIME], events[Field.LOG_OFFSET]
+    found = _last_at(times, offsets, start, memory[_At.OWNERS_END], time, LATEST)
+    return found if found >= start else NOWHERE
+
+
+@inlined
+def _state(events: Any, memory: Any, time: Any, offset: Any) -> Any:
+    start, end = memory[_At.STATES], memory[_At.STATES_END]
+    if start == end or time == UNKNOWN:
+        return NO_STATES
+    found = _last_at(events[Field.AT_TIME], events[Field.LOG_OFFSET], start, end, time, offset)
+    return found if found >= start else NOWHERE
+
+
+@inlined
+def _tell(events: Any, told: Any, memory: Any, row: Any) -> Any:
+    """Look up who owned the partition, and the group's state, at a commit's own record."""
+    time = events[Field.LOG_TIME, row]
+    owner = _owner(events, memory, time)
+    if owner != NOWHERE and events[Field.UNTIL, owner] <= time:
+        owner = NOWHERE
+    told[Told.OWNER, row] = owner
+    told[Told.STATE, row] = _state(events, memory, time, events[Field.LOG_OFFSET, row])
+
+
+@inlined
+def _end(events: Any, memory: Any, intervals: Any, by: Any, end: Any) -> Any:
+    """End what is stored, if anything is; what retention could know then is noted unless a commit ended it."""
+    row = memory[_At.STORED]
+    if row == NOWHERE:
+        return
+    memory[_At.STORED] = NOWHERE
+    n = memory[_At.INTERVALS]
+    memory[_At.INTERVALS] = n + 1
+    intervals[Interval.ROW, n] = row
+    intervals[Interval.NEXT, n] = by
+    intervals[Interval.END, n] = end
+    if end != End.COMMIT:
+        intervals[Interval.IS_PROTECTED, n] = memory[_At.WAITING] > 0
+        _judge(events, memory, intervals, n, row, by)
+
+
+@inlined
+def _judge(events: Any, memory: Any, intervals: Any, n: Any, row: Any, by: Any) -> Any:
+    """Note the rule in force, the last owner and the state just before a tombstone, or at the end."""
+    partition = events[Field.LOG_PARTITION, row]
+    offset = events[Field.AT_OFFSET, by] if by != NOWHERE else LATEST
+    time = events[Field.AT_TIME, by] if by != NOWHERE else LATEST
+    start, end = memory[_At.RULES], memory[_At.RULES_END]
+    rule = _last_at(events[Field.LOG_PARTITION], events[Field.AT_OFFSET], start, end, partition, offset)
+    is_known = rule >= start and events[Field.LOG_PARTITION, rule] == partition
+    intervals[Interval.RULE, n] = rule if is_known else NOWHERE
+    intervals[Interval.LAST_OWNER, n] = NOWHERE if time == UNKNOWN else _owner(events, memory, time)
+    # Events of the operation that a tombstone belongs to share its time: the state before it is wanted.
+    before = time if by == NOWHERE or time == UNKNOWN else time - 1
+    intervals[Interval.LAST_STATE, n] = _state(events, memory, before, LATEST)
+    is_deleted = False
+    rule += 1
+    while by != NOWHERE and rule < end and events[Field.AT_TIME, rule] == time and time != UNKNOWN:
+        is_deleted |= events[Field.KIND, rule] == Event.GROUP_TOMBSTONE and (
+            events[Field.LOG_PARTITION, rule] == partition
+        )
+        rule += 1
+    intervals[Interval.HAS_GROUP_TOMBSTONE, n] = is_deleted
+
+
+@inlined
+def _settle(memory: Any, waiting: Any, waits: Any, place: Any, by: Any, how: Any) -> Any:
+    """Note how the commit that waits in a place ended."""
+    n = memory[_At.WAITS]
+    memory[_At.WAITS] = n + 1
+    waits[Wait.ROW, n] = waiting[0, place]
+    waits[Wait.BY, n] = by
+    waits[Wait.HOW, n] = how
+    waits[Wait.SINCE, n] = waiting[1, place]
+
+
+@inlined
+def _settle_all(memory: Any, waiting: Any, waits: Any, by: Any, how: Any) -> Any:
+    for place in range(memory[_At.WAITING]):
+        _settle(memory, waiting, waits, place, by, how)
+    memory[_At.WAITING] = 0
+
+
+@inlined
+def _wait(events: Any, memory: Any, waiting: Any, waits: Any, row: Any) -> Any:
+    """A commit of a producer waits, in the place of the same producer's earlier one."""
+    since = events[Field.AT_TIME, row]
+    place = memory[_At.WAITING]
+    for other in range(memory[_At.WAITING]):
+        if events[Field.PRODUCER, waiting[0, other]] == events[Field.PRODUCER, row]:
+            _settle(memory, waiting, waits, other, row, Settled.REPLACED)
+            place, since = other, waiting[1, other]
+    memory[_At.WAITING] = max(memory[_At.WAITING], place + 1)
+    waiting[0, place] = row
+    waiting[1, place] = since
+
+
+@inlined
+def _mark(events: Any, memory: Any, waiting: Any, intervals: Any, waits: Any, row: Any) -> Any:
+    """A marker ends the transaction of a commit, unless something else has settled it."""
+    for place in range(memory[_At.WAITING]):
+        opened = waiting[0, place]
+        if events[Field.PRODUCER, opened] != events[Field.PRODUCER, row]:
+            continue
+        if events[Field.LOG_OFFSET, opened] != events[Field.LOG_OFFSET, row]:
+            continue
+        stored = memory[_At.STORED]
+        how = Settled.ABORT
+        if events[Field.KIND, row] == Event.COMMITTED:
+            how = Settled.SKIPPED
+            if stored == NOWHERE or events[Field.LOG_OFFSET, row] > events[Field.LOG_OFFSET, stored]:
+                how = Settled.COMMIT
+                _end(events, memory, intervals, row, End.COMMIT)
+                memory[_At.STORED] = row
+        _settle(memory, waiting, waits, place, row, how)
+        last = memory[_At.WAITING] - 1
+        waiting[0, place], waiting[1, place] = waiting[0, last], waiting[1, last]
+        memory[_At.WAITING] = last
+        return
+
+
+@inlined
+def _set_apart(memory: Any, first: Any, row: Any) -> Any:
+    """Let a stretch of context end after a row; ``first`` is where its beginning is remembered."""
+    if memory[first] == memory[first + 1]:
+        memory[first] = row
+    memory[first + 1] = row + 1
+
+
+@inlined
+def _take_context(events: Any, told: Any, memory: Any, row: Any) -> Any:
+    kind = events[Field.KIND, row]
+    if kind == Event.STATE:
+        _set_apart(memory, _STATES, row)
+    elif kind == Event.OWNER:
+        _set_apart(memory, _OWNERS, row)
+    elif kind < Event.OWNER:
+        _set_apart(memory, _RULES, row)
+    else:
+        told[Told.OWNER, row] = row
+        told[Told.STATE, row] = row
+
+
+@inlined
+def _apply(events: Any, memory: Any, waiting: Any, intervals: Any, waits: Any, row: Any) -> Any:
+    kind = events[Field.KIND, row]
+    if kind == Event.PLAIN or kind == Event.HELD:
+        _end(events, memory, intervals, row, End.COMMIT)
+        memory[_At.STORED] = row
+    elif kind == Event.TOMBSTONE:
+        _end(events, memory, intervals, row, End.TOMBSTONE)
+        _settle_all(memory, waiting, waits, row, Settled.TOMBSTONE)
+    elif kind == Event.OPENED or kind == Event.WAITING:
+        _wait(events, memory, waiting, waits, row)
+    elif kind > Event.OPENED:
+        _mark(events, memory, waiting, intervals, waits, row)
+
+
+@inlined
+def _close(events: Any, memory: Any, waiting: Any, intervals: Any, waits: Any) -> Any:
+    """End a key: what it remembers stays open."""
+    _end(events, memory, intervals, NOWHERE, End.OPEN)
+    _settle_all(memory, waiting, waits, NOWHERE, Settled.OPEN)
+
+
+@inlined
+def _carry(memory: Any, waiting: Any, carried: Any) -> Any:
+    """Write down what the last key remembers: its context, what is stored, what waits with the time since when."""
+    n = 0
+    for first in (_STATES, _RULES, _OWNERS):
+        for row in range(memory[first], memory[first + 1]):
+            carried[0, n], carried[1, n] = row, UNKNOWN
+            n += 1
+    if memory[_At.STORED] != NOWHERE:
+        carried[0, n], carried[1, n] = memory[_At.STORED], UNKNOWN
+        n += 1
+    for place in range(memory[_At.WAITING]):
+        carried[0, n], carried[1, n] = waiting[0, place], waiting[1, place]
+        n += 1
+    return n
+
+
+@compiled
+def find_intervals(events: Any, begins: Any, is_last: Any, told: Any, intervals: Any, waits: Any, carried: Any) -> Any:
+    """Follow the events of all keys.
+
+    Args:
+        events: int64 matrix of ``Field`` by row.
+        begins: ``Begin`` of each row.
+        is_last: whether the last key ends with the last row.
+        told: to be filled, ``Told`` by row.
+        intervals: to be filled, ``Interval`` by interval; as long as there are rows.
+        waits: to be filled, ``Wait`` by pending commit; as long as there are rows.
+        carried: to be filled with the rows that the last key remembers, and since when those wait that wait.
+
+    Returns:
+        How many intervals, pending commits and carried rows there are, and the first row that is out of order.
+    """
+    n = events.shape[1]
+    memory = np.zeros(_PLACES, np.int64)
+    memory[_At.STORED] = NOWHERE
+    waiting = np.empty((2, n + 1), np.int64)
+    for row in range(n):
+        if begins[row] != Begin.NOTHING:
+            _close(events, memory, waiting, intervals, waits)
+            if begins[row] == Begin.GROUP:
+                memory[_At.STATES : _At.RULES_END + 1] = row
+            if begins[row] >= Begin.CONSUMED:
+                memory[_At.OWNERS : _At.OWNERS_END + 1] = row
+        elif events[Field.KIND, row] > Event.OWNER and events[Field.AT_OFFSET, row] < events[Field.AT_OFFSET, row - 1]:
+            if events[Field.KIND, row - 1] > Event.OWNER:
+                return 0, 0, 0, row
+        if events[Field.KIND, row] <= Event.WAITING:
+            _take_context(events, told, memory, row)
+        else:
+            _tell(events, told, memory, row)
+        _apply(events, memory, waiting, intervals, waits, row)
+    kept = 0
+    if is_last:
+        _close(events, memory, waiting, intervals, waits)
+    else:
+        kept = _carry(memory, waiting, carried)
+    return memory[_At.INTERVALS], memory[_At.WAITS], kept, NOWHERE

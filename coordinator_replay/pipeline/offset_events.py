@@ -1,0 +1,201 @@
+"""Everything that tells about committed offsets, brought together: one shuffle by group, sorted, for one pass.
+
+A group can hold half of all commits, so its topics and partitions are spread over several tasks, and what is known of
+the group as a whole, which is little beside its commits, goes to each of them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
+
+from coordinator_replay.log.schema import ControlType
+from coordinator_replay.pipeline.commit_intervals import LATEST, Event
+from coordinator_replay.pipeline.transactions import commits_with_markers, waits_for_marker
+
+SPREAD = 8
+"""Over how many tasks one group is spread at most."""
+
+_MOMENT = pa.timestamp("us", tz="UTC")
+EVENTS = pa.schema(
+    [
+        ("group_id", pa.string()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("log_partition", pa.int32()),
+        ("kind", pa.int8()),
+        ("at_offset", pa.int64()),
+        ("at_timestamp", _MOMENT),
+        ("log_offset", pa.int64()),
+        ("log_timestamp", _MOMENT),
+        ("missing_before", pa.int64()),
+        ("producer_id", pa.int64()),
+        ("producer_epoch", pa.int16()),
+        ("committed_offset", pa.int64()),
+        ("leader_epoch", pa.int32()),
+        ("metadata", pa.string()),
+        ("commit_timestamp", _MOMENT),
+        ("expire_timestamp", _MOMENT),
+        ("name", pa.string()),
+        ("group_state", pa.string()),
+        ("spared_topics", pa.list_(pa.string())),
+    ]
+)
+"""A row is one ``Event``. Where an event takes effect is at_offset and at_timestamp, which for a transactional commit
+are its marker's; log_offset and log_timestamp are its record's own. ``name`` is the owner, the state or the rule; a
+rule's base is in commit_timestamp, the end of an ownership in expire_timestamp."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """The tables that tell about offsets, of one cluster.
+
+    Attributes:
+        commits: ``offset_commits``.
+        markers: ``control_records``.
+        rules: ``expiry_rules``; None takes every group for one without records.
+        ownership: ``partition_ownership``; None leaves owners null.
+        timeline: ``group_timeline``; None leaves the groups' states null.
+    """
+
+    commits: DataFrame
+    markers: DataFrame
+    rules: DataFrame | None = None
+    ownership: DataFrame | None = None
+    timeline: DataFrame | None = None
+
+
+def offset_events(sources: Sources, until: datetime | None = None) -> DataFrame:
+    """All events in the columns of EVENTS, those of a key in order within one task.
+
+    Args:
+        sources: where they come from.
+        until: leave out what happened after this moment; None for nothing.
+    """
+    spark = sources.commits.sparkSession
+    tasks = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
+    spread = min(SPREAD, tasks)
+    place = F.pmod(F.hash("topic", "partition"), F.lit(spread))
+    everywhere = F.explode(F.sequence(F.lit(0), F.lit(spread - 1)))
+    parts = [(_plain(sources.commits), place), (_transactional(sources), place)]
+    if sources.ownership is not None:
+        parts.append((_owners(sources.ownership), place))
+    if sources.timeline is not None:
+        parts.append((_states(sources.timeline), everywhere))
+    if sources.rules is not None:
+        parts.append((_rules(sources.rules), everywhere))
+    events: DataFrame | None = None
+    for part, where in parts:
+        placed = part.withColumn("place", where)
+        events = placed if events is None else events.unionByName(placed)
+    assert events is not None
+    if until is not None:
+        events = events.where(F.coalesce(F.col("at_timestamp") <= F.lit(until), F.lit(True)))
+    task = F.pmod(F.hash("group_id") + F.col("place"), F.lit(tasks))
+    # The task is told, not left to another hash; and its number keeps adaptive execution from merging tasks.
+    in_order = events.repartitionById(tasks, task).sortWithinPartitions(
+        "group_id", "topic", "partition", "log_partition", "first", "second"
+    )
+    return in_order.select(*EVENTS.names)
+
+
+_TYPES = {"timestamp[us, tz=UTC]": "timestamp", "int8": "tinyint", "int16": "smallint", "int32": "int"}
+_TYPES |= {"int64": "bigint", "list<item: string>": "array<string>"}
+
+
+def _shaped(rows: DataFrame, first: Column, second: Column, **columns: Column) -> DataFrame:
+    """Rows in the columns of EVENTS, null where nothing is given, and two to sort by within a key."""
+    shape = [
+        columns.get(field.name, F.lit(None)).cast(_TYPES.get(str(field.type), str(field.type))).alias(field.name)
+        for field in EVENTS
+    ]
+    return rows.select(*shape, first.cast("bigint").alias("first"), second.cast("bigint").alias("second"))
+
+
+_KEY = ("group_id", "topic", "partition", "log_partition")
+_VALUE = ("producer_id", "producer_epoch", "committed_offset", "leader_epoch", "metadata", "missing_before")
+_TIMES = ("commit_timestamp", "expire_timestamp", "log_offset", "log_timestamp")
+
+
+def _commits(rows: DataFrame, kind: Column, at_offset: Column, at_timestamp: Column) -> DataFrame:
+    own: Mapping[str, Column] = {name: F.col(name) for name in (*_KEY, *_VALUE, *_TIMES)}
+    return _shaped(
+        rows, at_offset, F.col("log_offset"), kind=kind, at_offset=at_offset, at_timestamp=at_timestamp, **own
+    )
+
+
+def _plain(commits: DataFrame) -> DataFrame:
+    """Commits that hold from their record on, and tombstones."""
+    kind = F.when(F.col("is_tombstone"), int(Event.TOMBSTONE)).otherwise(int(Event.PLAIN))
+    return _commits(commits.where(~waits_for_marker()), kind, F.col("log_offset"), F.col("log_timestamp"))
+
+
+def _transactional(sources: Sources) -> DataFrame:
+    """Two events for each commit that waits for a marker: its record, and the marker if there is one."""
+    waiting = commits_with_markers(sources.commits, sources.markers)
+    opened = (F.lit(int(Event.OPENED)), F.col("log_offset"), F.col("log_timestamp"))
+    is_commit = F.col("marker.type") == ControlType.COMMIT.value
+    marked = F.when(is_commit, int(Event.COMMITTED)).otherwise(int(Event.ABORTED))
+    ended = (marked, F.col("marker.offset"), F.col("marker.timestamp"))
+    steps = [
+        F.struct(*(column.alias(name) for column, name in zip(step, ("kind", "offset", "timestamp"), strict=True)))
+        for step in (opened, ended)
+    ]
+    told = F.when(F.col("marker").isNull(), F.array(steps[0])).otherwise(F.array(*steps))
+    rows = waiting.select("*", F.explode(told).alias("step"))
+    return _commits(rows, F.col("step.kind"), F.col("step.offset"), F.col("step.timestamp"))
+
+
+def _owners(ownership: DataFrame) -> DataFrame:
+    """Who owned a partition from a moment on, and until when."""
+    named = ownership.where(F.col("topic").isNotNull() & F.col("owned_from").isNotNull())
+    return _shaped(
+        named,
+        F.unix_micros("owned_from"),
+        F.coalesce(F.unix_micros("owned_to"), F.lit(LATEST)),
+        kind=F.lit(int(Event.OWNER)),
+        group_id=F.col("group_id"),
+        topic=F.col("topic"),
+        partition=F.col("partition"),
+        at_timestamp=F.col("owned_from"),
+        expire_timestamp=F.col("owned_to"),
+        log_offset=F.lit(-1),
+        name=F.col("member_id"),
+    )
+
+
+def _states(timeline: DataFrame) -> DataFrame:
+    """Each change of a group's state, and the state it begins with."""
+    is_change = ~F.col("from_state").eqNullSafe(F.col("to_state")) | (F.col("seq") == 0)
+    return _shaped(
+        timeline.where(is_change & F.col("to_state").isNotNull() & F.col("log_timestamp").isNotNull()),
+        F.unix_micros("log_timestamp"),
+        F.col("seq"),
+        kind=F.lit(int(Event.STATE)),
+        group_id=F.col("group_id"),
+        at_timestamp=F.col("log_timestamp"),
+        log_offset=F.col("log_offset"),
+        name=F.col("to_state"),
+    )
+
+
+def _rules(rules: DataFrame) -> DataFrame:
+    """Each change of how a group's offsets expire."""
+    kind = F.when(F.col("is_group_tombstone"), int(Event.GROUP_TOMBSTONE)).otherwise(int(Event.RULE))
+    return _shaped(
+        rules,
+        F.col("log_offset"),
+        F.lit(0),
+        kind=kind,
+        group_id=F.col("group_id"),
+        log_partition=F.col("log_partition"),
+        at_offset=F.col("log_offset"),
+        at_timestamp=F.col("log_timestamp"),
+        name=F.col("rule"),
+        group_state=F.col("group_state"),
+        commit_timestamp=F.col("base_timestamp"),
+        spared_topics=F.col("spared_topics"),
+    )

@@ -1,0 +1,153 @@
+"""The pass without Spark: any history in any batches, against a reference that takes one record after the other."""
+
+from random import Random
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coordinator_replay.pipeline.commit_intervals import Event
+from coordinator_replay.pipeline.offset_events import EVENTS
+from coordinator_replay.pipeline.offset_pass import STAGED, Staged, stage_offsets
+from tests.pipeline.offset_reference import Reference, random_steps
+from tests.pipeline.offset_rows import moment
+
+COMMITS = {"plain": Event.PLAIN, "transactional": Event.OPENED, "tombstone": Event.TOMBSTONE}
+
+
+def event(kind, key, at, **columns):
+    """An event at a log offset that is also its second."""
+    group, topic, partition, log_partition = key
+    row = dict.fromkeys(EVENTS.names)
+    row.update(kind=kind, group_id=group, topic=topic, partition=partition, log_partition=log_partition)
+    row.update(at_offset=at, at_timestamp=moment(at), log_offset=at, log_timestamp=moment(at), missing_before=0)
+    return row | columns
+
+
+def events_of(steps, log_partition):
+    """Commits of a history, each with what its producer's next marker makes of it."""
+    for at, (step, topic, producer) in enumerate(steps):
+        if step not in COMMITS:
+            continue
+        key = ("g", topic, 0, log_partition)
+        written = {"producer_id": -1 if producer is None else producer, "committed_offset": 1000 + at}
+        yield event(COMMITS[step], key, at, **written)
+        ends = [(i, end) for i, (end, _, by) in enumerate(steps) if i > at and by == producer and end not in COMMITS]
+        if step == "transactional" and ends:
+            kind = Event.COMMITTED if ends[0][1] == "COMMIT" else Event.ABORTED
+            effect = {"at_offset": ends[0][0], "at_timestamp": moment(ends[0][0])}
+            yield event(kind, key, at, **written, **effect)
+
+
+def in_order(events):
+    def key(row):
+        is_context = row["kind"] in (Event.STATE, Event.OWNER)
+        place = row["at_timestamp"].timestamp() if is_context else row["at_offset"]
+        named = [row["group_id"], row["topic"], row["partition"], row["log_partition"]]
+        return [(value is not None, value) for value in named], place, row["log_offset"]
+
+    return sorted(events, key=key)
+
+
+def staged(events, sizes=(10_000,), **options):
+    """Staged rows of events that come in batches of the given sizes, again and again."""
+    table = pa.Table.from_pylist(in_order(events), schema=EVENTS).combine_chunks()
+    batches, at, turn = [], 0, 0
+    while at < table.num_rows:
+        batches += table.slice(at, sizes[turn % len(sizes)]).to_batches()
+        at, turn = at + sizes[turn % len(sizes)], turn + 1
+    rows = stage_offsets(iter(batches), **{"knows_states": True, **options})
+    return pa.Table.from_batches(rows, schema=STAGED).to_pylist()
+
+
+def seconds(when):
+    return None if when is None else round((when - moment(0)).total_seconds())
+
+
+@given(seed=st.integers(0, 2**32), sizes=st.lists(st.integers(1, 40), min_size=1, max_size=3))
+def test_any_history_in_any_batches_is_replayed_as_the_coordinator_does(seed, sizes):
+    random = Random(seed)
+    histories = [list(random_steps(random)) for _ in range(20)]
+    rows = staged([row for i, steps in enumerate(histories) for row in events_of(steps, i)], sizes)
+    references = [Reference(i).replay(steps) for i, steps in enumerate(histories)]
+    for row in rows:
+        ends = (seconds(row["valid_from"]), seconds(row["valid_to"]))
+        assert ends == (row["from_offset"], row["to_offset"])
+    history = [
+        tuple(row[name] for name in ("log_partition", "topic", "committed_offset", "from_offset", "to_offset"))
+        + (row["ended_by"],)
+        for row in rows
+        if row["kind"] != Staged.PENDING
+    ]
+    assert sorted(map(repr, history)) == sorted(repr(row) for each in references for row in each.history)
+    pending = [
+        (
+            row["log_partition"],
+            row["topic"],
+            row["producer_id"],
+            row["from_offset"],
+            seconds(row["pending_since"]),
+            row["to_offset"],
+            row["ended_by"],
+        )
+        for row in rows
+        if row["kind"] == Staged.PENDING
+    ]
+    assert sorted(map(repr, pending)) == sorted(repr(row) for each in references for row in each.waited)
+
+
+KEY = ("g", "t", 0, 3)
+CONTEXT = [
+    event(Event.STATE, ("g", None, None, None), 2, name="Stable"),
+    event(Event.STATE, ("g", None, None, None), 8, name="Empty"),
+    event(Event.RULE, ("g", None, None, 3), 2, name="unsubscribed_topic", spared_topics=["u", "t"]),
+    event(Event.RULE, ("g", None, None, 3), 8, name="empty_since", commit_timestamp=moment(8), group_state="Empty"),
+    event(Event.GROUP_TOMBSTONE, ("g", None, None, 3), 12, name="simple_group", at_timestamp=moment(11)),
+    event(Event.OWNER, ("g", "t", 0, None), 3, name="m1", expire_timestamp=moment(7), log_offset=-1),
+]
+TOLD = [
+    event(Event.PLAIN, KEY, 1, producer_id=-1),
+    event(Event.PLAIN, KEY, 4, producer_id=-1),
+    event(Event.PLAIN, KEY, 9, producer_id=-1),
+    event(Event.OPENED, KEY, 10, producer_id=5),
+    event(Event.TOMBSTONE, KEY, 11, producer_id=-1),
+    event(Event.PLAIN, KEY, 13, producer_id=-1, missing_before=2),
+]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 100])
+def test_what_is_known_of_a_group_reaches_its_commits_over_the_borders_of_batches(size):
+    rows = {row["from_offset"]: row for row in staged([*CONTEXT, *TOLD], [size])}
+    told = {at: (row["owner_member_id"], row["group_state"]) for at, row in rows.items()}
+    assert told == {
+        1: (None, "Empty"),
+        4: ("m1", "Stable"),
+        9: (None, "Empty"),
+        10: (None, "Empty"),
+        13: (None, "Empty"),
+    }
+    removed = rows[9]
+    assert (removed["kind"], removed["rule"], removed["base_timestamp"]) == (Staged.REMOVED, "empty_since", moment(8))
+    assert removed["is_protected"]
+    assert removed["has_group_tombstone"]
+    assert (removed["last_consumed_by"], removed["last_state"]) == ("m1", "Empty")
+    opened = rows[13]
+    assert (opened["kind"], opened["rule"], opened["rule_since"]) == (Staged.OPEN, "simple_group", moment(11))
+    assert not opened["is_protected"]
+
+
+def test_topics_that_a_member_subscribes_to_are_spared():
+    commits = [event(Event.PLAIN, ("g", topic, 0, 3), 4 + i, producer_id=-1) for i, topic in enumerate("tuv")]
+    rows = staged([*CONTEXT[2:3], *commits])
+    assert {row["topic"]: row["rule"] for row in rows} == {
+        "t": "never_while_active",
+        "u": "never_while_active",
+        "v": "unsubscribed_topic",
+    }
+
+
+def test_events_out_of_order_are_refused():
+    table = pa.Table.from_pylist([event(Event.PLAIN, KEY, at) for at in (5, 4)], schema=EVENTS)
+    with pytest.raises(RuntimeError, match="log order"):
+        list(stage_offsets(iter(table.to_batches()), knows_states=True))
