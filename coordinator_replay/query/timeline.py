@@ -10,12 +10,17 @@ from coordinator_replay.query.groups import check_group
 from coordinator_replay.query.warehouse import Warehouse
 
 _EVENTS = """
-    SELECT log_timestamp, seq, event, group_type, from_state, to_state, epoch, assignment_epoch, member_id, instance_id,
-           member_count, rebalance_id, detail, is_exact, log_partition, log_offset
-    FROM group_timeline
-    WHERE cluster = $cluster AND group_id = $group
-      AND coalesce(log_timestamp >= $start, true) AND coalesce(log_timestamp < $end, true)
-    ORDER BY seq
+    SELECT t.log_timestamp, t.seq, t.event, t.group_type, t.from_state, t.to_state, t.epoch, t.assignment_epoch,
+           t.member_id, t.instance_id, t.member_count, t.rebalance_id, r.cause, r.confidence, t.detail, t.is_exact,
+           t.log_partition, t.log_offset
+    FROM group_timeline t
+    LEFT JOIN rebalances r
+      ON r.cluster = t.cluster AND r.rebalance_id = t.rebalance_id AND r.epoch = t.epoch
+     AND (t.event IN ('REBALANCE_STARTED', 'GROUP_EMPTIED')
+          OR t.group_type = 'classic' AND t.event IN ('REBALANCE_COMPLETED', 'EPOCH_CHANGED'))
+    WHERE t.cluster = $cluster AND t.group_id = $group
+      AND coalesce(t.log_timestamp >= $start, true) AND coalesce(t.log_timestamp < $end, true)
+    ORDER BY t.seq
 """
 
 _INTERVALS = """
@@ -30,7 +35,12 @@ _INTERVALS = """
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimelineEvent:
-    """One thing that happened to a group: a row of ``group_timeline``, its detail parsed."""
+    """One thing that happened to a group: a row of ``group_timeline``, its detail parsed.
+
+    Attributes:
+        cause: why the group rebalanced, at the event that tells of the rebalance; None at all others.
+        confidence: how sure that is.
+    """
 
     log_timestamp: datetime | None
     seq: int
@@ -44,6 +54,8 @@ class TimelineEvent:
     instance_id: str | None
     member_count: int | None
     rebalance_id: str | None
+    cause: str | None
+    confidence: str | None
     detail: Any
     is_exact: bool
     log_partition: int

@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from coordinator_replay.analysis.reasons import Cause
 from scripts.reasons.sample import Sample
@@ -17,6 +17,9 @@ COMPACTED = frozenset({"compacted"})
 
 SHARE_A_ROW = frozenset({Cause.MEMBER_LEAVE, Cause.SESSION_TIMEOUT, Cause.REBALANCE_TIMEOUT})
 """Causes that leave the same records; one stands for the other where the row says so: possible, and both named."""
+
+
+_Told = TypeVar("_Told")
 
 
 class Verdict(NamedTuple):
@@ -49,9 +52,19 @@ class Verdict(NamedTuple):
 def judge(sample: Sample) -> list[Verdict]:
     """Every rebalance that the broker logged or the audit found."""
     logged = Witness(sample.journal, sample.clients()).read(sample.broker_log)
-    truths = {(one.group, one.epoch): one for one in logged}
-    rows = {(row["group_id"], row["epoch"]): row for row in sample.rebalances()}
+    truths = _by_life([((one.group, one.epoch), one) for one in logged])
+    rows = _by_life([((row["group_id"], row["epoch"]), row) for row in sample.rebalances()])
     return [Verdict(sample.name, truths.get(key), rows.get(key)) for key in {**truths, **rows}]
+
+
+def _by_life(found: list[tuple[tuple[str, int], _Told]]) -> dict[tuple[str, int, int], _Told]:
+    """By group, epoch, and which of the group's lives it was: a group that was deleted counts from the beginning."""
+    lives: Counter[tuple[str, int]] = Counter()
+    told = {}
+    for key, one in found:
+        told[*key, lives[key]] = one
+        lives[key] += 1
+    return told
 
 
 def judge_all(samples: Path) -> list[Verdict]:

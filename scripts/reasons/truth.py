@@ -61,6 +61,7 @@ _MADE = re.compile(
     r"(?:groupInstanceId=(?P<instance>\S+) and )?unknown member id joins group (?P<group>\S+) in \S+ state\. "
     r"Created a new member id (?P<member>\S+)"
 )
+_DELETED = re.compile(r"The following groups were deleted: (?P<groups>.*)\. A total of")
 _CLIENT_REASON = re.compile(r"client reason: (?P<reason>.*?)\)?\.?$")
 
 
@@ -99,6 +100,7 @@ class Witness:
             if head is not None:
                 self._modern(head["group"], head["id"], head["rest"], line["at"])
             self._departure(line["text"], line["at"])
+            self._deletion(line["text"])
         for group in list(self._news):
             self._flush(group, 0)
         return self.found
@@ -118,13 +120,23 @@ class Witness:
             return
         over = _SYNCED.search(text) or _EMPTIED.search(text)
         if over is not None and over["group"] in self._running:
-            one = self._running.pop(over["group"])
+            one = self._came_back(over["group"], self._running.pop(over["group"]), at_ms)
             self.found.append(Truth(over["group"], int(over["epoch"]), one.cause, one.accepted, one.text))
             self._epochs[over["group"]] = int(over["epoch"])
             self._synced_ms[over["group"]] = at_ms
             (self._classic_groups.add if _SYNCED.search(text) else self._classic_groups.discard)(over["group"])
             for member, instance in self._joining.pop(over["group"], []):
                 self._remember(over["group"], [member], instance)
+
+    def _came_back(self, group: str, one: _Classic, at_ms: int) -> _Classic:
+        """A client that left and joined again within one rebalance was restarted."""
+        joining = {instance or self.clients.get(member, member) for member, instance in self._joining.get(group, [])}
+        left = {client for member, client in self.clients.items() if member in one.text and client in joining}
+        if one.cause is not Cause.MEMBER_LEAVE or not left:
+            return one
+        changed = any(self._was_changed(group, client, at_ms - ACTS_WITHIN_MS, at_ms) for client in left)
+        accepted = {Cause.MEMBER_RESTART, Cause.CLIENT_UPGRADE} if changed else {Cause.MEMBER_RESTART}
+        return _Classic(Cause.MEMBER_RESTART, frozenset(accepted), one.text)
 
     def _why(self, group: str, old: int, why: str, text: str, at_ms: int) -> tuple[Cause, frozenset[Cause]]:
         adding = _ADDING.search(why)
@@ -247,23 +259,37 @@ class Witness:
             return Cause.GROUP_CREATED, frozenset()
         if not is_known:
             return Cause.MEMBER_JOIN, frozenset()
-        if (group, who) in self._polled_late:
+        if (group, who) in self._polled_late or self._last_act(group, who, at_ms) == "stall":
             self._polled_late.discard((group, who))
             return Cause.POLL_TIMEOUT_REJOIN, frozenset()
-        since = self._gone_ms.get((group, who), 0)
-        changed = any(
+        changed = self._was_changed(group, who, self._gone_ms.get((group, who), 0), at_ms)
+        return Cause.MEMBER_RESTART, frozenset({Cause.CLIENT_UPGRADE}) if changed else frozenset()
+
+    def _last_act(self, group: str, client: str, at_ms: int) -> str | None:
+        acts = [act for act in self.journal if act["at"] <= at_ms and act["group"] == group]
+        return next((act["action"] for act in reversed(acts) if act.get("member") == client), None)
+
+    def _was_changed(self, group: str, client: str, since_ms: int, at_ms: int) -> bool:
+        """The client was given another protocol or assignor."""
+        return any(
             act["group"] == group
-            and act.get("member") == who
-            and since <= act["at"] <= at_ms
+            and act.get("member") == client
+            and since_ms <= act["at"] <= at_ms
             and ("grade_" in act["action"] or act["action"] == "assignor_list")
             for act in self.journal
         )
-        return Cause.MEMBER_RESTART, frozenset({Cause.CLIENT_UPGRADE}) if changed else frozenset()
 
     def _remember(self, group: str, members: Sequence[str], instance: str | None = None) -> None:
         known = self._known.setdefault(group, set())
         for member in members:
             known.update({member, instance or self.clients.get(member, member)})
+
+    def _deletion(self, text: str) -> None:
+        """A group that is deleted begins anew."""
+        deleted = _DELETED.search(text)
+        for group in deleted["groups"].split(", ") if deleted is not None else ():
+            for known in (self._epochs, self._known, self._news, self._hashes):
+                known.pop(group, None)
 
     def _departure(self, text: str, at_ms: int) -> None:
         """Note when a client went, and whether its client said that it had polled too late."""
@@ -271,5 +297,7 @@ class Witness:
             if member in text and ("has left" in text or "left the" in text or "fenced" in text):
                 for group in (group for group, known in self._known.items() if member in known):
                     self._gone_ms[group, client] = at_ms
+                    # A member of a consumer group keeps its id when it joins again.
+                    self._known[group].discard(member)
                     if "poll timeout has expired" in text:
                         self._polled_late.add((group, client))

@@ -71,7 +71,7 @@ def test_the_documents_say_what_the_judge_and_the_rules_say(verdicts: list[Verdi
 
 def test_every_cause_has_a_meaning_and_a_row() -> None:
     assert set(MEANING) == set(Cause)
-    assert {rule.cause for rule in TABLE} == set(Cause) - {Cause.POLL_TIMEOUT_REJOIN}
+    assert {rule.cause for rule in TABLE} == set(Cause)
     assert [rule.rank for rule in TABLE] == list(range(1, len(TABLE) + 1))
     assert set(JOIN_REASONS.values()) == set(JoinReason) - {JoinReason.UNKNOWN}
 
@@ -177,6 +177,35 @@ def test_a_client_that_shares_its_name_may_be_any_of_them() -> None:
     log.sync(5_000, *(member(f"t-{number}", [number], client="thread") for number in range(2)))
     log.sync(9_000, *(member(f"t-{number}", [number % 3], client="thread") for number in (0, 1, 4)))
     assert reason(rebalances(log.records)[2]) == ("MEMBER_RESTART", "possible", "restart")
+
+
+def test_a_client_that_fell_silent_for_its_poll_interval_and_is_back_had_polled_too_late() -> None:
+    log = ClassicLog()
+    log.sync(1_000, member("a", [0]), member("b-1", [1], client="b"))
+    log.sync(305_000, member("a", [0, 1]))
+    log.sync(306_000, member("a", [0]), member("b-2", [1], client="b"))
+    assert reason(rebalances(log.records)[2]) == ("POLL_TIMEOUT_REJOIN", "likely", "unknown")
+    idle = ClassicLog()
+    idle.sync(1_000, member("a", [0]), member("b-1", [1], client="b"))
+    idle.sync(900_000, member("a", [0, 1]))
+    idle.sync(901_000, member("a", [0]), member("b-2", [1], client="b"))
+    row = rebalances(idle.records)[2]
+    assert reason(row) == ("MEMBER_RESTART", "possible", "restart")
+    assert "POLL_TIMEOUT_REJOIN" in row["alternatives"]
+
+
+def test_a_member_that_is_back_under_its_old_id_was_not_restarted() -> None:
+    coordinator = Coordinator()
+    coordinator.join(None, at_once=True)
+    coordinator.join(None, at_once=True)
+    coordinator.log.now = 400_000
+    coordinator.leave("member-2")
+    coordinator.made -= 1
+    coordinator.log.now = 401_000
+    coordinator.join(None, at_once=True)
+    row = rebalances(coordinator.log.records)[3]
+    assert reason(row) == ("POLL_TIMEOUT_REJOIN", "likely", "unknown")
+    assert row["trigger_members"] == ["member-2"]
 
 
 def test_long_after_it_went_a_like_named_client_is_a_new_member() -> None:

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from coordinator_replay.engine import ConsumerGroup, Replay
+from scripts.reasons.judge import judge
+from scripts.reasons.sample import Sample
 from tests.brokers import need_kafka
 from tests.engine.broker_answers import Answer, answered, only_what_was_asked, told_of
 from tests.engine.recordings import by_group, lines, logs, replayed
@@ -117,3 +119,19 @@ def test_the_lab_ends_at_rest(whole: str):
     assert last["label"] == "end"
     assert last["quiet"]
     assert {group["groupId"] for group in last["groups"]} <= set(LIVES)
+
+
+def check_reasons(lab: str) -> None:
+    verdicts = judge(Sample(Path(lab)))
+    assert [one for one in verdicts if one.row is None or one.truth is None] == []
+    assert [one for one in verdicts if one.row and one.row["confidence"] == "certain" and not one.is_exact] == []
+    assert sum(one.is_right for one in verdicts) >= 0.95 * len(verdicts)
+
+
+def test_reasons_of_a_short_lab_are_those_the_broker_logged(quick: str):
+    check_reasons(quick)
+
+
+@pytest.mark.long
+def test_reasons_of_every_scripted_life_are_those_the_broker_logged(whole: str):
+    check_reasons(whole)

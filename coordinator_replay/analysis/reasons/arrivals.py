@@ -31,6 +31,16 @@ class Return(NamedTuple):
     offset: int
 
     @property
+    def is_same_process(self) -> bool:
+        """It has the member id it had: its process went on, and only the group had lost it."""
+        return self.member.member_id == self.departed.member_id
+
+    @property
+    def silence_ms(self) -> int:
+        """For how long there had been no sign of life when it went; 0 where that is not known."""
+        return self.departed.left_ms - self.departed.seen_ms if self.departed.seen_ms is not None else 0
+
+    @property
     def is_upgrade(self) -> bool:
         """It speaks another protocol, or a newer version of it, than it did."""
         told = self.member.subscription or Subscription()
@@ -47,6 +57,8 @@ class Return(NamedTuple):
         old = self.departed
         gap = lasting(max(situation.started_ms - old.left_ms, 0))
         known_by = "the same instance id" if self.is_same_instance else "the same client id and host"
+        if self.is_same_process:
+            known_by = "the same member id"
         return (
             f"{called(self.member)} joined {situation.at(self.offset)}, {gap} after {old.member_id} went "
             f"{situation.at(old.offset, old.partition)}: {known_by}"
@@ -62,13 +74,14 @@ def returns(situation: Situation) -> tuple[list[Return], list[tuple[Member, int]
     back: list[Return] = []
     new: list[tuple[Member, int]] = []
     for member, offset in situation.joined:
-        found = _instance(member, gone) or _client(situation, member, gone)
+        found = _same_id(member, gone) or _instance(member, gone) or _client(situation, member, gone)
         if found is None:
             new.append((member, offset))
             continue
         gone.remove(found)
         same = found.instance_id is not None
-        back.append(Return(member, found, same, not same and _is_shared(situation, member, gone), offset))
+        is_sure = same or found.member_id == member.member_id
+        back.append(Return(member, found, same, not is_sure and _is_shared(situation, member, gone), offset))
     return back, new
 
 
@@ -76,6 +89,10 @@ def _instance(member: Member, gone: Sequence[Departed]) -> Departed | None:
     if member.instance_id is None:
         return None
     return next((one for one in reversed(gone) if one.instance_id == member.instance_id), None)
+
+
+def _same_id(member: Member, gone: Sequence[Departed]) -> Departed | None:
+    return next((one for one in reversed(gone) if one.member_id == member.member_id), None)
 
 
 def _client(situation: Situation, member: Member, gone: Sequence[Departed]) -> Departed | None:

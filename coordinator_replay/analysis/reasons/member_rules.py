@@ -154,6 +154,44 @@ def _spoken(one: Return) -> str:
     return f"{protocol} (it left under {one.departed.protocol})"
 
 
+POLL_SLACK_MS = 15_000
+"""A client that polls too late leaves so soon after its time, counted from its last commit."""
+
+
+@row(
+    MEMBER_RULES,
+    Cause.POLL_TIMEOUT_REJOIN,
+    EVERY_TYPE,
+    footprint="a member is back under the member id it had; or a client is back whose last sign of life, when it went, "
+    "was older than its rebalance timeout (max.poll.interval.ms) by some seconds",
+    confidence="likely; possible by member id where its silence was shorter",
+    look_alikes="SESSION_TIMEOUT of a process that hung; MEMBER_RESTART; a client that unsubscribed and came back",
+    explains=(Cause.MEMBER_RESTART, Cause.REBALANCE_TIMEOUT, Cause.SESSION_TIMEOUT, Cause.MEMBER_LEAVE),
+)
+def poll_timeout_rejoin(situation: Situation) -> Finding | None:
+    """A process that was there all the time was lost to the group, and joined again."""
+    back = [one for one in returns(situation)[0] if one.is_same_process or _polled_late(one)]
+    if not back:
+        return None
+    evidence = [
+        f"{one.told(situation)}; there had been no sign of life from it for {lasting(one.silence_ms)}" for one in back
+    ]
+    is_late = all(one.silence_ms >= one.departed.timeout_ms > 0 for one in back)
+    return Finding(
+        Cause.POLL_TIMEOUT_REJOIN,
+        LIKELY if is_late and not any(one.is_ambiguous for one in back) else POSSIBLE,
+        tuple(evidence),
+        (Cause.MEMBER_JOIN,) if all(one.is_same_process for one in back) else (Cause.MEMBER_RESTART, Cause.MEMBER_JOIN),
+        tuple(one.member.member_id for one in back),
+    )
+
+
+def _polled_late(one: Return) -> bool:
+    timeout = one.departed.timeout_ms
+    is_static = one.is_same_instance or one.is_upgrade
+    return not is_static and 0 < timeout <= one.silence_ms <= timeout + POLL_SLACK_MS
+
+
 @row(
     MEMBER_RULES,
     Cause.MEMBER_RESTART,
@@ -177,7 +215,7 @@ def member_restart(situation: Situation) -> Finding | None:
         evidence.append("several members share this client id and host, so which one came back is not certain")
     alternatives = [] if sure is CERTAIN else [Cause.MEMBER_JOIN]
     for one in back:
-        silence = one.departed.left_ms - one.departed.seen_ms if one.departed.seen_ms is not None else 0
+        silence = one.silence_ms
         if not one.is_same_instance and 0 < one.departed.timeout_ms <= silence:
             alternatives.append(Cause.POLL_TIMEOUT_REJOIN)
             sure = POSSIBLE
