@@ -1,4 +1,4 @@
--- Members whose topic list switched to and fro: a client that sees the cluster's topics differently from call to call.
+-- Members whose topic list switched back and forth: a client that sees the cluster's topics differently from call to call.
 WITH lists AS (
     SELECT group_id, member_id, client_id, list_sort(subscribed_topics) AS topics, valid_from, from_offset,
            lag(list_sort(subscribed_topics)) OVER in_order AS before

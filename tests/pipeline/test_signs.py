@@ -25,8 +25,7 @@ def test_an_audit_finds_the_reasons_of_the_judged_path(spark, tmp_path, name):
     metadata = str(Path(sample.folder) / "cluster-metadata")
     run_audit(spark, Options(inputs=[sample.segments], warehouse=warehouse, cluster_metadata=metadata))
     judged = {
-        (row["group_id"], row["epoch"]): [row[name] for name in REASON]
-        for row in Recording(sample.folder).rebalances()
+        (row["group_id"], row["epoch"]): [row[name] for name in REASON] for row in Recording(sample.folder).rebalances()
     }
     assert rebalances(spark, warehouse) == judged
     assert any(delay is not None for *_, delay in judged.values())
