@@ -14,10 +14,18 @@ from typing import TYPE_CHECKING
 import click
 
 from coordinator_replay.cli import columns
-from coordinator_replay.cli.completion import GROUP_NAME, TOPIC_NAME
+from coordinator_replay.cli.completion import (
+    CAUSE_NAME,
+    COMMITTED_TOPIC_NAME,
+    GROUP_NAME,
+    QUERY_NAME,
+    RULE_NAME,
+    TOPIC_NAME,
+)
 from coordinator_replay.cli.moments import DURATION, MOMENT, parse_moment
-from coordinator_replay.cli.options import Command, Common, common_options
+from coordinator_replay.cli.options import WAREHOUSE_VARIABLE, Command, Common, common_options
 from coordinator_replay.cli.output import Column, print_note, print_rows
+from coordinator_replay.errors import UsageError
 
 if TYPE_CHECKING:
     from coordinator_replay.query.describe import Description
@@ -157,7 +165,13 @@ def describe(common: Common, group: str, at: datetime | None) -> None:
 @common_options()
 @_group
 @_at
-@click.option("--topic", "topics", multiple=True, help="Only offsets of this topic; can be given again.")
+@click.option(
+    "--topic",
+    "topics",
+    multiple=True,
+    type=COMMITTED_TOPIC_NAME,
+    help="Only offsets of this topic; can be given again.",
+)
 @click.option("--require-stable", is_flag=True, help="Show partitions with a pending transactional commit as unstable.")
 @click.option(
     "--reset-file",
@@ -244,7 +258,9 @@ def timeline(common: Common, group: str, start: datetime | None, end: datetime |
 @any_group_argument
 @from_option
 @to_option
-@click.option("--cause", "causes", multiple=True, help="Only rebalances of this cause; can be given again.")
+@click.option(
+    "--cause", "causes", multiple=True, type=CAUSE_NAME, help="Only rebalances of this cause; can be given again."
+)
 def rebalances(
     common: Common, group: str | None, start: datetime | None, end: datetime | None, causes: Sequence[str]
 ) -> None:
@@ -317,7 +333,7 @@ def expired(common: Common, group: str | None, statuses: Sequence[str], within: 
 )
 @common_options()
 @click.option("--severity", type=click.Choice(SEVERITIES), help="Only findings as grave as this, or graver.")
-@click.option("--rule", "rules", multiple=True, help="Only findings of this rule; can be given again.")
+@click.option("--rule", "rules", multiple=True, type=RULE_NAME, help="Only findings of this rule; can be given again.")
 @click.option("--group", type=GROUP_NAME, help="Only findings about this group.")
 def findings(common: Common, severity: str | None, rules: Sequence[str], group: str | None) -> None:
     """Show what an operator should look at, the gravest first."""
@@ -333,23 +349,38 @@ def findings(common: Common, severity: str | None, rules: Sequence[str], group: 
 @click.command(
     cls=Command,
     epilog=examples(
+        "coordinator-replay sql --list",
+        "coordinator-replay sql --query flapping-groups",
         'coordinator-replay sql "SELECT group_id, count(*) FROM rebalances GROUP BY 1 ORDER BY 2 DESC"',
         "coordinator-replay sql --output csv - < question.sql",
     ),
 )
-@common_options()
-@click.argument("statement")
-def sql(common: Common, statement: str) -> None:
+@common_options(needs_warehouse=False)
+@click.argument("statement", required=False)
+@click.option("--query", "name", type=QUERY_NAME, help="Ask the ready query of this name.")
+@click.option("--list", "is_list", is_flag=True, help="Show the ready queries, each with what it answers.")
+def sql(common: Common, statement: str | None, name: str | None, is_list: bool) -> None:
     """Answer STATEMENT over all tables by name, in DuckDB's SQL; "-" reads it from standard input.
 
-    All clusters of the warehouse are in the tables: name the one you mean in the statement.
+    All clusters of the warehouse are in the tables: $cluster in a statement stands for the one that --cluster names.
     """
+    from coordinator_replay.query.ready import ready_queries, ready_query
     from coordinator_replay.query.sql import run_sql
 
-    text = sys.stdin.read() if statement == "-" else statement
-    names, rows = run_sql(open_warehouse(common), text)
+    if is_list:
+        _show(common, columns.READY_QUERY, ready_queries().values())
+        return
+    if (statement is None) == (name is None):
+        raise UsageError("give either a statement or --query NAME; --list shows the queries that are ready")
+    if not common.warehouse:
+        raise UsageError(f"give the warehouse to ask, with --warehouse or in {WAREHOUSE_VARIABLE}")
+    text = ready_query(name).sql if name is not None else sys.stdin.read() if statement == "-" else str(statement)
+    warehouse = open_warehouse(common)
+    names, rows = run_sql(warehouse, text)
     if names:
         print_rows([Column(name, name) for name in names], rows, common.output)
+    if name is not None and not rows:
+        say(f"Nothing; cluster {common.cluster!r} is covered from {warehouse.coverage}.")
 
 
 COMMANDS: list[click.Command] = [groups, describe, offsets, timeline, rebalances, why, owner, expired, findings, sql]

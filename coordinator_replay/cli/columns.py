@@ -174,3 +174,8 @@ FINDING = {
     "log_offset": "",
     "finding_id": "",
 }
+READY_QUERY = {
+    "name": "NAME",
+    "about": "ANSWERS",
+    "sql": "",
+}

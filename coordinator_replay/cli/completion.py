@@ -1,42 +1,89 @@
-"""Arguments that the shell completes from the tables: names of groups and topics."""
+"""Arguments that the shell completes: names from the tables, and those of the ready queries."""
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import click
 from click.shell_completion import CompletionItem
 
 from coordinator_replay.errors import CoordinatorReplayError
 
+if TYPE_CHECKING:
+    from coordinator_replay.query.warehouse import Warehouse
+
+Candidates = Callable[[click.Context], Sequence[str]]
+
+
+def _warehouse(ctx: click.Context) -> "Warehouse | None":
+    from coordinator_replay.query.warehouse import Warehouse
+
+    return Warehouse(ctx.params["warehouse"], ctx.params["cluster"]) if ctx.params.get("warehouse") else None
+
+
+def _group(ctx: click.Context) -> str:
+    """The group typed so far: behind an option without its value click leaves it among what is not parsed yet."""
+    return str(ctx.params.get("group") or next(iter(ctx.args), ""))
+
 
 def _groups(ctx: click.Context) -> Sequence[str]:
     from coordinator_replay.query.groups import known_groups
-    from coordinator_replay.query.warehouse import Warehouse
 
-    return known_groups(Warehouse(ctx.params["warehouse"], ctx.params["cluster"]))
+    warehouse = _warehouse(ctx)
+    return known_groups(warehouse) if warehouse else ()
 
 
-def _topics(ctx: click.Context) -> Sequence[str]:
+def _owned_topics(ctx: click.Context) -> Sequence[str]:
     from coordinator_replay.query.owner import known_topics
-    from coordinator_replay.query.warehouse import Warehouse
 
-    return list(known_topics(Warehouse(ctx.params["warehouse"], ctx.params["cluster"]), ctx.params["group"]))
+    warehouse = _warehouse(ctx)
+    return list(known_topics(warehouse, _group(ctx))) if warehouse else ()
+
+
+def _committed_topics(ctx: click.Context) -> Sequence[str]:
+    from coordinator_replay.query.offsets import committed_topics
+
+    warehouse = _warehouse(ctx)
+    return committed_topics(warehouse, _group(ctx)) if warehouse else ()
+
+
+def _causes(ctx: click.Context) -> Sequence[str]:
+    from coordinator_replay.query.rebalances import known_causes
+
+    warehouse = _warehouse(ctx)
+    return known_causes(warehouse) if warehouse else ()
+
+
+def _rules(ctx: click.Context) -> Sequence[str]:
+    from coordinator_replay.query.findings import findings_of
+
+    warehouse = _warehouse(ctx)
+    return sorted({finding.rule for finding in findings_of(warehouse)}) if warehouse else ()
+
+
+def _queries(ctx: click.Context) -> Sequence[str]:
+    from coordinator_replay.query.ready import ready_queries
+
+    return list(ready_queries())
 
 
 class _Name(click.ParamType):  # type: ignore[type-arg]  # generic in newer click only
-    def __init__(self, name: str, candidates: Callable[[click.Context], Sequence[str]]) -> None:
+    def __init__(self, name: str, candidates: Candidates) -> None:
         self.name = name
         self.candidates = candidates
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """Names that begin like what was typed; none where there is no warehouse to ask."""
-        if not ctx.params.get("warehouse"):
-            return []
+        """Names that begin like what was typed; none where there is nothing to ask."""
         try:
             names = self.candidates(ctx)
         except CoordinatorReplayError:
+            # A broken warehouse is nothing to complain of in the middle of a line.
             return []
-        return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+        return [CompletionItem(name) for name in names if name.lower().startswith(incomplete.lower())]
 
 
 GROUP_NAME = _Name("group", _groups)
-TOPIC_NAME = _Name("topic", _topics)
+TOPIC_NAME = _Name("topic", _owned_topics)
+COMMITTED_TOPIC_NAME = _Name("topic", _committed_topics)
+CAUSE_NAME = _Name("cause", _causes)
+RULE_NAME = _Name("rule", _rules)
+QUERY_NAME = _Name("name", _queries)

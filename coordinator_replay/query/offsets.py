@@ -31,6 +31,10 @@ _PENDING = f"""
     SELECT DISTINCT topic, partition FROM pending_offsets WHERE cluster = $cluster AND group_id = $group AND {AS_OF}
 """  # noqa: S608 - put together from constants
 
+_TOPICS = """
+    SELECT DISTINCT topic FROM offset_history WHERE cluster = $cluster AND group_id = $group ORDER BY topic
+"""
+
 TopicPartition = tuple[str, int]
 
 
@@ -75,6 +79,11 @@ def _check_topics(topics: Sequence[str], known: Iterable[str], group: str) -> No
                 f"did you mean {near[0]!r}?" if near else f"it has offsets of {', '.join(map(repr, names)) or 'none'}"
             )
             raise UsageError(f"group {group!r} had no offset of topic {topic!r} then: {hint}")
+
+
+def committed_topics(warehouse: Warehouse, group: str) -> list[str]:
+    """Topics of which a group ever committed offsets."""
+    return [topic for (topic,) in warehouse.rows(_TOPICS, group=group)]
 
 
 def offsets_at(

@@ -87,9 +87,14 @@ def rebalances_of(
     return chosen or _check_causes(warehouse, wanted)
 
 
+def known_causes(warehouse: Warehouse) -> list[str]:
+    """Every cause that a rebalance of the cluster has."""
+    return [cause for (cause,) in warehouse.rows(_CAUSES)]
+
+
 def _check_causes(warehouse: Warehouse, wanted: set[str]) -> list[Rebalance]:
     """No rebalance, where every cause asked for does occur in the cluster."""
-    known = [cause for (cause,) in warehouse.rows(_CAUSES)]
+    known = known_causes(warehouse)
     for cause in sorted(wanted - {name.upper() for name in known}):
         near = nearest(cause, known)
         hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known) or 'none'}"

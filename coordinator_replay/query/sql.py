@@ -11,13 +11,15 @@ from coordinator_replay.tables.names import table_names
 from coordinator_replay.tables.views import views
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_CLUSTER = re.compile(r"\$cluster\b")
 _UNKNOWN_TABLE = re.compile(r"Table with name (\S+) does not exist")
 
 
 def run_sql(warehouse: Warehouse, statement: str) -> tuple[list[str], list[tuple[Any, ...]]]:
     """Answer a statement over the tables of all clusters.
 
-    The tables themselves can't be changed from here: the engine sees them as views.
+    The tables themselves can't be changed from here: the engine sees them as views. ``$cluster`` in the statement is
+    the warehouse's cluster.
 
     Returns:
         Names of the columns, and the rows; no columns where the statement has no answer.
@@ -35,7 +37,8 @@ def run_sql(warehouse: Warehouse, statement: str) -> tuple[list[str], list[tuple
     try:
         for view in needed:
             warehouse.connection.execute(f"CREATE OR REPLACE TEMP VIEW {view.name} AS {view.sql}")
-        answer = warehouse.connection.sql(statement)
+        given = {"cluster": warehouse.cluster} if _CLUSTER.search(statement) else None
+        answer = warehouse.connection.sql(statement, params=given)
         return ([], []) if answer is None else fetch(answer)
     except duckdb.Error as problem:
         raise _wrong_statement(problem) from problem

@@ -60,6 +60,11 @@ COMPACT: Mapping[str, Any] = {"orientation": "horizontal", "margin": 0, "padding
 
 _TEX = re.compile(r"\$(?=\$)|\\(?=[\[(])")
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_HOVER = (
+    '<div style="max-width: 38rem; padding: 4px; white-space: pre-wrap; overflow-wrap: anywhere; display: grid; '
+    'grid-template-columns: max-content 1fr; gap: 1px 10px">{lines}</div>'
+)
+_HOVER_LINE = '<span style="opacity: 0.65; text-align: right">{label}</span><span>{value}</span>'
 _TIME = "%F %T.%3N"
 
 
@@ -136,9 +141,16 @@ def add_hover(drawn: figure, renderers: Sequence[Any], rows: Sequence[tuple[str,
         rows: label and value of each line.
         times: the columns that hold moments.
     """
-    shown = [(label, f"{value}{{{_TIME}}}" if value.lstrip("@") in times else value) for label, value in rows]
+    lines = [
+        _HOVER_LINE.format(label=label, value=f"{value}{{{_TIME}}}" if value.lstrip("@") in times else value)
+        for label, value in rows
+    ]
     formatters: Any = {f"@{column}": "datetime" for column in times}
-    drawn.add_tools(HoverTool(renderers=list(renderers), tooltips=shown, formatters=formatters, limit=4))
+    drawn.add_tools(
+        HoverTool(
+            renderers=list(renderers), tooltips=_HOVER.format(lines="".join(lines)), formatters=formatters, limit=3
+        )
+    )
 
 
 def label_rows(drawn: figure, labels: Sequence[str]) -> None:

@@ -91,7 +91,7 @@ def rebalance_marks(life: GroupLife, times: Range1d) -> figure:
                 "members": f"{counted_as(one.members_before)} → {counted_as(one.members_after)}",
                 "moved": f"{counted_as(one.partitions_moved)} of {counted_as(one.partitions_total)}",
                 "unowned": duration(one.unowned_ms_max),
-                "evidence": neutral("; ".join(one.evidence or ()) or "none on record"),
+                "evidence": "\n".join(map(neutral, one.evidence or ())) or "none on record",
                 "others": neutral(", ".join(one.alternatives or ()) or "none"),
             }
         )

@@ -314,3 +314,43 @@ def test_a_plain_warehouse_is_read_without_arrow(folder: Path):
     )
     told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert told.stdout == "set()\n"
+
+
+def test_ready_queries_are_listed_and_asked_by_name(ask):
+    listed = answer(ask("sql", "--list"))
+    assert "rewinds" in listed
+    told = ask("sql", "--query", "stuck-transactions", "--output", "csv")
+    assert answer(told).splitlines()[1].startswith("payments,orders,0,7,0,2026-11-20T02:15:00.000Z,300000,160")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("sql",), "give either a statement or --query NAME"),
+        (("sql", "SELECT 1", "--query", "rewinds"), "give either a statement or --query NAME"),
+        (("sql", "--query", "rewind"), "did you mean rewinds?"),
+    ],
+)
+def test_sql_wants_one_question(ask, arguments: tuple[str, ...], message: str):
+    refused = ask(*arguments)
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert message in refused.stderr
+
+
+def test_a_statement_can_name_the_cluster_asked_about(ask):
+    statement = "SELECT count(*) AS n FROM rebalances WHERE cluster = $cluster"
+    assert answer(ask("sql", statement, "--cluster", "other")) == "n\n1\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "incomplete", "expected"),
+    [
+        (["sql", "--query"], "st", ["stuck-transactions"]),
+        (["rebalances", "--cause"], "m", ["MEMBER_JOIN"]),
+        (["findings", "--rule"], "re", ["rewind"]),
+        (["offsets", "payments", "--topic"], "", ["audit", "orders"]),
+        (["owner"], "pay", ["payments"]),
+    ],
+)
+def test_the_shell_completes_what_options_take(program, folder, arguments, incomplete, expected):
+    assert completed(program, folder, arguments, incomplete) == expected

@@ -1,0 +1,17 @@
+-- Topics a group holds offsets of although none of its members subscribes to them: their lag grows for ever.
+WITH subscribed AS (
+    SELECT DISTINCT group_id, unnest(subscribed_topics) AS topic FROM member_timeline
+    WHERE cluster = $cluster AND valid_to IS NULL
+),
+by_pattern AS (
+    SELECT DISTINCT group_id FROM member_timeline
+    WHERE cluster = $cluster AND valid_to IS NULL AND coalesce(subscribed_topic_regex, '') <> ''
+),
+alive AS (SELECT DISTINCT group_id FROM member_timeline WHERE cluster = $cluster AND valid_to IS NULL)
+SELECT group_id, topic, count(*) AS partitions, max(commit_timestamp) AS last_commit, any_value(owner_member_id) AS last_owner
+FROM offset_history
+WHERE cluster = $cluster AND valid_to IS NULL AND group_id IN (SELECT group_id FROM alive)
+  AND group_id NOT IN (SELECT group_id FROM by_pattern)
+  AND (group_id, topic) NOT IN (SELECT (group_id, topic) FROM subscribed WHERE topic IS NOT NULL)
+GROUP BY group_id, topic
+ORDER BY last_commit, group_id, topic

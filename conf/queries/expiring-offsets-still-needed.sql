@@ -1,0 +1,17 @@
+-- Offsets past their time or about to be, of groups that somebody still used within two weeks before the log's end.
+WITH ends AS (SELECT max(log_timestamp) AS at FROM group_timeline WHERE cluster = $cluster),
+used AS (
+    SELECT group_id, max(seen) AS last_seen FROM (
+        SELECT group_id, max(log_timestamp) AS seen FROM group_timeline
+        WHERE cluster = $cluster AND member_count > 0 GROUP BY group_id
+        UNION ALL
+        SELECT group_id, max(commit_timestamp) FROM offset_history WHERE cluster = $cluster GROUP BY group_id
+    ) GROUP BY group_id
+)
+SELECT status, expire_at, group_id, topic, count(*) AS partitions, min(partition) AS first_partition,
+       max(partition) AS last_partition, any_value(rule) AS rule, any_value(group_state) AS group_state,
+       any_value(last_consumed_by) AS last_owner, any_value(last_seen) AS group_last_seen
+FROM expired_offsets JOIN used USING (group_id) CROSS JOIN ends
+WHERE cluster = $cluster AND status IN ('DUE', 'EXPIRING') AND last_seen > ends.at - INTERVAL 14 DAY
+GROUP BY status, expire_at, group_id, topic
+ORDER BY expire_at, group_id, topic

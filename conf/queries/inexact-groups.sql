@@ -1,0 +1,8 @@
+-- Groups of whose life the log has lost parts: what is told of them skips steps.
+SELECT group_id, count(*) AS inexact_events, min(log_timestamp) AS first, max(log_timestamp) AS last,
+       any_value(log_partition) AS log_partition,
+       (SELECT count(*) FROM rebalances WHERE rebalances.cluster = $cluster
+        AND rebalances.group_id = group_timeline.group_id AND NOT is_exact) AS inexact_rebalances
+FROM group_timeline
+WHERE cluster = $cluster AND NOT is_exact
+GROUP BY group_id ORDER BY inexact_events DESC, group_id

@@ -1,0 +1,18 @@
+-- Groups that still speak the classic protocol, or whose conversion came back, beside those on the KIP-848 protocol.
+WITH last AS (
+    SELECT group_id, arg_max(group_type, seq) AS group_type, arg_max(event, seq) AS event,
+           arg_max(member_count, seq) AS members,
+           count(*) FILTER (event = 'GROUP_CONVERTED') AS conversions,
+           max(log_timestamp) FILTER (event = 'GROUP_CONVERTED') AS converted_at
+    FROM group_timeline WHERE cluster = $cluster GROUP BY group_id
+),
+clients AS (
+    SELECT group_id, list_distinct(list(client_id)) AS clients FROM member_timeline
+    WHERE cluster = $cluster AND valid_to IS NULL GROUP BY group_id
+)
+SELECT group_id, CASE WHEN conversions > 0 THEN 'converted back' ELSE 'never converted' END AS what, members,
+       converted_at, clients[1:10] AS clients,
+       (SELECT count(*) FROM last WHERE group_type = 'consumer') AS groups_on_kip_848
+FROM last LEFT JOIN clients USING (group_id)
+WHERE group_type = 'classic' AND event <> 'GROUP_DELETED' AND members > 0
+ORDER BY what, group_id

@@ -1,0 +1,30 @@
+-- Partitions of topics a group consumes that none of its members owns at the end of the log, or ever owned.
+WITH alive AS (
+    SELECT group_id, unnest(coalesce(nullif(subscribed_topics, []), [NULL])) AS topic FROM member_timeline
+    WHERE cluster = $cluster AND valid_to IS NULL AND group_type IN ('classic', 'consumer')
+),
+consumed AS (
+    SELECT DISTINCT group_id, topic FROM alive WHERE topic IS NOT NULL
+    UNION
+    -- Who subscribes by a pattern consumes at least what is owned now.
+    SELECT group_id, topic FROM partition_ownership JOIN (SELECT DISTINCT group_id FROM alive) USING (group_id)
+    WHERE cluster = $cluster AND topic IS NOT NULL AND owned_to IS NULL
+),
+reached AS (
+    SELECT group_id, topic, max(partition) AS highest FROM partition_ownership WHERE cluster = $cluster GROUP BY ALL
+),
+known AS (SELECT topic, max(partition_count) AS partitions FROM topics WHERE cluster = $cluster GROUP BY topic),
+expected AS (
+    SELECT group_id, topic, unnest(range(0, coalesce(partitions, highest + 1, 0))) AS partition
+    FROM consumed LEFT JOIN reached USING (group_id, topic) LEFT JOIN known USING (topic)
+),
+owned AS (
+    SELECT group_id, topic, partition, bool_or(owned_to IS NULL) AS is_owned, max(owned_to) AS last_owned
+    FROM partition_ownership WHERE cluster = $cluster GROUP BY ALL
+)
+SELECT group_id, topic, expected.partition, CASE WHEN is_owned IS NULL THEN 'never owned' ELSE 'not owned now' END AS what,
+       last_owned
+FROM expected LEFT JOIN owned USING (group_id, topic, partition)
+WHERE NOT coalesce(is_owned, false)
+ORDER BY what, group_id, topic, expected.partition
+LIMIT 500

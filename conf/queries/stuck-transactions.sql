@@ -1,0 +1,7 @@
+-- Transactional commits still pending at the end of the log: readers of stable offsets wait for them.
+WITH ends AS (SELECT max(log_timestamp) AS at FROM offset_commits WHERE cluster = $cluster)
+SELECT group_id, topic, partition, producer_id, producer_epoch, pending_since,
+       epoch_ms(ends.at) - epoch_ms(pending_since) AS pending_ms, committed_offset
+FROM pending_offsets CROSS JOIN ends
+WHERE cluster = $cluster AND valid_to IS NULL
+ORDER BY pending_since, group_id, topic, partition

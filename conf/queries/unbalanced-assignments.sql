@@ -1,0 +1,17 @@
+-- Groups whose members own very different numbers of partitions at the end of the log, those with none counted too.
+WITH alive AS (
+    SELECT group_id, member_id, coalesce(instance_id, client_id, member_id) AS name FROM member_timeline
+    WHERE cluster = $cluster AND valid_to IS NULL AND group_type IN ('classic', 'consumer')
+),
+owned AS (
+    SELECT group_id, member_id, count(*) AS partitions FROM partition_ownership
+    WHERE cluster = $cluster AND owned_to IS NULL GROUP BY ALL
+)
+SELECT group_id, count(*) AS members, sum(coalesce(partitions, 0)) AS partitions, min(coalesce(partitions, 0)) AS fewest,
+       max(coalesce(partitions, 0)) AS most, arg_min(name, coalesce(partitions, 0)) AS member_with_fewest,
+       arg_max(name, coalesce(partitions, 0)) AS member_with_most,
+       count(*) FILTER (coalesce(partitions, 0) = 0) AS members_without
+FROM alive LEFT JOIN owned USING (group_id, member_id)
+GROUP BY group_id
+HAVING most - fewest > 1
+ORDER BY most - fewest DESC, group_id

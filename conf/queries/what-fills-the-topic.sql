@@ -1,0 +1,12 @@
+-- What takes the space in __consumer_offsets: records and bytes by group, and how often each key was written again.
+WITH written AS (
+    SELECT group_id, log_partition, 'offsets' AS what, record_bytes, topic || '-' || partition AS key FROM offset_commits
+    WHERE cluster = $cluster
+    UNION ALL
+    SELECT group_id, log_partition, 'group', record_bytes, kind || coalesce(member_id, '') FROM group_records
+    WHERE cluster = $cluster
+)
+SELECT group_id, any_value(log_partition) AS log_partition, count(*) AS records, sum(record_bytes) AS bytes,
+       count(*) FILTER (what = 'offsets') AS offset_records, count(DISTINCT key) AS keys,
+       round(count(*) / count(DISTINCT key), 1) AS writes_a_key
+FROM written GROUP BY group_id ORDER BY bytes DESC, group_id LIMIT 50

@@ -1,0 +1,110 @@
+"""Writes the pages that are made from what the program itself reads: tables, ready queries, commands."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from coordinator_replay.cli.main import main
+from coordinator_replay.query.ready import ready_queries
+from coordinator_replay.tables.definition import Table, tables
+from coordinator_replay.tables.views import views
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+
+_MADE = "Made by `scripts/write-docs` from {source}; a test holds both together.\n"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("<", "&lt;")
+
+
+def _table_page(table: Table) -> str:
+    head = [f"# {table.name}", "", table.about, "", _MADE.format(source=f"`schemas/tables/{table.name}.json`")]
+    head.append(f"A row is told from all others by: {', '.join(f'`{name}`' for name in table.keys)}.")
+    if table.clustering:
+        head.append(f"Files are clustered by: {', '.join(f'`{name}`' for name in table.clustering)}.")
+    head += ["", "| column | type | meaning |", "|---|---|---|"]
+    rows = [
+        f"| `{column.name}` | {_cell(column.type)}{' NOT NULL' if column.is_required else ''} | {_cell(column.about)} |"
+        for column in table.columns
+    ]
+    return "\n".join([*head, *rows, ""])
+
+
+def _tables_index() -> str:
+    lines = [
+        "# The tables",
+        "",
+        "A warehouse is a folder of Delta tables. `DESCRIBE TABLE` tells the same in Spark.",
+        "",
+    ]
+    lines += [_MADE.format(source="`schemas/tables`"), "| table | |", "|---|---|"]
+    lines += [f"| [{name}]({name}.md) | {_cell(table.about)} |" for name, table in tables().items()]
+    lines += [
+        "",
+        "Intervals hold from `valid_from` on and end before `valid_to`; a null `valid_to` still holds at the end of",
+    ]
+    lines += [
+        "the log read. Moments are UTC, durations milliseconds. `is_exact = false` means that records are missing from"
+    ]
+    lines += ["the log before this row, so that steps in between were not seen.", "", "## Views", ""]
+    lines += [f"- `{name}`: {view.about}" for name, view in views().items()]
+    return "\n".join([*lines, ""])
+
+
+def _queries_page() -> str:
+    lines = [
+        "# Ready questions",
+        "",
+        "`coordinator-replay sql --query NAME` asks one; `sql --list` shows them all. Each is a file in",
+    ]
+    lines += ["`conf/queries`, to copy and change: `$cluster` stands for the cluster that `--cluster` names.", ""]
+    lines += [_MADE.format(source="`conf/queries`")]
+    for name, query in ready_queries().items():
+        lines += [f"## {name}", "", query.about, "", '??? note "The statement"', ""]
+        lines += [*(f"    {line}".rstrip() for line in ("```sql", *query.sql.splitlines(), "```")), ""]
+    return "\n".join(lines)
+
+
+def _help(command: click.Command) -> str:
+    context = click.Context(
+        command, info_name=f"coordinator-replay {command.name}", max_content_width=100, terminal_width=100
+    )
+    return command.get_help(context)
+
+
+def _commands_page() -> str:
+    lines = ["# The commands", "", "`coordinator-replay COMMAND --help` says the same.", ""]
+    lines += [_MADE.format(source="the program's own help")]
+    for name in sorted(main.commands):
+        lines += [
+            f"## {name}",
+            "",
+            "```text",
+            *(line.rstrip() for line in _help(main.commands[name]).splitlines()),
+            "```",
+            "",
+        ]
+    return "\n".join(lines)
+
+
+def pages() -> Iterator[tuple[Path, str]]:
+    """Every page that is made, with its text."""
+    for name, table in tables().items():
+        yield DOCS / "tables" / f"{name}.md", _table_page(table)
+    yield DOCS / "tables" / "index.md", _tables_index()
+    yield DOCS / "queries.md", _queries_page()
+    yield DOCS / "commands.md", _commands_page()
+
+
+if __name__ == "__main__":
+    (DOCS / "tables").mkdir(exist_ok=True)
+    made = dict(pages())
+    for page in (DOCS / "tables").glob("*.md"):
+        if page not in made:
+            page.unlink()
+    for page, text in made.items():
+        page.write_text(text, encoding="utf-8")
+    sys.stdout.write(f"wrote {len(made)} pages\n")

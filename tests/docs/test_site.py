@@ -1,0 +1,93 @@
+"""The documentation holds together: made pages are fresh, commands in it can be typed, links lead somewhere."""
+
+import importlib.util
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from coordinator_replay.cli.main import main
+from coordinator_replay.query.ready import ready_queries
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = sorted(DOCS.rglob("*.md"))
+AWAITED = {"reasons.md"}
+"""Pages that other work brings; the site is not strict without them."""
+BLOCK = re.compile(r"^ *```(?:sh|console)?\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
+
+
+def made_pages() -> dict[Path, str]:
+    spec = importlib.util.spec_from_file_location("write_pages", ROOT / "scripts" / "docs" / "write_pages.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return dict(module.pages())
+
+
+def test_made_pages_are_those_of_the_definitions():
+    made = made_pages()
+    stale = [path.name for path, text in made.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
+    assert stale == [], "run scripts/write-docs"
+    assert set((DOCS / "tables").glob("*.md")) <= set(made), "run scripts/write-docs"
+
+
+def typed_commands() -> list[tuple[str, list[str]]]:
+    found = []
+    for path in [ROOT / "README.md", *PAGES]:
+        if path.name == "commands.md":
+            continue
+        for block in BLOCK.findall(path.read_text(encoding="utf-8")):
+            for line in re.sub(r"\\\n\s*", " ", block).splitlines():
+                words = shlex.split(line.removeprefix("$ "), comments=True) if "coordinator-replay" in line else []
+                if words and words[0].endswith("coordinator-replay"):
+                    end = next((place for place, word in enumerate(words) if word in ("|", ">")), len(words))
+                    found.append((path.name, words[1:end]))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("page", "words"), typed_commands(), ids=lambda value: " ".join(value) if isinstance(value, list) else value
+)
+def test_commands_in_the_documents_can_be_typed(page: str, words: list[str], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COORDINATOR_REPLAY_WAREHOUSE", "warehouse")
+    command = main.commands[words[0]]
+    # Files that are only spoken of do not exist here; everything else must be as the program wants it.
+    for parameter in command.params:
+        if isinstance(parameter.type, click.Path):
+            monkeypatch.setattr(parameter.type, "exists", False)
+    context = command.make_context(words[0], words[1:])
+    if words[0] == "sql" and context.params["name"]:
+        assert context.params["name"] in ready_queries()
+
+
+def test_the_cookbook_answers_every_question():
+    text = (DOCS / "cookbook.md").read_text(encoding="utf-8")
+    parts = re.split(r"^### ", text, flags=re.MULTILINE)[1:]
+    assert [int(part.split(".")[0]) for part in parts] == list(range(1, 26))
+    for part in parts:
+        assert "coordinator-replay " in part, part.splitlines()[0]
+
+
+def test_links_between_pages_lead_somewhere():
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)]+\.md)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists() or target in AWAITED, f"{page.name} links to {target}"
+
+
+def test_the_site_names_every_page():
+    named = set(re.findall(r"[\w/-]+\.md", (ROOT / "mkdocs.yml").read_text(encoding="utf-8")))
+    unnamed = {str(page.relative_to(DOCS)) for page in PAGES if page.parent == DOCS} - named
+    assert unnamed == set()
+
+
+@pytest.mark.long
+def test_the_site_is_built_without_complaint(tmp_path: Path):
+    pytest.importorskip("mkdocs", reason="mkdocs is not installed")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "cookbook" / "index.html").exists()

@@ -1,0 +1,108 @@
+"""Every ready query runs on a warehouse with rows and on one without, and the ones that matter find what is there."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coordinator_replay.errors import DefinitionError, UsageError
+from coordinator_replay.query import ready
+from coordinator_replay.query.ready import queries_folder, ready_queries, ready_query
+from coordinator_replay.query.sql import run_sql
+from coordinator_replay.query.warehouse import Warehouse
+from coordinator_replay.tables.definition import tables
+from tests.query.small_warehouse import at, offset, owned, write_rows, write_small_warehouse
+
+
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
+    folder = tmp_path_factory.mktemp("empty")
+    for name in tables():
+        write_rows(folder, name, [])
+    return Warehouse(str(folder))
+
+
+@pytest.fixture(scope="module")
+def troubled(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
+    """The small warehouse, with an offset that went back and a partition that two members own."""
+    folder = write_small_warehouse(tmp_path_factory.mktemp("troubled"))
+    write_rows(
+        folder,
+        "offset_history",
+        [offset("orders", 1, 120, "02:16", from_offset=500, group_state="Empty")],
+    )
+    write_rows(folder, "partition_ownership", [owned(0, "m-2", "02:11")])
+    return Warehouse(str(folder))
+
+
+def answers(warehouse: Warehouse, name: str) -> list[dict[str, Any]]:
+    names, rows = run_sql(warehouse, ready_query(name).sql)
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in queries_folder().glob("*.sql")))
+def test_every_ready_query_runs(warehouse: Warehouse, empty: Warehouse, name: str):
+    query = ready_query(name)
+    assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", query.name)
+    assert query.about.endswith((".", "?"))
+    assert "$cluster" in query.sql, "other clusters would show through"
+    for asked in (warehouse, empty):
+        names, _ = run_sql(asked, query.sql)
+        assert names
+    assert not any("m-9" in str(row) or row.get("cause") == "MEMBER_LEAVE" for row in answers(warehouse, name))
+
+
+def test_rewinds(troubled: Warehouse):
+    (found,) = answers(troubled, "rewinds")
+    assert (found["group_id"], found["topic"], found["partition"]) == ("payments", "orders", 1)
+    assert (found["from_offset"], found["to_offset"], found["back"]) == (200, 120, 80)
+
+
+def test_two_owners(troubled: Warehouse, warehouse: Warehouse):
+    (found,) = answers(troubled, "two-owners")
+    assert ({found["one"], found["other"]}, found["both_from"], found["both_until"]) == (
+        {"m-1", "m-2"},
+        at("02:11"),
+        None,
+    )
+    assert answers(warehouse, "two-owners") == []
+
+
+def test_resets_by_hand(troubled: Warehouse):
+    assert [(found["group_id"], found["lowest"]) for found in answers(troubled, "resets-by-hand")] == [
+        ("payments", 120)
+    ]
+
+
+def test_stuck_transactions_are_those_still_pending(warehouse: Warehouse):
+    found = [(one["group_id"], one["partition"], one["pending_ms"]) for one in answers(warehouse, "stuck-transactions")]
+    assert found == [("payments", 0, 300_000), ("payments", 2, 300_000), ("txn-only", 0, 120_000)]
+
+
+def test_offsets_that_somebody_needs_are_told_before_they_expire(warehouse: Warehouse):
+    assert [(one["group_id"], one["status"]) for one in answers(warehouse, "expiring-offsets-still-needed")] == [
+        ("simple", "EXPIRING")
+    ]
+
+
+def test_longest_downtime(warehouse: Warehouse):
+    (found,) = answers(warehouse, "longest-partition-downtime")
+    assert (found["partition"], found["unowned_ms"], found["nobody_until"]) == (1, 5000, at("02:10:20"))
+
+
+def test_members_that_hold_up_others(warehouse: Warehouse):
+    (found,) = answers(warehouse, "members-that-hold-up")
+    assert (found["member_id"], found["held_ms"], found["partitions"]) == ("m-1", 15_000, 1)
+
+
+def test_unknown_names_are_refused_with_the_nearest():
+    with pytest.raises(UsageError, match="did you mean rewinds"):
+        ready_query("rewind")
+
+
+def test_a_file_without_explanation_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "mute.sql").write_text("SELECT 1")
+    monkeypatch.setattr(ready, "queries_folder", lambda: tmp_path)
+    with pytest.raises(DefinitionError, match="a ready query is a comment"):
+        ready_queries.__wrapped__()
