@@ -8,6 +8,9 @@ again under the same keys once they are over, or at its own end.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from coordinator_replay.analysis.findings.group_rules import GROUP_RULES
+from coordinator_replay.analysis.findings.thresholds import DEFAULTS, Thresholds
+from coordinator_replay.analysis.findings.watch import Watch
 from coordinator_replay.analysis.members import Members
 from coordinator_replay.analysis.ownership import Ownership
 from coordinator_replay.analysis.rebalances import Rebalances
@@ -18,7 +21,7 @@ from coordinator_replay.engine.model import Marker, Record
 from coordinator_replay.engine.replay import Replay
 from coordinator_replay.errors import SnapshotError
 
-VERSION = 1
+VERSION = 2
 
 
 class GroupReplay:
@@ -28,15 +31,32 @@ class GroupReplay:
         replay: the engine, for whoever needs the group's state as of the last record.
     """
 
-    __slots__ = ("_members", "_now_ms", "_ownership", "_rebalances", "_scope", "_timeline", "_topics", "replay")
+    __slots__ = (
+        "_members",
+        "_now_ms",
+        "_ownership",
+        "_rebalances",
+        "_scope",
+        "_timeline",
+        "_topics",
+        "_watch",
+        "replay",
+    )
 
-    def __init__(self, cluster: str, group_id: str, topic_names: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        cluster: str,
+        group_id: str,
+        topic_names: Mapping[str, str] | None = None,
+        limits: Thresholds = DEFAULTS,
+    ) -> None:
         """Begin a group.
 
         Args:
             cluster: the cluster's name in the tables.
             group_id: the group.
             topic_names: topic name by id, as far as known.
+            limits: from when on something is a finding.
         """
         self.replay = Replay(group_id)
         self._scope = Scope(cluster, group_id)
@@ -45,6 +65,7 @@ class GroupReplay:
         self._members = Members(self._scope, self._topics)
         self._ownership = Ownership(self._scope, self._topics)
         self._rebalances = Rebalances(self._scope)
+        self._watch = Watch(self._scope, GROUP_RULES, self._members, self._ownership, self._topics, limits)
         self._now_ms = 0
 
     def feed(self, record: Record) -> list[Row]:
@@ -70,6 +91,7 @@ class GroupReplay:
         yield from self._members.open_rows()
         yield from self._ownership.open_rows()
         yield from self._rebalances.open_rows()
+        yield from self._watch.open_rows()
 
     def snapshot(self) -> dict[str, Any]:
         """The whole state as plain data fit for JSON."""
@@ -83,10 +105,16 @@ class GroupReplay:
             "members": self._members.snapshot(),
             "ownership": self._ownership.snapshot(),
             "rebalances": self._rebalances.snapshot(),
+            "findings": self._watch.snapshot(),
         }
 
     @classmethod
-    def restore(cls, snapshot: Mapping[str, Any], topic_names: Mapping[str, str] | None = None) -> "GroupReplay":
+    def restore(
+        cls,
+        snapshot: Mapping[str, Any],
+        topic_names: Mapping[str, str] | None = None,
+        limits: Thresholds = DEFAULTS,
+    ) -> "GroupReplay":
         """Go on from a snapshot.
 
         Raises:
@@ -100,7 +128,7 @@ class GroupReplay:
             )
         try:
             replay = Replay.restore(snapshot["replay"])
-            life = cls(snapshot["cluster"], replay.group_id, topic_names)
+            life = cls(snapshot["cluster"], replay.group_id, topic_names, limits)
             life.replay = replay
             life._timeline.seq = snapshot["seq"]
             life._now_ms = snapshot["now_ms"]
@@ -108,6 +136,7 @@ class GroupReplay:
             life._members.restore(snapshot["members"])
             life._ownership.restore(snapshot["ownership"])
             life._rebalances.restore(snapshot["rebalances"])
+            life._watch.restore(snapshot["findings"])
         except (KeyError, TypeError, ValueError, AttributeError) as cause:
             raise SnapshotError(f"group snapshot of version {VERSION} is damaged: {cause!r}") from cause
         return life
@@ -125,3 +154,4 @@ class GroupReplay:
         yield from self._members.fold(events, at_ms)
         yield from self._ownership.fold(events, at_ms, last_ms, rebalance_id)
         yield from self._rebalances.end(self._ownership.handovers, self._ownership.partition_count)
+        yield from self._watch.fold(events, at_ms)

@@ -86,7 +86,7 @@ class Rebalances:
         for event in events:
             if event.kind is EventKind.REBALANCE_STARTED:
                 belongs_to = self._open(event, at_ms, None)
-            elif _is_generation(event):
+            elif is_generation(event):
                 belongs_to = self._open(event, _join_done(event, at_ms, last_ms), at_ms)
             elif event.kind is EventKind.GROUP_EMPTIED:
                 belongs_to = self._open(event, at_ms, at_ms)
@@ -203,7 +203,7 @@ class Rebalances:
         self.triggers = list(plain["triggers"])
 
 
-def _is_generation(event: Event) -> bool:
+def is_generation(event: Event) -> bool:
     """A classic group has a new generation, with members or without."""
     if event.group_type is not GroupType.CLASSIC:
         return False

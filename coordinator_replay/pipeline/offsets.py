@@ -36,7 +36,7 @@ def offset_history(
     waited = transactional_commits(records) if transactional is None else transactional
     events = commit_events(found, waited, _cause_struct(causes))
     told = owner_at_commit(events, found.select(*CONSUMED).distinct(), cluster, ownership, timeline)
-    known = with_next(told, *_NEXT, *(["cause"] if causes is not None else []))
+    known = with_next(told, *_NEXT, *(["cause"] if causes is not None else []), previous="committed_offset")
     ended_by_tombstone = F.col("next_is_tombstone")
     cause = {
         name: F.when(ended_by_tombstone, F.col(f"next_cause.{name}") if causes is not None else F.lit(None))
@@ -69,6 +69,7 @@ def offset_history(
         cause["ended_confidence"].cast("string").alias("ended_confidence"),
         cause["ended_alternatives"].cast("array<string>").alias("ended_alternatives"),
         cause["ended_evidence"].cast("array<string>").alias("ended_evidence"),
+        F.col("previous_committed_offset").alias("previous_offset"),
     )
 
 
@@ -95,8 +96,11 @@ def thin_history(history: DataFrame, every_ms: int) -> DataFrame:
     stretch = [F.floor(F.unix_millis(F.col(name)) / every_ms) for name in ("valid_from", "valid_to")]
     in_order = Window.partitionBy(*KEY).orderBy("from_offset")
     goes_on = F.coalesce(F.lag("ended_by").over(in_order) == "COMMIT", F.lit(False))
+    # One that went backwards is worth a row whatever its time.
+    goes_forward = ~F.coalesce(F.col("committed_offset") < F.col("previous_offset"), F.lit(False))
     is_left_out = (
         goes_on
+        & goes_forward
         & F.coalesce(F.col("ended_by") == "COMMIT", F.lit(False))
         & F.coalesce(stretch[0] == stretch[1], F.lit(False))
     )

@@ -53,6 +53,7 @@ def pending_offsets(
         nothing.cast("string").alias("ended_confidence"),
         nothing.cast("array<string>").alias("ended_alternatives"),
         nothing.cast("array<string>").alias("ended_evidence"),
+        nothing.cast("bigint").alias("previous_offset"),
         "producer_id",
         "producer_epoch",
         "pending_since",

@@ -14,12 +14,13 @@ import pandas as pd
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 
+from coordinator_replay.analysis.findings.thresholds import DEFAULTS, Thresholds
 from coordinator_replay.analysis.group_life import GroupReplay
 from coordinator_replay.engine.model import Record
 from coordinator_replay.records.protocol import open_blobs
 from coordinator_replay.tables.definition import table
 
-GROUP_TABLES = ("group_timeline", "member_timeline", "partition_ownership", "rebalances")
+GROUP_TABLES = ("group_timeline", "member_timeline", "partition_ownership", "rebalances", "group_findings")
 """The tables that the fold fills."""
 
 FOLDED = "table_name STRING, group_id STRING, row STRING"
@@ -46,9 +47,10 @@ def _record(row: Any) -> Record:
 class _Fold:
     """Folds one bucket; keeps the group it is at and the rows that have not left yet."""
 
-    def __init__(self, cluster: str, topic_names: Mapping[str, str]) -> None:
+    def __init__(self, cluster: str, topic_names: Mapping[str, str], limits: Thresholds) -> None:
         self.cluster = cluster
         self.topic_names = topic_names
+        self.limits = limits
         self.life: GroupReplay | None = None
         self.at: tuple[str, int, int] = ("", -1, -1)
         self.rows: list[tuple[str, str, str]] = []
@@ -71,7 +73,7 @@ class _Fold:
                 )
         else:
             self.finish()
-            self.life = GroupReplay(self.cluster, row.group_id, self.topic_names)
+            self.life = GroupReplay(self.cluster, row.group_id, self.topic_names, self.limits)
         self.at = position
         self.keep(self.life.feed(_record(row)))
 
@@ -87,7 +89,14 @@ class _Fold:
         return pd.DataFrame(rows, columns=["table_name", "group_id", "row"], dtype=object)
 
 
-def replay_groups(records: DataFrame, *, cluster: str, topic_names: Mapping[str, str], buckets: int) -> DataFrame:
+def replay_groups(
+    records: DataFrame,
+    *,
+    cluster: str,
+    topic_names: Mapping[str, str],
+    buckets: int,
+    limits: Thresholds = DEFAULTS,
+) -> DataFrame:
     """Replay every group.
 
     Args:
@@ -95,6 +104,7 @@ def replay_groups(records: DataFrame, *, cluster: str, topic_names: Mapping[str,
         cluster: its name.
         topic_names: topic name by id, as far as known.
         buckets: how many hash buckets, and tasks, the groups are spread over.
+        limits: from when on something is a finding.
 
     Returns:
         Rows as JSON, in FOLDED: the table, the group, the row.
@@ -102,7 +112,7 @@ def replay_groups(records: DataFrame, *, cluster: str, topic_names: Mapping[str,
     names = dict(topic_names)
 
     def fold(batches: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-        state = _Fold(cluster, names)
+        state = _Fold(cluster, names, limits)
         for batch in batches:
             for row in batch.itertuples(index=False):
                 state.feed(row)

@@ -165,7 +165,16 @@ def commit_events(found: DataFrame, transactional: DataFrame, causes: DataFrame 
     )
 
 
-def with_next(events: DataFrame, *columns: str) -> DataFrame:
-    """Events with columns of the next event of their key, as ``next_…``; null where nothing follows."""
-    follows = Window.partitionBy(*KEY).orderBy("at_offset")
-    return events.select("*", *(F.lead(name).over(follows).alias(f"next_{name}") for name in columns))
+def with_next(events: DataFrame, *columns: str, previous: str | None = None) -> DataFrame:
+    """Events with columns of the next event of their key, as ``next_…``; null where nothing follows.
+
+    Args:
+        events: from ``commit_events``.
+        columns: the columns of the next event.
+        previous: a column of the event before, as ``previous_…``.
+    """
+    in_order = Window.partitionBy(*KEY).orderBy("at_offset")
+    beside = [F.lead(name).over(in_order).alias(f"next_{name}") for name in columns]
+    if previous is not None:
+        beside.append(F.lag(previous).over(in_order).alias(f"previous_{previous}"))
+    return events.select("*", *beside)
