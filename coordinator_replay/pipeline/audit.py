@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from functools import reduce
 from typing import Any
@@ -11,10 +11,12 @@ from pyarrow import fs
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 
+from coordinator_replay.analysis.findings.thresholds import DEFAULTS, Thresholds
 from coordinator_replay.log.dump import Dump, Format, find_dump, open_filesystem
 from coordinator_replay.pipeline import settle
 from coordinator_replay.pipeline.decode import stage_rows, stage_segments
-from coordinator_replay.pipeline.ledger import Run, audited_ranges, last_settings, write_run
+from coordinator_replay.pipeline.findings import write_findings
+from coordinator_replay.pipeline.ledger import Run, audited_ranges, last_settings, unread, write_run
 from coordinator_replay.pipeline.offset_tables import OFFSET_TABLES, Expiry, write_offset_tables
 from coordinator_replay.pipeline.replay import FOLDED, GROUP_TABLES, replay_groups, rows_of
 from coordinator_replay.pipeline.sources import read_tables
@@ -29,7 +31,10 @@ RECORD_TABLES = {
 }
 """The tables that hold records, each with the struct of a staged row that is its row; control records have none."""
 
-TABLES = (*RECORD_TABLES, "topics", *GROUP_TABLES, *OFFSET_TABLES, "group_state", "audit_runs")
+FOUND_TABLES = ("findings", "group_metrics")
+"""The tables that are derived from all others."""
+
+TABLES = (*RECORD_TABLES, "topics", *GROUP_TABLES, *OFFSET_TABLES, *FOUND_TABLES, "group_state", "audit_runs")
 """The tables a run writes, the ledger last."""
 
 _TABLES_AT_ONCE = 4
@@ -55,6 +60,7 @@ class Options:
     cluster_metadata: str | None = None
     expiry: Expiry = field(default_factory=Expiry)
     records_only: bool = False
+    thresholds: Thresholds = DEFAULTS
 
     def settings(self) -> dict[str, Any]:
         """For the ledger."""
@@ -69,6 +75,7 @@ class Options:
             "horizon_ms": self.expiry.horizon_ms,
             "history_every_ms": self.expiry.history_every_ms,
             "records_only": self.records_only,
+            "thresholds": asdict(self.thresholds),
         }
 
 
@@ -82,6 +89,7 @@ class Summary:
         quarantined: records that could not be decoded, by what was wrong with them.
         groups: groups that exist at the end of the log, by type and state.
         rebalances: all rebalances of the cluster that the tables hold.
+        findings: what the tables now say that deserves a look, by severity.
     """
 
     run: Run
@@ -90,6 +98,7 @@ class Summary:
     quarantined: dict[str, int] = field(default_factory=dict)
     groups: dict[tuple[str, str], int] = field(default_factory=dict)
     rebalances: int = 0
+    findings: dict[str, int] = field(default_factory=dict)
 
 
 Report = Callable[[str], None]
@@ -149,7 +158,10 @@ class _Audit:
         self.report = report
         self.ranges = audited_ranges(warehouse, run.cluster)
         # A run that wrote records only leaves the derived tables behind; the next full one makes up for it.
-        self.is_behind = bool(last_settings(warehouse, run.cluster).get("records_only"))
+        last = last_settings(warehouse, run.cluster)
+        self.is_behind = bool(last.get("records_only"))
+        # What the rules saw in groups that have no news depends on the thresholds, so it has to be seen anew.
+        self.is_judged_anew = bool(last) and last.get("thresholds") != run.settings["thresholds"]
 
     def of(self, dump: Dump) -> Summary:
         self.report("reading and decoding")
@@ -287,16 +299,18 @@ class _Audit:
         options = self.options
         self.report("naming topics")
         names = update_topics(self.spark, self.warehouse, self.run.cluster, options.topics, options.cluster_metadata)
-        if not summary.found.get("record") and not self.is_behind:
+        if not summary.found.get("record") and not self.is_behind and not self.is_judged_anew:
             return
         self.report("replaying groups")
         mine = F.col("cluster") == self.run.cluster
         whole = self.warehouse.read("group_records").where(mine)
-        if not (options.topics or options.cluster_metadata or self.is_behind):
+        if not (options.topics or options.cluster_metadata or self.is_behind or self.is_judged_anew):
             touched = records.where(F.col("record").isNotNull()).select("record.group_id").distinct()
             whole = whole.join(touched, "group_id", "left_semi")
         buckets = int(self.spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
-        folded = replay_groups(whole, cluster=self.run.cluster, topic_names=names, buckets=buckets)
+        folded = replay_groups(
+            whole, cluster=self.run.cluster, topic_names=names, buckets=buckets, limits=options.thresholds
+        )
         path = self.warehouse.staging(self.run.run_id, "folded")
         folded.write.partitionBy("table_name").parquet(path)
         self.report("writing timelines, ownership and rebalances")
@@ -319,20 +333,34 @@ class _Audit:
         for row in alive.toLocalIterator():
             summary.groups[(row["group_type"], row["to_state"])] = row["count"]
         summary.rebalances = self.warehouse.read("rebalances").where(mine).count()
+        for row in self.warehouse.read("findings").where(mine).groupBy("severity").count().toLocalIterator():
+            summary.findings[row["severity"]] = row["count"]
 
     def has_news(self) -> bool:
         """Whether there is anything that the derived tables do not say yet."""
         options = self.options
         asked = options.topics or options.cluster_metadata or options.expiry != Expiry()
-        return bool(self.run.records_decoded or self.run.control_records or asked or self.is_behind)
+        return bool(
+            self.run.records_decoded or self.run.control_records or asked or self.is_behind or self.is_judged_anew
+        )
 
     def derive_offsets(self) -> None:
         """Offsets: what they were when, which are pending, which retention took or will take."""
         self.report("deriving offset history and expiry")
         staging = self.warehouse.staging(self.run.run_id, "offsets")
-        versions, said = write_offset_tables(self.warehouse, self.run.cluster, self.options.expiry, staging)
-        self.run.table_versions |= versions
-        self.run.notes.append(said)
+        derived = write_offset_tables(self.warehouse, self.run.cluster, self.options.expiry, staging)
+        self.run.table_versions |= derived.versions
+        self.run.notes.append(derived.said)
+        if derived.end is not None:
+            self.report("looking for findings")
+            self.run.table_versions |= write_findings(
+                self.warehouse,
+                self.run.cluster,
+                end=derived.end,
+                gaps=unread(self.ranges, self.run),
+                limits=self.options.thresholds,
+                staging=staging,
+            )
 
     def unknown(self, name: str, rows: DataFrame) -> DataFrame:
         """Rows that the table does not hold yet; judged by the table itself, so that a killed run can be run again."""

@@ -7,6 +7,7 @@ commit each: whatever the order of dumps, the result is that of one run over all
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
@@ -55,6 +56,20 @@ class Expiry:
     history_every_ms: int | None = None
 
 
+class Derived(NamedTuple):
+    """What deriving the tables about offsets came to.
+
+    Attributes:
+        versions: the tables' versions.
+        said: a sentence on the retention that was used.
+        end: timestamp of the last record; None where no record has one.
+    """
+
+    versions: dict[str, int]
+    said: str
+    end: datetime | None
+
+
 def held_records(warehouse: Warehouse, cluster: str) -> DataFrame:
     """All records of a cluster as the tables hold them, in the shape that ``settle`` gives."""
     nested = {field.name: field.dataType for field in staged_type() if isinstance(field.dataType, StructType)}
@@ -88,7 +103,7 @@ def _retention(inferred: DataFrame, given_ms: int | None) -> tuple[int, bool, st
     return DEFAULT_RETENTION_MS, False, "offset retention: 7 days, Kafka's default; none was given or observed"
 
 
-def write_offset_tables(warehouse: Warehouse, cluster: str, expiry: Expiry, staging: str) -> tuple[dict[str, int], str]:
+def write_offset_tables(warehouse: Warehouse, cluster: str, expiry: Expiry, staging: str) -> Derived:
     """Derive and write the tables about offsets.
 
     Args:
@@ -96,9 +111,6 @@ def write_offset_tables(warehouse: Warehouse, cluster: str, expiry: Expiry, stag
         cluster: whose tables to derive.
         expiry: what is asked of expiry.
         staging: a folder for what is needed more than once.
-
-    Returns:
-        The tables' versions, and a sentence on the retention that was used.
     """
     records = held_records(warehouse, cluster)
     spark = records.sparkSession
@@ -134,8 +146,9 @@ def write_offset_tables(warehouse: Warehouse, cluster: str, expiry: Expiry, stag
             ),
         ]
         versions = dict(zip(OFFSET_TABLES[:2], [write.result() for write in writes], strict=True))
-    end = records.agg(F.max("log_timestamp").alias("end")).first()
-    as_of: datetime | None = expiry.as_of or (end["end"] if end is not None else None)
+    last = records.agg(F.max("log_timestamp").alias("end")).first()
+    end: datetime | None = last["end"] if last is not None else None
+    as_of = expiry.as_of or end
     if as_of is not None:
         expired = expired_offsets(
             warehouse.read("offset_history"),
@@ -150,4 +163,4 @@ def write_offset_tables(warehouse: Warehouse, cluster: str, expiry: Expiry, stag
             **told,
         )
         versions["expired_offsets"] = warehouse.replace_cluster("expired_offsets", expired, cluster)
-    return versions, said
+    return Derived(versions, said, end)

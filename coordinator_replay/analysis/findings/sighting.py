@@ -26,7 +26,7 @@ class Sighting(NamedTuple):
 
     Attributes:
         subject: what tells this finding from others of the rule in the group: a topic, an instance id, a position.
-        first_ms: from when on.
+        first_ms: from when on; None where no record tells.
         last_ms: until when; None where it still is so.
         needed_ms: for how long it must be so to count, where it still is so.
         detail: numbers and names behind the message, fit for JSON.
@@ -34,11 +34,11 @@ class Sighting(NamedTuple):
 
     rule: str
     subject: tuple[Any, ...]
-    first_ms: int
+    first_ms: int | None
     last_ms: int | None
     message: str
-    partition: int
-    offset: int
+    partition: int | None
+    offset: int | None
     detail: Mapping[str, Any] = {}
     needed_ms: int = 0
     occurrences: int = 1
@@ -104,10 +104,14 @@ def row(scope: Scope, seen: Sighting) -> dict[str, Any]:
     }
 
 
-def nothing(scope: Scope) -> Row:
-    """The row that stands for a group in which no rule saw anything: it puts older sightings out of the table."""
+def standing_row(scope: Scope, standing: Mapping[str, Any]) -> Row:
+    """The one row of a group that is no sighting: the group at its last record.
+
+    Every group has it, so that a run which sees nothing any more still puts older sightings out of the table.
+    """
     columns = dict.fromkeys(
         ("finding_id", "rule", "severity", "topic", "partition", "member_id", "first_seen", "last_seen", "occurrences")
     )
-    rest = dict.fromkeys(("message", "detail", "needed_ms", "log_partition", "log_offset"))
-    return TABLE, {"cluster": scope.cluster, "group_id": scope.group_id, **columns, **rest}
+    place = {"log_partition": standing["partition"], "log_offset": standing["offset"]}
+    said = {"message": None, "detail": _ENCODE(dict(standing)), "needed_ms": None, **place}
+    return TABLE, {"cluster": scope.cluster, "group_id": scope.group_id, **columns, **said}

@@ -7,7 +7,7 @@ are still open. So a snapshot needs no code of the rules, and none of them can k
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from coordinator_replay.analysis.findings.sighting import TABLE, Sighting, nothing, row
+from coordinator_replay.analysis.findings.sighting import TABLE, Sighting, row, standing_row
 from coordinator_replay.analysis.findings.thresholds import DEFAULTS, Thresholds
 from coordinator_replay.analysis.members import Members, Stay
 from coordinator_replay.analysis.ownership import Ownership
@@ -70,7 +70,7 @@ class Memory:
     def since(self, name: str, at_ms: int) -> int:
         """When an open sighting began; the moment given, where none is open."""
         known = self.open.get(name)
-        return at_ms if known is None else known.first_ms
+        return at_ms if known is None or known.first_ms is None else known.first_ms
 
     def begin(self, name: str, sighting: Sighting) -> None:
         """Open a sighting, or tell an open one anew: it keeps its beginning."""
@@ -84,7 +84,7 @@ class Memory:
     def end(self, name: str, at_ms: int) -> Iterator[Sighting]:
         """Close a sighting; yields it if it has lasted as long as it had to."""
         known = self.open.pop(name, None)
-        if known is not None and at_ms - known.first_ms >= known.needed_ms:
+        if known is not None and at_ms - (known.first_ms or 0) >= known.needed_ms:
             yield known._replace(last_ms=at_ms)
 
     def end_all(self, at_ms: int) -> Iterator[Sighting]:
@@ -99,7 +99,7 @@ GroupRule = Callable[[Step, Memory], Iterator[Sighting]]
 class Watch:
     """The fold over a group's life for a set of rules."""
 
-    __slots__ = ("is_told", "limits", "members", "memories", "ownership", "rules", "scope", "standing", "topics")
+    __slots__ = ("limits", "members", "members_from", "memories", "ownership", "rules", "scope", "standing", "topics")
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ class Watch:
         self.limits = limits
         self.memories: dict[str, Memory] = {rule.__name__: Memory() for rule in rules}
         self.standing: Standing | None = None
-        self.is_told = False
+        self.members_from: int | None = None
 
     def fold(self, events: Sequence[Event], at_ms: int) -> Iterator[Row]:
         """Show an operation to the rules, after the folds they look at; yields the sightings that are over by it."""
@@ -126,34 +126,72 @@ class Watch:
         self.standing = Standing(
             last.group_type, last.to_state, last.epoch, last.member_count, at_ms, last.partition, last.offset
         )
+        if self.members_from is None and last.member_count:
+            self.members_from = at_ms
         step = self._step(events, self.standing)
         for rule in self.rules:
             yield from self._rows(rule(step, self.memories[rule.__name__]))
 
     def open_rows(self) -> Iterator[Row]:
-        """The sightings that are not over, as they stand; one row without a finding if there never was any."""
+        """The sightings that are not over, and the row of the group as it stands, which rules over offsets look at."""
         for rule in self.rules:
             memory = self.memories[rule.__name__]
             if self.standing is not None:
                 yield from self._rows(rule(self._step((), self.standing), memory))
             yield from self._rows(memory.open.values())
-        if not self.is_told:
-            yield nothing(self.scope)
+        if self.standing is not None:
+            yield standing_row(self.scope, self._stands(self.standing))
 
     def _step(self, events: Sequence[Event], now: Standing) -> Step:
         kinds = frozenset(event.kind for event in events)
         return Step(events, kinds, now, self.members.stays, self.ownership, self.topics, self.limits)
 
+    def _stands(self, now: Standing) -> dict[str, Any]:
+        """The group at its last record, by the names of topics as far as these are known."""
+        shown, ownership = self.topics.shown, self.ownership
+        owned = [
+            [name, partition, holding.member_id, holding.from_ms]
+            for (topic, partition), holders in ownership.holders.items()
+            for holding in list(holders.values())[:1]
+            for _, name in shown(holding.group_type, topic)
+            if name is not None and holding.group_type is not GroupType.SHARE
+        ]
+        released = [
+            [name, partition, gap.holding.member_id, gap.to_ms]
+            for (_, partition), gap in ownership.gaps.items()
+            for _, name in shown(gap.holding.group_type, gap.topic)
+            if name is not None and gap.holding.group_type is not GroupType.SHARE
+        ]
+        asked = {
+            topic
+            for stay in self.members.stays.values()
+            if stay.member.subscription is not None
+            for topic in stay.member.subscription.topics or ()
+        }
+        return {
+            "group_type": str(now.group_type),
+            "state": str(now.state),
+            "epoch": now.epoch,
+            "members": now.member_count,
+            "members_from": self.members_from,
+            "at": now.at_ms,
+            "partition": now.partition,
+            "offset": now.offset,
+            # An expression is known by what it brought.
+            "subscribed": sorted(asked | {entry[0] for entry in owned}),
+            "owned": owned,
+            "released": released,
+        }
+
     def _rows(self, sightings: Iterable[Sighting]) -> Iterator[Row]:
         for sighting in sightings:
-            self.is_told = True
             yield TABLE, row(self.scope, sighting)
 
     def snapshot(self) -> dict[str, Any]:
         """What the rules remember, as plain data."""
         return {
             "standing": list(self.standing) if self.standing is not None else None,
-            "is_told": self.is_told,
+            "members_from": self.members_from,
             "memories": {
                 name: {"notes": memory.notes, "open": {key: list(seen) for key, seen in memory.open.items()}}
                 for name, memory in self.memories.items()
@@ -163,7 +201,7 @@ class Watch:
 
     def restore(self, plain: Mapping[str, Any]) -> None:
         """Go on from ``snapshot``."""
-        self.is_told = plain["is_told"]
+        self.members_from = plain["members_from"]
         if plain["standing"] is not None:
             group_type, state, *rest = plain["standing"]
             self.standing = Standing(GroupType(group_type), GroupState(state), *rest)
