@@ -90,7 +90,9 @@ class GroupReplay:
             yield from self._fold(events)
         yield from self._members.open_rows()
         yield from self._ownership.open_rows()
-        yield from self._rebalances.open_rows()
+        for name, row in self._rebalances.open_rows():
+            yield name, row
+            yield self._watch.rebalance(row)
         yield from self._watch.open_rows()
 
     def snapshot(self) -> dict[str, Any]:
@@ -153,5 +155,7 @@ class GroupReplay:
         yield from self._timeline.fold(events, rebalance_id)
         yield from self._members.fold(events, at_ms)
         yield from self._ownership.fold(events, at_ms, last_ms, rebalance_id)
-        yield from self._rebalances.end(self._ownership.handovers, self._ownership.partition_count)
+        for name, row in self._rebalances.end(self._ownership.handovers, self._ownership.partition_count):
+            yield name, row
+            yield self._watch.rebalance(row)
         yield from self._watch.fold(events, at_ms)

@@ -311,6 +311,7 @@ def expired(common: Common, group: str | None, statuses: Sequence[str], within: 
     cls=Command,
     epilog=_examples(
         "coordinator-replay findings --severity warning",
+        "coordinator-replay findings --rule offset_rewind --output json",
     ),
 )
 @common_options()

@@ -181,7 +181,9 @@ class _Audit:
         self.run.check()
         if not self.options.records_only and self.has_news():
             self.replay(records, summary)
-            self.derive_offsets()
+            self.derive(summary)
+        else:
+            self.count_findings(summary)
         self.report("counting groups")
         self.sum_up(summary)
         self.report("writing the ledger")
@@ -333,8 +335,6 @@ class _Audit:
         for row in alive.toLocalIterator():
             summary.groups[(row["group_type"], row["to_state"])] = row["count"]
         summary.rebalances = self.warehouse.read("rebalances").where(mine).count()
-        for row in self.warehouse.read("findings").where(mine).groupBy("severity").count().toLocalIterator():
-            summary.findings[row["severity"]] = row["count"]
 
     def has_news(self) -> bool:
         """Whether there is anything that the derived tables do not say yet."""
@@ -344,8 +344,14 @@ class _Audit:
             self.run.records_decoded or self.run.control_records or asked or self.is_behind or self.is_judged_anew
         )
 
-    def derive_offsets(self) -> None:
-        """Offsets: what they were when, which are pending, which retention took or will take."""
+    def count_findings(self, summary: Summary) -> None:
+        """What earlier runs found, where this one had nothing to look at."""
+        mine = F.col("cluster") == self.run.cluster
+        for row in self.warehouse.read("findings").where(mine).groupBy("severity").count().toLocalIterator():
+            summary.findings[row["severity"]] = row["count"]
+
+    def derive(self, summary: Summary) -> None:
+        """What follows from all of it: offsets and their expiry, findings, metrics."""
         self.report("deriving offset history and expiry")
         staging = self.warehouse.staging(self.run.run_id, "offsets")
         derived = write_offset_tables(self.warehouse, self.run.cluster, self.options.expiry, staging)
@@ -353,7 +359,7 @@ class _Audit:
         self.run.notes.append(derived.said)
         if derived.end is not None:
             self.report("looking for findings")
-            self.run.table_versions |= write_findings(
+            versions, summary.findings = write_findings(
                 self.warehouse,
                 self.run.cluster,
                 end=derived.end,
@@ -361,6 +367,7 @@ class _Audit:
                 limits=self.options.thresholds,
                 staging=staging,
             )
+            self.run.table_versions |= versions
 
     def unknown(self, name: str, rows: DataFrame) -> DataFrame:
         """Rows that the table does not hold yet; judged by the table itself, so that a killed run can be run again."""

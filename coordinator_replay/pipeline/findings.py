@@ -13,11 +13,12 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 
 import pandas as pd
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame, Observation, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 
-from coordinator_replay.analysis.findings.case import Evidence
+from coordinator_replay.analysis.findings.evidence import Evidence
 from coordinator_replay.analysis.findings.judge import FINDINGS, Judge
+from coordinator_replay.analysis.findings.rules import Severity
 from coordinator_replay.analysis.findings.thresholds import Thresholds
 from coordinator_replay.analysis.metrics import COUNTERS, METRICS
 from coordinator_replay.pipeline.replay import FOLDED, rows_of
@@ -43,69 +44,14 @@ def _evidence(
     name: Column | None = None,
     seq: Column | None = None,
 ) -> DataFrame:
-    """Rows as evidence: where they come in the order of their group, and the fields as JSON."""
+    """Rows as evidence: where they come in the order of their group, and the fields as a JSON object."""
     return rows.select(
         F.coalesce("group_id", F.lit("")).alias("group_id"),
         F.lit(int(kind)).alias("tag"),
         (F.lit(0) if at is None else at).cast("bigint").alias("at"),
         (F.lit("") if name is None else name).alias("name"),
         (F.lit(0) if seq is None else seq).cast("bigint").alias("seq"),
-        F.to_json(F.struct(*fields), _WITH_NULLS).alias("row"),
-    )
-
-
-def _standings(group_findings: DataFrame) -> DataFrame:
-    """The state of each group, which the replay wrote as JSON already."""
-    rows = group_findings.where(F.col("rule").isNull())
-    zero = F.lit(0).cast("bigint")
-    tag = F.lit(int(Evidence.STANDING)).alias("tag")
-    return rows.select(
-        "group_id", tag, zero.alias("at"), F.lit("").alias("name"), zero.alias("seq"), F.col("detail").alias("row")
-    )
-
-
-def _sightings(group_findings: DataFrame) -> DataFrame:
-    plain = ("finding_id", "rule", "severity", "topic", "partition", "member_id", "occurrences", "message", "detail")
-    rest = ("needed_ms", "log_partition", "log_offset")
-    times = [_ms(name).alias(name) for name in ("first_seen", "last_seen")]
-    return _evidence(
-        group_findings.where(F.col("rule").isNotNull()),
-        Evidence.SIGHTING,
-        *map(F.col, (*plain, *rest)),
-        *times,
-        name=F.col("finding_id"),
-        seq=_ms("first_seen"),
-    )
-
-
-def _states(timeline: DataFrame) -> DataFrame:
-    """Where the group's state or type changed."""
-    is_news = ~F.col("from_state").eqNullSafe(F.col("to_state")) | (F.col("event") == "GROUP_CONVERTED")
-    at = _ms("log_timestamp")
-    return _evidence(
-        timeline.where(is_news & F.col("log_timestamp").isNotNull()),
-        Evidence.HAPPENING,
-        at.alias("at"),
-        F.col("group_type"),
-        F.col("to_state").alias("state"),
-        at=at,
-        seq=F.col("seq") + 1,
-    )
-
-
-def _rebalances(rebalances: DataFrame) -> DataFrame:
-    at = F.coalesce(_ms("completed_at"), _ms("started_at"))
-    return _evidence(
-        rebalances.where(F.col("started_at").isNotNull()),
-        Evidence.HAPPENING,
-        at.alias("at"),
-        F.col("rebalance_id"),
-        F.col("epoch"),
-        _ms("started_at").alias("started_at"),
-        F.col("completed_at").isNotNull().alias("is_over"),
-        F.col("metadata_delay_ms"),
-        at=at,
-        name=F.lit("rebalance"),
+        F.to_json(F.struct(*fields), _WITH_NULLS).alias("told"),
     )
 
 
@@ -126,11 +72,11 @@ def _commit_minutes(commits: DataFrame) -> DataFrame:
     return _evidence(counted, Evidence.HAPPENING, first.alias("at"), *map(F.col, told), at=first)
 
 
-def _ended_minutes(history: DataFrame) -> DataFrame:
+def _ended_minutes(causes: DataFrame) -> DataFrame:
     """Offsets that ended by something else than the next commit, in each group and minute."""
-    ended = history.where((F.col("ended_by") != "COMMIT") & F.col("valid_to").isNotNull())
-    counted = ended.groupBy("group_id", F.date_trunc("minute", "valid_to").alias("minute"), "ended_by").agg(
-        F.count("*").alias("offsets"), _ms(F.min("valid_to")).alias("first_at")
+    ended = causes.where(F.col("tombstone_at").isNotNull())
+    counted = ended.groupBy("group_id", F.date_trunc("minute", "tombstone_at").alias("minute"), "ended_by").agg(
+        F.count("*").alias("offsets"), _ms(F.min("tombstone_at")).alias("first_at")
     )
     fields = (F.col("first_at").alias("at"), F.col("ended_by"), F.col("offsets"))
     return _evidence(counted, Evidence.HAPPENING, *fields, at=F.col("first_at"), name=F.lit("ended"))
@@ -168,51 +114,23 @@ def _offsets(history: DataFrame) -> DataFrame:
     return _evidence(told, Evidence.OFFSETS, *fields, name=F.col("topic"), seq=F.col("partition"))
 
 
-def _pending(pending: DataFrame) -> DataFrame:
-    """Transactions of each group, settled or open: those that were given up for a later commit count by that one."""
-    is_open = F.col("to_offset").isNull()
-    told = pending.where(is_open | F.col("ended_by").isin(*_PENDING_ENDS))
-    counted = told.groupBy("group_id", "log_partition", "producer_id", "to_offset").agg(
-        F.max(is_open).alias("is_open"),
-        _ms(F.min("pending_since")).alias("pending_since"),
-        _ms(F.max("valid_to")).alias("settled_at"),
-        F.max("producer_epoch").alias("producer_epoch"),
-        F.min("from_offset").alias("log_offset"),
-        F.count("*").alias("partitions"),
-        F.when(F.count_distinct("topic") == 1, F.min("topic")).alias("topic"),
-        F.min("ended_by").alias("ended_by"),
-    )
-    fields = (F.col(name) for name in counted.columns if name != "group_id")
-    return _evidence(counted.where("pending_since IS NOT NULL"), Evidence.PENDING, *fields, at=F.col("log_offset"))
+def _pending(pending: DataFrame, end: datetime, limits: Thresholds) -> DataFrame:
+    """Transactional commits that waited long; those replaced within their transaction count by the later one."""
+    told = F.col("to_offset").isNull() | F.col("ended_by").isin(*_PENDING_ENDS)
+    settled, since = _ms("valid_to"), _ms("pending_since")
+    is_long = F.coalesce(settled, _ms(F.lit(end))) - since >= limits.pending_ms
+    names = ("log_partition", "producer_id", "producer_epoch", "from_offset", "to_offset", "topic", "ended_by")
+    fields = (*map(F.col, names), since.alias("pending_since"), settled.alias("settled_at"))
+    return _evidence(pending.where(told & is_long), Evidence.PENDING, *fields, at=F.col("from_offset"))
 
 
 def _expiry(expired: DataFrame) -> DataFrame:
-    """What retention took or takes, by group, topic, status and rule."""
+    """What retention took or takes of partitions that ever had an owner."""
     at = _ms(F.coalesce("tombstone_at", "expire_at"))
-    counted = expired.groupBy("group_id", "topic", "status", "rule").agg(
-        F.min(at).alias("first_at"),
-        F.max(at).alias("last_at"),
-        F.max("tombstone_offset").alias("log_offset"),
-        F.min("confidence").alias("confidence"),
-        F.collect_set("partition").alias("partitions"),
-    )
-    fields = (F.col(name) for name in counted.columns if name != "group_id")
-    return _evidence(counted.where("first_at IS NOT NULL"), Evidence.EXPIRY, *fields, name=F.col("topic"))
-
-
-def _large_records(records: DataFrame, limits: Thresholds) -> DataFrame:
-    """The largest record of each group that has one near the limit; nothing else is read, by Parquet's statistics."""
-    near = limits.record_max_bytes * limits.size_percent // 100
-    row = F.struct("record_bytes", "kind", "log_partition", "log_offset", _ms("log_timestamp").alias("at"))
-    largest = (
-        records.where(F.col("record_bytes") >= near)
-        .groupBy("group_id")
-        .agg(F.max_by(row, "record_bytes").alias("largest"))
-    )
-    return _evidence(largest.select("group_id", "largest.*"), Evidence.LARGE_RECORD, *map(F.col, _LARGE))
-
-
-_LARGE = ("record_bytes", "kind", "log_partition", "log_offset", "at")
+    fields = (F.col("topic"), F.col("partition"), F.col("status"), F.col("rule"), F.col("confidence"))
+    told = expired.where(F.col("last_consumed_by").isNotNull() & at.isNotNull())
+    offset = F.col("tombstone_offset").alias("log_offset")
+    return _evidence(told, Evidence.EXPIRY, *fields, at.alias("at"), offset, name=F.col("topic"), at=at)
 
 
 def _unreadable(quarantine: DataFrame) -> DataFrame:
@@ -227,46 +145,35 @@ def _unreadable(quarantine: DataFrame) -> DataFrame:
     return _evidence(counted.withColumn("group_id", F.lit("")), Evidence.UNREADABLE, *fields)
 
 
-def evidence(tables: Mapping[str, DataFrame], gaps: DataFrame, limits: Thresholds) -> DataFrame:
-    """All evidence about a cluster: group_id, tag, at, name, seq and the row as JSON.
+def evidence(
+    tables: Mapping[str, DataFrame], causes: DataFrame, gaps: DataFrame, *, end: datetime, limits: Thresholds
+) -> DataFrame:
+    """All evidence about a cluster: group_id, tag, at, name, seq and the evidence as JSON.
 
     Args:
         tables: rows of one cluster by the table's name, those of READ.
+        causes: from ``tombstone_causes``.
         gaps: log_partition, from_offset and to_offset of stretches that no audit has read.
+        end: the end of the log.
         limits: from when on something is a finding.
     """
     missing = gaps.withColumn("group_id", F.lit(""))
     parts = (
-        _standings(tables["group_findings"]),
-        _sightings(tables["group_findings"]),
-        _states(tables["group_timeline"]),
-        _rebalances(tables["rebalances"]),
         _commit_minutes(tables["offset_commits"]),
-        _ended_minutes(tables["offset_history"]),
+        _ended_minutes(causes),
         _offsets(tables["offset_history"]),
-        _pending(tables["pending_offsets"]),
+        _pending(tables["pending_offsets"], end, limits),
         _expiry(tables["expired_offsets"]),
-        _large_records(tables["group_records"], limits),
         _unreadable(tables["quarantine"]),
         _evidence(missing, Evidence.GAP, *map(F.col, gaps.columns), at=F.col("from_offset")),
     )
-    every, *rest = parts
-    for part in rest:
+    every = tables["group_evidence"].select("group_id", *_PLACE, "told")
+    for part in parts:
         every = every.unionByName(part)
     return every
 
 
-READ = (
-    "group_findings",
-    "group_timeline",
-    "group_records",
-    "offset_commits",
-    "offset_history",
-    "pending_offsets",
-    "expired_offsets",
-    "rebalances",
-    "quarantine",
-)
+READ = ("group_evidence", "offset_commits", "offset_history", "pending_offsets", "expired_offsets", "quarantine")
 """The tables that hold evidence."""
 
 
@@ -293,12 +200,12 @@ def judge(every: DataFrame, *, cluster: str, end_ms: int, limits: Thresholds, bu
             rows.extend((name, group_id, json.dumps(row, separators=(",", ":"))) for name, row in found)
 
         for batch in batches:
-            for group_id, tag, row in zip(batch["group_id"], batch["tag"], batch["row"], strict=True):
+            for group_id, tag, told in zip(batch["group_id"], batch["tag"], batch["told"], strict=True):
                 if at is None or at.case.group_id != group_id:
                     if at is not None:
                         keep(at.finish())
                     at = Judge(cluster, group_id, end_ms, limits)
-                keep(at.take(Evidence(tag), json.loads(row)))
+                keep(at.take(Evidence(tag), json.loads(told)))
             if len(rows) >= _CHUNK_ROWS:
                 yield _frame(rows)
                 rows.clear()
@@ -352,7 +259,7 @@ def group_metrics(judged: DataFrame, cluster: str) -> DataFrame:
 
 def write_findings(
     warehouse: Warehouse, cluster: str, *, end: datetime, gaps: Sequence[Gap], limits: Thresholds, staging: str
-) -> dict[str, int]:
+) -> tuple[dict[str, int], dict[str, int]]:
     """Derive and write ``findings`` and ``group_metrics``.
 
     Args:
@@ -361,20 +268,25 @@ def write_findings(
         end: timestamp of the last record read.
         gaps: stretches that no audit has read.
         limits: from when on something is a finding.
-        staging: a folder for what is needed more than once.
+        staging: where ``write_offset_tables`` kept the causes of tombstones.
 
     Returns:
-        The tables' versions.
+        The tables' versions, and findings by severity.
     """
     spark = warehouse.spark
     tables = {name: warehouse.read(name).where(F.col("cluster") == cluster).drop("cluster") for name in READ}
     unread = spark.createDataFrame(list(gaps), "log_partition INT, from_offset BIGINT, to_offset BIGINT")
     buckets = int(spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
     end_ms = round(end.timestamp() * 1000)
-    every = evidence(tables, unread, limits)
+    every = evidence(tables, spark.read.parquet(f"{staging}/causes"), unread, end=end, limits=limits)
     judge(every, cluster=cluster, end_ms=end_ms, limits=limits, buckets=buckets).write.parquet(f"{staging}/judged")
     judged = spark.read.schema(FOLDED).parquet(f"{staging}/judged")
-    plans = {FINDINGS: rows_of(judged, FINDINGS), "group_metrics": group_metrics(judged, cluster)}
+    counted = Observation()
+    rows = rows_of(judged, FINDINGS).observe(
+        counted, *(F.count_if(F.col("severity") == str(one)).alias(str(one)) for one in Severity)
+    )
+    plans = {FINDINGS: rows, "group_metrics": group_metrics(judged, cluster)}
     with ThreadPoolExecutor(len(plans)) as pool:
         writes = {name: pool.submit(warehouse.replace_cluster, name, df, cluster) for name, df in plans.items()}
-        return {name: write.result() for name, write in writes.items()}
+        versions = {name: write.result() for name, write in writes.items()}
+    return versions, {severity: count for severity, count in counted.get.items() if count}

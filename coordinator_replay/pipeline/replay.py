@@ -14,18 +14,21 @@ import pandas as pd
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 
+from coordinator_replay.analysis.findings.evidence import Evidence, evidence_row
 from coordinator_replay.analysis.findings.thresholds import DEFAULTS, Thresholds
 from coordinator_replay.analysis.group_life import GroupReplay
+from coordinator_replay.analysis.rows import Scope
 from coordinator_replay.engine.model import Record
 from coordinator_replay.records.protocol import open_blobs
 from coordinator_replay.tables.definition import table
 
-GROUP_TABLES = ("group_timeline", "member_timeline", "partition_ownership", "rebalances", "group_findings")
+GROUP_TABLES = ("group_timeline", "member_timeline", "partition_ownership", "rebalances", "group_evidence")
 """The tables that the fold fills."""
 
 FOLDED = "table_name STRING, group_id STRING, row STRING"
 
 _CHUNK_ROWS = 10_000
+_LARGE_RECORD = ("kind", "record_bytes", "timestamp_ms", "log_partition", "log_offset")
 _ORDER = ("bucket", "group_id", "log_partition", "log_offset")
 
 
@@ -51,6 +54,7 @@ class _Fold:
         self.cluster = cluster
         self.topic_names = topic_names
         self.limits = limits
+        self.large_bytes = limits.record_max_bytes * limits.size_percent // 100
         self.life: GroupReplay | None = None
         self.at: tuple[str, int, int] = ("", -1, -1)
         self.rows: list[tuple[str, str, str]] = []
@@ -76,6 +80,10 @@ class _Fold:
             self.life = GroupReplay(self.cluster, row.group_id, self.topic_names, self.limits)
         self.at = position
         self.keep(self.life.feed(_record(row)))
+        if row.record_bytes >= self.large_bytes:
+            told = {name: getattr(row, name) for name in _LARGE_RECORD}
+            scope = Scope(self.cluster, row.group_id)
+            self.keep([evidence_row(scope, Evidence.LARGE_RECORD, told, at=row.log_offset)])
 
     def finish(self) -> None:
         """End the group at hand."""
@@ -135,6 +143,7 @@ def replay_groups(
             "value_json",
             "value_version",
             F.coalesce("missing_before", F.lit(0)).alias("missing_before"),
+            F.coalesce("record_bytes", F.lit(0)).alias("record_bytes"),
         )
         .repartition(buckets, "bucket")
         .sortWithinPartitions(*_ORDER)

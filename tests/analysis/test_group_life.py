@@ -45,7 +45,9 @@ def canonical(rows: Iterable[Row]) -> list[str]:
     return sorted(json.dumps(row, sort_keys=True) for row in rows)
 
 
-@pytest.mark.parametrize("name", ["group_timeline", "member_timeline", "partition_ownership", "rebalances"])
+@pytest.mark.parametrize(
+    "name", ["group_timeline", "member_timeline", "partition_ownership", "rebalances", "group_evidence"]
+)
 def test_rows_have_exactly_the_columns_of_the_contract(name: str) -> None:
     declared = json.loads((TABLES / f"{name}.json").read_text(encoding="utf-8"))
     columns = {column["name"] for column in declared["columns"]}
@@ -54,7 +56,7 @@ def test_rows_have_exactly_the_columns_of_the_contract(name: str) -> None:
         for row in table(rows_of(group_id, records), name):
             assert set(row) == columns
             checked += 1
-    assert checked > 50
+    assert checked > (10 if name == "group_evidence" else 50)
 
 
 @pytest.mark.parametrize("name", ["group_timeline", "member_timeline", "partition_ownership", "rebalances"])
@@ -92,6 +94,9 @@ def test_nightly_runs_that_replace_rows_by_their_keys_end_with_the_rows_of_one_r
 
     def upsert(into: dict[Any, Row], rows: Iterable[Row]) -> None:
         for name, row in rows:
+            if name not in keys:
+                # Sightings are replaced by the group, all at once.
+                continue
             into[name, *(row[key] for key in keys[name])] = name, row
 
     for group_id, records in group_records(sample):
@@ -393,7 +398,10 @@ def test_rows_come_out_as_they_close_and_not_at_the_end() -> None:
     early = sum(len(life.feed(record)) for record in coordinator.log.records)
     late = len(list(life.finish()))
     assert early > 20 * late
-    assert len(json.dumps(life.snapshot())) < 5000
+    # What it takes to tell a storm: the rebalances of ten minutes, four hundred here.
+    findings = life.snapshot().pop("findings")
+    assert len(json.dumps({**life.snapshot(), "findings": None})) < 5000
+    assert len(json.dumps(findings)) < 20_000
 
 
 def test_a_snapshot_of_another_version_is_refused() -> None:

@@ -1,13 +1,8 @@
-"""What is known of one group when its findings are made, and the evidence that a run hands in, in order.
-
-Evidence is one row of plain data with a tag. Of each group it comes by tag, what happened by time, partitions by
-topic, so that a case keeps totals and the group's own state, and never the rows.
-"""
+"""What is known of one group when its findings are made: totals and its own state, and never the rows of evidence."""
 
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import IntEnum
 from typing import Any, NamedTuple
 
 from coordinator_replay.analysis.findings.thresholds import MINUTE_MS, Thresholds
@@ -17,29 +12,38 @@ Row = Mapping[str, Any]
 _MOST_REBALANCES = 10_000
 
 
-class Evidence(IntEnum):
-    """The kinds of evidence, in the order in which they come.
-
-    STANDING is the group at its last record. Happenings are told one by one (states, rebalances) or by the minute
-    (commits, what ended them). OFFSETS is what the history of one partition comes to.
-    """
-
-    STANDING = 0
-    HAPPENING = 1
-    LARGE_RECORD = 2
-    OFFSETS = 3
-    PENDING = 4
-    EXPIRY = 5
-    SIGHTING = 6
-    UNREADABLE = 7
-    GAP = 8
-
-
 class Owned(NamedTuple):
     """Who owns a partition since when, or owned it until when."""
 
     member_id: str
     at_ms: int
+
+
+@dataclass(slots=True)
+class Transaction:
+    """A transaction of one producer on offsets of the group, long enough to be told; open where nothing settled it."""
+
+    producer_id: int
+    producer_epoch: int | None
+    log_partition: int
+    log_offset: int
+    since_ms: int
+    settled_ms: int | None
+    ended_by: str | None
+    partitions: int = 0
+    topics: set[str] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class Expiry:
+    """Offsets of one topic that go by one rule, of partitions that had an owner lately."""
+
+    first_ms: int
+    last_ms: int
+    log_offset: int | None
+    confidence: str
+    owner: Owned
+    numbers: set[int] = field(default_factory=set)
 
 
 @dataclass(slots=True)
@@ -55,6 +59,9 @@ class Case:
         commits: commits on record, and their bytes.
         hot_minutes: how many minutes had too many commits.
         rebalances: begin and id of the last ones.
+        largest: the largest record near the topic's limit.
+        transactions: by producer and the marker that settled them.
+        expiries: by topic, status, rule and, where they are over, time.
     """
 
     cluster: str
@@ -75,6 +82,9 @@ class Case:
     hot_from_ms: int = 0
     hot_to_ms: int = 0
     most_a_minute: int = 0
+    largest: Row | None = None
+    transactions: dict[tuple[int, int | None], Transaction] = field(default_factory=dict)
+    expiries: dict[tuple[str, str, str, int | None], Expiry] = field(default_factory=dict)
     rebalances: deque[tuple[int, str]] = field(default_factory=lambda: deque(maxlen=_MOST_REBALANCES))
 
     def stand(self, row: Row) -> None:
@@ -99,6 +109,45 @@ class Case:
                 self.hot_from_ms = row["first_at"]
             self.hot_minutes += 1
             self.hot_to_ms = row["last_at"]
+
+    def take_record(self, row: Row) -> None:
+        """Take a record near the topic's limit."""
+        if self.largest is None or row["record_bytes"] > self.largest["record_bytes"]:
+            self.largest = row
+
+    def take_pending(self, row: Row) -> None:
+        """Take a transactional commit that was pending for long."""
+        key = row["producer_id"], row["to_offset"]
+        known = self.transactions.get(key)
+        if known is None:
+            known = self.transactions[key] = Transaction(
+                row["producer_id"],
+                row["producer_epoch"],
+                row["log_partition"],
+                row["from_offset"],
+                row["pending_since"],
+                row["settled_at"],
+                row["ended_by"],
+            )
+        known.since_ms = min(known.since_ms, row["pending_since"])
+        known.log_offset = min(known.log_offset, row["from_offset"])
+        known.partitions += 1
+        known.topics.add(row["topic"])
+
+    def take_expiry(self, row: Row) -> None:
+        """Take an offset that retention took or takes, if somebody may miss it."""
+        is_over = row["status"] == "EXPIRED"
+        owner = self.owned_until(row["topic"], row["partition"])
+        judged_ms = row["at"] if is_over else self.end_ms
+        if owner is None or judged_ms - owner.at_ms > self.limits.owned_lately_ms:
+            return
+        key = row["topic"], row["status"], row["rule"], row["at"] if is_over else None
+        known = self.expiries.get(key)
+        if known is None:
+            known = self.expiries[key] = Expiry(row["at"], row["at"], row["log_offset"], row["confidence"], owner)
+        known.first_ms, known.last_ms = min(known.first_ms, row["at"]), max(known.last_ms, row["at"])
+        known.owner = max(known.owner, owner, key=lambda one: one.at_ms)
+        known.numbers.add(row["partition"])
 
     @property
     def is_stable(self) -> bool:

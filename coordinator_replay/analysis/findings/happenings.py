@@ -1,8 +1,9 @@
-"""Rules over single rows: a large record, a transaction, an expiry, a rebalance, and what is wrong with the log."""
+"""Rules over what happened: a large record, a transaction, an expiry, a rebalance, and what is wrong with the log."""
 
 from collections.abc import Callable, Iterator, Mapping
 
-from coordinator_replay.analysis.findings.case import Case, Evidence, Row
+from coordinator_replay.analysis.findings.case import Case, Row, Transaction
+from coordinator_replay.analysis.findings.evidence import Evidence
 from coordinator_replay.analysis.findings.sighting import MOST_NAMED, Sighting, lasting, moment
 
 
@@ -23,111 +24,105 @@ def late_topic_change(case: Case, row: Row) -> Iterator[Sighting]:
     )
 
 
-def group_near_record_limit(case: Case, row: Row) -> Iterator[Sighting]:
-    """A record of the group against what the topic takes."""
-    limit = case.limits.record_max_bytes
-    if row["record_bytes"] * 100 >= limit * case.limits.size_percent:
+def group_near_record_limit(case: Case) -> Iterator[Sighting]:
+    """The largest record of the group against what the topic takes."""
+    row, limit = case.largest, case.limits.record_max_bytes
+    if row is not None and row["record_bytes"] * 100 >= limit * case.limits.size_percent:
+        at_ms = row["timestamp_ms"]
         yield Sighting(
             "group_near_record_limit",
             (),
-            row["at"],
-            row["at"],
-            f"a record {row['kind']} of {row['record_bytes']} bytes was written on {moment(row['at'])}; the topic "
-            f"takes {limit}",
+            at_ms,
+            at_ms,
+            f"a record {row['kind']} of {row['record_bytes']} bytes was written on {moment(at_ms)}; the topic takes "
+            f"{limit}",
             row["log_partition"],
             row["log_offset"],
             {"kind": row["kind"], "record_bytes": row["record_bytes"]},
         )
 
 
-def open_transaction(case: Case, row: Row) -> Iterator[Sighting]:
+def open_transaction(case: Case) -> Iterator[Sighting]:
     """Pending at the end of the log, longer than a transaction may last."""
-    if row["settled_at"] is None and row["is_open"]:
-        yield from _transaction(case, row, "open_transaction", case.end_ms, "is open")
+    for one in case.transactions.values():
+        if one.settled_ms is None:
+            yield from _transaction(case, one, "open_transaction", case.end_ms, "is open")
 
 
-def long_transaction(case: Case, row: Row) -> Iterator[Sighting]:
+def long_transaction(case: Case) -> Iterator[Sighting]:
     """Pending for longer than a transaction may last, and settled then."""
-    if row["settled_at"] is not None:
-        yield from _transaction(case, row, "long_transaction", row["settled_at"], "was open")
+    for one in case.transactions.values():
+        if one.settled_ms is not None:
+            yield from _transaction(case, one, "long_transaction", one.settled_ms, "was open")
 
 
-def _transaction(case: Case, row: Row, rule: str, until_ms: int, verb: str) -> Iterator[Sighting]:
-    since, counted = row["pending_since"], row["partitions"]
+def _transaction(case: Case, one: Transaction, rule: str, until_ms: int, verb: str) -> Iterator[Sighting]:
+    since, counted = one.since_ms, one.partitions
     if until_ms - since < case.limits.pending_ms:
         return
     yield Sighting(
         rule,
-        (row["producer_id"], row["log_partition"], row["log_offset"]),
+        (one.producer_id, one.log_partition, one.log_offset),
         since,
         until_ms,
-        f"a transaction of producer {row['producer_id']} {verb} since {moment(since)} on {counted} "
+        f"a transaction of producer {one.producer_id} {verb} since {moment(since)} on {counted} "
         f"partition{'' if counted == 1 else 's'}, for {lasting(until_ms - since)}",
-        row["log_partition"],
-        row["log_offset"],
+        one.log_partition,
+        one.log_offset,
         {
-            "producer_id": row["producer_id"],
-            "producer_epoch": row["producer_epoch"],
-            "ended_by": row["ended_by"],
+            "producer_id": one.producer_id,
+            "producer_epoch": one.producer_epoch,
+            "ended_by": one.ended_by,
             "pending_ms": until_ms - since,
         },
         occurrences=counted,
-        topic=row["topic"],
+        topic=next(iter(one.topics)) if len(one.topics) == 1 else None,
     )
 
 
-def offset_due(case: Case, row: Row) -> Iterator[Sighting]:
+def offset_due(case: Case) -> Iterator[Sighting]:
     """Past its time, and still there."""
-    if row["status"] == "DUE":
-        yield from _expiry(case, row, "offset_due", f"are past retention since {moment(row['first_at'])}")
+    yield from _expiries(case, "offset_due", "DUE", "are past retention since")
 
 
-def offset_expiring(case: Case, row: Row) -> Iterator[Sighting]:
+def offset_expiring(case: Case) -> Iterator[Sighting]:
     """Its time comes within the horizon."""
-    if row["status"] == "EXPIRING":
-        yield from _expiry(case, row, "offset_expiring", f"expire from {moment(row['first_at'])} on")
+    yield from _expiries(case, "offset_expiring", "EXPIRING", "expire from")
 
 
-def offset_lost(case: Case, row: Row) -> Iterator[Sighting]:
+def offset_lost(case: Case) -> Iterator[Sighting]:
     """Its tombstone was seen."""
-    if row["status"] == "EXPIRED":
-        yield from _expiry(case, row, "offset_lost", f"were taken by retention on {moment(row['last_at'])}")
+    yield from _expiries(case, "offset_lost", "EXPIRED", "were taken by retention on")
 
 
-def _expiry(case: Case, row: Row, rule: str, what: str) -> Iterator[Sighting]:
-    is_over = row["status"] == "EXPIRED"
-    judged_ms, first_ms = row["last_at"] if is_over else case.end_ms, row["first_at"]
-    owners = {number: case.owned_until(row["topic"], number) for number in sorted(row["partitions"])}
-    lately = {
-        number: owner
-        for number, owner in owners.items()
-        if owner is not None and judged_ms - owner.at_ms <= case.limits.owned_lately_ms
-    }
-    if not lately:
-        return
-    last = max(lately.values(), key=lambda owner: owner.at_ms)
-    numbers = list(lately)
-    yield Sighting(
-        rule,
-        (row["topic"], row["rule"], *([row["last_at"]] if is_over else [])),
-        first_ms if is_over else min(first_ms, case.end_ms),
-        judged_ms,
-        f"{len(numbers)} offset{'' if len(numbers) == 1 else 's'} of {row['topic']} {what} (rule {row['rule']}); a "
-        f"member owned {'the partition' if len(numbers) == 1 else 'a partition'} until {moment(last.at_ms)}",
-        case.log_partition,
-        row["log_offset"],
-        {
-            "rule": row["rule"],
-            "partitions": numbers[:MOST_NAMED],
-            "partition_count": len(numbers),
-            "confidence": row["confidence"],
-            "expire_at": moment(first_ms),
-        },
-        occurrences=len(numbers),
-        topic=row["topic"],
-        topic_partition=numbers[0] if len(numbers) == 1 else None,
-        member_id=last.member_id,
-    )
+def _expiries(case: Case, rule: str, status: str, what: str) -> Iterator[Sighting]:
+    is_over = status == "EXPIRED"
+    for (topic, told, expiry_rule, taken_ms), one in case.expiries.items():
+        if told != status:
+            continue
+        numbers, count = sorted(one.numbers), len(one.numbers)
+        until_ms = one.last_ms if is_over else case.end_ms
+        yield Sighting(
+            rule,
+            (topic, expiry_rule, *([taken_ms] if is_over else [])),
+            min(one.first_ms, until_ms),
+            until_ms,
+            f"{count} offset{'' if count == 1 else 's'} of {topic} {what} {moment(one.first_ms)} (rule {expiry_rule}); "
+            f"a member owned {'the' if count == 1 else 'a'} partition until {moment(one.owner.at_ms)}",
+            case.log_partition,
+            one.log_offset,
+            {
+                "rule": expiry_rule,
+                "partitions": numbers[:MOST_NAMED],
+                "partition_count": count,
+                "confidence": one.confidence,
+                "expire_at": moment(one.first_ms),
+            },
+            occurrences=count,
+            topic=topic,
+            topic_partition=numbers[0] if count == 1 else None,
+            member_id=one.owner.member_id,
+        )
 
 
 def log_gap(case: Case, row: Row) -> Iterator[Sighting]:
@@ -162,11 +157,18 @@ def unreadable_records(case: Case, row: Row) -> Iterator[Sighting]:
     )
 
 
-ROW_RULES: Mapping[Evidence, tuple[Callable[[Case, Row], Iterator[Sighting]], ...]] = {
-    Evidence.LARGE_RECORD: (group_near_record_limit,),
-    Evidence.PENDING: (open_transaction, long_transaction),
-    Evidence.EXPIRY: (offset_due, offset_expiring, offset_lost),
-    Evidence.UNREADABLE: (unreadable_records,),
-    Evidence.GAP: (log_gap,),
+LOG_RULES: Mapping[Evidence, Callable[[Case, Row], Iterator[Sighting]]] = {
+    Evidence.UNREADABLE: unreadable_records,
+    Evidence.GAP: log_gap,
 }
-"""Rules by the evidence that each row of is a case of its own. Rebalances come among what happened."""
+"""Rules over the log itself, by the evidence that each row of is a case of its own."""
+
+KEPT_RULES: tuple[Callable[[Case], Iterator[Sighting]], ...] = (
+    group_near_record_limit,
+    open_transaction,
+    long_transaction,
+    offset_due,
+    offset_expiring,
+    offset_lost,
+)
+"""Rules over the few happenings that a case keeps."""

@@ -1,11 +1,11 @@
 """From evidence to findings: one pass over a group's rows, in the order of ``Evidence``."""
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
-from coordinator_replay.analysis.findings.case import Case, Evidence, Row
-from coordinator_replay.analysis.findings.happenings import ROW_RULES, late_topic_change
+from coordinator_replay.analysis.findings.case import Case, Row
+from coordinator_replay.analysis.findings.evidence import Evidence
+from coordinator_replay.analysis.findings.happenings import KEPT_RULES, LOG_RULES, late_topic_change
 from coordinator_replay.analysis.findings.offsets import GROUP_TOTALS, PARTITION_RULES, TOPIC_RULES, Topic
 from coordinator_replay.analysis.findings.sighting import Sighting, row
 from coordinator_replay.analysis.findings.thresholds import Thresholds
@@ -14,8 +14,6 @@ from coordinator_replay.analysis.rows import Row as TableRow
 from coordinator_replay.analysis.rows import Scope
 
 FINDINGS = "findings"
-
-_OF_THE_LOG = frozenset({Evidence.UNREADABLE, Evidence.GAP})
 
 
 class Judge:
@@ -50,10 +48,14 @@ class Judge:
             yield from self._offsets(evidence)
         elif kind is Evidence.SIGHTING:
             yield from self._sighted(evidence)
+        elif kind is Evidence.LARGE_RECORD:
+            self.case.take_record(evidence)
+        elif kind is Evidence.PENDING:
+            self.case.take_pending(evidence)
+        elif kind is Evidence.EXPIRY:
+            self.case.take_expiry(evidence)
         else:
-            group_id = None if kind in _OF_THE_LOG else self.case.group_id
-            for rule in ROW_RULES[kind]:
-                yield from self._rows(rule(self.case, evidence), group_id)
+            yield from self._rows(LOG_RULES[kind](self.case, evidence), None)
 
     def finish(self) -> Iterator[TableRow]:
         """What only the whole of the group tells."""
@@ -61,7 +63,7 @@ class Judge:
         if self.merged is not None:
             yield FINDINGS, self.merged
             self.merged = None
-        for rule in GROUP_TOTALS:
+        for rule in (*GROUP_TOTALS, *KEPT_RULES):
             yield from self._rows(rule(self.case), self.case.group_id)
         for counted in self.minutes.finish():
             yield METRICS, counted
@@ -115,8 +117,3 @@ class Judge:
         scope = Scope(self.case.cluster, group_id or "")
         for sighting in sightings:
             yield FINDINGS, {**row(scope, sighting), "group_id": group_id}
-
-
-def evidence_of(text: str) -> Row:
-    """Evidence as a run hands it in."""
-    return dict(json.loads(text))

@@ -1,7 +1,7 @@
 """A sighting: a rule saw something, from then to then, or still sees it at the group's last record.
 
-Sightings are rows of the internal table ``group_findings``. A run makes findings of them: sightings of one finding
-become one row, and one that is still open counts if it has lasted long enough at the end of the log.
+Sightings are kept as evidence, and every run makes findings of them: sightings of one finding become one row, and one
+that is still open counts if it has lasted long enough at the end of the log.
 """
 
 import hashlib
@@ -11,13 +11,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from coordinator_replay.analysis.findings.rules import RULES
-from coordinator_replay.analysis.rows import Row, Scope
+from coordinator_replay.analysis.rows import Scope
 
-TABLE = "group_findings"
 MOST_NAMED = 20
 """How many members or partitions a sighting names; the rest is counted."""
 
-_ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -83,7 +82,7 @@ def lasting(duration_ms: int) -> str:
 
 
 def row(scope: Scope, seen: Sighting) -> dict[str, Any]:
-    """A sighting in the columns of ``group_findings``."""
+    """A sighting in the columns of ``findings``, and for how long it must be so to be one."""
     return {
         "cluster": scope.cluster,
         "group_id": scope.group_id,
@@ -97,21 +96,8 @@ def row(scope: Scope, seen: Sighting) -> dict[str, Any]:
         "last_seen": seen.last_ms,
         "occurrences": seen.occurrences,
         "message": seen.message,
-        "detail": _ENCODE(dict(seen.detail)),
+        "detail": ENCODE(dict(seen.detail)),
         "needed_ms": seen.needed_ms,
         "log_partition": seen.partition,
         "log_offset": seen.offset,
     }
-
-
-def standing_row(scope: Scope, standing: Mapping[str, Any]) -> Row:
-    """The one row of a group that is no sighting: the group at its last record.
-
-    Every group has it, so that a run which sees nothing any more still puts older sightings out of the table.
-    """
-    columns = dict.fromkeys(
-        ("finding_id", "rule", "severity", "topic", "partition", "member_id", "first_seen", "last_seen", "occurrences")
-    )
-    place = {"log_partition": standing["partition"], "log_offset": standing["offset"]}
-    said = {"message": None, "detail": _ENCODE(dict(standing)), "needed_ms": None, **place}
-    return TABLE, {"cluster": scope.cluster, "group_id": scope.group_id, **columns, **said}

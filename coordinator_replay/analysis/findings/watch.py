@@ -7,7 +7,8 @@ are still open. So a snapshot needs no code of the rules, and none of them can k
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from coordinator_replay.analysis.findings.sighting import TABLE, Sighting, row, standing_row
+from coordinator_replay.analysis.findings.evidence import Evidence, evidence_row
+from coordinator_replay.analysis.findings.sighting import Sighting, row
 from coordinator_replay.analysis.findings.thresholds import DEFAULTS, Thresholds
 from coordinator_replay.analysis.members import Members, Stay
 from coordinator_replay.analysis.ownership import Ownership
@@ -99,7 +100,18 @@ GroupRule = Callable[[Step, Memory], Iterator[Sighting]]
 class Watch:
     """The fold over a group's life for a set of rules."""
 
-    __slots__ = ("limits", "members", "members_from", "memories", "ownership", "rules", "scope", "standing", "topics")
+    __slots__ = (
+        "limits",
+        "members",
+        "members_from",
+        "memories",
+        "ownership",
+        "rules",
+        "scope",
+        "standing",
+        "states",
+        "topics",
+    )
 
     def __init__(
         self,
@@ -119,6 +131,7 @@ class Watch:
         self.memories: dict[str, Memory] = {rule.__name__: Memory() for rule in rules}
         self.standing: Standing | None = None
         self.members_from: int | None = None
+        self.states = 1
 
     def fold(self, events: Sequence[Event], at_ms: int) -> Iterator[Row]:
         """Show an operation to the rules, after the folds they look at; yields the sightings that are over by it."""
@@ -128,6 +141,7 @@ class Watch:
         )
         if self.members_from is None and last.member_count:
             self.members_from = at_ms
+        yield from self._states(events)
         step = self._step(events, self.standing)
         for rule in self.rules:
             yield from self._rows(rule(step, self.memories[rule.__name__]))
@@ -140,11 +154,32 @@ class Watch:
                 yield from self._rows(rule(self._step((), self.standing), memory))
             yield from self._rows(memory.open.values())
         if self.standing is not None:
-            yield standing_row(self.scope, self._stands(self.standing))
+            yield evidence_row(self.scope, Evidence.STANDING, self._stands(self.standing))
 
     def _step(self, events: Sequence[Event], now: Standing) -> Step:
         kinds = frozenset(event.kind for event in events)
         return Step(events, kinds, now, self.members.stays, self.ownership, self.topics, self.limits)
+
+    def rebalance(self, told: Mapping[str, Any]) -> Row:
+        """A rebalance as evidence.
+
+        Args:
+            told: its row of ``rebalances``.
+        """
+        names = ("rebalance_id", "epoch", "started_at", "metadata_delay_ms")
+        is_over = told["completed_at"] is not None
+        at = told["completed_at"] if is_over else told["started_at"]
+        row = {"at": at, "is_over": is_over, **{name: told[name] for name in names}}
+        return evidence_row(self.scope, Evidence.HAPPENING, row, at=at, name="rebalance")
+
+    def _states(self, events: Sequence[Event]) -> Iterator[Row]:
+        """Where the group's state or type changed, for the metrics."""
+        for event in events:
+            if event.from_state is not event.to_state or event.kind is EventKind.GROUP_CONVERTED:
+                at_ms = event.timestamp_ms
+                told = {"at": at_ms, "group_type": str(event.group_type), "state": str(event.to_state)}
+                yield evidence_row(self.scope, Evidence.HAPPENING, told, at=at_ms, seq=self.states)
+                self.states += 1
 
     def _stands(self, now: Standing) -> dict[str, Any]:
         """The group at its last record, by the names of topics as far as these are known."""
@@ -185,13 +220,16 @@ class Watch:
 
     def _rows(self, sightings: Iterable[Sighting]) -> Iterator[Row]:
         for sighting in sightings:
-            yield TABLE, row(self.scope, sighting)
+            told = row(self.scope, sighting)
+            place = {"name": told["finding_id"], "seq": sighting.first_ms or 0}
+            yield evidence_row(self.scope, Evidence.SIGHTING, told, **place)
 
     def snapshot(self) -> dict[str, Any]:
         """What the rules remember, as plain data."""
         return {
             "standing": list(self.standing) if self.standing is not None else None,
             "members_from": self.members_from,
+            "states": self.states,
             "memories": {
                 name: {"notes": memory.notes, "open": {key: list(seen) for key, seen in memory.open.items()}}
                 for name, memory in self.memories.items()
@@ -202,6 +240,7 @@ class Watch:
     def restore(self, plain: Mapping[str, Any]) -> None:
         """Go on from ``snapshot``."""
         self.members_from = plain["members_from"]
+        self.states = plain["states"]
         if plain["standing"] is not None:
             group_type, state, *rest = plain["standing"]
             self.standing = Standing(GroupType(group_type), GroupState(state), *rest)
