@@ -28,6 +28,8 @@ GROUP_TABLES = ("group_timeline", "member_timeline", "partition_ownership", "reb
 FOLDED = "table_name STRING, group_id STRING, row STRING"
 
 _CHUNK_ROWS = 10_000
+_ANY_LENGTH = {"maxStringLen": str(2**31 - 1)}
+"""A group of many thousand members has events longer than what Spark's JSON reader takes by default."""
 _LARGE_RECORD = ("kind", "record_bytes", "timestamp_ms", "log_partition", "log_offset")
 _ORDER = ("bucket", "group_id", "log_partition", "log_offset")
 
@@ -166,5 +168,7 @@ def rows_of(folded: DataFrame, name: str) -> DataFrame:
     """
     columns = table(name).columns
     as_written = ", ".join(f"`{c.name}` {'bigint' if c.type == 'timestamp' else c.type}" for c in columns)
-    parsed = folded.where(F.col("table_name") == name).select(F.from_json("row", as_written).alias("parsed"))
+    parsed = folded.where(F.col("table_name") == name).select(
+        F.from_json("row", as_written, _ANY_LENGTH).alias("parsed")
+    )
     return parsed.select(*(_parsed(column.name, column.type) for column in columns))
