@@ -9,6 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from coordinator_replay.analysis.expiry_rules import ExpiryRules
+from coordinator_replay.analysis.findings.group_rules import GROUP_RULES
+from coordinator_replay.analysis.findings.thresholds import DEFAULTS, Thresholds
+from coordinator_replay.analysis.findings.watch import Watch
 from coordinator_replay.analysis.members import Members
 from coordinator_replay.analysis.ownership import Ownership
 from coordinator_replay.analysis.reasons import NO_CHANGES, Sign, TopicChanges
@@ -39,6 +42,7 @@ class GroupReplay:
         "_scope",
         "_timeline",
         "_topics",
+        "_watch",
         "replay",
     )
 
@@ -48,6 +52,7 @@ class GroupReplay:
         group_id: str,
         topic_names: Mapping[str, str] | None = None,
         topic_changes: TopicChanges = NO_CHANGES,
+        limits: Thresholds = DEFAULTS,
     ) -> None:
         """Begin a group.
 
@@ -56,6 +61,7 @@ class GroupReplay:
             group_id: the group.
             topic_names: topic name by id, as far as known.
             topic_changes: when topics changed, by name, as far as known.
+            limits: from when on something is a finding.
         """
         self.replay = Replay(group_id)
         self._scope = Scope(cluster, group_id)
@@ -65,6 +71,7 @@ class GroupReplay:
         self._ownership = Ownership(self._scope, self._topics)
         self._rebalances = Rebalances(self._scope, self._topics, self._members, self._ownership, topic_changes)
         self._expiry_rules = ExpiryRules(self._scope)
+        self._watch = Watch(self._scope, GROUP_RULES, self._members, self._ownership, self._topics, limits)
         self._now_ms = 0
 
     def feed(self, record: Record) -> list[Row]:
@@ -74,6 +81,8 @@ class GroupReplay:
             if events:
                 rows.extend(self._fold(events))
         rows.extend(self._expiry_rules.fold(record))
+        for _, row in rows:
+            row["settled_at_offset"] = record.offset
         return rows
 
     def heed_commits(self, before_offset: int, commits: Iterable[tuple[str, int, int, int, int]]) -> None:
@@ -96,12 +105,20 @@ class GroupReplay:
 
         The records of an operation are appended in one batch, so the end of a log is the end of an operation.
         """
+        for name, row in self._open_rows():
+            row["settled_at_offset"] = None
+            yield name, row
+
+    def _open_rows(self) -> Iterator[Row]:
         events = self.replay.settle()
         if events:
             yield from self._fold(events)
         yield from self._members.open_rows()
         yield from self._ownership.open_rows()
-        yield from self._rebalances.open_rows()
+        for name, row in self._rebalances.open_rows():
+            yield name, row
+            yield self._watch.rebalance(row)
+        yield from self._watch.open_rows()
 
     def snapshot(self) -> dict[str, Any]:
         """The whole state as plain data fit for JSON."""
@@ -116,6 +133,7 @@ class GroupReplay:
             "ownership": self._ownership.snapshot(),
             "rebalances": self._rebalances.snapshot(),
             "expiry_rules": self._expiry_rules.snapshot(),
+            "findings": self._watch.snapshot(),
         }
 
     @classmethod
@@ -124,6 +142,7 @@ class GroupReplay:
         snapshot: Mapping[str, Any],
         topic_names: Mapping[str, str] | None = None,
         topic_changes: TopicChanges = NO_CHANGES,
+        limits: Thresholds = DEFAULTS,
     ) -> "GroupReplay":
         """Go on from a snapshot.
 
@@ -138,7 +157,7 @@ class GroupReplay:
             )
         try:
             replay = Replay.restore(snapshot["replay"])
-            life = cls(snapshot["cluster"], replay.group_id, topic_names, topic_changes)
+            life = cls(snapshot["cluster"], replay.group_id, topic_names, topic_changes, limits)
             life.replay = replay
             life._timeline.seq = snapshot["seq"]
             life._now_ms = snapshot["now_ms"]
@@ -147,6 +166,7 @@ class GroupReplay:
             life._ownership.restore(snapshot["ownership"])
             life._rebalances.restore(snapshot["rebalances"])
             life._expiry_rules.restore(snapshot["expiry_rules"])
+            life._watch.restore(snapshot["findings"])
         except (KeyError, TypeError, ValueError, AttributeError) as cause:
             raise SnapshotError(f"group snapshot of version {VERSION} is damaged: {cause!r}") from cause
         return life
@@ -163,4 +183,7 @@ class GroupReplay:
         yield from self._timeline.fold(events, rebalance_id)
         yield from self._members.fold(events, at_ms)
         yield from self._ownership.fold(events, at_ms, last_ms, rebalance_id)
-        yield from self._rebalances.end(self._ownership.handovers, self._ownership.partition_count)
+        for name, row in self._rebalances.end(self._ownership.handovers, self._ownership.partition_count):
+            yield name, row
+            yield self._watch.rebalance(row)
+        yield from self._watch.fold(events, at_ms)

@@ -329,6 +329,7 @@ def expired(common: Common, group: str | None, statuses: Sequence[str], within: 
     cls=Command,
     epilog=examples(
         "coordinator-replay findings --severity warning",
+        "coordinator-replay findings --rule offset_rewind --output json",
     ),
 )
 @common_options()

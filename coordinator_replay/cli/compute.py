@@ -12,6 +12,7 @@ import click
 
 from coordinator_replay.cli.moments import DURATION, MOMENT
 from coordinator_replay.cli.options import EXIT_FINDINGS, Command, Common, common_options
+from coordinator_replay.cli.thresholds import THRESHOLD
 from coordinator_replay.errors import WarehouseError
 
 if TYPE_CHECKING:
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 
 FORMATS = ("auto", "segments", "parquet", "delta", "jsonl")
 """Forms of a dump, as log.dump.Format has them; not taken from there, because help must not wait for pyarrow."""
+
+
+SEVERITIES = ("error", "warning", "info")
+"""From the gravest to the mildest."""
 
 
 def _absolute(path: str) -> str:
@@ -87,6 +92,16 @@ def _audit(options: "Options", common: Common, *, small: bool = False) -> "Summa
 @click.option("--records-only", is_flag=True, help="Write the records only; leave replay and expiry to a later run.")
 @click.option("--full", is_flag=True, help="Derive all tables anew from the records, not just what is new.")
 @click.option("--strict", is_flag=True, help="End with code 3 if records were quarantined.")
+@click.option(
+    "--fail-on", type=click.Choice(SEVERITIES), help="End with code 3 if the tables hold findings as grave, or graver."
+)
+@click.option(
+    "--threshold",
+    "thresholds",
+    multiple=True,
+    type=THRESHOLD,
+    help="From when on something is a finding, as stuck=15m; docs/findings.md lists them. Can be given again.",
+)
 def audit(
     common: Common,
     inputs: Sequence[str],
@@ -102,6 +117,8 @@ def audit(
     records_only: bool,
     full: bool,
     strict: bool,
+    fail_on: str | None,
+    thresholds: Sequence[tuple[str, int]],
 ) -> None:
     """Read, decode and write a dump of __consumer_offsets.
 
@@ -113,6 +130,7 @@ def audit(
       coordinator-replay audit /dumps/broker-1 /dumps/broker-2 --warehouse /data/audit
       coordinator-replay audit 's3://dumps/2026-11-20/*.parquet' --warehouse s3://lake/audit --cluster prod
     """
+    from coordinator_replay.analysis.findings.thresholds import DEFAULTS
     from coordinator_replay.log.dump import Format
     from coordinator_replay.pipeline.audit import Options
     from coordinator_replay.pipeline.offset_tables import Expiry
@@ -134,9 +152,11 @@ def audit(
             horizon_ms=_milliseconds(horizon),
             history_every_ms=None if history_every is None else _milliseconds(history_every),
         ),
+        thresholds=DEFAULTS.with_changes(dict(thresholds)),
     )
     summary = _audit(options, common)
-    if strict and summary.run.records_quarantined:
+    failing = () if fail_on is None else SEVERITIES[: SEVERITIES.index(fail_on) + 1]
+    if (strict and summary.run.records_quarantined) or any(summary.findings.get(severity) for severity in failing):
         sys.exit(EXIT_FINDINGS)
 
 
@@ -169,6 +189,7 @@ QUESTIONS = (
     "timeline shop-billing",
     "owner shop-billing shop.orders 0 --at 2026-11-21T08:32:20Z",
     "rebalances shop-migrate",
+    "findings",
     'sql "SELECT kind, count(*) AS records FROM group_records GROUP BY kind ORDER BY records DESC"',
 )
 """What the demo suggests to ask next."""

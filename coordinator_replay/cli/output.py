@@ -1,8 +1,9 @@
 """Rows as people and programs want them: an aligned table, one JSON object a line, or CSV.
 
 What the rows hold was written by clients of a cluster, so a table shows control characters as escapes and knows no
-markup: nothing in a group's name or a commit's metadata reaches the terminal as a command. JSON and CSV keep the data
-as it is.
+markup: nothing in a group's name or a commit's metadata reaches the terminal as a command. CSV is opened in
+spreadsheets, which run what begins like a formula: such a text gets an apostrophe in front, as spreadsheets themselves
+mark text. JSON keeps the data as it is.
 """
 
 import csv
@@ -27,6 +28,9 @@ MOST_FOLDED_ROWS = 1000
 
 # Controls (C0, DEL, C1), line separators, and the characters that turn the direction of writing.
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+# What a spreadsheet takes for a formula; a number with a sign is none.
+_FORMULA = re.compile(r"[=@\t\r]|[+-](?!\d+(\.\d+)?\Z)(?=.)", re.DOTALL)
 
 Row = Sequence[object]
 
@@ -113,6 +117,8 @@ def _csv_cell(value: object) -> object:
     plain = _plain(value)
     if isinstance(plain, bool):
         return "true" if plain else "false"
+    if isinstance(plain, str) and _FORMULA.match(plain):
+        return f"'{plain}"
     return to_json(plain) if isinstance(plain, list | dict) else plain
 
 

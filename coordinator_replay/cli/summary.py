@@ -30,6 +30,7 @@ def _facts(summary: "Summary", seconds: float) -> dict[str, Any]:
         "quarantined": summary.quarantined,
         "groups": [{"type": kind, "state": state, "count": n} for (kind, state), n in sorted(summary.groups.items())],
         "rebalances": summary.rebalances,
+        "findings": summary.findings,
         "notes": run.notes,
         "seconds": round(seconds, 1),
     }
@@ -64,6 +65,10 @@ def _print_groups(summary: "Summary") -> None:
     for (kind, state), n in sorted(summary.groups.items()):
         click.echo(f"  {n:>12,}  {kind}, {state}")
     click.echo(f"{_counted(summary.rebalances, 'rebalance')} on record.")
+    if summary.findings:
+        by_severity = ((name, summary.findings.get(name, 0)) for name in ("error", "warning", "info"))
+        told = ", ".join(f"{n:,} {name}" for name, n in by_severity if n)
+        click.echo(f"{_counted(sum(summary.findings.values()), 'finding')}: {told}.")
 
 
 def print_summary(summary: "Summary", form: str, *, seconds: float) -> None:

@@ -72,7 +72,8 @@ _COMPANION = re.compile(
 )
 _SEGMENT_NAME = re.compile(r"^(\d{20})\.log(\.gz)?$")
 _ASIDE_NAME = re.compile(r"^(\d{20})\.log\.(deleted|cleaned|swap)(\.gz)?$")
-_PARTITION_FOLDER = re.compile(rf"^{re.escape(TOPIC)}-(\d+)$")
+# A partition is an int32 in all of Kafka; nine digits are more than any cluster has.
+_PARTITION_FOLDER = re.compile(rf"^{re.escape(TOPIC)}-([0-9]{{1,9}})$")
 _LOG_FOLDER = re.compile(r"^.+-\d+(\.[0-9a-f]+-(delete|future|stray))?$")
 _ASIDE_FOLDER = re.compile(rf"^{re.escape(TOPIC)}-\d+\.[0-9a-f]+-(delete|future|stray)$")
 _WILDCARD = re.compile(r"[*?\[]")

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from functools import reduce
 from typing import Any
@@ -11,11 +11,13 @@ from pyarrow import fs
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 
+from coordinator_replay.analysis.findings.thresholds import DEFAULTS, Thresholds
 from coordinator_replay.log.dump import Dump, Format, find_dump, open_filesystem
 from coordinator_replay.pipeline import settle
 from coordinator_replay.pipeline.decode import stage_rows, stage_segments
+from coordinator_replay.pipeline.findings import write_findings
 from coordinator_replay.pipeline.group_state import snapshot_rows, stale_groups, touched_groups, unseen_records
-from coordinator_replay.pipeline.ledger import Run, audited_ranges, last_settings, write_run
+from coordinator_replay.pipeline.ledger import Run, audited_ranges, last_settings, unread, write_run
 from coordinator_replay.pipeline.offset_tables import OFFSET_TABLES, Expiry, write_offset_tables
 from coordinator_replay.pipeline.renumber import renumber
 from coordinator_replay.pipeline.replay import FOLDED, GROUP_TABLES, STATE_TABLE, replay_groups, rows_of
@@ -32,7 +34,10 @@ RECORD_TABLES = {
 }
 """The tables that hold records, each with the struct of a staged row that is its row; control records have none."""
 
-TABLES = (*RECORD_TABLES, "topics", *GROUP_TABLES, *OFFSET_TABLES, "group_state", "audit_runs")
+FOUND_TABLES = ("findings", "group_metrics")
+"""The tables that are derived from all others."""
+
+TABLES = (*RECORD_TABLES, "topics", *GROUP_TABLES, *OFFSET_TABLES, *FOUND_TABLES, "group_state", "audit_runs")
 """The tables a run writes, the ledger last."""
 
 _TABLES_AT_ONCE = 4
@@ -59,6 +64,7 @@ class Options:
     expiry: Expiry = field(default_factory=Expiry)
     records_only: bool = False
     full: bool = False
+    thresholds: Thresholds = DEFAULTS
 
     def settings(self) -> dict[str, Any]:
         """For the ledger."""
@@ -74,6 +80,7 @@ class Options:
             "history_every_ms": self.expiry.history_every_ms,
             "records_only": self.records_only,
             "full": self.full,
+            "thresholds": asdict(self.thresholds),
         }
 
 
@@ -87,6 +94,7 @@ class Summary:
         quarantined: records that could not be decoded, by what was wrong with them.
         groups: groups that exist at the end of the log, by type and state.
         rebalances: all rebalances of the cluster that the tables hold.
+        findings: what the tables now say that deserves a look, by severity.
     """
 
     run: Run
@@ -95,6 +103,7 @@ class Summary:
     quarantined: dict[str, int] = field(default_factory=dict)
     groups: dict[tuple[str, str], int] = field(default_factory=dict)
     rebalances: int = 0
+    findings: dict[str, int] = field(default_factory=dict)
 
 
 Report = Callable[[str], None]
@@ -156,9 +165,11 @@ class _Audit:
         # A run that wrote records only leaves the derived tables behind; the next full one makes up for it.
         last = last_settings(warehouse, run.cluster)
         self.is_behind = bool(last.get("records_only"))
-        # Names and times of topics also explain what happened before; so the first run that has them tells it anew.
+        # Names and times of topics also explain what happened before, and what the rules saw in groups that have no
+        # news depends on the thresholds; so a run that has other ones replays all groups.
         newly_told = any(run.settings[name] and not last.get(name) for name in ("topics", "cluster_metadata"))
-        self.is_told_anew = options.full or (bool(last) and newly_told)
+        is_judged_anew = last.get("thresholds") != run.settings["thresholds"]
+        self.is_told_anew = options.full or (bool(last) and (newly_told or is_judged_anew))
         self.late: set[int] = set()
 
     def of(self, dump: Dump) -> Summary:
@@ -184,7 +195,9 @@ class _Audit:
             renumber(self.warehouse, self.run.cluster, self.late, staging)
         if not self.options.records_only and self.has_news():
             self.replay()
-            self.derive_offsets()
+            self.derive(summary)
+        else:
+            self.count_findings(summary)
         self.report("counting groups")
         self.sum_up(summary)
         self.report("writing the ledger")
@@ -316,6 +329,7 @@ class _Audit:
             topic_changes=topics.changes,
             signs=signs_of_life(self.warehouse.read("offset_commits").where(mine), departures),
             snapshots=snapshot_rows(touched),
+            limits=options.thresholds,
             buckets=int(self.spark.conf.get("spark.sql.shuffle.partitions", "200") or 200),
         )
         path = self.warehouse.staging(self.run.run_id, "folded")
@@ -356,16 +370,33 @@ class _Audit:
     def has_news(self) -> bool:
         """Whether there is anything that the derived tables do not say yet."""
         options = self.options
-        asked = options.full or options.topics or options.cluster_metadata or options.expiry != Expiry()
+        asked = self.is_told_anew or options.topics or options.cluster_metadata or options.expiry != Expiry()
         return bool(self.run.records_decoded or self.run.control_records or asked or self.is_behind)
 
-    def derive_offsets(self) -> None:
-        """Offsets: what they were when, which are pending, which retention took or will take."""
+    def count_findings(self, summary: Summary) -> None:
+        """What earlier runs found, where this one had nothing to look at."""
+        mine = F.col("cluster") == self.run.cluster
+        for row in self.warehouse.read("findings").where(mine).groupBy("severity").count().toLocalIterator():
+            summary.findings[row["severity"]] = row["count"]
+
+    def derive(self, summary: Summary) -> None:
+        """What follows from all of it: offsets and their expiry, findings, metrics."""
         self.report("deriving offset history and expiry")
         staging = self.warehouse.staging(self.run.run_id, "offsets")
-        versions, said = write_offset_tables(self.warehouse, self.run.cluster, self.options.expiry, staging)
-        self.run.table_versions |= versions
-        self.run.notes.append(said)
+        derived = write_offset_tables(self.warehouse, self.run.cluster, self.options.expiry, staging)
+        self.run.table_versions |= derived.versions
+        self.run.notes.append(derived.said)
+        if derived.end is not None:
+            self.report("looking for findings")
+            versions, summary.findings = write_findings(
+                self.warehouse,
+                self.run.cluster,
+                end=derived.end,
+                gaps=unread(self.ranges, self.run),
+                limits=self.options.thresholds,
+                staging=staging,
+            )
+            self.run.table_versions |= versions
 
     def unknown(self, name: str, rows: DataFrame) -> DataFrame:
         """Rows that the table does not hold yet; judged by the table itself, so that a killed run can be run again."""

@@ -136,3 +136,26 @@ def audited_ranges(warehouse: Warehouse, cluster: str) -> dict[int, list[tuple[i
                 start = gap["to_offset"]
             ranges.setdefault(partition, []).append((start, end))
     return ranges
+
+
+def unread(earlier: Mapping[int, Sequence[tuple[int, int]]], run: Run) -> list[tuple[int, int, int]]:
+    """Stretches between what earlier runs and this one have read that none of them has: log_partition, from, to.
+
+    Args:
+        earlier: from ``audited_ranges``.
+        run: this run, its input read.
+    """
+    read = {partition: list(ranges) for partition, ranges in earlier.items()}
+    for partition, start in run.from_offsets.items():
+        for _, gap_from, gap_to in sorted(gap for gap in run.gaps if gap[0] == partition):
+            read.setdefault(partition, []).append((start, gap_from))
+            start = gap_to
+        read.setdefault(partition, []).append((start, run.to_offsets[partition]))
+    missing = []
+    for partition, ranges in sorted(read.items()):
+        reached = None
+        for start, end in sorted(ranges):
+            if reached is not None and start > reached:
+                missing.append((partition, reached, start))
+            reached = end if reached is None else max(reached, end)
+    return missing

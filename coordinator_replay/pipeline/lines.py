@@ -25,6 +25,11 @@ from coordinator_replay.records.json_form import render_rows
 _POSITION = ["log_partition", "log_offset", "log_timestamp"]
 _PRODUCER = ["producer_id", "producer_epoch", "is_transactional"]
 _BATCH_ROWS = 20_000
+_LONGEST_LINE = 64 << 20
+"""No record of the topic makes a line of this length in base64: what is longer is cut and quarantined."""
+_LARGEST_OFFSET = 2**63 - 1
+_LARGEST_PARTITION = 2**31 - 1
+_LAST_TIMESTAMP_MS = 253_402_300_799_999
 
 
 def _joined(
@@ -99,15 +104,19 @@ def _envelope(line: bytes, source: str) -> dict[str, Any]:
         raw = json.loads(line)
         key, payload = raw.get("key"), raw.get("payload", raw.get("value"))
         milliseconds = raw.get("ts", raw.get("timestamp"))
+        partition, offset = int(raw["partition"]), int(raw["offset"])
+        if not (0 <= partition <= _LARGEST_PARTITION and 0 <= offset <= _LARGEST_OFFSET):
+            raise ValueError(partition, offset)
+        has_time = isinstance(milliseconds, int) and 0 <= milliseconds <= _LAST_TIMESTAMP_MS
         return {
-            "log_partition": int(raw["partition"]),
-            "log_offset": int(raw["offset"]),
-            "log_timestamp": milliseconds * 1000 if isinstance(milliseconds, int) and milliseconds >= 0 else None,
+            "log_partition": partition,
+            "log_offset": offset,
+            "log_timestamp": milliseconds * 1000 if has_time else None,
             "key": None if key is None else base64.b64decode(key, validate=True),
             "value": None if payload is None else base64.b64decode(payload, validate=True),
             "source": source,
         }
-    except (ValueError, KeyError, TypeError, AttributeError, binascii.Error):
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, binascii.Error):
         message = "the line is not an envelope with partition, offset and base64 key and payload"
         return {"value": line, "source": source, "error_class": "MalformedLine", "error_message": message}
 
@@ -130,6 +139,9 @@ def _split_lines(stream: Any) -> Iterator[bytes]:
     while chunk := stream.read(1 << 20):
         *whole, rest = (rest + bytes(chunk)).split(b"\n")
         yield from (line for line in whole if line.strip())
+        if len(rest) > _LONGEST_LINE:
+            yield rest
+            rest = b""
     if rest.strip():
         yield rest
 

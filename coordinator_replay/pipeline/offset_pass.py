@@ -66,6 +66,7 @@ HISTORY = pa.schema(
         ("expire_timestamp", _MOMENT),
         ("record_offset", pa.int64()),
         ("is_proven", pa.bool_()),
+        ("previous_offset", pa.int64()),
     ]
 )
 """Columns that every staged row has, named as in ``offset_history``."""
@@ -84,9 +85,9 @@ JUDGED = pa.schema(
         ("last_state", pa.string()),
     ]
 )
-"""Columns of open and removed offsets: the rule in force at the end or the tombstone (null base: no rule lets the offset
-expire), since when (null: as long as the group is known), whether a transaction on it was open, whether the group's own
-tombstone follows in the same operation, the last owner, and the group's state before."""
+"""Columns of open and removed offsets: the rule in force at the end or the tombstone (null base: no rule lets the
+offset expire), since when (null: as long as the group is known), whether a transaction on it was open, whether the
+group's own tombstone follows in the same operation, the last owner, and the group's state before."""
 
 STAGED = pa.schema([("kind", pa.int8()), *HISTORY, *PRODUCER, *JUDGED])
 
@@ -98,7 +99,8 @@ _EMPTY = "Empty"
 
 def _numbers(column: pa.Array, nothing: int) -> Numbers:
     plain = column.cast(pa.int64()) if not pa.types.is_timestamp(column.type) else column.view(pa.int64())
-    return plain.fill_null(nothing).to_numpy(zero_copy_only=False)
+    numbers: Numbers = plain.fill_null(nothing).to_numpy(zero_copy_only=False)
+    return numbers
 
 
 def _rows(indices: Numbers) -> pa.Array:
@@ -135,6 +137,9 @@ class _Batch:
             waits[:, : found[1]],
             carried[:, : found[2]],
         )
+        by_commit = self.intervals[Interval.END] == End.COMMIT
+        self.replaced = np.full(n, NOWHERE, np.int64)
+        self.replaced[self.intervals[Interval.NEXT, by_commit]] = self.intervals[Interval.ROW, by_commit]
 
     def _begins(self) -> npt.NDArray[np.int8]:
         """Where keys, topics with their partition, and groups begin."""
@@ -164,6 +169,7 @@ class _Batch:
         times = np.where(since == UNKNOWN, self.fields[Field.AT_TIME, rows], since)
         taken = self.events.take(pa.array(rows))
         changed = {
+            "previous_offset": self._previous(rows),
             "kind": pa.array(kinds, pa.int8()),
             "at_timestamp": pa.array(times, pa.int64(), mask=times == UNKNOWN).cast(_MOMENT),
         }
@@ -183,6 +189,10 @@ class _Batch:
         nothing_is_missing = _numbers(self.events.column("missing_before"), NOWHERE)[rows] == 0
         is_empty = (at == NO_STATES) | is_dead | ((at == NOWHERE) & nothing_is_missing)
         return pc.if_else(pa.array(is_empty), _EMPTY, found)
+
+    def _previous(self, rows: Numbers) -> pa.Array:
+        """The offset that a commit replaced."""
+        return pc.coalesce(self.take("committed_offset", self.replaced[rows]), self.take("previous_offset", rows))
 
     def _told(self, rows: Numbers) -> dict[str, pa.Array]:
         """What a commit says, who owned its partition, and its group's state."""
@@ -210,6 +220,7 @@ class _Batch:
                 "from_offset": self.take("at_offset", rows),
                 "to_offset": self.take("at_offset", following),
                 "ended_by": _words(ends, _ENDED_BY),
+                "previous_offset": self._previous(rows),
                 "is_proven": pa.array(producers & ((ends != End.COMMIT) | producer_follows)),
             }
             yield _staged(columns if intervals is closed else columns | self._judged(intervals))
@@ -277,7 +288,7 @@ _FIELDS = (
     (Field.PRODUCER, "producer_id", NOWHERE),
     (Field.UNTIL, "expire_timestamp", LATEST),
 )
-_AS_WRITTEN = frozenset(EVENTS.names) - {"group_state"}
+_AS_WRITTEN = frozenset(EVENTS.names) - {"group_state", "previous_offset"}
 _STAGED_BY_END = np.array([Staged.OPEN, Staged.CLOSED, Staged.REMOVED], np.int8)
 
 

@@ -6,8 +6,9 @@ commit each: whatever the order of dumps, the result is that of one run over all
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import reduce
+from typing import NamedTuple
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
@@ -45,6 +46,23 @@ class Expiry:
     retention_ms: int | None = None
     horizon_ms: int = 3 * 86_400_000
     history_every_ms: int | None = None
+
+
+_NEVER = datetime.max.replace(tzinfo=UTC)
+
+
+class Derived(NamedTuple):
+    """What deriving the tables about offsets came to.
+
+    Attributes:
+        versions: the tables' versions.
+        said: a sentence on the retention that was used.
+        end: timestamp of the last record; None where no record has one.
+    """
+
+    versions: dict[str, int]
+    said: str
+    end: datetime | None
 
 
 def _sources(warehouse: Warehouse, cluster: str) -> Sources:
@@ -98,13 +116,13 @@ class _Derivation:
         df.write.parquet(f"{self.staging}/{name}", partitionBy=parts)
         return self.warehouse.spark.read.schema(schema).parquet(f"{self.staging}/{name}")
 
-    def run(self) -> tuple[dict[str, int], str]:
+    def run(self) -> Derived:
         with ThreadPoolExecutor(len(OFFSET_TABLES)) as pool:
             finding_end = pool.submit(_end_of_log, self.warehouse, self.cluster)
             staged = self.keep("staged", staged_offsets(self.sources))
             end = finding_end.result()
             removed = removed_offsets(staged)
-            retention_ms, is_known, said = _retention(removed, staged, end or datetime.max, self.expiry.retention_ms)
+            retention_ms, is_known, said = _retention(removed, staged, end or _NEVER, self.expiry.retention_ms)
             causes = tombstone_causes(removed, retention_ms=retention_ms, retention_is_known=is_known)
             causes = self.keep("causes", causes)
             as_of = self.expiry.as_of or end
@@ -125,7 +143,7 @@ class _Derivation:
             writes = {
                 name: pool.submit(self.warehouse.replace_cluster, name, df, self.cluster) for name, df in rows.items()
             }
-            return {name: write.result() for name, write in writes.items()}, said
+            return Derived({name: write.result() for name, write in writes.items()}, said, end)
 
     def history(self, staged: DataFrame, causes: DataFrame) -> DataFrame:
         history = offset_history(staged, self.cluster, causes)
@@ -138,7 +156,7 @@ class _Derivation:
         return staged if moment is None else staged_offsets(self.sources, moment)
 
 
-def write_offset_tables(warehouse: Warehouse, cluster: str, expiry: Expiry, staging: str) -> tuple[dict[str, int], str]:
+def write_offset_tables(warehouse: Warehouse, cluster: str, expiry: Expiry, staging: str) -> Derived:
     """Derive and write the tables about offsets.
 
     Args:
@@ -146,8 +164,5 @@ def write_offset_tables(warehouse: Warehouse, cluster: str, expiry: Expiry, stag
         cluster: whose tables to derive.
         expiry: what is asked of expiry.
         staging: a folder for what is needed more than once.
-
-    Returns:
-        The tables' versions, and a sentence on the retention that was used.
     """
     return _Derivation(warehouse, cluster, expiry, staging).run()

@@ -91,8 +91,11 @@ def thin_history(history: DataFrame, every_ms: int) -> DataFrame:
     stretch = [F.floor(F.unix_millis(F.col(name)) / every_ms) for name in ("valid_from", "valid_to")]
     in_order = Window.partitionBy(*_KEY).orderBy("from_offset")
     goes_on = F.coalesce(F.lag("ended_by").over(in_order) == "COMMIT", F.lit(False))
+    # One that went backwards is worth a row whatever its time.
+    goes_forward = ~F.coalesce(F.col("committed_offset") < F.col("previous_offset"), F.lit(False))
     is_left_out = (
         goes_on
+        & goes_forward
         & F.coalesce(F.col("ended_by") == "COMMIT", F.lit(False))
         & F.coalesce(stretch[0] == stretch[1], F.lit(False))
     )

@@ -14,16 +14,25 @@ import pandas as pd
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 
+from coordinator_replay.analysis.findings.evidence import Evidence, evidence_row
+from coordinator_replay.analysis.findings.thresholds import DEFAULTS, Thresholds
 from coordinator_replay.analysis.group_life import VERSION, GroupReplay
 from coordinator_replay.analysis.reasons import NO_CHANGES, TopicChanges
-from coordinator_replay.analysis.rows import Row
+from coordinator_replay.analysis.rows import Row, Scope
 from coordinator_replay.engine.model import Record
 from coordinator_replay.pipeline.group_state import SNAPSHOT
 from coordinator_replay.pipeline.signs import last_commits
 from coordinator_replay.records.protocol import open_blobs
 from coordinator_replay.tables.definition import table
 
-GROUP_TABLES = ("group_timeline", "member_timeline", "partition_ownership", "rebalances", "expiry_rules")
+GROUP_TABLES = (
+    "group_timeline",
+    "member_timeline",
+    "partition_ownership",
+    "rebalances",
+    "expiry_rules",
+    "group_evidence",
+)
 """The tables that the fold fills."""
 
 STATE_TABLE = "group_state"
@@ -32,6 +41,9 @@ STATE_TABLE = "group_state"
 FOLDED = "table_name STRING, group_id STRING, row STRING"
 
 _CHUNK_ROWS = 10_000
+_ANY_LENGTH = {"maxStringLen": str(2**31 - 1)}
+"""A group of many thousand members has events longer than what Spark's JSON reader takes by default."""
+_LARGE_RECORD = ("kind", "record_bytes", "timestamp_ms", "log_partition", "log_offset")
 _ORDER = ("bucket", "group_id", "log_partition", "log_offset", "is_record")
 
 
@@ -57,19 +69,19 @@ def _record(row: Any) -> Record:
 class _Fold:
     """Folds one bucket; keeps the group it is at and the rows that have not left yet."""
 
-    def __init__(self, cluster: str, topic_names: Mapping[str, str], topic_changes: TopicChanges) -> None:
+    def __init__(
+        self, cluster: str, topic_names: Mapping[str, str], topic_changes: TopicChanges, limits: Thresholds
+    ) -> None:
         self.cluster = cluster
-        self.topic_names = topic_names
-        self.topic_changes = topic_changes
+        self.told = (topic_names, topic_changes, limits)
+        self.large_bytes = limits.record_max_bytes * limits.size_percent // 100
         self.life: GroupReplay | None = None
         self.at: tuple[str, int, int, bool] = ("", -1, -1, False)
         self.rows: list[tuple[str, str, str]] = []
 
-    def keep(self, rows: Iterable[Row], settled_at: int | None) -> None:
+    def keep(self, rows: Iterable[Row]) -> None:
         group_id = self.at[0]
-        for name, row in rows:
-            row["settled_at_offset"] = settled_at
-            self.rows.append((name, group_id, _compact(row)))
+        self.rows.extend((name, group_id, _compact(row)) for name, row in rows)
 
     def feed(self, row: Any) -> None:
         """Take the next record, the last commits before it, or the state that the group's records go on from.
@@ -88,15 +100,20 @@ class _Fold:
             self.life = self.begin(row)
         self.at = position
         if row.is_record:
-            self.keep(self.life.feed(_record(row)), int(row.log_offset))
+            self.keep(self.life.feed(_record(row)))
+            if row.record_bytes >= self.large_bytes:
+                told = {name: getattr(row, name) for name in _LARGE_RECORD}
+                scope = Scope(self.cluster, row.group_id)
+                name, evidence = evidence_row(scope, Evidence.LARGE_RECORD, told, at=row.log_offset)
+                self.keep([(name, {**evidence, "settled_at_offset": row.log_offset})])
         elif row.kind != SNAPSHOT:
             self.life.heed_commits(int(row.log_offset), last_commits(row.value_json, row.log_partition))
 
     def begin(self, first: Any) -> GroupReplay:
         """A group as it stands before its first row; that may be the state to go on from."""
         if first.kind == SNAPSHOT:
-            return GroupReplay.restore(json.loads(first.value_json), self.topic_names, self.topic_changes)
-        return GroupReplay(self.cluster, first.group_id, self.topic_names, self.topic_changes)
+            return GroupReplay.restore(json.loads(first.value_json), *self.told)
+        return GroupReplay(self.cluster, first.group_id, *self.told)
 
     def finish(self) -> None:
         """End the group at hand: keep its state, then what is not over as it stands."""
@@ -114,7 +131,7 @@ class _Fold:
             "snapshot": _compact(self.life.snapshot()),
         }
         self.rows.append((STATE_TABLE, group_id, _compact(state)))
-        self.keep(self.life.finish(), None)
+        self.keep(self.life.finish())
         self.life = None
 
     def take(self) -> pd.DataFrame:
@@ -132,6 +149,7 @@ def replay_groups(
     topic_changes: TopicChanges = NO_CHANGES,
     signs: DataFrame | None = None,
     snapshots: DataFrame | None = None,
+    limits: Thresholds = DEFAULTS,
 ) -> DataFrame:
     """Replay every group.
 
@@ -143,6 +161,7 @@ def replay_groups(
         topic_changes: when topics changed, by name, as far as known.
         signs: from ``signs_of_life``: last commits before records that may show a departure; None does without.
         snapshots: from ``snapshot_rows``: the states that groups go on from; None begins all of them.
+        limits: from when on something is a finding.
 
     Returns:
         Rows as JSON, in FOLDED: the table, the group, the row.
@@ -150,7 +169,7 @@ def replay_groups(
     names, changes = dict(topic_names), dict(topic_changes)
 
     def fold(batches: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-        state = _Fold(cluster, names, changes)
+        state = _Fold(cluster, names, changes, limits)
         for batch in batches:
             for row in batch.itertuples(index=False):
                 state.feed(row)
@@ -169,10 +188,11 @@ def replay_groups(
         "value_json",
         "value_version",
         F.coalesce("missing_before", F.lit(0)).alias("missing_before"),
+        F.coalesce("record_bytes", F.lit(0)).alias("record_bytes"),
         F.lit(True).alias("is_record"),
     )
     # No nulls among numbers: pandas would make floats of them all.
-    told = {"timestamp_ms": F.lit(-1), "missing_before": F.lit(0), "is_record": F.lit(False)}
+    told = {"timestamp_ms": F.lit(-1), "missing_before": F.lit(0), "record_bytes": F.lit(0), "is_record": F.lit(False)}
     for beside in (signs, snapshots):
         if beside is not None:
             rows = rows.unionByName(beside.withColumns(told), allowMissingColumns=True)
@@ -197,5 +217,7 @@ def rows_of(folded: DataFrame, name: str) -> DataFrame:
     """
     columns = table(name).columns
     as_written = ", ".join(f"`{c.name}` {'bigint' if c.type == 'timestamp' else c.type}" for c in columns)
-    parsed = folded.where(F.col("table_name") == name).select(F.from_json("row", as_written).alias("parsed"))
+    parsed = folded.where(F.col("table_name") == name).select(
+        F.from_json("row", as_written, _ANY_LENGTH).alias("parsed")
+    )
     return parsed.select(*(_parsed(column.name, column.type) for column in columns))

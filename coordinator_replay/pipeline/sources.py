@@ -19,6 +19,8 @@ _JSON_SCHEMA = (
     "topic STRING, partition INT, offset BIGINT, ts BIGINT, timestamp BIGINT, key STRING, payload STRING, "
     "value STRING, _corrupt STRING"
 )
+_LAST_TIMESTAMP_MS = 253_402_300_799_999
+"""The end of year 9999: a number above it is no time that the columns can hold."""
 _DESTROYED = (
     "{path}: key and payload were written as text, which destroys binary records beyond repair; dump again with "
     "base64 output (kcat -C -J -e -S base64, in builds of kcat that have -S), with Spark's Kafka source, or from the "
@@ -92,6 +94,8 @@ def read_json_lines(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
         F.col("_corrupt").isNotNull()
         | F.col("offset").isNull()
         | F.col("partition").isNull()
+        | (F.col("offset") < 0)
+        | (F.col("partition") < 0)
         | (F.col("key").isNotNull() & key.isNull())
         | (payload.isNotNull() & value.isNull())
     )
@@ -102,7 +106,7 @@ def read_json_lines(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
         {
             "log_partition": F.col("partition"),
             "log_offset": F.col("offset"),
-            "log_timestamp": F.when(milliseconds >= 0, F.timestamp_millis(milliseconds)),
+            "log_timestamp": F.when(milliseconds.between(0, _LAST_TIMESTAMP_MS), F.timestamp_millis(milliseconds)),
             "key": F.when(~unreadable, key),
             "value": F.when(unreadable, F.encode(line, "utf-8")).otherwise(value),
             "source": F.col("_metadata.file_path"),

@@ -73,7 +73,7 @@ def _named_topic(line: str, where: str) -> tuple[str, str, int | None] | None:
         if len(topic_id) != 22 or not name:
             raise ValueError(topic_id)
         return topic_id, name, int(count) if count not in (None, "") else None
-    except (ValueError, KeyError, TypeError, AttributeError) as problem:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
         raise InputError(f"{where}: expected are a topic id of 22 characters, a name and maybe a count") from problem
 
 

@@ -55,7 +55,7 @@ def test_rows_have_exactly_the_columns_of_the_contract(name: str) -> None:
         for row in table(rows_of(group_id, records), name):
             assert set(row) == columns
             checked += 1
-    assert checked > 30
+    assert checked > (10 if name == "group_evidence" else 30)
 
 
 @pytest.mark.parametrize("name", FOLDED)
@@ -104,8 +104,9 @@ def test_nightly_runs_that_replace_rows_by_their_keys_end_with_the_rows_of_one_r
             upsert(nights, life.feed(record))
             is_batch_end = index + 1 < len(records) and records[index + 1].timestamp_ms != record.timestamp_ms
             if is_batch_end and index % 3 == 0:
+                snapshot = json.dumps(life.snapshot())
                 upsert(nights, life.finish())
-                life = GroupReplay.restore(json.loads(json.dumps(life.snapshot())), names)
+                life = GroupReplay.restore(json.loads(snapshot), names)
         upsert(nights, life.finish())
         assert nights == whole, group_id
 
@@ -394,7 +395,10 @@ def test_rows_come_out_as_they_close_and_not_at_the_end() -> None:
     early = sum(len(life.feed(record)) for record in coordinator.log.records)
     late = len(list(life.finish()))
     assert early > 20 * late
-    assert len(json.dumps(life.snapshot())) < 5000
+    # What it takes to tell a storm: the rebalances of ten minutes, four hundred here.
+    findings = life.snapshot().pop("findings")
+    assert len(json.dumps({**life.snapshot(), "findings": None})) < 5000
+    assert len(json.dumps(findings)) < 20_000
 
 
 def test_a_snapshot_of_another_version_is_refused() -> None:

@@ -273,16 +273,16 @@ def test_the_shell_completes_groups_and_topics(program: click.Group, folder: Pat
 @pytest.mark.parametrize(
     ("name", "shown", "left_out"),
     [
-        ("rebalances", columns.REBALANCE, set()),
+        ("rebalances", columns.REBALANCE, {"settled_at_offset"}),
         ("findings", columns.FINDING, set()),
         ("expired_offsets", columns.EXPIRED, set()),
-        ("group_timeline", columns.EVENT, set()),
-        ("partition_ownership", columns.OWNERSHIP, set()),
+        ("group_timeline", columns.EVENT, {"settled_at_offset"}),
+        ("partition_ownership", columns.OWNERSHIP, {"settled_at_offset"}),
         ("member_timeline", columns.INTERVAL, {"group_type", "rack_id", "subscribed_topics",
-                                               "subscribed_topic_regex", "assignor", "to_offset"}),
+                                               "subscribed_topic_regex", "assignor", "to_offset", "settled_at_offset"}),
         ("offset_history", columns.OFFSET, {"valid_to", "to_offset", "ended_by", "expire_timestamp", "record_offset",
                                             "commits_merged", "ended_confidence", "ended_alternatives",
-                                            "ended_evidence"}),
+                                            "ended_evidence", "previous_offset"}),
     ],
 )  # fmt: skip
 def test_answers_show_every_column_of_their_table(name: str, shown: dict[str, str], left_out: set[str]):

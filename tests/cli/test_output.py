@@ -95,13 +95,29 @@ def test_csv_reads_back_as_written(pairs):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(output.click, "echo", lambda text, nl: buffer.write(text))
         print_rows(columns, pairs, "csv")
-    assert list(csv.reader(io.StringIO(buffer.getvalue(), newline=""))) == [["one", "two"], *map(list, pairs)]
+    found = list(csv.reader(io.StringIO(buffer.getvalue(), newline="")))
+    assert found[0] == ["one", "two"]
+    for cells, pair in zip(found[1:], pairs, strict=True):
+        for cell, text in zip(cells, pair, strict=True):
+            assert cell == text or (cell == f"'{text}" and text[0] in "=+-@\t\r")
 
 
-def test_csv_ends_lines_as_the_rfc_asks_and_leaves_data_alone(capsys):
+def test_csv_ends_lines_as_the_rfc_asks_and_quotes_what_needs_it(capsys):
     columns = [Column("a", ""), Column("b", "")]
-    rows = [['=1+1,"x"', None], [True, [1, 2]]]
-    assert printed(capsys, columns, rows, "csv") == 'a,b\r\n"=1+1,""x""",\r\ntrue,"[1,2]"\r\n'
+    rows = [['1+1,"x"', None], [True, [1, 2]]]
+    assert printed(capsys, columns, rows, "csv") == 'a,b\r\n"1+1,""x""",\r\ntrue,"[1,2]"\r\n'
+
+
+@pytest.mark.parametrize("text", ["=1+1", "@SUM(A1)", "+cmd|' /C calc'!A0", "-2+3", "\t=1", "-1\n=1"])
+def test_csv_never_begins_a_cell_with_a_formula(capsys, text):
+    (_, cell) = csv.reader(io.StringIO(printed(capsys, [Column("a", "")], [[text]], "csv"), newline=""))
+    assert cell == [f"'{text}"]
+
+
+@pytest.mark.parametrize("text", ["-1", "+2.5", "-", "orders-1", "", "'=1"])
+def test_csv_leaves_numbers_and_plain_text_alone(capsys, text):
+    (_, *cells) = csv.reader(io.StringIO(printed(capsys, [Column("a", ""), Column("b", "")], [[text, 1]], "csv")))
+    assert cells == [[text, "1"]]
 
 
 def test_terminal_gets_the_same_cells_folded_to_its_width(monkeypatch):

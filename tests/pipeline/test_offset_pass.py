@@ -74,12 +74,8 @@ def test_any_history_in_any_batches_is_replayed_as_the_coordinator_does(seed, si
     for row in rows:
         ends = (seconds(row["valid_from"]), seconds(row["valid_to"]))
         assert ends == (row["from_offset"], row["to_offset"])
-    history = [
-        tuple(row[name] for name in ("log_partition", "topic", "committed_offset", "from_offset", "to_offset"))
-        + (row["ended_by"],)
-        for row in rows
-        if row["kind"] != Staged.PENDING
-    ]
+    names = ("log_partition", "topic", "committed_offset", "from_offset", "to_offset", "ended_by")
+    history = [tuple(row[name] for name in names) for row in rows if row["kind"] != Staged.PENDING]
     assert sorted(map(repr, history)) == sorted(repr(row) for each in references for row in each.history)
     pending = [
         (

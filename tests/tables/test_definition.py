@@ -29,6 +29,7 @@ CONTRACT = {
     "quarantine",
     "audit_runs",
     "group_state",
+    "group_evidence",
     "topics",
     "control_records",
     "expiry_rules",

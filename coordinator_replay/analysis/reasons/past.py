@@ -224,7 +224,7 @@ class Past:
         subscribed = {topic for member in event.members for topic in topics_of(member)}
         covered = coverage(event.members)
         self.partition_counts = {
-            topic: max(counts.get(topic, 0), max(covered[topic], default=-1) + 1)
+            topic: max(counts.get(topic, 0), max(covered.get(topic, ()), default=-1) + 1)
             for topic in {*counts, *covered}
             if topic in subscribed
         }

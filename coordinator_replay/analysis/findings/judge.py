@@ -1,0 +1,119 @@
+"""From evidence to findings: one pass over a group's rows, in the order of ``Evidence``."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from coordinator_replay.analysis.findings.case import Case, Row
+from coordinator_replay.analysis.findings.evidence import Evidence
+from coordinator_replay.analysis.findings.happenings import KEPT_RULES, LOG_RULES, late_topic_change
+from coordinator_replay.analysis.findings.offsets import GROUP_TOTALS, PARTITION_RULES, TOPIC_RULES, Topic
+from coordinator_replay.analysis.findings.sighting import Sighting, row
+from coordinator_replay.analysis.findings.thresholds import Thresholds
+from coordinator_replay.analysis.metrics import METRICS, Minutes
+from coordinator_replay.analysis.rows import Row as TableRow
+from coordinator_replay.analysis.rows import Scope
+
+FINDINGS = "findings"
+
+
+class Judge:
+    """Makes the findings and the metrics of one group.
+
+    Evidence has to come in the order of ``Evidence``; happenings by time, offsets by topic, sightings by finding.
+    """
+
+    __slots__ = ("case", "merged", "minutes", "topic")
+
+    def __init__(self, cluster: str, group_id: str, end_ms: int, limits: Thresholds) -> None:
+        """Begin a group.
+
+        Args:
+            cluster: the cluster's name in the tables.
+            group_id: the group.
+            end_ms: the end of the log.
+            limits: from when on something is a finding.
+        """
+        self.case = Case(cluster, group_id, end_ms, limits)
+        self.minutes = Minutes()
+        self.topic: Topic | None = None
+        self.merged: dict[str, Any] | None = None
+
+    def take(self, kind: Evidence, evidence: Row) -> Iterator[TableRow]:
+        """Take the next row of evidence; yields rows of ``findings`` and of METRICS."""
+        if kind is Evidence.STANDING:
+            self.case.stand(evidence)
+        elif kind is Evidence.HAPPENING:
+            yield from self._happened(evidence)
+        elif kind is Evidence.OFFSETS:
+            yield from self._offsets(evidence)
+        elif kind is Evidence.SIGHTING:
+            yield from self._sighted(evidence)
+        elif kind is Evidence.LARGE_RECORD:
+            self.case.take_record(evidence)
+        elif kind is Evidence.PENDING:
+            self.case.take_pending(evidence)
+        elif kind is Evidence.EXPIRY:
+            self.case.take_expiry(evidence)
+        else:
+            yield from self._rows(LOG_RULES[kind](self.case, evidence), None)
+
+    def finish(self) -> Iterator[TableRow]:
+        """What only the whole of the group tells."""
+        yield from self._end_topic()
+        if self.merged is not None:
+            yield FINDINGS, self.merged
+            self.merged = None
+        for rule in (*GROUP_TOTALS, *KEPT_RULES):
+            yield from self._rows(rule(self.case), self.case.group_id)
+        for counted in self.minutes.finish():
+            yield METRICS, counted
+
+    def _happened(self, evidence: Row) -> Iterator[TableRow]:
+        case = self.case
+        for counted in self.minutes.take(evidence):
+            yield METRICS, counted
+        if "commits" in evidence:
+            case.count_commits(evidence)
+        elif "rebalance_id" in evidence:
+            case.rebalances.append((evidence["started_at"], evidence["rebalance_id"]))
+            yield from self._rows(late_topic_change(case, evidence), case.group_id)
+
+    def _offsets(self, evidence: Row) -> Iterator[TableRow]:
+        case, topic = self.case, evidence["topic"]
+        if self.topic is None or self.topic.name != topic:
+            yield from self._end_topic()
+            self.topic = Topic(evidence)
+        self.topic.count(evidence)
+        self.minutes.hold(evidence)
+        if (topic, evidence["partition"]) in case.owned:
+            case.committed.add((topic, evidence["partition"]))
+        for rule in PARTITION_RULES:
+            yield from self._rows(rule(case, evidence), case.group_id)
+
+    def _end_topic(self) -> Iterator[TableRow]:
+        if self.topic is not None:
+            for rule in TOPIC_RULES:
+                yield from self._rows(rule(self.case, self.topic), self.case.group_id)
+            self.topic = None
+
+    def _sighted(self, sighting: Row) -> Iterator[TableRow]:
+        """Merge sightings of one finding; one that is still open counts if it has lasted long enough."""
+        end_ms = self.case.end_ms
+        if sighting["last_seen"] is None and end_ms - sighting["first_seen"] < (sighting["needed_ms"] or 0):
+            return
+        last_seen = max(end_ms if sighting["last_seen"] is None else sighting["last_seen"], sighting["first_seen"])
+        known = self.merged
+        if known is not None and known["finding_id"] == sighting["finding_id"]:
+            sum_of = known["occurrences"] + sighting["occurrences"]
+            first, latest = known["first_seen"], known if known["last_seen"] > last_seen else sighting
+            last_seen = max(known["last_seen"], last_seen)
+            self.merged = {**latest, "first_seen": first, "last_seen": last_seen, "occurrences": sum_of}
+            return
+        if known is not None:
+            yield FINDINGS, known
+        self.merged = {**sighting, "cluster": self.case.cluster, "group_id": self.case.group_id, "last_seen": last_seen}
+
+    def _rows(self, sightings: Iterator[Sighting], group_id: str | None) -> Iterator[TableRow]:
+        scope = Scope(self.case.cluster, group_id or "")
+        for sighting in sightings:
+            yield FINDINGS, {**row(scope, sighting), "group_id": group_id}

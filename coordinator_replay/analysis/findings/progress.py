@@ -1,0 +1,249 @@
+"""Rules over how a group gets on: contradictions, groups that do not settle, storms."""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from coordinator_replay.analysis.findings.sighting import MOST_NAMED, Sighting, lasting, moment
+from coordinator_replay.analysis.findings.watch import Memory, Step
+from coordinator_replay.analysis.ownership import UNREVOKED
+from coordinator_replay.analysis.rebalances import is_generation
+from coordinator_replay.engine.events import Event, EventKind
+from coordinator_replay.engine.model import NOTHING, GroupState, Member, MemberState
+
+_ON_THE_WAY = frozenset({GroupState.ASSIGNING, GroupState.RECONCILING, GroupState.NOT_READY})
+_COMES_OR_GOES = frozenset(
+    {EventKind.MEMBER_JOINED, EventKind.MEMBER_LEFT, EventKind.MEMBER_REPLACED, EventKind.SUBSCRIPTION_CHANGED}
+)
+_MOST_RECENT = 1000
+"""How many rebalances of a window a storm looks at; a group that has more is in one whatever the rest says."""
+
+
+def invariant_broken(step: Step, memory: Memory) -> Iterator[Sighting]:
+    """Each event that says so, one finding for a rule and what it is about."""
+    if EventKind.INVARIANT_BROKEN not in step.kinds:
+        return
+    for event in step.events:
+        if event.kind is not EventKind.INVARIANT_BROKEN:
+            continue
+        changes = dict(event.changes)
+        rule, topic, number = changes.get("rule"), changes.get("topic"), changes.get("partition")
+        named = step.topics.shown(step.now.group_type, topic)[0][1] if isinstance(topic, str) else None
+        about = f" ({named or topic}-{number})" if topic is not None else ""
+        yield Sighting(
+            "invariant_broken",
+            (rule, topic, number),
+            step.now.at_ms,
+            step.now.at_ms,
+            f"the log contradicts itself at {moment(step.now.at_ms)}: {rule} is broken{about}",
+            event.partition,
+            event.offset,
+            {
+                key: value if isinstance(value, int | str | list | None) else str(value)
+                for key, value in changes.items()
+            },
+            topic=named,
+            topic_partition=number,
+            member_id=event.member_id,
+        )
+
+
+def stuck_group(step: Step, memory: Memory) -> Iterator[Sighting]:
+    """On the way to Stable for too long; who it waits for is told when the sighting is."""
+    now = step.now
+    is_over = now.state not in _ON_THE_WAY
+    if is_over and not memory.open:
+        return
+    since = memory.notes.setdefault("since", [now.at_ms, now.partition, now.offset])
+    if is_over or step.is_end:
+        last = [event.member_id for event in step.events if event.member_id is not None]
+        told = memory.notes.get("waiting_for", list(dict.fromkeys(last))) if is_over else _waiting_for(step)
+    else:
+        told = None
+        if now.at_ms - since[0] >= step.limits.stuck_ms:
+            memory.notes["waiting_for"] = told = _waiting_for(step)
+    state = memory.notes.get("state", str(now.state)) if is_over else str(now.state)
+    memory.notes["state"] = state
+    memory.begin(
+        "stuck",
+        Sighting(
+            "stuck_group",
+            (since[1], since[2]),
+            since[0],
+            None,
+            f"the group has not become Stable since {moment(since[0])}: it was {state} at epoch {now.epoch}",
+            since[1],
+            since[2],
+            {"state": state, "epoch": now.epoch, "waiting_for": told or []},
+            step.limits.stuck_ms,
+        ),
+    )
+    if is_over:
+        memory.notes.clear()
+        yield from memory.end("stuck", now.at_ms)
+
+
+def _waiting_for(step: Step) -> list[str]:
+    """Members that are not at the group's epoch or not at their target."""
+    behind = [
+        member_id
+        for member_id, stay in step.members.items()
+        if stay.member.current is None
+        or stay.member.current.epoch != step.now.epoch
+        or stay.member.current.state is not MemberState.STABLE
+    ]
+    return behind[:MOST_NAMED]
+
+
+def unrevoked_partitions(step: Step, memory: Memory) -> Iterator[Sighting]:
+    """A member keeps what it must give up, up to its rebalance timeout and beyond."""
+    for event in step.events:
+        if event.kind is EventKind.GROUP_DELETED or event.kind is EventKind.GROUP_CONVERTED:
+            yield from memory.end_all(step.now.at_ms)
+        member = event.member
+        if member is None or event.kind is EventKind.INVARIANT_BROKEN:
+            continue
+        gone = event.before if event.kind is EventKind.MEMBER_REPLACED else None
+        if gone is not None:
+            yield from memory.end(gone.member_id, step.now.at_ms)
+        current = member.current
+        holds_on = current is not None and current.state is not None and current.state.value in UNREVOKED
+        if event.kind is EventKind.MEMBER_LEFT or current is None or not holds_on:
+            yield from memory.end(member.member_id, step.now.at_ms)
+        else:
+            memory.begin(member.member_id, _holding_on(step, event, member, memory))
+
+
+def _holding_on(step: Step, event: Event, member: Member, memory: Memory) -> Sighting:
+    told = member.subscription
+    pending = member.current.pending if member.current is not None else NOTHING
+    timeout_ms = told.rebalance_timeout_ms if told is not None and told.rebalance_timeout_ms > 0 else None
+    needed_ms = timeout_ms or step.limits.unrevoked_ms
+    held = [
+        f"{name or topic_id}-{partition}"
+        for topic, partitions in sorted(pending.items())
+        for topic_id, name in step.topics.shown(step.now.group_type, topic)
+        for partition in partitions
+    ]
+    since = memory.since(member.member_id, step.now.at_ms)
+    return Sighting(
+        "unrevoked_partitions",
+        (member.member_id, event.partition, event.offset),
+        since,
+        None,
+        f"member {member.member_id} has held up {_counted(len(held), 'partition')} that it must give up since "
+        f"{moment(since)}, for its rebalance timeout of {lasting(needed_ms)} or longer",
+        event.partition,
+        event.offset,
+        {
+            "client_id": told.client_id if told is not None else None,
+            "client_host": told.client_host if told is not None else None,
+            "partitions": held[:MOST_NAMED],
+            "partition_count": len(held),
+            "rebalance_timeout_ms": timeout_ms,
+        },
+        needed_ms,
+        member_id=member.member_id,
+    )
+
+
+def _counted(n: int, what: str) -> str:
+    return f"{n} {what}{'' if n == 1 else 's'}"
+
+
+def rebalance_storm(step: Step, memory: Memory) -> Iterator[Sighting]:
+    """More rebalances than the change of the group's size explains.
+
+    A group that grows from none to fifty has fifty rebalances, and that is no storm; one whose members leave and
+    come back has as many and is no larger for it.
+    """
+    begun = [event for event in step.events if _begins_rebalance(event)]
+    notes, now, window_ms = memory.notes, step.now, step.limits.storm_window_ms
+    recent: list[list[Any]] = notes.get("recent", [])
+    if step.is_end:
+        if "storm" in notes:
+            yield _storm(notes)
+        return
+    before = notes.get("members", 0)
+    notes["members"] = now.member_count
+    if not begun:
+        return
+    recent = [entry for entry in recent if now.at_ms - entry[0] <= window_ms][-_MOST_RECENT:]
+    passed = sum(max(1, int(event.changes.get("attempts") or 1)) for event in begun)
+    recent.append([now.at_ms, before, now.member_count, passed, now.partition, begun[0].offset, _who(step)])
+    notes["recent"] = recent
+    churn = sum(entry[3] for entry in recent) - abs(recent[-1][2] - recent[0][1])
+    if churn >= step.limits.storm_rebalances:
+        storm = notes.setdefault("storm", [recent[0][0], recent[0][4], recent[0][5], 0, 0, {}])
+        for entry in recent if not storm[3] else recent[-1:]:
+            storm[3] += entry[3]
+            for name in entry[6]:
+                if name in storm[5] or len(storm[5]) < _MOST_RECENT:
+                    storm[5][name] = storm[5].get(name, 0) + 1
+        storm[4] = now.at_ms
+    elif "storm" in notes:
+        yield _storm(notes)
+        del notes["storm"]
+
+
+def _begins_rebalance(event: Event) -> bool:
+    return event.kind is EventKind.REBALANCE_STARTED or event.kind is EventKind.GROUP_EMPTIED or is_generation(event)
+
+
+def _who(step: Step) -> list[str]:
+    """Members that came, went or changed, by the name that stays the same over restarts."""
+    names = []
+    for event in step.events:
+        told = event.member.subscription if event.member is not None else None
+        if told is not None and event.kind in _COMES_OR_GOES:
+            names.append(told.instance_id or f"{told.client_id}{told.client_host}")
+    return names[:MOST_NAMED]
+
+
+def _storm(notes: dict[str, Any]) -> Sighting:
+    first_ms, partition, offset, count, last_ms, names = notes["storm"]
+    often = Counter(names).most_common(3)
+    return Sighting(
+        "rebalance_storm",
+        (partition, offset),
+        first_ms,
+        last_ms,
+        f"{count} rebalances from {moment(first_ms)} to {moment(last_ms)}",
+        partition,
+        offset,
+        {"rebalances": count, "members": dict(often)},
+        occurrences=count,
+    )
+
+
+def static_member_flapping(step: Step, memory: Memory) -> Iterator[Sighting]:
+    """The last returns of each instance id lie close together."""
+    if EventKind.MEMBER_REPLACED not in step.kinds and EventKind.MEMBER_REJOINED not in step.kinds:
+        return
+    wanted, now = step.limits.flapping_returns, step.now
+    for event in step.events:
+        if event.kind not in (EventKind.MEMBER_REPLACED, EventKind.MEMBER_REJOINED) or event.instance_id is None:
+            continue
+        told = event.member.subscription if event.member is not None else None
+        host = told.client_host if told is not None else None
+        returns: list[list[Any]] = [*memory.notes.pop(event.instance_id, []), [now.at_ms, host]][-wanted:]
+        memory.notes[event.instance_id] = returns
+        if len(memory.notes) > _MOST_RECENT:
+            # The one that came back longest ago.
+            del memory.notes[next(iter(memory.notes))]
+        if len(returns) < wanted or now.at_ms - returns[0][0] > step.limits.flapping_window_ms:
+            continue
+        hosts = sorted({str(one) for _, one in returns})
+        where = f"from {' and '.join(hosts)}" if len(hosts) < 4 else f"from {len(hosts)} hosts"
+        yield Sighting(
+            "static_member_flapping",
+            (event.instance_id,),
+            returns[0][0],
+            now.at_ms,
+            f"static member {event.instance_id} came back {wanted} times from {moment(returns[0][0])} to "
+            f"{moment(now.at_ms)}, {where}",
+            event.partition,
+            event.offset,
+            {"instance_id": event.instance_id, "client_hosts": hosts},
+            member_id=event.member_id,
+        )

@@ -1,0 +1,205 @@
+"""Every rule: what it is called, how grave what it finds is, what it says and what to do about it.
+
+The table is the only place that names a rule's severity and words; the documentation is made of it. ``thresholds`` are
+the fields of ``Thresholds`` that the rule compares with.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class Severity(StrEnum):
+    """How soon somebody should look."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+
+
+class Rule(NamedTuple):
+    """One rule.
+
+    Attributes:
+        about: when it speaks, as a sentence.
+        advice: what it may mean, and where to look next.
+    """
+
+    severity: Severity
+    about: str
+    advice: str
+    thresholds: tuple[str, ...] = ()
+
+
+RULES: Mapping[str, Rule] = {
+    # Rules over the life of one group: functions in analysis/findings.
+    "invariant_broken": Rule(
+        Severity.ERROR,
+        "The log contradicts itself and no gap explains it: two owners of one partition, an epoch that fell.",
+        "Two coordinators may have written the partition, or files of two clusters may be mixed. The timeline has the "
+        "record; `detail.rule` names the broken rule.",
+    ),
+    "stuck_group": Rule(
+        Severity.ERROR,
+        "A consumer, share or streams group has been on its way to Stable (Assigning, Reconciling, NotReady) for long.",
+        "`detail.waiting_for` names the members that are not at the target epoch. A streams group that is NotReady "
+        "waits for topics. A classic group never shows here: its rebalances leave no record until they end.",
+        ("stuck_ms",),
+    ),
+    "unrevoked_partitions": Rule(
+        Severity.WARNING,
+        "A member kept partitions that it had to give up for its whole rebalance timeout, and others waited for them.",
+        "The member's poll loop takes longer than max.poll.interval.ms, or it hangs. The coordinator fences it when "
+        "the timeout is over.",
+        ("unrevoked_ms",),
+    ),
+    "rebalance_storm": Rule(
+        Severity.WARNING,
+        "A group rebalanced again and again within a short time, beyond what growing or shrinking takes.",
+        "`detail.members` names the clients that came and went most. Look at `why` for the causes: session timeouts "
+        "and restarts point to the machines, changed metadata to the topics.",
+        ("storm_rebalances", "storm_window_ms"),
+    ),
+    "static_member_flapping": Rule(
+        Severity.WARNING,
+        "A static member came back many times within a short time.",
+        "Seen from one host it restarts again and again; from two hosts, two processes may be configured with the same "
+        "group.instance.id and fence each other.",
+        ("flapping_returns", "flapping_window_ms"),
+    ),
+    "partition_unowned": Rule(
+        Severity.ERROR,
+        "Nobody in a Stable group owns a partition, though the group owns others of the topic and had owned this one.",
+        "Nobody reads it. Unless the topic was made anew with fewer partitions, the assignor left it out.",
+        ("unowned_ms",),
+    ),
+    "unbalanced_assignment": Rule(
+        Severity.INFO,
+        "A member has nothing while another with the same subscription has several partitions, or one has more than "
+        "twice its share.",
+        "The range assignor gives the first members one partition more of each topic; a sticky or uniform assignor "
+        "spreads them evenly.",
+        ("unbalanced_ms",),
+    ),
+    "mixed_protocols": Rule(
+        Severity.WARNING,
+        "Members of a consumer group have spoken both the classic and the consumer protocol for long.",
+        "A migration to KIP-848 has stopped half-way: `detail.classic_members` have not been restarted with "
+        "group.protocol=consumer.",
+        ("mixed_protocols_ms",),
+    ),
+    "group_near_member_limit": Rule(
+        Severity.WARNING,
+        "A group has nearly as many members as the brokers allow.",
+        "Members beyond the limit are refused with GROUP_MAX_SIZE_REACHED. Give the brokers' own limit as a threshold: "
+        "it is not in the log.",
+        ("size_percent", "group_max_size", "share_group_max_size"),
+    ),
+    # Rules over offsets and over all groups: functions of columns in pipeline/findings.py.
+    "group_near_record_limit": Rule(
+        Severity.WARNING,
+        "One record of a group is nearly as large as the topic allows.",
+        "A classic group keeps all members with their subscriptions and assignments in one record; when that can't be "
+        "written, no rebalance of the group succeeds any more. Fewer topics for each group, or a larger "
+        "max.message.bytes.",
+        ("size_percent", "record_max_bytes"),
+    ),
+    "silent_group": Rule(
+        Severity.WARNING,
+        "A group with members that used to commit has written nothing at all for long.",
+        "It has no news, it hangs, or (a classic group) it is in a rebalance that does not end, which leaves no record "
+        "until it does. The log can't tell these apart.",
+        ("silent_ms", "patience"),
+    ),
+    "commit_stall": Rule(
+        Severity.WARNING,
+        "Commits of a partition have stopped while its owner stays and the rest of the Stable group goes on.",
+        "Either nothing is written to the partition, or its consumer no longer gets on: compare with its end offset.",
+        ("stall_ms", "patience"),
+    ),
+    "never_committed": Rule(
+        Severity.INFO,
+        "A member has owned partitions for long and the group never committed an offset of them.",
+        "They may be empty, or the consumer keeps its offsets elsewhere, or it never gets a record processed.",
+        ("never_committed_ms",),
+    ),
+    "abandoned_topic": Rule(
+        Severity.INFO,
+        "A group with members holds offsets of a topic that none of them subscribes to.",
+        "Tools show its lag growing for good. Retention takes the offsets in time; kafka-consumer-groups "
+        "--delete-offsets takes them now.",
+        ("abandoned_ms",),
+    ),
+    "hot_committer": Rule(
+        Severity.WARNING,
+        "A group commits each partition far more often than the default of once in five seconds.",
+        "A commit for each record makes the offsets topic large and compacting it dear: commit by time, or in batches.",
+        ("hot_commits_per_minute", "hot_minutes"),
+    ),
+    "offset_rewind": Rule(
+        Severity.WARNING,
+        "A committed offset went backwards while the group had members.",
+        "Records were read twice. Around a rebalance it is mostly an old owner's late commit, or a new owner that "
+        "began before the old one's last commit; `detail` has the owner and the rebalance.",
+    ),
+    "offset_reset": Rule(
+        Severity.INFO,
+        "An offset was committed into a group that was Empty though it has had members.",
+        "Somebody reset it, or a consumer without membership commits under the same name. The log does not say who.",
+    ),
+    "open_transaction": Rule(
+        Severity.ERROR,
+        "A transactional commit waits for its marker at the end of the log, longer than a transaction may last.",
+        "Consumers that ask for stable offsets get UNSTABLE_OFFSET_COMMIT. Look for the producer id with "
+        "kafka-transactions; the transactional id is not in this topic.",
+        ("pending_ms",),
+    ),
+    "long_transaction": Rule(
+        Severity.INFO,
+        "A transactional commit waited long for its marker, which came in the end.",
+        "An aborted one is mostly a producer that died and was fenced after transaction.timeout.ms.",
+        ("pending_ms",),
+    ),
+    "offset_due": Rule(
+        Severity.WARNING,
+        "Retention should have taken offsets of partitions that had an owner lately, and takes them at its next check.",
+        "A consumer that comes back after that begins where auto.offset.reset says. Commit again, or raise "
+        "offsets.retention.minutes.",
+        ("owned_lately_ms",),
+    ),
+    "offset_expiring": Rule(
+        Severity.INFO,
+        "Retention takes offsets of partitions that had an owner lately within the horizon, unless a member returns.",
+        "As for offset_due; `expired` lists them one by one.",
+        ("owned_lately_ms",),
+    ),
+    "offset_lost": Rule(
+        Severity.WARNING,
+        "Retention took offsets of partitions that had an owner lately.",
+        "`offsets --at` a moment before tells what they were, and `--reset-file` puts them back.",
+        ("owned_lately_ms",),
+    ),
+    "oversized_metadata": Rule(
+        Severity.INFO,
+        "A group writes long texts beside its commits.",
+        "They are kept in every commit and in the brokers' memory; the limit is offset.metadata.max.bytes.",
+        ("metadata_bytes",),
+    ),
+    "late_topic_change": Rule(
+        Severity.WARNING,
+        "A group took long to notice that its topics had changed.",
+        "New partitions were read by nobody until then. Classic members find out at metadata.max.age.ms.",
+        ("metadata_delay_ms",),
+    ),
+    "log_gap": Rule(
+        Severity.WARNING,
+        "A stretch of the log was not in any dump audited so far.",
+        "Segments are missing, or retention deleted them. What happened in it is unknown; rows that it may concern say "
+        "is_exact = false.",
+    ),
+    "unreadable_records": Rule(
+        Severity.ERROR,
+        "Records or stretches of the log could not be decoded and are in quarantine.",
+        "Damage on disk, or a record of a version that this release does not know.",
+    ),
+}

@@ -1,0 +1,181 @@
+"""Rules over what a group looks like once it has settled: who owns how much, who speaks which protocol."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from coordinator_replay.analysis.findings.sighting import MOST_NAMED, Sighting, moment
+from coordinator_replay.analysis.findings.watch import Memory, Step
+from coordinator_replay.engine.events import EventKind
+from coordinator_replay.engine.model import GroupState, GroupType
+
+_ENDS = frozenset({EventKind.GROUP_DELETED, EventKind.GROUP_EMPTIED})
+_ASSIGNED_APART = (GroupType.CLASSIC, GroupType.CONSUMER)
+_MEMBERSHIP = frozenset(
+    {
+        EventKind.GROUP_DISCOVERED,
+        EventKind.GROUP_CONVERTED,
+        EventKind.GROUP_CREATED,
+        EventKind.MEMBER_JOINED,
+        EventKind.MEMBER_LEFT,
+        EventKind.MEMBER_REPLACED,
+        EventKind.MEMBER_REJOINED,
+        EventKind.METADATA_CHANGED,
+        EventKind.SUBSCRIPTION_CHANGED,
+    }
+)
+
+
+def partition_unowned(step: Step, memory: Memory) -> Iterator[Sighting]:
+    """Partitions that had an owner and have none, of topics of which others have one; one sighting a topic."""
+    now, owned = step.now, step.ownership
+    if not step.kinds.isdisjoint(_ENDS):
+        yield from memory.end_all(now.at_ms)
+    if step.is_end or now.state is not GroupState.STABLE or now.group_type is GroupType.SHARE:
+        return
+    if not owned.gaps and not memory.open:
+        return
+    topics_owned = {topic for topic, _ in owned.holders}
+    holes: dict[str, list[int]] = {}
+    for topic, partition in owned.gaps:
+        if topic in topics_owned:
+            holes.setdefault(topic, []).append(partition)
+    for topic in [topic for topic in memory.open if topic not in holes]:
+        yield from memory.end(topic, now.at_ms)
+    for topic, partitions in holes.items():
+        partitions.sort()
+        topic_id, name = step.topics.shown(now.group_type, topic)[0]
+        since = memory.since(topic, max(owned.gaps[topic, partition].to_ms for partition in partitions))
+        shown = f"{name or topic_id} {', '.join(map(str, partitions[:MOST_NAMED]))}"
+        memory.begin(
+            topic,
+            Sighting(
+                "partition_unowned",
+                (topic, now.partition, now.offset),
+                since,
+                None,
+                f"nobody in the Stable group owns {shown} since {moment(since)}",
+                now.partition,
+                now.offset,
+                {"topic_id": topic_id, "partitions": partitions[:MOST_NAMED], "partition_count": len(partitions)},
+                step.limits.unowned_ms,
+                topic=name,
+                topic_partition=partitions[0] if len(partitions) == 1 else None,
+            ),
+        )
+
+
+def unbalanced_assignment(step: Step, memory: Memory) -> Iterator[Sighting]:
+    """Members that subscribe to the same own very different numbers of partitions."""
+    now = step.now
+    if not step.kinds.isdisjoint(_ENDS):
+        yield from memory.end_all(now.at_ms)
+    if step.is_end or now.state is not GroupState.STABLE or now.group_type not in _ASSIGNED_APART:
+        return
+    worst = _most_lopsided(step)
+    if worst is None:
+        yield from memory.end_all(now.at_ms)
+        return
+    most, least, members, partitions = worst
+    since = memory.since("unbalanced", now.at_ms)
+    memory.begin(
+        "unbalanced",
+        Sighting(
+            "unbalanced_assignment",
+            (now.partition, now.offset),
+            since,
+            None,
+            f"of {members} members with the same subscription one owns {most[0]} of {partitions} partitions and one "
+            f"{least[0]} since {moment(since)}",
+            now.partition,
+            now.offset,
+            {
+                "members": members,
+                "partitions": partitions,
+                "most": {"member_id": most[1], "partitions": most[0]},
+                "least": {"member_id": least[1], "partitions": least[0]},
+            },
+            step.limits.unbalanced_ms,
+            member_id=most[1],
+        ),
+    )
+
+
+def _most_lopsided(step: Step) -> tuple[tuple[int, str], tuple[int, str], int, int] | None:
+    """The most and the least that members of one subscription own, where that is lopsided."""
+    alike: dict[Any, list[tuple[int, str]]] = {}
+    for member_id, stay in step.members.items():
+        told = stay.member.subscription
+        if told is None or (told.topics is None and not told.regex):
+            continue
+        owned = step.ownership.held.get(member_id, {})
+        counted = sum(len(partitions) for partitions in owned.values())
+        alike.setdefault((told.topics, told.regex), []).append((counted, member_id))
+    for counts in alike.values():
+        partitions = sum(count for count, _ in counts)
+        if len(counts) < 2 or not partitions:
+            continue
+        most, least = max(counts), min(counts)
+        share = -(-partitions // len(counts))
+        if most[0] > 2 * share or (least[0] == 0 and most[0] >= 2):
+            return most, least, len(counts), partitions
+    return None
+
+
+def mixed_protocols(step: Step, memory: Memory) -> Iterator[Sighting]:
+    """A consumer group has members of both protocols."""
+    now = step.now
+    if now.group_type is not GroupType.CONSUMER or EventKind.GROUP_DELETED in step.kinds:
+        yield from memory.end_all(now.at_ms)
+        return
+    if step.kinds.isdisjoint(_MEMBERSHIP):
+        return
+    told = {
+        member_id: stay.member.subscription.uses_classic_protocol
+        for member_id, stay in step.members.items()
+        if stay.member.subscription is not None
+    }
+    classic = [member_id for member_id, is_classic in told.items() if is_classic]
+    if not classic or len(classic) == len(told):
+        yield from memory.end_all(now.at_ms)
+        return
+    since = memory.since("mixed", now.at_ms)
+    memory.begin(
+        "mixed",
+        Sighting(
+            "mixed_protocols",
+            (now.partition, now.offset),
+            since,
+            None,
+            f"{len(classic)} of {len(told)} members speak the classic protocol, the others the consumer protocol, "
+            f"since {moment(since)}",
+            now.partition,
+            now.offset,
+            {"classic_members": sorted(classic)[:MOST_NAMED], "classic_count": len(classic), "members": len(told)},
+            step.limits.mixed_protocols_ms,
+        ),
+    )
+
+
+def group_near_member_limit(step: Step, memory: Memory) -> Iterator[Sighting]:
+    """The number of members comes close to the brokers' limit for the group's type."""
+    now, limits = step.now, step.limits
+    limit = limits.share_group_max_size if now.group_type is GroupType.SHARE else limits.group_max_size
+    if not limit or now.member_count * 100 < limit * limits.size_percent:
+        yield from memory.end_all(now.at_ms)
+        return
+    highest = max(now.member_count, memory.notes.get("highest", 0) if memory.open else 0)
+    memory.notes["highest"] = highest
+    since = memory.since("near", now.at_ms)
+    memory.begin(
+        "near",
+        Sighting(
+            "group_near_member_limit",
+            (),
+            since,
+            None,
+            f"the group has had up to {highest} members since {moment(since)}; the limit is {limit}",
+            now.partition,
+            now.offset,
+            {"members": highest, "limit": limit},
+        ),
+    )

@@ -1,0 +1,103 @@
+"""A sighting: a rule saw something, from then to then, or still sees it at the group's last record.
+
+Sightings are kept as evidence, and every run makes findings of them: sightings of one finding become one row, and one
+that is still open counts if it has lasted long enough at the end of the log.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+from coordinator_replay.analysis.findings.rules import RULES
+from coordinator_replay.analysis.rows import Scope
+
+MOST_NAMED = 20
+"""How many members or partitions a sighting names; the rest is counted."""
+
+ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Sighting(NamedTuple):
+    """What a rule saw.
+
+    Attributes:
+        subject: what tells this finding from others of the rule in the group: a topic, an instance id, a position.
+        first_ms: from when on; None where no record tells.
+        last_ms: until when; None where it still is so.
+        needed_ms: for how long it must be so to count, where it still is so.
+        detail: numbers and names behind the message, fit for JSON.
+    """
+
+    rule: str
+    subject: tuple[Any, ...]
+    first_ms: int | None
+    last_ms: int | None
+    message: str
+    partition: int | None
+    offset: int | None
+    detail: Mapping[str, Any] = {}
+    needed_ms: int = 0
+    occurrences: int = 1
+    topic: str | None = None
+    topic_partition: int | None = None
+    member_id: str | None = None
+
+
+def finding_id(cluster: str, rule: str, group_id: str, *subject: object) -> str:
+    """The id of a finding: the same in every run that finds it.
+
+    >>> finding_id("default", "offset_rewind", "orders", "shop", 3)
+    '5d50f1ef5ca3e4e3e7f1d8d0ba7c9a4a'
+    """
+    place = "\x00".join((cluster, rule, group_id, *map(str, subject)))
+    return hashlib.sha256(place.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def moment(at_ms: int) -> str:
+    """A time as messages show it; a number no calendar has stays a number.
+
+    >>> moment(1795249931062)
+    '2026-11-21T08:32:11.062Z'
+    >>> moment(2**62)
+    '4611686018427387904 ms'
+    """
+    try:
+        return (_EPOCH + timedelta(milliseconds=at_ms)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    except OverflowError:
+        return f"{at_ms} ms"
+
+
+def lasting(duration_ms: int) -> str:
+    """A duration as messages show it.
+
+    >>> lasting(90_000), lasting(3_600_000), lasting(1500)
+    ('90 s', '60 min', '1.5 s')
+    """
+    if duration_ms >= 10 * 60_000:
+        return f"{duration_ms // 60_000} min"
+    return f"{duration_ms / 1000:g} s"
+
+
+def row(scope: Scope, seen: Sighting) -> dict[str, Any]:
+    """A sighting in the columns of ``findings``, and for how long it must be so to be one."""
+    return {
+        "cluster": scope.cluster,
+        "group_id": scope.group_id,
+        "finding_id": finding_id(scope.cluster, seen.rule, scope.group_id, *seen.subject),
+        "rule": seen.rule,
+        "severity": str(RULES[seen.rule].severity),
+        "topic": seen.topic,
+        "partition": seen.topic_partition,
+        "member_id": seen.member_id,
+        "first_seen": seen.first_ms,
+        "last_seen": seen.last_ms,
+        "occurrences": seen.occurrences,
+        "message": seen.message,
+        "detail": ENCODE(dict(seen.detail)),
+        "needed_ms": seen.needed_ms,
+        "log_partition": seen.partition,
+        "log_offset": seen.offset,
+    }

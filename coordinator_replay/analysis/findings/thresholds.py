@@ -1,0 +1,85 @@
+"""From when on something is worth a look: every number that a rule compares with, in one place."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+
+from coordinator_replay.errors import UsageError
+
+SECOND_MS = 1000
+MINUTE_MS = 60 * SECOND_MS
+HOUR_MS = 60 * MINUTE_MS
+DAY_MS = 24 * HOUR_MS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thresholds:
+    """The numbers, with the defaults that suit a cluster on Kafka's own defaults.
+
+    Attributes:
+        stuck_ms: for how long a group may be on its way to Stable; twice a consumer's default rebalance timeout.
+        unrevoked_ms: for how long a member may keep what it must give up, where its rebalance timeout is not known.
+        storm_rebalances: that many rebalances beyond those which growing or shrinking takes, within storm_window_ms.
+        storm_window_ms: see storm_rebalances.
+        flapping_returns: a static member came back so often within flapping_window_ms.
+        flapping_window_ms: see flapping_returns.
+        unbalanced_ms: for how long an assignment may be lopsided.
+        unowned_ms: for how long a partition may have no owner in a group that reads the rest of its topic.
+        mixed_protocols_ms: how long the migration of a group from one protocol to the other may take.
+        size_percent: how much of a limit on a group's size may be used.
+        group_max_size: group.max.size and its twins for consumer and streams groups; 0 for no limit, Kafka's default.
+        share_group_max_size: group.share.max.size.
+        record_max_bytes: max.message.bytes of the topic; a group's record above it can't be written.
+        silent_ms: for how long a group that used to commit may write nothing at all.
+        stall_ms: for how long the commits of one partition may stop while others of the group go on.
+        patience: silence and stall also have to last so many times the usual time between two commits.
+        never_committed_ms: for how long a partition may be owned without any commit.
+        abandoned_ms: how old the last commit of a topic must be for its offsets to count as left behind.
+        hot_commits_per_minute: commits for each partition and minute that are too many.
+        hot_minutes: for so many minutes.
+        pending_ms: for how long a transaction may be open; the default timeout of a producer's transaction.
+        metadata_bytes: how long the text beside a commit may be.
+        owned_lately_ms: an offset is missed if its partition had an owner so recently.
+        metadata_delay_ms: how long a group may take to notice that its topics changed.
+    """
+
+    stuck_ms: int = 10 * MINUTE_MS
+    unrevoked_ms: int = 5 * MINUTE_MS
+    storm_rebalances: int = 10
+    storm_window_ms: int = 10 * MINUTE_MS
+    flapping_returns: int = 5
+    flapping_window_ms: int = HOUR_MS
+    unbalanced_ms: int = 10 * MINUTE_MS
+    unowned_ms: int = 10 * MINUTE_MS
+    mixed_protocols_ms: int = DAY_MS
+    size_percent: int = 90
+    group_max_size: int = 0
+    share_group_max_size: int = 200
+    record_max_bytes: int = 1_048_588
+    silent_ms: int = HOUR_MS
+    stall_ms: int = 10 * MINUTE_MS
+    patience: int = 10
+    never_committed_ms: int = HOUR_MS
+    abandoned_ms: int = DAY_MS
+    hot_commits_per_minute: int = 60
+    hot_minutes: int = 10
+    pending_ms: int = MINUTE_MS
+    metadata_bytes: int = 1024
+    owned_lately_ms: int = 7 * DAY_MS
+    metadata_delay_ms: int = 5 * MINUTE_MS
+
+    def with_changes(self, given: Mapping[str, int]) -> "Thresholds":
+        """The same with other numbers for some names.
+
+        Raises:
+            UsageError: a name is not known, or its number is below one where that means nothing.
+        """
+        for name, value in given.items():
+            if name not in THRESHOLD_NAMES:
+                raise UsageError(f"no threshold is called {name!r}; there are {', '.join(THRESHOLD_NAMES)}")
+            if value < 1 and name != "group_max_size":
+                raise UsageError(f"threshold {name} must be at least 1, not {value}")
+        return replace(self, **given)
+
+
+THRESHOLD_NAMES = tuple(field.name for field in fields(Thresholds))
+DEFAULTS = Thresholds()

@@ -1,0 +1,52 @@
+"""Thresholds as they are typed: ``--threshold stuck=15m``, ``--threshold storm-rebalances=20``."""
+
+from typing import Any
+
+import click
+
+from coordinator_replay.analysis.findings.thresholds import THRESHOLD_NAMES
+from coordinator_replay.cli.moments import parse_duration
+from coordinator_replay.errors import UsageError
+
+
+def parse_threshold(text: str) -> tuple[str, int]:
+    """Read a threshold; a duration may leave out the unit in its name, and takes one in its value.
+
+    >>> parse_threshold("stuck=15m")
+    ('stuck_ms', 900000)
+    >>> parse_threshold("storm-rebalances=20")
+    ('storm_rebalances', 20)
+
+    Raises:
+        UsageError: no threshold has that name, or its value is no number or duration.
+    """
+    given, is_there, value = text.partition("=")
+    name = given.strip().replace("-", "_")
+    if f"{name}_ms" in THRESHOLD_NAMES:
+        name = f"{name}_ms"
+    if not is_there or name not in THRESHOLD_NAMES:
+        shown = ", ".join(one.removesuffix("_ms").replace("_", "-") for one in THRESHOLD_NAMES)
+        raise UsageError(f"{text!r} is no threshold: write NAME=VALUE with one of {shown}")
+    if name.endswith("_ms"):
+        return name, round(parse_duration(value.strip()).total_seconds() * 1000)
+    if not (value.strip().isascii() and value.strip().isdigit()):
+        raise UsageError(f"{text!r}: {given.strip()} takes a whole number")
+    return name, int(value)
+
+
+class Threshold(click.ParamType):  # type: ignore[type-arg]  # generic in newer click only
+    """Option type of a threshold."""
+
+    name = "name=value"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
+        """What was typed, or stands in the configuration, as a field of Thresholds and its number."""
+        if isinstance(value, tuple):
+            return value
+        try:
+            return parse_threshold(str(value))
+        except UsageError as problem:
+            self.fail(str(problem), param, ctx)
+
+
+THRESHOLD = Threshold()

@@ -1,0 +1,106 @@
+"""Every table, read by Spark, deltalake and DuckDB; names that mean harm come back as they were."""
+
+import json
+import struct
+
+import duckdb
+import pytest
+from click.testing import CliRunner
+from deltalake import DeltaTable
+
+from coordinator_replay.cli.main import main
+from coordinator_replay.log.writer import LogEntry, write_batch
+from coordinator_replay.tables.definition import tables
+from tests.hostile.test_hostile import HOSTILE_NAMES, commit_key, commit_value, string
+from tests.traps.test_traps import ORDERS
+
+pytestmark = pytest.mark.spark
+
+CLUSTER = "o'hara \\' \"x\"; DROP TABLE findings; --"
+
+
+@pytest.fixture(scope="module")
+def hostile(spark, tmp_path_factory):
+    """An audit of a dump whose names, cluster's included, mean harm, with bytes that are no record among them."""
+    from coordinator_replay.pipeline.audit import Options, run_audit
+
+    root = tmp_path_factory.mktemp("hostile")
+    folder = root / "dump" / "__consumer_offsets-0"
+    folder.mkdir(parents=True)
+    entries = [
+        LogEntry(key=commit_key(name, name), value=commit_value(name), timestamp_ms=1000) for name in HOSTILE_NAMES
+    ]
+    entries += [
+        LogEntry(key=b"\x00\x02" + string(name), value=member(name), timestamp_ms=2000) for name in HOSTILE_NAMES
+    ]
+    entries += [LogEntry(key=b"\x00\x02" + ORDERS, value=b"\x00\x63", timestamp_ms=2000)]
+    (folder / f"{0:020}.log").write_bytes(write_batch(entries, base_offset=0) + b"\x7e" * 100)
+    options = Options(inputs=[str(root / "dump")], warehouse=str(root / "warehouse"), cluster=CLUSTER)
+    run = run_audit(spark, options).run
+    assert (run.records_decoded, run.records_quarantined) == (2 * len(HOSTILE_NAMES), 1)
+    return root / "warehouse"
+
+
+def member(name: str) -> bytes:
+    """A generation of one member, all of whose texts are the name."""
+    text = string(name)
+    told = text + struct.pack(">h", -1) + text + text + struct.pack(">ii", 1, 1) + struct.pack(">ii", 0, 0)
+    return (
+        struct.pack(">h", 3)
+        + string("consumer")
+        + struct.pack(">i", 1)
+        + text
+        + text
+        + struct.pack(">q", 5)
+        + struct.pack(">i", 1)
+        + told
+    )
+
+
+@pytest.mark.parametrize("name", sorted(tables()))
+def test_three_readers_see_the_same_rows(spark, audited, hostile, name):
+    for warehouse in (audited, hostile):
+        path = str(warehouse / name)
+        opened = DeltaTable(path)
+        assert opened.protocol().min_reader_version == 1
+        by_spark = spark.read.format("delta").load(path)
+        connection = duckdb.connect()
+        connection.register("t", opened.to_pyarrow_dataset())
+        by_duckdb = connection.execute("SELECT * FROM t")
+        columns = [column[0] for column in by_duckdb.description]
+        rows = by_duckdb.fetchall()
+        assert by_spark.columns == columns == [field.name for field in opened.schema().fields]
+        assert set(columns) == {column.name for column in tables()[name].columns}
+        assert by_spark.count() == opened.to_pyarrow_dataset().count_rows() == len(rows)
+
+
+def test_hostile_names_come_back_as_they_were(spark, hostile):
+    path = str(hostile / "offset_history")
+    wanted = sorted(HOSTILE_NAMES)
+    by_spark = spark.read.format("delta").load(path).select("cluster", "group_id", "topic", "metadata").collect()
+    assert sorted(row["group_id"] for row in by_spark) == wanted
+    assert {row["cluster"] for row in by_spark} == {CLUSTER}
+    assert all(row["group_id"] == row["topic"] == row["metadata"] for row in by_spark)
+    assert sorted(DeltaTable(path).to_pyarrow_dataset().to_table().column("topic").to_pylist()) == wanted
+
+
+def test_hostile_names_are_found_and_shown_without_harm(hostile):
+    place = ["--warehouse", str(hostile), "--cluster", CLUSTER]
+    for command in (["groups"], ["findings"], ["timeline", HOSTILE_NAMES[0]], ["offsets", HOSTILE_NAMES[3]]):
+        for form in ("table", "json", "csv"):
+            result = CliRunner().invoke(main, [*command, *place, "--output", form])
+            assert result.exit_code == 0, result.output
+            assert "\x1b" not in result.output or form == "csv"
+    found = CliRunner().invoke(main, ["findings", *place, "--output", "json"])
+    rules = {json.loads(line)["rule"] for line in found.output.splitlines()}
+    assert "unreadable_records" in rules
+
+
+def test_an_audit_fails_on_findings_only_where_it_is_asked_to(hostile):
+    """A run without news finds what the tables say already."""
+    dump = str(hostile.parent / "dump")
+    place = ["audit", dump, "--warehouse", str(hostile), "--cluster", CLUSTER, "--output", "json"]
+    assert CliRunner().invoke(main, place).exit_code == 0
+    failed = CliRunner().invoke(main, [*place, "--fail-on", "error"])
+    assert failed.exit_code == 3
+    assert json.loads(failed.output.splitlines()[-1])["findings"]["error"] >= 1

@@ -1,0 +1,114 @@
+"""Lives and evidence in, findings out: the way a run takes, without Spark."""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from coordinator_replay.analysis.findings.evidence import TABLE, Evidence
+from coordinator_replay.analysis.findings.judge import FINDINGS, Judge
+from coordinator_replay.analysis.findings.thresholds import DEFAULTS, Thresholds
+from coordinator_replay.analysis.group_life import GroupReplay
+from coordinator_replay.engine import Record
+from tests.engine.lives import GROUP
+
+Found = dict[str, Any]
+
+
+def judge(
+    evidence: Iterable[tuple[Evidence, Mapping[str, Any]]], *, end_ms: int, limits: Thresholds = DEFAULTS
+) -> list[Found]:
+    """What rules find in evidence, in the order of tags."""
+    court = Judge("test", GROUP, end_ms, limits)
+    rows = [row for kind, one in sorted(evidence, key=lambda pair: pair[0]) for row in court.take(kind, one)]
+    return [row for name, row in [*rows, *court.finish()] if name == FINDINGS]
+
+
+def sightings(
+    records: Iterable[Record], limits: Thresholds = DEFAULTS, names: Mapping[str, str] | None = None
+) -> list[tuple[Evidence, Mapping[str, Any]]]:
+    """What the fold over a life hands on."""
+    life = GroupReplay("test", GROUP, names, limits=limits)
+    rows = [row for record in records for row in life.feed(record)]
+    rows += life.finish()
+    told = [row for name, row in rows if name == TABLE]
+    told.sort(key=lambda row: (row["tag"], row["at"], row["name"], row["seq"]))
+    return [(Evidence(row["tag"]), json.loads(row["told"])) for row in told]
+
+
+def life_findings(
+    records: Iterable[Record],
+    *,
+    end_ms: int,
+    limits: Thresholds = DEFAULTS,
+    names: Mapping[str, str] | None = None,
+) -> list[Found]:
+    """Findings of a group by its own records; that none of these lives commits offsets is no matter here."""
+    found = judge(sightings(records, limits, names), end_ms=end_ms, limits=limits)
+    return [one for one in found if one["rule"] != "never_committed"]
+
+
+def rules(found: Iterable[Found]) -> list[str]:
+    return sorted(one["rule"] for one in found)
+
+
+STANDING = {
+    "group_type": "consumer",
+    "state": "Stable",
+    "epoch": 4,
+    "members": 2,
+    "members_from": 0,
+    "at": 0,
+    "partition": 3,
+    "offset": 7,
+    "subscribed": ["orders"],
+    "owned": [["orders", 0, "m-0", 0], ["orders", 1, "m-1", 0]],
+    "released": [],
+}
+
+
+def standing(**changes: Any) -> tuple[Evidence, dict[str, Any]]:
+    """A Stable group of two members that own two partitions of a topic since the beginning."""
+    return Evidence.STANDING, {**STANDING, **changes}
+
+
+def minute(at: int, commits: int = 2, partitions: int = 2, **changes: Any) -> tuple[Evidence, dict[str, Any]]:
+    """The commits of a minute."""
+    row = {
+        "at": at,
+        "log_partition": 3,
+        "commits": commits,
+        "bytes": 100 * commits,
+        "partitions": partitions,
+        "first_at": at,
+        "last_at": at,
+        "last_offset": 1000 + at,
+    }
+    return Evidence.HAPPENING, {**row, **changes}
+
+
+def offsets(topic: str = "orders", partition: int = 0, **changes: Any) -> tuple[Evidence, dict[str, Any]]:
+    """The history of a partition that is committed as it should be."""
+    last = {
+        "from_offset": 900,
+        "committed_offset": 50,
+        "previous_offset": 40,
+        "owner_member_id": "m-0",
+        "group_state": "Stable",
+        "valid_from": 0,
+    }
+    nothing = {"count": 0, "first_at": None, "last": None}
+    row = {
+        "topic": topic,
+        "partition": partition,
+        "log_partition": 3,
+        "commits": 100,
+        "first_at": 0,
+        "last_at": 0,
+        "ended_at": None,
+        "is_held": True,
+        "metadata_bytes": 0,
+        "last": last,
+        "rewinds": {**nothing, "furthest": None},
+        "into_empty": nothing,
+    }
+    return Evidence.OFFSETS, {**row, **changes}

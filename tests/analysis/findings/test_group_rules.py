@@ -1,0 +1,291 @@
+"""Rules over the life of one group: for each a life that raises it, and a near miss that does not."""
+
+from typing import Any
+
+import pytest
+
+from coordinator_replay.analysis.findings.thresholds import DAY_MS, DEFAULTS, MINUTE_MS, Thresholds
+from tests.analysis.findings.judged import life_findings, rules
+from tests.engine.coordinator import TOPIC, Coordinator
+from tests.engine.lives import Writer
+
+BLOB = {0: "", 1: "AAAAAAABAAF4AAAAAQAAAAD/////", 2: "AAAAAAABAAF4AAAAAgAAAAAAAAAB/////w=="}
+"""Assignments of a classic member: nothing, partition 0, partitions 0 and 1 of topic x."""
+SUBSCRIPTION = "AAAAAAABAAF4AAAAAA=="
+
+
+def stable(members: int = 1) -> Coordinator:
+    coordinator = Coordinator()
+    for _ in range(members):
+        coordinator.join(None, at_once=True)
+    for _ in range(4):
+        for member_id in list(coordinator.seats):
+            coordinator.heartbeat(member_id)
+            coordinator.acknowledge(member_id)
+    assert coordinator.state == "Stable"
+    return coordinator
+
+
+def classic(writer: Writer, generation: int, members: dict[str, int], **fields: Any) -> None:
+    """A generation of a classic group: how many partitions of topic x each member has, from 0 on."""
+    told = [
+        {
+            "memberId": member_id,
+            "groupInstanceId": fields.get("instances", {}).get(member_id),
+            "clientId": "client",
+            "clientHost": fields.get("host", "/10.0.0.1"),
+            "rebalanceTimeout": 300_000,
+            "sessionTimeout": 45_000,
+            "subscription": SUBSCRIPTION,
+            "assignment": BLOB[count],
+        }
+        for member_id, count in members.items()
+    ]
+    leader = next(iter(members), None)
+    value = {"protocolType": "consumer", "protocol": "range", "leader": leader, "members": told}
+    writer.write("GroupMetadata", {**value, "generation": generation, "currentStateTimestamp": writer.now})
+
+
+# --- invariant_broken -------------------------------------------------------------------------------------------------
+
+
+def test_two_owners_of_one_partition_break_an_invariant():
+    writer = Writer()
+    classic(writer, 1, {"a": 2, "b": 1})
+    (found,) = [one for one in life_findings(writer.records, end_ms=0) if one["rule"] == "invariant_broken"]
+    assert (found["severity"], found["topic"], found["partition"]) == ("error", "x", 0)
+    assert "one_owner_per_partition" in found["message"]
+
+
+def test_owners_of_different_partitions_break_none():
+    writer = Writer()
+    classic(writer, 1, {"a": 1, "b": 0})
+    assert "invariant_broken" not in rules(life_findings(writer.records, end_ms=0))
+
+
+def test_an_invariant_broken_again_is_one_finding_that_counts():
+    writer = Writer()
+    for generation in (1, 2, 3):
+        writer.now = generation * 1000
+        classic(writer, generation, {"a": 2, "b": 1})
+    (found,) = [one for one in life_findings(writer.records, end_ms=9000) if one["rule"] == "invariant_broken"]
+    assert found["occurrences"] == 3
+    assert (found["first_seen"], found["last_seen"]) == (1000, 3000)
+
+
+# --- stuck_group ------------------------------------------------------------------------------------------------------
+
+
+def waiting() -> Coordinator:
+    """A group whose second member waits for partitions that the first does not give up."""
+    coordinator = stable()
+    coordinator.log.now = 1000
+    coordinator.join(None, at_once=True)
+    coordinator.heartbeat("member-1")
+    return coordinator
+
+
+def test_a_group_that_does_not_become_stable_is_stuck_once_it_has_lasted():
+    records = waiting().log.records
+    (found,) = [one for one in life_findings(records, end_ms=1000 + DEFAULTS.stuck_ms) if one["rule"] == "stuck_group"]
+    assert found["first_seen"] == 1000
+    assert found["last_seen"] == 1000 + DEFAULTS.stuck_ms
+    assert "Reconciling at epoch 3" in found["message"]
+    assert "member-1" in found["detail"]
+    assert "stuck_group" not in rules(life_findings(records, end_ms=999 + DEFAULTS.stuck_ms))
+
+
+def test_a_group_that_was_stuck_is_told_with_its_end_and_one_that_was_quick_is_not():
+    for lasted, is_told in ((DEFAULTS.stuck_ms, True), (DEFAULTS.stuck_ms - 1, False)):
+        coordinator = waiting()
+        coordinator.log.now = 1000 + lasted
+        coordinator.acknowledge("member-1")
+        coordinator.heartbeat("member-2")
+        assert coordinator.state == "Stable"
+        found = [one for one in life_findings(coordinator.log.records, end_ms=DAY_MS) if one["rule"] == "stuck_group"]
+        assert [one["last_seen"] for one in found] == ([1000 + lasted] if is_told else [])
+
+
+def test_a_stuck_group_has_the_same_id_in_the_next_run():
+    coordinator = waiting()
+    first = life_findings(coordinator.log.records, end_ms=DAY_MS)
+    coordinator.log.now = DAY_MS
+    coordinator.acknowledge("member-1")
+    coordinator.heartbeat("member-2")
+    second = life_findings(coordinator.log.records, end_ms=2 * DAY_MS)
+    assert {one["finding_id"] for one in first} == {one["finding_id"] for one in second} != set()
+
+
+# --- unrevoked_partitions ---------------------------------------------------------------------------------------------
+
+
+def test_a_member_that_holds_on_for_its_rebalance_timeout_is_told_and_one_that_gives_up_before_is_not():
+    for lasted, is_told in ((300_000, True), (299_999, False)):
+        coordinator = waiting()
+        coordinator.log.now = 1000 + lasted
+        coordinator.leave("member-1")
+        found = [
+            one
+            for one in life_findings(coordinator.log.records, end_ms=DAY_MS, names={TOPIC: "move"})
+            if one["rule"] == "unrevoked_partitions"
+        ]
+        assert len(found) == is_told
+        for one in found:
+            assert one["member_id"] == "member-1"
+            assert "3 partitions" in one["message"]
+            assert "move-1" in one["detail"]
+
+
+# --- rebalance_storm --------------------------------------------------------------------------------------------------
+
+
+def bouncing(times: int, every_ms: int) -> list[Any]:
+    """A group of two whose second member leaves and comes back."""
+    writer = Writer()
+    for index in range(times):
+        writer.now = index * every_ms
+        classic(writer, index + 1, {"a": 1, "b": 0} if index % 2 else {"a": 1})
+    return writer.records
+
+
+def test_a_member_that_comes_and_goes_makes_a_storm():
+    (found,) = [one for one in life_findings(bouncing(30, 10_000), end_ms=DAY_MS) if one["rule"] == "rebalance_storm"]
+    assert found["occurrences"] == 30
+    assert "client/10.0.0.1" in found["detail"]
+
+
+def test_the_same_rebalances_over_hours_are_no_storm():
+    assert "rebalance_storm" not in rules(life_findings(bouncing(30, 5 * MINUTE_MS), end_ms=DAY_MS))
+
+
+def test_a_group_that_grows_and_shrinks_has_no_storm():
+    coordinator = Coordinator()
+    for _ in range(30):
+        coordinator.log.tick()
+        coordinator.join(None, at_once=True)
+    assert "rebalance_storm" not in rules(life_findings(coordinator.log.records, end_ms=0))
+    coordinator.log.now += DAY_MS
+    for member_id in list(coordinator.seats):
+        coordinator.log.tick()
+        coordinator.leave(member_id)
+    assert "rebalance_storm" not in rules(life_findings(coordinator.log.records, end_ms=0))
+
+
+# --- static_member_flapping -------------------------------------------------------------------------------------------
+
+
+def returning(times: int, every_ms: int) -> list[Any]:
+    writer = Writer()
+    for index in range(times):
+        writer.now = index * every_ms
+        member_id = f"one-{index}"
+        classic(writer, 1, {member_id: 1}, instances={member_id: "one"}, host=f"/10.0.0.{index % 2}")
+    return writer.records
+
+
+def test_a_static_member_that_comes_back_from_two_hosts_flaps():
+    (found,) = [
+        one for one in life_findings(returning(8, 1000), end_ms=DAY_MS) if one["rule"] == "static_member_flapping"
+    ]
+    assert "/10.0.0.0 and /10.0.0.1" in found["message"]
+    assert found["first_seen"] == 1000
+    assert found["last_seen"] == 7000
+
+
+@pytest.mark.parametrize(("times", "every_ms"), [(5, 1000), (20, 20 * MINUTE_MS)])
+def test_a_static_member_that_comes_back_now_and_then_does_not_flap(times: int, every_ms: int):
+    assert "static_member_flapping" not in rules(life_findings(returning(times, every_ms), end_ms=DAY_MS))
+
+
+# --- partition_unowned ------------------------------------------------------------------------------------------------
+
+
+def test_a_partition_that_a_stable_group_no_longer_owns_is_told_while_it_owns_others():
+    writer = Writer()
+    classic(writer, 1, {"a": 2})
+    writer.now = 1000
+    classic(writer, 2, {"a": 1})
+    after = 1000 + DEFAULTS.unowned_ms
+    (found,) = [one for one in life_findings(writer.records, end_ms=after) if one["rule"] == "partition_unowned"]
+    assert (found["severity"], found["topic"], found["partition"]) == ("error", "x", 1)
+    assert "partition_unowned" not in rules(life_findings(writer.records, end_ms=after - 1))
+
+
+def test_a_topic_that_the_group_left_is_not_unowned():
+    writer = Writer()
+    classic(writer, 1, {"a": 2})
+    writer.now = 1000
+    classic(writer, 2, {"a": 0})
+    assert "partition_unowned" not in rules(life_findings(writer.records, end_ms=DAY_MS))
+
+
+# --- unbalanced_assignment --------------------------------------------------------------------------------------------
+
+
+def test_a_member_without_partitions_beside_one_with_several_is_unbalanced_while_it_lasts():
+    writer = Writer()
+    classic(writer, 1, {"a": 2, "b": 0})
+    found = life_findings(writer.records, end_ms=DEFAULTS.unbalanced_ms)
+    assert rules(found) == ["unbalanced_assignment"]
+    assert found[0]["member_id"] == "a"
+    assert life_findings(writer.records, end_ms=DEFAULTS.unbalanced_ms - 1) == []
+
+
+def test_a_member_without_partitions_beside_one_with_one_is_not_unbalanced():
+    writer = Writer()
+    classic(writer, 1, {"a": 1, "b": 0})
+    assert life_findings(writer.records, end_ms=DAY_MS) == []
+
+
+# --- mixed_protocols --------------------------------------------------------------------------------------------------
+
+
+def migrating() -> Coordinator:
+    coordinator = stable()
+    original = coordinator._write_member
+
+    def write_classic(member_id: str) -> None:
+        original(member_id)
+        value = dict(coordinator.log.records.pop().value or {})
+        value["classicMemberMetadata"] = {"sessionTimeoutMs": 45000, "supportedProtocols": []}
+        coordinator.log.write("ConsumerGroupMemberMetadata", value, memberId=member_id)
+
+    coordinator.log.now = 1000
+    coordinator._write_member = write_classic  # type: ignore[method-assign]
+    coordinator.join(None, at_once=True)
+    coordinator._write_member = original  # type: ignore[method-assign]
+    for _ in range(3):
+        for member_id in list(coordinator.seats):
+            coordinator.heartbeat(member_id)
+            coordinator.acknowledge(member_id)
+    return coordinator
+
+
+def test_members_of_both_protocols_for_a_day_are_a_migration_that_stopped():
+    coordinator = migrating()
+    after = 1000 + DEFAULTS.mixed_protocols_ms
+    (found,) = life_findings(coordinator.log.records, end_ms=after)
+    assert found["rule"] == "mixed_protocols"
+    assert "member-2" in found["detail"]
+    assert life_findings(coordinator.log.records, end_ms=after - 1) == []
+
+
+def test_a_migration_that_ends_is_not_told():
+    coordinator = migrating()
+    coordinator.log.now = 2000
+    coordinator.leave("member-2")
+    for _ in range(2):
+        coordinator.heartbeat("member-1")
+        coordinator.acknowledge("member-1")
+    assert "mixed_protocols" not in rules(life_findings(coordinator.log.records, end_ms=DAY_MS * 9))
+
+
+# --- group_near_member_limit ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("members", "is_told"), [(9, True), (8, False)])
+def test_a_group_near_the_brokers_limit_is_told_where_the_limit_is_given(members: int, is_told: bool):
+    limits = Thresholds(group_max_size=10)
+    found = life_findings(stable(members).log.records, end_ms=0, limits=limits)
+    assert ("group_near_member_limit" in rules(found)) == is_told
+    assert life_findings(stable(members).log.records, end_ms=0) == []

@@ -1,0 +1,274 @@
+"""Rules over offsets: for each evidence that raises it, and a near miss that does not."""
+
+from typing import Any
+
+import pytest
+
+from coordinator_replay.analysis.findings.evidence import Evidence
+from coordinator_replay.analysis.findings.thresholds import DAY_MS, DEFAULTS, HOUR_MS, MINUTE_MS
+from tests.analysis.findings.judged import judge, minute, offsets, rules, standing
+
+BUSY = [minute(at, first_at=at, last_at=at + 59_999) for at in range(0, HOUR_MS, MINUTE_MS)]
+"""A group that commits for an hour; its end is just before HOUR_MS."""
+OTHER = offsets(partition=1, last_at=HOUR_MS - 1)
+
+
+def only(rule: str, found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [one for one in found if one["rule"] == rule]
+
+
+def test_a_group_that_goes_on_as_it_should_has_no_finding():
+    assert judge([standing(), *BUSY, offsets(last_at=HOUR_MS - 1), OTHER], end_ms=HOUR_MS) == []
+
+
+# --- commit_stall -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_told"),
+    [
+        ({"last_at": HOUR_MS - 1 - DEFAULTS.stall_ms}, True),
+        ({"last_at": HOUR_MS - DEFAULTS.stall_ms}, False),
+        ({"last_at": HOUR_MS - 1 - DEFAULTS.stall_ms, "commits": 2}, False),
+        ({"last_at": HOUR_MS - 1 - DEFAULTS.stall_ms, "commits": 20}, False),
+    ],
+    ids=["stalled", "not yet", "hardly ever committed", "usually commits as seldom"],
+)
+def test_commits_of_one_partition_stop_while_the_others_go_on(changes: dict[str, Any], is_told: bool):
+    found = judge([standing(), *BUSY, offsets(**changes), OTHER], end_ms=HOUR_MS)
+    assert rules(found) == (["commit_stall"] if is_told else [])
+    for one in found:
+        assert (one["topic"], one["partition"], one["member_id"]) == ("orders", 0, "m-0")
+        assert (one["log_partition"], one["log_offset"]) == (3, 900)
+
+
+def test_commits_that_stopped_under_an_owner_before_are_no_stall():
+    owned = [["orders", 0, "m-0", HOUR_MS - 5], ["orders", 1, "m-1", 0]]
+    found = judge([standing(owned=owned), *BUSY, offsets(last_at=0, first_at=0), OTHER], end_ms=HOUR_MS)
+    assert found == []
+
+
+# --- silent_group -----------------------------------------------------------------------------------------------------
+
+
+def test_a_group_that_used_to_commit_and_writes_nothing_is_silent():
+    evidence = [standing(), *BUSY, offsets(last_at=HOUR_MS - 1), OTHER]
+    silent_until = HOUR_MS - 1 + DEFAULTS.silent_ms
+    (found,) = judge(evidence, end_ms=silent_until)
+    assert found["rule"] == "silent_group"
+    assert found["first_seen"] == HOUR_MS - 1
+    assert judge(evidence, end_ms=silent_until - 1) == []
+
+
+@pytest.mark.parametrize(
+    "changes", [{"state": "Empty", "members": 0}, {"at": 2 * HOUR_MS}], ids=["empty", "had a rebalance since"]
+)
+def test_a_group_without_members_or_with_news_is_not_silent(changes: dict[str, Any]):
+    evidence = [standing(**changes), *BUSY, offsets(last_at=HOUR_MS - 1), OTHER]
+    assert "silent_group" not in rules(judge(evidence, end_ms=HOUR_MS - 1 + DEFAULTS.silent_ms))
+
+
+def test_a_group_that_commits_once_a_day_is_not_silent_after_an_hour():
+    days = [minute(day * DAY_MS) for day in range(5)]
+    assert "silent_group" not in rules(judge([standing(), *days], end_ms=4 * DAY_MS + 2 * HOUR_MS))
+
+
+# --- never_committed, abandoned_topic ---------------------------------------------------------------------------------
+
+
+def test_a_partition_that_is_owned_for_long_and_never_committed_is_told():
+    evidence = [standing(), *BUSY, OTHER]
+    (found,) = judge(evidence, end_ms=DEFAULTS.never_committed_ms)
+    assert (found["rule"], found["topic"], found["partition"], found["severity"]) == (
+        "never_committed",
+        "orders",
+        0,
+        "info",
+    )
+    assert judge(evidence, end_ms=DEFAULTS.never_committed_ms - 1) == []
+
+
+def test_offsets_of_a_topic_that_no_member_subscribes_to_are_abandoned_after_a_day():
+    evidence = [standing(at=DAY_MS), minute(DAY_MS), offsets(), OTHER, offsets("old", 4, last_at=1000)]
+    (found,) = only("abandoned_topic", judge(evidence, end_ms=1000 + DEFAULTS.abandoned_ms))
+    assert found["topic"] == "old"
+    assert "abandoned_topic" not in rules(judge(evidence, end_ms=999 + DEFAULTS.abandoned_ms))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"subscribed": ["old", "orders"]}, {"subscribed": []}, {"members": 0, "state": "Empty"}],
+    ids=["subscribed", "subscription not known", "nobody there"],
+)
+def test_offsets_of_a_topic_that_may_be_read_are_not_abandoned(changes: dict[str, Any]):
+    evidence = [standing(**changes), offsets("old", 4, last_at=1000)]
+    assert "abandoned_topic" not in rules(judge(evidence, end_ms=9 * DAY_MS))
+
+
+# --- hot_committer, oversized_metadata --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("minutes", "commits", "is_told"),
+    [(10, 120, True), (9, 120, False), (60, 118, False)],
+    ids=["a commit a second", "not for long", "a little less"],
+)
+def test_a_group_that_commits_each_partition_every_second_is_hot(minutes: int, commits: int, is_told: bool):
+    evidence = [minute(at * MINUTE_MS, commits=commits) for at in range(minutes)]
+    found = only("hot_committer", judge([standing(), *evidence, offsets(), OTHER], end_ms=minutes * MINUTE_MS))
+    assert len(found) == is_told
+    for one in found:
+        assert one["occurrences"] == minutes
+        assert f"{minutes * commits} commits of {100 * minutes * commits} bytes" in one["message"]
+
+
+def test_a_group_of_many_partitions_is_not_hot_for_committing_all():
+    evidence = [minute(at * MINUTE_MS, commits=12_000, partitions=1000) for at in range(60)]
+    assert only("hot_committer", judge(evidence, end_ms=HOUR_MS)) == []
+
+
+@pytest.mark.parametrize(("length", "is_told"), [(1024, True), (1023, False), (None, False)])
+def test_long_texts_beside_commits_are_told_by_topic(length: int | None, is_told: bool):
+    found = judge([offsets(metadata_bytes=length), offsets(partition=1, metadata_bytes=3)], end_ms=0)
+    assert rules(found) == (["oversized_metadata"] if is_told else [])
+
+
+# --- offset_rewind, offset_reset --------------------------------------------------------------------------------------
+
+BACK = {
+    "from_offset": 77,
+    "committed_offset": 10,
+    "previous_offset": 40,
+    "owner_member_id": "m-0",
+    "group_state": "Stable",
+    "valid_from": 5000,
+}
+REBALANCE = {
+    "at": 4000,
+    "rebalance_id": "r1",
+    "epoch": 4,
+    "started_at": 3000,
+    "is_over": True,
+    "metadata_delay_ms": None,
+}
+
+
+def test_an_offset_that_went_back_is_told_with_its_owner_and_rebalance():
+    row = offsets(rewinds={"count": 2, "first_at": 1000, "furthest": 30, "last": BACK})
+    rebalances = [
+        (Evidence.HAPPENING, REBALANCE),
+        (Evidence.HAPPENING, {**REBALANCE, "rebalance_id": "r2", "started_at": 6000}),
+    ]
+    (found,) = judge([standing(), *rebalances, row, OTHER], end_ms=9000)
+    assert (found["rule"], found["occurrences"], found["log_offset"]) == ("offset_rewind", 2, 77)
+    assert "from 40 to 10" in found["message"]
+    assert '"rebalance_id":"r1"' in found["detail"]
+    assert found["member_id"] == "m-0"
+
+
+@pytest.mark.parametrize(
+    ("members_from", "is_told"), [(1000, True), (6000, False), (None, False)], ids=["had members", "later", "simple"]
+)
+def test_a_commit_into_an_empty_group_is_a_reset_if_it_has_had_members(members_from: int | None, is_told: bool):
+    row = offsets(into_empty={"count": 1, "first_at": 5000, "last": {**BACK, "group_state": "Empty"}})
+    group = standing(state="Empty", members=0, members_from=members_from, owned=[])
+    found = judge([group, row], end_ms=9000)
+    assert rules(found) == (["offset_reset"] if is_told else [])
+
+
+# --- transactions -----------------------------------------------------------------------------------------------------
+
+
+def transaction(**changes: Any) -> tuple[Evidence, dict[str, Any]]:
+    row = {
+        "log_partition": 3,
+        "producer_id": 9,
+        "producer_epoch": 0,
+        "from_offset": 50,
+        "to_offset": None,
+        "topic": "orders",
+        "ended_by": None,
+        "pending_since": 1000,
+        "settled_at": None,
+    }
+    return Evidence.PENDING, {**row, **changes}
+
+
+def test_a_transaction_that_is_open_for_longer_than_it_may_last_is_an_error():
+    both = [transaction(), transaction(from_offset=51, topic="other")]
+    (found,) = judge(both, end_ms=1000 + DEFAULTS.pending_ms)
+    assert (found["rule"], found["severity"]) == ("open_transaction", "error")
+    assert (found["occurrences"], found["topic"], found["log_offset"]) == (2, None, 50)
+    assert judge([transaction()], end_ms=999 + DEFAULTS.pending_ms) == []
+
+
+@pytest.mark.parametrize(
+    ("settled_at", "is_told"), [(1000 + DEFAULTS.pending_ms, True), (999 + DEFAULTS.pending_ms, False)]
+)
+def test_a_transaction_that_was_open_for_long_is_told_after_its_end(settled_at: int, is_told: bool):
+    ended = transaction(settled_at=settled_at, to_offset=60, ended_by="ABORT")
+    assert rules(judge([ended], end_ms=9 * DAY_MS)) == (["long_transaction"] if is_told else [])
+
+
+# --- expiry -----------------------------------------------------------------------------------------------------------
+
+
+def expiry(status: str, at: int) -> list[tuple[Evidence, dict[str, Any]]]:
+    row = {
+        "topic": "orders",
+        "status": status,
+        "rule": "empty_since",
+        "at": at,
+        "log_offset": 70 if status == "EXPIRED" else None,
+        "confidence": "certain",
+    }
+    return [(Evidence.EXPIRY, {**row, "partition": number}) for number in (1, 0, 5)]
+
+
+@pytest.mark.parametrize(
+    ("status", "rule"), [("DUE", "offset_due"), ("EXPIRING", "offset_expiring"), ("EXPIRED", "offset_lost")]
+)
+def test_offsets_in_danger_are_told_while_their_partition_had_an_owner_lately(status: str, rule: str):
+    released = [["orders", 0, "m-0", 1000], ["orders", 1, "m-1", 2000]]
+    group = standing(state="Empty", members=0, owned=[], released=released)
+    end_ms = 1000 + DEFAULTS.owned_lately_ms
+    (found,) = judge([group, *expiry(status, end_ms)], end_ms=end_ms)
+    assert (found["rule"], found["occurrences"], found["member_id"]) == (rule, 2, "m-1")
+    assert judge([group, *expiry(status, end_ms + 1001)], end_ms=end_ms + 1001) == []
+    assert judge(expiry(status, end_ms), end_ms=end_ms) == []
+
+
+# --- rebalances, records, the log -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("delay_ms", "is_told"),
+    [(DEFAULTS.metadata_delay_ms, True), (DEFAULTS.metadata_delay_ms - 1, False), (None, False)],
+)
+def test_a_group_that_takes_long_to_see_new_partitions_is_told(delay_ms: int | None, is_told: bool):
+    late = {**REBALANCE, "metadata_delay_ms": delay_ms}
+    assert rules(judge([(Evidence.HAPPENING, late)], end_ms=0)) == (["late_topic_change"] if is_told else [])
+
+
+@pytest.mark.parametrize(("length", "is_told"), [(943_730, True), (943_729, False)])
+def test_a_record_near_what_the_topic_takes_is_told(length: int, is_told: bool):
+    row = {"record_bytes": length, "kind": "GroupMetadata", "log_partition": 3, "log_offset": 5, "timestamp_ms": 1000}
+    found = judge([(Evidence.LARGE_RECORD, row)], end_ms=0)
+    assert rules(found) == (["group_near_record_limit"] if is_told else [])
+
+
+def test_what_is_wrong_with_the_log_is_about_no_group():
+    gap = {"log_partition": 2, "from_offset": 5, "to_offset": 9}
+    damage = {
+        "log_partition": 2,
+        "error_class": "TornBatch",
+        "error_message": "…",
+        "records": 3,
+        "first_at": None,
+        "last_at": None,
+        "log_offset": None,
+    }
+    found = judge([(Evidence.UNREADABLE, damage), (Evidence.GAP, gap)], end_ms=0)
+    assert rules(found) == ["log_gap", "unreadable_records"]
+    assert {one["group_id"] for one in found} == {None}
+    assert [one["occurrences"] for one in found] == [3, 4]
