@@ -153,10 +153,10 @@ def test_offsets_keep_metadata_as_it_is_in_json(ask):
 
 def test_timeline(ask):
     assert answer(ask("timeline", "payments", "--from", f"{NIGHT}02:10")) == lines("""
-        TIME                      EVENT                FROM-STATE   TO-STATE     EPOCH  #MEMBERS  CONSUMER-ID  EXACT  LOG-OFFSET  DETAIL
-        2026-11-20T02:10:00.000Z  MEMBER_JOINED        Stable       Assigning        3         2  m-2          true          103  {"topics":["orders"]}
-        2026-11-20T02:10:05.000Z  TARGET_ASSIGNED      Assigning    Reconciling      3         2  -            true          104  -
-        2026-11-20T02:10:20.000Z  REBALANCE_COMPLETED  Reconciling  Stable           3         2  -            false         105  -
+        TIME                      EVENT                FROM-STATE   TO-STATE     EPOCH  #MEMBERS  CONSUMER-ID  CAUSE  CONFIDENCE  EXACT  LOG-OFFSET  DETAIL
+        2026-11-20T02:10:00.000Z  MEMBER_JOINED        Stable       Assigning        3         2  m-2          -      -           true          103  {"topics":["orders"]}
+        2026-11-20T02:10:05.000Z  TARGET_ASSIGNED      Assigning    Reconciling      3         2  -            -      -           true          104  -
+        2026-11-20T02:10:20.000Z  REBALANCE_COMPLETED  Reconciling  Stable           3         2  -            -      -           false         105  -
         """)  # noqa: E501
 
 
@@ -175,8 +175,8 @@ def test_timeline_of_members(ask):
 @pytest.mark.parametrize("name", ["rebalances", "why"])
 def test_rebalances(ask, name: str):
     assert answer(ask(name, "payments", "--from", f"{NIGHT}02:05")) == lines("""
-        STARTED                   COMPLETED                 DURATION-MS  GROUP     EPOCH  CAUSE        CONFIDENCE  BEFORE  AFTER  MOVED  UNOWNED-MS-MAX  EVIDENCE
-        2026-11-20T02:10:00.000Z  2026-11-20T02:10:20.000Z        20000  payments      3  MEMBER_JOIN  certain          1      2      1            5000  member m-2 joined (3:103); epoch 2 to 3 (3:103)
+        STARTED                   COMPLETED                 DURATION-MS  GROUP     EPOCH  CAUSE        CONFIDENCE  BEFORE  AFTER  MOVED  UNOWNED-MS-MAX  METADATA-DELAY-MS  ALTERNATIVES  EVIDENCE
+        2026-11-20T02:10:00.000Z  2026-11-20T02:10:20.000Z        20000  payments      3  MEMBER_JOIN  certain          1      2      1            5000  -                  -             member m-2 joined (3:103); epoch 2 to 3 (3:103)
         """)  # noqa: E501
 
 

@@ -18,7 +18,7 @@ from coordinator_replay.query.rebalances import rebalances_of
 from coordinator_replay.query.sql import run_sql
 from coordinator_replay.query.timeline import member_intervals_of, timeline_of
 from coordinator_replay.query.warehouse import Warehouse
-from tests.query.small_warehouse import at, history, offset, owned, ownership, write_rows, write_small_warehouse
+from tests.query.small_warehouse import at, event, history, offset, owned, ownership, write_rows, write_small_warehouse
 
 
 def test_a_group_is_what_its_last_event_up_to_the_moment_says(warehouse: Warehouse):
@@ -244,6 +244,23 @@ def test_timeline_is_in_log_order_between_two_moments(warehouse: Warehouse):
 def test_member_intervals_that_touch_the_stretch_are_told(warehouse: Warehouse):
     told = member_intervals_of(warehouse, "payments", at("02:10:05"), at("02:10:20"))
     assert [(one.member_id, one.from_offset) for one in told] == [("m-2", 103), ("m-1", 104)]
+
+
+def test_the_event_that_tells_of_a_rebalance_says_why(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path)
+    started = {"epoch": 3, "assignment_epoch": 2, "member_count": 2, "rebalance_id": "r2"}
+    write_rows(folder, "group_timeline", [
+        event("payments", 6, "02:10", "REBALANCE_STARTED", "Stable>Assigning", **started),
+        event("payments", 7, "02:10", "MEMBER_RECONCILED", "Assigning>Assigning", **started),
+        event("payments", 8, "02:10", "REBALANCE_STARTED", "Stable>Assigning", **{**started, "epoch": 2}),
+    ])  # fmt: skip
+    told = [(one.seq, one.cause, one.confidence) for one in timeline_of(Warehouse(str(folder)), "payments")]
+    assert told == [
+        *((seq, None, None) for seq in range(6)),
+        (6, "MEMBER_JOIN", "certain"),
+        (7, None, None),
+        (8, None, None),
+    ]
 
 
 def test_timeline_of_an_unknown_group_or_time_is_refused_and_a_quiet_one_is_empty(warehouse: Warehouse):
