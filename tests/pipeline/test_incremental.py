@@ -4,13 +4,17 @@ from pathlib import Path
 
 import pytest
 
+from coordinator_replay.analysis.findings.thresholds import Thresholds
 from coordinator_replay.log.segment import walk_batches
-from coordinator_replay.pipeline.audit import Options, run_audit
+from coordinator_replay.pipeline.audit import FOUND_TABLES, Options, run_audit
 from coordinator_replay.pipeline.offset_tables import OFFSET_TABLES
 from coordinator_replay.pipeline.replay import GROUP_TABLES
 from tests.samples import Sample
 
 pytestmark = pytest.mark.spark
+
+QUICK = Thresholds(stuck_ms=2000, storm_rebalances=6, silent_ms=5000, patience=1, never_committed_ms=5000)
+"""So that lives of seconds have findings."""
 
 
 def cut(segments: str, into: list[Path]) -> None:
@@ -35,11 +39,16 @@ def test_slices_end_in_the_tables_of_one_run_over_everything(spark, tmp_path):
     slices = [tmp_path / "night-1", tmp_path / "night-2"]
     cut(sample.segments, slices)
     whole, sliced = str(tmp_path / "whole"), str(tmp_path / "sliced")
-    run_audit(spark, Options(inputs=[sample.segments], warehouse=whole))
+    run_audit(spark, Options(inputs=[sample.segments], warehouse=whole, thresholds=QUICK))
     for folder in slices:
-        run_audit(spark, Options(inputs=[str(folder)], warehouse=sliced))
-    for table in ("offset_commits", "group_records", "topics", *GROUP_TABLES, *OFFSET_TABLES):
+        run_audit(spark, Options(inputs=[str(folder)], warehouse=sliced, thresholds=QUICK))
+    for table in ("offset_commits", "group_records", "topics", *GROUP_TABLES, *OFFSET_TABLES, *FOUND_TABLES):
         assert content(spark, sliced, table) == content(spark, whole, table), table
+    found = spark.read.format("delta").load(f"{whole}/findings").select("rule").distinct().collect()
+    assert {row["rule"] for row in found} >= {"stuck_group", "rebalance_storm", "offset_rewind", "silent_group"}
+    # Other thresholds, no news: every group is judged anew.
+    again = run_audit(spark, Options(inputs=[sample.segments], warehouse=sliced))
+    assert again.findings == {"warning": 1}
 
 
 def test_a_full_run_makes_up_for_one_that_wrote_records_only(spark, tmp_path):
