@@ -169,8 +169,11 @@ def _print_csv(columns: Sequence[Column], rows: Iterable[Row]) -> None:
     buffer = io.StringIO(newline="")
     writer = csv.writer(buffer, lineterminator="\r\n")
     writer.writerow([column.name for column in columns])
+    is_seen = sys.stdout.isatty()
     for row in rows:
-        writer.writerow([_csv_cell(value) for value in row])
+        cells = [_csv_cell(value) for value in row]
+        # A terminal obeys control characters whatever form they come in; a file keeps them.
+        writer.writerow([neutral(cell) if is_seen and isinstance(cell, str) else cell for cell in cells])
         if buffer.tell() > 1 << 16:
             click.echo(buffer.getvalue(), nl=False)
             buffer.seek(0)

@@ -393,6 +393,7 @@ class _Audit:
                 self.run.cluster,
                 end=derived.end,
                 gaps=unread(self.ranges, self.run),
+                is_damaged=self.run.table_versions["quarantine"] > 0,
                 limits=self.options.thresholds,
                 staging=staging,
             )

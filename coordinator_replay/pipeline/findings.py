@@ -146,27 +146,29 @@ def _unreadable(quarantine: DataFrame) -> DataFrame:
 
 
 def evidence(
-    tables: Mapping[str, DataFrame], causes: DataFrame, gaps: DataFrame, *, end: datetime, limits: Thresholds
+    tables: Mapping[str, DataFrame], causes: DataFrame, gaps: DataFrame | None, *, end: datetime, limits: Thresholds
 ) -> DataFrame:
     """All evidence about a cluster: group_id, tag, at, name, seq and the evidence as JSON.
 
     Args:
-        tables: rows of one cluster by the table's name, those of READ.
+        tables: rows of one cluster by the table's name, those of READ; ``quarantine`` may be left out.
         causes: from ``tombstone_causes``.
-        gaps: log_partition, from_offset and to_offset of stretches that no audit has read.
+        gaps: log_partition, from_offset and to_offset of stretches that no audit has read; None where there are none.
         end: the end of the log.
         limits: from when on something is a finding.
     """
-    missing = gaps.withColumn("group_id", F.lit(""))
-    parts = (
+    parts = [
         _commit_minutes(tables["offset_commits"]),
         _ended_minutes(causes),
         _offsets(tables["offset_history"]),
         _pending(tables["pending_offsets"], end, limits),
         _expiry(tables["expired_offsets"]),
-        _unreadable(tables["quarantine"]),
-        _evidence(missing, Evidence.GAP, *map(F.col, gaps.columns), at=F.col("from_offset")),
-    )
+    ]
+    if "quarantine" in tables:
+        parts.append(_unreadable(tables["quarantine"]))
+    if gaps is not None:
+        missing = gaps.withColumn("group_id", F.lit(""))
+        parts.append(_evidence(missing, Evidence.GAP, *map(F.col, gaps.columns), at=F.col("from_offset")))
     every = tables["group_evidence"].select("group_id", *_PLACE, "told")
     for part in parts:
         every = every.unionByName(part)
@@ -258,7 +260,14 @@ def group_metrics(judged: DataFrame, cluster: str) -> DataFrame:
 
 
 def write_findings(
-    warehouse: Warehouse, cluster: str, *, end: datetime, gaps: Sequence[Gap], limits: Thresholds, staging: str
+    warehouse: Warehouse,
+    cluster: str,
+    *,
+    end: datetime,
+    gaps: Sequence[Gap],
+    is_damaged: bool,
+    limits: Thresholds,
+    staging: str,
 ) -> tuple[dict[str, int], dict[str, int]]:
     """Derive and write ``findings`` and ``group_metrics``.
 
@@ -267,6 +276,7 @@ def write_findings(
         cluster: whose findings.
         end: timestamp of the last record read.
         gaps: stretches that no audit has read.
+        is_damaged: whether there may be anything in quarantine.
         limits: from when on something is a finding.
         staging: where ``write_offset_tables`` kept the causes of tombstones.
 
@@ -274,8 +284,10 @@ def write_findings(
         The tables' versions, and findings by severity.
     """
     spark = warehouse.spark
-    tables = {name: warehouse.read(name).where(F.col("cluster") == cluster).drop("cluster") for name in READ}
-    unread = spark.createDataFrame(list(gaps), "log_partition INT, from_offset BIGINT, to_offset BIGINT")
+    names = [name for name in READ if name != "quarantine" or is_damaged]
+    tables = {name: warehouse.read(name).where(F.col("cluster") == cluster).drop("cluster") for name in names}
+    shape = "log_partition INT, from_offset BIGINT, to_offset BIGINT"
+    unread = spark.createDataFrame(list(gaps), shape) if gaps else None
     buckets = int(spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
     end_ms = round(end.timestamp() * 1000)
     every = evidence(tables, spark.read.parquet(f"{staging}/causes"), unread, end=end, limits=limits)

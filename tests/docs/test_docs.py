@@ -15,10 +15,20 @@ INTERNAL = {"group_state", "group_evidence"}
 """Tables that are not part of the contract."""
 
 
-def test_state_diagrams_are_those_of_the_engines_tables():
-    spec = importlib.util.spec_from_file_location("draw_states", ROOT / "scripts" / "docs" / "draw_states.py")
+def script(name):
+    spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / "docs" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    return module
+
+
+def test_the_page_of_findings_is_that_of_the_rules_and_the_list():
+    module = script("write_findings")
+    assert module.DOCUMENT.read_text(encoding="utf-8") == module.write(), "run scripts/document-findings"
+
+
+def test_state_diagrams_are_those_of_the_engines_tables():
+    module = script("draw_states")
     assert module.DOCUMENT.read_text(encoding="utf-8") == module.draw(), "run scripts/draw-states"
 
 

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from coordinator_replay.analysis.findings.thresholds import Thresholds
 from coordinator_replay.log.segment import walk_batches
-from coordinator_replay.pipeline.audit import Options, run_audit
+from coordinator_replay.pipeline.audit import FOUND_TABLES, Options, run_audit
 from coordinator_replay.pipeline.offset_tables import OFFSET_TABLES
 from coordinator_replay.pipeline.replay import GROUP_TABLES
 from coordinator_replay.pipeline.warehouse import Warehouse
@@ -26,7 +27,11 @@ def cut(segments: str, into: list[Path]) -> None:
             (place / f"{base:020d}.log").write_bytes(raw[start:end])
 
 
-TABLES = ("offset_commits", "group_records", "control_records", "topics", *GROUP_TABLES, *OFFSET_TABLES)
+TABLES = ("offset_commits", "group_records", "control_records", "topics", *GROUP_TABLES, *OFFSET_TABLES, *FOUND_TABLES)
+
+
+QUICK = Thresholds(stuck_ms=2000, storm_rebalances=6, silent_ms=5000, patience=1, never_committed_ms=5000)
+"""So that lives of seconds have findings."""
 
 
 def content(spark, warehouse, table):
@@ -52,7 +57,9 @@ def nights(sample, tmp_path_factory):
 def whole(spark, sample, tmp_path_factory):
     """What one run over everything leaves, by table."""
     warehouse = str(tmp_path_factory.mktemp("whole") / "warehouse")
-    run_audit(spark, Options(inputs=[sample.segments], warehouse=warehouse))
+    run_audit(spark, Options(inputs=[sample.segments], warehouse=warehouse, thresholds=QUICK))
+    found = spark.read.format("delta").load(f"{warehouse}/findings").select("rule").distinct().collect()
+    assert {row["rule"] for row in found} >= {"stuck_group", "rebalance_storm", "offset_rewind", "silent_group"}
     return {table: content(spark, warehouse, table) for table in (*TABLES, "group_state")}
 
 
@@ -60,15 +67,18 @@ def whole(spark, sample, tmp_path_factory):
 def test_nights_end_in_the_tables_of_one_run_over_everything(order, spark, nights, whole, tmp_path):
     warehouse = str(tmp_path / "warehouse")
     for night in order:
-        run_audit(spark, Options(inputs=[str(nights[night])], warehouse=warehouse))
+        run_audit(spark, Options(inputs=[str(nights[night])], warehouse=warehouse, thresholds=QUICK))
     for table, rows in whole.items():
         assert content(spark, warehouse, table) == rows, table
+    # Other thresholds, no news: every group is judged anew.
+    again = run_audit(spark, Options(inputs=[str(nights[0])], warehouse=warehouse))
+    assert again.findings == {"warning": 1}
 
 
 def test_what_a_killed_run_left_is_made_up_for(spark, nights, whole, tmp_path, monkeypatch):
     """Killed after two of the group tables were written: these have rows that the snapshots know nothing of."""
     warehouse = str(tmp_path / "warehouse")
-    run_audit(spark, Options(inputs=[str(nights[0])], warehouse=warehouse))
+    run_audit(spark, Options(inputs=[str(nights[0])], warehouse=warehouse, thresholds=QUICK))
     write = Warehouse.go_on
 
     def killed(self, name, *arguments):
@@ -79,16 +89,16 @@ def test_what_a_killed_run_left_is_made_up_for(spark, nights, whole, tmp_path, m
     with monkeypatch.context() as patch:
         patch.setattr(Warehouse, "go_on", killed)
         with pytest.raises(KeyboardInterrupt):
-            run_audit(spark, Options(inputs=[str(nights[1])], warehouse=warehouse))
-    run_audit(spark, Options(inputs=[str(nights[1]), str(nights[2])], warehouse=warehouse))
+            run_audit(spark, Options(inputs=[str(nights[1])], warehouse=warehouse, thresholds=QUICK))
+    run_audit(spark, Options(inputs=[str(nights[1]), str(nights[2])], warehouse=warehouse, thresholds=QUICK))
     for table, rows in whole.items():
         assert content(spark, warehouse, table) == rows, table
 
 
 def test_a_full_run_makes_up_for_one_that_wrote_records_only(spark, sample, whole, tmp_path):
     warehouse = str(tmp_path / "warehouse")
-    run_audit(spark, Options(inputs=[sample.segments], warehouse=warehouse, records_only=True))
+    run_audit(spark, Options(inputs=[sample.segments], warehouse=warehouse, thresholds=QUICK, records_only=True))
     assert not content(spark, warehouse, "offset_history")
-    run_audit(spark, Options(inputs=[sample.segments], warehouse=warehouse))
+    run_audit(spark, Options(inputs=[sample.segments], warehouse=warehouse, thresholds=QUICK))
     for table, rows in whole.items():
         assert content(spark, warehouse, table) == rows, table

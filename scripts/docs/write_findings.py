@@ -1,0 +1,166 @@
+"""Writes ``docs/findings.md``: every rule and threshold, and what is found in the recorded samples and why."""
+
+import json
+import sys
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from coordinator_replay.analysis.findings.rules import RULES, Severity
+from coordinator_replay.analysis.findings.sighting import lasting
+from coordinator_replay.analysis.findings.thresholds import DEFAULTS
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENT = ROOT / "docs" / "findings.md"
+LIST = ROOT / "tests" / "data" / "findings.json"
+SAMPLES = ROOT / "tests" / "data"
+
+_HEAD = """# Findings
+
+What deserves a look, found by every audit and kept in the table `findings`; `coordinator-replay findings` shows it,
+the gravest first, and `audit --fail-on warning` ends with code 3 where there is a warning or an error. This page is
+written by `scripts/document-findings`.
+
+A finding has the same id in every audit that finds it. It tells what is so at the end of the log read, and what was
+so before: a group that was stuck yesterday is told with its end. `occurrences`, `first_seen` and `last_seen` sum up
+what belongs to one finding; `detail` has the numbers behind the sentence as JSON; `log_partition` and `log_offset`
+lead to the record that shows it best.
+
+How long something has been so is judged at the last record of the whole dump. If the partitions of
+`__consumer_offsets` were copied at very different times, groups of the earlier copies seem silent.
+"""
+
+_THRESHOLDS = """## Thresholds
+
+Given as `--threshold stuck=15m` or in the configuration file. Another number lets the next audit judge every group
+anew.
+
+| threshold | default | |
+|---|---|---|
+"""
+
+_SAMPLES = """## What is found in the recorded samples
+
+All of it, with default thresholds; a test holds the tables to this list. The lives of the samples last minutes, so
+rules that wait for ten minutes or an hour have nothing to say there: simulated lives raise those in the tests.
+
+"""
+
+
+def _meanings() -> dict[str, str]:
+    """What each threshold is, from the class's own documentation."""
+    text = (type(DEFAULTS).__doc__ or "").partition("Attributes:")[2]
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    found: dict[str, str] = {}
+    for line in lines:
+        name, is_new, meaning = line.partition(": ")
+        if is_new and name in asdict(DEFAULTS):
+            found[name] = meaning
+        else:
+            last = next(reversed(found))
+            found[last] += f" {line}"
+    return found
+
+
+def _shown(name: str) -> str:
+    return name.removesuffix("_ms").replace("_", "-")
+
+
+def _value(name: str, number: int) -> str:
+    if not name.endswith("_ms"):
+        return f"{number:,}"
+    days, rest = divmod(number, 86_400_000)
+    return f"{days} d" if days and not rest else lasting(number)
+
+
+def _rules() -> list[str]:
+    lines = []
+    for severity in Severity:
+        lines += [f"## {severity.capitalize()}", ""]
+        for name, rule in RULES.items():
+            if rule.severity is severity:
+                used = ", ".join(f"`{_shown(one)}`" for one in rule.thresholds)
+                lines += [f"### `{name}`", "", f"{rule.about} {rule.advice}", ""]
+                lines += [f"Thresholds: {used}.", ""] if used else []
+    return lines
+
+
+def _found() -> list[str]:
+    lines = []
+    for sample, findings in json.loads(LIST.read_text(encoding="utf-8")).items():
+        lines += [f"### {sample}", ""]
+        if not findings:
+            lines += ["Nothing.", ""]
+            continue
+        lines += ["| rule | group | topic | times | why |", "|---|---|---|---|---|"]
+        for one in findings:
+            topic = one["topic"] or "–"
+            place = topic if one["partition"] is None else f"{topic}-{one['partition']}"
+            lines.append(f"| `{one['rule']}` | {one['group'] or '–'} | {place} | {one['times']} | {one['why']} |")
+        lines.append("")
+    return lines
+
+
+def write() -> str:
+    """The page."""
+    meanings = _meanings()
+    rows = "".join(
+        f"| `{_shown(name)}` | {_value(name, number)} | {meanings[name]} |\n"
+        for name, number in asdict(DEFAULTS).items()
+    )
+    return "\n".join([_HEAD, *_rules(), _THRESHOLDS + rows, _SAMPLES + "\n".join(_found())]).rstrip() + "\n"
+
+
+def audit_samples(warehouse: str) -> None:
+    """Audit every sample as a cluster of its name."""
+    from coordinator_replay.pipeline.audit import Options, run_audit
+    from coordinator_replay.pipeline.session import open_session
+
+    spark = open_session("coordinator-replay-findings", small=True)
+    for folder in sorted(path for path in SAMPLES.iterdir() if (path / "segments").is_dir()):
+        metadata = folder / "cluster-metadata"
+        options = Options(
+            inputs=[str(folder / "segments")],
+            warehouse=warehouse,
+            cluster=folder.name,
+            cluster_metadata=str(metadata) if metadata.exists() else None,
+        )
+        run_audit(spark, options)
+
+
+def relist(warehouse: str) -> None:
+    """Write the list from a warehouse; reasons stay with what is still found."""
+    from coordinator_replay.query.findings import findings_of
+    from coordinator_replay.query.warehouse import Warehouse
+
+    known = json.loads(LIST.read_text(encoding="utf-8")) if LIST.exists() else {}
+    reasons = {
+        (sample, one["rule"], one["group"], one["topic"], one["partition"]): one["why"]
+        for sample, findings in known.items()
+        for one in findings
+    }
+    listed: dict[str, list[dict[str, Any]]] = {}
+    for name in sorted(path.name for path in SAMPLES.iterdir() if (path / "segments").is_dir()):
+        listed[name] = [
+            {
+                "rule": one.rule,
+                "group": one.group_id,
+                "topic": one.topic,
+                "partition": one.partition,
+                "times": one.occurrences,
+                "why": reasons.get((name, one.rule, one.group_id, one.topic, one.partition), ""),
+            }
+            for one in findings_of(Warehouse(warehouse, name))
+        ]
+    LIST.write_text(json.dumps(listed, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--audit"]:
+        with tempfile.TemporaryDirectory() as folder:
+            audit_samples(folder)
+            relist(folder)
+    elif sys.argv[1:2] == ["--warehouse"]:
+        relist(sys.argv[2])
+    DOCUMENT.write_text(write(), encoding="utf-8")
