@@ -7,6 +7,7 @@ the group as a whole, which is little beside its commits, goes to each of them.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import reduce
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -87,11 +88,7 @@ def offset_events(sources: Sources, until: datetime | None = None) -> DataFrame:
         parts.append((_states(sources.timeline), everywhere))
     if sources.rules is not None:
         parts.append((_rules(sources.rules), everywhere))
-    events: DataFrame | None = None
-    for part, where in parts:
-        placed = part.withColumn("place", where)
-        events = placed if events is None else events.unionByName(placed)
-    assert events is not None
+    events = reduce(DataFrame.unionByName, (part.withColumn("place", where) for part, where in parts))
     if until is not None:
         events = events.where(F.coalesce(F.col("at_timestamp") <= F.lit(until), F.lit(True)))
     task = F.pmod(F.hash("group_id") + F.col("place"), F.lit(tasks))

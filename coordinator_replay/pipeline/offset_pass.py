@@ -84,9 +84,9 @@ JUDGED = pa.schema(
         ("last_state", pa.string()),
     ]
 )
-"""Columns of open and removed offsets: the rule in force at the end or the tombstone (null base: no rule lets the offset
-expire), since when (null: as long as the group is known), whether a transaction on it was open, whether the group's own
-tombstone follows in the same operation, the last owner, and the group's state before."""
+"""Columns of open and removed offsets: the rule in force at the end or the tombstone (with a null base, no rule lets
+the offset expire), since when (null: as long as the group is known), whether a transaction on it was open, whether the
+group's own tombstone follows in the same operation, the last owner, and the group's state before."""
 
 STAGED = pa.schema([("kind", pa.int8()), *HISTORY, *PRODUCER, *JUDGED])
 
@@ -98,7 +98,8 @@ _EMPTY = "Empty"
 
 def _numbers(column: pa.Array, nothing: int) -> Numbers:
     plain = column.cast(pa.int64()) if not pa.types.is_timestamp(column.type) else column.view(pa.int64())
-    return plain.fill_null(nothing).to_numpy(zero_copy_only=False)
+    numbers: Numbers = plain.fill_null(nothing).to_numpy(zero_copy_only=False)
+    return numbers
 
 
 def _rows(indices: Numbers) -> pa.Array:

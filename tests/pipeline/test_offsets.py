@@ -89,8 +89,8 @@ def ownership(spark, *rows):
 def timeline(spark, *rows):
     named = [("c", group, seq, None, state, 0, offset, moment(at)) for group, seq, state, offset, at in rows]
     schema = (
-        "cluster string, group_id string, seq bigint, from_state string, to_state string, log_partition int, log_offset bigint, "
-        "log_timestamp timestamp"
+        "cluster string, group_id string, seq bigint, from_state string, to_state string, log_partition int, "
+        "log_offset bigint, log_timestamp timestamp"
     )
     return spark.createDataFrame(named, schema)
 
