@@ -1,4 +1,4 @@
-"""Commits, markers and tombstones of many keys, in order, to the intervals in which each offset held: compiled loop.
+"""Commits, markers and tombstones of many keys to the intervals in which each offset held: the compiled loop.
 
 The same rules as ``engine.offsets``, over columns of numbers: a row is known by its index, and everything else about
 it stays in Arrow. A key (group, topic, partition, log partition) remembers the row that is stored and the rows that
@@ -354,10 +354,8 @@ def find_intervals(events: Any, begins: Any, is_last: Any, told: Any, intervals:
                 memory[_At.STATES : _At.RULES_END + 1] = row
             if begins[row] >= Begin.CONSUMED:
                 memory[_At.OWNERS : _At.OWNERS_END + 1] = row
-        elif (
-            events[Field.KIND, row] > Event.OWNER
-            and events[Field.KIND, row - 1] > Event.OWNER
-            and events[Field.AT_OFFSET, row] < events[Field.AT_OFFSET, row - 1]
+        elif events[Field.KIND, row - 1] > Event.OWNER and (
+            events[Field.AT_OFFSET, row] < events[Field.AT_OFFSET, row - 1]
         ):
             return 0, 0, 0, row
         if events[Field.KIND, row] <= Event.WAITING:

@@ -85,8 +85,8 @@ JUDGED = pa.schema(
         ("last_state", pa.string()),
     ]
 )
-"""Columns of open and removed offsets: the rule in force at the end or the tombstone (null base: no rule lets the
-offset expire), since when (null: as long as the group is known), whether a transaction on it was open, whether the
+"""Columns of open and removed offsets: the rule in force at the end or the tombstone (with a null base, no rule lets
+the offset expire), since when (null: as long as the group is known), whether a transaction on it was open, whether the
 group's own tombstone follows in the same operation, the last owner, and the group's state before."""
 
 STAGED = pa.schema([("kind", pa.int8()), *HISTORY, *PRODUCER, *JUDGED])

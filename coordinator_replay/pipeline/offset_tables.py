@@ -6,7 +6,7 @@ commit each: whatever the order of dumps, the result is that of one run over all
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import reduce
 from typing import NamedTuple
 
@@ -48,9 +48,6 @@ class Expiry:
     history_every_ms: int | None = None
 
 
-_NEVER = datetime.max.replace(tzinfo=UTC)
-
-
 class Derived(NamedTuple):
     """What deriving the tables about offsets came to.
 
@@ -88,11 +85,13 @@ def _end_of_log(warehouse: Warehouse, cluster: str) -> datetime | None:
     return max(times, default=None)
 
 
-def _retention(removed: DataFrame, staged: DataFrame, end: datetime, given_ms: int | None) -> tuple[int, bool, str]:
+def _retention(
+    removed: DataFrame, staged: DataFrame, end: datetime | None, given_ms: int | None
+) -> tuple[int, bool, str]:
     """The retention to judge by, whether it is more than a default, and a sentence that says where it is from."""
     if given_ms is not None:
         return given_ms, True, f"offset retention: {given_ms // 60_000} minutes, as given"
-    row = infer_retention(removed, survivors(staged, end)).first()
+    row = None if end is None else infer_retention(removed, survivors(staged, end)).first()
     if row is not None and row["retention_ms"] is not None:
         minutes = row["retention_ms"] // 60_000
         return row["retention_ms"], True, f"offset retention: {minutes} minutes, inferred from observed expirations"
@@ -122,7 +121,7 @@ class _Derivation:
             staged = self.keep("staged", staged_offsets(self.sources))
             end = finding_end.result()
             removed = removed_offsets(staged)
-            retention_ms, is_known, said = _retention(removed, staged, end or _NEVER, self.expiry.retention_ms)
+            retention_ms, is_known, said = _retention(removed, staged, end, self.expiry.retention_ms)
             causes = tombstone_causes(removed, retention_ms=retention_ms, retention_is_known=is_known)
             causes = self.keep("causes", causes)
             as_of = self.expiry.as_of or end

@@ -61,6 +61,9 @@ def staged(events, sizes=(10_000,), **options):
     return pa.Table.from_batches(rows, schema=STAGED).to_pylist()
 
 
+HISTORY = ("log_partition", "topic", "committed_offset", "from_offset", "to_offset", "ended_by")
+
+
 def seconds(when):
     return None if when is None else round((when - moment(0)).total_seconds())
 
@@ -74,8 +77,7 @@ def test_any_history_in_any_batches_is_replayed_as_the_coordinator_does(seed, si
     for row in rows:
         ends = (seconds(row["valid_from"]), seconds(row["valid_to"]))
         assert ends == (row["from_offset"], row["to_offset"])
-    names = ("log_partition", "topic", "committed_offset", "from_offset", "to_offset", "ended_by")
-    history = [tuple(row[name] for name in names) for row in rows if row["kind"] != Staged.PENDING]
+    history = [tuple(row[name] for name in HISTORY) for row in rows if row["kind"] != Staged.PENDING]
     assert sorted(map(repr, history)) == sorted(repr(row) for each in references for row in each.history)
     pending = [
         (
@@ -116,13 +118,8 @@ TOLD = [
 def test_what_is_known_of_a_group_reaches_its_commits_over_the_borders_of_batches(size):
     rows = {row["from_offset"]: row for row in staged([*CONTEXT, *TOLD], [size])}
     told = {at: (row["owner_member_id"], row["group_state"]) for at, row in rows.items()}
-    assert told == {
-        1: (None, "Empty"),
-        4: ("m1", "Stable"),
-        9: (None, "Empty"),
-        10: (None, "Empty"),
-        13: (None, "Empty"),
-    }
+    nobody = dict.fromkeys((1, 9, 10, 13), (None, "Empty"))
+    assert told == nobody | {4: ("m1", "Stable")}
     removed = rows[9]
     assert (removed["kind"], removed["rule"], removed["base_timestamp"]) == (Staged.REMOVED, "empty_since", moment(8))
     assert removed["is_protected"]
