@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from coordinator_replay.errors import InputError, PrerequisiteError
@@ -103,10 +103,9 @@ def _writer(out: str, folders: list[str]) -> Callable[[DataFrame, int], None]:
     return write
 
 
-def _offsets(told: str | None) -> dict[int, int]:
-    """Offsets by partition, as a stream's progress tells them."""
-    by_topic = json.loads(told) if told else None
-    return {int(partition): offset for partition, offset in ((by_topic or {}).get(TOPIC) or {}).items()}
+def _offsets(told: Mapping[str, Mapping[str, int]] | None) -> dict[int, int]:
+    """Offsets by partition, as a stream's progress tells them; None before the first batch."""
+    return {int(partition): offset for partition, offset in (told or {}).get(TOPIC, {}).items()}
 
 
 def _sentence(problem: Exception) -> str:
@@ -115,6 +114,13 @@ def _sentence(problem: Exception) -> str:
     kafka = re.findall(r"org\.apache\.kafka\.[\w.]*\.(\w+Exception: .+)", said)
     spark = re.findall(r"terminated with exception: (.+)", said)
     return str([*spark, *kafka][-1] if kafka or spark else said.strip().splitlines()[0])
+
+
+def _without_source() -> PrerequisiteError:
+    coordinate = KAFKA_SOURCE.jars[0]
+    return PrerequisiteError(
+        f"this Spark session has no Kafka source: start it with spark-submit --packages {coordinate}"
+    )
 
 
 @contextmanager
@@ -139,10 +145,7 @@ def _count_partitions(spark: SparkSession, settings: Mapping[str, str]) -> int:
         admin = jvm.org.apache.kafka.clients.admin.AdminClient.create(dict(settings))
     except TypeError as problem:
         # What is no class is a package to py4j, and a package can't be called.
-        coordinate = KAFKA_SOURCE.jars[0]
-        raise PrerequisiteError(
-            f"this Spark session has no Kafka source: start it with spark-submit --packages {coordinate}"
-        ) from problem
+        raise _without_source() from problem
     try:
         return int(admin.describeTopics([TOPIC]).allTopicNames().get().get(TOPIC).partitions().size())
     finally:
@@ -178,21 +181,19 @@ def run_export(
             )
             query.awaitTermination()
     except (PySparkException, Py4JJavaError) as problem:
+        if isinstance(problem, AnalysisException) and "kafka" in str(problem):
+            raise _without_source() from problem
         raise InputError(f"{options.bootstrap_servers}: {TOPIC} can't be exported: {_sentence(problem)}") from problem
     _sum_up(query.recentProgress, exported)
     return exported
 
 
-def _sum_up(progress: Sequence[object], exported: Exported) -> None:
+def _sum_up(progress: Sequence[Any], exported: Exported) -> None:
     """Add up what the stream's batches were; there are as many as folders."""
     for batch in progress:
-        told = json.loads(batch.json)  # type: ignore[attr-defined]
+        told = json.loads(batch.json)
         exported.records += told["numInputRows"]
         for source in told["sources"]:
-            for partition, offset in _offsets(_text(source["startOffset"])).items():
+            for partition, offset in _offsets(source["startOffset"]).items():
                 exported.from_offsets.setdefault(partition, offset)
-            exported.to_offsets |= _offsets(_text(source["endOffset"]))
-
-
-def _text(offsets: object) -> str | None:
-    return offsets if offsets is None or isinstance(offsets, str) else json.dumps(offsets)
+            exported.to_offsets |= _offsets(source["endOffset"])
