@@ -12,6 +12,7 @@ import click
 
 from coordinator_replay.cli.moments import DURATION, MOMENT
 from coordinator_replay.cli.options import EXIT_FINDINGS, Command, Common, common_options
+from coordinator_replay.cli.paths import absolute
 from coordinator_replay.cli.thresholds import THRESHOLD
 from coordinator_replay.errors import WarehouseError
 
@@ -24,11 +25,6 @@ FORMATS = ("auto", "segments", "parquet", "delta", "jsonl")
 
 SEVERITIES = ("error", "warning", "info")
 """From the gravest to the mildest."""
-
-
-def _absolute(path: str) -> str:
-    """A path as Spark's own processes can find it, wherever they were started."""
-    return path if "://" in path else str(Path(path).expanduser().absolute())
 
 
 def _milliseconds(duration: timedelta) -> int:
@@ -136,16 +132,16 @@ def audit(
     from coordinator_replay.pipeline.offset_tables import Expiry
 
     options = Options(
-        inputs=[_absolute(path) for path in inputs],
-        warehouse=_absolute(common.warehouse),
+        inputs=[absolute(path) for path in inputs],
+        warehouse=absolute(common.warehouse),
         cluster=common.cluster,
         format=None if form == "auto" else Format(form),
         include_deleted=include_deleted,
         database=database,
         records_only=records_only,
         full=full,
-        topics=None if topics is None else _absolute(topics),
-        cluster_metadata=None if cluster_metadata is None else _absolute(cluster_metadata),
+        topics=None if topics is None else absolute(topics),
+        cluster_metadata=None if cluster_metadata is None else absolute(cluster_metadata),
         expiry=Expiry(
             as_of=as_of,
             retention_ms=None if retention is None else _milliseconds(retention),
@@ -169,7 +165,7 @@ def demo(common: Common) -> None:
     """
     from coordinator_replay.pipeline.audit import Options
 
-    warehouse = _absolute(common.warehouse or "demo-warehouse")
+    warehouse = absolute(common.warehouse or "demo-warehouse")
     bundled = files("coordinator_replay") / "demo_dump"
     options = Options(
         inputs=[str(bundled / "segments")],

@@ -146,6 +146,24 @@ def _load_config(ctx: click.Context, param: click.Parameter, value: Path | None)
         raise click.BadParameter(str(problem), ctx, param) from problem
 
 
+config_option = click.option(
+    "--config",
+    type=click.Path(dir_okay=False, path_type=Path),
+    is_eager=True,
+    expose_value=False,
+    callback=_load_config,
+    help="TOML file in which every option can stand.",
+)
+output_option = click.option(
+    "--output",
+    type=click.Choice(OUTPUT_FORMS),
+    default="table",
+    show_default=True,
+    help="Form of the answer; json is one object a line.",
+)
+verbose_option = click.option("-v", "--verbose", is_flag=True, help="Say more, and show what an error came from.")
+
+
 def common_options(*, needs_warehouse: bool = True) -> Callable[[Function], Function]:
     """Give a command the options that all have; the function takes them as ``common``, its first argument.
 
@@ -169,22 +187,9 @@ def common_options(*, needs_warehouse: bool = True) -> Callable[[Function], Func
                 help="Folder or object-store URI that holds the tables.",
             ),
             click.option("--cluster", default="default", show_default=True, help="Name of the Kafka cluster."),
-            click.option(
-                "--config",
-                type=click.Path(dir_okay=False, path_type=Path),
-                is_eager=True,
-                expose_value=False,
-                callback=_load_config,
-                help="TOML file in which every option can stand.",
-            ),
-            click.option(
-                "--output",
-                type=click.Choice(OUTPUT_FORMS),
-                default="table",
-                show_default=True,
-                help="Form of the answer; json is one object a line.",
-            ),
-            click.option("-v", "--verbose", is_flag=True, help="Say more, and show what an error came from."),
+            config_option,
+            output_option,
+            verbose_option,
         ]
         decorated: Any = run
         for option in reversed(options):

@@ -133,12 +133,19 @@ def _list(uri: str) -> Iterator[_Found]:
     listed = filesystem.get_file_info(fs.FileSelector(base, recursive=True))
     matched = False
     for info in sorted(listed, key=lambda info: str(info.path)):
+        if _is_bookkeeping(info.path.removeprefix(base)):
+            continue
         if wildcard is None or _glob_matches(info.path, path):
             matched = True
             if info.type == fs.FileType.File:
                 yield _found(prefix, info, named=wildcard is not None and _matches(info.path, path))
     if wildcard is not None and not matched:
         raise InputError(f"{uri}: nothing matches")
+
+
+def _is_bookkeeping(path: str) -> bool:
+    """Whether a path lies in a folder that is no data: checkpoints of exports, files that Spark has not finished."""
+    return any(part.startswith(".") or part == "_temporary" for part in path.strip("/").split("/")[:-1] if part != "..")
 
 
 def list_files(uri: str) -> list[DumpFile]:

@@ -128,6 +128,7 @@ def run_audit(spark: SparkSession, options: Options, report: Report = lambda _st
     warehouse = Warehouse(spark, options.warehouse, options.database)
     run = Run.begin(options.cluster, options.inputs, options.settings())
     run.notes.extend(dump.notes)
+    run.input_form = str(dump.format)
     report("preparing the tables")
     # Most of a commit is waiting for the driver: tables that have nothing to do with each other go side by side.
     with ThreadPoolExecutor(_TABLES_AT_ONCE) as pool:

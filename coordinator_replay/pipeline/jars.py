@@ -1,6 +1,7 @@
-"""Delta's jars: fetched once into a cache, then handed to Spark as files, so that later starts touch no network.
+"""Jars that pip does not bring: fetched once into a cache, then handed to Spark as files.
 
-Maven is asked where it is at hand, because it honours a user's mirrors and proxies; else Spark's own resolver is.
+So later starts touch no network. Maven is asked where it is at hand, because it honours a user's mirrors and proxies;
+else Spark's own resolver is.
 """
 
 import os
@@ -8,40 +9,102 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
 from coordinator_replay.errors import PrerequisiteError
 
-GROUP = "io.delta"
-ARTIFACT = "delta-spark_4.2_2.13"
-
 _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
   <groupId>coordinator-replay</groupId><artifactId>jars</artifactId><version>1</version>
-  <dependencies><dependency>
-    <groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version>
-  </dependency></dependencies>
+  <dependencies>{dependencies}</dependencies>
 </project>
 """
+_DEPENDENCY = """<dependency>
+  <groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version>{exclusions}
+</dependency>
+"""
+_ALONE = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
 
 
-def cache_folder() -> Path:
-    """Where the jars are kept: ``COORDINATOR_REPLAY_JARS``, or a folder of the user's cache."""
+@dataclass(frozen=True, slots=True)
+class Coordinate:
+    """A jar as Maven names it."""
+
+    group: str
+    artifact: str
+    version: str
+
+    def __str__(self) -> str:
+        return f"{self.group}:{self.artifact}:{self.version}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Library:
+    """A library of the JVM, as far as Spark has not got it.
+
+    Attributes:
+        title: what people call it.
+        folder: its place in the cache.
+        jars: what to fetch.
+        is_whole: whether these are all it needs; else what they depend on is fetched too, as far as it is of their
+            group.
+    """
+
+    title: str
+    folder: str
+    jars: Sequence[Coordinate]
+    is_whole: bool
+
+    def has(self, file_name: str) -> bool:
+        """Whether a jar that Spark's resolver fetched is of this library; it puts the group in front of each name."""
+        if self.is_whole:
+            return file_name in {f"{jar.group}_{jar.artifact}-{jar.version}.jar" for jar in self.jars}
+        return any(file_name.startswith(f"{jar.group}_") for jar in self.jars)
+
+
+DELTA = Library(
+    title="Delta",
+    folder=f"delta-spark-{version('delta-spark')}",
+    jars=(Coordinate("io.delta", "delta-spark_4.2_2.13", version("delta-spark")),),
+    is_whole=False,
+)
+KAFKA_SOURCE = Library(
+    title="Spark's Kafka source",
+    folder=f"spark-sql-kafka-{version('pyspark')}",
+    # Each by its name: Spark's own definition sends Maven to a mirror that not every network lets it reach. The
+    # versions are those that Spark 4.2.0 was built with.
+    jars=(
+        Coordinate("org.apache.spark", "spark-sql-kafka-0-10_2.13", version("pyspark")),
+        Coordinate("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", version("pyspark")),
+        Coordinate("org.apache.kafka", "kafka-clients", "3.9.2"),
+        Coordinate("org.apache.commons", "commons-pool2", "2.13.1"),
+    ),
+    is_whole=True,
+)
+
+
+def cache_folder(library: Library) -> Path:
+    """Where a library's jars are kept: a folder of the user's cache, or of ``COORDINATOR_REPLAY_JARS``.
+
+    The folder that the variable names has Delta's jars itself, and other libraries in folders of their own.
+    """
     named = os.environ.get("COORDINATOR_REPLAY_JARS")
-    if named:
+    if named and library is DELTA:
         return Path(named)
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return cache / "coordinator-replay" / f"delta-spark-{version('delta-spark')}"
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "coordinator-replay"
+    return (Path(named) if named else cache) / library.folder
 
 
-def delta_jars() -> list[Path]:
-    """Delta's jars, fetched if they are not there yet.
+def jars_of(library: Library) -> list[Path]:
+    """A library's jars, fetched if they are not there yet.
 
     Raises:
         PrerequisiteError: they are not there and can't be fetched.
     """
-    folder = cache_folder()
+    folder = cache_folder(library)
     jars = sorted(folder.glob("*.jar"))
     if jars:
         return jars
@@ -50,40 +113,47 @@ def delta_jars() -> list[Path]:
         with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
             fetched = Path(scratch) / "jars"
             fetched.mkdir()
-            (_fetch_with_maven if shutil.which("mvn") else _fetch_with_spark)(Path(scratch), fetched)
+            (_fetch_with_maven if shutil.which("mvn") else _fetch_with_spark)(library, Path(scratch), fetched)
             if not folder.exists():
                 fetched.rename(folder)
     except OSError as problem:
-        raise PrerequisiteError(f"Delta's jars can't be kept in {folder}: {problem}") from problem
+        raise PrerequisiteError(f"the jars of {library.title} can't be kept in {folder}: {problem}") from problem
     return sorted(folder.glob("*.jar"))
 
 
-def _run(command: list[str], what: str) -> None:
+def _run(command: list[str], library: Library, what: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
     if done.returncode != 0:
         said = [line for line in (done.stdout + done.stderr).splitlines() if "ERROR" in line] or ["no reason given"]
-        raise PrerequisiteError(f"Delta's jars can't be fetched with {what}: {said[0].strip()}")
+        raise PrerequisiteError(f"the jars of {library.title} can't be fetched with {what}: {said[0].strip()}")
 
 
-def _fetch_with_maven(scratch: Path, into: Path) -> None:
+def _fetch_with_maven(library: Library, scratch: Path, into: Path) -> None:
+    exclusions = _ALONE if library.is_whole else ""
+    dependencies = "".join(
+        _DEPENDENCY.format(group=jar.group, artifact=jar.artifact, version=jar.version, exclusions=exclusions)
+        for jar in library.jars
+    )
     pom = scratch / "pom.xml"
-    pom.write_text(_POM.format(group=GROUP, artifact=ARTIFACT, version=version("delta-spark")))
-    options = [f"-DoutputDirectory={into}", "-DincludeScope=runtime", f"-DincludeGroupIds={GROUP}"]
-    _run(["mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", *options], "Maven")
+    pom.write_text(_POM.format(dependencies=dependencies))
+    groups = ",".join(sorted({jar.group for jar in library.jars}))
+    options = [f"-DoutputDirectory={into}", "-DincludeScope=runtime", f"-DincludeGroupIds={groups}"]
+    _run(["mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", *options], library, "Maven")
 
 
-def _fetch_with_spark(scratch: Path, into: Path) -> None:
-    coordinate = f"{GROUP}:{ARTIFACT}:{version('delta-spark')}"
+def _fetch_with_spark(library: Library, scratch: Path, into: Path) -> None:
+    coordinates = ",".join(map(str, library.jars))
     ivy = scratch / "ivy"
     start = (
         "from pyspark.sql import SparkSession; SparkSession.builder.master('local[1]')"
-        f".config('spark.jars.packages', {coordinate!r}).config('spark.jars.ivy', {str(ivy)!r})"
+        f".config('spark.jars.packages', {coordinates!r}).config('spark.jars.ivy', {str(ivy)!r})"
         ".config('spark.ui.enabled', 'false').getOrCreate().stop()"
     )
-    _run([sys.executable, "-c", start], "Spark's resolver")
-    for jar in (ivy / "jars").glob(f"{GROUP}_*.jar"):
-        shutil.copy(jar, into / jar.name.removeprefix(f"{GROUP}_"))
+    _run([sys.executable, "-c", start], library, "Spark's resolver")
+    for jar in (ivy / "jars").glob("*.jar"):
+        if library.has(jar.name):
+            shutil.copy(jar, into / jar.name.partition("_")[2])
 
 
 if __name__ == "__main__":
-    print("\n".join(str(jar) for jar in delta_jars()))  # noqa: T201
+    print("\n".join(str(jar) for jar in jars_of(DELTA)))  # noqa: T201

@@ -31,6 +31,7 @@ class Run:
     settings: Mapping[str, Any]
     finished_at: datetime | None = None
     status: str = "running"
+    input_form: str | None = None
     from_offsets: dict[int, int] = field(default_factory=dict)
     to_offsets: dict[int, int] = field(default_factory=dict)
     records_read: int = 0
@@ -105,6 +106,7 @@ class Run:
             "software_version": __version__,
             "settings": json.dumps(dict(self.settings), sort_keys=True),
             "notes": self.notes,
+            "input_form": self.input_form,
         }
 
 

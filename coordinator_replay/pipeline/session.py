@@ -9,7 +9,8 @@ from importlib.resources import files
 
 from pyspark.sql import SparkSession
 
-from coordinator_replay.pipeline.jars import delta_jars
+from coordinator_replay.pipeline.jars import DELTA as DELTA_JARS
+from coordinator_replay.pipeline.jars import KAFKA_SOURCE, jars_of
 from coordinator_replay.pipeline.java import check_java
 
 RELIED_ON = {
@@ -68,8 +69,9 @@ def _java_output_aside() -> Iterator[None]:
         os.close(keep)
 
 
-def _local_session(app_name: str, *, with_catalog: bool, small: bool) -> SparkSession:
+def _local_session(app_name: str, *, with_catalog: bool, with_kafka: bool, small: bool) -> SparkSession:
     check_java()
+    jars = jars_of(DELTA_JARS) + (jars_of(KAFKA_SOURCE) if with_kafka else [])
     # Workers start the python3 of the PATH unless told otherwise, and that one lacks our packages.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
@@ -79,7 +81,7 @@ def _local_session(app_name: str, *, with_catalog: bool, small: bool) -> SparkSe
         **LOCAL,
         **DELTA,
         **RELIED_ON,
-        "spark.jars": ",".join(str(jar) for jar in delta_jars()),
+        "spark.jars": ",".join(map(str, jars)),
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j}" + (_QUICK_JAVA if small else ""),
         **(SMALL if small else {}),
     }
@@ -91,7 +93,12 @@ def _local_session(app_name: str, *, with_catalog: bool, small: bool) -> SparkSe
 
 
 def open_session(
-    app_name: str = "coordinator-replay", *, verbose: bool = False, with_catalog: bool = False, small: bool = False
+    app_name: str = "coordinator-replay",
+    *,
+    verbose: bool = False,
+    with_catalog: bool = False,
+    with_kafka: bool = False,
+    small: bool = False,
 ) -> SparkSession:
     """Take the session that runs, or that ``spark-submit`` prepared; else start one on this machine.
 
@@ -99,10 +106,11 @@ def open_session(
         app_name: shown by the cluster's own pages.
         verbose: let Spark's own messages through.
         with_catalog: keep table names in a catalog that outlives the session.
+        with_kafka: let a session on this machine read from Kafka.
         small: tune a session on this machine for a few hundred records.
 
     Raises:
-        PrerequisiteError: Java or Delta's jars are missing.
+        PrerequisiteError: Java, Delta's jars or those of the Kafka source are missing.
     """
     active = SparkSession.getActiveSession()
     if active is None and "PYSPARK_GATEWAY_PORT" in os.environ:
@@ -112,6 +120,6 @@ def open_session(
             active.conf.set(key, value)
         return active
     if verbose:
-        return _local_session(app_name, with_catalog=with_catalog, small=small)
+        return _local_session(app_name, with_catalog=with_catalog, with_kafka=with_kafka, small=small)
     with _java_output_aside():
-        return _local_session(app_name, with_catalog=with_catalog, small=small)
+        return _local_session(app_name, with_catalog=with_catalog, with_kafka=with_kafka, small=small)

@@ -24,7 +24,7 @@ SOURCES = FOLDER / "src"
 _OLDEST_JAVA = 17
 
 
-def _program(name: str, reason: str) -> str:
+def program(name: str, reason: str) -> str:
     """Where a program is: under JAVA_HOME for those of Java, else on the PATH."""
     home = os.environ.get("JAVA_HOME")
     found = shutil.which(name, path=f"{home}/bin") if home and name != "mvn" else None
@@ -59,7 +59,7 @@ def _jars() -> str:
             return class_path
     fresh = TARGET / "jars.txt"
     goal = ["org.apache.maven.plugins:maven-dependency-plugin:build-classpath", f"-Dmdep.outputFile={fresh}"]
-    command = [_program("mvn", "Maven fetches Kafka's jars"), "-q", "-B", "-f", str(POM), *goal]
+    command = [program("mvn", "Maven fetches Kafka's jars"), "-q", "-B", "-f", str(POM), *goal]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     if run.returncode != 0:
         complaint = re.search(r"\[ERROR\] (.*)", run.stdout + run.stderr)
@@ -77,7 +77,7 @@ def _classes(jars: str) -> Path:
     if not folder.exists():
         fresh = TARGET / "classes"
         shutil.rmtree(fresh, ignore_errors=True)
-        javac = _program("javac", f"compiling needs a JDK, {_OLDEST_JAVA} or newer")
+        javac = program("javac", f"compiling needs a JDK, {_OLDEST_JAVA} or newer")
         options = ["--release", str(_OLDEST_JAVA), "-encoding", "UTF-8", "-Xlint:all", "-cp", jars]
         subprocess.run([javac, *options, "-d", str(fresh), *map(str, sources)], check=True)
         fresh.rename(folder)
@@ -90,7 +90,7 @@ def kafka_classpath() -> str:
     Raises:
         PrerequisiteError: Maven or a JDK is missing, or Maven could not fetch the jars.
     """
-    _program("java", f"Kafka needs Java {_OLDEST_JAVA} or newer")
+    program("java", f"Kafka needs Java {_OLDEST_JAVA} or newer")
     with _one_at_a_time():
         jars = _jars()
         return f"{_classes(jars)}{os.pathsep}{jars}"
@@ -116,7 +116,7 @@ def java_command(
     class_path = kafka_classpath()
     logging = {"org.slf4j.simpleLogger.defaultLogLevel": "warn"}
     definitions = [f"-D{name}={value}" for name, value in {**logging, **(properties or {})}.items()]
-    java = _program("java", f"Kafka needs Java {_OLDEST_JAVA} or newer")
+    java = program("java", f"Kafka needs Java {_OLDEST_JAVA} or newer")
     return [java, *options, *definitions, "-cp", class_path, main_class, *arguments]
 
 

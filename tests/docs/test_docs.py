@@ -4,9 +4,11 @@ import importlib.util
 import re
 from pathlib import Path
 
+import click
 import pytest
 
 from coordinator_replay.cli.main import main
+from coordinator_replay.cli.options import read_config
 from coordinator_replay.tables.definition import tables
 
 ROOT = Path(__file__).parents[2]
@@ -56,10 +58,19 @@ def test_no_document_names_this_machine():
         assert "/root/" not in text
 
 
-def test_the_sample_configuration_is_accepted_and_explains_every_option():
-    text = (ROOT / "conf" / "audit.toml").read_text(encoding="utf-8")
-    named = set(re.findall(r"^(?:# )?([a-z-]+) = ", text, re.MULTILINE))
+@pytest.mark.parametrize("command", ["audit", "export"])
+def test_the_sample_configuration_explains_every_option(command):
+    top, *sections = re.split(r"^\[([a-z]+)\]$", (ROOT / "conf" / "audit.toml").read_text("utf-8"), flags=re.MULTILINE)
+    own = dict(zip(sections[::2], sections[1::2], strict=True))[command]
+    named = {text: set(re.findall(r"^(?:# )?([a-z-]+) = ", text, re.MULTILINE)) for text in (top, own)}
     options = {
-        option.opts[0].removeprefix("--") for option in main.commands["audit"].params if option.opts[0][:2] == "--"
+        option.opts[0].removeprefix("--") for option in main.commands[command].params if option.opts[0][:2] == "--"
     }
-    assert named == options - {"config", "help", "verbose"}
+    assert named[own] == options - named[top] - {"config", "help", "verbose"}
+
+
+@pytest.mark.parametrize("command", ["audit", "export"])
+def test_the_sample_configuration_is_accepted(command):
+    with click.Context(main, info_name="coordinator-replay") as parent:
+        context = click.Context(main.commands[command], info_name=command, parent=parent)
+        assert read_config(ROOT / "conf" / "audit.toml", context)["output"] == "table"

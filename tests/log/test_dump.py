@@ -128,3 +128,17 @@ def test_what_is_no_dump_is_refused_with_what_was_found(tmp_path):
         find_dump([str(tmp_path / "*.log")])
     with pytest.raises(InputError, match="no filesystem"):
         find_dump(["carrier-pigeon://roof/dump"])
+
+
+def test_checkpoints_and_unfinished_files_of_an_export_are_no_part_of_it(tmp_path):
+    whole = tmp_path / "export-000000" / "part-0.parquet"
+    for path in (
+        whole,
+        tmp_path / "export-000001" / "_temporary" / "0" / "part-0.parquet",
+        tmp_path / ".checkpoint" / "offsets" / "0",
+    ):
+        path.parent.mkdir(parents=True)
+        shutil.copy(Sample("compacted").folder / "parquet" / "part-0.parquet", path)
+    dump = find_dump([str(tmp_path)])
+    assert dump.paths == [str(whole)]
+    assert dump.notes == []

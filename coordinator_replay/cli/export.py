@@ -1,0 +1,132 @@
+"""The command that takes a dump from a running cluster."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from coordinator_replay.cli.options import Command, config_option, output_option, verbose_option
+from coordinator_replay.cli.paths import absolute
+from coordinator_replay.errors import UsageError
+
+if TYPE_CHECKING:
+    from coordinator_replay.pipeline.export import Exported
+
+
+def client_settings(command_config: Path | None, options: Sequence[str]) -> dict[str, str]:
+    """Settings of Kafka's clients from a properties file and from the command line, which counts before the file.
+
+    Raises:
+        UsageError: the file can't be read, or an option is not of the form ``key=value``.
+    """
+    import javaproperties
+
+    settings: dict[str, str] = {}
+    if command_config is not None:
+        try:
+            with command_config.open("rb") as file:
+                settings = javaproperties.load(file)
+        except (OSError, ValueError) as problem:
+            raise UsageError(f"{command_config}: can't be read as Java properties: {problem}") from problem
+    for option in options:
+        name, separator, value = option.partition("=")
+        if not (name and separator):
+            # The value may be a password: what was given is not repeated.
+            raise UsageError("a --kafka-option is written key=value")
+        settings[name.removeprefix("kafka.")] = value
+    return settings
+
+
+def _facts(exported: "Exported") -> dict[str, object]:
+    return {
+        "records": exported.records,
+        "folders": exported.folders,
+        "from_offsets": _by_partition(exported.from_offsets),
+        "to_offsets": _by_partition(exported.to_offsets),
+    }
+
+
+def _by_partition(offsets: Mapping[int, int]) -> dict[str, int]:
+    return {str(partition): offset for partition, offset in sorted(offsets.items())}
+
+
+def _print_exported(exported: "Exported", out: str, output: str) -> None:
+    if output == "json":
+        click.echo(json.dumps(_facts(exported)))
+        return
+    if not exported.folders:
+        click.echo(f"Nothing new since the last export into {out}.")
+        return
+    partitions = sum(exported.to_offsets[p] > exported.from_offsets.get(p, 0) for p in exported.to_offsets)
+    click.echo(
+        f"Exported {exported.records:,} records of {partitions} log partitions to {', '.join(exported.folders)}."
+    )
+    click.echo("Transaction markers are not in it: a consumer does not see them.")
+    click.echo(f"Next: coordinator-replay audit {' '.join(exported.folders)} --warehouse …")
+
+
+@click.command(cls=Command)
+@click.option("--bootstrap-servers", required=True, metavar="HOST:PORT,…", help="Brokers of the cluster.")
+@click.option(
+    "--out", required=True, metavar="DIR", help="Folder or URI of the dump, which all exports of a cluster share."
+)
+@click.option(
+    "--kafka-option",
+    "kafka_options",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A setting of Kafka's clients, such as security.protocol=SASL_SSL; can be given again.",
+)
+@click.option(
+    "--command-config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Properties file of such settings, as Kafka's own tools take it.",
+)
+@click.option(
+    "--partitions", type=click.IntRange(min=1), help="Partitions of the topic; the cluster is asked if left out."
+)
+@click.option("--min-partitions", type=click.IntRange(min=1), help="Read with at least so many tasks.")
+@config_option
+@output_option
+@verbose_option
+def export(
+    bootstrap_servers: str,
+    out: str,
+    kafka_options: Sequence[str],
+    command_config: Path | None,
+    partitions: int | None,
+    min_partitions: int | None,
+    output: str,
+    verbose: bool,
+) -> None:
+    """Take a dump of __consumer_offsets from a running cluster, from where the last export into DIR ended.
+
+    Each export is a new folder of Parquet files in DIR, in the columns of Spark's Kafka source. Where it ended is kept
+    in DIR too, so that no record is left out or taken twice, even if an export is killed.
+
+    \b
+    Examples:
+      coordinator-replay export --bootstrap-servers broker-1:9092 --out /dumps/prod
+      coordinator-replay export --bootstrap-servers broker-1:9093 --out s3a://dumps/prod --command-config tls.properties
+    """
+    from coordinator_replay.cli.progress import shown_progress
+    from coordinator_replay.pipeline.export import ExportOptions, run_export
+    from coordinator_replay.pipeline.session import open_session
+
+    options = ExportOptions(
+        bootstrap_servers=bootstrap_servers,
+        out=absolute(out),
+        client=client_settings(command_config, kafka_options),
+        partitions=partitions,
+        min_partitions=min_partitions,
+    )
+    click.echo("starting Spark …", err=True)
+    spark = open_session(verbose=verbose, with_kafka=True)
+    with shown_progress(spark) as report:
+        exported = run_export(spark, options, report)
+    _print_exported(exported, options.out, output)
+
+
+COMMANDS: tuple[click.Command, ...] = (export,)

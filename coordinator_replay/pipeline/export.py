@@ -1,0 +1,199 @@
+"""Taking a dump from a running cluster: what is new since the last export, through Spark's Kafka source.
+
+Spark's own streams do the book-keeping. A stream with the trigger ``availableNow`` reads up to the end that the log had
+when it began, and stops. Its checkpoint lies beside the dump: the offsets to read are written there before they are
+read, and confirmed when the files are complete. An export that is killed is so done again, with the same offsets into
+the same folder; none is left out, and none is read twice. Partitions that are added to the topic are found.
+
+What a consumer does not see is missing from such a dump: transaction markers, producer ids, batches. Aborted commits
+and those of open transactions are in it, because nothing else would tell what they were.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from coordinator_replay.errors import InputError, PrerequisiteError
+from coordinator_replay.log.dump import TOPIC
+from coordinator_replay.pipeline.jars import KAFKA_SOURCE
+
+CHECKPOINT = ".checkpoint"
+"""The folder of a dump that says where the next export goes on."""
+
+INTERNAL_TOPICS = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
+"""Lets the source see an internal topic: asking for offsets as an administrator, Spark passes over such topics without
+a word, however they are named. Asking as a consumer it does not; with partitions assigned, it joins no group for that.
+"""
+
+_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportOptions:
+    """What an export is asked to do.
+
+    Attributes:
+        bootstrap_servers: where the cluster is.
+        out: folder or URI of the dump, which all exports of one cluster share.
+        client: settings of Kafka's clients by their own names: security, above all.
+        partitions: how many partitions the topic has; the cluster is asked if None.
+        min_partitions: read with at least so many tasks; one for each log partition if None.
+    """
+
+    bootstrap_servers: str
+    out: str
+    client: Mapping[str, str] = field(default_factory=dict)
+    partitions: int | None = None
+    min_partitions: int | None = None
+
+    def settings(self) -> dict[str, str]:
+        """The settings of Kafka's clients."""
+        return {**self.client, "bootstrap.servers": self.bootstrap_servers}
+
+    def source(self, partitions: int) -> dict[str, str]:
+        """The options of Spark's Kafka source."""
+        options = {f"kafka.{name}": value for name, value in self.settings().items()}
+        options |= {
+            # Not a subscription: that would make a consumer group, and so write to the topic that is read.
+            "assign": json.dumps({TOPIC: list(range(partitions))}),
+            # Counts for the first export, and for partitions added since the last.
+            "startingOffsets": "earliest",
+        }
+        if self.min_partitions is not None:
+            options["minPartitions"] = str(self.min_partitions)
+        return options
+
+
+@dataclass(slots=True)
+class Exported:
+    """What an export has brought.
+
+    Attributes:
+        folders: the folders it wrote, in order; two after an export that was killed.
+        from_offsets: for each log partition the first offset that it asked for.
+        to_offsets: for each log partition the end of the log, where the next export goes on.
+        records: how many records there were.
+    """
+
+    folders: list[str] = field(default_factory=list)
+    from_offsets: dict[int, int] = field(default_factory=dict)
+    to_offsets: dict[int, int] = field(default_factory=dict)
+    records: int = 0
+
+
+def folder_of(out: str, number: int) -> str:
+    """Where an export's files lie."""
+    return f"{out.rstrip('/')}/export-{number:06d}"
+
+
+def _writer(out: str, folders: list[str]) -> Callable[[DataFrame, int], None]:
+    def write(batch: DataFrame, number: int) -> None:
+        folder = folder_of(out, number)
+        # Overwritten where a killed export left a part of it.
+        batch.select(*_COLUMNS).write.mode("overwrite").parquet(folder)
+        folders.append(folder)
+
+    return write
+
+
+def _offsets(told: Mapping[str, Mapping[str, int]] | None) -> dict[int, int]:
+    """Offsets by partition, as a stream's progress tells them; None before the first batch."""
+    return {int(partition): offset for partition, offset in (told or {}).get(TOPIC, {}).items()}
+
+
+def _sentence(problem: Exception) -> str:
+    """What went wrong: in Kafka's words where there are some, else in Spark's without what stands around them."""
+    said = str(problem)
+    kafka = re.findall(r"org\.apache\.kafka\.[\w.]*\.(\w+Exception: .+)", said)
+    spark = re.findall(r"terminated with exception: (.+)", said)
+    return str([*spark, *kafka][-1] if kafka or spark else said.strip().splitlines()[0])
+
+
+def _without_source() -> PrerequisiteError:
+    coordinate = KAFKA_SOURCE.jars[0]
+    return PrerequisiteError(
+        f"this Spark session has no Kafka source: start it with spark-submit --packages {coordinate}"
+    )
+
+
+@contextmanager
+def _seeing_internal_topics(spark: SparkSession) -> Iterator[None]:
+    before = spark.conf.get(INTERNAL_TOPICS)
+    spark.conf.set(INTERNAL_TOPICS, "true")
+    try:
+        yield
+    finally:
+        spark.conf.set(INTERNAL_TOPICS, str(before))
+
+
+def _count_partitions(spark: SparkSession, settings: Mapping[str, str]) -> int:
+    """Ask the cluster how many partitions the topic has, through the admin client that the Kafka source brings along.
+
+    Raises:
+        PrerequisiteError: the session lacks the Kafka source.
+        InputError: the cluster does not answer, or has no such topic.
+    """
+    jvm: Any = spark._jvm
+    try:
+        admin = jvm.org.apache.kafka.clients.admin.AdminClient.create(dict(settings))
+    except TypeError as problem:
+        # What is no class is a package to py4j, and a package can't be called.
+        raise _without_source() from problem
+    try:
+        return int(admin.describeTopics([TOPIC]).allTopicNames().get().get(TOPIC).partitions().size())
+    finally:
+        admin.close()
+
+
+def run_export(
+    spark: SparkSession, options: ExportOptions, report: Callable[[str], None] = lambda _step: None
+) -> Exported:
+    """Write what the topic has got since the last export to a new folder of the dump.
+
+    Args:
+        spark: a session that has the Kafka source.
+        options: what to read, and where to write.
+        report: is told which step begins.
+
+    Raises:
+        PrerequisiteError: the session lacks the Kafka source.
+        InputError: the cluster can't be read.
+    """
+    exported = Exported()
+    try:
+        report("asking for the topic's partitions")
+        partitions = options.partitions or _count_partitions(spark, options.settings())
+        report(f"reading {partitions} partitions")
+        with _seeing_internal_topics(spark):
+            stream = spark.readStream.format("kafka").options(**options.source(partitions)).load()
+            query = (
+                stream.writeStream.foreachBatch(_writer(options.out, exported.folders))
+                .option("checkpointLocation", f"{options.out.rstrip('/')}/{CHECKPOINT}")
+                .trigger(availableNow=True)
+                .start()
+            )
+            query.awaitTermination()
+    except (PySparkException, Py4JJavaError) as problem:
+        if isinstance(problem, AnalysisException) and "kafka" in str(problem):
+            raise _without_source() from problem
+        raise InputError(f"{options.bootstrap_servers}: {TOPIC} can't be exported: {_sentence(problem)}") from problem
+    _sum_up(query.recentProgress, exported)
+    return exported
+
+
+def _sum_up(progress: Sequence[Any], exported: Exported) -> None:
+    """Add up what the stream's batches were; there are as many as folders."""
+    for batch in progress:
+        told = json.loads(batch.json)
+        exported.records += told["numInputRows"]
+        for source in told["sources"]:
+            for partition, offset in _offsets(source["startOffset"]).items():
+                exported.from_offsets.setdefault(partition, offset)
+            exported.to_offsets |= _offsets(source["endOffset"])

@@ -1,0 +1,60 @@
+"""A folder of jars with which Spark can read from Kafka, also where one of them can't be fetched.
+
+The jar for delegation tokens is missing from some mirrors. Nothing of ours uses such tokens, but Spark's Kafka source
+does not load without the classes; ``stand-in/`` has the few methods that it calls, for tests alone.
+"""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pyspark
+from kafka_jars import FOLDER, program
+
+from coordinator_replay.errors import PrerequisiteError
+from coordinator_replay.pipeline.jars import DELTA, KAFKA_SOURCE, Library, jars_of
+
+TOKENS = "spark-token-provider-kafka"
+
+
+def kafka_source_jars(folder: Path) -> Path:
+    """Make a folder that ``COORDINATOR_REPLAY_JARS`` can name.
+
+    Raises:
+        PrerequisiteError: Maven or a JDK is missing, or Maven could not fetch the other jars.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for jar in jars_of(DELTA):
+        shutil.copy(jar, folder)
+    source = folder / KAFKA_SOURCE.folder
+    source.mkdir()
+    try:
+        jars, is_whole = jars_of(KAFKA_SOURCE), True
+    except PrerequisiteError:
+        jars, is_whole = jars_of(_without_tokens()), False
+    for jar in jars:
+        shutil.copy(jar, source)
+    if not is_whole:
+        _build_stand_in(source)
+    return folder
+
+
+def _without_tokens() -> Library:
+    return Library(
+        title=KAFKA_SOURCE.title,
+        folder=f"{KAFKA_SOURCE.folder}-without-tokens",
+        jars=[jar for jar in KAFKA_SOURCE.jars if not jar.artifact.startswith(TOKENS)],
+        is_whole=True,
+    )
+
+
+def _build_stand_in(into: Path) -> None:
+    sources = FOLDER / "stand-in"
+    classes = into / "classes"
+    spark = Path(pyspark.__path__[0]) / "jars" / "*"
+    javac = program("javac", "compiling needs a JDK")
+    files = [str(file) for file in sorted(sources.rglob("*.java"))]
+    subprocess.run([javac, "--release", "17", "-nowarn", "-cp", str(spark), "-d", str(classes), *files], check=True)
+    jar = program("jar", "packing needs a JDK")
+    subprocess.run([jar, "cf", str(into / "stand-in.jar"), "-C", str(classes), "."], check=True)
+    shutil.rmtree(classes)

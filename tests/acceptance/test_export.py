@@ -1,0 +1,133 @@
+"""Exports from a running cluster, taken one after the other, are in the tables with each record once."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+from deltalake import DeltaTable
+
+from coordinator_replay.errors import PrerequisiteError
+from tests.brokers import Broker, running_broker
+
+from kafka_jars import java_command  # isort: skip - tests.brokers puts the folder on the path
+from kafka_source import kafka_source_jars  # isort: skip
+
+ROOT = Path(__file__).resolve().parents[2]
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.long]
+
+TOPIC = "orders"
+PARTITIONS = 3
+
+
+@pytest.fixture(scope="module")
+def jars(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    try:
+        return kafka_source_jars(tmp_path_factory.mktemp("jars"))
+    except PrerequisiteError as missing:
+        pytest.skip(f"no Kafka source for Spark here: {missing}")
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    with running_broker(tmp_path_factory.mktemp("broker")) as running:
+        admin = AdminClient({"bootstrap.servers": running.bootstrap})
+        for created in admin.create_topics([NewTopic(TOPIC, num_partitions=PARTITIONS)]).values():
+            created.result()
+        yield running
+
+
+def commit(broker: Broker, offset: int) -> None:
+    """Let five groups commit for every partition."""
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    wanted = [TopicPartition(TOPIC, partition, offset) for partition in range(PARTITIONS)]
+    for number in range(5):
+        (done,) = admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(f"group-{number}", wanted)]).values()
+        done.result()
+
+
+def export(broker: Broker, jars: Path, out: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "coordinator_replay", "export", "--out", str(out), "--output", "json", *options]
+    environment = {**os.environ, "COORDINATOR_REPLAY_JARS": str(jars), "PYTHONPATH": str(ROOT)}
+    return subprocess.run(
+        [*command, "--bootstrap-servers", broker.bootstrap], env=environment, capture_output=True, text=True
+    )
+
+
+def exported(broker: Broker, jars: Path, out: Path) -> dict[str, Any]:
+    run = export(broker, jars, out)
+    assert run.returncode == 0, run.stderr
+    return json.loads(run.stdout)
+
+
+def written(broker: Broker) -> list[tuple[int, int]]:
+    """Partition and offset of every record in the broker's log but markers, as Kafka's classes read it."""
+    options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
+    command = java_command("coordinatorreplay.DecodeSegments", *map(str, broker.segments()), options=options)
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    records = [json.loads(line) for line in lines]
+    return sorted((record["partition"], record["offset"]) for record in records if "control" not in record)
+
+
+def audited(warehouse: Path) -> list[tuple[int, int]]:
+    """The same of every record in the tables."""
+    positions = []
+    for name in ("offset_commits", "group_records", "quarantine"):
+        table = DeltaTable(str(warehouse / name)).to_pyarrow_table(columns=["log_partition", "log_offset"])
+        positions += zip(*(table[column].to_pylist() for column in table.column_names), strict=True)
+    return sorted(positions)
+
+
+def forget_the_end_of(out: Path, number: int) -> None:
+    """Leave things as an export does that is killed after it has written its files, but before it has said so."""
+    for note in (out / ".checkpoint" / "commits").glob(f"*{number}*"):
+        note.unlink()
+
+
+def test_each_record_is_exported_and_audited_once(broker, jars, spark, tmp_path):
+    from coordinator_replay.pipeline.audit import Options, run_audit
+
+    out, warehouse = tmp_path / "dump", tmp_path / "warehouse"
+    commit(broker, 10)
+    first = exported(broker, jars, out)
+    assert first["records"] == len(written(broker))
+    assert first["folders"] == [str(out / "export-000000")]
+    run_audit(spark, Options(inputs=first["folders"], warehouse=str(warehouse)))
+
+    commit(broker, 20)
+    second = exported(broker, jars, out)
+    assert second["records"] == len(written(broker)) - first["records"]
+    assert second["from_offsets"] == first["to_offsets"]
+    commit(broker, 30)
+    forget_the_end_of(out, 1)
+    repeated = exported(broker, jars, out)
+    assert repeated["folders"] == [str(out / "export-000001"), str(out / "export-000002")]
+    assert exported(broker, jars, out)["folders"] == []
+
+    summary = run_audit(spark, Options(inputs=[str(out)], warehouse=str(warehouse)))
+    assert summary.run.duplicates_dropped == 0
+    assert summary.run.already_audited == first["records"]
+    assert audited(warehouse) == written(broker)
+
+    runs = DeltaTable(str(warehouse / "audit_runs")).to_pyarrow_table().to_pylist()
+    assert {run["input_form"] for run in runs} == {"parquet"}
+    history = DeltaTable(str(warehouse / "offset_history")).to_pyarrow_table().to_pylist()
+    assert {row["is_proven"] for row in history} == {False}
+    latest = {(row["group_id"], row["partition"]): row["committed_offset"] for row in history if not row["valid_to"]}
+    assert latest == {(f"group-{number}", partition): 30 for number in range(5) for partition in range(PARTITIONS)}
+
+
+def test_client_settings_reach_the_clients(broker, jars, tmp_path):
+    settings = tmp_path / "client.properties"
+    settings.write_text("security.protocol = SASL_PLAINTEXT\nsasl.mechanism = PLAIN\ndefault.api.timeout.ms = 4000\n")
+    run = export(broker, jars, tmp_path / "dump", "--command-config", str(settings))
+    assert run.returncode == 2, run.stderr
+    assert "JAAS" in run.stderr or "jaas" in run.stderr
+    assert "Traceback" not in run.stderr
