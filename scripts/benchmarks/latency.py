@@ -1,0 +1,39 @@
+"""How long a person waits: commands that ask, as processes of their own, on a warehouse of ten million commits."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.warehouse import group_name
+
+COMMITS = 10_000_000
+MOST_SECONDS = 1.0
+MOST_REPORT_SECONDS = 5.0
+MOST_MEBIBYTES = 300
+
+_BUSIEST, _USUAL = group_name(0), group_name(1000)
+
+
+def questions(page: Path) -> list[tuple[list[str], float]]:
+    """Commands, each with the seconds that it may take; of the group that commits most, and of a usual one."""
+    quick = [[name, group] for group in (_BUSIEST, _USUAL) for name in ("describe", "offsets", "rebalances")]
+    quick.append(["offsets", _BUSIEST, "--at", "2026-11-15T00:00:00Z"])
+    slow = [["report", group, "--out", str(page)] for group in (_BUSIEST, _USUAL)]
+    return [*((words, MOST_SECONDS) for words in quick), *((words, MOST_REPORT_SECONDS) for words in slow)]
+
+
+def ask(words: Sequence[str], warehouse: Path) -> tuple[float, float]:
+    """Seconds from Enter to the end of the answer, and MiB at the peak."""
+    command = [sys.executable, "-m", "coordinator_replay", *words, "--warehouse", str(warehouse)]
+    began = time.perf_counter()
+    child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    said = child.stderr.read() if child.stderr else b""
+    _, status, usage = os.wait4(child.pid, 0)
+    seconds = time.perf_counter() - began
+    child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode:
+        raise SystemExit(f"{' '.join(words)} failed: {said.decode(errors='replace')}")
+    return seconds, usage.ru_maxrss / 1024
