@@ -155,6 +155,17 @@ class Rebalances:
 
     def end(self, handovers: Sequence[Handover], partitions: int) -> Iterator[Row]:
         """Count what an operation handed over; yields the rebalances that are final by it."""
+        if handovers:
+            self._count(handovers)
+        running = self.running
+        for one in running:
+            if not one.is_counted:
+                one.partitions = partitions
+                one.is_counted = one.completed_ms is not None
+        while len(running) > 1 and running[0].completed_ms is not None and running[1].completed_ms is not None:
+            yield self._row(running.pop(0))
+
+    def _count(self, handovers: Sequence[Handover]) -> None:
         by_id = {one.rebalance_id: one for one in self.running}
         for handover in handovers:
             one = by_id.get(handover.rebalance_id or "")
@@ -162,12 +173,6 @@ class Rebalances:
                 one.moved += handover.is_moved
                 one.unowned_ms_total += handover.unowned_ms
                 one.unowned_ms_max = max(one.unowned_ms_max, handover.unowned_ms)
-        for one in self.running:
-            if not one.is_counted:
-                one.partitions = partitions
-                one.is_counted = one.completed_ms is not None
-        while len(self.running) > 1 and all(one.completed_ms is not None for one in self.running[:2]):
-            yield self._row(self.running.pop(0))
 
     def open_rows(self) -> Iterator[Row]:
         """Rebalances that are not over, and those whose cost is not final."""

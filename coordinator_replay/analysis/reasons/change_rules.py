@@ -33,6 +33,7 @@ def _asked(old: Subscription, new: Member) -> tuple[set[str], set[str]]:
     confidence="likely",
     look_alikes="SUBSCRIPTION_CHANGE to topics just made",
     explains=(Cause.SUBSCRIPTION_CHANGE, *_NOTHING_VISIBLE),
+    needs="requests",
 )
 def pattern_resolved(situation: Situation) -> Finding | None:
     """A client's own pattern met a topic that is new, or lost one that is gone."""
@@ -56,6 +57,7 @@ def pattern_resolved(situation: Situation) -> Finding | None:
     confidence="certain by expression; else likely",
     look_alikes="TOPIC_METADATA_CHANGE, where the client subscribes by a pattern of its own",
     explains=(Cause.TOPIC_METADATA_CHANGE, *_NOTHING_VISIBLE),
+    needs="requests",
 )
 def subscription_change(situation: Situation) -> Finding | None:
     """A member asks for other topics."""
@@ -96,12 +98,13 @@ def _resubscribed(situation: Situation, old: Subscription, new: Member, offset: 
     confidence="likely",
     look_alikes="TOPIC_METADATA_CHANGE at the same moment",
     explains=(Cause.TOPIC_METADATA_CHANGE,),
+    needs="quiet",
 )
 def broker_upgrade(situation: Situation) -> Finding | None:
     """A broker that hashes topic metadata took over from one that wrote it out."""
     old, new = _hashes(situation)
     dropped = [event for event in situation.of_kind(EventKind.TOPIC_METADATA_CHANGED) if _dropped(event.changes)]
-    if situation.is_about_members or old != 0 or not new or not dropped:
+    if old != 0 or not new or not dropped:
         return None
     fact = f"the topic metadata of an older broker gave way to a hash {situation.at(dropped[0].offset)}"
     return Finding(Cause.BROKER_UPGRADE, LIKELY, (fact,), (Cause.TOPIC_METADATA_CHANGE,))
@@ -125,11 +128,10 @@ def _hashes(situation: Situation) -> tuple[int | None, int | None]:
     confidence="certain",
     look_alikes="a change of the racks of replicas changes the hash too",
     explains=(Cause.TOPOLOGY_CHANGE, Cause.SHARE_PARTITIONS_READY, Cause.MEMBER_METADATA_CHANGE),
+    needs="quiet",
 )
 def topic_metadata_change(situation: Situation) -> Finding | None:
     """The topics the group reads are not what they were."""
-    if situation.is_about_members:
-        return None
     old, new = _hashes(situation)
     evidence = []
     if old is not None and old != new:
@@ -175,10 +177,11 @@ def _regex_fact(situation: Situation, changes: Mapping[str, list[list[str] | Non
     confidence="certain where the cluster metadata shows the change; else likely",
     look_alikes="an assignor that had left partitions out",
     explains=_NOTHING_VISIBLE,
+    needs="quiet",
 )
 def coverage_change(situation: Situation) -> Finding | None:
     """The leader knows of other partitions."""
-    if situation.is_about_members or not situation.covered_before or not situation.opening.members:
+    if not situation.covered_before or not situation.opening.members:
         return None
     counts, after = situation.past.partition_counts, situation.covered_after
     grown = {topic: max(found) + 1 for topic, found in after.items() if max(found) + 1 > counts.get(topic, 0)}
@@ -235,12 +238,13 @@ def _revoked(situation: Situation) -> dict[str, set[int]]:
     frozenset({GroupType.SHARE}),
     footprint="a new epoch with the hash and the members of the one before, after partitions were initialised",
     confidence="certain",
+    needs="quiet",
 )
 def share_partitions_ready(situation: Situation) -> Finding | None:
     """Partitions can be assigned that could not before."""
     ready = situation.of_kind(EventKind.SHARE_STATE_CHANGED)
     place = (ready[0].partition, ready[0].offset) if ready else situation.past.ready_at
-    if situation.is_about_members or place is None:
+    if place is None:
         return None
     partition, offset = place
     fact = f"partitions were initialised {situation.at(offset, partition)}; members and topics did not change"
@@ -254,10 +258,11 @@ def share_partitions_ready(situation: Situation) -> Finding | None:
     footprint="a new epoch with the hash and the members of the one before",
     confidence="likely",
     look_alikes="a change of the group's assignment settings (standby replicas)",
+    needs="quiet",
 )
 def topology_change(situation: Situation) -> Finding | None:
     """The topology was validated, or the settings of the assignment changed."""
-    if situation.is_about_members or situation.of_kind(EventKind.METADATA_CHANGED):
+    if situation.of_kind(EventKind.METADATA_CHANGED):
         return None
     fact = f"a new epoch, and neither members nor topics changed {situation.at()}"
     return Finding(Cause.TOPOLOGY_CHANGE, LIKELY, (fact,))
@@ -315,11 +320,12 @@ def cooperative_follow_up(situation: Situation) -> Finding | None:
     confidence="possible",
     look_alikes="MEMBER_JOIN, SESSION_TIMEOUT, LEADER_REJOIN",
     explains=(Cause.LEADER_REJOIN,),
+    needs="quiet",
 )
 def passed_through(situation: Situation) -> Finding | None:
     """A generation that nobody synced: somebody was in it who is not in the next."""
     attempts = situation.opening.changes.get("attempts") or 1
-    if situation.is_about_members or attempts < 2 or not situation.opening.members:
+    if attempts < 2 or not situation.opening.members:
         return None
     fact = f"nothing on record changed over {attempts} generations {situation.at()}: a member may have come and gone"
     alternatives = (Cause.MEMBER_JOIN, Cause.SESSION_TIMEOUT, Cause.LEADER_REJOIN)
@@ -334,10 +340,11 @@ def passed_through(situation: Situation) -> Finding | None:
     confidence="possible",
     look_alikes="a rebalance that the client's user enforced, a member that did not sync and came back, a failed "
     "write, a topic that changed and changed back",
+    needs="quiet",
 )
 def leader_rejoin(situation: Situation) -> Finding | None:
     """Only a leader's request makes a stable group rebalance without any change."""
-    if situation.is_about_members or not situation.opening.members:
+    if not situation.opening.members:
         return None
     fact = f"nothing on record changed but the generation {situation.at()}"
     alternatives = (Cause.TOPIC_METADATA_CHANGE, Cause.SESSION_TIMEOUT)

@@ -60,6 +60,7 @@ def group_conversion(situation: Situation) -> Finding | None:
     confidence="certain; likely where the log begins later and the number is a first one",
     look_alikes="the log was cut before",
     explains=(*_ABOUT_MEMBERS, *_FOLLOWS_MEMBERS, Cause.TOPOLOGY_CHANGE, Cause.SHARE_PARTITIONS_READY),
+    needs="arrivals",
 )
 def group_created(situation: Situation) -> Finding | None:
     """The group begins."""
@@ -129,6 +130,7 @@ def protocol_change(situation: Situation) -> Finding | None:
     confidence="certain by instance id; likely by client id and host",
     look_alikes="MEMBER_RESTART; another client with the same client id on the same host",
     explains=_ABOUT_MEMBERS[1:],
+    needs="arrivals",
 )
 def client_upgrade(situation: Situation) -> Finding | None:
     """A client came back as another."""
@@ -167,6 +169,7 @@ POLL_SLACK_MS = 15_000
     confidence="likely; possible by member id where its silence was shorter",
     look_alikes="SESSION_TIMEOUT of a process that hung; MEMBER_RESTART; a client that unsubscribed and came back",
     explains=(Cause.MEMBER_RESTART, Cause.REBALANCE_TIMEOUT, Cause.SESSION_TIMEOUT, Cause.MEMBER_LEAVE),
+    needs="arrivals",
 )
 def poll_timeout_rejoin(situation: Situation) -> Finding | None:
     """A process that was there all the time was lost to the group, and joined again."""
@@ -254,6 +257,7 @@ def _replaced(situation: Situation) -> Finding | None:
     confidence="certain; likely where a member that is still there has the same client id and host",
     look_alikes="MEMBER_RESTART of a client whose old member has not timed out yet",
     explains=_FOLLOWS_MEMBERS,
+    needs="arrivals",
 )
 def member_join(situation: Situation) -> Finding | None:
     """A member came."""
@@ -302,6 +306,7 @@ def _unique(found: list[Departure]) -> tuple[Cause, ...]:
     confidence="likely",
     look_alikes="SESSION_TIMEOUT or MEMBER_LEAVE in that very second",
     explains=_FOLLOWS_MEMBERS,
+    needs="departures",
 )
 def rebalance_timeout(situation: Situation) -> Finding | None:
     """A member was removed because it held the others up."""
@@ -317,6 +322,7 @@ def rebalance_timeout(situation: Situation) -> Finding | None:
     confidence="likely",
     look_alikes="MEMBER_LEAVE (an admin can remove any member)",
     explains=_FOLLOWS_MEMBERS,
+    needs="departures",
 )
 def session_timeout(situation: Situation) -> Finding | None:
     """A member was not heard of any more."""
@@ -332,6 +338,7 @@ def session_timeout(situation: Situation) -> Finding | None:
     "with several in one operation; else possible",
     look_alikes="SESSION_TIMEOUT, REBALANCE_TIMEOUT",
     explains=_FOLLOWS_MEMBERS,
+    needs="departures",
 )
 def member_leave(situation: Situation) -> Finding | None:
     """A member left."""

@@ -10,6 +10,9 @@ from coordinator_replay.analysis.rows import Topics
 from coordinator_replay.engine.events import Event, EventKind
 from coordinator_replay.engine.model import GroupType, Member, Subscription
 
+# Looked up once: it stands in the way of every event.
+RECONCILED = EventKind.MEMBER_RECONCILED
+
 KEPT_DEPARTURES = 64
 """How many members that went are remembered."""
 
@@ -97,7 +100,7 @@ class Past:
 
     def __init__(self, topics: Topics) -> None:
         self._topics = topics
-        self.seen: dict[str, Sign] = {}
+        self.seen: dict[str, tuple[int, int, int]] = {}
         self.synced: Sign | None = None
         self.departed: list[Departed] = []
         self.waiting: dict[str, Waiting] = {}
@@ -114,9 +117,9 @@ class Past:
     def last_seen(self, member_id: str) -> Sign | None:
         """The last sign of life in records of the group itself."""
         own, synced = self.seen.get(member_id), self.synced
-        if own is None or (synced is not None and synced.at_ms > own.at_ms):
+        if own is None or (synced is not None and synced.at_ms > own[0]):
             return synced
-        return own
+        return Sign(*own)
 
     def heed(self, before_offset: int, commits: Iterable[tuple[str, int, Sign]]) -> None:
         """Take the last commits before a record that is yet to come."""
@@ -154,17 +157,16 @@ class Past:
     def watch(self, events: Sequence[Event], at_ms: int) -> None:
         """Remember an operation that is over; called after reasons were found for what it began."""
         for event in events:
-            kind = event.kind
-            if kind in OWN_DOING:
-                member_id = event.member_id
-                if member_id is not None:
-                    self.seen[member_id] = Sign(at_ms, event.partition, event.offset)
-                    if kind is not EventKind.MEMBER_RECONCILED:
-                        self._wait(event, member_id)
-                        if event.before is not None and event.before.member_id != member_id:
-                            self.seen.pop(event.before.member_id, None)
-            elif kind in _REMEMBERED:
-                _REMEMBERED[kind](self, event, at_ms)
+            kind, member = event.kind, event.member
+            if member is not None and kind in OWN_DOING:
+                # A plain tuple: this is done for nearly every record of a group.
+                self.seen[member.member_id] = (at_ms, event.partition, event.offset)
+                if kind is not RECONCILED:
+                    self._wait(event, member)
+            else:
+                remember = _REMEMBERED.get(kind)
+                if remember is not None:
+                    remember(self, event, at_ms)
 
     def begin(self, started_ms: int, join_reason: str, returned: Collection[str]) -> None:
         """Note that a rebalance began with the last operation, and forget what explained it."""
@@ -174,8 +176,10 @@ class Past:
         if returned:
             self.departed = [one for one in self.departed if one.member_id not in returned]
 
-    def _wait(self, event: Event, member_id: str) -> None:
-        told = event.member.subscription if event.member is not None else None
+    def _wait(self, event: Event, member: Member) -> None:
+        member_id, told = member.member_id, member.subscription
+        if event.before is not None and event.before.member_id != member_id:
+            self.seen.pop(event.before.member_id, None)
         if told is None or not told.regex:
             self.waiting.pop(member_id, None)
         elif event.kind not in (EventKind.MEMBER_JOINED, EventKind.SUBSCRIPTION_CHANGED):
@@ -251,7 +255,9 @@ class Past:
     def restore(cls, plain: Mapping[str, Any], topics: Topics) -> "Past":
         """Go on from ``snapshot``."""
         past = cls(topics)
-        past.seen = {member_id: Sign(*sign) for member_id, sign in plain["seen"].items()}
+        past.seen = {
+            member_id: (at_ms, partition, offset) for member_id, (at_ms, partition, offset) in plain["seen"].items()
+        }
         past.synced = None if plain["synced"] is None else Sign(*plain["synced"])
         past.departed = [Departed(*one) for one in plain["departed"]]
         past.waiting = {member_id: Waiting(*one) for member_id, one in plain["waiting"].items()}

@@ -1,11 +1,14 @@
 """A row of the decision table, and how functions become rows."""
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from coordinator_replay.analysis.reasons.situation import Situation
 from coordinator_replay.analysis.reasons.vocabulary import Cause, Finding
 from coordinator_replay.engine.model import GroupType
+
+Needs = Literal["nothing", "arrivals", "departures", "requests", "quiet"]
+"""What a row needs to find anything: members that came, went, or asked for other topics; or that none did."""
 
 Find = Callable[[Situation], Finding | None]
 
@@ -26,6 +29,7 @@ class Rule(NamedTuple):
         confidence: how sure it can be, in words.
         look_alikes: what else leaves the same records, in words.
         explains: findings of lower rank that are parts of this one and no causes of their own.
+        needs: what must have happened; it is not asked otherwise.
         find: the row itself.
     """
 
@@ -36,7 +40,20 @@ class Rule(NamedTuple):
     confidence: str
     look_alikes: str
     explains: frozenset[Cause]
+    needs: Needs
     find: Find
+
+    def may_find(self, group_type: GroupType, *, arrivals: bool, departures: bool, requests: bool) -> bool:
+        """Whether it is worth asking in a situation of this kind."""
+        quiet = not (arrivals or departures or requests)
+        there = {
+            "nothing": True,
+            "arrivals": arrivals,
+            "departures": departures,
+            "requests": requests,
+            "quiet": quiet,
+        }
+        return group_type in self.types and there[self.needs]
 
 
 def row(
@@ -48,12 +65,13 @@ def row(
     confidence: str,
     look_alikes: str = "none",
     explains: Iterable[Cause] = (),
+    needs: Needs = "nothing",
 ) -> Callable[[Find], Find]:
     """Append a function to a table as its next row."""
 
     def append(find: Find) -> Find:
         rank = len(table) + 1
-        table.append(Rule(rank, cause, types, footprint, confidence, look_alikes, frozenset(explains), find))
+        table.append(Rule(rank, cause, types, footprint, confidence, look_alikes, frozenset(explains), needs, find))
         return find
 
     return append

@@ -97,11 +97,6 @@ class Situation:
             if one.has_joined is has_joined and one.regex in regexes and member_id in self.before
         ]
 
-    @property
-    def is_about_members(self) -> bool:
-        """Members came, went, or asked for something else."""
-        return bool(self.joined or self.left or self.resubscribed)
-
     @cached_property
     def gone(self) -> list[Departed]:
         """Members that went, in this operation or earlier, and may have come back with it."""

@@ -5,6 +5,7 @@ a cause of its own: then no cause is certain, and both are named, with the evide
 """
 
 from collections.abc import Sequence
+from functools import cache
 
 from coordinator_replay.analysis.reasons.change_rules import CHANGE_RULES
 from coordinator_replay.analysis.reasons.member_rules import MEMBER_RULES
@@ -27,12 +28,18 @@ TABLE: Sequence[Rule] = tuple(
 )
 """Every row, first rank first."""
 
-_ROWS = {group_type: tuple(rule for rule in TABLE if group_type in rule.types) for group_type in GroupType}
+
+@cache
+def _rows(group_type: GroupType, arrivals: bool, departures: bool, requests: bool) -> tuple[Rule, ...]:
+    return tuple(
+        rule for rule in TABLE if rule.may_find(group_type, arrivals=arrivals, departures=departures, requests=requests)
+    )
 
 
 def reason_of(situation: Situation) -> Reason:
     """Why a group rebalances."""
-    rows = _ROWS[situation.group_type]
+    came, went, asked = bool(situation.joined), bool(situation.left), bool(situation.resubscribed)
+    rows = _rows(situation.group_type, came, went, asked)
     found = [(rule, finding) for rule in rows if (finding := rule.find(situation)) is not None]
     if not found:
         fact = f"nothing on record around this epoch says why {situation.at()}"
