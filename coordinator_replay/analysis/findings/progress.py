@@ -1,7 +1,7 @@
 """Rules over how a group gets on: contradictions, groups that do not settle, storms."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from coordinator_replay.analysis.findings.sighting import MOST_NAMED, Sighting, lasting, moment
@@ -49,38 +49,36 @@ def invariant_broken(step: Step, memory: Memory) -> Iterator[Sighting]:
 
 
 def stuck_group(step: Step, memory: Memory) -> Iterator[Sighting]:
-    """On the way to Stable for too long; who it waits for is told when the sighting is."""
-    now = step.now
-    is_over = now.state not in _ON_THE_WAY
-    if is_over and not memory.open:
-        return
-    since = memory.notes.setdefault("since", [now.at_ms, now.partition, now.offset])
-    if is_over or step.is_end:
-        last = [event.member_id for event in step.events if event.member_id is not None]
-        told = memory.notes.get("waiting_for", list(dict.fromkeys(last))) if is_over else _waiting_for(step)
-    else:
-        told = None
-        if now.at_ms - since[0] >= step.limits.stuck_ms:
-            memory.notes["waiting_for"] = told = _waiting_for(step)
-    state = memory.notes.get("state", str(now.state)) if is_over else str(now.state)
-    memory.notes["state"] = state
-    memory.begin(
-        "stuck",
-        Sighting(
-            "stuck_group",
-            (since[1], since[2]),
-            since[0],
-            None,
-            f"the group has not become Stable since {moment(since[0])}: it was {state} at epoch {now.epoch}",
-            since[1],
-            since[2],
-            {"state": state, "epoch": now.epoch, "waiting_for": told or []},
-            step.limits.stuck_ms,
-        ),
+    """On the way to Stable for too long; who it waits for is looked up when it is told."""
+    now, notes = step.now, memory.notes
+    if now.state in _ON_THE_WAY:
+        notes.setdefault("since", [now.at_ms, now.partition, now.offset])
+        notes["state"] = str(now.state)
+        if step.is_end:
+            memory.open["stuck"] = _stuck(step, notes, _waiting_for(step), None)
+    elif notes:
+        memory.open.clear()
+        if now.at_ms - notes["since"][0] >= step.limits.stuck_ms:
+            # Those whose step settled the group are those that it had waited for.
+            last = dict.fromkeys(event.member_id for event in step.events if event.member_id is not None)
+            yield _stuck(step, notes, list(last)[:MOST_NAMED], now.at_ms)
+        notes.clear()
+
+
+def _stuck(step: Step, notes: Mapping[str, Any], waiting_for: list[str], until_ms: int | None) -> Sighting:
+    since, partition, offset = notes["since"]
+    state, epoch = notes["state"], step.now.epoch
+    return Sighting(
+        "stuck_group",
+        (partition, offset),
+        since,
+        until_ms,
+        f"the group has not become Stable since {moment(since)}: it was {state} at epoch {epoch}",
+        partition,
+        offset,
+        {"state": state, "epoch": epoch, "waiting_for": waiting_for},
+        step.limits.stuck_ms,
     )
-    if is_over:
-        memory.notes.clear()
-        yield from memory.end("stuck", now.at_ms)
 
 
 def _waiting_for(step: Step) -> list[str]:
@@ -168,11 +166,12 @@ def rebalance_storm(step: Step, memory: Memory) -> Iterator[Sighting]:
     notes["members"] = now.member_count
     if not begun:
         return
-    recent = [entry for entry in recent if now.at_ms - entry[0] <= window_ms][-_MOST_RECENT:]
+    while recent and (now.at_ms - recent[0][0] > window_ms or len(recent) >= _MOST_RECENT):
+        notes["passed"] -= recent.pop(0)[3]
     passed = sum(max(1, int(event.changes.get("attempts") or 1)) for event in begun)
     recent.append([now.at_ms, before, now.member_count, passed, now.partition, begun[0].offset, _who(step)])
-    notes["recent"] = recent
-    churn = sum(entry[3] for entry in recent) - abs(recent[-1][2] - recent[0][1])
+    notes["recent"], notes["passed"] = recent, notes.get("passed", 0) + passed
+    churn = notes["passed"] - abs(recent[-1][2] - recent[0][1])
     if churn >= step.limits.storm_rebalances:
         storm = notes.setdefault("storm", [recent[0][0], recent[0][4], recent[0][5], 0, 0, {}])
         for entry in recent if not storm[3] else recent[-1:]:
