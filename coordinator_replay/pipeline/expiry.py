@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 
 from coordinator_replay.pipeline.due import expire_at, later
-from coordinator_replay.pipeline.offset_pass import Staged
+from coordinator_replay.pipeline.offset_stage import Staged
 from coordinator_replay.pipeline.offsets import of_kind
 
 _TOLD = (

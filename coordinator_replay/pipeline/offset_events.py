@@ -4,13 +4,12 @@ A group can hold half of all commits, so its topics and partitions are spread ov
 the group as a whole, which is little beside its commits, goes to each of them.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import reduce
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 
 from coordinator_replay.log.schema import ControlType
@@ -105,96 +104,92 @@ _TYPES = {"timestamp[us, tz=UTC]": "timestamp", "int8": "tinyint", "int16": "sma
 _TYPES |= {"int64": "bigint", "list<item: string>": "array<string>"}
 
 
-def _shaped(rows: DataFrame, first: Column, second: Column, **columns: Column) -> DataFrame:
-    """Rows in the columns of EVENTS, null where nothing is given, and two to sort by within a key."""
+def _shaped(rows: DataFrame, first: str, second: str, **columns: str) -> DataFrame:
+    """Rows in the columns of EVENTS, null where nothing is given, and two to sort by within a key.
+
+    In SQL, since each step of an expression in Python is a call to the JVM, and these are hundreds.
+    """
     shape = [
-        columns.get(field.name, F.lit(None)).cast(_TYPES.get(str(field.type), str(field.type))).alias(field.name)
+        f"CAST({columns.get(field.name, 'NULL')} AS {_TYPES.get(str(field.type), field.type)}) AS {field.name}"
         for field in EVENTS
     ]
-    return rows.select(*shape, first.cast("bigint").alias("first"), second.cast("bigint").alias("second"))
+    return rows.selectExpr(*shape, f"CAST({first} AS BIGINT) AS first", f"CAST({second} AS BIGINT) AS second")
 
 
-_KEY = ("group_id", "topic", "partition", "log_partition")
-_VALUE = ("producer_id", "producer_epoch", "committed_offset", "leader_epoch", "metadata", "missing_before")
-_TIMES = ("commit_timestamp", "expire_timestamp", "log_offset", "log_timestamp")
+_COMMIT = (
+    *("group_id", "topic", "partition", "log_partition", "log_offset", "log_timestamp", "missing_before"),
+    *("producer_id", "producer_epoch", "committed_offset", "leader_epoch", "metadata"),
+    *("commit_timestamp", "expire_timestamp"),
+)
 
 
-def _commits(rows: DataFrame, kind: Column, at_offset: Column, at_timestamp: Column) -> DataFrame:
-    own: Mapping[str, Column] = {name: F.col(name) for name in (*_KEY, *_VALUE, *_TIMES)}
-    return _shaped(
-        rows, at_offset, F.col("log_offset"), kind=kind, at_offset=at_offset, at_timestamp=at_timestamp, **own
-    )
+def _commits(rows: DataFrame, kind: str, at_offset: str, at_timestamp: str) -> DataFrame:
+    own = {name: name for name in _COMMIT}
+    effect = {"kind": kind, "at_offset": at_offset, "at_timestamp": at_timestamp}
+    return _shaped(rows, at_offset, "log_offset", **effect, **own)
 
 
 def _plain(commits: DataFrame) -> DataFrame:
     """Commits that hold from their record on, and tombstones."""
-    kind = F.when(F.col("is_tombstone"), int(Event.TOMBSTONE)).otherwise(int(Event.PLAIN))
-    return _commits(commits.where(~waits_for_marker()), kind, F.col("log_offset"), F.col("log_timestamp"))
+    kind = f"IF(is_tombstone, {int(Event.TOMBSTONE)}, {int(Event.PLAIN)})"
+    return _commits(commits.where(~waits_for_marker()), kind, "log_offset", "log_timestamp")
 
 
 def _transactional(sources: Sources) -> DataFrame:
     """Two events for each commit that waits for a marker: its record, and the marker if there is one."""
     waiting = commits_with_markers(sources.commits, sources.markers)
-    opened = (F.lit(int(Event.OPENED)), F.col("log_offset"), F.col("log_timestamp"))
-    is_commit = F.col("marker.type") == ControlType.COMMIT.value
-    marked = F.when(is_commit, int(Event.COMMITTED)).otherwise(int(Event.ABORTED))
-    ended = (marked, F.col("marker.offset"), F.col("marker.timestamp"))
-    steps = [
-        F.struct(*(column.alias(name) for column, name in zip(step, ("kind", "offset", "timestamp"), strict=True)))
-        for step in (opened, ended)
-    ]
-    told = F.when(F.col("marker").isNull(), F.array(steps[0])).otherwise(F.array(*steps))
-    rows = waiting.select("*", F.explode(told).alias("step"))
-    return _commits(rows, F.col("step.kind"), F.col("step.offset"), F.col("step.timestamp"))
+    opened = f"NAMED_STRUCT('kind', {int(Event.OPENED)}, 'offset', log_offset, 'timestamp', log_timestamp)"
+    kind = f"IF(marker.type = '{ControlType.COMMIT.value}', {int(Event.COMMITTED)}, {int(Event.ABORTED)})"
+    ended = f"NAMED_STRUCT('kind', {kind}, 'offset', marker.offset, 'timestamp', marker.timestamp)"
+    steps = f"EXPLODE(IF(marker IS NULL, ARRAY({opened}), ARRAY({opened}, {ended}))) AS step"
+    return _commits(waiting.selectExpr(*_COMMIT, steps), "step.kind", "step.offset", "step.timestamp")
 
 
 def _owners(ownership: DataFrame) -> DataFrame:
     """Who owned a partition from a moment on, and until when."""
-    named = ownership.where(F.col("topic").isNotNull() & F.col("owned_from").isNotNull())
     return _shaped(
-        named,
-        F.unix_micros("owned_from"),
-        F.coalesce(F.unix_micros("owned_to"), F.lit(LATEST)),
-        kind=F.lit(int(Event.OWNER)),
-        group_id=F.col("group_id"),
-        topic=F.col("topic"),
-        partition=F.col("partition"),
-        at_timestamp=F.col("owned_from"),
-        expire_timestamp=F.col("owned_to"),
-        log_offset=F.lit(-1),
-        name=F.col("member_id"),
+        ownership.where("topic IS NOT NULL AND owned_from IS NOT NULL"),
+        "UNIX_MICROS(owned_from)",
+        f"COALESCE(UNIX_MICROS(owned_to), {LATEST}L)",
+        kind=str(int(Event.OWNER)),
+        group_id="group_id",
+        topic="topic",
+        partition="partition",
+        at_timestamp="owned_from",
+        expire_timestamp="owned_to",
+        log_offset="-1",
+        name="member_id",
     )
 
 
 def _states(timeline: DataFrame) -> DataFrame:
     """Each change of a group's state, and the state it begins with."""
-    is_change = ~F.col("from_state").eqNullSafe(F.col("to_state")) | (F.col("seq") == 0)
+    changes = "(NOT (from_state <=> to_state) OR seq = 0) AND to_state IS NOT NULL AND log_timestamp IS NOT NULL"
     return _shaped(
-        timeline.where(is_change & F.col("to_state").isNotNull() & F.col("log_timestamp").isNotNull()),
-        F.unix_micros("log_timestamp"),
-        F.col("seq"),
-        kind=F.lit(int(Event.STATE)),
-        group_id=F.col("group_id"),
-        at_timestamp=F.col("log_timestamp"),
-        log_offset=F.col("log_offset"),
-        name=F.col("to_state"),
+        timeline.where(changes),
+        "UNIX_MICROS(log_timestamp)",
+        "seq",
+        kind=str(int(Event.STATE)),
+        group_id="group_id",
+        at_timestamp="log_timestamp",
+        log_offset="log_offset",
+        name="to_state",
     )
 
 
 def _rules(rules: DataFrame) -> DataFrame:
     """Each change of how a group's offsets expire."""
-    kind = F.when(F.col("is_group_tombstone"), int(Event.GROUP_TOMBSTONE)).otherwise(int(Event.RULE))
     return _shaped(
         rules,
-        F.col("log_offset"),
-        F.lit(0),
-        kind=kind,
-        group_id=F.col("group_id"),
-        log_partition=F.col("log_partition"),
-        at_offset=F.col("log_offset"),
-        at_timestamp=F.col("log_timestamp"),
-        name=F.col("rule"),
-        group_state=F.col("group_state"),
-        commit_timestamp=F.col("base_timestamp"),
-        spared_topics=F.col("spared_topics"),
+        "log_offset",
+        "0",
+        kind=f"IF(is_group_tombstone, {int(Event.GROUP_TOMBSTONE)}, {int(Event.RULE)})",
+        group_id="group_id",
+        log_partition="log_partition",
+        at_offset="log_offset",
+        at_timestamp="log_timestamp",
+        name="rule",
+        group_state="group_state",
+        commit_timestamp="base_timestamp",
+        spared_topics="spared_topics",
     )

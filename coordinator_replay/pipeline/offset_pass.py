@@ -6,7 +6,6 @@ of one group.
 """
 
 from collections.abc import Iterator
-from enum import IntEnum
 from typing import Any
 
 import numpy as np
@@ -31,65 +30,12 @@ from coordinator_replay.pipeline.commit_intervals import (
     find_intervals,
 )
 from coordinator_replay.pipeline.offset_events import EVENTS
+from coordinator_replay.pipeline.offset_stage import HISTORY, STAGED, Staged
+
+_MOMENT = pa.timestamp("us", tz="UTC")
 
 Numbers = npt.NDArray[np.int64]
 
-
-class Staged(IntEnum):
-    """What a staged row is."""
-
-    CLOSED = 0
-    OPEN = 1
-    REMOVED = 2
-    PENDING = 3
-
-
-_MOMENT = pa.timestamp("us", tz="UTC")
-HISTORY = pa.schema(
-    [
-        ("group_id", pa.string()),
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("committed_offset", pa.int64()),
-        ("leader_epoch", pa.int32()),
-        ("metadata", pa.string()),
-        ("commit_timestamp", _MOMENT),
-        ("valid_from", _MOMENT),
-        ("valid_to", _MOMENT),
-        ("from_offset", pa.int64()),
-        ("to_offset", pa.int64()),
-        ("log_partition", pa.int32()),
-        ("ended_by", pa.string()),
-        ("is_transactional", pa.bool_()),
-        ("owner_member_id", pa.string()),
-        ("group_state", pa.string()),
-        ("expire_timestamp", _MOMENT),
-        ("record_offset", pa.int64()),
-        ("is_proven", pa.bool_()),
-        ("previous_offset", pa.int64()),
-    ]
-)
-"""Columns that every staged row has, named as in ``offset_history``."""
-
-PRODUCER = pa.schema([("producer_id", pa.int64()), ("producer_epoch", pa.int16()), ("pending_since", _MOMENT)])
-"""Columns of pending commits."""
-
-JUDGED = pa.schema(
-    [
-        ("rule", pa.string()),
-        ("base_timestamp", _MOMENT),
-        ("rule_since", _MOMENT),
-        ("is_protected", pa.bool_()),
-        ("has_group_tombstone", pa.bool_()),
-        ("last_consumed_by", pa.string()),
-        ("last_state", pa.string()),
-    ]
-)
-"""Columns of open and removed offsets: the rule in force at the end or the tombstone (with a null base, no rule lets
-the offset expire), since when (null: as long as the group is known), whether a transaction on it was open, whether the
-group's own tombstone follows in the same operation, the last owner, and the group's state before."""
-
-STAGED = pa.schema([("kind", pa.int8()), *HISTORY, *PRODUCER, *JUDGED])
 
 _ENDED_BY = {End.COMMIT: "COMMIT", End.TOMBSTONE: "TOMBSTONE"}
 _SETTLED_BY = {how: how.name for how in Settled if how is not Settled.OPEN}
@@ -105,7 +51,8 @@ def _numbers(column: pa.Array, nothing: int) -> Numbers:
 
 def _rows(indices: Numbers) -> pa.Array:
     """Indices to take by, null where there is no such row."""
-    return pa.array(indices, pa.int64(), mask=indices < 0)
+    is_nowhere = indices < 0
+    return pa.array(indices, pa.int64(), mask=is_nowhere if is_nowhere.any() else None)
 
 
 def _words(codes: Numbers, words: dict[Any, str]) -> pa.Array:
@@ -156,9 +103,9 @@ class _Batch:
         begins[:1] = Begin.GROUP
         return begins
 
-    def take(self, name: str, rows: Numbers) -> pa.Array:
-        """A column of events at some rows, null where a row is NOWHERE."""
-        return self.events.column(name).take(_rows(rows))
+    def take(self, name: str, at: pa.Array) -> pa.Array:
+        """A column of events at some rows, from ``_rows``."""
+        return self.events.column(name).take(at)
 
     def carry(self) -> pa.RecordBatch:
         """Rows that put the next batch in mind of what the last key of this one remembers."""
@@ -184,7 +131,9 @@ class _Batch:
             return pa.nulls(len(rows), pa.string())
         at = self.told[Told.STATE, rows]
         is_held = (at == rows) & (at >= 0)
-        found = pc.if_else(pa.array(is_held), self.take("group_state", rows), self.take("name", at))
+        found = self.take("name", _rows(at))
+        if is_held.any():
+            found = pc.if_else(pa.array(is_held), self.take("group_state", _rows(rows)), found)
         is_dead = pc.equal(found, "Dead").fill_null(False).to_numpy(zero_copy_only=False)
         nothing_is_missing = _numbers(self.events.column("missing_before"), NOWHERE)[rows] == 0
         is_empty = (at == NO_STATES) | is_dead | ((at == NOWHERE) & nothing_is_missing)
@@ -192,17 +141,18 @@ class _Batch:
 
     def _previous(self, rows: Numbers) -> pa.Array:
         """The offset that a commit replaced."""
-        return pc.coalesce(self.take("committed_offset", self.replaced[rows]), self.take("previous_offset", rows))
+        replaced = self.take("committed_offset", _rows(self.replaced[rows]))
+        return pc.coalesce(replaced, self.take("previous_offset", _rows(rows)))
 
     def _told(self, rows: Numbers) -> dict[str, pa.Array]:
         """What a commit says, who owned its partition, and its group's state."""
-        told = {name: self.take(name, rows) for name in HISTORY.names if name in _AS_WRITTEN}
-        producers = self.take("producer_id", rows)
+        at = _rows(rows)
+        told = {name: self.take(name, at) for name in HISTORY.names if name in _AS_WRITTEN}
         return told | {
-            "is_transactional": pc.not_equal(producers, -1),
-            "owner_member_id": self.take("name", self.told[Told.OWNER, rows]),
+            "is_transactional": pc.not_equal(self.take("producer_id", at), -1),
+            "owner_member_id": self.take("name", _rows(self.told[Told.OWNER, rows])),
             "group_state": self._states(rows),
-            "record_offset": self.take("log_offset", rows),
+            "record_offset": self.take("log_offset", at),
         }
 
     def history(self) -> Iterator[pa.RecordBatch]:
@@ -210,10 +160,10 @@ class _Batch:
         by_commit = self.intervals[Interval.END] == End.COMMIT
         closed, others = self.intervals[:, by_commit], self.intervals[:, ~by_commit]
         for intervals in (closed, others):
-            rows, ends, following = intervals[Interval.ROW], intervals[Interval.END], intervals[Interval.NEXT]
-            producer_follows = pc.is_valid(self.take("producer_id", following)).to_numpy(zero_copy_only=False)
-            producers = pc.is_valid(self.take("producer_id", rows)).to_numpy(zero_copy_only=False)
-            columns = self._told(rows) | {
+            ends = intervals[Interval.END]
+            rows, following = _rows(intervals[Interval.ROW]), _rows(intervals[Interval.NEXT])
+            end_is_proven = pc.or_(pa.array(ends != End.COMMIT), pc.is_valid(self.take("producer_id", following)))
+            columns = self._told(intervals[Interval.ROW]) | {
                 "kind": pa.array(_STAGED_BY_END[ends], pa.int8()),
                 "valid_from": self.take("at_timestamp", rows),
                 "valid_to": self.take("at_timestamp", following),
@@ -221,20 +171,21 @@ class _Batch:
                 "to_offset": self.take("at_offset", following),
                 "ended_by": _words(ends, _ENDED_BY),
                 "previous_offset": self._previous(rows),
-                "is_proven": pa.array(producers & ((ends != End.COMMIT) | producer_follows)),
+                "is_proven": pc.and_(pc.is_valid(self.take("producer_id", rows)), end_is_proven),
             }
             yield _staged(columns if intervals is closed else columns | self._judged(intervals))
 
     def _judged(self, intervals: Numbers) -> dict[str, pa.Array]:
         """What decides about expiry, of intervals that no commit ended."""
-        rows, rules = intervals[Interval.ROW], intervals[Interval.RULE]
+        rows, rules = _rows(intervals[Interval.ROW]), _rows(intervals[Interval.RULE])
+        is_spared = self._is_spared(intervals[Interval.ROW], intervals[Interval.RULE])
         by_group = pc.coalesce(self.take("name", rules), str(Rule.SIMPLE_GROUP))
-        never = pc.or_(pa.array(self._is_spared(rows, rules)), pc.equal(by_group, _NEVER))
+        never = pc.or_(pa.array(is_spared), pc.equal(by_group, _NEVER))
         is_explicit = pc.is_valid(self.take("expire_timestamp", rows))
         named = pc.if_else(is_explicit, str(Rule.EXPLICIT_EXPIRE_TIMESTAMP), by_group)
         base = pc.coalesce(self.take("commit_timestamp", rules), self.take("commit_timestamp", rows))
-        by_rules = pc.if_else(pa.array(rules == NOWHERE), _EMPTY, self.take("group_state", rules))
-        state = self.take("name", intervals[Interval.LAST_STATE])
+        by_rules = pc.if_else(pc.is_null(rules), _EMPTY, self.take("group_state", rules))
+        state = self.take("name", _rows(intervals[Interval.LAST_STATE]))
         is_alive = pc.not_equal(state, "Dead")
         return {
             "rule": pc.if_else(never, _NEVER, named),
@@ -242,14 +193,14 @@ class _Batch:
             "rule_since": self.take("at_timestamp", rules),
             "is_protected": pa.array(intervals[Interval.IS_PROTECTED] == 1),
             "has_group_tombstone": pa.array(intervals[Interval.HAS_GROUP_TOMBSTONE] == 1),
-            "last_consumed_by": self.take("name", intervals[Interval.LAST_OWNER]),
+            "last_consumed_by": self.take("name", _rows(intervals[Interval.LAST_OWNER])),
             "last_state": pc.coalesce(pc.if_else(is_alive, state, None), by_rules),
         }
 
     def _is_spared(self, rows: Numbers, rules: Numbers) -> npt.NDArray[np.bool_]:
         """Whether a member subscribes to the topic of an offset, by the rule in force."""
         known, places = np.unique(rules, return_inverse=True)
-        spared = self.take("spared_topics", known)
+        spared = self.take("spared_topics", _rows(known))
         codes = _numbers(pc.index_in(pc.list_flatten(spared), self.topics.dictionary), NOWHERE)
         topics = len(self.topics.dictionary)
         pairs = pc.list_parent_indices(spared).to_numpy() * topics + codes
@@ -258,11 +209,11 @@ class _Batch:
 
     def pending(self) -> pa.RecordBatch:
         """Staged rows of commits that waited for a marker."""
-        rows, by = self.waits[Wait.ROW], self.waits[Wait.BY]
+        rows, by = _rows(self.waits[Wait.ROW]), _rows(self.waits[Wait.BY])
         since = self.waits[Wait.SINCE]
         n = len(rows)
         return _staged(
-            self._told(rows)
+            self._told(self.waits[Wait.ROW])
             | {
                 "kind": pa.array(np.full(n, Staged.PENDING, np.int8)),
                 "valid_from": self.take("log_timestamp", rows),

@@ -12,7 +12,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from coordinator_replay.pipeline.offset_events import Sources, offset_events
-from coordinator_replay.pipeline.offset_pass import HISTORY, PRODUCER, STAGED, Staged, stage_offsets
+from coordinator_replay.pipeline.offset_pass import stage_offsets
+from coordinator_replay.pipeline.offset_stage import HISTORY, PRODUCER, STAGED, Staged
 
 _KEY = ("log_partition", "group_id", "topic", "partition")
 _ENDED = {"ended_confidence": "string", "ended_alternatives": "array<string>", "ended_evidence": "array<string>"}

@@ -7,7 +7,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives 
 
 from coordinator_replay.analysis.expiration import DEFAULT_CHECK_INTERVAL_MS, Rule
 from coordinator_replay.pipeline.due import milliseconds_between
-from coordinator_replay.pipeline.offset_pass import Staged
+from coordinator_replay.pipeline.offset_stage import Staged
 from coordinator_replay.pipeline.offsets import of_kind
 
 _MINUTE_MS = 60_000

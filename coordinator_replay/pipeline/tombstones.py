@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives 
 
 from coordinator_replay.analysis.expiration import DEFAULT_CHECK_INTERVAL_MS
 from coordinator_replay.pipeline.due import expire_at, milliseconds_between
-from coordinator_replay.pipeline.offset_pass import Staged
+from coordinator_replay.pipeline.offset_stage import Staged
 from coordinator_replay.pipeline.offsets import of_kind
 
 TOPIC_DELETION_SPREAD_MS = 30_000

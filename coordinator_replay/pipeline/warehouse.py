@@ -116,8 +116,12 @@ class Warehouse:
 
     def replace_cluster(self, name: str, df: DataFrame, cluster: str) -> int:
         """Put rows in place of all rows of a cluster, in one commit; returns the version after that."""
-        writer = self._conform(name, df).write.format("delta").mode("overwrite")
-        writer.option("replaceWhere", f"cluster = {_literal(cluster)}").save(self.path(name))
+        rows = self._conform(name, df)
+        if self.read(name).where(F.col("cluster") == cluster).isEmpty():
+            rows.write.format("delta").mode("append").save(self.path(name))
+        else:
+            writer = rows.write.format("delta").mode("overwrite")
+            writer.option("replaceWhere", f"cluster = {_literal(cluster)}").save(self.path(name))
         return self.version(name)
 
     def replace_groups(self, name: str, df: DataFrame, run_id: str) -> int:

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from coordinator_replay.pipeline.commit_intervals import Event
 from coordinator_replay.pipeline.offset_events import EVENTS
-from coordinator_replay.pipeline.offset_pass import STAGED, Staged, stage_offsets
+from coordinator_replay.pipeline.offset_pass import stage_offsets
+from coordinator_replay.pipeline.offset_stage import STAGED, Staged
 from tests.pipeline.offset_reference import Reference, random_steps
 from tests.pipeline.offset_rows import moment
 
