@@ -69,9 +69,8 @@ def _queries_page() -> str:
 
 
 def _help(command: click.Command) -> str:
-    context = click.Context(
-        command, info_name=f"coordinator-replay {command.name}", max_content_width=100, terminal_width=100
-    )
+    program = main.make_context("coordinator-replay", [], resilient_parsing=True)
+    context = click.Context(command, program, command.name, max_content_width=100, terminal_width=100)
     return command.get_help(context)
 
 
