@@ -6,7 +6,6 @@ Each parses, calls one function of the query room and prints. The query room is 
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from copy import copy
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,11 +43,16 @@ GROUP_STATES = (
 STATUSES = ("EXPIRED", "DUE", "EXPIRING")
 SEVERITIES = ("error", "warning", "info")
 
-_at = click.option("--at", type=MOMENT, help="The moment asked about; the end of the log read if left out.")
+at_option = click.option("--at", type=MOMENT, help="The moment asked about; the end of the log read if left out.")
 from_option = click.option("--from", "start", type=MOMENT, help="From then on.")
 to_option = click.option("--to", "end", type=MOMENT, help="Up to then, not included.")
 _group = click.argument("group", type=GROUP_NAME)
 any_group_argument = click.argument("group", type=GROUP_NAME, required=False)
+
+
+cause_option = click.option(
+    "--cause", "causes", multiple=True, type=CAUSE_NAME, help="Only rebalances of this cause; can be given again."
+)
 
 
 def examples(*lines: str) -> str:
@@ -63,7 +67,7 @@ def open_warehouse(common: Common) -> "Warehouse":
     return Warehouse(common.warehouse, common.cluster)
 
 
-def _show(common: Common, shown: Mapping[str, str], answers: Iterable[object], **same: object) -> None:
+def show(common: Common, shown: Mapping[str, str], answers: Iterable[object], **same: object) -> None:
     """Print answers; ``same`` are columns with one value in all rows."""
     rows = [[same[name] if name in same else getattr(answer, name) for name in shown] for answer in answers]
     print_rows([Column(name, heading) for name, heading in shown.items()], rows, common.output)
@@ -84,7 +88,7 @@ def say(*texts: str | None) -> None:
     ),
 )
 @common_options()
-@_at
+@at_option
 @click.option(
     "--type", "types", multiple=True, type=click.Choice(GROUP_TYPES, case_sensitive=False), help="Only these."
 )
@@ -100,21 +104,21 @@ def groups(common: Common, at: datetime | None, types: Sequence[str], states: Se
     found = groups_at(warehouse, at, types=types, states=states)
     if not found:
         note = f"No such group; cluster {common.cluster!r} is covered from {warehouse.coverage}."
-    _show(common, columns.GROUP, found)
+    show(common, columns.GROUP, found)
     say(note)
 
 
 def _print_description(common: Common, found: "Description") -> None:
     same = {"assignor": found.assignor}
     if common.output == "table":
-        _show(common, columns.DESCRIBED, [found.group], **same)
+        show(common, columns.DESCRIBED, [found.group], **same)
         shown = {"group_id": "GROUP", **columns.MEMBER}
         if not any(member.pending_revocation for member in found.members):
             shown["pending_revocation"] = ""
         if found.members:
             click.echo()
             epoch = found.group.assignment_epoch
-            _show(common, shown, found.members, group_id=found.group.group_id, target_epoch=epoch)
+            show(common, shown, found.members, group_id=found.group.group_id, target_epoch=epoch)
         return
     group = {name: found.assignor if name == "assignor" else getattr(found.group, name) for name in columns.DESCRIBED}
     epochs = {"target_epoch": found.group.assignment_epoch}
@@ -140,7 +144,7 @@ def _print_description(common: Common, found: "Description") -> None:
 )
 @common_options()
 @_group
-@_at
+@at_option
 def describe(common: Common, group: str, at: datetime | None) -> None:
     """Describe GROUP as the broker would have: state, epochs, assignor, members and their assignments."""
     from coordinator_replay.query.describe import describe_at
@@ -164,7 +168,7 @@ def describe(common: Common, group: str, at: datetime | None) -> None:
 )
 @common_options()
 @_group
-@_at
+@at_option
 @click.option(
     "--topic",
     "topics",
@@ -206,7 +210,7 @@ def offsets(
     if end_file is not None:
         found = with_lag(found, read_end_offsets(end_file, parse_moment, at))
         shown |= columns.LAG
-    _show(common, shown, found, group_id=group)
+    show(common, shown, found, group_id=group)
     unproven = sum(offset.is_proven is False for offset in found)
     if unproven:
         say(f"{unproven} of these may belong to aborted transactions: the input shows no transaction markers.")
@@ -239,10 +243,10 @@ def timeline(common: Common, group: str, start: datetime | None, end: datetime |
     found: Sequence[object]
     if members:
         found = member_intervals_of(warehouse, group, start, end)
-        _show(common, columns.INTERVAL, found, group_id=group)
+        show(common, columns.INTERVAL, found, group_id=group)
     else:
         found = timeline_of(warehouse, group, start, end)
-        _show(common, columns.EVENT, found, group_id=group)
+        show(common, columns.EVENT, found, group_id=group)
     if not found:
         say(f"Nothing happened to group {group!r} then; the tables cover {warehouse.coverage}.")
 
@@ -258,9 +262,7 @@ def timeline(common: Common, group: str, start: datetime | None, end: datetime |
 @any_group_argument
 @from_option
 @to_option
-@click.option(
-    "--cause", "causes", multiple=True, type=CAUSE_NAME, help="Only rebalances of this cause; can be given again."
-)
+@cause_option
 def rebalances(
     common: Common, group: str | None, start: datetime | None, end: datetime | None, causes: Sequence[str]
 ) -> None:
@@ -269,14 +271,9 @@ def rebalances(
 
     warehouse = open_warehouse(common)
     found = rebalances_of(warehouse, group, start, end, causes=causes)
-    _show(common, columns.REBALANCE, found)
+    show(common, columns.REBALANCE, found)
     if not found:
         say(f"No such rebalance; the tables cover {warehouse.coverage}.")
-
-
-why = copy(rebalances)
-why.name = "why"
-why.short_help = "The same as rebalances."
 
 
 @click.command(
@@ -289,7 +286,7 @@ why.short_help = "The same as rebalances."
 @_group
 @click.argument("topic", type=TOPIC_NAME)
 @click.argument("partition", type=click.IntRange(min=0))
-@_at
+@at_option
 def owner(common: Common, group: str, topic: str, partition: int, at: datetime | None) -> None:
     """Tell which member of GROUP owned PARTITION of TOPIC; the topic may be given by its id."""
     from coordinator_replay.query.owner import owners_at
@@ -297,7 +294,7 @@ def owner(common: Common, group: str, topic: str, partition: int, at: datetime |
     warehouse = open_warehouse(common)
     note = warehouse.check_moment(at)
     found = owners_at(warehouse, group, topic, partition, at)
-    _show(common, columns.OWNERSHIP, found.owners, group_id=group, partition=partition)
+    show(common, columns.OWNERSHIP, found.owners, group_id=group, partition=partition)
     say(found.hint, note)
 
 
@@ -320,7 +317,7 @@ def expired(common: Common, group: str | None, statuses: Sequence[str], within: 
 
     warehouse = open_warehouse(common)
     found = expired_offsets(warehouse, group, statuses=statuses, within=within)
-    _show(common, columns.EXPIRED, found)
+    show(common, columns.EXPIRED, found)
     if not found:
         say(f"No such offset; the tables cover {warehouse.coverage}.")
 
@@ -342,7 +339,7 @@ def findings(common: Common, severity: str | None, rules: Sequence[str], group: 
 
     warehouse = open_warehouse(common)
     found = findings_of(warehouse, severity=severity, rules=rules, group=group)
-    _show(common, columns.FINDING, found)
+    show(common, columns.FINDING, found)
     if not found:
         say(f"No such finding; the tables cover {warehouse.coverage}.")
 
@@ -369,7 +366,7 @@ def sql(common: Common, statement: str | None, name: str | None, is_list: bool) 
     from coordinator_replay.query.sql import run_sql
 
     if is_list:
-        _show(common, columns.READY_QUERY, ready_queries().values())
+        show(common, columns.READY_QUERY, ready_queries().values())
         return
     if (statement is None) == (name is None):
         raise UsageError("give either a statement or --query NAME; --list shows the queries that are ready")
@@ -384,5 +381,5 @@ def sql(common: Common, statement: str | None, name: str | None, is_list: bool) 
         say(f"Nothing; cluster {common.cluster!r} is covered from {warehouse.coverage}.")
 
 
-COMMANDS: list[click.Command] = [groups, describe, offsets, timeline, rebalances, why, owner, expired, findings, sql]
+COMMANDS: list[click.Command] = [groups, describe, offsets, timeline, rebalances, owner, expired, findings, sql]
 """Every command of this module, for the program to take up."""

@@ -181,10 +181,11 @@ def demo(common: Common) -> None:
 
 
 QUESTIONS = (
+    "why shop-billing",
+    "report shop-billing --out shop-billing.html",
     "describe shop-migrate --at 2026-11-21T08:33:00Z",
     "timeline shop-billing",
     "owner shop-billing shop.orders 0 --at 2026-11-21T08:32:20Z",
-    "rebalances shop-migrate",
     "findings",
     'sql "SELECT kind, count(*) AS records FROM group_records GROUP BY kind ORDER BY records DESC"',
 )

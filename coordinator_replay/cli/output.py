@@ -62,7 +62,7 @@ def neutral(text: str) -> str:
     return _UNSAFE.sub(_escape, text)
 
 
-def _moment(value: datetime) -> str:
+def moment_text(value: datetime) -> str:
     """ISO-8601 in UTC, in a form that every command takes back."""
     value = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
     precision = "milliseconds" if value.microsecond % 1000 == 0 else "microseconds"
@@ -72,7 +72,7 @@ def _moment(value: datetime) -> str:
 def _plain(value: object) -> Any:
     """A value in the types that JSON has."""
     if isinstance(value, datetime):
-        return _moment(value)
+        return moment_text(value)
     if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, bytes | bytearray | memoryview):

@@ -1,13 +1,30 @@
-"""The commands that make something to look at: pages and traces. Like those that ask, they start no JVM."""
+"""The commands that tell at length or draw: reasons, pages, traces. Like those that ask, they start no JVM."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from coordinator_replay.cli.ask import any_group_argument, examples, from_option, open_warehouse, say, to_option
+from coordinator_replay.cli import columns
+from coordinator_replay.cli.ask import (
+    any_group_argument,
+    at_option,
+    cause_option,
+    examples,
+    from_option,
+    open_warehouse,
+    say,
+    show,
+    to_option,
+)
 from coordinator_replay.cli.options import Command, Common, common_options
-from coordinator_replay.cli.output import to_json
+from coordinator_replay.cli.output import moment_text, neutral, to_json
+from coordinator_replay.errors import UsageError
+
+if TYPE_CHECKING:
+    from coordinator_replay.query.rebalances import Rebalance
 
 MOST_TRACED_GROUPS = 50
 """Groups in one trace; viewers show no more tracks than that in a useful way."""
@@ -19,6 +36,81 @@ def _told(common: Common, path: Path, text: str, **facts: object) -> None:
         click.echo(to_json({"file": str(path), **facts}))
     else:
         say(text)
+
+
+def _counted(number: int | None, what: str) -> str:
+    return f"{'?' if number is None else f'{number:,}'} {what}{'' if number == 1 else 's'}"
+
+
+def _print_reason(one: "Rebalance") -> None:
+    """One rebalance as people read it: the reason first, what it rests on beneath."""
+    began = one.started_at or one.completed_at
+    sure = f", {one.confidence}" if one.confidence else ""
+    when = "at a time not known" if began is None else moment_text(began)
+    head = f"{when}  {neutral(one.group_id)}  epoch {one.epoch}  "
+    click.echo(head + click.style(f"{neutral(one.cause or 'UNKNOWN')}{sure}", bold=True))
+    if one.completed_at is None:
+        took = "not over at the end of the log"
+    else:
+        took = "took a time not known" if one.duration_ms is None else f"took {one.duration_ms:,} ms"
+    cost = [took, f"{one.members_before} to {_counted(one.members_after, 'member')}"]
+    cost.append(f"{_counted(one.partitions_moved, 'partition')} moved")
+    if one.unowned_ms_max:
+        cost.append(f"{one.unowned_ms_max:,} ms without an owner at most")
+    click.echo(f"  {', '.join(cost)}")
+    for fact in one.evidence or ():
+        click.echo(f"  - {neutral(fact)}")
+    if one.alternatives:
+        click.echo(f"  the same records would be left by: {neutral(', '.join(one.alternatives))}")
+    if one.is_exact is False:
+        click.echo("  not exact: records are missing from the log, so that steps in between were not seen")
+
+
+@click.command(
+    cls=Command,
+    epilog=examples(
+        "coordinator-replay why payments --at 2026-11-20T02:13:00Z",
+        "coordinator-replay why payments --from -6h",
+        "coordinator-replay why --cause SESSION_TIMEOUT --output json",
+    ),
+)
+@common_options()
+@any_group_argument
+@at_option
+@from_option
+@to_option
+@cause_option
+def why(
+    common: Common,
+    group: str | None,
+    at: datetime | None,
+    start: datetime | None,
+    end: datetime | None,
+    causes: Sequence[str],
+) -> None:
+    """Tell why GROUP (or any group) rebalanced: each reason, how sure it is, and the records that it rests on.
+
+    With --at only the rebalance that went on then, or else the last one before. As json and csv it tells the same as
+    rebalances does.
+    """
+    from coordinator_replay.query.rebalances import rebalances_of
+
+    if at is not None and (start is not None or end is not None):
+        raise UsageError("give either --at, or a stretch of time with --from and --to")
+    warehouse = open_warehouse(common)
+    told = warehouse.check_moment(at)
+    found = rebalances_of(warehouse, group, start, end, causes=causes)
+    if at is not None:
+        found = [one for one in found if (began := one.started_at or one.completed_at) is None or began <= at][-1:]
+    if common.output != "table":
+        show(common, columns.REBALANCE, found)
+    for number, one in enumerate(found if common.output == "table" else ()):
+        if number:
+            click.echo()
+        _print_reason(one)
+    if not found:
+        say(f"No such rebalance; the tables cover {warehouse.coverage}.")
+    say(told)
 
 
 @click.command(
@@ -51,7 +143,7 @@ def report(common: Common, group: str | None, start: datetime | None, end: datet
         _told(
             common,
             path,
-            f"Wrote {path}: {groups} groups, {rebalances} rebalances.",
+            f"Wrote {path}: {_counted(groups, 'group')}, {_counted(rebalances, 'rebalance')}.",
             groups=groups,
             rebalances=rebalances,
         )
@@ -64,7 +156,7 @@ def report(common: Common, group: str | None, start: datetime | None, end: datet
     _told(
         common,
         path,
-        f"Wrote {path}: {len(life.rebalances)} rebalances, {life.commit_count} commits.",
+        f"Wrote {path}: {_counted(len(life.rebalances), 'rebalance')}, {_counted(life.commit_count, 'commit')}.",
         rebalances=len(life.rebalances),
         commits=life.commit_count,
     )
@@ -99,8 +191,14 @@ def trace(common: Common, group: str | None, start: datetime | None, end: dateti
     lives = [trace_of(warehouse, name, start, end) for name in names[:MOST_TRACED_GROUPS]]
     count = write_trace(lives, path)
     say(*(text for life in lives for text in life.notes))
-    _told(common, path, f"Wrote {path}: {count} events of {len(lives)} groups.", events=count, groups=len(lives))
+    _told(
+        common,
+        path,
+        f"Wrote {path}: {_counted(count, 'event')} of {_counted(len(lives), 'group')}.",
+        events=count,
+        groups=len(lives),
+    )
 
 
-COMMANDS: list[click.Command] = [report, trace]
+COMMANDS: list[click.Command] = [why, report, trace]
 """Every command of this module, for the program to take up."""

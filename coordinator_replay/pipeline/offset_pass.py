@@ -170,7 +170,7 @@ class _Batch:
                 "from_offset": self.take("at_offset", rows),
                 "to_offset": self.take("at_offset", following),
                 "ended_by": _words(ends, _ENDED_BY),
-                "previous_offset": self._previous(rows),
+                "previous_offset": self._previous(intervals[Interval.ROW]),
                 "is_proven": pc.and_(pc.is_valid(self.take("producer_id", rows)), end_is_proven),
             }
             yield _staged(columns if intervals is closed else columns | self._judged(intervals))

@@ -110,7 +110,7 @@ def causes_bars(fleet: Fleet, times: Range1d) -> figure:
     drawn.yaxis.ticker = BasicTicker(desired_num_ticks=5, mantissas=[1, 2, 5], min_interval=1)
     drawn.y_range = Range1d(start=0, end=max(reached.values(), default=1) * 1.08)
     if rows:
-        drawn.add_layout(drawn.legend[0], "above")
-        drawn.legend[0].update(**COMPACT)
+        drawn.add_layout(drawn.legend[0], "right")
+        drawn.legend[0].update(margin=0, padding=0, spacing=0, label_text_font_size="11px", glyph_height=14)
     add_hover(drawn, [bars], [("cause", "@cause"), ("rebalances", "@count"), ("since", "@since")], ["since"])
     return drawn

@@ -69,9 +69,8 @@ def _queries_page() -> str:
 
 
 def _help(command: click.Command) -> str:
-    context = click.Context(
-        command, info_name=f"coordinator-replay {command.name}", max_content_width=100, terminal_width=100
-    )
+    program = main.make_context("coordinator-replay", [], resilient_parsing=True)
+    context = click.Context(command, program, command.name, max_content_width=100, terminal_width=100)
     return command.get_help(context)
 
 
@@ -99,12 +98,25 @@ def pages() -> Iterator[tuple[Path, str]]:
     yield DOCS / "commands.md", _commands_page()
 
 
-if __name__ == "__main__":
-    (DOCS / "tables").mkdir(exist_ok=True)
+def stale_pages() -> list[Path]:
+    """Pages that are not as they would be made, missing or left over."""
     made = dict(pages())
-    for page in (DOCS / "tables").glob("*.md"):
-        if page not in made:
+    there = {
+        page: page.read_text(encoding="utf-8") for page in (*made, *(DOCS / "tables").glob("*.md")) if page.exists()
+    }
+    return sorted(page for page in made.keys() | there.keys() if made.get(page) != there.get(page))
+
+
+if __name__ == "__main__":
+    stale = stale_pages()
+    for page in stale:
+        sys.stdout.write(f"{page.relative_to(DOCS)}\n")
+    if "--check" in sys.argv:
+        sys.exit(bool(stale))
+    (DOCS / "tables").mkdir(exist_ok=True)
+    made_now = dict(pages())
+    for page in stale:
+        if page in made_now:
+            page.write_text(made_now[page], encoding="utf-8")
+        else:
             page.unlink()
-    for page, text in made.items():
-        page.write_text(text, encoding="utf-8")
-    sys.stdout.write(f"wrote {len(made)} pages\n")

@@ -13,7 +13,7 @@ import pytest
 from click.shell_completion import ShellComplete
 from click.testing import CliRunner, Result
 
-from coordinator_replay.cli import columns
+from coordinator_replay.cli import columns, show
 from coordinator_replay.cli.ask import COMMANDS, GROUP_STATES, GROUP_TYPES, SEVERITIES, STATUSES
 from coordinator_replay.query.expired import STATUSES as QUERY_STATUSES
 from coordinator_replay.query.findings import SEVERITIES as QUERY_SEVERITIES
@@ -31,7 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def program() -> click.Group:
-    return click.Group("program", commands={str(command.name): command for command in COMMANDS})
+    return click.Group("program", commands={str(command.name): command for command in (*COMMANDS, *show.COMMANDS)})
 
 
 @pytest.fixture
@@ -172,9 +172,8 @@ def test_timeline_of_members(ask):
     assert json.loads(rows[1]["pending_revocation"])[0]["partitions"] == [1]
 
 
-@pytest.mark.parametrize("name", ["rebalances", "why"])
-def test_rebalances(ask, name: str):
-    assert answer(ask(name, "payments", "--from", f"{NIGHT}02:05")) == lines("""
+def test_rebalances(ask):
+    assert answer(ask("rebalances", "payments", "--from", f"{NIGHT}02:05")) == lines("""
         STARTED                   COMPLETED                 DURATION-MS  GROUP     EPOCH  CAUSE        CONFIDENCE  BEFORE  AFTER  MOVED  UNOWNED-MS-MAX  METADATA-DELAY-MS  ALTERNATIVES  EVIDENCE
         2026-11-20T02:10:00.000Z  2026-11-20T02:10:20.000Z        20000  payments      3  MEMBER_JOIN  certain          1      2      1            5000  -                  -             member m-2 joined (3:103); epoch 2 to 3 (3:103)
         """)  # noqa: E501
@@ -354,3 +353,53 @@ def test_a_statement_can_name_the_cluster_asked_about(ask):
 )
 def test_the_shell_completes_what_options_take(program, folder, arguments, incomplete, expected):
     assert completed(program, folder, arguments, incomplete) == expected
+
+
+def test_why_tells_the_reason_first_and_what_it_rests_on(ask):
+    assert answer(ask("why", "payments")) == lines("""
+        2026-11-20T02:00:00.000Z  payments  epoch 2  GROUP_CREATED, certain
+          took 2,000 ms, 0 to 1 member, 2 partitions moved
+
+        2026-11-20T02:10:00.000Z  payments  epoch 3  MEMBER_JOIN, certain
+          took 20,000 ms, 1 to 2 members, 1 partition moved, 5,000 ms without an owner at most
+          - member m-2 joined (3:103)
+          - epoch 2 to 3 (3:103)
+        """)
+
+
+@pytest.mark.parametrize(("at", "epoch"), [("02:10", 3), ("02:05", 2), ("02:18", 3)])
+def test_why_at_a_moment_tells_of_the_rebalance_then_or_the_last_before(ask, at: str, epoch: int):
+    assert json.loads(answer(ask("why", "payments", "--at", f"{NIGHT}{at}", "--output", "json")))["epoch"] == epoch
+
+
+def test_why_says_what_else_would_leave_the_same_records(ask):
+    assert "the same records would be left by: UNKNOWN" in answer(ask("why", "legacy"))
+    refused = ask("why", "payments", "--at", f"{NIGHT}02:10", "--from", f"{NIGHT}02:00")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+
+
+def test_report_and_trace_say_what_they_wrote(ask, tmp_path: Path):
+    page, trace = tmp_path / "payments.html", tmp_path / "payments.json"
+    told = ask("report", "payments", "--out", str(page))
+    assert (told.stdout, told.stderr) == ("", f"Wrote {page}: 2 rebalances, 5 commits.\n")
+    assert page.read_text().startswith("<!DOCTYPE html>")
+    told = json.loads(answer(ask("report", "--out", str(page), "--output", "json")))
+    assert told == {"file": str(page), "groups": 3, "rebalances": 3}
+    told = json.loads(answer(ask("trace", "payments", "--out", str(trace), "--output", "json")))
+    assert (told["events"], told["groups"]) == (len(json.loads(trace.read_text())["traceEvents"]), 1)
+    assert ask("trace", "--out", str(trace)).stderr.endswith(" of 2 groups.\n")
+
+
+@pytest.mark.parametrize("name", ["report", "trace"])
+def test_a_page_or_trace_of_what_is_not_known_is_refused(ask, name: str, tmp_path: Path):
+    out = ("--out", str(tmp_path / "out"))
+    assert "did you mean 'payments'?" in ask(name, "paymnts", *out).stderr
+    assert "not covered" in ask(name, "payments", "--from", "2030-01-01", *out).stderr
+    assert "can't be written" in ask(name, "payments", "--out", str(tmp_path / "no" / "folder")).stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_every_command_explains_itself_with_examples(program: click.Group):
+    for name, command in program.commands.items():
+        assert f"coordinator-replay {name}" in (command.epilog or ""), name
+        assert command.help

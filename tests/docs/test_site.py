@@ -1,6 +1,5 @@
 """The documentation holds together: made pages are fresh, commands in it can be typed, links lead somewhere."""
 
-import importlib.util
 import re
 import shlex
 import subprocess
@@ -21,18 +20,11 @@ AWAITED = {"reasons.md"}
 BLOCK = re.compile(r"^ *```(?:sh|console)?\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 
 
-def made_pages() -> dict[Path, str]:
-    spec = importlib.util.spec_from_file_location("write_pages", ROOT / "scripts" / "docs" / "write_pages.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return dict(module.pages())
-
-
 def test_made_pages_are_those_of_the_definitions():
-    made = made_pages()
-    stale = [path.name for path, text in made.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
-    assert stale == [], "run scripts/write-docs"
-    assert set((DOCS / "tables").glob("*.md")) <= set(made), "run scripts/write-docs"
+    # In a process of its own: click keeps a command's first help option, and other tests have asked for other ones.
+    script = ROOT / "scripts" / "docs" / "write_pages.py"
+    done = subprocess.run([sys.executable, str(script), "--check"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, ""), f"run scripts/write-docs: {done.stderr}"
 
 
 def typed_commands() -> list[tuple[str, list[str]]]:

@@ -1,10 +1,11 @@
+import shutil
 from pathlib import Path
 
 import pytest
 
 from coordinator_replay.errors import UsageError, WarehouseError
 from coordinator_replay.query.warehouse import Warehouse, nearest
-from tests.query.small_warehouse import at
+from tests.query.small_warehouse import at, write_small_warehouse
 
 
 def test_coverage_is_that_of_the_cluster_and_its_last_finished_audit(warehouse: Warehouse):
@@ -65,3 +66,11 @@ def test_names_alike_are_found_by_spelling_and_by_part():
     assert nearest("ORDERS", ["orders"]) == ["orders"]
     assert nearest("xyz", ["payments", "orders"]) == []
     assert nearest("group-7", [f"group-{number}" for number in range(30_000)]) == ["group-7"]
+
+
+def test_a_table_that_no_run_has_written_yet_is_empty(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path / "warehouse")
+    shutil.rmtree(folder / "findings")
+    opened = Warehouse(str(folder))
+    assert opened.rows("SELECT finding_id, severity FROM findings WHERE cluster = $cluster") == []
+    assert opened.rows("SELECT count(*) FROM rebalances WHERE cluster = $cluster") == [(3,)]

@@ -1,0 +1,50 @@
+"""Types the commands of README's session anew on the demo's warehouse, and puts their real output beneath them."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+README = Path(__file__).resolve().parents[2] / "README.md"
+
+_SESSION = re.compile(r"(?<=^```console\n)\$ coordinator-replay .*?(?=^```)", re.MULTILINE | re.DOTALL)
+_LONGEST_LINE = 200
+_PROMPT = "$ "
+
+
+def _typed(command: str, warehouse: Path, work: Path) -> str:
+    """What a command prints, notes included; where a line is cut, an ellipsis says so."""
+    environment = {**os.environ, "COORDINATOR_REPLAY_WAREHOUSE": str(warehouse.absolute()), "NO_COLOR": "1"}
+    words = [sys.executable, "-m", "coordinator_replay", *shlex.split(command)[1:]]
+    done = subprocess.run(  # the commands stand in README
+        words, cwd=work, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=True
+    )
+    lines = (
+        line if len(line) <= _LONGEST_LINE else f"{line[: _LONGEST_LINE - 1]}…" for line in done.stdout.splitlines()
+    )
+    return "\n".join(lines)
+
+
+def recorded(text: str, warehouse: Path, work: Path) -> str:
+    """README's text with the output of its session's commands as it is now.
+
+    Args:
+        text: README.
+        warehouse: the demo's.
+        work: a folder for files that the commands write.
+    """
+
+    def record(session: re.Match[str]) -> str:
+        commands = [line for line in session[0].splitlines() if line.startswith(_PROMPT)]
+        told = [f"{command}\n{_typed(command.removeprefix(_PROMPT), warehouse, work)}\n" for command in commands]
+        return "\n".join(told)
+
+    return _SESSION.sub(record, text)
+
+
+if __name__ == "__main__":
+    README.write_text(
+        recorded(README.read_text(encoding="utf-8"), Path(sys.argv[1]), Path(sys.argv[2])), encoding="utf-8"
+    )
