@@ -19,8 +19,8 @@ MOST_INTERVALS = 30_000
 MOST_POINTS = 40_000
 """Points of committed offsets, shared by all partitions of the group."""
 
-_FEWEST_POINTS = 40
-"""Points that each partition's line has all the same."""
+_POINTS_EACH = range(40, 1600)
+"""Points that each partition's line has at least, and at most: a screen is no wider."""
 
 _SPAN = """
     SELECT min(first), max(last) FROM (
@@ -268,7 +268,7 @@ def life_of(
     commit_count = 0
     if with_commits:
         lines, commit_count = warehouse.rows(_LINES, **asked)[0]
-        points = max(_FEWEST_POINTS, MOST_POINTS // max(lines, 1))
+        points = min(max(_POINTS_EACH.start, MOST_POINTS // max(lines, 1)), _POINTS_EACH.stop)
         commits = [
             Commit(**dict(zip(Commit.__slots__, row, strict=True)))
             for row in warehouse.rows(_COMMITS, points=points, **asked)

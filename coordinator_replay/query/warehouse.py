@@ -23,8 +23,11 @@ from coordinator_replay.tables.names import table_names
 END = datetime(9999, 12, 31, tzinfo=UTC)
 """As-of moment that means the end of the log read: only what was never ended is valid then."""
 
-AS_OF = "coalesce(valid_from <= $at, true) AND coalesce(valid_to > $at, true)"
-"""Condition of rows that hold at a moment: half-open intervals; an unknown start counts as always."""
+AS_OF = "(valid_from <= $at OR valid_from IS NULL) AND (valid_to > $at OR valid_to IS NULL)"
+"""Condition of rows that hold at a moment: half-open intervals; an unknown start counts as always.
+
+Written so that the engine can look at it while it reads a file.
+"""
 
 _LEDGER = "audit_runs"
 """The table that every run writes: where it is, there is a warehouse."""
