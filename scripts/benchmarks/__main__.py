@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.dump import make_dump
-from benchmarks.rows import ROWS, Setting
+from benchmarks.measured import Setting
+from benchmarks.rows import ROWS
 
 
 @click.command()

@@ -7,72 +7,15 @@ import json
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from coordinator_replay.log.dump import Dump, find_dump
+from benchmarks.measured import Measured, Setting, in_turns, seconds
+from benchmarks.replay import engine, groups, skew
 from coordinator_replay.log.segment import read_segment
 from coordinator_replay.pipeline.decode import gather_records
 from coordinator_replay.records.decoder import decode_records
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
-    """One row: seconds of both sides, and the ratio in the sense in which it is judged."""
-
-    name: str
-    ours: str
-    baseline: str
-    ours_seconds: float
-    baseline_seconds: float
-    ratio: float
-    wanted: str
-    holds: bool
-
-
-@dataclass
-class Setting:
-    """What the rows share.
-
-    Attributes:
-        dump: the folder with the segments.
-        records: how many records they hold.
-        work: a folder for what the rows write.
-        repeat: how often each side runs.
-    """
-
-    dump: Path
-    records: int
-    work: Path
-    repeat: int
-
-    @cached_property
-    def spark(self) -> Any:
-        """One session for all Spark rows, so that start-up counts for none of them."""
-        from coordinator_replay.pipeline.session import open_session
-
-        return open_session("coordinator-replay-benchmark")
-
-    @cached_property
-    def found(self) -> Dump:
-        """The dump's files."""
-        return find_dump([str(self.dump)])
-
-
-def _seconds(run: Callable[[], object]) -> float:
-    began = time.perf_counter()
-    run()
-    return time.perf_counter() - began
-
-
-def _in_turns(repeat: int, ours: Callable[[], object], baseline: Callable[[], object]) -> tuple[float, float]:
-    """Best times of both, after one round that warms both up."""
-    times = [(_seconds(ours), _seconds(baseline)) for _ in range(repeat + 1)][1:]
-    return min(a for a, _ in times), min(b for _, b in times)
 
 
 def _decode_all(files: list[Path]) -> int:
@@ -93,7 +36,7 @@ def parse_and_decode(setting: Setting) -> Measured:
     _decode_all(files[:1])
     ours, baseline = [], []
     for _ in range(setting.repeat):
-        ours.append(_seconds(lambda: _decode_all(files)))
+        ours.append(seconds(lambda: _decode_all(files)))
         done = subprocess.run(time_decode_command(setting.dump, 3), capture_output=True, text=True, check=True)
         report = json.loads(done.stdout)
         if report["records"] != setting.records:
@@ -131,7 +74,7 @@ def spark_decode(setting: Setting) -> Measured:
     def baseline() -> None:
         log_records.mapInArrow(_identity, log_records.schema).write.format("noop").mode("overwrite").save()
 
-    a, b = _in_turns(setting.repeat, ours, baseline)
+    a, b = in_turns(setting.repeat, ours, baseline)
     return Measured(
         name="spark-decode",
         ours="decode stage in Spark",
@@ -160,7 +103,7 @@ def _audit(setting: Setting, name: str, *, records_only: bool, bound: float | No
         copy = read_segments(setting.spark, setting.found.segments)
         copy.write.format("delta").mode("overwrite").save(str(setting.work / "copy"))
 
-    a, b = _in_turns(setting.repeat, ours, baseline)
+    a, b = in_turns(setting.repeat, ours, baseline)
     return Measured(
         name=name,
         ours=f"audit{' --records-only' if records_only else ''}, start-up aside",
@@ -193,7 +136,7 @@ def dump_log(setting: Setting) -> Measured:
         return lambda: subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
 
     decode = [sys.executable, "-m", "coordinator_replay", "decode", *map(str, files)]
-    a, b = _in_turns(1, run(decode), run(dump_log_command(files)))
+    a, b = in_turns(1, run(decode), run(dump_log_command(files)))
     return Measured(
         name="dump-log",
         ours="decode FILE",
@@ -267,7 +210,10 @@ ROWS: dict[str, Callable[[Setting], Measured]] = {
     "memory": worker_memory,
     "dump-log": dump_log,
     "latency": latency,
+    "engine": engine,
     "spark-decode": spark_decode,
+    "groups": groups,
+    "skew": skew,
     "audit-records": audit_records,
     "audit": audit_whole,
 }

@@ -1,0 +1,66 @@
+"""What every row of the benchmark measures with: the dump and the session they share, seconds, and turns."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from coordinator_replay.log.dump import Dump, find_dump
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """One row: seconds of both sides, and the ratio in the sense in which it is judged."""
+
+    name: str
+    ours: str
+    baseline: str
+    ours_seconds: float
+    baseline_seconds: float
+    ratio: float
+    wanted: str
+    holds: bool
+
+
+@dataclass
+class Setting:
+    """What the rows share.
+
+    Attributes:
+        dump: the folder with the segments.
+        records: how many records they hold.
+        work: a folder for what the rows write.
+        repeat: how often each side runs.
+    """
+
+    dump: Path
+    records: int
+    work: Path
+    repeat: int
+
+    @cached_property
+    def spark(self) -> Any:
+        """One session for all Spark rows, so that start-up counts for none of them."""
+        from coordinator_replay.pipeline.session import open_session
+
+        return open_session("coordinator-replay-benchmark")
+
+    @cached_property
+    def found(self) -> Dump:
+        """The dump's files."""
+        return find_dump([str(self.dump)])
+
+
+def seconds(run: Callable[[], object]) -> float:
+    """How long something takes."""
+    began = time.perf_counter()
+    run()
+    return time.perf_counter() - began
+
+
+def in_turns(repeat: int, ours: Callable[[], object], baseline: Callable[[], object]) -> tuple[float, float]:
+    """Best times of both, after one round that warms both up."""
+    times = [(seconds(ours), seconds(baseline)) for _ in range(repeat + 1)][1:]
+    return min(a for a, _ in times), min(b for _, b in times)

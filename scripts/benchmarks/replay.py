@@ -1,0 +1,159 @@
+"""Rows about the replay of groups: the engine alone, many small groups, and one group with half of all records.
+
+The lives are made by rule: a member joins a KIP-848 group and leaves it a minute later, ten records a turn, in the
+order in which the coordinator writes them.
+"""
+
+import json
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from benchmarks.measured import Measured, Setting, seconds
+from coordinator_replay.engine.model import Record
+from coordinator_replay.engine.replay import Replay
+
+_BEGIN_MS = 1_795_000_000_000
+_TOPIC = "uqFdjh6KQvSpEvtRKhLUcw"
+_TURN = 10
+_GROUPS = 100_000
+_ENGINE_TURNS = 10_000
+_WANTED_A_SECOND = 50_000
+_WANTED_SECONDS = 60
+_WANTED_SKEW = 1.5
+
+Told = tuple[int, str, dict[str, Any], dict[str, Any] | None]
+
+
+@cache
+def _values(epoch: int) -> tuple[tuple[str, bool, dict[str, Any] | None], ...]:
+    """Kind, whether the key names a member, and value of the records of a turn."""
+    owned = [{"topicId": _TOPIC, "partitions": [0, 1, 2]}]
+    about = {"instanceId": None, "rackId": None, "clientId": "client", "clientHost": "/10.0.0.9"}
+    about |= {"subscribedTopicNames": ["orders"], "subscribedTopicRegex": "", "serverAssignor": None}
+    about |= {"rebalanceTimeoutMs": 300_000, "classicMemberMetadata": None}
+    current = {"memberEpoch": epoch, "previousMemberEpoch": 0, "state": 0, "assignedPartitions": owned}
+    return (
+        ("ConsumerGroupMemberMetadata", True, about),
+        ("ConsumerGroupMetadata", False, {"epoch": epoch, "metadataHash": 7919}),
+        ("ConsumerGroupTargetAssignmentMember", True, {"topicPartitions": owned}),
+        ("ConsumerGroupTargetAssignmentMetadata", False, {"assignmentEpoch": epoch}),
+        ("ConsumerGroupCurrentMemberAssignment", True, {**current, "partitionsPendingRevocation": []}),
+        ("ConsumerGroupCurrentMemberAssignment", True, None),
+        ("ConsumerGroupTargetAssignmentMember", True, None),
+        ("ConsumerGroupMemberMetadata", True, None),
+        ("ConsumerGroupMetadata", False, {"epoch": epoch + 1, "metadataHash": 7919}),
+        ("ConsumerGroupTargetAssignmentMetadata", False, {"assignmentEpoch": epoch + 1}),
+    )
+
+
+def _life(group_id: str, turns: int) -> Iterator[Told]:
+    """Time, kind, key and value of each record of a group."""
+    for turn in range(turns):
+        member = f"member-{turn:06d}"
+        for place, (kind, names_member, value) in enumerate(_values(2 * turn + 1)):
+            key = {"groupId": group_id} | ({"memberId": member} if names_member else {})
+            yield _BEGIN_MS + 120_000 * turn + (60_000 if place >= _TURN // 2 else 0), kind, key, value
+
+
+def _group_records(lives: Iterator[tuple[str, int]], path: Path) -> None:
+    """Write lives, given as group and number of turns, in the columns of ``group_records`` that the fold reads."""
+    columns: dict[str, list[object]] = {name: [] for name in ("group_id", "at_ms", "kind", "key_json", "value_json")}
+    for group_id, turns in lives:
+        for told in _life(group_id, turns):
+            texts = (None if part is None else json.dumps(part) for part in told[2:])
+            for column, cell in zip(columns.values(), (group_id, *told[:2], *texts), strict=True):
+                column.append(cell)
+    n = len(columns["group_id"])
+    rows = pa.table(
+        {
+            "group_id": columns["group_id"],
+            "log_partition": pa.array([0] * n, pa.int32()),
+            "log_offset": pa.array(range(n), pa.int64()),
+            "log_timestamp": pa.array(columns["at_ms"], pa.timestamp("ms", "UTC")).cast(pa.timestamp("us", "UTC")),
+            "kind": columns["kind"],
+            "key_json": columns["key_json"],
+            "value_json": columns["value_json"],
+            "value_version": pa.array([0] * n, pa.int16()),
+            "missing_before": pa.array([0] * n, pa.int64()),
+            "record_bytes": pa.array([200] * n, pa.int32()),
+        }
+    )
+    pq.write_table(rows, path)
+
+
+def _fold_seconds(setting: Setting, name: str, lives: Iterator[tuple[str, int]]) -> float:
+    from coordinator_replay.pipeline.replay import replay_groups
+
+    path = setting.work / f"{name}.parquet"
+    _group_records(lives, path)
+    records = setting.spark.read.parquet(str(path))
+    folded = replay_groups(records, cluster="benchmark", topic_names={_TOPIC: "orders"}, buckets=8)
+    return seconds(lambda: folded.write.format("noop").mode("overwrite").save())
+
+
+def engine(setting: Setting) -> Measured:
+    """Records through the engine on one core, against parsing the JSON of the same records."""
+    records = [
+        Record(
+            kind=kind, key=key, value=value, partition=0, offset=offset, timestamp_ms=at_ms, missing_before=0,
+            value_version=None if value is None else 0,
+        )
+        for offset, (at_ms, kind, key, value) in enumerate(_life("group", _ENGINE_TURNS))
+    ]  # fmt: skip
+    texts = [json.dumps(part) for record in records for part in (record.key, record.value)]
+
+    def ours() -> None:
+        replay = Replay("group")
+        for record in records:
+            replay.apply(record)
+
+    a = min(seconds(ours) for _ in range(setting.repeat))
+    b = min(seconds(lambda: [json.loads(text) for text in texts]) for _ in range(setting.repeat))
+    rate = len(records) / a
+    return Measured(
+        name="engine",
+        ours=f"engine: {rate:,.0f} records/s on one core",
+        baseline="json.loads of the same records",
+        ours_seconds=a,
+        baseline_seconds=b,
+        ratio=a / b,
+        wanted=f">= {_WANTED_A_SECOND:,} records/s",
+        holds=rate >= _WANTED_A_SECOND,
+    )
+
+
+def groups(setting: Setting) -> Measured:
+    """Many groups of ten records each through the fold in Spark, all rows made, against the time there is for it."""
+    a = _fold_seconds(setting, "even", ((f"group-{n:06d}", 1) for n in range(_GROUPS)))
+    return Measured(
+        name="groups",
+        ours=f"replay of {_GROUPS:,} groups of {_TURN} records: {_GROUPS / a:,.0f} groups/s",
+        baseline="a minute",
+        ours_seconds=a,
+        baseline_seconds=_WANTED_SECONDS,
+        ratio=a / _WANTED_SECONDS,
+        wanted=f"<= {_WANTED_SECONDS} s",
+        holds=a <= _WANTED_SECONDS,
+    )
+
+
+def skew(setting: Setting) -> Measured:
+    """Half of all records in one group, against the same number spread evenly."""
+    half = _GROUPS // 4
+    a = _fold_seconds(setting, "hot", iter([("hot", half), *((f"group-{n:06d}", 1) for n in range(half))]))
+    b = _fold_seconds(setting, "spread", ((f"group-{n:06d}", 1) for n in range(2 * half)))
+    return Measured(
+        name="skew",
+        ours="replay with half of all records in one group",
+        baseline="the same number spread evenly",
+        ours_seconds=a,
+        baseline_seconds=b,
+        ratio=a / b,
+        wanted=f"<= {_WANTED_SKEW} x even",
+        holds=a / b <= _WANTED_SKEW,
+    )
