@@ -14,9 +14,10 @@ from coordinator_replay.cli.moments import DURATION, MOMENT
 from coordinator_replay.cli.options import EXIT_FINDINGS, Command, Common, common_options
 from coordinator_replay.cli.paths import absolute
 from coordinator_replay.cli.thresholds import THRESHOLD
-from coordinator_replay.errors import WarehouseError
+from coordinator_replay.errors import InputError, WarehouseError
 
 if TYPE_CHECKING:
+    from coordinator_replay.log.dump import Dump
     from coordinator_replay.pipeline.audit import Options, Summary
 
 FORMATS = ("auto", "segments", "parquet", "delta", "jsonl")
@@ -31,7 +32,24 @@ def _milliseconds(duration: timedelta) -> int:
     return round(duration.total_seconds() * 1000)
 
 
-def _audit(options: "Options", common: Common, *, small: bool = False) -> "Summary":
+_SMALL_DUMP = 4 << 20
+_SMALL_WAREHOUSE = 32 << 20
+
+
+def _is_small(dump: "Dump", warehouse: str) -> bool:
+    """Whether a run is over before a session tuned for large ones would have warmed up: by bytes of files."""
+    from coordinator_replay.log.dump import list_files
+
+    if not dump.segments or sum(file.size for file in dump.segments) > _SMALL_DUMP:
+        return False
+    try:
+        held = list_files(f"{warehouse}/offset_commits")
+    except InputError:
+        return True
+    return sum(file.size for file in held) <= _SMALL_WAREHOUSE
+
+
+def _audit(options: "Options", common: Common) -> "Summary":
     from pyspark.errors import PySparkException
 
     from coordinator_replay.cli.progress import shown_progress
@@ -42,12 +60,13 @@ def _audit(options: "Options", common: Common, *, small: bool = False) -> "Summa
 
     began = time.monotonic()
     # Before Spark starts, so that a mistyped path is told at once.
-    find_dump(options.inputs, form=options.format, include_deleted=options.include_deleted)
+    dump = find_dump(options.inputs, form=options.format, include_deleted=options.include_deleted)
     click.echo("starting Spark …", err=True)
+    small = _is_small(dump, options.warehouse)
     spark = open_session(verbose=common.verbose, with_catalog=options.database is not None, small=small)
     try:
         with shown_progress(spark) as report:
-            summary = run_audit(spark, options, report)
+            summary = run_audit(spark, options, report, dump)
     except PySparkException as problem:
         # The first line says what went wrong; the rest is a plan or a stack that -v shows.
         first = str(problem).strip().splitlines()[0]
@@ -173,7 +192,7 @@ def demo(common: Common) -> None:
         cluster=common.cluster,
         cluster_metadata=str(bundled / "cluster-metadata"),
     )
-    _audit(options, common, small=True)
+    _audit(options, common)
     if common.output == "table":
         click.echo("\nNow ask, for example:")
         for question in QUESTIONS:

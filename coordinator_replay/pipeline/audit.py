@@ -110,21 +110,25 @@ Report = Callable[[str], None]
 """Is told which step begins."""
 
 
-def run_audit(spark: SparkSession, options: Options, report: Report = lambda _step: None) -> Summary:
+def run_audit(
+    spark: SparkSession, options: Options, report: Report = lambda _step: None, dump: Dump | None = None
+) -> Summary:
     """Audit a dump into a warehouse.
 
     Args:
         spark: a session that knows Delta.
         options: what to read, and where to write.
         report: is told which step begins, for progress.
+        dump: what the options' inputs hold, where that was found already.
 
     Raises:
         InputError: an input is missing or no dump.
         UsageError: the inputs don't go together.
         WarehouseError: the warehouse can't be used.
     """
-    report("finding the dump")
-    dump = find_dump(options.inputs, form=options.format, include_deleted=options.include_deleted)
+    if dump is None:
+        report("finding the dump")
+        dump = find_dump(options.inputs, form=options.format, include_deleted=options.include_deleted)
     warehouse = Warehouse(spark, options.warehouse, options.database)
     run = Run.begin(options.cluster, options.inputs, options.settings())
     run.notes.extend(dump.notes)
