@@ -109,11 +109,14 @@ def _offsets(told: Mapping[str, Mapping[str, int]] | None) -> dict[int, int]:
 
 
 def _sentence(problem: Exception) -> str:
-    """What went wrong: in Kafka's words where there are some, else in Spark's without what stands around them."""
+    """What went wrong: the innermost cause, which is the cluster's or its client's.
+
+    What Spark says of it stands around, and is left out.
+    """
     said = str(problem)
-    kafka = re.findall(r"org\.apache\.kafka\.[\w.]*\.(\w+Exception: .+)", said)
-    spark = re.findall(r"terminated with exception: (.+)", said)
-    return str([*spark, *kafka][-1] if kafka or spark else said.strip().splitlines()[0])
+    causes = re.findall(r"^Caused by: (?:[\w$]+\.)*([\w$]+: .+)$", said, re.MULTILINE)
+    stream = re.findall(r"terminated with exception: (.+)", said)
+    return str([*stream, *causes][-1] if stream or causes else said.strip().splitlines()[0])
 
 
 def _without_source() -> PrerequisiteError:
