@@ -277,13 +277,6 @@ def _opens(event: Event, at_ms: int, last_ms: int) -> tuple[int | None, int | No
     return (at_ms, at_ms) if kind is EventKind.GROUP_EMPTIED else (None, None)
 
 
-def is_generation(event: Event) -> bool:
-    """A classic group has a new generation, with members or without."""
-    if event.group_type is not GroupType.CLASSIC:
-        return False
-    return event.kind in (EventKind.REBALANCE_COMPLETED, EventKind.GROUP_EMPTIED, EventKind.EPOCH_CHANGED)
-
-
 def _plain(reason: Reason) -> dict[str, Any]:
     """A reason as a rebalance keeps it: fit for a snapshot and a row."""
     return {

@@ -7,9 +7,9 @@ from typing import Any
 from coordinator_replay.analysis.findings.sighting import MOST_NAMED, Sighting, lasting, moment
 from coordinator_replay.analysis.findings.watch import Memory, Step
 from coordinator_replay.analysis.ownership import UNREVOKED
-from coordinator_replay.analysis.rebalances import is_generation
+from coordinator_replay.analysis.rebalances import GENERATIONS
 from coordinator_replay.engine.events import Event, EventKind
-from coordinator_replay.engine.model import NOTHING, GroupState, Member, MemberState
+from coordinator_replay.engine.model import NOTHING, GroupState, GroupType, Member, MemberState
 
 _ON_THE_WAY = frozenset({GroupState.ASSIGNING, GroupState.RECONCILING, GroupState.NOT_READY})
 _COMES_OR_GOES = frozenset(
@@ -186,7 +186,9 @@ def rebalance_storm(step: Step, memory: Memory) -> Iterator[Sighting]:
 
 
 def _begins_rebalance(event: Event) -> bool:
-    return event.kind is EventKind.REBALANCE_STARTED or event.kind is EventKind.GROUP_EMPTIED or is_generation(event)
+    if event.kind is EventKind.REBALANCE_STARTED or event.kind is EventKind.GROUP_EMPTIED:
+        return True
+    return event.group_type is GroupType.CLASSIC and event.kind in GENERATIONS
 
 
 def _who(step: Step) -> list[str]:
