@@ -16,7 +16,13 @@ from coordinator_replay.log.dump import Dump, Format, find_dump, open_filesystem
 from coordinator_replay.pipeline import settle
 from coordinator_replay.pipeline.decode import stage_rows, stage_segments
 from coordinator_replay.pipeline.findings import write_findings
-from coordinator_replay.pipeline.group_state import snapshot_rows, stale_groups, touched_groups, unseen_records
+from coordinator_replay.pipeline.group_state import (
+    every_group,
+    snapshot_rows,
+    stale_groups,
+    touched_groups,
+    unseen_records,
+)
 from coordinator_replay.pipeline.ledger import Run, audited_ranges, last_settings, unread, write_run
 from coordinator_replay.pipeline.offset_tables import OFFSET_TABLES, Expiry, write_offset_tables
 from coordinator_replay.pipeline.renumber import renumber
@@ -354,11 +360,13 @@ class _Audit:
     def touched(self, held: DataFrame, names: Mapping[str, str]) -> DataFrame:
         """The groups to replay, and from where on."""
         state = self.warehouse.read(STATE_TABLE).where(F.col("cluster") == self.run.cluster)
+        if self.is_told_anew or state.isEmpty():
+            return every_group(held)
         anew = stale_groups(self.warehouse, self.run.cluster, names) if names else None
         if self.late:
             behind = state.where(F.col("log_partition").isin(sorted(self.late))).select("group_id")
             anew = behind if anew is None else anew.union(behind)
-        return touched_groups(held, state, anew=anew, all_anew=self.is_told_anew)
+        return touched_groups(held, state, anew=anew)
 
     def sum_up(self, summary: Summary) -> None:
         """What the tables now say of the cluster's groups."""

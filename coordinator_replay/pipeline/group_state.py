@@ -35,9 +35,14 @@ def stale_groups(warehouse: Warehouse, cluster: str, names: Mapping[str, str]) -
     return shown.join(known, "topic_id").where(~F.col("topic").eqNullSafe(F.col("named"))).select("group_id").distinct()
 
 
-def touched_groups(
-    group_records: DataFrame, group_state: DataFrame, *, anew: DataFrame | None = None, all_anew: bool = False
-) -> DataFrame:
+def every_group(group_records: DataFrame) -> DataFrame:
+    """All groups, to be replayed from their first record on: as ``touched_groups`` tells it."""
+    begun = group_records.groupBy("group_id").agg(F.max("log_partition").alias("log_partition"))
+    start, nothing = F.lit(START).cast("bigint"), F.lit(None).cast("string")
+    return begun.select("*", start.alias("from_offset"), nothing.alias(SNAPSHOT))
+
+
+def touched_groups(group_records: DataFrame, group_state: DataFrame, *, anew: DataFrame | None = None) -> DataFrame:
     """Groups to replay, and from where on.
 
     Judged by the tables alone, whatever run wrote them, so that what a killed run left is made up for.
@@ -46,18 +51,12 @@ def touched_groups(
         group_records: rows of ``group_records`` of one cluster.
         group_state: rows of ``group_state`` of the same cluster.
         anew: group_id of groups that must be replayed from their first record on, if they are there.
-        all_anew: replay every group from its first record on.
 
     Returns:
         group_id, log_partition, from_offset (the first record that the replay has to see; START for a group that
         begins anew) and snapshot (null for such a group).
     """
     held = group_records.select("group_id", "log_partition", "log_offset")
-    if all_anew:
-        begun = held.groupBy("group_id").agg(F.max("log_partition").alias("log_partition"))
-        return begun.select(
-            "*", F.lit(START).cast("bigint").alias("from_offset"), F.lit(None).cast("string").alias(SNAPSHOT)
-        )
     usable = group_state.where(F.col("snapshot_version") == VERSION)
     if anew is not None:
         usable = usable.join(anew, "group_id", "left_anti")
