@@ -157,7 +157,7 @@ def expiry_rules(records):
         told += fold.fold(Record(record["kind"], json.loads(record["key_json"]), value, *position))
     columns = table("expiry_rules").columns
     in_ms = ", ".join(f"{c.name} {'bigint' if c.type == 'timestamp' else c.type}" for c in columns)
-    df = records.sparkSession.createDataFrame([tuple(row[c.name] for c in columns) for _, row in told], in_ms)
+    df = records.sparkSession.createDataFrame([tuple(row.get(c.name) for c in columns) for _, row in told], in_ms)
     return df.withColumns({c.name: F.timestamp_millis(c.name) for c in columns if c.type == "timestamp"})
 
 

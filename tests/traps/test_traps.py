@@ -158,6 +158,7 @@ def test_two_empty_segments_do_not_make_a_reader_spin(tmp_path: Path):
     assert last.coverage is not None and last.coverage.records == 0
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_expiry_is_not_assumed_to_take_seven_days(spark: object, tmp_path: Path):
     """The broker of this sample kept offsets for a minute; nobody tells the audit."""
