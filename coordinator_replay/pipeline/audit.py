@@ -182,6 +182,7 @@ class _Audit:
         is_judged_anew = last.get("thresholds") != run.settings["thresholds"]
         self.is_told_anew = options.full or (bool(last) and (newly_told or is_judged_anew))
         self.late: set[int] = set()
+        self.has_new_positions = False
 
     def of(self, dump: Dump) -> Summary:
         self.report("reading and decoding")
@@ -190,6 +191,7 @@ class _Audit:
         records = self.settle(staged, dump)
         summary, first_new = self.count(records)
         ends = {partition: max(end for _, end in ranges) for partition, ranges in self.ranges.items()}
+        self.has_new_positions = bool(first_new)
         self.late = {partition for partition, first in first_new.items() if first[0] < ends.get(partition, 0)}
         records = self.carry_on(records, first_new, ends)
         self.report("writing commits, records and quarantine")
@@ -384,7 +386,8 @@ class _Audit:
         """Whether there is anything that the derived tables do not say yet."""
         options = self.options
         asked = self.is_told_anew or options.topics or options.cluster_metadata or options.expiry != Expiry()
-        return bool(self.run.records_decoded or self.run.control_records or asked or self.is_behind)
+        # Records that the tables have and the ledger has not are what a killed run left: nothing was derived from them.
+        return bool(self.has_new_positions or asked or self.is_behind)
 
     def count_findings(self, summary: Summary) -> None:
         """What earlier runs found, where this one had nothing to look at."""
