@@ -14,6 +14,8 @@ from coordinator_replay.analysis.findings.thresholds import MINUTE_MS
 METRICS = "group_minutes"
 COUNTERS = ("rebalance_count", "offset_commits", "expired_offsets", "deleted_offsets")
 
+_ADDED = ("delta", *COUNTERS)
+_MOST_SUMS = 100_000
 _SIMPLE = ("classic", "Empty")
 _DEAD = "Dead"
 
@@ -82,6 +84,36 @@ class Minutes:
             self.told = self.now
         yield _row(self.at, self.now or _SIMPLE, **self.counts)
         self.counts = {}
+
+
+class Sums:
+    """Minutes of many groups, added up as far as memory allows: what leaves is to be added up once more."""
+
+    __slots__ = ("counts",)
+
+    def __init__(self) -> None:
+        self.counts: dict[tuple[int, str, str], list[int]] = {}
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Take a minute of a group."""
+        key = row["bucket"], row["group_type"], row["state"]
+        known = self.counts.get(key)
+        if known is None:
+            known = self.counts[key] = [0] * len(_ADDED)
+        for place, name in enumerate(_ADDED):
+            known[place] += row[name]
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it is time to take the sums."""
+        return len(self.counts) >= _MOST_SUMS
+
+    def take(self) -> Iterator[dict[str, Any]]:
+        """The sums so far."""
+        counts, self.counts = self.counts, {}
+        for (bucket, group_type, state), numbers in counts.items():
+            told = {"bucket": bucket, "group_type": group_type, "state": state}
+            yield {**told, **dict(zip(_ADDED, numbers, strict=True))}
 
 
 def _row(minute: int, kind: Kind, *, delta: int = 0, **counts: int) -> dict[str, Any]:

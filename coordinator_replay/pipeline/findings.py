@@ -20,7 +20,7 @@ from coordinator_replay.analysis.findings.evidence import Evidence
 from coordinator_replay.analysis.findings.judge import FINDINGS, Judge
 from coordinator_replay.analysis.findings.rules import Severity
 from coordinator_replay.analysis.findings.thresholds import Thresholds
-from coordinator_replay.analysis.metrics import COUNTERS, METRICS
+from coordinator_replay.analysis.metrics import COUNTERS, METRICS, Sums
 from coordinator_replay.pipeline.replay import FOLDED, rows_of
 from coordinator_replay.pipeline.warehouse import Warehouse
 
@@ -195,11 +195,18 @@ def judge(every: DataFrame, *, cluster: str, end_ms: int, limits: Thresholds, bu
 
     def fold(batches: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         rows: list[tuple[str, str, str]] = []
+        sums = Sums()
         at: Judge | None = None
 
+        def leave(name: str, group_id: str, row: Mapping[str, object]) -> None:
+            rows.append((name, group_id, json.dumps(row, separators=(",", ":"))))
+
         def keep(found: Iterator[tuple[str, dict[str, object]]]) -> None:
-            group_id = "" if at is None else at.case.group_id
-            rows.extend((name, group_id, json.dumps(row, separators=(",", ":"))) for name, row in found)
+            for name, row in found:
+                if name == METRICS:
+                    sums.add(row)
+                else:
+                    leave(name, "" if at is None else at.case.group_id, row)
 
         for batch in batches:
             for group_id, tag, told in zip(batch["group_id"], batch["tag"], batch["told"], strict=True):
@@ -208,11 +215,16 @@ def judge(every: DataFrame, *, cluster: str, end_ms: int, limits: Thresholds, bu
                         keep(at.finish())
                     at = Judge(cluster, group_id, end_ms, limits)
                 keep(at.take(Evidence(tag), json.loads(told)))
+            if sums.is_full:
+                for row in sums.take():
+                    leave(METRICS, "", row)
             if len(rows) >= _CHUNK_ROWS:
                 yield _frame(rows)
                 rows.clear()
         if at is not None:
             keep(at.finish())
+        for row in sums.take():
+            leave(METRICS, "", row)
         yield _frame(rows)
 
     return (

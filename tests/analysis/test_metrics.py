@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from coordinator_replay.analysis.findings.thresholds import MINUTE_MS
-from coordinator_replay.analysis.metrics import Minutes
+from coordinator_replay.analysis.metrics import COUNTERS, Minutes, Sums
 
 
 def state(at: int, name: str, group_type: str = "consumer") -> dict[str, Any]:
@@ -71,3 +71,20 @@ def test_a_group_of_offsets_alone_is_an_empty_classic_one_until_its_last_offset_
     assert [(row["bucket"] // MINUTE_MS, row["delta"]) for row in gone if "delta" in row] == [(0, 1), (5, -1)]
     there = counted(commits(0, 1))
     assert [(row["state"], row["delta"]) for row in there if "delta" in row] == [("Empty", 1)]
+
+
+def test_sums_are_those_of_all_groups_whenever_they_are_taken() -> None:
+    def row(bucket: int, state: str, delta: int) -> dict[str, Any]:
+        told = {"bucket": bucket, "group_type": "classic", "state": state, "delta": delta}
+        return {**told, **dict.fromkeys(COUNTERS, 2)}
+
+    sums = Sums()
+    for one in (row(0, "Stable", 1), row(0, "Stable", 1), row(0, "Empty", -1), row(60, "Stable", 0)):
+        sums.add(one)
+    taken = list(sums.take())
+    assert [(one["bucket"], one["state"], one["delta"], one["offset_commits"]) for one in taken] == [
+        (0, "Stable", 2, 4),
+        (0, "Empty", -1, 2),
+        (60, "Stable", 0, 2),
+    ]
+    assert list(sums.take()) == []
