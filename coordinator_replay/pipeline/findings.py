@@ -179,6 +179,52 @@ READ = ("group_evidence", "offset_commits", "offset_history", "pending_offsets",
 """The tables that hold evidence."""
 
 
+class _Court:
+    """Judges one bucket; keeps the group it is at and the rows that have not left yet."""
+
+    def __init__(self, cluster: str, end_ms: int, limits: Thresholds) -> None:
+        self.cluster = cluster
+        self.end_ms = end_ms
+        self.limits = limits
+        self.at: Judge | None = None
+        self.sums = Sums()
+        self.rows: list[tuple[str, str, str]] = []
+
+    def hear(self, group_id: str, tag: int, told: str) -> None:
+        """Take the next row of evidence."""
+        if self.at is None or self.at.case.group_id != group_id:
+            self.end_group()
+            self.at = Judge(self.cluster, group_id, self.end_ms, self.limits)
+        self._keep(self.at.take(Evidence(tag), json.loads(told)))
+
+    def end_group(self) -> None:
+        """Judge what only the whole of a group tells."""
+        if self.at is not None:
+            self._keep(self.at.finish())
+            self.at = None
+
+    def end_sums(self) -> None:
+        """Let the sums of all groups so far leave."""
+        for row in self.sums.take():
+            self._leave(METRICS, row)
+
+    def take(self) -> pd.DataFrame:
+        """The rows that are ready."""
+        rows, self.rows = self.rows, []
+        return pd.DataFrame(rows, columns=["table_name", "group_id", "row"], dtype=object)
+
+    def _keep(self, found: Iterator[tuple[str, dict[str, object]]]) -> None:
+        for name, row in found:
+            if name == METRICS:
+                self.sums.add(row)
+            else:
+                self._leave(name, row)
+
+    def _leave(self, name: str, row: Mapping[str, object]) -> None:
+        group_id = "" if self.at is None else self.at.case.group_id
+        self.rows.append((name, group_id, json.dumps(row, separators=(",", ":"))))
+
+
 def judge(every: DataFrame, *, cluster: str, end_ms: int, limits: Thresholds, buckets: int) -> DataFrame:
     """Show each group's evidence to the rules.
 
@@ -194,38 +240,17 @@ def judge(every: DataFrame, *, cluster: str, end_ms: int, limits: Thresholds, bu
     """
 
     def fold(batches: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-        rows: list[tuple[str, str, str]] = []
-        sums = Sums()
-        at: Judge | None = None
-
-        def leave(name: str, group_id: str, row: Mapping[str, object]) -> None:
-            rows.append((name, group_id, json.dumps(row, separators=(",", ":"))))
-
-        def keep(found: Iterator[tuple[str, dict[str, object]]]) -> None:
-            for name, row in found:
-                if name == METRICS:
-                    sums.add(row)
-                else:
-                    leave(name, "" if at is None else at.case.group_id, row)
-
+        court = _Court(cluster, end_ms, limits)
         for batch in batches:
             for group_id, tag, told in zip(batch["group_id"], batch["tag"], batch["told"], strict=True):
-                if at is None or at.case.group_id != group_id:
-                    if at is not None:
-                        keep(at.finish())
-                    at = Judge(cluster, group_id, end_ms, limits)
-                keep(at.take(Evidence(tag), json.loads(told)))
-            if sums.is_full:
-                for row in sums.take():
-                    leave(METRICS, "", row)
-            if len(rows) >= _CHUNK_ROWS:
-                yield _frame(rows)
-                rows.clear()
-        if at is not None:
-            keep(at.finish())
-        for row in sums.take():
-            leave(METRICS, "", row)
-        yield _frame(rows)
+                court.hear(group_id, tag, told)
+            if court.sums.is_full:
+                court.end_sums()
+            if len(court.rows) >= _CHUNK_ROWS:
+                yield court.take()
+        court.end_group()
+        court.end_sums()
+        yield court.take()
 
     return (
         every.withColumn("bucket", F.pmod(F.hash("group_id"), F.lit(buckets)))
@@ -234,10 +259,6 @@ def judge(every: DataFrame, *, cluster: str, end_ms: int, limits: Thresholds, bu
         .groupBy("bucket")
         .applyInPandas(fold, FOLDED)
     )
-
-
-def _frame(rows: Sequence[tuple[str, str, str]]) -> pd.DataFrame:
-    return pd.DataFrame(rows, columns=["table_name", "group_id", "row"], dtype=object)
 
 
 def group_metrics(judged: DataFrame, cluster: str) -> DataFrame:
