@@ -76,6 +76,8 @@ _ASIDE_NAME = re.compile(r"^(\d{20})\.log\.(deleted|cleaned|swap)(\.gz)?$")
 _PARTITION_FOLDER = re.compile(rf"^{re.escape(TOPIC)}-([0-9]{{1,9}})$")
 _LOG_FOLDER = re.compile(r"^.+-\d+(\.[0-9a-f]+-(delete|future|stray))?$")
 _ASIDE_FOLDER = re.compile(rf"^{re.escape(TOPIC)}-\d+\.[0-9a-f]+-(delete|future|stray)$")
+_ARROW_SCHEMES = {"s3a": "s3", "s3n": "s3"}
+"""What pyarrow calls the schemes that Hadoop has names of its own for."""
 _WILDCARD = re.compile(r"[*?\[]")
 _HEAD_BYTES = 4096
 _ENVELOPE = (b'"partition"', b'"offset"', b'"key"')
@@ -101,6 +103,8 @@ def open_filesystem(uri: str) -> tuple[Any, str]:
     """
     if "://" not in uri:
         return fs.LocalFileSystem(), uri
+    scheme, _, rest = uri.partition("://")
+    uri = f"{_ARROW_SCHEMES.get(scheme, scheme)}://{rest}"
     try:
         return fs.FileSystem.from_uri(uri)  # type: ignore[no-any-return]
     except (ValueError, NotImplementedError, OSError) as problem:

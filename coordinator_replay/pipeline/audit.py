@@ -1,6 +1,6 @@
 """The run, in the order a person would tell it: find, read and decode, settle, write, account."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -14,23 +14,19 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives 
 from coordinator_replay.analysis.findings.thresholds import DEFAULTS, Thresholds
 from coordinator_replay.log.dump import Dump, Format, find_dump, open_filesystem
 from coordinator_replay.pipeline import settle
+from coordinator_replay.pipeline.data_files import part_of
 from coordinator_replay.pipeline.decode import stage_rows, stage_segments
 from coordinator_replay.pipeline.findings import write_findings
-from coordinator_replay.pipeline.group_state import (
-    every_group,
-    snapshot_rows,
-    stale_groups,
-    touched_groups,
-    unseen_records,
-)
+from coordinator_replay.pipeline.group_tables import News, write_group_tables
 from coordinator_replay.pipeline.ledger import Run, audited_ranges, last_settings, unread, write_run
 from coordinator_replay.pipeline.offset_tables import OFFSET_TABLES, Expiry, write_offset_tables
 from coordinator_replay.pipeline.renumber import renumber
-from coordinator_replay.pipeline.replay import FOLDED, GROUP_TABLES, STATE_TABLE, replay_groups, rows_of
-from coordinator_replay.pipeline.signs import departure_records, signs_of_life
+from coordinator_replay.pipeline.replay import GROUP_TABLES, Given
 from coordinator_replay.pipeline.sources import read_tables
-from coordinator_replay.pipeline.topics import update_topics
+from coordinator_replay.pipeline.staged_records import Staged, as_records, staged_by, write_tables
+from coordinator_replay.pipeline.topics import NAMING_KINDS, from_records, update_topics
 from coordinator_replay.pipeline.warehouse import Warehouse
+from coordinator_replay.tables.definition import table
 
 RECORD_TABLES = {
     "offset_commits": "commit",
@@ -47,6 +43,7 @@ TABLES = (*RECORD_TABLES, "topics", *GROUP_TABLES, *OFFSET_TABLES, *FOUND_TABLES
 """The tables a run writes, the ledger last."""
 
 _TABLES_AT_ONCE = 4
+_STRUCTS = tuple(struct for struct in RECORD_TABLES.values() if struct)
 
 
 _MARKERS_UNSEEN = (
@@ -151,7 +148,7 @@ def run_audit(
 
 def _what() -> Column:
     """Which struct of a staged row is there."""
-    named = [F.when(F.col(kind).isNotNull(), F.lit(kind)) for kind in settle.KINDS]
+    named = [F.when(F.col(kind).isNotNull(), F.lit(kind)) for kind in _STRUCTS]
     return F.coalesce(*named, F.lit("control"))
 
 
@@ -181,6 +178,10 @@ class _Audit:
         newly_told = any(run.settings[name] and not last.get(name) for name in ("topics", "cluster_metadata"))
         is_judged_anew = last.get("thresholds") != run.settings["thresholds"]
         self.is_told_anew = options.full or (bool(last) and (newly_told or is_judged_anew))
+        self.is_apart = False
+        self.was_empty = all(map(warehouse.is_new, RECORD_TABLES))
+        self.naming_commits = 0
+        self.end: datetime | None = None
         self.late: set[int] = set()
         self.has_new_positions = False
 
@@ -195,19 +196,16 @@ class _Audit:
         self.late = {partition for partition, first in first_new.items() if first[0] < ends.get(partition, 0)}
         records = self.carry_on(records, first_new, ends)
         self.report("writing commits, records and quarantine")
-        with ThreadPoolExecutor(_TABLES_AT_ONCE) as pool:
-            writes = [
-                pool.submit(self.write, name, struct, records, summary.found.get(struct or "control", 0))
-                for name, struct in RECORD_TABLES.items()
-            ]
-            for write in writes:
-                write.result()
+        if self.is_apart and self.was_empty:
+            self.write_files(staged)
+        else:
+            self.write_records(records, summary)
         self.run.check()
         if self.late:
             staging = self.warehouse.staging(self.run.run_id, "renumbered")
             renumber(self.warehouse, self.run.cluster, self.late, staging)
         if not self.options.records_only and self.has_news():
-            self.replay()
+            self.replay(summary, records)
             self.derive(summary)
         else:
             self.count_findings(summary)
@@ -225,21 +223,23 @@ class _Audit:
         df.write.parquet(path)
         return self.spark.read.parquet(path)
 
-    def stage(self, dump: Dump) -> DataFrame:
+    def stage(self, dump: Dump) -> Staged:
+        folder = self.warehouse.staging(self.run.run_id, "staged")
         if dump.format is Format.SEGMENTS:
-            return self.keep("staged", stage_segments(self.spark, dump.segments))
+            return staged_by(stage_segments(self.spark, dump.segments, folder))
         self.run.notes.append(_MARKERS_UNSEEN)
-        return self.keep("staged", stage_rows(read_tables(self.spark, dump)))
+        return staged_by(stage_rows(read_tables(self.spark, dump), folder))
 
-    def settle(self, staged: DataFrame, dump: Dump) -> DataFrame:
+    def settle(self, staged: Staged, dump: Dump) -> DataFrame:
         """Each position once; notes, gaps and dropped copies go to the ledger row."""
-        extents, notes = settle.read_extents(staged)
-        self.run.notes.extend(notes)
-        self.run.gaps = extents.gaps()
-        if dump.format is Format.SEGMENTS and not extents.have_copies():
-            return settle.settle_apart(staged, extents)
-        settled = self.keep("settled", settle.settle_copies(staged))
-        self.run.duplicates_dropped = settle.log_records(staged).count() - settled.count()
+        self.run.notes.extend(staged.notes)
+        self.run.gaps = staged.extents.gaps()
+        records = as_records(self.spark, staged)
+        if dump.format is Format.SEGMENTS and not staged.extents.have_copies():
+            self.is_apart = True
+            return settle.settle_apart(records, staged.extents)
+        settled = self.keep("settled", settle.settle_copies(records))
+        self.run.duplicates_dropped = staged.rows - settled.count()
         return settled
 
     def count(self, records: DataFrame) -> tuple[Summary, dict[int, tuple[int, int]]]:
@@ -256,6 +256,8 @@ class _Audit:
                 F.min("log_offset").alias("low"),
                 F.max("log_offset").alias("high"),
                 F.min_by("missing_before", "log_offset").alias("missing"),
+                F.count("commit.topic_id").alias("naming"),
+                F.max("log_timestamp").alias("end"),
             )
             .toLocalIterator()
         )
@@ -264,6 +266,9 @@ class _Audit:
         self.run.records_read = self.run.duplicates_dropped
         for row in tally:
             self.run.records_read += row["n"]
+            self.naming_commits += row["naming"]
+            if row["end"] is not None:
+                self.end = row["end"] if self.end is None else max(row["end"], self.end)
             if row["low"] is not None:
                 partition = row["log_partition"]
                 self.run.from_offsets[partition] = min(row["low"], self.run.from_offsets.get(partition, row["low"]))
@@ -310,65 +315,74 @@ class _Audit:
                 known = known | ((F.col("log_partition") == partition) & inside)
         return known
 
+    def write_files(self, staged: Staged) -> None:
+        """Write the records of the first dump: nothing is there that they could overlap with."""
+        kinds = {struct or "control": name for name, struct in RECORD_TABLES.items()}
+        parts = {kind: part_of(table(name), self.warehouse.path(name)) for kind, name in kinds.items()}
+        files = write_tables(self.spark, staged, parts, self.run.cluster)
+        for kind, name in kinds.items():
+            mine = files.get(kind, [])
+            rows = sum(file.rows for file in mine)
+            self.run.table_versions[name] = self.warehouse.add_files(name, mine)
+            self.run.count_written(name, found=rows, written=rows)
+
+    def write_records(self, records: DataFrame, summary: Summary) -> None:
+        """Append to each table of records what it does not hold yet."""
+        with ThreadPoolExecutor(_TABLES_AT_ONCE) as pool:
+            writes = [
+                pool.submit(self.write, name, struct, records, summary.found.get(struct or "control", 0))
+                for name, struct in RECORD_TABLES.items()
+            ]
+            for write in writes:
+                write.result()
+
     def write(self, name: str, struct: str | None, records: DataFrame, found: int) -> None:
         """Append to a table what it does not hold yet."""
         if not found:
             self.run.table_versions[name] = self.warehouse.version(name)
             return
         rows = records.where(F.col(struct).isNotNull() if struct else F.col("control_type").isNotNull())
-        carried = (column for column in rows.columns if column not in (*settle.KINDS, "leader_epoch", "file_id"))
+        carried = (column for column in rows.columns if column not in (*_STRUCTS, "leader_epoch", "file_id"))
         inner = (f"{struct}.*",) if struct else ()
         rows = rows.select(F.lit(self.run.cluster).alias("cluster"), *carried, *inner)
         written, self.run.table_versions[name] = self.warehouse.append(name, self.unknown(name, rows), self.run.run_id)
         self.run.count_written(name, found=found, written=written)
 
-    def replay(self) -> None:
+    def named_by(self, summary: Summary, records: DataFrame) -> DataFrame | None:
+        """What this run's records say of topics; all records, where some were left to a later run."""
+        if self.is_behind or self.is_told_anew:
+            mine = F.col("cluster") == self.run.cluster
+            return from_records(
+                *(self.warehouse.read(name).where(mine) for name in ("group_records", "offset_commits"))
+            )
+        if not self.naming_commits and NAMING_KINDS.isdisjoint(summary.kinds):
+            return None
+        told = records.where("record IS NOT NULL").select("log_offset", "record.kind", "record.value_json")
+        return from_records(told, records.where("commit IS NOT NULL").select("commit.topic_id", "commit.topic"))
+
+    def replay(self, summary: Summary, records: DataFrame) -> None:
         """Replay the groups that have records which their replay has not seen, from where it stands."""
         self.report("naming topics")
         options = self.options
-        topics = update_topics(self.spark, self.warehouse, self.run.cluster, options.topics, options.cluster_metadata)
+        topics = update_topics(
+            self.spark,
+            self.warehouse,
+            self.run.cluster,
+            named_by=self.named_by(summary, records),
+            topics_file=options.topics,
+            cluster_metadata=options.cluster_metadata,
+        )
         self.report("replaying groups")
-        mine = F.col("cluster") == self.run.cluster
-        held = self.warehouse.read("group_records").where(mine)
-        touched = self.keep("touched", self.touched(held, topics.names))
-        if touched.isEmpty():
-            return
-        unseen = unseen_records(held, touched)
-        departures = self.keep("departures", departure_records(unseen))
-        folded = replay_groups(
-            unseen,
+        given = Given(
             cluster=self.run.cluster,
+            run_id=self.run.run_id,
             topic_names=topics.names,
             topic_changes=topics.changes,
-            signs=signs_of_life(self.warehouse.read("offset_commits").where(mine), departures),
-            snapshots=snapshot_rows(touched),
             limits=options.thresholds,
-            buckets=int(self.spark.conf.get("spark.sql.shuffle.partitions", "200") or 200),
         )
-        path = self.warehouse.staging(self.run.run_id, "folded")
-        folded.write.partitionBy("table_name").parquet(path)
-        self.report("writing timelines, ownership and rebalances")
-        staged = self.spark.read.schema(FOLDED).parquet(path)
-
-        def write(name: str) -> int:
-            return self.warehouse.go_on(name, rows_of(staged, name), touched, self.run.cluster)
-
-        with ThreadPoolExecutor(_TABLES_AT_ONCE) as pool:
-            self.run.table_versions |= dict(zip(GROUP_TABLES, pool.map(write, GROUP_TABLES), strict=True))
-        # The snapshots last: a run that is killed before goes on from the old ones again.
-        states = rows_of(staged, STATE_TABLE).withColumn("run_id", F.lit(self.run.run_id))
-        self.run.table_versions[STATE_TABLE] = self.warehouse.replace_groups(STATE_TABLE, states, self.run.run_id)
-
-    def touched(self, held: DataFrame, names: Mapping[str, str]) -> DataFrame:
-        """The groups to replay, and from where on."""
-        state = self.warehouse.read(STATE_TABLE).where(F.col("cluster") == self.run.cluster)
-        if self.is_told_anew or state.isEmpty():
-            return every_group(held)
-        anew = stale_groups(self.warehouse, self.run.cluster, names) if names else None
-        if self.late:
-            behind = state.where(F.col("log_partition").isin(sorted(self.late))).select("group_id")
-            anew = behind if anew is None else anew.union(behind)
-        return touched_groups(held, state, anew=anew)
+        news = News(is_told_anew=self.is_told_anew, late=frozenset(self.late))
+        staging = self.warehouse.staging(self.run.run_id, "groups")
+        self.run.table_versions |= write_group_tables(self.warehouse, given, news, staging)
 
     def sum_up(self, summary: Summary) -> None:
         """What the tables now say of the cluster's groups."""
@@ -399,7 +413,9 @@ class _Audit:
         """What follows from all of it: offsets and their expiry, findings, metrics."""
         self.report("deriving offset history and expiry")
         staging = self.warehouse.staging(self.run.run_id, "offsets")
-        derived = write_offset_tables(self.warehouse, self.run.cluster, self.options.expiry, staging)
+        # What the tables hold beside this run's records is asked only where there is any.
+        end = self.end if self.was_empty else None
+        derived = write_offset_tables(self.warehouse, self.run.cluster, self.options.expiry, staging, end)
         self.run.table_versions |= derived.versions
         self.run.notes.append(derived.said)
         if derived.end is not None:
@@ -408,6 +424,7 @@ class _Audit:
                 self.warehouse,
                 self.run.cluster,
                 end=derived.end,
+                causes=derived.causes,
                 gaps=unread(self.ranges, self.run),
                 is_damaged=self.run.table_versions["quarantine"] > 0,
                 limits=self.options.thresholds,
@@ -417,9 +434,9 @@ class _Audit:
 
     def unknown(self, name: str, rows: DataFrame) -> DataFrame:
         """Rows that the table does not hold yet; judged by the table itself, so that a killed run can be run again."""
-        held = self.warehouse.read(name).where(F.col("cluster") == self.run.cluster)
-        if held.isEmpty():
+        if self.warehouse.is_new(name):
             return rows
+        held = self.warehouse.read(name).where(F.col("cluster") == self.run.cluster)
         if name == "quarantine":
             keys = ["log_partition", "log_offset", "source"]
             return rows.alias("new").join(
@@ -427,7 +444,12 @@ class _Audit:
                 reduce(Column.__and__, (F.col(f"new.{key}").eqNullSafe(F.col(f"old.{key}")) for key in keys)),
                 "left_anti",
             )
-        return rows.join(held.select("log_partition", "log_offset"), ["log_partition", "log_offset"], "left_anti")
+        # Delta passes over files that end before this run begins.
+        reached = F.lit(False)
+        for partition, first in self.run.from_offsets.items():
+            reached = reached | ((F.col("log_partition") == partition) & (F.col("log_offset") >= first))
+        place = ["log_partition", "log_offset"]
+        return rows.join(held.where(reached).select(*place), place, "left_anti")
 
 
 def _remove(uri: str) -> None:

@@ -1,10 +1,12 @@
-"""Log records to decoded rows, in one crossing from Spark to Python and back.
+"""Log records to decoded rows, which the workers write themselves.
 
-A decoded row is *staged*: position and batch facts at the top, and one nullable struct for each thing it can be, of
-which just one is not null. Written once as Parquet, each table then reads only its own struct.
+A decoded row is *staged*: position and batch facts, and the columns of what it is: a commit, a group's record, one for
+quarantine, or a control record. Each kind has files of its own, so that raw bytes never cross to the JVM and a table
+reads only what it holds.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +17,7 @@ from pyspark.sql.types import StructType
 from coordinator_replay.log.dump import DumpFile, open_filesystem
 from coordinator_replay.log.schema import LOG_RECORD
 from coordinator_replay.log.segment import SegmentPart, read_segment
+from coordinator_replay.pipeline.data_files import WRITTEN_SCHEMA, DataFiles, Part
 from coordinator_replay.records.decoder import (
     COMMIT_COLUMNS,
     GROUP_COLUMNS,
@@ -40,51 +43,56 @@ _CARRIED = [
 ]
 """Columns of a log record that every staged row keeps."""
 
+BATCH_EPOCH = "batch_epoch"
+"""The leader epoch of a record's batch: commits have one of their own by that name."""
+
+_NAMED = {"leader_epoch": BATCH_EPOCH}
+
+KINDS = {
+    "commit": COMMIT_COLUMNS,
+    "record": GROUP_COLUMNS,
+    "quarantine": pa.schema([("source", pa.string()), *QUARANTINE_COLUMNS]),
+    "control": pa.schema([]),
+}
+"""What a record can be, and the columns that each kind has beside those of every staged row."""
+
+STAGED = {
+    kind: pa.schema(
+        [
+            *(LOG_RECORD.field(name).remove_metadata().with_name(_NAMED.get(name, name)) for name in _CARRIED),
+            pa.field("file_id", pa.int32()),
+            *(field.remove_metadata() for field in columns),
+        ]
+    )
+    for kind, columns in KINDS.items()
+}
+"""The columns of each kind's files; file_id says which of the run's files a record came from, -1 for other forms."""
+
 COVERAGE = pa.schema(
     [
+        ("log_partition", pa.int32()),
+        ("file_id", pa.int32()),
         ("source", pa.string()),
         ("first_offset", pa.int64()),
         ("last_offset", pa.int64()),
         ("records", pa.int64()),
-        ("missing", pa.int64()),
         ("goes_back", pa.bool_()),
         ("note", pa.string()),
     ]
 )
-"""What a file covers, or (with ``note``) one thing to say about it."""
+"""What a file of the dump covers, or (with ``note``) one thing to say about it."""
 
-STRUCTS = {
-    "commit": COMMIT_COLUMNS,
-    "record": GROUP_COLUMNS,
-    "quarantine": pa.schema([("source", pa.string()), *QUARANTINE_COLUMNS]),
-    "coverage": COVERAGE,
-}
-"""The things a staged row can be; a row with none of them is a control record."""
+_TOLD = pa.schema([*WRITTEN_SCHEMA, *COVERAGE])
+"""What a task returns: a row for each file that it wrote, and one for each thing to say about a file of the dump."""
 
-STAGED = pa.schema(
-    [
-        *(LOG_RECORD.field(name).remove_metadata() for name in _CARRIED),
-        pa.field("file_id", pa.int32()),
-        *(pa.field(name, pa.struct(list(schema))) for name, schema in STRUCTS.items()),
-    ]
-)
+Kinded = tuple[str, pa.RecordBatch]
+"""A batch of staged rows of one kind."""
 
 
-def staged_type() -> StructType:
-    """The Spark schema of staged rows."""
-    return from_arrow_schema(STAGED, prefer_timestamp_ntz=False)
-
-
-def _staged(carried: Sequence[pa.Array], file_id: int, **struct: pa.Array) -> pa.RecordBatch:
+def _staged(kind: str, carried: Sequence[pa.Array], file_id: int, columns: Sequence[pa.Array] = ()) -> Kinded:
     """A batch of staged rows of one kind."""
-    n = len(carried[0])
-    columns = [*carried, pa.array(np.full(n, file_id, np.int32))]
-    columns += [struct.get(name, pa.nulls(n, STAGED.field(name).type)) for name in STRUCTS]
-    return pa.RecordBatch.from_arrays(columns, schema=STAGED)
-
-
-def _struct(batch: pa.RecordBatch) -> pa.StructArray:
-    return pa.StructArray.from_arrays(batch.columns, fields=list(batch.schema))
+    files = pa.array(np.full(len(carried[0]), file_id, np.int32))
+    return kind, pa.RecordBatch.from_arrays([*carried, files, *columns], schema=STAGED[kind])
 
 
 def _carried(records: pa.RecordBatch, rows: Rows) -> list[pa.Array]:
@@ -95,8 +103,8 @@ def _carried(records: pa.RecordBatch, rows: Rows) -> list[pa.Array]:
     return [column.take(taken) for column in columns]
 
 
-def _with_source(records: pa.RecordBatch, decoded: Decoded) -> pa.StructArray:
-    """Quarantined rows with the file and byte position they came from."""
+def _with_source(records: pa.RecordBatch, decoded: Decoded) -> list[pa.Array]:
+    """Columns of quarantined rows, with the file and byte position they came from."""
     rows = pa.array(decoded.quarantine_rows)
     sources = records.column("source").take(rows).to_pylist()
     positions = records.column("source_position").take(rows).to_pylist()
@@ -104,11 +112,10 @@ def _with_source(records: pa.RecordBatch, decoded: Decoded) -> pa.StructArray:
         source if position is None else f"{source}@{position}"
         for source, position in zip(sources, positions, strict=True)
     ]
-    columns = [pa.array(named, pa.string()), *decoded.quarantine.columns]
-    return pa.StructArray.from_arrays(columns, fields=list(STRUCTS["quarantine"]))
+    return [pa.array(named, pa.string()), *decoded.quarantine.columns]
 
 
-def stage_records(records: pa.RecordBatch, file_id: int) -> Iterator[pa.RecordBatch]:
+def stage_records(records: pa.RecordBatch, file_id: int) -> Iterator[Kinded]:
     """Decode a batch of log records into staged rows: each record of the batch becomes exactly one row.
 
     Args:
@@ -119,38 +126,30 @@ def stage_records(records: pa.RecordBatch, file_id: int) -> Iterator[pa.RecordBa
         return
     decoded = decode_records(records)
     if len(decoded.commit_rows):
-        yield _staged(_carried(records, decoded.commit_rows), file_id, commit=_struct(decoded.commits))
+        yield _staged("commit", _carried(records, decoded.commit_rows), file_id, decoded.commits.columns)
     if len(decoded.group_rows):
-        yield _staged(_carried(records, decoded.group_rows), file_id, record=_struct(decoded.groups))
+        yield _staged("record", _carried(records, decoded.group_rows), file_id, decoded.groups.columns)
     if len(decoded.quarantine_rows):
-        yield _staged(_carried(records, decoded.quarantine_rows), file_id, quarantine=_with_source(records, decoded))
+        carried = _carried(records, decoded.quarantine_rows)
+        yield _staged("quarantine", carried, file_id, _with_source(records, decoded))
     control = np.flatnonzero(records.column("control_type").is_valid().to_numpy(zero_copy_only=False))
     if len(control):
-        yield _staged(_carried(records, control), file_id)
+        yield _staged("control", _carried(records, control), file_id)
 
 
-def _coverage_rows(part: SegmentPart, file: DumpFile, file_id: int) -> Iterator[pa.RecordBatch]:
-    rows: list[dict[str, object]] = [
-        {"source": file.uri, "note": f"{note.text.rstrip('.')} (byte {note.position})"} for note in part.notes
-    ]
+def _coverage_rows(part: SegmentPart, file: DumpFile, file_id: int) -> Iterator[dict[str, object]]:
+    about = {"log_partition": file.log_partition, "file_id": file_id, "source": file.uri}
+    for note in part.notes:
+        yield {**about, "note": f"{note.text.rstrip('.')} (byte {note.position})"}
     covered = part.coverage
     if covered is not None and covered.first_offset is not None:
-        rows.append(
-            {
-                "source": file.uri,
-                "first_offset": covered.first_offset,
-                "last_offset": covered.last_offset,
-                "records": covered.records + covered.control_records,
-                "missing": covered.missing_offsets,
-                "goes_back": covered.offsets_decrease,
-            }
-        )
-    if not rows:
-        return
-    carried = [pa.nulls(len(rows), STAGED.field(name).type) for name in _CARRIED]
-    carried[0] = pa.array([file.log_partition] * len(rows), pa.int32())
-    struct = _struct(pa.RecordBatch.from_pylist(rows, schema=COVERAGE))
-    yield _staged(carried, file_id, coverage=struct)
+        yield {
+            **about,
+            "first_offset": covered.first_offset,
+            "last_offset": covered.last_offset,
+            "records": covered.records + covered.control_records,
+            "goes_back": covered.offsets_decrease,
+        }
 
 
 def _open_parts(file: DumpFile) -> Iterator[SegmentPart]:
@@ -189,8 +188,8 @@ def gather_records(parts: Iterable[SegmentPart]) -> Iterator[pa.RecordBatch]:
         yield pa.concat_batches(gathered)
 
 
-def _stage_file(file: DumpFile, file_id: int) -> Iterator[pa.RecordBatch]:
-    said: list[pa.RecordBatch] = []
+def stage_file(file: DumpFile, file_id: int, said: list[dict[str, object]]) -> Iterator[Kinded]:
+    """Read and decode one file; what there is to say about it is added to ``said``."""
 
     def parts() -> Iterator[SegmentPart]:
         for part in _open_parts(file):
@@ -199,7 +198,6 @@ def _stage_file(file: DumpFile, file_id: int) -> Iterator[pa.RecordBatch]:
 
     for records in gather_records(parts()):
         yield from stage_records(records, file_id)
-    yield from said
 
 
 def _raw_file(file: DumpFile, _file_id: int) -> Iterator[pa.RecordBatch]:
@@ -217,17 +215,51 @@ def read_segments(spark: SparkSession, files: Sequence[DumpFile]) -> DataFrame:
     return ids.mapInArrow(_per_file(list(files), _raw_file), schema)
 
 
-def stage_segments(spark: SparkSession, files: Sequence[DumpFile]) -> DataFrame:
-    """Segment files as staged rows: read and decoded in the same pass, so that raw bytes never cross to the JVM."""
+def _files_for(folder: str) -> DataFiles:
+    return DataFiles({kind: Part(f"{folder}/{kind}", schema) for kind, schema in STAGED.items()})
+
+
+def _told(files: DataFiles, said: Sequence[dict[str, object]] = (), file_id: int = -1) -> Iterator[pa.RecordBatch]:
+    """What a task returns of files it wrote from one file of the dump."""
+    rows = [{**asdict(file), "file_id": file_id} for file in files.close()]
+    yield pa.RecordBatch.from_pylist([*rows, *said], schema=_TOLD)
+
+
+def stage_segments(spark: SparkSession, files: Sequence[DumpFile], folder: str) -> DataFrame:
+    """Read segment files, decode them and write staged rows, all in the same pass; one task a file.
+
+    Args:
+        spark: the session.
+        files: what to read.
+        folder: where the files of each kind go.
+
+    Returns:
+        in WRITTEN and COVERAGE, a row for each file that was written and for each thing to say.
+    """
+
+    def stage(file: DumpFile, file_id: int) -> Iterator[pa.RecordBatch]:
+        said: list[dict[str, object]] = []
+        written = _files_for(folder)
+        for kind, batch in stage_file(file, file_id, said):
+            written.add(kind, batch)
+        yield from _told(written, said, file_id)
+
     ids = spark.range(0, len(files), 1, max(len(files), 1))
-    return ids.mapInArrow(_per_file(list(files), _stage_file), staged_type())
+    return ids.mapInArrow(_per_file(list(files), stage), _told_type())
 
 
-def _stage_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        yield from stage_records(batch, -1)
+def _told_type() -> StructType:
+    return from_arrow_schema(_TOLD, prefer_timestamp_ntz=False)
 
 
-def stage_rows(log_records: DataFrame) -> DataFrame:
-    """Log records, in the columns of ``LOG_RECORD``, as staged rows."""
-    return log_records.mapInArrow(_stage_batches, staged_type())
+def stage_rows(log_records: DataFrame, folder: str) -> DataFrame:
+    """Decode log records, in the columns of ``LOG_RECORD``, and write staged rows; returns as ``stage_segments``."""
+
+    def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        written = _files_for(folder)
+        for batch in batches:
+            for kind, rows in stage_records(batch, -1):
+                written.add(kind, rows)
+        yield from _told(written)
+
+    return log_records.mapInArrow(stage, _told_type())

@@ -10,23 +10,29 @@ never a row for each commit.
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from datetime import datetime
 
 import pandas as pd
-from pyspark.sql import Column, DataFrame, Observation, Window
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from coordinator_replay.analysis.findings.evidence import Evidence
 from coordinator_replay.analysis.findings.judge import FINDINGS, Judge
-from coordinator_replay.analysis.findings.rules import Severity
 from coordinator_replay.analysis.findings.thresholds import Thresholds
 from coordinator_replay.analysis.metrics import COUNTERS, METRICS, Sums
-from coordinator_replay.pipeline.replay import FOLDED, rows_of
+from coordinator_replay.pipeline.data_files import WRITTEN, WRITTEN_SCHEMA, DataFile, DataFiles, Part, files_of
 from coordinator_replay.pipeline.warehouse import Warehouse
 
 Gap = tuple[int, int, int]
 
 _CHUNK_ROWS = 10_000
+_MINUTES = pa.schema(
+    [("group_type", pa.string()), ("state", pa.string())]
+    + [(name, pa.int64()) for name in ("bucket", "delta", *COUNTERS)]
+)
 _PLACE = ("tag", "at", "name", "seq")
 _WITH_NULLS = {"ignoreNullFields": "false"}
 _PENDING_ENDS = ("COMMIT", "ABORT", "SKIPPED", "TOMBSTONE")
@@ -180,15 +186,16 @@ READ = ("group_evidence", "offset_commits", "offset_history", "pending_offsets",
 
 
 class _Court:
-    """Judges one bucket; keeps the group it is at and the rows that have not left yet."""
+    """Judges one bucket; keeps the group it is at and what is not written yet."""
 
-    def __init__(self, cluster: str, end_ms: int, limits: Thresholds) -> None:
+    def __init__(self, parts: Mapping[str, Part], cluster: str, end_ms: int, limits: Thresholds) -> None:
         self.cluster = cluster
         self.end_ms = end_ms
         self.limits = limits
         self.at: Judge | None = None
         self.sums = Sums()
-        self.rows: list[tuple[str, str, str]] = []
+        self.files = DataFiles(parts)
+        self.rows: list[Mapping[str, object]] = []
 
     def hear(self, group_id: str, tag: int, told: str) -> None:
         """Take the next row of evidence."""
@@ -204,80 +211,79 @@ class _Court:
             self.at = None
 
     def end_sums(self) -> None:
-        """Let the sums of all groups so far leave."""
-        for row in self.sums.take():
-            self._leave(METRICS, row)
+        """Write the sums of all groups so far."""
+        self.files.add_rows(METRICS, list(self.sums.take()))
 
-    def take(self) -> pd.DataFrame:
-        """The rows that are ready."""
+    def write(self) -> None:
+        """Write the findings so far."""
         rows, self.rows = self.rows, []
-        return pd.DataFrame(rows, columns=["table_name", "group_id", "row"], dtype=object)
+        self.files.add_rows(FINDINGS, rows)
+
+    def finish(self) -> list[DataFile]:
+        """End the last group, and the files."""
+        self.end_group()
+        self.end_sums()
+        self.write()
+        return self.files.close()
 
     def _keep(self, found: Iterator[tuple[str, dict[str, object]]]) -> None:
         for name, row in found:
             if name == METRICS:
                 self.sums.add(row)
             else:
-                self._leave(name, row)
-
-    def _leave(self, name: str, row: Mapping[str, object]) -> None:
-        group_id = "" if self.at is None else self.at.case.group_id
-        self.rows.append((name, group_id, json.dumps(row, separators=(",", ":"))))
+                self.rows.append(row)
 
 
-def judge(every: DataFrame, *, cluster: str, end_ms: int, limits: Thresholds, buckets: int) -> DataFrame:
+def judge(
+    every: DataFrame, parts: Mapping[str, Part], *, cluster: str, end_ms: int, limits: Thresholds, buckets: int
+) -> DataFrame:
     """Show each group's evidence to the rules.
 
     Args:
         every: from ``evidence``.
+        parts: where the findings and the minutes of METRICS go.
         cluster: the cluster's name.
         end_ms: the end of the log.
         limits: from when on something is a finding.
         buckets: how many hash buckets, and tasks, the groups are spread over.
 
     Returns:
-        Rows as JSON, in FOLDED: findings, and the counts of METRICS.
+        The files that were written, in WRITTEN.
     """
+    parts = dict(parts)
 
     def fold(batches: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-        court = _Court(cluster, end_ms, limits)
+        court = _Court(parts, cluster, end_ms, limits)
         for batch in batches:
             for group_id, tag, told in zip(batch["group_id"], batch["tag"], batch["told"], strict=True):
                 court.hear(group_id, tag, told)
             if court.sums.is_full:
                 court.end_sums()
             if len(court.rows) >= _CHUNK_ROWS:
-                yield court.take()
-        court.end_group()
-        court.end_sums()
-        yield court.take()
+                court.write()
+        yield pd.DataFrame([asdict(file) for file in court.finish()], columns=WRITTEN_SCHEMA.names)
 
     return (
         every.withColumn("bucket", F.pmod(F.hash("group_id"), F.lit(buckets)))
         .repartition(buckets, "bucket")
         .sortWithinPartitions("bucket", "group_id", *_PLACE)
         .groupBy("bucket")
-        .applyInPandas(fold, FOLDED)
+        .applyInPandas(fold, WRITTEN)
     )
 
 
-def group_metrics(judged: DataFrame, cluster: str) -> DataFrame:
+def group_metrics(minutes: DataFrame, cluster: str) -> DataFrame:
     """Rows of table ``group_metrics``: each minute in which the log has a record, for each type and state.
 
     A log is bounded by its records, while the time between two timestamps is not: what held in the last such minute
     holds until the next.
 
     Args:
-        judged: from ``judge``.
+        minutes: what ``judge`` wrote as METRICS.
         cluster: the cluster's name.
     """
-    numbers = ("bucket", "delta", *COUNTERS)
-    shape = "group_type STRING, state STRING, " + ", ".join(f"{name} BIGINT" for name in numbers)
-    counted = judged.where(F.col("table_name") == METRICS).select(F.from_json("row", shape).alias("told"))
     kind = ("group_type", "state")
-    sums = counted.groupBy("told.bucket", *(F.col(f"told.{name}") for name in kind)).agg(
-        *(F.sum(f"told.{name}").alias(name) for name in ("delta", *COUNTERS))
-    )
+    sums = minutes.groupBy("bucket", *kind).agg(*(F.sum(name).alias(name) for name in ("delta", *COUNTERS)))
     grid = sums.select("bucket").distinct().crossJoin(sums.select(*kind).distinct())
     in_time = Window.partitionBy(*kind).orderBy("bucket").rowsBetween(Window.unboundedPreceding, Window.currentRow)
     counters = {name: F.coalesce(name, F.lit(0)) for name in COUNTERS}
@@ -297,6 +303,7 @@ def write_findings(
     cluster: str,
     *,
     end: datetime,
+    causes: DataFrame,
     gaps: Sequence[Gap],
     is_damaged: bool,
     limits: Thresholds,
@@ -308,10 +315,11 @@ def write_findings(
         warehouse: holds everything else of the run already.
         cluster: whose findings.
         end: timestamp of the last record read.
+        causes: from ``tombstone_causes``.
         gaps: stretches that no audit has read.
         is_damaged: whether there may be anything in quarantine.
         limits: from when on something is a finding.
-        staging: where ``write_offset_tables`` kept the causes of tombstones.
+        staging: a folder for what is needed more than once.
 
     Returns:
         The tables' versions, and findings by severity.
@@ -323,15 +331,21 @@ def write_findings(
     unread = spark.createDataFrame(list(gaps), shape) if gaps else None
     buckets = int(spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
     end_ms = round(end.timestamp() * 1000)
-    every = evidence(tables, spark.read.parquet(f"{staging}/causes"), unread, end=end, limits=limits)
-    judge(every, cluster=cluster, end_ms=end_ms, limits=limits, buckets=buckets).write.parquet(f"{staging}/judged")
-    judged = spark.read.schema(FOLDED).parquet(f"{staging}/judged")
-    counted = Observation()
-    rows = rows_of(judged, FINDINGS).observe(
-        counted, *(F.count_if(F.col("severity") == str(one)).alias(str(one)) for one in Severity)
-    )
-    plans = {FINDINGS: rows, "group_metrics": group_metrics(judged, cluster)}
-    with ThreadPoolExecutor(len(plans)) as pool:
-        writes = {name: pool.submit(warehouse.replace_cluster, name, df, cluster) for name, df in plans.items()}
-        versions = {name: write.result() for name, write in writes.items()}
-    return versions, {severity: count for severity, count in counted.get.items() if count}
+    every = evidence(tables, causes, unread, end=end, limits=limits)
+    parts = {FINDINGS: warehouse.part(FINDINGS, staging), METRICS: Part(f"{staging}/{METRICS}", _MINUTES)}
+    files = files_of(judge(every, parts, cluster=cluster, end_ms=end_ms, limits=limits, buckets=buckets))
+    found = files.get(FINDINGS, [])
+    rows = warehouse.rows(FINDINGS, found)
+    paths = [file.path for file in files.get(METRICS, [])]
+    minutes = from_arrow_schema(_MINUTES)
+    counted = spark.read.schema(minutes).parquet(*paths) if paths else spark.createDataFrame([], minutes)
+
+    def write_rows() -> int:
+        if warehouse.is_new(FINDINGS):
+            return warehouse.add_files(FINDINGS, found)
+        return warehouse.replace_cluster(FINDINGS, rows, cluster)
+
+    with ThreadPoolExecutor(2) as pool:
+        metrics = pool.submit(warehouse.replace_cluster, "group_metrics", group_metrics(counted, cluster), cluster)
+        severities = {row["severity"]: row["count"] for row in rows.groupBy("severity").count().toLocalIterator()}
+        return {FINDINGS: write_rows(), "group_metrics": metrics.result()}, severities

@@ -118,6 +118,8 @@ def write_run(spark: SparkSession, warehouse: Warehouse, run: Run) -> None:
 
 def last_settings(warehouse: Warehouse, cluster: str) -> dict[str, Any]:
     """The settings of the cluster's newest run that is done; nothing where there is none."""
+    if warehouse.is_new("audit_runs"):
+        return {}
     done = warehouse.read("audit_runs").where((F.col("cluster") == cluster) & (F.col("status") == "done"))
     newest = done.orderBy(F.col("run_id").desc()).select("settings").first()
     return dict(json.loads(newest["settings"])) if newest is not None else {}
@@ -128,8 +130,10 @@ def audited_ranges(warehouse: Warehouse, cluster: str) -> dict[int, list[tuple[i
 
     One range for each run, partition and gap: a handful of numbers, whatever the size of the log.
     """
-    runs = warehouse.read("audit_runs").where((F.col("cluster") == cluster) & (F.col("status") == "done"))
     ranges: dict[int, list[tuple[int, int]]] = {}
+    if warehouse.is_new("audit_runs"):
+        return ranges
+    runs = warehouse.read("audit_runs").where((F.col("cluster") == cluster) & (F.col("status") == "done"))
     for run in runs.select("from_offsets", "to_offsets", "gaps").toLocalIterator():
         for partition, start in (run["from_offsets"] or {}).items():
             end = run["to_offsets"][partition]

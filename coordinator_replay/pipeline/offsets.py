@@ -3,26 +3,40 @@
 Both come from staged rows, which one pass over the sorted events makes (``offset_pass``).
 """
 
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from functools import partial
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import StructType
 
+from coordinator_replay.pipeline.data_files import (
+    WRITTEN,
+    DataFile,
+    DataFiles,
+    Part,
+    conform,
+    files_of,
+    written_rows,
+)
 from coordinator_replay.pipeline.offset_events import Sources, offset_events
 from coordinator_replay.pipeline.offset_pass import stage_offsets
 from coordinator_replay.pipeline.offset_stage import HISTORY, PRODUCER, STAGED, Staged
 
+HISTORY_PART, PENDING_PART = "offset_history", "pending_offsets"
+OPEN_PART, REMOVED_PART = "open", "removed"
+_PARTS = {
+    Staged.CLOSED: (HISTORY_PART,),
+    Staged.OPEN: (HISTORY_PART, OPEN_PART),
+    Staged.REMOVED: (REMOVED_PART,),
+    Staged.PENDING: (PENDING_PART,),
+}
+"""Where rows of each kind are written."""
+
 _KEY = ("log_partition", "group_id", "topic", "partition")
 _ENDED = {"ended_confidence": "string", "ended_alternatives": "array<string>", "ended_evidence": "array<string>"}
-
-
-def staged_offsets_type() -> StructType:
-    """The Spark schema of staged rows, the column that files are parted by last."""
-    fields = from_arrow_schema(STAGED, prefer_timestamp_ntz=False).fields
-    return StructType([*fields[1:], fields[0]])
 
 
 def staged_offsets(sources: Sources, until: datetime | None = None) -> DataFrame:
@@ -34,6 +48,36 @@ def staged_offsets(sources: Sources, until: datetime | None = None) -> DataFrame
     """
     stage = partial(stage_offsets, knows_states=sources.timeline is not None)
     return offset_events(sources, until).mapInArrow(stage, from_arrow_schema(STAGED, prefer_timestamp_ntz=False))
+
+
+def write_offsets(sources: Sources, parts: Mapping[str, Part], cluster: str) -> dict[str, list[DataFile]]:
+    """Derive intervals and pending commits and write them: an action.
+
+    Rows of ``offset_history`` that no tombstone ended, and those of ``pending_offsets``, are written as they stand in
+    their tables. What expiry has to look at is kept as staged rows beside.
+
+    Args:
+        sources: the tables that tell about offsets.
+        parts: where the rows of HISTORY_PART, PENDING_PART, OPEN_PART and REMOVED_PART go.
+        cluster: name of the cluster.
+
+    Returns:
+        the files of each part.
+    """
+    parts = dict(parts)
+    stage = partial(stage_offsets, knows_states=sources.timeline is not None)
+
+    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        files = DataFiles(parts)
+        for batch in stage(batches):
+            kinds = batch.column("kind").to_numpy(zero_copy_only=False)
+            for kind, names in _PARTS.items():
+                mine = batch.filter(pa.array(kinds == kind))
+                for name in names if mine.num_rows else ():
+                    files.add(name, conform(mine, parts[name].schema, cluster=cluster, commits_merged=0))
+        yield from written_rows(files.close())
+
+    return files_of(offset_events(sources).mapInArrow(write, WRITTEN))
 
 
 def of_kind(staged: DataFrame, *kinds: Staged) -> DataFrame:
@@ -50,12 +94,13 @@ def offset_history(staged: DataFrame, cluster: str, causes: DataFrame | None = N
         causes: from ``tombstone_causes``, for the rows that tombstones ended; without it, none of them says why.
     """
     if causes is None:
-        return _history(staged.where(F.col("kind") != int(Staged.PENDING)), cluster)
-    others = _history(of_kind(staged, Staged.CLOSED, Staged.OPEN), cluster)
-    return others.unionByName(_history(causes, cluster))
+        return history_of(staged.where(F.col("kind") != int(Staged.PENDING)), cluster)
+    others = history_of(of_kind(staged, Staged.CLOSED, Staged.OPEN), cluster)
+    return others.unionByName(history_of(causes, cluster))
 
 
-def _history(rows: DataFrame, cluster: str, *more: str) -> DataFrame:
+def history_of(rows: DataFrame, cluster: str, *more: str) -> DataFrame:
+    """Staged rows, or those of ``tombstone_causes``, in the columns of ``offset_history``, and some more of theirs."""
     ended = {name: F.col(name) if name in rows.columns else F.lit(None).cast(type_) for name, type_ in _ENDED.items()}
     return rows.select(
         F.lit(cluster).alias("cluster"),
@@ -75,7 +120,7 @@ def pending_offsets(staged: DataFrame, cluster: str) -> DataFrame:
         staged: from ``staged_offsets``.
         cluster: name of the cluster.
     """
-    return _history(of_kind(staged, Staged.PENDING), cluster, *PRODUCER.names)
+    return history_of(of_kind(staged, Staged.PENDING), cluster, *PRODUCER.names)
 
 
 def thin_history(history: DataFrame, every_ms: int) -> DataFrame:

@@ -15,9 +15,6 @@ from coordinator_replay.log.schema import DamageClass
 DAMAGE = [*DamageClass, "MalformedLine"]
 """Error classes of stretches that are no records: they have no position of their own."""
 
-KINDS = ("commit", "record", "quarantine")
-"""The structs of a staged row that become rows of a table."""
-
 
 @dataclass(frozen=True, slots=True, order=True)
 class Extent:
@@ -67,40 +64,13 @@ class Extents:
         return {extent.file_id: extent.first_offset - records for extent, _, records in self._with_ends()}
 
 
-def read_extents(staged: DataFrame) -> tuple[Extents, list[str]]:
-    """What the files of a run cover, and what the reader had to say about them: an action, a row a file and note."""
-    said = staged.where(F.col("coverage").isNotNull()).select("log_partition", "file_id", "coverage.*")
-    extents, notes = [], []
-    for row in said.toLocalIterator():
-        if row["note"] is not None:
-            notes.append(f"{row['source']}: {row['note']}")
-        else:
-            extents.append(
-                Extent(
-                    log_partition=row["log_partition"],
-                    first_offset=row["first_offset"],
-                    last_offset=row["last_offset"],
-                    file_id=row["file_id"],
-                    records=row["records"],
-                    goes_back=row["goes_back"],
-                )
-            )
-    return Extents(tuple(extents)), notes
-
-
-def log_records(staged: DataFrame) -> DataFrame:
-    """Staged rows that are records: all but those about coverage."""
-    return staged.where(F.col("coverage").isNull())
-
-
-def settle_apart(staged: DataFrame, extents: Extents) -> DataFrame:
+def settle_apart(records: DataFrame, extents: Extents) -> DataFrame:
     """Records of files that do not overlap: only ``missing_before`` has to be carried from file to file."""
     missing = extents.missing_before()
-    records = log_records(staged).drop("coverage")
     if not any(missing.values()):
         return records
     rows = list(missing.items())
-    carried = F.broadcast(staged.sparkSession.createDataFrame(rows, "file_id INT, carried BIGINT"))
+    carried = F.broadcast(records.sparkSession.createDataFrame(rows, "file_id INT, carried BIGINT"))
     return (
         records.join(carried, "file_id", "left")
         .withColumn("missing_before", F.col("missing_before") + F.coalesce("carried", F.lit(0)))
@@ -108,13 +78,12 @@ def settle_apart(staged: DataFrame, extents: Extents) -> DataFrame:
     )
 
 
-def settle_copies(staged: DataFrame) -> DataFrame:
+def settle_copies(records: DataFrame) -> DataFrame:
     """Records of files or tables that may hold one position more than once.
 
     Of several copies the one with the highest leader epoch survives: it is the history that the partition's replicas
     agreed on. Damaged stretches are not positions and are all kept.
     """
-    records = log_records(staged).drop("coverage")
     is_damage = F.coalesce(F.col("quarantine.error_class").isin(DAMAGE), F.lit(False))
     is_position = F.col("log_offset").isNotNull() & ~is_damage
     same_offset = Window.partitionBy("log_partition", "log_offset")

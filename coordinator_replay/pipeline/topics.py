@@ -166,8 +166,17 @@ def _changes(events: DataFrame) -> DataFrame:
     return grown.unionByName(removed).groupBy("topic_id").agg(F.sort_array(F.collect_list(change)).alias("changes"))
 
 
+NAMING_KINDS = frozenset({"ConsumerGroupPartitionMetadata", "ShareGroupStatePartitionMetadata"})
+"""Group records that carry ids and names of topics side by side."""
+
+
 def from_records(group_records: DataFrame, offset_commits: DataFrame) -> DataFrame:
-    """Names from records that carry id and name side by side: kinds 4 and 15, and commits since 4.1."""
+    """Names from records that carry id and name side by side: kinds 4 and 15, and commits since 4.1.
+
+    Args:
+        group_records: log_offset, kind and value_json.
+        offset_commits: topic_id and topic.
+    """
     named = "array<struct<topicId: string, topicName: string, numPartitions: int>>"
     partition_metadata = group_records.where("kind = 'ConsumerGroupPartitionMetadata' AND value_json IS NOT NULL")
     share_state = group_records.where("kind = 'ShareGroupStatePartitionMetadata' AND value_json IS NOT NULL")
@@ -209,7 +218,9 @@ def best_names(sources: Sequence[DataFrame]) -> DataFrame:
         every = every.unionByName(frame)
     rank = F.array_position(F.array(*(F.lit(source) for source in SOURCES)), F.col("source"))
     length = F.coalesce(F.size("changes"), F.lit(-1))
-    best = Window.partitionBy("topic_id").orderBy(rank, length.desc(), F.col("topic"))
+    # Partitions are only ever added: of two counts the larger is the newer.
+    larger = F.col("partition_count").desc_nulls_last()
+    best = Window.partitionBy("topic_id").orderBy(rank, length.desc(), larger, F.col("topic"))
     longest = F.max_by("changes", length).over(Window.partitionBy("topic_id"))
     ranked = every.withColumns({"rank": F.row_number().over(best), "changes": longest})
     return ranked.where("rank = 1").drop("rank")
@@ -228,23 +239,46 @@ class KnownTopics(NamedTuple):
 
 
 def update_topics(
-    spark: SparkSession, warehouse: Warehouse, cluster: str, topics_file: str | None, cluster_metadata: str | None
+    spark: SparkSession,
+    warehouse: Warehouse,
+    cluster: str,
+    *,
+    named_by: DataFrame | None,
+    topics_file: str | None,
+    cluster_metadata: str | None,
 ) -> KnownTopics:
     """Bring the table ``topics`` up to date and return what it says.
+
+    Args:
+        spark: the session.
+        warehouse: holds the table.
+        cluster: whose topics.
+        named_by: from ``from_records``, what new records say; None where they name nothing.
+        topics_file: names that the user gives.
+        cluster_metadata: a dump of the ``__cluster_metadata`` log.
 
     Raises:
         InputError: a file named by the user can't be used.
     """
-    mine = F.col("cluster") == cluster
-    known = warehouse.read("topics").where(mine).drop("cluster")
-    records = warehouse.read("group_records").where(mine)
-    sources = [known, from_records(records, warehouse.read("offset_commits").where(mine))]
+    sources = [] if named_by is None else [named_by]
     if topics_file is not None:
         sources.append(from_file(spark, topics_file))
     if cluster_metadata is not None:
         sources.append(from_cluster_metadata(spark, cluster_metadata))
+    if warehouse.is_new("topics"):
+        return _told(_replace(warehouse, cluster, sources)) if sources else KnownTopics({}, {})
+    known = warehouse.read("topics").where(F.col("cluster") == cluster).drop("cluster")
+    return _told(_replace(warehouse, cluster, [known, *sources]) if sources else known)
+
+
+def _replace(warehouse: Warehouse, cluster: str, sources: Sequence[DataFrame]) -> DataFrame:
+    """Put the best of all sources in place of what the table says."""
     rows = best_names(sources).select(F.lit(cluster).alias("cluster"), "*").localCheckpoint()
     warehouse.replace_cluster("topics", rows, cluster)
+    return rows
+
+
+def _told(rows: DataFrame) -> KnownTopics:
     told = KnownTopics({}, {})
     in_ms = F.transform(
         "changes", lambda one: F.struct(F.unix_millis(one["changed_at"]), one["change"], one["partition_count"])

@@ -1,6 +1,5 @@
 """The warehouse: a folder of Delta tables, each made from its definition, with comments a person can read."""
 
-import re
 from collections.abc import Sequence
 
 from delta.tables import DeltaTable
@@ -8,15 +7,25 @@ from pyarrow import fs
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
+from pyspark.sql.pandas.types import from_arrow_type
+from pyspark.sql.types import StructField, StructType
 
-from coordinator_replay.errors import WarehouseError
+from coordinator_replay.errors import InputError, WarehouseError
 from coordinator_replay.log.dump import open_filesystem
+from coordinator_replay.pipeline.data_files import DataFile, Part, part_of
+from coordinator_replay.pipeline.delta_log import (
+    can_commit,
+    commit_files,
+    commit_info,
+    make_table,
+    newest_version,
+    properties_of,
+)
 from coordinator_replay.tables.definition import Table
 from coordinator_replay.tables.definition import table as declared
-from coordinator_replay.tables.migrations import SCHEMA_VERSION, SCHEMA_VERSION_PROPERTY
+from coordinator_replay.tables.types import parse_type
 
 STAGING = "_staging"
-_COMMIT = re.compile(r"\d{20}\.json")
 
 
 def _sentence(problem: AnalysisException) -> str:
@@ -28,6 +37,21 @@ def _literal(text: str) -> str:
     """A string as SQL writes it."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
+
+
+def spark_type(table: Table) -> StructType:
+    """A table's columns with their comments, as Spark has them."""
+    return StructType(
+        [
+            StructField(
+                column.name,
+                from_arrow_type(parse_type(column.type)),
+                nullable=not column.is_required,
+                metadata={"comment": column.about},
+            )
+            for column in table.columns
+        ]
+    )
 
 
 class Warehouse:
@@ -60,23 +84,32 @@ class Warehouse:
         """
         table = declared(name)
         try:
-            if not DeltaTable.isDeltaTable(self.spark, self.path(name)):
+            if newest_version(self.path(name)) is None:
                 self._create(table)
             else:
                 self._add_columns(table)
         except AnalysisException as problem:
             raise WarehouseError(f"{self.path(name)}: can't be used as table {name}: {_sentence(problem)}") from problem
+        except (OSError, InputError) as problem:
+            raise WarehouseError(f"{self.path(name)}: can't be used as table {name}: {problem}") from problem
         if self.database:
             self._register(name)
         return table
 
     def _create(self, table: Table) -> None:
-        builder = DeltaTable.createIfNotExists(self.spark).location(self.path(table.name)).comment(table.about)
-        for column in table.columns:
-            builder = builder.addColumn(column.name, column.type, nullable=not column.is_required, comment=column.about)
+        path = self.path(table.name)
+        filesystem, folder = open_filesystem(path)
+        if filesystem.get_file_info(fs.FileSelector(folder, allow_not_found=True)):
+            raise WarehouseError(f"{path}: can't be used as table {table.name}: the folder holds other files")
+        schema = spark_type(table)
+        if make_table(path, table, schema):
+            return
+        builder = DeltaTable.createIfNotExists(self.spark).location(path).comment(table.about).addColumns(schema)
         if table.clustering:
             builder = builder.clusterBy(*table.clustering)
-        builder.property(SCHEMA_VERSION_PROPERTY, str(SCHEMA_VERSION)).execute()
+        for key, value in properties_of(table).items():
+            builder = builder.property(key, value)
+        builder.execute()
 
     def _add_columns(self, table: Table) -> None:
         there = set(self.read(table.name).columns)
@@ -97,18 +130,35 @@ class Warehouse:
         return self.spark.read.format("delta").load(self.path(name))
 
     def version(self, name: str) -> int:
-        """The table's newest Delta version, by the names of its commits: asking Delta would cost a Spark job."""
-        filesystem, path = open_filesystem(f"{self.path(name)}/_delta_log")
-        commits = (info.base_name for info in filesystem.get_file_info(fs.FileSelector(path)))
-        return max(int(commit.removesuffix(".json")) for commit in commits if _COMMIT.fullmatch(commit))
+        """The table's newest Delta version."""
+        newest = newest_version(self.path(name))
+        if newest is None:
+            raise WarehouseError(f"{self.path(name)}: the table is gone")
+        return newest
 
-    def _latest(self, name: str):  # type: ignore[no-untyped-def]  # pyspark's Row has no type of its own
-        return (
-            DeltaTable.forPath(self.spark, self.path(name))
-            .history(1)
-            .select("version", "operationMetrics", "userMetadata")
-            .first()
-        )
+    def is_new(self, name: str) -> bool:
+        """Whether nothing was ever written to the table."""
+        return self.version(name) == 0
+
+    def part(self, name: str, staging: str) -> Part:
+        """Where workers write rows of a table: into its folder if it is empty, to be added as they are; else aside."""
+        return part_of(declared(name), self.path(name) if self.is_new(name) else f"{staging}/{name}")
+
+    def rows(self, name: str, files: Sequence[DataFile]) -> DataFrame:
+        """What files of a part hold."""
+        schema = spark_type(declared(name))
+        if not files:
+            return self.spark.createDataFrame([], schema)
+        return self.spark.read.schema(schema).parquet(*(file.path for file in files))
+
+    def add_files(self, name: str, files: Sequence[DataFile]) -> int:
+        """Let files that workers wrote into the table's folder be part of it, in one commit; returns the version."""
+        if not files:
+            return self.version(name)
+        if can_commit(self.spark):
+            return commit_files(self.spark, self.path(name), files)
+        self.rows(name, files).write.format("delta").mode("append").save(self.path(name))
+        return self.version(name)
 
     def _conform(self, name: str, df: DataFrame) -> DataFrame:
         """The table's own columns: others are left out, missing ones are null."""
@@ -123,7 +173,7 @@ class Warehouse:
     def replace_cluster(self, name: str, df: DataFrame, cluster: str) -> int:
         """Put rows in place of all rows of a cluster, in one commit; returns the version after that."""
         rows = self._conform(name, df)
-        if self.read(name).where(F.col("cluster") == cluster).isEmpty():
+        if self.is_new(name) or self.read(name).where(F.col("cluster") == cluster).isEmpty():
             rows.write.format("delta").mode("append").save(self.path(name))
         else:
             writer = rows.write.format("delta").mode("overwrite")
@@ -133,7 +183,7 @@ class Warehouse:
     def replace_groups(self, name: str, df: DataFrame, run_id: str) -> int:
         """Put rows in place of all rows of the same groups, in one commit; returns the version after that."""
         rows = self._conform(name, df)
-        if self.read(name).isEmpty():
+        if self.is_new(name):
             rows.write.format("delta").mode("append").option("userMetadata", run_id).save(self.path(name))
         else:
             writer = rows.write.format("delta").mode("overwrite").option("replaceUsing", "cluster,group_id")
@@ -153,7 +203,7 @@ class Warehouse:
             cluster: whose groups.
         """
         rows = self._conform(name, df)
-        if self.read(name).isEmpty():
+        if self.is_new(name):
             rows.write.format("delta").mode("append").save(self.path(name))
             return self.version(name)
         erasers = touched.select("group_id", F.col("from_offset").alias("erases_from"))
@@ -193,7 +243,10 @@ class Warehouse:
         """
         conformed = self._conform(name, df)
         conformed.write.format("delta").mode("append").option("userMetadata", run_id).save(self.path(name))
-        latest = self._latest(name)
+        version = self.version(name)
+        latest = commit_info(self.path(name), version)
         # An append of no rows makes no commit: the newest one is then somebody else's.
-        written = latest["operationMetrics"].get("numOutputRows", 0) if latest["userMetadata"] == run_id else 0
-        return int(written), int(latest["version"])
+        written = (
+            latest.get("operationMetrics", {}).get("numOutputRows", 0) if latest.get("userMetadata") == run_id else 0
+        )
+        return int(written), version

@@ -22,6 +22,7 @@ from coordinator_replay.tables.types import SCALARS, parse_type
 MAX_CLUSTERING = 4
 """Delta takes no more clustering columns."""
 
+_PLACES = ("cluster", "log_partition", "log_offset", "to_offset", "producer_id", "settled_at_offset")
 _NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 
 
@@ -68,6 +69,12 @@ class Table:
     keys: tuple[str, ...]
     clustering: tuple[str, ...]
     columns: tuple[Column, ...]
+
+    @property
+    def bounded(self) -> tuple[str, ...]:
+        """Columns that questions ask by: the bounds of each file are kept for these, and for no others."""
+        asked = {*self.keys, *self.clustering, *_PLACES}
+        return tuple(c.name for c in self.columns if c.name in asked or c.type == "timestamp")
 
     def column(self, name: str) -> Column:
         """The column of that name.

@@ -87,13 +87,18 @@ def _group_records(lives: Iterator[tuple[str, int]], path: Path) -> None:
 
 
 def _fold_seconds(setting: Setting, name: str, lives: Iterator[tuple[str, int]]) -> float:
-    from coordinator_replay.pipeline.replay import replay_groups
+    from coordinator_replay.pipeline.data_files import files_of, part_of
+    from coordinator_replay.pipeline.replay import GROUP_TABLES, STATE_TABLE, Given, replay_groups
+    from coordinator_replay.tables.definition import table
 
     path = setting.work / f"{name}.parquet"
     _group_records(lives, path)
     records = setting.spark.read.parquet(str(path))
-    folded = replay_groups(records, cluster="benchmark", topic_names={_TOPIC: "orders"}, buckets=8)
-    return seconds(lambda: folded.write.format("noop").mode("overwrite").save())
+    folder = setting.work / f"{name}-tables"
+    parts = {part: part_of(table(part), str(folder / part)) for part in (*GROUP_TABLES, STATE_TABLE)}
+    given = Given(cluster="benchmark", run_id="", topic_names={_TOPIC: "orders"})
+    written = replay_groups(records, given, parts, buckets=8)
+    return seconds(lambda: files_of(written))
 
 
 def engine(setting: Setting) -> Measured:

@@ -62,6 +62,7 @@ def _identity(batches: Iterator[Any]) -> Iterator[Any]:
 def spark_decode(setting: Setting) -> Measured:
     """The decode stage, against an identity over the same input."""
     from coordinator_replay.pipeline.decode import read_segments, stage_rows
+    from coordinator_replay.pipeline.staged_records import staged_by
 
     raw = setting.work / "raw.parquet"
     if not raw.exists():
@@ -69,7 +70,7 @@ def spark_decode(setting: Setting) -> Measured:
     log_records = setting.spark.read.parquet(str(raw))
 
     def ours() -> None:
-        stage_rows(log_records).write.format("noop").mode("overwrite").save()
+        staged_by(stage_rows(log_records, str(setting.work / "staged")))
 
     def baseline() -> None:
         log_records.mapInArrow(_identity, log_records.schema).write.format("noop").mode("overwrite").save()
@@ -152,10 +153,10 @@ def dump_log(setting: Setting) -> Measured:
 _MEMORY_PROBE = """
 import resource, sys
 from coordinator_replay.log.dump import find_dump
-from coordinator_replay.pipeline.decode import _stage_file
+from coordinator_replay.pipeline.decode import stage_file
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 file = max(find_dump([sys.argv[1]]).segments, key=lambda file: file.size)
-rows = sum(batch.num_rows for batch in _stage_file(file, 0))
+rows = sum(batch.num_rows for _, batch in stage_file(file, 0, []))
 print(file.size, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
 """
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from coordinator_replay.errors import InputError, UsageError
-from coordinator_replay.log.dump import Format, find_dump
+from coordinator_replay.log.dump import Format, find_dump, open_filesystem
 from tests.samples import Sample
 
 
@@ -142,3 +142,8 @@ def test_checkpoints_and_unfinished_files_of_an_export_are_no_part_of_it(tmp_pat
     dump = find_dump([str(tmp_path)])
     assert dump.paths == [str(whole)]
     assert dump.notes == []
+
+
+def test_an_object_store_is_known_by_the_name_that_hadoop_gives_it():
+    filesystem, path = open_filesystem("s3a://bucket/folder?region=eu-west-1")
+    assert (filesystem.type_name, path) == ("s3", "bucket/folder")

@@ -1,6 +1,7 @@
 """Settled rows for tests: those of the recorded dumps, and those made of a few words; and what is derived from them."""
 
 import json
+import tempfile
 from datetime import UTC, datetime, timedelta
 from functools import cache
 
@@ -11,10 +12,12 @@ from coordinator_replay.analysis.rows import Scope
 from coordinator_replay.engine.model import Record
 from coordinator_replay.log.dump import find_dump
 from coordinator_replay.pipeline import settle
-from coordinator_replay.pipeline.decode import stage_rows, stage_segments, staged_type
+from coordinator_replay.pipeline.decode import stage_rows, stage_segments
 from coordinator_replay.pipeline.offset_events import Sources
 from coordinator_replay.pipeline.offsets import staged_offsets
 from coordinator_replay.pipeline.sources import read_tables
+from coordinator_replay.pipeline.staged_records import as_records as records_of
+from coordinator_replay.pipeline.staged_records import records_type, staged_by
 from coordinator_replay.records.protocol import open_blobs
 from coordinator_replay.tables.definition import table
 from tests.samples import Sample
@@ -42,7 +45,8 @@ def sample_records(spark):
         files += of_sample
         first += [log_partitions(name)[0]] * len(of_sample)
     shift = F.array(*(F.lit(partition) for partition in first))[F.col("file_id")]
-    staged = stage_segments(spark, files).withColumn("log_partition", F.col("log_partition") + shift)
+    told = stage_segments(spark, files, tempfile.mkdtemp())
+    staged = records_of(spark, staged_by(told)).withColumn("log_partition", F.col("log_partition") + shift)
     return settle.settle_copies(staged).coalesce(2).localCheckpoint()
 
 
@@ -53,7 +57,8 @@ def of_sample(df, name):
 def exported_records(spark, name, folder):
     """The same through a consumer."""
     dump = find_dump([str(Sample(name).folder / "records.jsonl")])
-    return kept(spark, settle.settle_copies(stage_rows(read_tables(spark, dump))), folder)
+    staged = records_of(spark, staged_by(stage_rows(read_tables(spark, dump), tempfile.mkdtemp())))
+    return kept(spark, settle.settle_copies(staged), folder)
 
 
 def kept(spark, df, folder):
@@ -67,8 +72,7 @@ def moment(seconds):
 
 def _row(position, seconds, producer=None, control=None, **struct):
     log_partition, log_offset = position
-    row = {field.name: None for field in staged_type()}
-    row.pop("coverage")
+    row = {field.name: None for field in records_type()}
     row.update(
         log_partition=log_partition,
         log_offset=log_offset,
@@ -140,9 +144,8 @@ def emptied(position, seconds, group, protocol_type="consumer"):
 
 
 def as_records(spark, rows):
-    schema = staged_type()
-    columns = [field for field in schema if field.name != "coverage"]
-    return spark.createDataFrame([tuple(row[field.name] for field in columns) for row in rows], type(schema)(columns))
+    schema = records_type()
+    return spark.createDataFrame([tuple(row[name] for name in schema.names) for row in rows], schema)
 
 
 def expiry_rules(records):

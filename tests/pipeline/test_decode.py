@@ -8,6 +8,7 @@ from coordinator_replay.log.dump import find_dump
 from coordinator_replay.pipeline.decode import read_segments, stage_rows, stage_segments
 from coordinator_replay.pipeline.functions import register
 from coordinator_replay.pipeline.sources import read_tables
+from coordinator_replay.pipeline.staged_records import as_records, staged_by
 from tests.samples import EXPORTED, NAMES, Sample
 
 pytestmark = pytest.mark.spark
@@ -15,9 +16,7 @@ pytestmark = pytest.mark.spark
 
 def check(staged, records, *, with_producers):
     """Compare staged rows with Kafka's decode: nothing lost, nothing twice, every field equal."""
-    found = (
-        staged.where("coverage IS NULL").selectExpr("*", "unix_millis(commit.commit_timestamp) AS commit_ms").collect()
-    )
+    found = staged.selectExpr("*", "unix_millis(commit.commit_timestamp) AS commit_ms").collect()
     rows = {(row["log_partition"], row["log_offset"]): row for row in found}
     assert len(rows) == len(found) == len(records)
     for expected in records:
@@ -56,17 +55,19 @@ def check_record(record, expected):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_segments_decode_to_what_kafka_says(spark, name):
+def test_segments_decode_to_what_kafka_says(spark, tmp_path, name):
     sample = Sample(name)
-    staged = stage_segments(spark, find_dump([sample.segments]).segments)
+    files = staged_by(stage_segments(spark, find_dump([sample.segments]).segments, str(tmp_path)))
+    staged = as_records(spark, files)
     check(staged, sample.decoded, with_producers=min(record["magic"] for record in sample.decoded) == 2)
 
 
 @pytest.mark.parametrize("name", EXPORTED)
 @pytest.mark.parametrize("form", ["parquet", "records.jsonl"])
-def test_exports_decode_to_what_kafka_says(spark, name, form):
+def test_exports_decode_to_what_kafka_says(spark, tmp_path, name, form):
     sample = Sample(name)
-    staged = stage_rows(read_tables(spark, find_dump([str(sample.folder / form)])))
+    log_records = read_tables(spark, find_dump([str(sample.folder / form)]))
+    staged = as_records(spark, staged_by(stage_rows(log_records, str(tmp_path))))
     check(staged, [record for record in sample.decoded if "kind" in record], with_producers=False)
     assert staged.where("producer_id IS NOT NULL").isEmpty()
 

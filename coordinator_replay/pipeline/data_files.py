@@ -1,0 +1,304 @@
+"""Parquet files that workers write themselves, with what Delta's log has to know about each.
+
+Rows that Python made reach a table fastest when Python writes them: through the JVM each value is handled five times.
+A file counts for nothing until a commit of its table names it, so what a killed worker leaves is never seen, and a
+task that is tried twice adds nothing twice.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame
+
+from coordinator_replay.errors import CoordinatorReplayError
+from coordinator_replay.log.dump import open_filesystem
+from coordinator_replay.tables.definition import Table
+
+_GROUP_ROWS = 50_000
+_FILE_ROWS = 4_000_000
+_LONGEST_TEXT = 32
+_MILLISECOND = timedelta(milliseconds=1)
+_LATEST_MS = 253_402_300_799_999
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A file that was written.
+
+    Attributes:
+        part: which of the writer's parts it belongs to: a table, or a kind of staged row.
+        path: the file, as a path or URI.
+        rows: how many it has.
+        bytes: its size.
+        stats: numbers, bounds and nulls of its columns, in the JSON of Delta's log.
+    """
+
+    part: str
+    path: str
+    rows: int
+    bytes: int
+    stats: str
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Where the rows of one part go, and in which columns.
+
+    Attributes:
+        folder: a path or URI.
+        schema: the columns of its files.
+        bounded: columns whose bounds help readers to pass over a file.
+        required: columns that may hold no null.
+    """
+
+    folder: str
+    schema: pa.Schema
+    bounded: tuple[str, ...] = ()
+    required: tuple[str, ...] = ()
+
+
+def part_of(table: Table, folder: str) -> Part:
+    """Where rows of a table go."""
+    required = tuple(column.name for column in table.columns if column.is_required)
+    return Part(folder, table.arrow_schema().remove_metadata(), table.bounded, required)
+
+
+def _bound(value: Any, *, is_upper: bool) -> Any:
+    """A bound as Delta's log writes it: in JSON, no finer than a millisecond; None where it would be too long."""
+    if isinstance(value, datetime):
+        whole = value.replace(microsecond=value.microsecond // 1000 * 1000)
+        if is_upper and whole != value:
+            whole += _MILLISECOND
+        return whole.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    if isinstance(value, str):
+        # The beginning of a text stands before it, but not behind it.
+        return (None if is_upper else value[:_LONGEST_TEXT]) if len(value) > _LONGEST_TEXT else value
+    return None if isinstance(value, bytes | date) else value
+
+
+def _stats(written: pq.FileMetaData, bounded: Iterable[str]) -> str:
+    """What Delta's log says of a file, from its own footer."""
+    places = {written.schema.column(place).path: place for place in range(written.num_columns)}
+    lowest: dict[str, Any] = {}
+    highest: dict[str, Any] = {}
+    nulls: dict[str, int] = {}
+    for name in bounded:
+        told = [written.row_group(group).column(places[name]).statistics for group in range(written.num_row_groups)]
+        if any(one is None or one.null_count is None for one in told):
+            continue
+        nulls[name] = sum(one.null_count for one in told)
+        valued = [one for one in told if one.num_values]
+        if not valued or not all(one.has_min_max for one in valued):
+            continue
+        low = _bound(min(one.min for one in valued), is_upper=False)
+        high = _bound(max(one.max for one in valued), is_upper=True)
+        lowest |= {} if low is None else {name: low}
+        highest |= {} if high is None else {name: high}
+    stats = {"numRecords": written.num_rows, "minValues": lowest, "maxValues": highest, "nullCount": nulls}
+    return json.dumps(stats)
+
+
+def _value(value: Any, type_: pa.DataType) -> Any:
+    """A value if the column can hold it, else None."""
+    try:
+        pa.array([value], type_)
+    except (pa.ArrowException, OverflowError, UnicodeEncodeError):
+        return None
+    return value
+
+
+def _plain(type_: pa.DataType) -> pa.DataType:
+    return pa.int64() if pa.types.is_timestamp(type_) else type_
+
+
+def _moments(values: pa.Array, type_: pa.DataType) -> pa.Array:
+    """Milliseconds as moments; null where no calendar has them."""
+    is_known = pc.and_(pc.less_equal(values, _LATEST_MS), pc.greater_equal(values, -_LATEST_MS))
+    return pc.if_else(is_known, values, None).cast(pa.timestamp("ms", tz="UTC")).cast(type_)
+
+
+def _columns(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> list[pa.Array]:
+    """Values column by column; those that no column of the type can hold are null."""
+    plain = [pa.field(field.name, _plain(field.type)) for field in schema]
+    try:
+        columns: list[pa.Array] = pa.array(rows, pa.struct(plain)).flatten()
+    except (pa.ArrowException, OverflowError, UnicodeEncodeError):
+        columns = [pa.array([_value(row.get(one.name), one.type) for row in rows], one.type) for one in plain]
+    return columns
+
+
+def batch_of(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
+    """Rows of plain values, times in milliseconds, as a batch; a column that a row does not name is null."""
+    columns = [
+        _moments(column, field.type) if pa.types.is_timestamp(field.type) else column
+        for column, field in zip(_columns(rows, schema), schema, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def conform(batch: pa.RecordBatch, schema: pa.Schema, **given: Any) -> pa.RecordBatch:
+    """Rows in the columns of a schema, by name: with a given value in all of them, else as the batch has it, else null.
+
+    Args:
+        batch: the rows.
+        schema: the columns to have.
+        given: values, or whole columns.
+    """
+    columns = []
+    for field in schema:
+        if field.name in given:
+            value = given[field.name]
+            whole = value if isinstance(value, pa.Array) else pa.repeat(pa.scalar(value, field.type), batch.num_rows)
+            columns.append(whole)
+        elif field.name in batch.schema.names:
+            columns.append(batch.column(field.name).cast(field.type))
+        else:
+            columns.append(pa.nulls(batch.num_rows, field.type))
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+class _Open:
+    """A part's file that is being written, and the rows that wait for a row group."""
+
+    def __init__(self, name: str, part: Part) -> None:
+        self.name = name
+        self.part = part
+        self.waiting: list[pa.RecordBatch] = []
+        self.waiting_rows = 0
+        self.rows = 0
+        self.path = ""
+        self.writer: pq.ParquetWriter | None = None
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        self.waiting.append(batch)
+        self.waiting_rows += batch.num_rows
+        if self.waiting_rows >= _GROUP_ROWS:
+            self.flush()
+
+    def flush(self) -> None:
+        if not self.waiting_rows:
+            return
+        writer = self.writer = self.writer or self.begin()
+        table = pa.Table.from_batches(self.waiting, self.part.schema)
+        writer.write_table(table, row_group_size=self.waiting_rows)
+        self.rows += self.waiting_rows
+        self.waiting, self.waiting_rows = [], 0
+
+    def begin(self) -> pq.ParquetWriter:
+        self.path = f"{self.part.folder}/part-{uuid4()}.parquet"
+        filesystem, folder = open_filesystem(self.part.folder)
+        filesystem.create_dir(folder, recursive=True)
+        _, path = open_filesystem(self.path)
+        self.metadata: list[pq.FileMetaData] = []
+        return pq.ParquetWriter(
+            path,
+            self.part.schema,
+            filesystem=filesystem,
+            compression="zstd",
+            store_schema=False,
+            metadata_collector=self.metadata,
+        )
+
+    def close(self) -> DataFile | None:
+        """Finish the file.
+
+        Raises:
+            CoordinatorReplayError: a column that must have values lacks one; the decoder is broken, not the dump.
+        """
+        self.flush()
+        if self.writer is None:
+            return None
+        self.writer.close()
+        self.writer = None
+        [written] = self.metadata
+        for name in self.part.required:
+            if json.loads(_stats(written, [name]))["nullCount"].get(name):
+                raise CoordinatorReplayError(f"{self.name}.{name}: a row has no value, and every row must have one")
+        filesystem, path = open_filesystem(self.path)
+        size = filesystem.get_file_info(path).size
+        rows, self.rows = self.rows, 0
+        return DataFile(self.name, self.path, rows, size, _stats(written, self.part.bounded))
+
+
+class DataFiles:
+    """Writes rows of several parts, each to files of its own; one writer a task.
+
+    Args:
+        parts: what there is to write, by name.
+    """
+
+    def __init__(self, parts: Mapping[str, Part]) -> None:
+        self.parts = parts
+        self.open = {name: _Open(name, part) for name, part in parts.items()}
+        self.done: list[DataFile] = []
+
+    def add(self, name: str, batch: pa.RecordBatch) -> None:
+        """Add rows to a part, in the part's columns."""
+        file = self.open[name]
+        file.add(batch)
+        if file.rows >= _FILE_ROWS:
+            self._end(file)
+
+    def add_rows(self, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Add rows of plain values to a part, see ``batch_of``."""
+        if rows:
+            self.add(name, batch_of(rows, self.parts[name].schema))
+
+    def _end(self, file: _Open) -> None:
+        done = file.close()
+        if done is not None:
+            self.done.append(done)
+
+    def close(self) -> list[DataFile]:
+        """Finish all files; what was written."""
+        for file in self.open.values():
+            self._end(file)
+        return self.done
+
+
+WRITTEN_SCHEMA = pa.schema(
+    [("part", pa.string()), ("path", pa.string()), ("rows", pa.int64()), ("bytes", pa.int64()), ("stats", pa.string())]
+)
+"""What a task that wrote files returns: a row a file."""
+
+WRITTEN = "part STRING, path STRING, rows BIGINT, bytes BIGINT, stats STRING"
+"""The same as Spark has it."""
+
+
+def written_rows(files: Iterable[DataFile]) -> Iterator[pa.RecordBatch]:
+    """Files as rows in WRITTEN."""
+    rows = [asdict(file) for file in files]
+    if rows:
+        yield pa.RecordBatch.from_pylist(rows, schema=WRITTEN_SCHEMA)
+
+
+def file_of(row: Any) -> DataFile:
+    """A file from a row of WRITTEN."""
+    return DataFile(*(row[field.name] for field in fields(DataFile)))
+
+
+def files_of(written: DataFrame) -> dict[str, list[DataFile]]:
+    """Run the tasks and learn what they wrote, by part: an action, and a row a file."""
+    files: dict[str, list[DataFile]] = {}
+    for row in written.toLocalIterator():
+        files.setdefault(row["part"], []).append(file_of(row))
+    return files
+
+
+def write_frame(rows: DataFrame, name: str, part: Part) -> list[DataFile]:
+    """Write rows as files of a part: an action; a column that they lack is null."""
+
+    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        files = DataFiles({name: part})
+        for batch in batches:
+            files.add(name, conform(batch, part.schema))
+        yield from written_rows(files.close())
+
+    return files_of(rows.mapInArrow(write, WRITTEN)).get(name, [])

@@ -1,0 +1,120 @@
+"""The tables about groups: every group that has news is replayed from where its replay stands, and its rows go on."""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
+
+from coordinator_replay.pipeline.data_files import DataFile, files_of
+from coordinator_replay.pipeline.group_state import (
+    every_group,
+    snapshot_rows,
+    stale_groups,
+    touched_groups,
+    unseen_records,
+)
+from coordinator_replay.pipeline.replay import GROUP_TABLES, STATE_TABLE, Given, replay_groups
+from coordinator_replay.pipeline.signs import departure_records, signs_of_life
+from coordinator_replay.pipeline.warehouse import Warehouse
+
+_TABLES_AT_ONCE = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class News:
+    """What makes a group's replay begin anew, beside records that come between those it has seen.
+
+    Attributes:
+        is_told_anew: something is known that explains what happened before in another way.
+        late: log partitions into which records came that lie before others.
+    """
+
+    is_told_anew: bool = False
+    late: frozenset[int] = frozenset()
+
+
+class _Groups:
+    """One replay of a cluster's groups; its steps share the warehouse and what is given."""
+
+    def __init__(self, warehouse: Warehouse, given: Given, news: News, staging: str) -> None:
+        self.warehouse = warehouse
+        self.given = given
+        self.news = news
+        self.staging = staging
+        self.names = (*GROUP_TABLES, STATE_TABLE)
+        self.are_new = {name: warehouse.is_new(name) for name in self.names}
+
+    def mine(self, name: str) -> DataFrame:
+        return self.warehouse.read(name).where(F.col("cluster") == self.given.cluster)
+
+    def keep(self, step: str, df: DataFrame) -> DataFrame:
+        """Write an intermediate step once: Spark sees then how small it is."""
+        df.write.parquet(f"{self.staging}/{step}")
+        return self.warehouse.spark.read.parquet(f"{self.staging}/{step}")
+
+    def touched(self, held: DataFrame) -> DataFrame:
+        """The groups to replay, and from where on."""
+        if self.news.is_told_anew or self.are_new[STATE_TABLE]:
+            return every_group(held)
+        state, names = self.mine(STATE_TABLE), self.given.topic_names
+        anew = stale_groups(self.warehouse, self.given.cluster, names) if names else None
+        if self.news.late:
+            behind = state.where(F.col("log_partition").isin(sorted(self.news.late))).select("group_id")
+            anew = behind if anew is None else anew.union(behind)
+        return touched_groups(held, state, anew=anew)
+
+    def replay(self, records: DataFrame, touched: DataFrame | None) -> dict[str, list[DataFile]]:
+        departures = self.keep("departures", departure_records(records))
+        written = replay_groups(
+            records,
+            self.given,
+            {name: self.warehouse.part(name, f"{self.staging}/folded") for name in self.names},
+            signs=signs_of_life(self.mine("offset_commits"), departures),
+            snapshots=None if touched is None else snapshot_rows(touched),
+            buckets=int(self.warehouse.spark.conf.get("spark.sql.shuffle.partitions", "200") or 200),
+        )
+        return files_of(written)
+
+    def write(self, files: dict[str, list[DataFile]], touched: DataFrame | None) -> dict[str, int]:
+        """Write the rows, and the snapshots last: a run that is killed before goes on from the old ones again."""
+        warehouse = self.warehouse
+
+        def go_on(name: str) -> int:
+            mine = files.get(name, [])
+            if touched is None or self.are_new[name]:
+                return warehouse.add_files(name, mine)
+            return warehouse.go_on(name, warehouse.rows(name, mine), touched, self.given.cluster)
+
+        with ThreadPoolExecutor(_TABLES_AT_ONCE) as pool:
+            versions = dict(zip(GROUP_TABLES, pool.map(go_on, GROUP_TABLES), strict=True))
+        states = files.get(STATE_TABLE, [])
+        if self.are_new[STATE_TABLE]:
+            return versions | {STATE_TABLE: warehouse.add_files(STATE_TABLE, states)}
+        rows = warehouse.rows(STATE_TABLE, states)
+        return versions | {STATE_TABLE: warehouse.replace_groups(STATE_TABLE, rows, self.given.run_id)}
+
+    def run(self) -> dict[str, int]:
+        records = self.mine("group_records")
+        touched: DataFrame | None = None
+        if not all(self.are_new.values()):
+            touched = self.keep("touched", self.touched(records))
+            if touched.isEmpty():
+                return {}
+            records = unseen_records(records, touched)
+        return self.write(self.replay(records, touched), touched)
+
+
+def write_group_tables(warehouse: Warehouse, given: Given, news: News, staging: str) -> dict[str, int]:
+    """Replay the groups that have records which their replay has not seen, and write what comes of it.
+
+    Args:
+        warehouse: holds the tables of records.
+        given: what every group's replay is given.
+        news: what makes replays begin anew.
+        staging: a folder for what is needed more than once.
+
+    Returns:
+        the versions of the tables that were written.
+    """
+    return _Groups(warehouse, given, news, staging).run()
