@@ -3,8 +3,8 @@
 Functions marked here are written in the part of Python that means the same to numba and to the interpreter: no
 unbounded integers (``np.int64`` wraps in both), no slices with steps, results through arrays or tuples.
 An entry point and the functions it calls should stay in one file: numba's cache notices changes of the entry point's
-own file only. Where they can't (``records.flat`` and ``records.json_form`` read bytes with the machine's functions), a
-change of the called functions must touch the callers' files too.
+own file only. Where they can't (``records.flat`` and ``records.json_form`` read bytes with the machine's functions, the
+former writes ids with that of ``records.arrays``), a change of the called functions must touch the callers' files too.
 """
 
 import math

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from coordinator_replay.records import arrays, json_form
+from coordinator_replay.records.arrays import MachineColumns
 from coordinator_replay.records.damage import MESSAGES, ErrorClass
 from coordinator_replay.records.definition import RecordDefinition, Struct
-from coordinator_replay.records.flat import run_flat
+from coordinator_replay.records.flat import FlatColumns, run_flat
 from coordinator_replay.records.kinds import record_kinds
-from coordinator_replay.records.machine import STATUS, Columns, Int32s, run
+from coordinator_replay.records.machine import STATUS, Int32s, run
 from coordinator_replay.records.program import Program, compile_struct
 
 Rows = npt.NDArray[np.int64]
@@ -71,8 +71,6 @@ QUARANTINE_COLUMNS = pa.schema(
 _LAST_MS = 253_402_300_799_999
 """The last millisecond of year 9999: beyond it Spark and Python can't show a moment, and no coordinator wrote it."""
 
-_ZERO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
-
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
@@ -95,30 +93,35 @@ class Decoded:
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """Rows whose key was read: the program's columns and how the batch's rows map to them."""
+    """What a program made of some rows.
+
+    Attributes:
+        rows: those that could be read.
+        places: where these stand among all that were to be read.
+    """
 
     rows: Rows
-    columns: Columns
+    places: Rows
+    columns: FlatColumns | MachineColumns
     program: Program
-    spans: arrays.Spans
 
     def strings(self, name: str) -> pa.Array:
         node = self.program.node(name)
         if node is None:
             return pa.nulls(len(self.rows), pa.string())
-        return arrays.slices(self.columns, node.column, self.spans.data, pa.string())
+        return self.columns.strings(node.column)
 
-    def integers(self, name: str, type_: pa.DataType) -> pa.Array:
+    def integers(self, name: str, type_: pa.DataType, none: int | None = None) -> pa.Array:
         node = self.program.node(name)
         if node is None:
             return pa.nulls(len(self.rows), type_)
-        return arrays.integers(self.columns, node.column, type_)
+        return self.columns.integers(node.column, type_, none)
 
-    def uuids(self, name: str) -> pa.Array:
+    def ids(self, name: str) -> pa.Array:
         node = self.program.node(name)
         if node is None:
             return pa.nulls(len(self.rows), pa.string())
-        return arrays.uuids(self.columns, node.column, self.spans.data)
+        return self.columns.ids(node.column)
 
 
 class _Batch:
@@ -141,10 +144,12 @@ class _Batch:
         """Run a struct's program behind the two bytes that name kind or version; failed rows are noted."""
         program = compile_struct(struct, version)
         starts, ends = spans.starts[rows] + 2, spans.ends[rows]
-        columns = run_flat(program, spans.data, starts, ends, is_ascii=spans.is_ascii)
-        if columns is None:
-            columns = run(program, spans.data, starts, ends, is_ascii=spans.is_ascii)
-        return _Read(rows[self.intact(struct, rows, columns.status)], columns, program, spans)
+        flat = run_flat(program, spans.data, starts, ends, is_ascii=spans.is_ascii)
+        if flat is not None:
+            return _Read(rows, np.arange(len(rows)), flat, program)
+        columns = run(program, spans.data, starts, ends, is_ascii=spans.is_ascii)
+        intact = self.intact(struct, rows, columns.status)
+        return _Read(rows[intact], intact, MachineColumns(columns, spans.data), program)
 
     def texts(self, struct: Struct, version: int, spans: arrays.Spans, rows: Rows) -> tuple[Rows, pa.StringArray]:
         """Kafka's JSON form of a struct, and the places of the rows that have one; failed rows are noted."""
@@ -190,7 +195,7 @@ class _Batch:
         value, value_json = None, pa.nulls(len(places), pa.string())
         if version is not None and is_commit:
             value = self.read(kind.value, version, self.values, keys.rows[places])
-            places = places[value.columns.status == 0]
+            places = places[value.places]
         elif version is not None:
             intact, value_json = self.texts(kind.value, version, self.values, keys.rows[places])
             places = places[intact]
@@ -222,15 +227,13 @@ def _identity(array: pa.Array) -> pa.Array:
 def _timestamps(milliseconds: pa.Array) -> pa.Array:
     """Milliseconds as UTC timestamps; null where negative (none), or beyond what a clock can show."""
     numbers = milliseconds.fill_null(-1).to_numpy()
-    unknown = (numbers < 0) | (numbers > _LAST_MS)
+    unknown = None
+    if len(numbers) and (numbers.min() < 0 or numbers.max() > _LAST_MS):
+        unknown = (numbers < 0) | (numbers > _LAST_MS)
     # A number out of range overflows here and is masked.
     with np.errstate(over="ignore"):
         microseconds = numbers * 1000
     return pa.array(microseconds, pa.int64(), mask=unknown).view(pa.timestamp("us", "UTC"))
-
-
-def _null_if(array: pa.Array, value: object) -> pa.Array:
-    return pc.if_else(pc.equal(array, pa.scalar(value, array.type)), pa.scalar(None, array.type), array)
 
 
 def _commit_value(value: _Read | None, n: int) -> list[pa.Array]:
@@ -238,9 +241,9 @@ def _commit_value(value: _Read | None, n: int) -> list[pa.Array]:
     if value is None:
         return [pa.nulls(n, field.type) for field in list(COMMIT_COLUMNS)[7:]]
     return [
-        _null_if(value.uuids("topicId"), _ZERO_ID),
+        value.ids("topicId"),
         value.integers("offset", pa.int64()),
-        _null_if(value.integers("leaderEpoch", pa.int32()), -1),
+        value.integers("leaderEpoch", pa.int32(), none=-1),
         value.strings("metadata"),
         _timestamps(value.integers("commitTimestamp", pa.int64())),
         _timestamps(value.integers("expireTimestamp", pa.int64())),
