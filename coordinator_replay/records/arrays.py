@@ -9,11 +9,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from coordinator_replay.compiled import compiled, inlined
+from coordinator_replay.compiled import compiled, inlined, memory
 from coordinator_replay.records.machine import Bytes, Columns, Int32s, Int64s
 
-Int16s = npt.NDArray[np.int16]
 Flags = npt.NDArray[np.bool_]
+
+NO_ROW = -(1 << 16)
+TOO_SHORT = NO_ROW - 1
+"""What stands among the openings of rows that have none."""
+
+_FEW_NUMBERS = 32
 
 ID_CHARACTERS = 22
 """Characters of an id as text, which has 16 bytes."""
@@ -43,7 +48,9 @@ class Spans:
     @property
     def sizes(self) -> Int64s:
         """Bytes in each row; 0 for a null."""
-        return np.where(self.is_null, 0, self.ends - self.starts)
+        sizes = self.ends - self.starts
+        sizes[self.is_null] = 0
+        return sizes
 
     @cached_property
     def is_ascii(self) -> bool:
@@ -51,21 +58,24 @@ class Spans:
         return not len(self.starts) or bool(self.data[self.starts[0] : self.ends[-1]].max(initial=0) < 0x80)
 
     @cached_property
-    def leading_int16(self) -> Int16s:
-        """The first two bytes of each row as a big-endian number; −1 where there are not two."""
-        numbers = np.empty(len(self.starts), np.int16)
-        _leading_int16(self.data, self.starts, self.ends, numbers)
+    def openings(self) -> Int32s:
+        """The first two bytes of each row as a big-endian number; ``NO_ROW`` for a null, ``TOO_SHORT`` without two."""
+        numbers = memory(len(self.starts), np.int32)
+        _openings(self.data, self.starts, self.ends, self.is_null, numbers)
         return numbers
 
 
 @compiled
-def _leading_int16(data: Bytes, starts: Int64s, ends: Int64s, numbers: Int16s) -> None:
+def _openings(data: Bytes, starts: Int64s, ends: Int64s, is_null: Flags, numbers: Int32s) -> None:
     for row in range(len(starts)):
         at = np.uint64(starts[row])
-        if ends[row] - starts[row] < 2:
-            numbers[row] = -1
+        if is_null[row]:
+            numbers[row] = -65536  # NO_ROW
+        elif ends[row] - starts[row] < 2:
+            numbers[row] = -65537  # TOO_SHORT
         else:
-            numbers[row] = np.int16(data[at]) << 8 | np.int16(data[at + np.uint64(1)])
+            number = np.int64(data[at]) << 8 | np.int64(data[at + np.uint64(1)])
+            numbers[row] = number - ((number >> 15) << 16)
 
 
 def number_array(
@@ -162,11 +172,17 @@ class MachineColumns:
 
 def split(numbers: npt.NDArray[np.signedinteger[Any]]) -> list[tuple[int, Int64s]]:
     """Each number that occurs, with the places where it does, rising; meant for a few numbers, as kinds or versions."""
-    if not len(numbers):
-        return []
-    if (numbers == numbers[0]).all():
+    if len(numbers) and (numbers == numbers[0]).all():
         return [(int(numbers[0]), np.arange(len(numbers)))]
-    order = np.argsort(numbers, kind="stable")
-    ordered = numbers[order]
-    bounds = [0, *(np.flatnonzero(ordered[1:] != ordered[:-1]) + 1).tolist(), len(numbers)]
-    return [(int(ordered[start]), order[start:end]) for start, end in pairwise(bounds)]
+    found: list[tuple[int, Int64s]] = []
+    places = np.arange(len(numbers))
+    while len(numbers) and len(found) < _FEW_NUMBERS:
+        is_same = numbers == numbers[0]
+        found.append((int(numbers[0]), places[is_same]))
+        numbers, places = numbers[~is_same], places[~is_same]
+    if len(numbers):  # so many kinds are none: what comes here is about to be quarantined, in one sorting
+        order = np.argsort(numbers, kind="stable")
+        ordered = numbers[order]
+        bounds = [0, *(np.flatnonzero(ordered[1:] != ordered[:-1]) + 1).tolist(), len(numbers)]
+        found += [(int(ordered[start]), places[order[start:end]]) for start, end in pairwise(bounds)]
+    return found

@@ -94,6 +94,27 @@ def _flat_bytes(
 
 
 @inlined
+def _enter_only_tag(data: Bytes, at: Int64s, ends: Int64s, tag: Any, body: Int32s) -> Any:
+    """Steps into the tagged field of all rows; whether all have just this one, a number or an id.
+
+    So written is nearly every offset commit, and the field is then read like any other.
+    """
+    if tag > 127 or not (body[0] == 1 or body[0] == 2):  # INTEGER, UUID
+        return False
+    size = np.int64(16) if body[0] == 2 else np.int64(body[2])
+    count, second, third = np.uint8(1), np.uint64(1), np.uint64(2)
+    for row in range(len(at)):
+        here = np.uint64(at[row])
+        if at[row] + 3 + size > ends[row]:
+            return False
+        if data[here] != count or data[here + second] != tag or data[here + third] != size:
+            return False
+    for row in range(len(at)):
+        at[row] += 3
+    return True
+
+
+@inlined
 def _flat_tags(  # noqa: C901 - one loop over the fields of a row, each check a line
     data: Bytes,
     at: Int64s,
@@ -217,8 +238,13 @@ def _run_flat(  # noqa: C901 - one loop over the instructions, each a case
                     at[row] += 16
                 _copy_ids(data, source, alphabet, text[slots[column]], bounds, is_there)
                 pc += 1
+            elif op == 8:  # TAG_END, of the only one
+                pc = ops[ops[pc, 2] - 1, 4]
             else:  # TAGS
                 known = tags[ops[pc, 2] : ops[pc, 2] + ops[pc, 3]]
+                if len(known) == 1 and _enter_only_tag(data, at, until, known[0, 0], ops[known[0, 1]]):
+                    pc = known[0, 1]
+                    continue
                 here = np.int64(begin)
                 if not _flat_tags(data, at, until, ops, known, wide, narrow, present, sources, is_ascii, here):
                     return False
