@@ -33,6 +33,15 @@ def inlined(function: F) -> F:
     return function if njit is None else cast(F, njit(nogil=True)(function))
 
 
+def spliced(function: F) -> F:
+    """As ``inlined``, for small functions in the innermost loops: a call costs more than they do.
+
+    The compiler often does not see that by itself. But each place where such a function is used takes its time again
+    to be compiled.
+    """
+    return function if njit is None else cast(F, njit(nogil=True, inline="always")(function))
+
+
 class CompiledFunction:
     """A function that is compiled at its first call and kept in numba's cache, if there is a folder to keep it in.
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from coordinator_replay.compiled import compiled, inlined, memory
+from coordinator_replay.compiled import compiled, inlined, memory, spliced
 from coordinator_replay.log.schema import ControlType
 
 SHORTEST_RECORD = 7
@@ -26,7 +26,7 @@ _CONTROL_NAMES = pa.array([ControlType.ABORT.value, ControlType.COMMIT.value, Co
 _CONTROL_CODES = {b"\0\0": 0, b"\0\1": 1}
 
 
-@inlined
+@spliced
 def _varint(data: Any, position: Any, end: Any, last_shift: Any) -> Any:
     """Reads a zigzag number of at most 32 (last shift 28) or 64 bits (63): the number and where it ends, -1 if bad."""
     value = np.int64(0)
