@@ -3,13 +3,18 @@
 Functions marked here are written in the part of Python that means the same to numba and to the interpreter: no
 unbounded integers (``np.int64`` wraps in both), no slices with steps, results through arrays or tuples.
 An entry point and the functions it calls should stay in one file: numba's cache notices changes of the entry point's
-own file only. Where they can't (``records.flat`` and ``records.json_form`` read bytes with the machine's functions), a
-change of the called functions must touch the callers' files too.
+own file only. Where they can't (``records.flat`` and ``records.json_form`` read bytes with the machine's functions, the
+former writes ids with that of ``records.arrays``), a change of the called functions must touch the callers' files too.
 """
 
+import math
 import platform
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 
 njit: Any
 try:
@@ -26,6 +31,15 @@ F = TypeVar("F", bound=Callable[..., Any])
 def inlined(function: F) -> F:
     """Mark a function that only compiled functions call; it is compiled as part of them."""
     return function if njit is None else cast(F, njit(nogil=True)(function))
+
+
+def spliced(function: F) -> F:
+    """As ``inlined``, for small functions in the innermost loops: a call costs more than they do.
+
+    The compiler often does not see that by itself. But each place where such a function is used takes its time again
+    to be compiled.
+    """
+    return function if njit is None else cast(F, njit(nogil=True, inline="always")(function))
 
 
 class CompiledFunction:
@@ -61,6 +75,16 @@ class CompiledFunction:
 def compiled(function: Callable[..., Any]) -> CompiledFunction:
     """Mark an entry point: the function that ordinary code calls with arrays."""
     return CompiledFunction(function)
+
+
+def memory(shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> np.ndarray:
+    """An array to be filled, in Arrow's memory pool.
+
+    The pool hands out again what was given back to it. Numpy asks the system for every large array, which comes page by
+    page as it is filled; that takes as long as many a loop that fills it.
+    """
+    count = shape if isinstance(shape, int) else math.prod(shape)
+    return np.frombuffer(pa.allocate_buffer(count * np.dtype(dtype).itemsize), dtype).reshape(shape)
 
 
 def crc32c_instruction() -> Any:

@@ -159,7 +159,10 @@ class Batches:
         if append_time.any():
             append_times = np.repeat(headers[Field.MAX_TIMESTAMP], counts)
             timestamps = np.where(np.repeat(append_time, counts), append_times, timestamps)
-        records_before = np.arange(len(offsets)) + np.repeat(group.skipped_before, counts) + self._tally.read_before
+        first_expected = (self._tally.base_offset or 0) + self._tally.read_before
+        expected = np.arange(first_expected, first_expected + len(offsets))
+        if group.skipped_before[-1]:
+            expected += np.repeat(group.skipped_before, counts)
         self._tally.count(len(offsets), int(counts[is_control].sum()))
         return self._rows.records(
             EntryColumns(
@@ -176,7 +179,7 @@ class Batches:
             RecordColumns(
                 offsets=offsets,
                 timestamps_ms=timestamps,
-                missing_before=offsets - (self._tally.base_offset or 0) - records_before,
+                missing_before=offsets - expected,
                 control_types=control_types(scanned.keys, np.repeat(is_control, counts)),
                 keys=scanned.keys,
                 values=scanned.values,

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from coordinator_replay.compiled import compiled, inlined
+from coordinator_replay.compiled import compiled, inlined, memory, spliced
 from coordinator_replay.log.schema import ControlType
 
 SHORTEST_RECORD = 7
@@ -26,7 +26,7 @@ _CONTROL_NAMES = pa.array([ControlType.ABORT.value, ControlType.COMMIT.value, Co
 _CONTROL_CODES = {b"\0\0": 0, b"\0\1": 1}
 
 
-@inlined
+@spliced
 def _varint(data: Any, position: Any, end: Any, last_shift: Any) -> Any:
     """Reads a zigzag number of at most 32 (last shift 28) or 64 bits (63): the number and where it ends, -1 if bad."""
     value = np.int64(0)
@@ -180,10 +180,11 @@ def scan_records(
     batches = np.stack([starts, ends, counts, after_deltas, last_deltas, must_end]).astype(np.int64, order="C")
     capacity = int(counts.sum())
     size = int((ends - starts).sum())
-    deltas = np.empty((2, capacity), np.int64)
-    keys, values = np.empty(size, np.uint8), np.empty(size, np.uint8)
-    key_ends, value_ends = np.zeros(capacity + 1, np.int32), np.zeros(capacity + 1, np.int32)
-    present = np.empty((2, capacity), np.uint8)
+    deltas = memory((2, capacity), np.int64)
+    keys, values = memory(size, np.uint8), memory(size, np.uint8)
+    key_ends, value_ends = memory(capacity + 1, np.int32), memory(capacity + 1, np.int32)
+    key_ends[0] = value_ends[0] = 0
+    present = memory((2, capacity), np.uint8)
     count, key_end, value_end = scan(data, batches, deltas, keys, key_ends, values, value_ends, present)
     return ScannedRecords(
         timestamp_deltas=deltas[0, :count],

@@ -1,7 +1,7 @@
 """Rows of ``LOG_RECORD`` for one segment file, built from columns of its entries and its records.
 
 Most columns say something about a whole batch, so they are kept one value for each entry and repeated by its number of
-records at the very end.
+records at the very end; those that say the same of all batches, as most do, are slices of what is kept for the file.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ DAMAGE_VALUE_LIMIT = 1 << 20
 # 9999-12-31T23:59:59.999: what lies beyond is no time that Python, Spark or pandas could show.
 _LAST_TIMESTAMP_MS = 253_402_300_799_999
 
-_CODEC_NAMES = pa.array([codec.name.lower() for codec in Codec], pa.string())
+_CODEC_NAMES = [codec.name.lower() for codec in Codec]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,39 +73,31 @@ class SegmentRows:
     def __init__(self, source: str, log_partition: int) -> None:
         self._source = source
         self._log_partition = log_partition
-        self._sources = pa.array([], pa.string())
-        self._nulls = pa.array([], pa.string())
-        self._codec_names: dict[int, pa.StringArray] = {}
+        self._kept: dict[str, tuple[object, pa.Array | None]] = {}
 
     def records(self, entries: EntryColumns, records: RecordColumns) -> pa.RecordBatch:
         """One row for each record, in order."""
         counts = entries.counts
         count = len(records.offsets)
-        self._reserve(count)
-        epochs = np.repeat(entries.leader_epochs.astype(np.int32), counts)
-        timestamps = records.timestamps_ms
-        timeless = (timestamps < 0) | (timestamps > _LAST_TIMESTAMP_MS)
-        with np.errstate(over="ignore"):
-            microseconds = pa.array(timestamps * 1000, pa.int64(), mask=timeless if timeless.any() else None)
         columns = {
-            "log_partition": np.full(count, self._log_partition, np.int32),
+            "log_partition": self._same("log_partition", self._log_partition, count),
             "log_offset": records.offsets,
-            "log_timestamp": microseconds.view(LOG_RECORD.field("log_timestamp").type),
-            "leader_epoch": pa.array(epochs, mask=epochs < 0) if (epochs < 0).any() else epochs,
+            "log_timestamp": _timestamps(records.timestamps_ms),
+            "leader_epoch": self._inherited("leader_epoch", entries.leader_epochs, counts, null_below_0=True),
             "batch_offset": np.repeat(entries.offsets, counts),
-            "magic": np.repeat(entries.magics.astype(np.int8), counts),
+            "magic": self._inherited("magic", entries.magics, counts),
             "compression": self._codecs(entries, count),
-            "producer_id": np.repeat(entries.producer_ids, counts),
-            "producer_epoch": np.repeat(entries.producer_epochs.astype(np.int16), counts),
-            "is_transactional": np.repeat(entries.transactional, counts),
+            "producer_id": self._inherited("producer_id", entries.producer_ids, counts),
+            "producer_epoch": self._inherited("producer_epoch", entries.producer_epochs, counts),
+            "is_transactional": self._inherited("is_transactional", entries.transactional, counts),
             "control_type": records.control_types,
             "missing_before": records.missing_before,
             "key": records.keys,
             "value": records.values,
-            "source": self._sources[:count],
+            "source": self._same("source", self._source, count),
             "source_position": np.repeat(entries.positions, counts),
-            "error_class": self._nulls[:count],
-            "error_message": self._nulls[:count],
+            "error_class": self._same("error_class", None, count),
+            "error_message": self._same("error_message", None, count),
         }
         arrays = [
             column if isinstance(column, pa.Array) else pa.array(column, field.type)
@@ -131,19 +123,38 @@ class SegmentRows:
         return pa.RecordBatch.from_arrays(arrays, schema=LOG_RECORD)
 
     def _codecs(self, entries: EntryColumns, count: int) -> pa.StringArray:
-        """The codec of each record; a writer rarely changes it, so that a slice of what is kept will do."""
         codec = int(entries.codecs[0])
-        if (entries.codecs != codec).any():
-            return _CODEC_NAMES.take(pa.array(np.repeat(entries.codecs, entries.counts)))
-        if len(self._codec_names.get(codec, ())) < count:
-            self._codec_names[codec] = pa.repeat(_CODEC_NAMES[codec], count)
-        return self._codec_names[codec][:count]
+        if (entries.codecs == codec).all():
+            return self._same("compression", _CODEC_NAMES[codec], count)
+        return pa.array(_CODEC_NAMES, pa.string()).take(pa.array(np.repeat(entries.codecs, entries.counts)))
 
-    def _reserve(self, count: int) -> None:
-        """Keeps columns that hold one string over and over; slices of them are free."""
-        if count > len(self._sources):
-            self._sources = pa.repeat(pa.scalar(self._source), count)
-            self._nulls = pa.nulls(count, pa.string())
+    def _inherited(self, name: str, values: np.ndarray, counts: np.ndarray, *, null_below_0: bool = False) -> pa.Array:
+        """A column whose values are those of the entries."""
+        first = values[0].item()
+        if (values == first).all():
+            return self._same(name, None if null_below_0 and first < 0 else first, int(counts.sum()))
+        type_ = LOG_RECORD.field(name).type
+        column = np.repeat(values.astype(type_.to_pandas_dtype()), counts)
+        return pa.array(column, type_, mask=column < 0 if null_below_0 else None)
+
+    def _same(self, name: str, value: object, count: int) -> pa.Array:
+        """A column that holds one value over and over."""
+        kept, column = self._kept.get(name, (None, None))
+        if column is None or kept != value or len(column) < count:
+            # Some more than asked for, or each part that is a little larger than the last one would make it anew.
+            column = pa.repeat(pa.scalar(value, LOG_RECORD.field(name).type), count + count // 8)
+            self._kept[name] = (value, column)
+        return column[:count]
+
+
+def _timestamps(milliseconds: np.ndarray) -> pa.Array:
+    """Times as Arrow shows them; null where there is none, or none that a clock can show."""
+    timeless = None
+    if len(milliseconds) and (milliseconds.min() < 0 or milliseconds.max() > _LAST_TIMESTAMP_MS):
+        timeless = (milliseconds < 0) | (milliseconds > _LAST_TIMESTAMP_MS)
+    with np.errstate(over="ignore"):
+        microseconds = pa.array(milliseconds * 1000, pa.int64(), mask=timeless)
+    return microseconds.view(LOG_RECORD.field("log_timestamp").type)
 
 
 def _cut_note(damage: Damage) -> str:

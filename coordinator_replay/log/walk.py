@@ -40,6 +40,7 @@ from coordinator_replay.log.rows import DAMAGE_VALUE_LIMIT, Damage
 from coordinator_replay.log.schema import DamageClass
 from coordinator_replay.log.window import Window
 
+# After damage the first hops are short: where there is some, there is often more, and headers behind it are for naught.
 _FEWEST_ENTRIES = 64
 _MOST_ENTRIES = 1 << 16
 _FIRST_BLOCK = 1 << 12
@@ -117,7 +118,7 @@ class Walk:
         """Everything in the file, in order."""
         window = self._window
         matrix = np.empty((len(Field), _MOST_ENTRIES), np.int64)
-        limit = _FEWEST_ENTRIES
+        limit = _MOST_ENTRIES
         at: int | None = 0
         while at is not None:
             data = window.data

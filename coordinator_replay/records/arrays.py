@@ -1,5 +1,6 @@
 """What the machine wrote, as Arrow arrays: numbers, strings, bytes and ids, without an interpreted loop over rows."""
 
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -8,12 +9,20 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from coordinator_replay.compiled import compiled
+from coordinator_replay.compiled import compiled, inlined, memory
 from coordinator_replay.records.machine import Bytes, Columns, Int32s, Int64s
 
-Int16s = npt.NDArray[np.int16]
+Flags = npt.NDArray[np.bool_]
 
-_ALPHABET = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", np.uint8)
+NO_ROW = -(1 << 16)
+TOO_SHORT = NO_ROW - 1
+"""What stands among the openings of rows that have none."""
+
+_FEW_NUMBERS = 32
+
+ID_CHARACTERS = 22
+"""Characters of an id as text, which has 16 bytes."""
+ID_ALPHABET = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", np.uint8)
 
 
 class Spans:
@@ -34,12 +43,14 @@ class Spans:
         self.data: Bytes = np.frombuffer(data, np.uint8)
         self.starts: Int64s = bounds[:-1]
         self.ends: Int64s = bounds[1:]
-        self.is_null: npt.NDArray[np.bool_] = array.is_null().to_numpy(zero_copy_only=False)
+        self.is_null: Flags = array.is_null().to_numpy(zero_copy_only=False)
 
     @property
     def sizes(self) -> Int64s:
         """Bytes in each row; 0 for a null."""
-        return np.where(self.is_null, 0, self.ends - self.starts)
+        sizes = self.ends - self.starts
+        sizes[self.is_null] = 0
+        return sizes
 
     @cached_property
     def is_ascii(self) -> bool:
@@ -47,32 +58,40 @@ class Spans:
         return not len(self.starts) or bool(self.data[self.starts[0] : self.ends[-1]].max(initial=0) < 0x80)
 
     @cached_property
-    def leading_int16(self) -> Int16s:
-        """The first two bytes of each row as a big-endian number; −1 where there are not two."""
-        numbers = np.empty(len(self.starts), np.int16)
-        _leading_int16(self.data, self.starts, self.ends, numbers)
+    def openings(self) -> Int32s:
+        """The first two bytes of each row as a big-endian number; ``NO_ROW`` for a null, ``TOO_SHORT`` without two."""
+        numbers = memory(len(self.starts), np.int32)
+        _openings(self.data, self.starts, self.ends, self.is_null, numbers)
         return numbers
 
 
 @compiled
-def _leading_int16(data: Bytes, starts: Int64s, ends: Int64s, numbers: Int16s) -> None:
+def _openings(data: Bytes, starts: Int64s, ends: Int64s, is_null: Flags, numbers: Int32s) -> None:
     for row in range(len(starts)):
         at = np.uint64(starts[row])
-        if ends[row] - starts[row] < 2:
-            numbers[row] = -1
+        if is_null[row]:
+            numbers[row] = -65536  # NO_ROW
+        elif ends[row] - starts[row] < 2:
+            numbers[row] = -65537  # TOO_SHORT
         else:
-            numbers[row] = np.int16(data[at]) << 8 | np.int16(data[at + np.uint64(1)])
+            number = np.int64(data[at]) << 8 | np.int64(data[at + np.uint64(1)])
+            numbers[row] = number - ((number >> 15) << 16)
 
 
-def _is_missing(second: Int32s) -> npt.NDArray[np.bool_] | None:
-    missing = second < 0
-    return missing if missing.any() else None
+def number_array(
+    numbers: npt.NDArray[np.signedinteger[Any]], type_: pa.DataType, missing: Flags | None, none: int | None
+) -> pa.Array:
+    """Numbers as an Arrow array; null where missing or ``none``."""
+    if none is not None and (unknown := numbers == none).any():
+        missing = unknown if missing is None else missing | unknown
+    return pa.array(numbers.astype(type_.to_pandas_dtype(), copy=False), type_, mask=missing)
 
 
-def integers(columns: Columns, column: int, type_: pa.DataType) -> pa.Array:
-    """A column of numbers; null and absent entries are null."""
-    values = columns.first[column].astype(type_.to_pandas_dtype())
-    return pa.array(values, type_, mask=_is_missing(columns.second[column]))
+def text_array(bounds: Int32s, text: Bytes, missing: Flags | None) -> pa.StringArray:
+    """Strings that stand one after the other as an Arrow array; null where missing."""
+    bitmap = None if missing is None else pa.py_buffer(np.packbits(~missing, bitorder="little"))
+    used = text[: bounds[-1]]
+    return pa.Array.from_buffers(pa.string(), len(bounds) - 1, [bitmap, pa.py_buffer(bounds), pa.py_buffer(used)])
 
 
 @compiled
@@ -85,61 +104,85 @@ def _gather(data: Bytes, first: Int64s, second: Int32s, offsets: Int32s, out: By
             out[at + step] = data[start + step]
 
 
-def slices(columns: Columns, column: int, data: Bytes, type_: pa.DataType) -> pa.Array:
-    """A column of strings or bytes, copied out of the bytes that were read; null and absent entries are null."""
-    first, second = columns.first[column], columns.second[column]
-    n = len(first)
-    missing = _is_missing(second)
-    offsets = np.zeros(n + 1, np.int32)
-    np.cumsum(second if missing is None else np.maximum(second, 0), out=offsets[1:])
-    out = np.empty(offsets[n], np.uint8)
-    _gather(data, first, second, offsets, out)
-    bitmap = None if missing is None else pa.py_buffer(np.packbits(~missing, bitorder="little"))
-    return pa.Array.from_buffers(type_, n, [bitmap, pa.py_buffer(offsets), pa.py_buffer(out)])
+@inlined
+def put_id(data: Bytes, start: Any, alphabet: Bytes, text: Bytes, at: Any) -> Any:
+    """Writes 22 characters for 16 bytes, URL-safe base64 without padding; 0 if all of them are zero, else 1."""
+    source, target = np.uint64(start), np.uint64(at)
+    one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+    seen = np.uint8(0)
+    for _ in range(5):
+        a, b, c = data[source], data[source + one], data[source + two]
+        seen |= a | b | c
+        text[target] = alphabet[a >> 2]
+        text[target + one] = alphabet[(a & 3) << 4 | b >> 4]
+        text[target + two] = alphabet[(b & 15) << 2 | c >> 6]
+        text[target + three] = alphabet[c & 63]
+        source += three
+        target += four
+    last = data[source]
+    text[target] = alphabet[last >> 2]
+    text[target + one] = alphabet[(last & 3) << 4]
+    return 1 if seen | last else 0
 
 
 @compiled
-def _base64_ids(data: Bytes, starts: Int64s, alphabet: Bytes, text: Bytes) -> None:
-    """Write 22 characters for the 16 bytes at each start."""
-    for row in range(len(starts)):
-        start, at = starts[row], 22 * row
-        for group in range(5):
-            a, b, c = data[start + 3 * group], data[start + 3 * group + 1], data[start + 3 * group + 2]
-            text[at + 4 * group] = alphabet[a >> 2]
-            text[at + 4 * group + 1] = alphabet[(a & 3) << 4 | b >> 4]
-            text[at + 4 * group + 2] = alphabet[(b & 15) << 2 | c >> 6]
-            text[at + 4 * group + 3] = alphabet[c & 63]
-        last = data[start + 15]
-        text[at + 20] = alphabet[last >> 2]
-        text[at + 21] = alphabet[(last & 3) << 4]
+def _put_ids(data: Bytes, first: Int64s, second: Int32s, alphabet: Bytes, text: Bytes, bounds: Int32s) -> None:
+    """Write the ids of every entry, one after the other; entries that are missing or zero are marked as missing."""
+    for entry in range(len(first)):
+        bounds[entry + 1] = bounds[entry]
+        if second[entry] >= 0:
+            if put_id(data, first[entry], alphabet, text, bounds[entry]):
+                bounds[entry + 1] += 22
+            else:
+                second[entry] = -1
 
 
-def uuids(columns: Columns, column: int, data: Bytes) -> pa.StringArray:
-    """A column of ids in Kafka's text form: URL-safe base64 without padding, 22 characters (``Uuid.toString``)."""
-    missing = _is_missing(columns.second[column])
-    starts = columns.first[column] if missing is None else columns.first[column][~missing]
-    n = len(starts)
-    text = np.empty(22 * n, np.uint8)
-    _base64_ids(data, starts, _ALPHABET, text)
-    offsets = np.arange(0, 22 * n + 1, 22, dtype=np.int32)
-    array = pa.Array.from_buffers(pa.string(), n, [None, pa.py_buffer(offsets), pa.py_buffer(text)])
-    if missing is None:
-        return array
-    return array.take(pa.array(np.cumsum(~missing) - 1, mask=missing))
+@dataclass(frozen=True, slots=True)
+class MachineColumns:
+    """What the machine wrote, and the bytes that it read."""
 
+    columns: Columns
+    data: Bytes
 
-def counts(columns: Columns, column: int) -> Int64s:
-    """How many elements each entry of a LIST column has; 0 for null and absent ones."""
-    return np.where(columns.second[column] < 0, 0, columns.first[column])
+    def _missing(self, column: int) -> Flags | None:
+        missing: Flags = self.columns.second[column] < 0
+        return missing if missing.any() else None
+
+    def strings(self, column: int) -> pa.StringArray:
+        """A column of strings, copied out of the bytes that were read."""
+        first, second = self.columns.first[column], self.columns.second[column]
+        bounds = np.zeros(len(first) + 1, np.int32)
+        np.cumsum(np.maximum(second, 0), out=bounds[1:])
+        out = np.empty(bounds[-1], np.uint8)
+        _gather(self.data, first, second, bounds, out)
+        return text_array(bounds, out, self._missing(column))
+
+    def ids(self, column: int) -> pa.StringArray:
+        """A column of ids in Kafka's text form (``Uuid.toString``); null where missing or zero."""
+        first, second = self.columns.first[column], self.columns.second[column].copy()
+        bounds = np.zeros(len(first) + 1, np.int32)
+        text = np.empty(ID_CHARACTERS * len(first), np.uint8)
+        _put_ids(self.data, first, second, ID_ALPHABET, text, bounds)
+        return text_array(bounds, text, second < 0)
+
+    def integers(self, column: int, type_: pa.DataType, none: int | None = None) -> pa.Array:
+        """A column of numbers; null where missing or ``none``."""
+        return number_array(self.columns.first[column], type_, self._missing(column), none)
 
 
 def split(numbers: npt.NDArray[np.signedinteger[Any]]) -> list[tuple[int, Int64s]]:
     """Each number that occurs, with the places where it does, rising; meant for a few numbers, as kinds or versions."""
-    if not len(numbers):
-        return []
-    if (numbers == numbers[0]).all():
+    if len(numbers) and (numbers == numbers[0]).all():
         return [(int(numbers[0]), np.arange(len(numbers)))]
-    order = np.argsort(numbers, kind="stable")
-    ordered = numbers[order]
-    bounds = [0, *(np.flatnonzero(ordered[1:] != ordered[:-1]) + 1).tolist(), len(numbers)]
-    return [(int(ordered[start]), order[start:end]) for start, end in pairwise(bounds)]
+    found: list[tuple[int, Int64s]] = []
+    places = np.arange(len(numbers))
+    while len(numbers) and len(found) < _FEW_NUMBERS:
+        is_same = numbers == numbers[0]
+        found.append((int(numbers[0]), places[is_same]))
+        numbers, places = numbers[~is_same], places[~is_same]
+    if len(numbers):  # so many kinds are none: what comes here is about to be quarantined, in one sorting
+        order = np.argsort(numbers, kind="stable")
+        ordered = numbers[order]
+        bounds = [0, *(np.flatnonzero(ordered[1:] != ordered[:-1]) + 1).tolist(), len(numbers)]
+        found += [(int(ordered[start]), places[order[start:end]]) for start, end in pairwise(bounds)]
+    return found

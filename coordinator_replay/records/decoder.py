@@ -7,18 +7,19 @@ itself: is it an offset commit, and does its key name a member.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from coordinator_replay.records import arrays, json_form
+from coordinator_replay.records.arrays import MachineColumns
 from coordinator_replay.records.damage import MESSAGES, ErrorClass
 from coordinator_replay.records.definition import RecordDefinition, Struct
-from coordinator_replay.records.flat import run_flat
+from coordinator_replay.records.flat import FlatColumns, run_flat
 from coordinator_replay.records.kinds import record_kinds
-from coordinator_replay.records.machine import STATUS, Columns, Int32s, run
+from coordinator_replay.records.machine import STATUS, Int32s, run
 from coordinator_replay.records.program import Program, compile_struct
 
 Rows = npt.NDArray[np.int64]
@@ -71,8 +72,6 @@ QUARANTINE_COLUMNS = pa.schema(
 _LAST_MS = 253_402_300_799_999
 """The last millisecond of year 9999: beyond it Spark and Python can't show a moment, and no coordinator wrote it."""
 
-_ZERO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
-
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
@@ -95,30 +94,35 @@ class Decoded:
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """Rows whose key was read: the program's columns and how the batch's rows map to them."""
+    """What a program made of some rows.
+
+    Attributes:
+        rows: those that could be read.
+        places: where these stand among all that were to be read.
+    """
 
     rows: Rows
-    columns: Columns
+    places: Rows
+    columns: FlatColumns | MachineColumns
     program: Program
-    spans: arrays.Spans
 
     def strings(self, name: str) -> pa.Array:
         node = self.program.node(name)
         if node is None:
             return pa.nulls(len(self.rows), pa.string())
-        return arrays.slices(self.columns, node.column, self.spans.data, pa.string())
+        return self.columns.strings(node.column)
 
-    def integers(self, name: str, type_: pa.DataType) -> pa.Array:
+    def integers(self, name: str, type_: pa.DataType, none: int | None = None) -> pa.Array:
         node = self.program.node(name)
         if node is None:
             return pa.nulls(len(self.rows), type_)
-        return arrays.integers(self.columns, node.column, type_)
+        return self.columns.integers(node.column, type_, none)
 
-    def uuids(self, name: str) -> pa.Array:
+    def ids(self, name: str) -> pa.Array:
         node = self.program.node(name)
         if node is None:
             return pa.nulls(len(self.rows), pa.string())
-        return arrays.uuids(self.columns, node.column, self.spans.data)
+        return self.columns.ids(node.column)
 
 
 class _Batch:
@@ -140,11 +144,14 @@ class _Batch:
     def read(self, struct: Struct, version: int, spans: arrays.Spans, rows: Rows) -> _Read:
         """Run a struct's program behind the two bytes that name kind or version; failed rows are noted."""
         program = compile_struct(struct, version)
-        starts, ends = spans.starts[rows] + 2, spans.ends[rows]
-        columns = run_flat(program, spans.data, starts, ends, is_ascii=spans.is_ascii)
-        if columns is None:
-            columns = run(program, spans.data, starts, ends, is_ascii=spans.is_ascii)
-        return _Read(rows[self.intact(struct, rows, columns.status)], columns, program, spans)
+        starts, ends = spans.starts[rows], spans.ends[rows]
+        starts += 2
+        flat = run_flat(program, spans.data, starts, ends, is_ascii=spans.is_ascii)
+        if flat is not None:
+            return _Read(rows, np.arange(len(rows)), flat, program)
+        columns = run(program, spans.data, starts, ends, is_ascii=spans.is_ascii)
+        intact = self.intact(struct, rows, columns.status)
+        return _Read(rows[intact], intact, MachineColumns(columns, spans.data), program)
 
     def texts(self, struct: Struct, version: int, spans: arrays.Spans, rows: Rows) -> tuple[Rows, pa.StringArray]:
         """Kafka's JSON form of a struct, and the places of the rows that have one; failed rows are noted."""
@@ -152,7 +159,7 @@ class _Batch:
         starts, ends = spans.starts[rows] + 2, spans.ends[rows]
         text, status = json_form.render(program, spans.data, starts, ends, is_ascii=spans.is_ascii)
         places = self.intact(struct, rows, status)
-        return places, text if len(places) == len(rows) else text.take(pa.array(places))
+        return places, _pick(text, places)
 
     def intact(self, struct: Struct, rows: Rows, status: Int32s) -> Rows:
         """The places of rows that were read; those that failed are noted."""
@@ -167,70 +174,66 @@ class _Batch:
     def decode_kind(self, kind: RecordDefinition, rows: Rows) -> None:
         keys = self.read(kind.key, 0, self.keys, rows)
         group = keys.strings(kind.group_field)
-        tombstones = self.values.is_null[keys.rows]
-        self.finish(kind, keys, group, np.flatnonzero(tombstones), None)
-        with_value = np.flatnonzero(~tombstones)
-        valued = keys.rows[with_value]
-        too_short = self.values.ends[valued] - self.values.starts[valued] < 2
-        self.fail(keys.rows[with_value[too_short]], ErrorClass.EMPTY_VALUE, kind.name)
-        with_value = with_value[~too_short]
-        for version, among in arrays.split(self.values.leading_int16[keys.rows[with_value]]):
-            places = with_value[among]
-            if version not in kind.value.versions:
-                detail = f"{kind.name} version {version}"
-                self.fail(keys.rows[places], ErrorClass.UNSUPPORTED_VERSION, detail)
+        for version, places in arrays.split(self.values.openings[keys.rows]):
+            if version == arrays.NO_ROW:
+                self.finish(kind, keys, group, places, None)
+            elif version == arrays.TOO_SHORT:
+                self.fail(keys.rows[places], ErrorClass.EMPTY_VALUE, kind.name)
+            elif version not in kind.value.versions:
+                self.fail(keys.rows[places], ErrorClass.UNSUPPORTED_VERSION, f"{kind.name} version {version}")
             else:
                 self.finish(kind, keys, group, places, version)
 
     def finish(self, kind: RecordDefinition, keys: _Read, group: pa.Array, places: Rows, version: int | None) -> None:
         """Put together the rows at some places of the keys read: tombstones, or values of one version."""
-        if not len(places):
-            return
         is_commit = kind.is_offset_commit and not self.commits_as_json
-        value, value_json = None, pa.nulls(len(places), pa.string())
+        value, value_json = None, None
         if version is not None and is_commit:
-            value = self.read(kind.value, version, self.values, keys.rows[places])
-            places = places[value.columns.status == 0]
+            value = self.read(kind.value, version, self.values, _pick(keys.rows, places))
+            places = _pick(places, value.places)
         elif version is not None:
-            intact, value_json = self.texts(kind.value, version, self.values, keys.rows[places])
-            places = places[intact]
-        rows = keys.rows[places]
+            intact, value_json = self.texts(kind.value, version, self.values, _pick(keys.rows, places))
+            places = _pick(places, intact)
+        rows = _pick(keys.rows, places)
         n = len(rows)
-        pick = _identity if n == len(keys.rows) else lambda array: array.take(pa.array(places))
         common = [
-            pick(group),
+            _pick(group, places),
             pa.array(np.full(n, kind.type, np.int16)),
             pa.nulls(n, pa.int16()) if version is None else pa.array(np.full(n, version, np.int16)),
             pa.array(np.full(n, version is None)),
             pa.array(self.sizes[rows]),
         ]
         if is_commit:
-            columns = [*common, pick(keys.strings("topic")), pick(keys.integers("partition", pa.int32()))]
+            columns = [*common, _pick(keys.strings("topic"), places)]
+            columns += [_pick(keys.integers("partition", pa.int32()), places)]
             columns += _commit_value(value, n)
             self.commits.append((rows, pa.RecordBatch.from_arrays(columns, schema=COMMIT_COLUMNS)))
             return
-        member = pick(keys.strings("memberId")) if kind.has_member else pa.nulls(n, pa.string())
+        member = _pick(keys.strings("memberId"), places) if kind.has_member else pa.nulls(n, pa.string())
         _, key_json = self.texts(kind.key, 0, self.keys, rows)
+        if value_json is None:
+            value_json = pa.nulls(n, pa.string())
         columns = [*common, pa.repeat(kind.name, n), member, key_json, value_json]
         self.groups.append((rows, pa.RecordBatch.from_arrays(columns, schema=GROUP_COLUMNS)))
 
 
-def _identity(array: pa.Array) -> pa.Array:
-    return array
+def _pick(array: Any, places: Rows) -> Any:
+    """An array of Arrow's or numpy's at some places, rising; mostly these are all of them."""
+    if len(places) == len(array):
+        return array
+    return array[places] if isinstance(array, np.ndarray) else array.take(pa.array(places))
 
 
 def _timestamps(milliseconds: pa.Array) -> pa.Array:
     """Milliseconds as UTC timestamps; null where negative (none), or beyond what a clock can show."""
     numbers = milliseconds.fill_null(-1).to_numpy()
-    unknown = (numbers < 0) | (numbers > _LAST_MS)
+    unknown = None
+    if len(numbers) and (numbers.min() < 0 or numbers.max() > _LAST_MS):
+        unknown = (numbers < 0) | (numbers > _LAST_MS)
     # A number out of range overflows here and is masked.
     with np.errstate(over="ignore"):
         microseconds = numbers * 1000
     return pa.array(microseconds, pa.int64(), mask=unknown).view(pa.timestamp("us", "UTC"))
-
-
-def _null_if(array: pa.Array, value: object) -> pa.Array:
-    return pc.if_else(pc.equal(array, pa.scalar(value, array.type)), pa.scalar(None, array.type), array)
 
 
 def _commit_value(value: _Read | None, n: int) -> list[pa.Array]:
@@ -238,9 +241,9 @@ def _commit_value(value: _Read | None, n: int) -> list[pa.Array]:
     if value is None:
         return [pa.nulls(n, field.type) for field in list(COMMIT_COLUMNS)[7:]]
     return [
-        _null_if(value.uuids("topicId"), _ZERO_ID),
+        value.ids("topicId"),
         value.integers("offset", pa.int64()),
-        _null_if(value.integers("leaderEpoch", pa.int32()), -1),
+        value.integers("leaderEpoch", pa.int32(), none=-1),
         value.strings("metadata"),
         _timestamps(value.integers("commitTimestamp", pa.int64())),
         _timestamps(value.integers("expireTimestamp", pa.int64())),
@@ -272,13 +275,11 @@ def _quarantine(batch: _Batch, records: pa.RecordBatch, unread: Rows) -> tuple[R
 
 
 def _kinds(batch: _Batch, rows: Rows) -> Iterator[tuple[RecordDefinition, Rows]]:
-    numbers = batch.keys.leading_int16[rows]
-    keyless = batch.keys.is_null[rows] | ((batch.keys.ends - batch.keys.starts)[rows] < 2)
-    batch.fail(rows[keyless], ErrorClass.MISSING_KEY)
-    rows, numbers = rows[~keyless], numbers[~keyless]
-    for number, places in arrays.split(numbers):
+    for number, places in arrays.split(_pick(batch.keys.openings, rows)):
         kind = record_kinds().get(number)
-        if kind is None:
+        if number in (arrays.NO_ROW, arrays.TOO_SHORT):
+            batch.fail(rows[places], ErrorClass.MISSING_KEY)
+        elif kind is None:
             batch.fail(rows[places], ErrorClass.UNKNOWN_RECORD_TYPE, f"kind {number}")
         else:
             yield kind, rows[places]

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from coordinator_replay.compiled import compiled, inlined
+from coordinator_replay.compiled import compiled, inlined, memory
 from coordinator_replay.records.machine import (
     _NULL,
     _TAG,
@@ -385,7 +385,7 @@ def render(
     rows = len(starts)
     status = np.zeros(rows, np.int32)
     offsets = np.zeros(rows + 1, np.int32)
-    out = np.empty(1024 + 8 * int((ends - starts).sum()), np.uint8)
+    out = memory(1024 + 8 * int((ends - starts).sum()), np.uint8)
     pieces = (_NULL_TEXT, _UNKNOWN_TEXT, _TAG_TEXT, _DATA_TEXT)
     alphabets = (_STANDARD, _URL_SAFE, _HEX)
     row = 0

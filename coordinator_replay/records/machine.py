@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from coordinator_replay.compiled import compiled, inlined
+from coordinator_replay.compiled import compiled, inlined, spliced
 from coordinator_replay.records.damage import ErrorClass
 from coordinator_replay.records.program import Program
 
@@ -112,7 +112,7 @@ def _uvarint(data: Bytes, pos: Any, end: Any) -> Any:
     return value, pos, _VARINT
 
 
-@inlined
+@spliced
 def _integer(data: Bytes, pos: Any, size: Any, signed: Any) -> Any:
     value = np.uint64(0)
     origin = np.uint64(pos)
@@ -132,7 +132,7 @@ def _integer(data: Bytes, pos: Any, size: Any, signed: Any) -> Any:
     return np.int64(number - ((number >> 7) << 8))
 
 
-@inlined
+@spliced
 def _count(data: Bytes, pos: Any, end: Any, form: Any) -> Any:
     """(length or count, next position, status); negative means null."""
     if form == 2 or form == 4:

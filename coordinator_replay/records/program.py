@@ -24,7 +24,6 @@ TAG_END      the TAGS_NEXT to return to
 """
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache, cached_property
@@ -124,23 +123,12 @@ class Program:
         return True
 
     @cached_property
-    def sparse(self) -> frozenset[int]:
-        """Columns of a flat program that stay empty while no row has a tagged field that is unknown or has parts."""
-        of_unknown = {int(row[1]) + step for row in self.ops if row[0] == Op.TAGS for step in (1, 2)}
-        in_bodies = {
-            int(self.ops[pc, 1])
-            for body in self.tags[:, 1]
-            for pc in self._body(int(body))
-            if int(self.ops[pc, 1]) not in self.tags[:, 2]
-        }
-        return frozenset(of_unknown | in_bodies)
-
-    def _body(self, pc: int) -> Iterator[int]:
-        """The instructions of a tagged field's body that have a column."""
-        while self.ops[pc, 0] != Op.TAG_END:
-            if self.ops[pc, 0] in (Op.INTEGER, Op.UUID, Op.BYTES, Op.LIST, Op.TAGS):
-                yield pc
-            pc += 1
+    def text_slots(self) -> npt.NDArray[np.int32]:
+        """The columns of bytes and ids numbered in order; -1 for all others."""
+        columns = sorted({int(row[1]) for row in self.ops if row[0] in (Op.BYTES, Op.UUID)})
+        slots = np.full(self.columns, -1, np.int32)
+        slots[columns] = np.arange(len(columns))
+        return slots
 
     def node(self, name: str) -> Node | None:
         """The top-level field of this name, None where the version lacks it."""
