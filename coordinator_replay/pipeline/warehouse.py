@@ -11,6 +11,8 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives 
 
 from coordinator_replay.errors import WarehouseError
 from coordinator_replay.log.dump import open_filesystem
+from coordinator_replay.pipeline.evolution import bring_up
+from coordinator_replay.pipeline.keeping import kept
 from coordinator_replay.tables.definition import Table
 from coordinator_replay.tables.definition import table as declared
 from coordinator_replay.tables.migrations import SCHEMA_VERSION, SCHEMA_VERSION_PROPERTY
@@ -53,17 +55,17 @@ class Warehouse:
         return f"{self.uri}/{STAGING}/{run_id}/{step}"
 
     def ensure(self, name: str) -> Table:
-        """Make a table as its definition says, if it is not there; add columns that later releases brought.
+        """Make a table as its definition says, if it is not there; bring one that an older release made up to this.
 
         Raises:
-            WarehouseError: something else lies in its place.
+            WarehouseError: something else lies in its place, or a table of a newer release.
         """
         table = declared(name)
         try:
             if not DeltaTable.isDeltaTable(self.spark, self.path(name)):
                 self._create(table)
             else:
-                self._add_columns(table)
+                bring_up(self.spark, self.path(name), table)
         except AnalysisException as problem:
             raise WarehouseError(f"{self.path(name)}: can't be used as table {name}: {_sentence(problem)}") from problem
         if self.database:
@@ -77,14 +79,6 @@ class Warehouse:
         if table.clustering:
             builder = builder.clusterBy(*table.clustering)
         builder.property(SCHEMA_VERSION_PROPERTY, str(SCHEMA_VERSION)).execute()
-
-    def _add_columns(self, table: Table) -> None:
-        there = set(self.read(table.name).columns)
-        for column in table.columns:
-            if column.name not in there:
-                about = column.about.replace("'", "''")
-                added = f"{column.name} {column.type} COMMENT '{about}'"
-                self.spark.sql(f"ALTER TABLE delta.`{self.path(table.name)}` ADD COLUMN {added}")
 
     def _register(self, name: str) -> None:
         self.spark.sql(f"CREATE DATABASE IF NOT EXISTS `{self.database}`")
@@ -111,14 +105,15 @@ class Warehouse:
         )
 
     def _conform(self, name: str, df: DataFrame) -> DataFrame:
-        """The table's own columns: others are left out, missing ones are null."""
+        """The table's own columns, others left out and missing ones null; without rows that were given up."""
         there = set(df.columns)
-        return df.select(
+        rows = df.select(
             *(
                 (F.col(column.name) if column.name in there else F.lit(None)).cast(column.type).alias(column.name)
                 for column in declared(name).columns
             )
         )
+        return kept(rows, name, self.path(name))
 
     def replace_cluster(self, name: str, df: DataFrame, cluster: str) -> int:
         """Put rows in place of all rows of a cluster, in one commit; returns the version after that."""
