@@ -33,7 +33,8 @@ def _milliseconds(duration: timedelta) -> int:
 
 
 _SMALL_DUMP = 4 << 20
-_SMALL_WAREHOUSE = 32 << 20
+SMALL_WAREHOUSE = 32 << 20
+"""Bytes up to which a session made for large tables takes longer than it saves."""
 
 
 def _is_small(dump: "Dump", warehouse: str) -> bool:
@@ -46,7 +47,7 @@ def _is_small(dump: "Dump", warehouse: str) -> bool:
         held = list_files(f"{warehouse}/offset_commits")
     except InputError:
         return True
-    return sum(file.size for file in held) <= _SMALL_WAREHOUSE
+    return sum(file.size for file in held) <= SMALL_WAREHOUSE
 
 
 def _audit(options: "Options", common: Common, command: str, wait: timedelta = timedelta()) -> "Summary":

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from coordinator_replay.cli.compute import SMALL_WAREHOUSE
 from coordinator_replay.cli.moments import DURATION
 from coordinator_replay.cli.options import (
     Command,
@@ -57,11 +58,11 @@ def _maintain(upkeep: "Upkeep", *, verbose: bool) -> "list[Kept]":
     from pyspark.errors import PySparkException
 
     from coordinator_replay.cli.progress import shown_progress
-    from coordinator_replay.pipeline.maintain import run_maintain
+    from coordinator_replay.pipeline.maintain import run_maintain, stored_bytes
     from coordinator_replay.pipeline.session import open_session
 
     click.echo("starting Spark …", err=True)
-    spark = open_session(verbose=verbose)
+    spark = open_session(verbose=verbose, small=stored_bytes(upkeep.warehouse) <= SMALL_WAREHOUSE)
     try:
         with shown_progress(spark) as report:
             return run_maintain(spark, upkeep, report)

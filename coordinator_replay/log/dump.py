@@ -102,7 +102,8 @@ def open_filesystem(uri: str) -> tuple[Any, str]:
     if "://" not in uri:
         return fs.LocalFileSystem(), uri
     try:
-        return fs.FileSystem.from_uri(uri)  # type: ignore[no-any-return]
+        # Spark's name of the same store is s3a.
+        return fs.FileSystem.from_uri(re.sub("^s3[an]://", "s3://", uri))  # type: ignore[no-any-return]
     except (ValueError, NotImplementedError, OSError) as problem:
         try:
             import fsspec

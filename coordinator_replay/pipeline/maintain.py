@@ -27,6 +27,9 @@ STAGING_KEPT = timedelta(days=1)
 
 _TABLES_AT_ONCE = 4
 _CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
+_LISTING = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
+"""A vacuum lists its table in so many tasks, 10,000 by default, however small the table."""
+_LISTING_TASKS = 16
 _HOUR = timedelta(hours=1)
 _LOG = re.compile(r"(^|/)_delta_log(/|$)")
 
@@ -96,6 +99,11 @@ def check_upkeep(upkeep: Upkeep) -> None:
         raise WarehouseError(f"there is no warehouse at {upkeep.warehouse}: it holds none of the tables")
 
 
+def stored_bytes(uri: str) -> int:
+    """How large the files of a warehouse are, of its tables and others."""
+    return sum(info.size for info in _files(uri))
+
+
 def _there(uri: str) -> list[str]:
     """The tables that a warehouse has, by the folders of their logs: so that nothing needs Spark to be told."""
     filesystem, path = open_filesystem(uri)
@@ -112,17 +120,17 @@ def _files(uri: str) -> list[fs.FileInfo]:
 
 
 @contextmanager
-def _unchecked(spark: SparkSession, *, force: bool) -> Iterator[None]:
-    """Without Delta's own check of the limit, where that was asked for."""
-    if not force:
-        yield
-        return
-    before = spark.conf.get(_CHECK, "true")
-    spark.conf.set(_CHECK, "false")
+def _settings(spark: SparkSession, *, force: bool) -> Iterator[None]:
+    """A session fit for vacuums: without Delta's own check of the limit, where that was asked for."""
+    wanted = {_LISTING: str(_LISTING_TASKS)} | ({_CHECK: "false"} if force else {})
+    before = {name: spark.conf.get(name, None) for name in wanted}
+    for name, value in wanted.items():
+        spark.conf.set(name, value)
     try:
         yield
     finally:
-        spark.conf.set(_CHECK, str(before))
+        for name, earlier in before.items():
+            spark.conf.unset(name) if earlier is None else spark.conf.set(name, earlier)
 
 
 class _Upkeep:
@@ -139,9 +147,17 @@ class _Upkeep:
         before = self.size(name)
         from_version = bring_up(self.spark, path, tables()[name])
         removed = self.give_up(name)
-        self.spark.sql(f"OPTIMIZE delta.`{path}`")
-        DeltaTable.forPath(self.spark, path).vacuum(self.upkeep.vacuum_after / _HOUR)
+        if before.files > 1 or removed:
+            self.spark.sql(f"OPTIMIZE delta.`{path}`")
+        if self.has_files_to_remove(name):
+            DeltaTable.forPath(self.spark, path).vacuum(self.upkeep.vacuum_after / _HOUR)
         return Kept(name=name, from_version=from_version, rows_removed=removed, before=before, after=self.size(name))
+
+    def has_files_to_remove(self, name: str) -> bool:
+        """Whether a vacuum could find anything: what it costs has nothing to do with what it finds."""
+        stored = _files(self.warehouse.path(name))
+        limit = self.now - self.upkeep.vacuum_after
+        return len(stored) > self.size(name).files and any((info.mtime or limit) <= limit for info in stored)
 
     def size(self, name: str) -> Size:
         detail = DeltaTable.forPath(self.spark, self.warehouse.path(name)).detail()
@@ -222,7 +238,7 @@ def run_maintain(
         path = work.warehouse.path(name)
         check_version(version_of(properties_of(spark, path)), path)
     report(f"compacting and cleaning {len(there)} tables")
-    with _unchecked(spark, force=upkeep.force), ThreadPoolExecutor(_TABLES_AT_ONCE) as pool:
+    with _settings(spark, force=upkeep.force), ThreadPoolExecutor(_TABLES_AT_ONCE) as pool:
         done = list(pool.map(work.table, there))
     report("removing what dead runs left")
     return [*done, work.sweep()]
