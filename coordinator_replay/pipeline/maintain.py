@@ -31,7 +31,8 @@ _LISTING = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 """A vacuum lists its table in so many tasks, 10,000 by default, however small the table."""
 _LISTING_TASKS = 16
 _HOUR = timedelta(hours=1)
-_LOG = re.compile(r"(^|/)_delta_log(/|$)")
+_ASIDE = re.compile(r"/_delta_log/|/\.[^/]*$")
+"""Files that are no data: Delta's log, checksums that Hadoop keeps beside each file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +117,7 @@ def _files(uri: str) -> list[fs.FileInfo]:
     """The data files under a folder; none where there is no folder."""
     filesystem, path = open_filesystem(uri)
     infos = filesystem.get_file_info(fs.FileSelector(path, recursive=True, allow_not_found=True))
-    return [info for info in infos if info.type == fs.FileType.File and not _LOG.search(info.path)]
+    return [info for info in infos if info.type == fs.FileType.File and not _ASIDE.search(info.path)]
 
 
 @contextmanager
