@@ -51,7 +51,10 @@ def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     # Of a folder that a .pth file names, no .pth files are read.
     (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
     python = folder / "bin" / "python"
-    asked = "import importlib.util as u; print(u.find_spec('pyspark') is not None, u.find_spec('coordinator_replay'))"
+    asked = (
+        "from importlib.util import find_spec; "
+        "print(find_spec('pyspark') is not None, getattr(find_spec('coordinator_replay'), 'origin', None))"
+    )
     told = subprocess.run([python, "-c", asked], env=environment(python), cwd=folder, capture_output=True, text=True)
     assert told.stdout == "True None\n", told.stderr
     return python
