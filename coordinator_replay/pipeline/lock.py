@@ -257,7 +257,7 @@ def one_at_a_time(
     guard = guard or guard_of(uri, Holder.this(command))
     try:
         _take(uri, guard, wait, say)
-    except OSError as problem:
+    except (OSError, NotImplementedError) as problem:
         raise WarehouseError(f"{uri}: can't be locked: {problem}") from problem
     try:
         yield
