@@ -29,5 +29,9 @@ class WarehouseError(CoordinatorReplayError):
     """The warehouse lacks a table, or holds one of another version."""
 
 
+class LockedError(CoordinatorReplayError):
+    """Another run is at work on the warehouse."""
+
+
 class SnapshotError(CoordinatorReplayError):
     """An engine snapshot is of a version that this release can't read."""

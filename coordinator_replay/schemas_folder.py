@@ -1,20 +1,35 @@
-"""Where the definitions lie: inside the installed package, or beside it in a checkout."""
+"""Where the definitions lie: inside the installed package, or beside it in a checkout.
+
+On a cluster the package may be a zip that Spark has sent to the workers: its files are read without being unpacked.
+"""
 
 from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from coordinator_replay.errors import DefinitionError
 
 
 @cache
-def schemas_folder() -> Path:
+def schemas_folder() -> Traversable:
     """The folder that holds ``records/`` and ``tables/``.
 
     Raises:
         DefinitionError: neither place has it; the installation is broken.
     """
-    package = Path(__file__).resolve().parent
-    for folder in (package / "schemas", package.parent / "schemas"):
+    for folder in (files("coordinator_replay") / "schemas", Path(__file__).resolve().parents[1] / "schemas"):
         if (folder / "records").is_dir():
             return folder
     raise DefinitionError("the definitions under schemas/ are missing: install the package again")
+
+
+def schema_files(folder: str, ending: str) -> list[Traversable]:
+    """The files of a folder of ``schemas/``, by name.
+
+    Args:
+        folder: its path there.
+        ending: how names end.
+    """
+    found = (file for file in schemas_folder().joinpath(*folder.split("/")).iterdir() if file.name.endswith(ending))
+    return sorted(found, key=lambda file: file.name)

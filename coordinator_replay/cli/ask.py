@@ -61,10 +61,12 @@ def examples(*lines: str) -> str:
 
 
 def open_warehouse(common: Common) -> "Warehouse":
-    """The warehouse that a command asks."""
+    """The warehouse that a command asks; what it has to say beside its answers follows them."""
     from coordinator_replay.query.warehouse import Warehouse
 
-    return Warehouse(common.warehouse, common.cluster)
+    warehouse = Warehouse(common.warehouse, common.cluster)
+    click.get_current_context().call_on_close(lambda: say(*(f"{note}." for note in warehouse.notes)))
+    return warehouse
 
 
 def show(common: Common, shown: Mapping[str, str], answers: Iterable[object], **same: object) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from coordinator_replay.cli.moments import DURATION, MOMENT
-from coordinator_replay.cli.options import EXIT_FINDINGS, Command, Common, common_options
+from coordinator_replay.cli.options import EXIT_FINDINGS, Command, Common, common_options, wait_option
 from coordinator_replay.cli.paths import absolute
 from coordinator_replay.cli.thresholds import THRESHOLD
 from coordinator_replay.errors import InputError, WarehouseError
@@ -33,7 +33,8 @@ def _milliseconds(duration: timedelta) -> int:
 
 
 _SMALL_DUMP = 4 << 20
-_SMALL_WAREHOUSE = 32 << 20
+SMALL_WAREHOUSE = 32 << 20
+"""Bytes up to which a session made for large tables takes longer than it saves."""
 
 
 def _is_small(dump: "Dump", warehouse: str) -> bool:
@@ -46,21 +47,29 @@ def _is_small(dump: "Dump", warehouse: str) -> bool:
         held = list_files(f"{warehouse}/offset_commits")
     except InputError:
         return True
-    return sum(file.size for file in held) <= _SMALL_WAREHOUSE
+    return sum(file.size for file in held) <= SMALL_WAREHOUSE
 
 
-def _audit(options: "Options", common: Common) -> "Summary":
+def _audit(options: "Options", common: Common, command: str, wait: timedelta = timedelta()) -> "Summary":
+    """Run an audit, alone on its warehouse, and print what it did."""
+    from coordinator_replay.log.dump import find_dump
+    from coordinator_replay.pipeline.lock import one_at_a_time
+
+    # Before anything else, so that a mistyped path is told at once.
+    dump = find_dump(options.inputs, form=options.format, include_deleted=options.include_deleted)
+    with one_at_a_time(options.warehouse, command, wait=wait, say=lambda text: click.echo(text, err=True)):
+        return _audit_alone(options, common, dump)
+
+
+def _audit_alone(options: "Options", common: Common, dump: "Dump") -> "Summary":
     from pyspark.errors import PySparkException
 
     from coordinator_replay.cli.progress import shown_progress
     from coordinator_replay.cli.summary import print_summary
-    from coordinator_replay.log.dump import find_dump
     from coordinator_replay.pipeline.audit import run_audit
     from coordinator_replay.pipeline.session import open_session
 
     began = time.monotonic()
-    # Before Spark starts, so that a mistyped path is told at once.
-    dump = find_dump(options.inputs, form=options.format, include_deleted=options.include_deleted)
     click.echo("starting Spark …", err=True)
     small = _is_small(dump, options.warehouse)
     spark = open_session(verbose=common.verbose, with_catalog=options.database is not None, small=small)
@@ -117,6 +126,7 @@ def _audit(options: "Options", common: Common) -> "Summary":
     type=THRESHOLD,
     help="From when on something is a finding, as stuck=15m; docs/findings.md lists them. Can be given again.",
 )
+@wait_option
 def audit(
     common: Common,
     inputs: Sequence[str],
@@ -134,6 +144,7 @@ def audit(
     strict: bool,
     fail_on: str | None,
     thresholds: Sequence[tuple[str, int]],
+    wait: timedelta,
 ) -> None:
     """Read, decode and write a dump of __consumer_offsets.
 
@@ -169,7 +180,7 @@ def audit(
         ),
         thresholds=DEFAULTS.with_changes(dict(thresholds)),
     )
-    summary = _audit(options, common)
+    summary = _audit(options, common, "audit", wait)
     failing = () if fail_on is None else SEVERITIES[: SEVERITIES.index(fail_on) + 1]
     if (strict and summary.run.records_quarantined) or any(summary.findings.get(severity) for severity in failing):
         sys.exit(EXIT_FINDINGS)
@@ -192,7 +203,7 @@ def demo(common: Common) -> None:
         cluster=common.cluster,
         cluster_metadata=str(bundled / "cluster-metadata"),
     )
-    _audit(options, common)
+    _audit(options, common, "demo")
     if common.output == "table":
         click.echo("\nNow ask, for example:")
         for question in QUESTIONS:

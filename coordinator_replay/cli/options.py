@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import click
 
+from coordinator_replay.cli.moments import DURATION
 from coordinator_replay.errors import CoordinatorReplayError, InputError, UsageError, WarehouseError
 
 WAREHOUSE_VARIABLE = "COORDINATOR_REPLAY_WAREHOUSE"
@@ -146,6 +147,25 @@ def _load_config(ctx: click.Context, param: click.Parameter, value: Path | None)
         raise click.BadParameter(str(problem), ctx, param) from problem
 
 
+def warehouse_option(*, is_required: bool) -> Callable[[Function], Function]:
+    """The option that names a warehouse."""
+    return click.option(
+        "--warehouse",
+        metavar="DIR",
+        envvar=WAREHOUSE_VARIABLE,
+        show_envvar=True,
+        required=is_required,
+        help="Folder or object-store URI that holds the tables.",
+    )
+
+
+wait_option = click.option(
+    "--wait",
+    type=DURATION,
+    default="0s",
+    show_default=True,
+    help="How long to wait for another run on the same warehouse, as 30m.",
+)
 config_option = click.option(
     "--config",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -178,14 +198,7 @@ def common_options(*, needs_warehouse: bool = True) -> Callable[[Function], Func
             return function(common, *args, **others)
 
         options = [
-            click.option(
-                "--warehouse",
-                metavar="DIR",
-                envvar=WAREHOUSE_VARIABLE,
-                show_envvar=True,
-                required=needs_warehouse,
-                help="Folder or object-store URI that holds the tables.",
-            ),
+            warehouse_option(is_required=needs_warehouse),
             click.option("--cluster", default="default", show_default=True, help="Name of the Kafka cluster."),
             config_option,
             output_option,

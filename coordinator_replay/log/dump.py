@@ -106,7 +106,8 @@ def open_filesystem(uri: str) -> tuple[Any, str]:
     scheme, _, rest = uri.partition("://")
     uri = f"{_ARROW_SCHEMES.get(scheme, scheme)}://{rest}"
     try:
-        return fs.FileSystem.from_uri(uri)  # type: ignore[no-any-return]
+        # Spark's name of the same store is s3a.
+        return fs.FileSystem.from_uri(re.sub("^s3[an]://", "s3://", uri))  # type: ignore[no-any-return]
     except (ValueError, NotImplementedError, OSError) as problem:
         try:
             import fsspec

@@ -30,8 +30,8 @@ _FEATURES = ["domainMetadata", "clustering", "invariants", "appendOnly"]
 _PLAIN = {"minReaderVersion": 1, "minWriterVersion": 2}
 
 
-def properties_of(table: Table) -> dict[str, str]:
-    """The properties that a table of the contract has."""
+def first_properties(table: Table) -> dict[str, str]:
+    """The properties that a table of the contract begins with."""
     return {
         SCHEMA_VERSION_PROPERTY: str(SCHEMA_VERSION),
         "delta.dataSkippingStatsColumns": ",".join(table.bounded),
@@ -64,7 +64,7 @@ def _first_commit(table: Table, schema: StructType, at_ms: int) -> str:
         "format": {"provider": "parquet", "options": {}},
         "schemaString": schema.json(),
         "partitionColumns": [],
-        "configuration": properties_of(table),
+        "configuration": first_properties(table),
         "createdTime": at_ms,
     }
     info = {"timestamp": at_ms, "operation": "CREATE TABLE", "operationParameters": {}, "isBlindAppend": True}

@@ -17,10 +17,12 @@ from coordinator_replay.pipeline.delta_log import (
     can_commit,
     commit_files,
     commit_info,
+    first_properties,
     make_table,
     newest_version,
-    properties_of,
 )
+from coordinator_replay.pipeline.evolution import bring_up
+from coordinator_replay.pipeline.keeping import kept
 from coordinator_replay.tables.definition import Table
 from coordinator_replay.tables.definition import table as declared
 from coordinator_replay.tables.types import parse_type
@@ -77,17 +79,17 @@ class Warehouse:
         return f"{self.uri}/{STAGING}/{run_id}/{step}"
 
     def ensure(self, name: str) -> Table:
-        """Make a table as its definition says, if it is not there; add columns that later releases brought.
+        """Make a table as its definition says, if it is not there; bring one that an older release made up to this.
 
         Raises:
-            WarehouseError: something else lies in its place.
+            WarehouseError: something else lies in its place, or a table of a newer release.
         """
         table = declared(name)
         try:
             if newest_version(self.path(name)) is None:
                 self._create(table)
             else:
-                self._add_columns(table)
+                bring_up(self.spark, self.path(name), table)
         except AnalysisException as problem:
             raise WarehouseError(f"{self.path(name)}: can't be used as table {name}: {_sentence(problem)}") from problem
         except (OSError, InputError) as problem:
@@ -107,17 +109,9 @@ class Warehouse:
         builder = DeltaTable.createIfNotExists(self.spark).location(path).comment(table.about).addColumns(schema)
         if table.clustering:
             builder = builder.clusterBy(*table.clustering)
-        for key, value in properties_of(table).items():
+        for key, value in first_properties(table).items():
             builder = builder.property(key, value)
         builder.execute()
-
-    def _add_columns(self, table: Table) -> None:
-        there = set(self.read(table.name).columns)
-        for column in table.columns:
-            if column.name not in there:
-                about = column.about.replace("'", "''")
-                added = f"{column.name} {column.type} COMMENT '{about}'"
-                self.spark.sql(f"ALTER TABLE delta.`{self.path(table.name)}` ADD COLUMN {added}")
 
     def _register(self, name: str) -> None:
         self.spark.sql(f"CREATE DATABASE IF NOT EXISTS `{self.database}`")
@@ -161,14 +155,15 @@ class Warehouse:
         return self.version(name)
 
     def _conform(self, name: str, df: DataFrame) -> DataFrame:
-        """The table's own columns: others are left out, missing ones are null."""
+        """The table's own columns, others left out and missing ones null; without rows that were given up."""
         there = set(df.columns)
-        return df.select(
+        rows = df.select(
             *(
                 (F.col(column.name) if column.name in there else F.lit(None)).cast(column.type).alias(column.name)
                 for column in declared(name).columns
             )
         )
+        return rows if self.is_new(name) else kept(rows, name, self.path(name))
 
     def replace_cluster(self, name: str, df: DataFrame, cluster: str) -> int:
         """Put rows in place of all rows of a cluster, in one commit; returns the version after that."""

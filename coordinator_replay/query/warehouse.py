@@ -18,6 +18,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from coordinator_replay.errors import UsageError, WarehouseError
 from coordinator_replay.query.delta_files import is_plain, local_path, select_files
+from coordinator_replay.tables.migrations import KEPT_SINCE_PROPERTY, check_version, version_of
 from coordinator_replay.tables.names import table_names
 
 END = datetime(9999, 12, 31, tzinfo=UTC)
@@ -85,11 +86,15 @@ class Warehouse:
     Args:
         uri: where each table is a folder of its own name.
         cluster: the cluster that questions are about.
+
+    Attributes:
+        notes: what to say beside the answers given so far.
     """
 
     def __init__(self, uri: str, cluster: str = "default") -> None:
         self.uri = uri.rstrip("/") or uri
         self.cluster = cluster
+        self.notes: list[str] = []
         self._open: dict[str, DeltaTable] = {}
 
     @cached_property
@@ -107,11 +112,13 @@ class Warehouse:
         """Open a table.
 
         Raises:
-            WarehouseError: it is not there, or can't be read.
+            WarehouseError: it is not there, can't be read, or is of a newer release.
         """
         if name not in self._open:
             try:
-                self._open[name] = DeltaTable(self.path(name))
+                opened = DeltaTable(self.path(name))
+                check_version(version_of(opened.metadata().configuration), self.path(name))
+                self._open[name] = opened
             except TableNotFoundError as problem:
                 raise self._missing(name) from problem
             except (DeltaError, OSError, ValueError) as problem:
@@ -169,6 +176,7 @@ class Warehouse:
             Plain values; moments in UTC.
 
         Raises:
+            UsageError: rows of the time asked about were given up.
             WarehouseError: a table is missing, lacks a column, or is damaged.
         """
         given = {"cluster": self.cluster, **parameters}
@@ -178,6 +186,7 @@ class Warehouse:
         }
         for name in set(_WORD.findall(sql)).intersection(table_names()):
             self.offer(name, bounds)
+            self._check_kept(name, given)
         # Each thread holds a row group: one is enough for one group's rows, and bounds memory on a large machine.
         self.connection.execute("SET threads = 1" if "group_id" in bounds else "RESET threads")
         try:
@@ -189,6 +198,21 @@ class Warehouse:
             ) from problem
         except duckdb.Error as problem:
             raise WarehouseError(f"the tables of {self.uri} can't be read: {first_line(problem)}") from problem
+
+    def _check_kept(self, name: str, asked: Mapping[str, object]) -> None:
+        """Make sure that a table still has what was at the time asked about: ``at``, or from ``start`` to ``end``."""
+        written = self._open[name].metadata().configuration.get(KEPT_SINCE_PROPERTY) if name in self._open else None
+        if written is None:
+            return
+        since = datetime.fromisoformat(written)
+        told = f"{name} has nothing from before {shown(since)}: maintain --keep has given it up"
+        last = asked.get("at") or asked.get("end")
+        if isinstance(last, datetime) and last < since:
+            raise UsageError(f"{told}; ask about a later time")
+        start = asked.get("start", since)
+        is_partly_gone = start is None or (isinstance(start, datetime) and start < since)
+        if is_partly_gone and told not in self.notes:
+            self.notes.append(told)
 
     @cached_property
     def clusters(self) -> tuple[str, ...]:

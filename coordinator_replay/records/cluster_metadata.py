@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from coordinator_replay.records.damage import RecordError
 from coordinator_replay.records.definition import Struct, parse_blob, read_definition
 from coordinator_replay.records.scalar import read_leading_fields, read_uvarints
-from coordinator_replay.schemas_folder import schemas_folder
+from coordinator_replay.schemas_folder import schema_files
 
 FRAME_VERSION = 1
 
@@ -29,7 +29,7 @@ class MetadataRecord(NamedTuple):
 def metadata_kinds() -> Mapping[int, Struct]:
     """The types that are read, by number."""
     kinds = {}
-    for path in sorted((schemas_folder() / "records" / "cluster_metadata").glob("*.json")):
+    for path in schema_files("records/cluster_metadata", ".json"):
         raw = read_definition(path)
         kinds[int(raw["type"])] = parse_blob(raw, path.name)
     return MappingProxyType(kinds)

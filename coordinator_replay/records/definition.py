@@ -7,7 +7,7 @@ the JSON form need to know of a record kind; no other code knows a kind's fields
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from importlib.resources.abc import Traversable
 from typing import Any
 
 from coordinator_replay.errors import DefinitionError
@@ -202,7 +202,7 @@ def parse_blob(raw: Mapping[str, Any], where: str) -> Struct:
         raise DefinitionError(f"{where}: {problem!r} is missing or of the wrong form") from problem
 
 
-def read_definition(path: Path) -> Mapping[str, Any]:
+def read_definition(path: Traversable) -> Mapping[str, Any]:
     """Read a definition file as JSON.
 
     Raises:

@@ -12,7 +12,7 @@ from coordinator_replay.records.definition import (
     parse_record,
     read_definition,
 )
-from coordinator_replay.schemas_folder import schemas_folder
+from coordinator_replay.schemas_folder import schema_files, schemas_folder
 
 
 @cache
@@ -23,7 +23,7 @@ def record_kinds() -> Mapping[int, RecordDefinition]:
         DefinitionError: a file breaks the grammar, or two claim one number.
     """
     kinds: dict[int, RecordDefinition] = {}
-    for path in sorted((schemas_folder() / "records").glob("*.json")):
+    for path in schema_files("records", ".json"):
         kind = parse_record(read_definition(path), path.name)
         if kind.type in kinds:
             raise DefinitionError(f"{path.name}: type {kind.type} is already {kinds[kind.type].name}")

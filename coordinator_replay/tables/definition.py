@@ -9,14 +9,14 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
+from importlib.resources.abc import Traversable
 from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
 
 from coordinator_replay.errors import DefinitionError
-from coordinator_replay.schemas_folder import schemas_folder
+from coordinator_replay.schemas_folder import schema_files
 from coordinator_replay.tables.types import SCALARS, parse_type
 
 MAX_CLUSTERING = 4
@@ -165,13 +165,13 @@ def parse_table(raw: Mapping[str, Any], where: str) -> Table:
     return table
 
 
-def _read_table(path: Path) -> Table:
+def _read_table(path: Traversable) -> Table:
     try:
         raw = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as problem:
         raise DefinitionError(f"{path.name} is not JSON: {problem}") from problem
     table = parse_table(raw, path.name)
-    if table.name != path.stem:
+    if f"{table.name}.json" != path.name:
         raise DefinitionError(f"{path.name}: holds the table {table.name!r}; file and table have one name")
     return table
 
@@ -183,8 +183,8 @@ def tables() -> Mapping[str, Table]:
     Raises:
         DefinitionError: a file breaks the grammar.
     """
-    paths = sorted((schemas_folder() / "tables").glob("*.json"))
-    return MappingProxyType({path.stem: _read_table(path) for path in paths})
+    read = map(_read_table, schema_files("tables", ".json"))
+    return MappingProxyType({table.name: table for table in read})
 
 
 def table(name: str) -> Table:

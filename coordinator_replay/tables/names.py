@@ -2,10 +2,10 @@
 
 from functools import cache
 
-from coordinator_replay.schemas_folder import schemas_folder
+from coordinator_replay.schemas_folder import schema_files
 
 
 @cache
 def table_names() -> tuple[str, ...]:
     """Names of all tables of the contract, sorted."""
-    return tuple(sorted(path.stem for path in (schemas_folder() / "tables").glob("*.json")))
+    return tuple(file.name.removesuffix(".json") for file in schema_files("tables", ".json"))

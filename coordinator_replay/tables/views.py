@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
+from importlib.resources.abc import Traversable
 from types import MappingProxyType
 
 from coordinator_replay.errors import DefinitionError
-from coordinator_replay.schemas_folder import schemas_folder
+from coordinator_replay.schemas_folder import schema_files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,13 +24,13 @@ class View:
     sql: str
 
 
-def _read_view(path: Path) -> View:
+def _read_view(path: Traversable) -> View:
     lines = path.read_text(encoding="utf-8").splitlines()
     comment = [line.removeprefix("--").strip() for line in lines if line.startswith("--")]
     statement = "\n".join(line for line in lines if not line.startswith("--")).strip()
     if not comment or not statement.startswith("SELECT"):
         raise DefinitionError(f"{path.name}: a view is a comment that says what it is for, and a SELECT")
-    return View(name=path.stem, about=" ".join(comment), sql=statement)
+    return View(name=path.name.removesuffix(".sql"), about=" ".join(comment), sql=statement)
 
 
 @cache
@@ -40,5 +40,5 @@ def views() -> Mapping[str, View]:
     Raises:
         DefinitionError: a file breaks the grammar.
     """
-    paths = sorted((schemas_folder() / "tables" / "views").glob("*.sql"))
-    return MappingProxyType({path.stem: _read_view(path) for path in paths})
+    read = map(_read_view, schema_files("tables/views", ".sql"))
+    return MappingProxyType({view.name: view for view in read})

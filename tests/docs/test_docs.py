@@ -58,7 +58,7 @@ def test_no_document_names_this_machine():
         assert "/root/" not in text
 
 
-@pytest.mark.parametrize("command", ["audit", "export"])
+@pytest.mark.parametrize("command", ["audit", "export", "maintain"])
 def test_the_sample_configuration_explains_every_option(command):
     top, *sections = re.split(r"^\[([a-z]+)\]$", (ROOT / "conf" / "audit.toml").read_text("utf-8"), flags=re.MULTILINE)
     own = dict(zip(sections[::2], sections[1::2], strict=True))[command]
@@ -69,7 +69,7 @@ def test_the_sample_configuration_explains_every_option(command):
     assert named[own] == options - named[top] - {"config", "help", "verbose"}
 
 
-@pytest.mark.parametrize("command", ["audit", "export"])
+@pytest.mark.parametrize("command", ["audit", "export", "maintain"])
 def test_the_sample_configuration_is_accepted(command):
     with click.Context(main, info_name="coordinator-replay") as parent:
         context = click.Context(main.commands[command], info_name=command, parent=parent)

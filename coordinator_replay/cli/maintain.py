@@ -1,0 +1,128 @@
+"""The command that keeps a warehouse in good order."""
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import click
+
+from coordinator_replay.cli.compute import SMALL_WAREHOUSE
+from coordinator_replay.cli.moments import DURATION
+from coordinator_replay.cli.options import (
+    Command,
+    config_option,
+    output_option,
+    verbose_option,
+    wait_option,
+    warehouse_option,
+)
+from coordinator_replay.cli.output import Column, print_note, print_rows
+from coordinator_replay.cli.paths import absolute
+from coordinator_replay.errors import CoordinatorReplayError
+
+if TYPE_CHECKING:
+    from coordinator_replay.pipeline.maintain import Kept, Upkeep
+
+_COLUMNS = (
+    Column("table", "TABLE"),
+    Column("rows_removed", "ROWS REMOVED"),
+    Column("files_before", "FILES"),
+    Column("files_after", "NOW"),
+    Column("bytes_before", "BYTES"),
+    Column("bytes_after", "NOW"),
+    Column("stored_files_before", "FILES STORED"),
+    Column("stored_files_after", "NOW"),
+    Column("stored_bytes_before", "BYTES STORED"),
+    Column("stored_bytes_after", "NOW"),
+    Column("from_version", ""),
+)
+
+
+def _row(kept: "Kept") -> list[object]:
+    before, after = kept.before, kept.after
+    return [
+        kept.name,
+        kept.rows_removed,
+        before.files,
+        after.files,
+        before.size,
+        after.size,
+        before.stored_files,
+        after.stored_files,
+        before.stored,
+        after.stored,
+        kept.from_version,
+    ]
+
+
+def _maintain(upkeep: "Upkeep", *, verbose: bool) -> "list[Kept]":
+    from pyspark.errors import PySparkException
+
+    from coordinator_replay.cli.progress import shown_progress
+    from coordinator_replay.pipeline.maintain import run_maintain, stored_bytes
+    from coordinator_replay.pipeline.session import open_session
+
+    click.echo("starting Spark …", err=True)
+    spark = open_session(verbose=verbose, small=stored_bytes(upkeep.warehouse) <= SMALL_WAREHOUSE)
+    try:
+        with shown_progress(spark) as report:
+            return run_maintain(spark, upkeep, report)
+    except PySparkException as problem:
+        first = str(problem).strip().splitlines()[0]
+        raise CoordinatorReplayError(f"Spark could not finish: {first}; what is done stays done") from problem
+
+
+@click.command(cls=Command)
+@warehouse_option(is_required=True)
+@click.option(
+    "--vacuum-after",
+    type=DURATION,
+    default="30d",
+    show_default=True,
+    help="Remove files that left their table so long ago; 7d or longer, unless forced.",
+)
+@click.option(
+    "--keep",
+    type=DURATION,
+    help="Give up rebalances, members' intervals and metrics that were over so long ago; all are kept if left out.",
+)
+@click.option("--force", is_flag=True, help="Allow a --vacuum-after below 7d, where nobody reads the tables now.")
+@wait_option
+@config_option
+@output_option
+@verbose_option
+def maintain(
+    warehouse: str,
+    vacuum_after: timedelta,
+    keep: timedelta | None,
+    force: bool,
+    wait: timedelta,
+    output: str,
+    verbose: bool,
+) -> None:
+    """Keep a warehouse in good order: compact and cluster its tables, remove files that they no longer need.
+
+    Tables of an older release are brought up to this one. What runs that died have left is removed after a day. All
+    clusters of the warehouse are treated alike.
+
+    With --keep, old rows of rebalances, member_timeline and group_metrics are given up for good: no later audit brings
+    them back, and questions about the time before are refused. All other tables keep what they have, because later
+    audits are made from it: to let go of records too, begin a new warehouse with a dump of today.
+
+    \b
+    Examples:
+      coordinator-replay maintain --warehouse /data/audit
+      coordinator-replay maintain --warehouse s3a://lake/audit --keep 400d --wait 2h --output json
+    """
+    from coordinator_replay.pipeline.lock import one_at_a_time
+    from coordinator_replay.pipeline.maintain import Upkeep, check_upkeep
+
+    upkeep = Upkeep(warehouse=absolute(warehouse), vacuum_after=vacuum_after, keep=keep, force=force)
+    check_upkeep(upkeep)
+    with one_at_a_time(upkeep.warehouse, "maintain", wait=wait, say=lambda text: click.echo(text, err=True)):
+        done = _maintain(upkeep, verbose=verbose)
+    print_rows(_COLUMNS, map(_row, done), output)
+    saved = sum(kept.before.stored - kept.after.stored for kept in done)
+    print_note(f"{len(done) - 1} tables, {abs(saved):,} bytes {'less' if saved >= 0 else 'more'} stored than before.")
+
+
+COMMANDS: tuple[click.Command, ...] = (maintain,)

@@ -1,0 +1,286 @@
+"""One run at a time on a warehouse.
+
+On a file system of this machine the operating system keeps the lock (``flock``, through ``filelock``), and lets go of
+it when the process that holds it dies, however it dies. Elsewhere there is nothing of the kind, and a ``Lease`` has to
+do: an object that says who is at work and until when, renewed while the run lives.
+
+Neither is what keeps the tables whole. That is Delta: of two commits that contradict each other, it refuses the second.
+The lock spares a run the work that would be refused.
+"""
+
+import json
+import os
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Protocol
+
+from filelock import FileLock, Timeout
+from pyarrow import fs
+
+from coordinator_replay.errors import LockedError, WarehouseError
+from coordinator_replay.log.dump import open_filesystem
+
+LOCK_FILE = ".lock"
+"""What is locked on a file system of this machine; it stays when the lock is gone."""
+
+HOLDER_FILE = ".lock-holder.json"
+"""Who holds the lock, for whom it keeps waiting: the lock itself can't tell."""
+
+LEASE_FILE = "_lease.json"
+"""The lease, where there are no locks."""
+
+LEASE_LASTS = timedelta(minutes=2)
+"""For how long a run that died without a word holds up others, where there are no locks."""
+
+_POLL_SECONDS = 0.5
+_ALL_WRITTEN_SECONDS = 1.0
+"""After so long, whoever saw no lease when we did has written its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holder:
+    """Who is at work on a warehouse."""
+
+    command: str
+    process: int
+    host: str
+    since: str
+    token: str
+
+    @staticmethod
+    def this(command: str) -> "Holder":
+        """This process."""
+        now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        return Holder(
+            command=command, process=os.getpid(), host=socket.gethostname(), since=now, token=uuid.uuid4().hex
+        )
+
+    @staticmethod
+    def read(written: Mapping[str, Any]) -> "Holder":
+        """A holder as it was written; missing parts are empty."""
+        text = {name: str(written.get(name, "")) for name in ("command", "host", "since", "token")}
+        return Holder(process=int(written.get("process", 0)), **text)
+
+    def fields(self) -> dict[str, Any]:
+        """What is written."""
+        return {
+            "command": self.command,
+            "process": self.process,
+            "host": self.host,
+            "since": self.since,
+            "token": self.token,
+        }
+
+    def __str__(self) -> str:
+        return f"{self.command} (process {self.process} on {self.host}, since {self.since})"
+
+
+class Guard(Protocol):
+    """A way to keep others out."""
+
+    def try_to_take(self) -> bool:
+        """Take the warehouse, if nobody has it."""
+
+    def holder(self) -> Holder | None:
+        """Who has it, as far as can be told."""
+
+    def give_back(self) -> None:
+        """Let others have it."""
+
+
+class FileGuard:
+    """A lock that the operating system keeps.
+
+    Args:
+        folder: the warehouse.
+        mine: who asks.
+    """
+
+    def __init__(self, folder: str, mine: Holder) -> None:
+        self.mine = mine
+        self._told = Path(folder) / HOLDER_FILE
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        self._lock = FileLock(Path(folder) / LOCK_FILE)
+
+    def try_to_take(self) -> bool:
+        """Take the lock, if nobody has it."""
+        try:
+            self._lock.acquire(timeout=0)
+        except Timeout:
+            return False
+        self._told.write_text(json.dumps(self.mine.fields()), encoding="utf-8")
+        return True
+
+    def holder(self) -> Holder | None:
+        """Who has the lock; None in the moment before it has said so."""
+        try:
+            return Holder.read(json.loads(self._told.read_text(encoding="utf-8")))
+        except (OSError, ValueError):
+            return None
+
+    def give_back(self) -> None:
+        """Unlock."""
+        self._told.unlink(missing_ok=True)
+        self._lock.release()
+
+
+class Lease:
+    """An object that says who is at work on a warehouse and until when.
+
+    What it can't promise: object stores do not all have a write that fails if the object is there, so two runs that
+    begin within the same second may both write theirs; each then waits and looks whose was written last, and the
+    other steps back. A run that is held up for longer than the lease lasts (a machine that sleeps, a network that is
+    gone) loses it without knowing at once; it is told at the end. And who is late is judged by the clocks of the
+    machines: if these differ by more than the lease lasts, it protects from nothing. Delta's own check of each commit
+    stands behind all that.
+
+    Args:
+        uri: the warehouse.
+        mine: who asks.
+        lasts: for how long it is good without being renewed.
+    """
+
+    def __init__(self, uri: str, mine: Holder, lasts: timedelta = LEASE_LASTS) -> None:
+        self.mine = mine
+        self.lasts = lasts.total_seconds()
+        self.is_lost = False
+        self._filesystem, self._path = open_filesystem(f"{uri.rstrip('/')}/{LEASE_FILE}")
+        self._ended = threading.Event()
+        self._renewing = threading.Thread(target=self._renew, daemon=True)
+
+    def try_to_take(self) -> bool:
+        """Take the lease, if nobody has it; renew it from then on."""
+        if self.holder() is not None:
+            return False
+        self._write()
+        self._ended.wait(min(_ALL_WRITTEN_SECONDS, self.lasts / 3))
+        if not self._is_mine():
+            return False
+        self._renewing.start()
+        return True
+
+    def holder(self) -> Holder | None:
+        """Who has the lease; None if nobody has, or whoever had it let it run out."""
+        lease = self._read()
+        return Holder.read(lease) if lease is not None and float(lease.get("until", 0)) > time.time() else None
+
+    def give_back(self) -> None:
+        """End the lease, unless somebody else has it by now."""
+        self._ended.set()
+        if self._renewing.is_alive():
+            self._renewing.join()
+        if self._is_mine():
+            self._filesystem.delete_file(self._path)
+
+    def _read(self) -> dict[str, Any] | None:
+        """The lease as it stands; one that is being written is nobody's yet, and lasts."""
+        if self._filesystem.get_file_info(self._path).type == fs.FileType.NotFound:
+            return None
+        try:
+            with self._filesystem.open_input_stream(self._path) as stream:
+                return dict(json.loads(stream.read()))
+        except FileNotFoundError:
+            return None
+        except ValueError:
+            return {"until": time.time() + self.lasts}
+
+    def _write(self) -> None:
+        if "/" in self._path:
+            self._filesystem.create_dir(self._path.rpartition("/")[0], recursive=True)
+        with self._filesystem.open_output_stream(self._path) as stream:
+            stream.write(json.dumps({**self.mine.fields(), "until": time.time() + self.lasts}).encode())
+
+    def _is_mine(self) -> bool:
+        lease = self._read()
+        return lease is not None and lease.get("token") == self.mine.token
+
+    def _renew(self) -> None:
+        while not self._ended.wait(self.lasts / 3):
+            # A store that can't be reached now may be again before the lease has run out.
+            with suppress(OSError):
+                if not self._is_mine():
+                    self.is_lost = True
+                    return
+                self._write()
+
+
+def _local_folder(uri: str) -> str | None:
+    """The folder of a warehouse on a file system of this machine; None for one elsewhere."""
+    if "://" not in uri:
+        return uri
+    filesystem, path = open_filesystem(uri)
+    return path if isinstance(filesystem, fs.LocalFileSystem) else None
+
+
+def guard_of(uri: str, mine: Holder) -> Guard:
+    """What keeps others out of a warehouse.
+
+    Raises:
+        WarehouseError: the place can't be written.
+    """
+    folder = _local_folder(uri)
+    try:
+        return Lease(uri, mine) if folder is None else FileGuard(folder, mine)
+    except OSError as problem:
+        raise WarehouseError(f"{uri}: can't be used as a warehouse: {problem}") from problem
+
+
+@contextmanager
+def one_at_a_time(
+    uri: str,
+    command: str,
+    *,
+    wait: timedelta = timedelta(),
+    say: Callable[[str], None] = lambda _text: None,
+    guard: Guard | None = None,
+) -> Iterator[None]:
+    """Have a warehouse to oneself while the block runs.
+
+    Args:
+        uri: the warehouse.
+        command: what is going to be done, for those who have to wait.
+        wait: for how long to wait for a run that is at work.
+        say: is told who is waited for.
+        guard: what keeps others out; chosen by the place of the warehouse if None.
+
+    Raises:
+        LockedError: another run is at work on it, or took it over because this one seemed dead.
+        WarehouseError: the place can't be written.
+    """
+    guard = guard or guard_of(uri, Holder.this(command))
+    try:
+        _take(uri, guard, wait, say)
+    except (OSError, NotImplementedError) as problem:
+        raise WarehouseError(f"{uri}: can't be locked: {problem}") from problem
+    try:
+        yield
+    finally:
+        guard.give_back()
+    if isinstance(guard, Lease) and guard.is_lost:
+        raise LockedError(
+            f"{uri}: this run was held up for so long that another took the warehouse over; run it again to be sure "
+            f"that nothing is missing"
+        )
+
+
+def _take(uri: str, guard: Guard, wait: timedelta, say: Callable[[str], None]) -> None:
+    until = time.monotonic() + wait.total_seconds()
+    is_told = False
+    while not guard.try_to_take():
+        who = str(guard.holder() or "another run")
+        if time.monotonic() >= until:
+            waited = f" still, after {wait}" if wait else ""
+            raise LockedError(
+                f"{uri} is in use by {who}{waited}: let it end, or wait for it with --wait, as --wait 30m"
+            )
+        if not is_told:
+            say(f"waiting for {who} to end")
+            is_told = True
+        time.sleep(min(_POLL_SECONDS, max(0.0, until - time.monotonic())))

@@ -1,0 +1,161 @@
+"""On a real standalone cluster, from an archive that spark-submit ships, an audit leaves what it leaves on one machine.
+
+A master and two workers run as processes on the loopback device. Their Python has what the package depends on, and not
+the package itself: what runs on them can only have come with the job.
+"""
+
+import os
+import re
+import socket
+import subprocess
+import sys
+import sysconfig
+import time
+import urllib.request
+import venv
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pyspark
+import pytest
+from deltalake import DeltaTable
+
+from coordinator_replay.pipeline.jars import DELTA, jars_of
+from coordinator_replay.pipeline.session import DELTA as DELTA_SETTINGS
+from coordinator_replay.tables.definition import tables
+from tests.samples import Sample
+
+pytestmark = [pytest.mark.spark, pytest.mark.long]
+
+ROOT = Path(__file__).resolve().parents[2]
+SPARK = Path(pyspark.__file__).parent
+SAMPLE = Sample("java-clients")
+DAEMONS = "org.apache.spark.deploy"
+PATIENCE_SECONDS = 120
+OF_ITS_RUN = ["run_id", "started_at", "finished_at", "inputs", "settings", "table_versions"]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Python that has all that is installed here but what is installed as an editable: such files name folders."""
+    folder = tmp_path_factory.mktemp("python")
+    venv.create(folder, with_pip=False, symlinks=True)
+    (site,) = folder.glob("lib/python*/site-packages")
+    # Of a folder that a .pth file names, no .pth files are read.
+    (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    python = folder / "bin" / "python"
+    asked = (
+        "from importlib.util import find_spec; "
+        "print(find_spec('pyspark') is not None, getattr(find_spec('coordinator_replay'), 'origin', None))"
+    )
+    told = subprocess.run([python, "-c", asked], env=environment(python), cwd=folder, capture_output=True, text=True)
+    assert told.stdout == "True None\n", told.stderr
+    return python
+
+
+def environment(python: Path) -> dict[str, str]:
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "SPARK_"))}
+    return inherited | {
+        "PYSPARK_PYTHON": str(python),
+        "PYSPARK_DRIVER_PYTHON": str(python),
+        "SPARK_HOME": str(SPARK),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_DAEMON_MEMORY": "256m",
+    }
+
+
+@contextmanager
+def daemon(python: Path, folder: Path, name: str, *arguments: str) -> Iterator[None]:
+    """A process of the cluster, until the block ends."""
+    command = [str(SPARK / "bin" / "spark-class"), f"{DAEMONS}.{name}", "--host", "127.0.0.1", *arguments]
+    with (folder / f"{name.rpartition('.')[2]}-{time.monotonic_ns()}.log").open("w") as log:
+        process = subprocess.Popen(command, env=environment(python), cwd=folder, stdout=log, stderr=log)
+    try:
+        yield
+    finally:
+        # spark-class becomes the JVM, and a worker ends its executors when it is asked to end.
+        process.terminate()
+        try:
+            process.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def alive_workers(page: str) -> int:
+    try:
+        with urllib.request.urlopen(page, timeout=5) as answer:
+            found = re.search(r'"aliveworkers"\s*:\s*(\d+)', answer.read().decode())
+    except OSError:
+        return 0
+    return int(found.group(1)) if found else 0
+
+
+@pytest.fixture(scope="module")
+def master(bare_python: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("cluster")
+    port, page = free_port(), free_port()
+    url = f"spark://127.0.0.1:{port}"
+    with ExitStack() as processes:
+        start = ("master.Master", "--port", str(port), "--webui-port", str(page))
+        processes.enter_context(daemon(bare_python, folder, *start))
+        for number in (1, 2):
+            own = ("--cores", "1", "--memory", "1g", "--webui-port", str(free_port()))
+            work = ("--work-dir", str(folder / f"worker-{number}"))
+            processes.enter_context(daemon(bare_python, folder, "worker.Worker", *own, *work, url))
+        until = time.monotonic() + PATIENCE_SECONDS
+        while alive_workers(f"http://127.0.0.1:{page}/json/") < 2:
+            assert time.monotonic() < until, "".join(log.read_text() for log in folder.glob("*.log"))
+            time.sleep(0.5)
+        yield url
+
+
+def submit(python: Path, master: str, archive: Path, *arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    settings = {
+        **DELTA_SETTINGS,
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": "1g",
+        "spark.executor.memory": "1g",
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "4",
+        "spark.databricks.delta.snapshotPartitions": "2",
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
+    }
+    command = [str(SPARK / "bin" / "spark-submit"), "--master", master, "--py-files", str(archive)]
+    command += ["--jars", ",".join(map(str, jars_of(DELTA)))]
+    command += [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
+    command += [str(ROOT / "jobs" / "audit.py"), *arguments]
+    return subprocess.run(command, env=environment(python), cwd=folder, capture_output=True, text=True, timeout=900)
+
+
+def content(warehouse: Path, name: str) -> list[str]:
+    table = DeltaTable(str(warehouse / name)).to_pyarrow_table()
+    return sorted(map(repr, table.drop_columns([c for c in OF_ITS_RUN if c in table.column_names]).to_pylist()))
+
+
+def test_an_audit_on_a_cluster_leaves_the_tables_of_one_on_this_machine(
+    bare_python: Path, master: str, tmp_path: Path
+) -> None:
+    packed = subprocess.run([sys.executable, ROOT / "scripts" / "package", tmp_path], capture_output=True, text=True)
+    assert packed.returncode == 0, packed.stderr
+    archive = tmp_path / "coordinator_replay.zip"
+    inputs = (SAMPLE.segments, "--cluster-metadata", str(SAMPLE.folder / "cluster-metadata"))
+    remote = submit(bare_python, master, archive, *inputs, "--warehouse", str(tmp_path / "remote"), folder=tmp_path)
+    assert remote.returncode == 0, remote.stderr[-5000:]
+    assert "records of 4 log partitions" in remote.stdout
+
+    command = [sys.executable, "-m", "coordinator_replay", "audit", *inputs, "--warehouse", str(tmp_path / "local")]
+    local = subprocess.run(command, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True)
+    assert local.returncode == 0, local.stderr
+    for name in tables():
+        assert content(tmp_path / "remote", name) == content(tmp_path / "local", name), name
+    assert content(tmp_path / "remote", "rebalances")
+    assert content(tmp_path / "remote", "offset_history")
