@@ -48,7 +48,7 @@ def test_files_that_workers_wrote_are_rows_for_every_reader(spark, tmp_path):
     assert {row["topic"] for row in warehouse.read("topics").where("topic_id >= 'b'").collect()} == {"b"}
     assert set(deltalake.DeltaTable(path).to_pyarrow_table()["topic"].to_pylist()) == {"a", "b"}
     held = duckdb.from_arrow(deltalake.DeltaTable(path).to_pyarrow_dataset())
-    assert held.filter("topic = 'a'").aggregate("count(*)").fetchone() == (1,)
+    assert held.filter("topic = 'a'").aggregate("count(*)").fetchall() == [(1,)]
 
 
 def test_spark_goes_on_with_a_table_that_was_filled_by_files(spark, tmp_path):
