@@ -94,7 +94,7 @@ def test_history_that_was_over_is_given_up_and_does_not_come_back(spark, tmp_pat
     asked = Asked(str(tmp_path))
     with pytest.raises(UsageError, match="nothing from before 2026-08-22"):
         rebalances_of(asked, None, end=NOW - 95 * DAY)
-    assert len(rebalances_of(asked, None, start=NOW - 2 * DAY)) == 4
+    assert len(rebalances_of(asked, None, start=NOW - 2 * DAY)) == 3
     assert asked.notes == []
     rebalances_of(asked, None)
     assert len(asked.notes) == 1
