@@ -56,12 +56,19 @@ class Part:
         schema: the columns of its files.
         bounded: columns whose bounds help readers to pass over a file.
         required: columns that may hold no null.
+        compression: of its files; those that only live as long as a run need none.
     """
 
     folder: str
     schema: pa.Schema
     bounded: tuple[str, ...] = ()
     required: tuple[str, ...] = ()
+    compression: str = "zstd"
+
+
+def aside(folder: str, schema: pa.Schema) -> Part:
+    """Where rows go that only live as long as a run."""
+    return Part(folder, schema, compression="none")
 
 
 def part_of(table: Table, folder: str) -> Part:
@@ -201,7 +208,9 @@ class _Open:
             path,
             self.part.schema,
             filesystem=filesystem,
-            compression="zstd",
+            compression=self.part.compression,
+            # Numbers seldom repeat: looking each up costs more than it saves.
+            use_dictionary=[field.name for field in self.part.schema if pa.types.is_string(field.type)],
             store_schema=False,
             metadata_collector=self.metadata,
         )
@@ -287,7 +296,8 @@ def file_of(row: Any) -> DataFile:
 def files_of(written: DataFrame) -> dict[str, list[DataFile]]:
     """Run the tasks and learn what they wrote, by part: an action, and a row a file."""
     files: dict[str, list[DataFile]] = {}
-    for row in written.toLocalIterator():
+    # Not one by one: toLocalIterator would run a task only when the one before it is done.
+    for row in written.collect():
         files.setdefault(row["part"], []).append(file_of(row))
     return files
 

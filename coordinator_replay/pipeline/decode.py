@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 from coordinator_replay.log.dump import DumpFile, open_filesystem
 from coordinator_replay.log.schema import LOG_RECORD
 from coordinator_replay.log.segment import SegmentPart, read_segment
-from coordinator_replay.pipeline.data_files import WRITTEN_SCHEMA, DataFiles, Part
+from coordinator_replay.pipeline.data_files import WRITTEN_SCHEMA, DataFiles, aside
 from coordinator_replay.records.decoder import (
     COMMIT_COLUMNS,
     GROUP_COLUMNS,
@@ -216,7 +216,7 @@ def read_segments(spark: SparkSession, files: Sequence[DumpFile]) -> DataFrame:
 
 
 def _files_for(folder: str) -> DataFiles:
-    return DataFiles({kind: Part(f"{folder}/{kind}", schema) for kind, schema in STAGED.items()})
+    return DataFiles({kind: aside(f"{folder}/{kind}", schema) for kind, schema in STAGED.items()})
 
 
 def _told(files: DataFiles, said: Sequence[dict[str, object]] = (), file_id: int = -1) -> Iterator[pa.RecordBatch]:

@@ -23,7 +23,7 @@ from coordinator_replay.analysis.findings.evidence import Evidence
 from coordinator_replay.analysis.findings.judge import FINDINGS, Judge
 from coordinator_replay.analysis.findings.thresholds import Thresholds
 from coordinator_replay.analysis.metrics import COUNTERS, METRICS, Sums
-from coordinator_replay.pipeline.data_files import WRITTEN, WRITTEN_SCHEMA, DataFile, DataFiles, Part, files_of
+from coordinator_replay.pipeline.data_files import WRITTEN, WRITTEN_SCHEMA, DataFile, DataFiles, Part, aside, files_of
 from coordinator_replay.pipeline.warehouse import Warehouse
 
 Gap = tuple[int, int, int]
@@ -332,7 +332,7 @@ def write_findings(
     buckets = int(spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
     end_ms = round(end.timestamp() * 1000)
     every = evidence(tables, causes, unread, end=end, limits=limits)
-    parts = {FINDINGS: warehouse.part(FINDINGS, staging), METRICS: Part(f"{staging}/{METRICS}", _MINUTES)}
+    parts = {FINDINGS: warehouse.part(FINDINGS, staging), METRICS: aside(f"{staging}/{METRICS}", _MINUTES)}
     files = files_of(judge(every, parts, cluster=cluster, end_ms=end_ms, limits=limits, buckets=buckets))
     found = files.get(FINDINGS, [])
     rows = warehouse.rows(FINDINGS, found)

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives 
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from coordinator_replay.analysis.expiration import DEFAULT_RETENTION_MS
-from coordinator_replay.pipeline.data_files import DataFile, Part, part_of, write_frame
+from coordinator_replay.pipeline.data_files import DataFile, Part, aside, part_of, write_frame
 from coordinator_replay.pipeline.expiry import expired_offsets
 from coordinator_replay.pipeline.offset_events import Sources
 from coordinator_replay.pipeline.offset_stage import STAGED
@@ -135,7 +135,7 @@ class _Derivation:
         with ThreadPoolExecutor(len(OFFSET_TABLES)) as pool:
             finding_end = pool.submit(lambda: known_end or _end_of_log(self.warehouse, self.cluster))
             parts = {name: self.part(name) for name in (HISTORY_PART, PENDING_PART)}
-            parts |= {name: Part(f"{self.staging}/{name}", STAGED) for name in (OPEN_PART, REMOVED_PART)}
+            parts |= {name: aside(f"{self.staging}/{name}", STAGED) for name in (OPEN_PART, REMOVED_PART)}
             files = write_offsets(self.sources, parts, self.cluster)
             end = finding_end.result()
             opened = self.staged(files.get(OPEN_PART, []))

@@ -56,7 +56,8 @@ def staged_by(told: DataFrame) -> Staged:
         told: from ``stage_segments`` or ``stage_rows``.
     """
     staged, extents = Staged(), []
-    for row in told.toLocalIterator():
+    # Not one by one: toLocalIterator would run a task only when the one before it is done.
+    for row in told.collect():
         if row["path"] is not None:
             staged.files.append((file_of(row), row["file_id"]))
         elif row["note"] is not None:
