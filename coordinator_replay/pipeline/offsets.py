@@ -24,6 +24,7 @@ from coordinator_replay.pipeline.data_files import (
 from coordinator_replay.pipeline.offset_events import Sources, offset_events
 from coordinator_replay.pipeline.offset_pass import stage_offsets
 from coordinator_replay.pipeline.offset_stage import HISTORY, PRODUCER, STAGED, Staged
+from coordinator_replay.pipeline.session import short_rows
 
 HISTORY_PART, PENDING_PART = "offset_history", "pending_offsets"
 OPEN_PART, REMOVED_PART = "open", "removed"
@@ -77,7 +78,10 @@ def write_offsets(sources: Sources, parts: Mapping[str, Part], cluster: str) -> 
                     files.add(name, conform(mine, parts[name].schema, cluster=cluster, commits_merged=0))
         yield from written_rows(files.close())
 
-    return files_of(offset_events(sources).mapInArrow(write, WRITTEN))
+    events = offset_events(sources)
+    # The strings of a commit are at most 32 KiB each, and most are a few bytes.
+    with short_rows(events.sparkSession):
+        return files_of(events.mapInArrow(write, WRITTEN))
 
 
 def of_kind(staged: DataFrame, *kinds: Staged) -> DataFrame:

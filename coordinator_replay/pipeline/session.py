@@ -60,6 +60,29 @@ _QUICK_JAVA = " -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSi
 a fifth of the usual, and once that is full nothing is compiled any more."""
 
 
+_BATCHES = {
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
+}
+
+
+@contextmanager
+def short_rows(spark: SparkSession) -> Iterator[None]:
+    """Hand rows to Python by number alone, where none can be longer than some kilobytes.
+
+    To keep a bound on bytes, Spark adds up the size of the whole batch after each row: measured here, that is two
+    thirds of the time of handing over rows of twenty columns.
+    """
+    before = {key: spark.conf.get(key) for key in _BATCHES}
+    for key, value in _BATCHES.items():
+        spark.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key, bound in before.items():
+            spark.conf.set(key, bound or "")
+
+
 @contextmanager
 def _java_output_aside() -> Iterator[None]:
     """Send what the JVM and the Python workers print to a file; they inherit this process's standard error."""
