@@ -93,6 +93,8 @@ class Rebalances:
         joined: members that came since then.
         left: members that went since then.
         past: what reasons rest on beside the operation at hand.
+        partitions: how many are owned since the last operation.
+        has_completed: whether one has ended whose partitions are not counted yet.
     """
 
     __slots__ = (
@@ -100,9 +102,11 @@ class Rebalances:
         "_ownership",
         "_topic_changes",
         "_topics",
+        "has_completed",
         "joined",
         "left",
         "member_count",
+        "partitions",
         "past",
         "running",
         "scope",
@@ -122,6 +126,8 @@ class Rebalances:
         self._ownership = ownership
         self._topic_changes = topic_changes
         self.running: list[Rebalance] = []
+        self.partitions = 0
+        self.has_completed = False
         self.member_count = 0
         self.joined: list[str] = []
         self.left: list[str] = []
@@ -157,13 +163,20 @@ class Rebalances:
         """Count what an operation handed over; yields the rebalances that are final by it."""
         if handovers:
             self._count(handovers)
+        self.partitions = partitions
         running = self.running
-        for one in running:
-            if not one.is_counted:
-                one.partitions = partitions
-                one.is_counted = one.completed_ms is not None
+        if self.has_completed:
+            # A group that is never stable has ever more rebalances that run: only an end is a reason to see to them.
+            self.has_completed = False
+            self._count_partitions()
         while len(running) > 1 and running[0].completed_ms is not None and running[1].completed_ms is not None:
             yield self._row(running.pop(0))
+
+    def _count_partitions(self) -> None:
+        for one in self.running:
+            if not one.is_counted:
+                one.partitions = self.partitions
+                one.is_counted = one.completed_ms is not None
 
     def _count(self, handovers: Sequence[Handover]) -> None:
         by_id = {one.rebalance_id: one for one in self.running}
@@ -176,6 +189,7 @@ class Rebalances:
 
     def open_rows(self) -> Iterator[Row]:
         """Rebalances that are not over, and those whose cost is not final."""
+        self._count_partitions()
         for one in self.running:
             yield self._row(one)
 
@@ -210,6 +224,7 @@ class Rebalances:
             **_plain(reason),
         )
         self.running.append(one)
+        self.has_completed |= completed_ms is not None
         self.member_count = event.member_count
         self.joined, self.left = [], []
         return one.rebalance_id
@@ -218,6 +233,7 @@ class Rebalances:
         for one in self.running:
             if one.completed_ms is None:
                 one.completed_ms = at_ms
+                self.has_completed = True
                 one.is_exact = one.is_exact and is_exact
 
     def _row(self, one: Rebalance) -> Row:
@@ -251,6 +267,7 @@ class Rebalances:
 
     def snapshot(self) -> dict[str, Any]:
         """Running rebalances as plain data."""
+        self._count_partitions()
         return {
             "running": [[getattr(one, name) for name in Rebalance.__slots__] for one in self.running],
             "member_count": self.member_count,
@@ -262,6 +279,7 @@ class Rebalances:
     def restore(self, plain: dict[str, Any]) -> None:
         """Go on from ``snapshot``."""
         self.running = [Rebalance(**dict(zip(Rebalance.__slots__, one, strict=True))) for one in plain["running"]]
+        self.partitions = next((one.partitions for one in self.running if not one.is_counted), 0)
         self.member_count = plain["member_count"]
         self.joined, self.left = list(plain["joined"]), list(plain["left"])
         self.past = Past.restore(plain["past"], self._topics)
