@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import orjson
 import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
@@ -44,15 +45,19 @@ _ORDER = ("bucket", "group_id", "log_partition", "log_offset", "is_record")
 
 
 def _compact(row: Mapping[str, Any]) -> str:
-    return json.dumps(row, separators=(",", ":"))
+    try:
+        return orjson.dumps(row, option=orjson.OPT_NON_STR_KEYS).decode()
+    except TypeError:
+        # A hostile log can bring numbers above 64 bits, which only the standard library writes.
+        return json.dumps(row, separators=(",", ":"))
 
 
 def _record(row: Any) -> Record:
     """A row of group records as the engine takes it."""
-    value = None if row.value_json is None else json.loads(row.value_json)
+    value = None if row.value_json is None else orjson.loads(row.value_json)
     return Record(
         kind=row.kind,
-        key=json.loads(row.key_json),
+        key=orjson.loads(row.key_json),
         value=open_blobs(row.kind, value),
         partition=row.log_partition,
         offset=row.log_offset,
@@ -133,7 +138,7 @@ class _Fold:
     def begin(self, first: Any) -> GroupReplay:
         """A group as it stands before its first row; that may be the state to go on from."""
         if first.kind == SNAPSHOT:
-            return GroupReplay.restore(json.loads(first.value_json), *self.told)
+            return GroupReplay.restore(orjson.loads(first.value_json), *self.told)
         return GroupReplay(self.given.cluster, first.group_id, *self.told)
 
     def end_group(self) -> None:
