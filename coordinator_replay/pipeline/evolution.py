@@ -26,7 +26,7 @@ def properties_of(spark: SparkSession, path: str) -> dict[str, str]:
 
 
 def _opened(path: str) -> DeltaTable:
-    return DeltaTable(path, without_files=True)
+    return DeltaTable(path)
 
 
 def _columns_of(spark: SparkSession, path: str) -> list[str]:
