@@ -15,8 +15,6 @@ from coordinator_replay.query.ready import ready_queries
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
-AWAITED = {"reasons.md"}
-"""Pages that other work brings; the site is not strict without them."""
 BLOCK = re.compile(r"^ *```(?:sh|console)?\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 
 
@@ -67,7 +65,7 @@ def test_the_cookbook_answers_every_question():
 def test_links_between_pages_lead_somewhere():
     for page in PAGES:
         for target in re.findall(r"\]\(([^)]+\.md)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
-            assert (page.parent / target).exists() or target in AWAITED, f"{page.name} links to {target}"
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
 def test_the_site_names_every_page():
