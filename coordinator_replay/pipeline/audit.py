@@ -25,7 +25,7 @@ from coordinator_replay.pipeline.replay import GROUP_TABLES, Given
 from coordinator_replay.pipeline.sources import read_tables
 from coordinator_replay.pipeline.staged_records import Staged, as_records, staged_by, write_tables
 from coordinator_replay.pipeline.topics import NAMING_KINDS, from_records, update_topics
-from coordinator_replay.pipeline.warehouse import Warehouse
+from coordinator_replay.pipeline.warehouse import TABLES_AT_ONCE, Warehouse
 from coordinator_replay.tables.definition import table
 
 RECORD_TABLES = {
@@ -42,7 +42,6 @@ FOUND_TABLES = ("findings", "group_metrics")
 TABLES = (*RECORD_TABLES, "topics", *GROUP_TABLES, *OFFSET_TABLES, *FOUND_TABLES, "group_state", "audit_runs")
 """The tables a run writes, the ledger last."""
 
-_TABLES_AT_ONCE = 4
 _STRUCTS = tuple(struct for struct in RECORD_TABLES.values() if struct)
 
 
@@ -138,7 +137,7 @@ def run_audit(
     run.input_form = str(dump.format)
     report("preparing the tables")
     # Most of a commit is waiting for the driver: tables that have nothing to do with each other go side by side.
-    with ThreadPoolExecutor(_TABLES_AT_ONCE) as pool:
+    with ThreadPoolExecutor(TABLES_AT_ONCE) as pool:
         list(pool.map(warehouse.ensure, TABLES))
     try:
         return _Audit(spark, warehouse, run, options, report).of(dump)
@@ -328,7 +327,7 @@ class _Audit:
 
     def write_records(self, records: DataFrame, summary: Summary) -> None:
         """Append to each table of records what it does not hold yet."""
-        with ThreadPoolExecutor(_TABLES_AT_ONCE) as pool:
+        with ThreadPoolExecutor(TABLES_AT_ONCE) as pool:
             writes = [
                 pool.submit(self.write, name, struct, records, summary.found.get(struct or "control", 0))
                 for name, struct in RECORD_TABLES.items()

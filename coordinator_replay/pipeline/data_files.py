@@ -12,10 +12,12 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from coordinator_replay.errors import CoordinatorReplayError
 from coordinator_replay.log.dump import open_filesystem
@@ -90,7 +92,7 @@ def _bound(value: Any, *, is_upper: bool) -> Any:
     return None if isinstance(value, bytes | date) else value
 
 
-def _stats(written: pq.FileMetaData, bounded: Iterable[str]) -> str:
+def _stats(written: pq.FileMetaData, bounded: Iterable[str]) -> dict[str, Any]:
     """What Delta's log says of a file, from its own footer."""
     places = {written.schema.column(place).path: place for place in range(written.num_columns)}
     lowest: dict[str, Any] = {}
@@ -108,8 +110,7 @@ def _stats(written: pq.FileMetaData, bounded: Iterable[str]) -> str:
         high = _bound(max(one.max for one in valued), is_upper=True)
         lowest |= {} if low is None else {name: low}
         highest |= {} if high is None else {name: high}
-    stats = {"numRecords": written.num_rows, "minValues": lowest, "maxValues": highest, "nullCount": nulls}
-    return json.dumps(stats)
+    return {"numRecords": written.num_rows, "minValues": lowest, "maxValues": highest, "nullCount": nulls}
 
 
 def _value(value: Any, type_: pa.DataType) -> Any:
@@ -227,13 +228,13 @@ class _Open:
         self.writer.close()
         self.writer = None
         [written] = self.metadata
-        for name in self.part.required:
-            if json.loads(_stats(written, [name]))["nullCount"].get(name):
+        for name, nulls in _stats(written, self.part.required)["nullCount"].items():
+            if nulls:
                 raise CoordinatorReplayError(f"{self.name}.{name}: a row has no value, and every row must have one")
         filesystem, path = open_filesystem(self.path)
         size = filesystem.get_file_info(path).size
         rows, self.rows = self.rows, 0
-        return DataFile(self.name, self.path, rows, size, _stats(written, self.part.bounded))
+        return DataFile(self.name, self.path, rows, size, json.dumps(_stats(written, self.part.bounded)))
 
 
 class DataFiles:
@@ -288,6 +289,11 @@ def written_rows(files: Iterable[DataFile]) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_pylist(rows, schema=WRITTEN_SCHEMA)
 
 
+def written_frame(files: Iterable[DataFile]) -> pd.DataFrame:
+    """The same for functions over groups, which return pandas."""
+    return pd.DataFrame([asdict(file) for file in files], columns=WRITTEN_SCHEMA.names)
+
+
 def file_of(row: Any) -> DataFile:
     """A file from a row of WRITTEN."""
     return DataFile(*(row[field.name] for field in fields(DataFile)))
@@ -300,6 +306,12 @@ def files_of(written: DataFrame) -> dict[str, list[DataFile]]:
     for row in written.collect():
         files.setdefault(row["part"], []).append(file_of(row))
     return files
+
+
+def read_files(spark: SparkSession, files: Iterable[DataFile], schema: StructType) -> DataFrame:
+    """What files hold; no rows where there are none."""
+    paths = [file.path for file in files]
+    return spark.read.schema(schema).parquet(*paths) if paths else spark.createDataFrame([], schema)
 
 
 def write_frame(rows: DataFrame, name: str, part: Part) -> list[DataFile]:

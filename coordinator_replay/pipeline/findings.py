@@ -10,7 +10,6 @@ never a row for each commit.
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
 from datetime import datetime
 
 import pandas as pd
@@ -23,7 +22,16 @@ from coordinator_replay.analysis.findings.evidence import Evidence
 from coordinator_replay.analysis.findings.judge import FINDINGS, Judge
 from coordinator_replay.analysis.findings.thresholds import Thresholds
 from coordinator_replay.analysis.metrics import COUNTERS, METRICS, Sums
-from coordinator_replay.pipeline.data_files import WRITTEN, WRITTEN_SCHEMA, DataFile, DataFiles, Part, aside, files_of
+from coordinator_replay.pipeline.data_files import (
+    WRITTEN,
+    DataFile,
+    DataFiles,
+    Part,
+    aside,
+    files_of,
+    read_files,
+    written_frame,
+)
 from coordinator_replay.pipeline.warehouse import Warehouse
 
 Gap = tuple[int, int, int]
@@ -261,7 +269,7 @@ def judge(
                 court.end_sums()
             if len(court.rows) >= _CHUNK_ROWS:
                 court.write()
-        yield pd.DataFrame([asdict(file) for file in court.finish()], columns=WRITTEN_SCHEMA.names)
+        yield written_frame(court.finish())
 
     return (
         every.withColumn("bucket", F.pmod(F.hash("group_id"), F.lit(buckets)))
@@ -336,16 +344,9 @@ def write_findings(
     files = files_of(judge(every, parts, cluster=cluster, end_ms=end_ms, limits=limits, buckets=buckets))
     found = files.get(FINDINGS, [])
     rows = warehouse.rows(FINDINGS, found)
-    paths = [file.path for file in files.get(METRICS, [])]
-    minutes = from_arrow_schema(_MINUTES)
-    counted = spark.read.schema(minutes).parquet(*paths) if paths else spark.createDataFrame([], minutes)
-
-    def write_rows() -> int:
-        if warehouse.is_new(FINDINGS):
-            return warehouse.add_files(FINDINGS, found)
-        return warehouse.replace_cluster(FINDINGS, rows, cluster)
+    counted = read_files(spark, files.get(METRICS, []), from_arrow_schema(_MINUTES))
 
     with ThreadPoolExecutor(2) as pool:
         metrics = pool.submit(warehouse.replace_cluster, "group_metrics", group_metrics(counted, cluster), cluster)
         severities = {row["severity"]: row["count"] for row in rows.groupBy("severity").count().toLocalIterator()}
-        return {FINDINGS: write_rows(), "group_metrics": metrics.result()}, severities
+        return {FINDINGS: warehouse.put_files(FINDINGS, found, cluster), "group_metrics": metrics.result()}, severities

@@ -16,9 +16,7 @@ from coordinator_replay.pipeline.group_state import (
 )
 from coordinator_replay.pipeline.replay import GROUP_TABLES, STATE_TABLE, Given, replay_groups
 from coordinator_replay.pipeline.signs import departure_records, signs_of_life
-from coordinator_replay.pipeline.warehouse import Warehouse
-
-_TABLES_AT_ONCE = 4
+from coordinator_replay.pipeline.warehouse import TABLES_AT_ONCE, Warehouse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +84,7 @@ class _Groups:
                 return warehouse.add_files(name, mine)
             return warehouse.go_on(name, warehouse.rows(name, mine), touched, self.given.cluster)
 
-        with ThreadPoolExecutor(_TABLES_AT_ONCE) as pool:
+        with ThreadPoolExecutor(TABLES_AT_ONCE) as pool:
             versions = dict(zip(GROUP_TABLES, pool.map(go_on, GROUP_TABLES), strict=True))
         states = files.get(STATE_TABLE, [])
         if self.are_new[STATE_TABLE]:

@@ -16,7 +16,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Protocol
@@ -68,16 +68,6 @@ class Holder:
         text = {name: str(written.get(name, "")) for name in ("command", "host", "since", "token")}
         return Holder(process=int(written.get("process", 0)), **text)
 
-    def fields(self) -> dict[str, Any]:
-        """What is written."""
-        return {
-            "command": self.command,
-            "process": self.process,
-            "host": self.host,
-            "since": self.since,
-            "token": self.token,
-        }
-
     def __str__(self) -> str:
         return f"{self.command} (process {self.process} on {self.host}, since {self.since})"
 
@@ -115,7 +105,7 @@ class FileGuard:
             self._lock.acquire(timeout=0)
         except Timeout:
             return False
-        self._told.write_text(json.dumps(self.mine.fields()), encoding="utf-8")
+        self._told.write_text(json.dumps(asdict(self.mine)), encoding="utf-8")
         return True
 
     def holder(self) -> Holder | None:
@@ -195,7 +185,7 @@ class Lease:
         if "/" in self._path:
             self._filesystem.create_dir(self._path.rpartition("/")[0], recursive=True)
         with self._filesystem.open_output_stream(self._path) as stream:
-            stream.write(json.dumps({**self.mine.fields(), "until": time.time() + self.lasts}).encode())
+            stream.write(json.dumps({**asdict(self.mine), "until": time.time() + self.lasts}).encode())
 
     def _is_mine(self) -> bool:
         lease = self._read()

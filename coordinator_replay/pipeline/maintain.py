@@ -1,9 +1,8 @@
 """Upkeep of a warehouse: tables brought up to the release, old history given up, files compacted and removed."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -15,7 +14,8 @@ from coordinator_replay.errors import UsageError, WarehouseError
 from coordinator_replay.log.dump import open_filesystem
 from coordinator_replay.pipeline.evolution import bring_up, properties_of, set_property
 from coordinator_replay.pipeline.keeping import FORGETFUL, is_over, kept_since
-from coordinator_replay.pipeline.warehouse import STAGING, Warehouse
+from coordinator_replay.pipeline.session import changed_settings
+from coordinator_replay.pipeline.warehouse import STAGING, TABLES_AT_ONCE, Warehouse
 from coordinator_replay.tables.definition import tables
 from coordinator_replay.tables.migrations import KEPT_SINCE_PROPERTY, SCHEMA_VERSION, check_version, version_of
 
@@ -25,7 +25,6 @@ SAFE_RETENTION = timedelta(days=7)
 STAGING_KEPT = timedelta(days=1)
 """Intermediate files younger than this may be those of a run that takes no lock: one of an older release."""
 
-_TABLES_AT_ONCE = 4
 _CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
 _LISTING = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 """A vacuum lists its table in so many tasks, 10,000 by default, however small the table."""
@@ -120,18 +119,9 @@ def _files(uri: str) -> list[fs.FileInfo]:
     return [info for info in infos if info.type == fs.FileType.File and not _ASIDE.search(info.path)]
 
 
-@contextmanager
-def _settings(spark: SparkSession, *, force: bool) -> Iterator[None]:
-    """A session fit for vacuums: without Delta's own check of the limit, where that was asked for."""
-    wanted = {_LISTING: str(_LISTING_TASKS)} | ({_CHECK: "false"} if force else {})
-    before = {name: spark.conf.get(name, None) for name in wanted}
-    for name, value in wanted.items():
-        spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        for name, earlier in before.items():
-            spark.conf.unset(name) if earlier is None else spark.conf.set(name, earlier)
+def _settings(*, force: bool) -> dict[str, str]:
+    """What a session needs for vacuums: to be without Delta's own check of the limit, where that was asked for."""
+    return {_LISTING: str(_LISTING_TASKS)} | ({_CHECK: "false"} if force else {})
 
 
 class _Upkeep:
@@ -239,7 +229,10 @@ def run_maintain(
         path = work.warehouse.path(name)
         check_version(version_of(properties_of(spark, path)), path)
     report(f"compacting and cleaning {len(there)} tables")
-    with _settings(spark, force=upkeep.force), ThreadPoolExecutor(_TABLES_AT_ONCE) as pool:
+    with (
+        changed_settings(spark, _settings(force=upkeep.force)),
+        ThreadPoolExecutor(TABLES_AT_ONCE) as pool,
+    ):
         done = list(pool.map(work.table, there))
     report("removing what dead runs left")
     return [*done, work.sweep()]

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives 
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from coordinator_replay.analysis.expiration import DEFAULT_RETENTION_MS
-from coordinator_replay.pipeline.data_files import DataFile, Part, aside, part_of, write_frame
+from coordinator_replay.pipeline.data_files import DataFile, Part, aside, part_of, read_files, write_frame
 from coordinator_replay.pipeline.expiry import expired_offsets
 from coordinator_replay.pipeline.offset_events import Sources
 from coordinator_replay.pipeline.offset_stage import STAGED
@@ -117,7 +117,6 @@ class _Derivation:
         self.expiry = expiry
         self.staging = staging
         self.sources = _sources(warehouse, cluster)
-        self.are_new = {name: warehouse.is_new(name) for name in OFFSET_TABLES}
 
     def part(self, name: str) -> Part:
         """Where rows of a table go; aside where more has to be done to them."""
@@ -127,9 +126,7 @@ class _Derivation:
 
     def staged(self, files: Sequence[DataFile]) -> DataFrame:
         """What files of staged rows hold."""
-        spark, schema = self.warehouse.spark, from_arrow_schema(STAGED, prefer_timestamp_ntz=False)
-        paths = [file.path for file in files]
-        return spark.read.schema(schema).parquet(*paths) if paths else spark.createDataFrame([], schema)
+        return read_files(self.warehouse.spark, files, from_arrow_schema(STAGED, prefer_timestamp_ntz=False))
 
     def run(self, known_end: datetime | None) -> Derived:
         with ThreadPoolExecutor(len(OFFSET_TABLES)) as pool:
@@ -148,7 +145,7 @@ class _Derivation:
             ended = None if observed is None else causes
             writes = {
                 HISTORY_PART: pool.submit(lambda: self.write_history(held, ended)),
-                PENDING_PART: pool.submit(lambda: self.write_pending(waited)),
+                PENDING_PART: pool.submit(lambda: self.warehouse.put_files(PENDING_PART, waited, self.cluster)),
             }
             as_of = self.expiry.as_of or end
             if as_of is not None:
@@ -177,18 +174,13 @@ class _Derivation:
         """Write the history: what the pass wrote, and what tombstones ended, if any did."""
         every_ms = self.expiry.history_every_ms
         ended = None if causes is None else history_of(causes, self.cluster)
-        if self.are_new[HISTORY_PART] and every_ms is None:
+        if self.warehouse.is_new(HISTORY_PART) and every_ms is None:
             added = [] if ended is None else write_frame(ended, HISTORY_PART, self.part(HISTORY_PART))
             return self.warehouse.add_files(HISTORY_PART, [*files, *added])
         history = self.warehouse.rows(HISTORY_PART, files)
         whole = history if ended is None else history.unionByName(ended)
         thin = whole if every_ms is None else thin_history(whole, every_ms)
         return self.warehouse.replace_cluster(HISTORY_PART, thin, self.cluster)
-
-    def write_pending(self, files: Sequence[DataFile]) -> int:
-        if self.are_new[PENDING_PART]:
-            return self.warehouse.add_files(PENDING_PART, files)
-        return self.warehouse.replace_cluster(PENDING_PART, self.warehouse.rows(PENDING_PART, files), self.cluster)
 
     def as_of(self, opened: DataFrame) -> DataFrame:
         """Staged rows of offsets that hold, as if the log ended at the moment asked for."""

@@ -7,7 +7,7 @@ than its state. It writes the rows of each table itself, in the table's own colu
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
@@ -21,7 +21,7 @@ from coordinator_replay.analysis.group_life import VERSION, GroupReplay
 from coordinator_replay.analysis.reasons import TopicChanges
 from coordinator_replay.analysis.rows import Row, Scope
 from coordinator_replay.engine.model import Record
-from coordinator_replay.pipeline.data_files import WRITTEN, WRITTEN_SCHEMA, DataFile, DataFiles, Part
+from coordinator_replay.pipeline.data_files import WRITTEN, DataFile, DataFiles, Part, written_frame
 from coordinator_replay.pipeline.group_state import SNAPSHOT
 from coordinator_replay.pipeline.signs import last_commits
 from coordinator_replay.records.protocol import open_blobs
@@ -198,7 +198,7 @@ def replay_groups(
         for batch in batches:
             for row in batch.itertuples(index=False):
                 state.feed(row)
-        yield pd.DataFrame([asdict(file) for file in state.finish()], columns=WRITTEN_SCHEMA.names)
+        yield written_frame(state.finish())
 
     rows = records.select(
         "group_id",

@@ -3,8 +3,8 @@
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from importlib.resources import files
 
 from pyspark.sql import SparkSession
@@ -67,20 +67,25 @@ _BATCHES = {
 
 
 @contextmanager
-def short_rows(spark: SparkSession) -> Iterator[None]:
+def changed_settings(spark: SparkSession, wanted: Mapping[str, str]) -> Iterator[None]:
+    """A session with other settings while the block runs."""
+    before = {name: spark.conf.get(name, None) for name in wanted}
+    for name, value in wanted.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, earlier in before.items():
+            spark.conf.unset(name) if earlier is None else spark.conf.set(name, earlier)
+
+
+def short_rows(spark: SparkSession) -> AbstractContextManager[None]:
     """Hand rows to Python by number alone, where none can be longer than some kilobytes.
 
     To keep a bound on bytes, Spark adds up the size of the whole batch after each row: measured here, that is two
     thirds of the time of handing over rows of twenty columns.
     """
-    before = {key: spark.conf.get(key) for key in _BATCHES}
-    for key, value in _BATCHES.items():
-        spark.conf.set(key, value)
-    try:
-        yield
-    finally:
-        for key, bound in before.items():
-            spark.conf.set(key, bound or "")
+    return changed_settings(spark, _BATCHES)
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from coordinator_replay.pipeline.data_files import (
     conform,
     file_of,
     files_of,
+    read_files,
     written_rows,
 )
 from coordinator_replay.pipeline.decode import BATCH_EPOCH, KINDS, STAGED
@@ -91,9 +92,8 @@ def as_records(spark: SparkSession, staged: Staged) -> DataFrame:
     epoch = F.col(BATCH_EPOCH).alias("leader_epoch")
     rows: DataFrame | None = None
     for kind in KINDS:
-        paths = [file.path for file, _ in staged.files if file.part == kind]
-        schema = from_arrow_schema(STAGED[kind], prefer_timestamp_ntz=False)
-        of_kind = spark.read.schema(schema).parquet(*paths) if paths else spark.createDataFrame([], schema)
+        mine = [file for file, _ in staged.files if file.part == kind]
+        of_kind = read_files(spark, mine, from_arrow_schema(STAGED[kind], prefer_timestamp_ntz=False))
         structs = [
             _struct(fields, is_there=other == kind).alias(other) for other, fields in KINDS.items() if fields.names
         ]

@@ -12,7 +12,7 @@ from pyspark.sql.types import StructField, StructType
 
 from coordinator_replay.errors import InputError, WarehouseError
 from coordinator_replay.log.dump import open_filesystem
-from coordinator_replay.pipeline.data_files import DataFile, Part, part_of
+from coordinator_replay.pipeline.data_files import DataFile, Part, part_of, read_files
 from coordinator_replay.pipeline.delta_log import (
     can_commit,
     commit_files,
@@ -28,6 +28,8 @@ from coordinator_replay.tables.definition import table as declared
 from coordinator_replay.tables.types import parse_type
 
 STAGING = "_staging"
+TABLES_AT_ONCE = 4
+"""How many tables are worked on side by side: most of a commit is waiting for the driver."""
 
 
 def _sentence(problem: AnalysisException) -> str:
@@ -140,10 +142,7 @@ class Warehouse:
 
     def rows(self, name: str, files: Sequence[DataFile]) -> DataFrame:
         """What files of a part hold."""
-        schema = spark_type(declared(name))
-        if not files:
-            return self.spark.createDataFrame([], schema)
-        return self.spark.read.schema(schema).parquet(*(file.path for file in files))
+        return read_files(self.spark, files, spark_type(declared(name)))
 
     def add_files(self, name: str, files: Sequence[DataFile]) -> int:
         """Let files that workers wrote into the table's folder be part of it, in one commit; returns the version."""
@@ -174,6 +173,12 @@ class Warehouse:
             writer = rows.write.format("delta").mode("overwrite")
             writer.option("replaceWhere", f"cluster = {_literal(cluster)}").save(self.path(name))
         return self.version(name)
+
+    def put_files(self, name: str, files: Sequence[DataFile], cluster: str) -> int:
+        """Put what files of a part hold in place of all rows of a cluster, in one commit; returns the version."""
+        if self.is_new(name):
+            return self.add_files(name, files)
+        return self.replace_cluster(name, self.rows(name, files), cluster)
 
     def replace_groups(self, name: str, df: DataFrame, run_id: str) -> int:
         """Put rows in place of all rows of the same groups, in one commit; returns the version after that."""
