@@ -16,7 +16,7 @@ from coordinator_replay.log.dump import Dump, Format, find_dump, open_filesystem
 from coordinator_replay.pipeline import settle
 from coordinator_replay.pipeline.data_files import part_of
 from coordinator_replay.pipeline.decode import stage_rows, stage_segments
-from coordinator_replay.pipeline.findings import write_findings
+from coordinator_replay.pipeline.findings import Known, write_findings
 from coordinator_replay.pipeline.group_tables import News, write_group_tables
 from coordinator_replay.pipeline.ledger import Run, audited_ranges, last_settings, unread, write_run
 from coordinator_replay.pipeline.offset_tables import OFFSET_TABLES, Expiry, write_offset_tables
@@ -419,16 +419,15 @@ class _Audit:
         self.run.notes.append(derived.said)
         if derived.end is not None:
             self.report("looking for findings")
-            versions, summary.findings = write_findings(
-                self.warehouse,
-                self.run.cluster,
+            known = Known(
                 end=derived.end,
                 causes=derived.causes,
+                held=derived.held,
                 gaps=unread(self.ranges, self.run),
                 is_damaged=self.run.table_versions["quarantine"] > 0,
                 limits=self.options.thresholds,
-                staging=staging,
             )
+            versions, summary.findings = write_findings(self.warehouse, self.run.cluster, known, staging)
             self.run.table_versions |= versions
 
     def unknown(self, name: str, rows: DataFrame) -> DataFrame:

@@ -64,12 +64,14 @@ class Derived(NamedTuple):
         said: a sentence on the retention that was used.
         end: timestamp of the last record; None where no record has one.
         causes: what each tombstone was, as ``tombstone_causes`` tells it.
+        held: staged rows of the offsets that hold at the end of the log.
     """
 
     versions: dict[str, int]
     said: str
     end: datetime | None
     causes: DataFrame
+    held: DataFrame
 
 
 def _sources(warehouse: Warehouse, cluster: str) -> Sources:
@@ -160,7 +162,7 @@ class _Derivation:
                 )
                 write = self.warehouse.replace_cluster
                 writes["expired_offsets"] = pool.submit(lambda: write("expired_offsets", expired, self.cluster))
-            return Derived({name: write.result() for name, write in writes.items()}, said, end, causes)
+            return Derived({name: write.result() for name, write in writes.items()}, said, end, causes, opened)
 
     def keep_causes(self, causes: DataFrame, *, any_removed: bool) -> DataFrame:
         """Write what tombstones were, since three tables want it; most logs have none, and need no plan for it."""

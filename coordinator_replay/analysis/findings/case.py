@@ -79,8 +79,8 @@ class Case:
     last_offset: int | None = None
     log_partition: int | None = None
     hot_minutes: int = 0
-    hot_from_ms: int = 0
-    hot_to_ms: int = 0
+    hot_from_ms: int | None = None
+    hot_to_ms: int | None = None
     most_a_minute: int = 0
     largest: Row | None = None
     transactions: dict[tuple[int, int | None], Transaction] = field(default_factory=dict)
@@ -94,21 +94,12 @@ class Case:
         for into, told in ((self.owned, row["owned"]), (self.released, row["released"])):
             into.update({(topic, number): Owned(member_id, at_ms) for topic, number, member_id, at_ms in told})
 
-    def count_commits(self, row: Row) -> None:
-        """Take the commits of one minute."""
-        self.commits += row["commits"]
-        self.commit_bytes += row["bytes"]
-        self.log_partition = row["log_partition"]
-        if self.first_commit_ms is None:
-            self.first_commit_ms = row["first_at"]
-        self.last_commit_ms, self.last_offset = row["last_at"], row["last_offset"]
-        each = row["commits"] // max(row["partitions"], 1)
-        self.most_a_minute = max(self.most_a_minute, each)
-        if each >= self.limits.hot_commits_per_minute:
-            if not self.hot_minutes:
-                self.hot_from_ms = row["first_at"]
-            self.hot_minutes += 1
-            self.hot_to_ms = row["last_at"]
+    def take_commits(self, row: Row) -> None:
+        """Take what all commits come to."""
+        self.commits, self.commit_bytes, self.log_partition = row["commits"], row["bytes"], row["log_partition"]
+        self.first_commit_ms, self.last_commit_ms = row["first_at"], row["last_at"]
+        self.last_offset, self.most_a_minute = row["last_offset"], row["most_a_minute"]
+        self.hot_minutes, self.hot_from_ms, self.hot_to_ms = row["hot_minutes"], row["hot_from"], row["hot_to"]
 
     def take_record(self, row: Row) -> None:
         """Take a record near the topic's limit."""

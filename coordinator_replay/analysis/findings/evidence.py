@@ -18,8 +18,8 @@ TABLE = "group_evidence"
 class Evidence(IntEnum):
     """The kinds of evidence, in the order in which they come.
 
-    STANDING is the group at its last record. Happenings are told one by one (states, rebalances) or by the minute
-    (commits, what ended them). OFFSETS is what the history of one partition comes to.
+    STANDING is the group at its last record. Happenings are states and rebalances one by one, and what all commits
+    come to. OFFSETS is what the history of one partition comes to, REWIND those of its commits that went back.
     """
 
     STANDING = 0
@@ -31,6 +31,7 @@ class Evidence(IntEnum):
     SIGHTING = 6
     UNREADABLE = 7
     GAP = 8
+    REWIND = 9
 
 
 def evidence_row(

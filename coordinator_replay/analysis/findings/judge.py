@@ -6,23 +6,30 @@ from typing import Any
 from coordinator_replay.analysis.findings.case import Case, Row
 from coordinator_replay.analysis.findings.evidence import Evidence
 from coordinator_replay.analysis.findings.happenings import KEPT_RULES, LOG_RULES, late_topic_change
-from coordinator_replay.analysis.findings.offsets import GROUP_TOTALS, PARTITION_RULES, TOPIC_RULES, Topic
+from coordinator_replay.analysis.findings.offsets import (
+    GROUP_TOTALS,
+    PARTITION_RULES,
+    TOPIC_RULES,
+    Topic,
+    offset_rewind,
+)
 from coordinator_replay.analysis.findings.sighting import Sighting, row
 from coordinator_replay.analysis.findings.thresholds import Thresholds
-from coordinator_replay.analysis.metrics import METRICS, Minutes
-from coordinator_replay.analysis.rows import Row as TableRow
 from coordinator_replay.analysis.rows import Scope
 
 FINDINGS = "findings"
 
+Found = dict[str, Any]
+"""A row of ``findings``."""
+
 
 class Judge:
-    """Makes the findings and the metrics of one group.
+    """Makes the findings of one group.
 
     Evidence has to come in the order of ``Evidence``; happenings by time, offsets by topic, sightings by finding.
     """
 
-    __slots__ = ("case", "merged", "minutes", "topic")
+    __slots__ = ("case", "merged", "topic")
 
     def __init__(self, cluster: str, group_id: str, end_ms: int, limits: Thresholds) -> None:
         """Begin a group.
@@ -34,18 +41,19 @@ class Judge:
             limits: from when on something is a finding.
         """
         self.case = Case(cluster, group_id, end_ms, limits)
-        self.minutes = Minutes()
         self.topic: Topic | None = None
         self.merged: dict[str, Any] | None = None
 
-    def take(self, kind: Evidence, evidence: Row) -> Iterator[TableRow]:
-        """Take the next row of evidence; yields rows of ``findings`` and of METRICS."""
+    def take(self, kind: Evidence, evidence: Row) -> Iterator[Found]:
+        """Take the next row of evidence; yields rows of ``findings``."""
         if kind is Evidence.STANDING:
             self.case.stand(evidence)
         elif kind is Evidence.HAPPENING:
             yield from self._happened(evidence)
         elif kind is Evidence.OFFSETS:
             yield from self._offsets(evidence)
+        elif kind is Evidence.REWIND:
+            yield from self._rows(offset_rewind(self.case, evidence), self.case.group_id)
         elif kind is Evidence.SIGHTING:
             yield from self._sighted(evidence)
         elif kind is Evidence.LARGE_RECORD:
@@ -57,46 +65,41 @@ class Judge:
         else:
             yield from self._rows(LOG_RULES[kind](self.case, evidence), None)
 
-    def finish(self) -> Iterator[TableRow]:
+    def finish(self) -> Iterator[Found]:
         """What only the whole of the group tells."""
         yield from self._end_topic()
         if self.merged is not None:
-            yield FINDINGS, self.merged
+            yield self.merged
             self.merged = None
         for rule in (*GROUP_TOTALS, *KEPT_RULES):
             yield from self._rows(rule(self.case), self.case.group_id)
-        for counted in self.minutes.finish():
-            yield METRICS, counted
 
-    def _happened(self, evidence: Row) -> Iterator[TableRow]:
+    def _happened(self, evidence: Row) -> Iterator[Found]:
         case = self.case
-        for counted in self.minutes.take(evidence):
-            yield METRICS, counted
         if "commits" in evidence:
-            case.count_commits(evidence)
+            case.take_commits(evidence)
         elif "rebalance_id" in evidence:
             case.rebalances.append((evidence["started_at"], evidence["rebalance_id"]))
             yield from self._rows(late_topic_change(case, evidence), case.group_id)
 
-    def _offsets(self, evidence: Row) -> Iterator[TableRow]:
+    def _offsets(self, evidence: Row) -> Iterator[Found]:
         case, topic = self.case, evidence["topic"]
         if self.topic is None or self.topic.name != topic:
             yield from self._end_topic()
             self.topic = Topic(evidence)
         self.topic.count(evidence)
-        self.minutes.hold(evidence)
         if (topic, evidence["partition"]) in case.owned:
             case.committed.add((topic, evidence["partition"]))
         for rule in PARTITION_RULES:
             yield from self._rows(rule(case, evidence), case.group_id)
 
-    def _end_topic(self) -> Iterator[TableRow]:
+    def _end_topic(self) -> Iterator[Found]:
         if self.topic is not None:
             for rule in TOPIC_RULES:
                 yield from self._rows(rule(self.case, self.topic), self.case.group_id)
             self.topic = None
 
-    def _sighted(self, sighting: Row) -> Iterator[TableRow]:
+    def _sighted(self, sighting: Row) -> Iterator[Found]:
         """Merge sightings of one finding; one that is still open counts if it has lasted long enough."""
         end_ms = self.case.end_ms
         if sighting["last_seen"] is None and end_ms - sighting["first_seen"] < (sighting["needed_ms"] or 0):
@@ -110,10 +113,10 @@ class Judge:
             self.merged = {**latest, "first_seen": first, "last_seen": last_seen, "occurrences": sum_of}
             return
         if known is not None:
-            yield FINDINGS, known
+            yield known
         self.merged = {**sighting, "cluster": self.case.cluster, "group_id": self.case.group_id, "last_seen": last_seen}
 
-    def _rows(self, sightings: Iterator[Sighting], group_id: str | None) -> Iterator[TableRow]:
+    def _rows(self, sightings: Iterator[Sighting], group_id: str | None) -> Iterator[Found]:
         scope = Scope(self.case.cluster, group_id or "")
         for sighting in sightings:
-            yield FINDINGS, {**row(scope, sighting), "group_id": group_id}
+            yield {**row(scope, sighting), "group_id": group_id}

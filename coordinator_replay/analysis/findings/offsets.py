@@ -21,18 +21,17 @@ def commit_stall(case: Case, row: Row) -> Iterator[Sighting]:
     stalled_ms, usual_ms = case.last_commit_ms - last_ms, usual(row["commits"], row["first_at"], last_ms)
     if stalled_ms < max(limits.stall_ms, limits.patience * usual_ms):
         return
-    last = row["last"]
     yield Sighting(
         "commit_stall",
-        (row["topic"], row["partition"], last["from_offset"]),
+        (row["topic"], row["partition"], row["from_offset"]),
         last_ms,
         case.last_commit_ms,
-        f"commits of {_name(row)} stopped at {last['committed_offset']} on {moment(last_ms)}, while the group went on "
+        f"commits of {_name(row)} stopped at {row['committed_offset']} on {moment(last_ms)}, while the group went on "
         f"committing for another {lasting(stalled_ms)}",
         row["log_partition"],
-        last["from_offset"],
+        row["from_offset"],
         {
-            "committed_offset": last["committed_offset"],
+            "committed_offset": row["committed_offset"],
             "usual_ms": usual_ms,
             "stalled_ms": stalled_ms,
             "owned_from": moment(owner.at_ms),
@@ -45,14 +44,11 @@ def commit_stall(case: Case, row: Row) -> Iterator[Sighting]:
 
 def offset_rewind(case: Case, row: Row) -> Iterator[Sighting]:
     """Commits below the one before, while the group had members."""
-    back = row["rewinds"]
-    if not back["count"]:
-        return
-    last = back["last"]
+    last = row["last"]
     yield Sighting(
         "offset_rewind",
         (row["topic"], row["partition"]),
-        back["first_at"],
+        row["first_at"],
         last["valid_from"],
         f"the offset of {_name(row)} went back from {last['previous_offset']} to {last['committed_offset']} on "
         f"{moment(last['valid_from'])}",
@@ -61,12 +57,12 @@ def offset_rewind(case: Case, row: Row) -> Iterator[Sighting]:
         {
             "previous_offset": last["previous_offset"],
             "committed_offset": last["committed_offset"],
-            "furthest_back": back["furthest"],
+            "furthest_back": row["furthest"],
             "owner_member_id": last["owner_member_id"],
             "group_state": last["group_state"],
             "rebalance_id": case.rebalance_before(last["valid_from"]),
         },
-        occurrences=back["count"],
+        occurrences=row["count"],
         topic=row["topic"],
         topic_partition=row["partition"],
         member_id=last["owner_member_id"],
@@ -75,23 +71,22 @@ def offset_rewind(case: Case, row: Row) -> Iterator[Sighting]:
 
 def offset_reset(case: Case, row: Row) -> Iterator[Sighting]:
     """Commits into an Empty group that has had members before; a simple consumer's group never has."""
-    into_empty = row["into_empty"]
-    if not into_empty["count"] or case.standing is None or case.standing["members_from"] is None:
+    last = row["into_empty"]
+    if not last["count"] or case.standing is None or case.standing["members_from"] is None:
         return
-    last = into_empty["last"]
     if last["valid_from"] is None or last["valid_from"] < case.standing["members_from"]:
         return
     yield Sighting(
         "offset_reset",
         (row["topic"], row["partition"]),
-        max(into_empty["first_at"], case.standing["members_from"]),
+        max(last["first_at"], case.standing["members_from"]),
         last["valid_from"],
         f"the offset of {_name(row)} was set to {last['committed_offset']} on {moment(last['valid_from'])} while the "
         "group was Empty",
         row["log_partition"],
         last["from_offset"],
         {"committed_offset": last["committed_offset"], "previous_offset": last["previous_offset"]},
-        occurrences=into_empty["count"],
+        occurrences=last["count"],
         topic=row["topic"],
         topic_partition=row["partition"],
     )
@@ -101,7 +96,7 @@ def _name(row: Row) -> str:
     return f"{row['topic']}-{row['partition']}"
 
 
-PARTITION_RULES: tuple[Callable[[Case, Row], Iterator[Sighting]], ...] = (commit_stall, offset_rewind, offset_reset)
+PARTITION_RULES: tuple[Callable[[Case, Row], Iterator[Sighting]], ...] = (commit_stall, offset_reset)
 """Rules over one partition."""
 
 
@@ -115,7 +110,7 @@ class Topic:
         self.log_partition: int = row["log_partition"]
         self.first_ms: int | None = None
         self.last_ms: int | None = None
-        self.last_offset: int = row["last"]["from_offset"]
+        self.last_offset: int = row["from_offset"]
         self.held = 0
         self.metadata_bytes = 0
 
@@ -127,7 +122,7 @@ class Topic:
         if first_ms is not None and (self.first_ms is None or first_ms < self.first_ms):
             self.first_ms = first_ms
         if last_ms is not None and (self.last_ms is None or last_ms > self.last_ms):
-            self.last_ms, self.last_offset = last_ms, row["last"]["from_offset"]
+            self.last_ms, self.last_offset = last_ms, row["from_offset"]
 
 
 def abandoned_topic(case: Case, topic: Topic) -> Iterator[Sighting]:
@@ -232,7 +227,8 @@ def _epoch(group: Row) -> str:
 
 def hot_committer(case: Case) -> Iterator[Sighting]:
     """Minutes in which the group committed each of its partitions too often."""
-    if case.hot_minutes < case.limits.hot_minutes:
+    since, until = case.hot_from_ms, case.hot_to_ms
+    if case.hot_minutes < case.limits.hot_minutes or since is None or until is None:
         return
     numbers: dict[str, Any] = {
         "most_a_minute": case.most_a_minute,
@@ -243,10 +239,10 @@ def hot_committer(case: Case) -> Iterator[Sighting]:
     yield Sighting(
         "hot_committer",
         (),
-        case.hot_from_ms,
-        case.hot_to_ms,
+        since,
+        until,
         f"up to {case.most_a_minute} commits for each partition and minute, in {case.hot_minutes} minutes from "
-        f"{moment(case.hot_from_ms)} to {moment(case.hot_to_ms)}; {case.commits} commits of {case.commit_bytes} bytes "
+        f"{moment(since)} to {moment(until)}; {case.commits} commits of {case.commit_bytes} bytes "
         "in all",
         case.log_partition,
         case.last_offset,

@@ -1,11 +1,11 @@
 """Lives and evidence in, findings out: the way a run takes, without Spark."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from coordinator_replay.analysis.findings.evidence import TABLE, Evidence
-from coordinator_replay.analysis.findings.judge import FINDINGS, Judge
+from coordinator_replay.analysis.findings.judge import Judge
 from coordinator_replay.analysis.findings.thresholds import DEFAULTS, Thresholds
 from coordinator_replay.analysis.group_life import GroupReplay
 from coordinator_replay.engine import Record
@@ -15,12 +15,33 @@ Found = dict[str, Any]
 
 
 def judge(
-    evidence: Iterable[tuple[Evidence, Mapping[str, Any]]], *, end_ms: int, limits: Thresholds = DEFAULTS
+    evidence: Sequence[tuple[Evidence, Mapping[str, Any]]], *, end_ms: int, limits: Thresholds = DEFAULTS
 ) -> list[Found]:
     """What rules find in evidence, in the order of tags."""
     court = Judge("test", GROUP, end_ms, limits)
-    rows = [row for kind, one in sorted(evidence, key=lambda pair: pair[0]) for row in court.take(kind, one)]
-    return [row for name, row in [*rows, *court.finish()] if name == FINDINGS]
+    told = [(kind, one) for kind, one in evidence if "partitions" not in one]
+    minutes = [one for _, one in evidence if "partitions" in one]
+    if minutes:
+        told.append((Evidence.HAPPENING, all_commits(minutes, limits)))
+    rows = [row for kind, one in sorted(told, key=lambda pair: pair[0]) for row in court.take(kind, one)]
+    return [*rows, *court.finish()]
+
+
+def all_commits(minutes: Sequence[Mapping[str, Any]], limits: Thresholds) -> Mapping[str, Any]:
+    """What the commits of some minutes come to."""
+    hot = [one for one in minutes if one["commits"] // max(one["partitions"], 1) >= limits.hot_commits_per_minute]
+    return {
+        "log_partition": minutes[-1]["log_partition"],
+        "commits": sum(one["commits"] for one in minutes),
+        "bytes": sum(one["bytes"] for one in minutes),
+        "first_at": minutes[0]["first_at"],
+        "last_at": minutes[-1]["last_at"],
+        "last_offset": minutes[-1]["last_offset"],
+        "most_a_minute": max(one["commits"] // max(one["partitions"], 1) for one in minutes),
+        "hot_minutes": len(hot),
+        "hot_from": hot[0]["first_at"] if hot else None,
+        "hot_to": hot[-1]["last_at"] if hot else None,
+    }
 
 
 def sightings(
@@ -86,17 +107,18 @@ def minute(at: int, commits: int = 2, partitions: int = 2, **changes: Any) -> tu
     return Evidence.HAPPENING, {**row, **changes}
 
 
+NO_COMMITS = {
+    "count": 0,
+    "first_at": None,
+    "from_offset": None,
+    "valid_from": None,
+    "committed_offset": None,
+    "previous_offset": None,
+}
+
+
 def offsets(topic: str = "orders", partition: int = 0, **changes: Any) -> tuple[Evidence, dict[str, Any]]:
     """The history of a partition that is committed as it should be."""
-    last = {
-        "from_offset": 900,
-        "committed_offset": 50,
-        "previous_offset": 40,
-        "owner_member_id": "m-0",
-        "group_state": "Stable",
-        "valid_from": 0,
-    }
-    nothing = {"count": 0, "first_at": None, "last": None}
     row = {
         "topic": topic,
         "partition": partition,
@@ -104,11 +126,16 @@ def offsets(topic: str = "orders", partition: int = 0, **changes: Any) -> tuple[
         "commits": 100,
         "first_at": 0,
         "last_at": 0,
-        "ended_at": None,
         "is_held": True,
         "metadata_bytes": 0,
-        "last": last,
-        "rewinds": {**nothing, "furthest": None},
-        "into_empty": nothing,
+        "from_offset": 900,
+        "committed_offset": 50,
+        "into_empty": NO_COMMITS,
     }
     return Evidence.OFFSETS, {**row, **changes}
+
+
+def rewinds(count: int, first_at: int, furthest: int, last: Mapping[str, Any]) -> tuple[Evidence, dict[str, Any]]:
+    """Commits of a partition that went back."""
+    row = {"topic": "orders", "partition": 0, "log_partition": 3}
+    return Evidence.REWIND, {**row, "count": count, "first_at": first_at, "furthest": furthest, "last": last}

@@ -6,7 +6,7 @@ import pytest
 
 from coordinator_replay.analysis.findings.evidence import Evidence
 from coordinator_replay.analysis.findings.thresholds import DAY_MS, DEFAULTS, HOUR_MS, MINUTE_MS
-from tests.analysis.findings.judged import judge, minute, offsets, rules, standing
+from tests.analysis.findings.judged import NO_COMMITS, judge, minute, offsets, rewinds, rules, standing
 
 BUSY = [minute(at, first_at=at, last_at=at + 59_999) for at in range(0, HOUR_MS, MINUTE_MS)]
 """A group that commits for an hour; its end is just before HOUR_MS."""
@@ -154,12 +154,12 @@ REBALANCE = {
 
 
 def test_an_offset_that_went_back_is_told_with_its_owner_and_rebalance():
-    row = offsets(rewinds={"count": 2, "first_at": 1000, "furthest": 30, "last": BACK})
+    back = rewinds(count=2, first_at=1000, furthest=30, last=BACK)
     rebalances = [
         (Evidence.HAPPENING, REBALANCE),
         (Evidence.HAPPENING, {**REBALANCE, "rebalance_id": "r2", "started_at": 6000}),
     ]
-    (found,) = judge([standing(), *rebalances, row, OTHER], end_ms=9000)
+    (found,) = judge([standing(), *rebalances, offsets(), back, OTHER], end_ms=9000)
     assert (found["rule"], found["occurrences"], found["log_offset"]) == ("offset_rewind", 2, 77)
     assert "from 40 to 10" in found["message"]
     assert '"rebalance_id":"r1"' in found["detail"]
@@ -170,7 +170,7 @@ def test_an_offset_that_went_back_is_told_with_its_owner_and_rebalance():
     ("members_from", "is_told"), [(1000, True), (6000, False), (None, False)], ids=["had members", "later", "simple"]
 )
 def test_a_commit_into_an_empty_group_is_a_reset_if_it_has_had_members(members_from: int | None, is_told: bool):
-    row = offsets(into_empty={"count": 1, "first_at": 5000, "last": {**BACK, "group_state": "Empty"}})
+    row = offsets(into_empty={**NO_COMMITS, **BACK, "count": 1, "first_at": 5000})
     group = standing(state="Empty", members=0, members_from=members_from, owned=[])
     found = judge([group, row], end_ms=9000)
     assert rules(found) == (["offset_reset"] if is_told else [])

@@ -6,7 +6,7 @@ import pytest
 
 from coordinator_replay.analysis.findings.group_rules import GROUP_RULES
 from coordinator_replay.analysis.findings.happenings import KEPT_RULES, LOG_RULES, late_topic_change
-from coordinator_replay.analysis.findings.offsets import GROUP_TOTALS, PARTITION_RULES, TOPIC_RULES
+from coordinator_replay.analysis.findings.offsets import GROUP_TOTALS, PARTITION_RULES, TOPIC_RULES, offset_rewind
 from coordinator_replay.analysis.findings.rules import RULES
 from coordinator_replay.analysis.findings.sighting import finding_id
 from coordinator_replay.analysis.findings.thresholds import DEFAULTS, THRESHOLD_NAMES
@@ -20,6 +20,7 @@ FUNCTIONS = [
     *KEPT_RULES,
     *LOG_RULES.values(),
     late_topic_change,
+    offset_rewind,
 ]
 TESTS = "".join(path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("test_*_rules.py"))
 

@@ -1,0 +1,160 @@
+"""What the coordinator's own metrics would have shown, minute by minute: ``group_metrics``.
+
+Of each minute in which something happened to a group come its counts, under the group's type and state at the end of
+the minute, and where these have changed, one group less here and one more there. A group of which the log has offsets
+only is a classic one, Empty from its first offset on; it is gone when its last offset is. All of it is columns: groups
+that go on committing have as many minutes as there are.
+"""
+
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
+
+from coordinator_replay.analysis.findings.evidence import Evidence
+
+COUNTERS = ("rebalance_count", "offset_commits", "expired_offsets", "deleted_offsets")
+
+_HAPPENING = "group_type STRING, state STRING, is_over BOOLEAN"
+_SIMPLE = "NAMED_STRUCT('group_type', 'classic', 'state', 'Empty')"
+_MINUTE_MS = 60_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What tells about groups by the minute, of one cluster.
+
+    Attributes:
+        commits: from ``commit_minutes``.
+        happenings: rows of ``group_evidence``.
+        causes: what each tombstone was, from ``tombstone_causes``.
+        held: group_id of each offset that holds at the end of the log.
+    """
+
+    commits: DataFrame
+    happenings: DataFrame
+    causes: DataFrame
+    held: DataFrame
+
+
+def _about_distinct(*columns: str) -> Column:
+    """About how many distinct values there are among rows, by linear counting on 256 bits; all, where they run out.
+
+    Spark's own sketch keeps ten times as much for each group and minute, and then has to sort them.
+    """
+    slot = f"PMOD(XXHASH64({', '.join(columns)}), 256)"
+    mark = f"SHIFTLEFT(1L, CAST(PMOD({slot}, 64) AS INT))"
+    words = (f"BIT_COUNT(BIT_OR(IF({slot} DIV 64 = {word}, {mark}, 0L)))" for word in range(4))
+    marked = " + ".join(words)
+    return F.expr(f"IF({marked} = 256, COUNT(*), CAST(ROUND(-256 * LN(1 - ({marked}) / 256)) AS BIGINT))")
+
+
+def commit_minutes(commits: DataFrame) -> DataFrame:
+    """Commits of each group in each minute: how many, how many bytes, of about how many partitions.
+
+    Args:
+        commits: rows of ``offset_commits`` of one cluster.
+
+    Returns:
+        group_id, minute (since 1970), log_partition, commits, bytes, partitions, first_at and last_at in milliseconds,
+        and last_offset. Partitions are counted within some per cent up to a thousand; beyond, as many as commits.
+    """
+    written = commits.where(~F.col("is_tombstone") & F.col("log_timestamp").isNotNull())
+    at_ms = F.unix_millis("log_timestamp")
+    return written.groupBy("group_id", F.floor(at_ms / _MINUTE_MS).alias("minute")).agg(
+        F.max("log_partition").alias("log_partition"),
+        F.count("*").alias("commits"),
+        F.sum("record_bytes").alias("bytes"),
+        _about_distinct("topic", "partition").alias("partitions"),
+        F.min(at_ms).alias("first_at"),
+        F.max(at_ms).alias("last_at"),
+        F.max("log_offset").alias("last_offset"),
+    )
+
+
+def _counted(rows: DataFrame, minute: str, **columns: str) -> DataFrame:
+    """Rows as what happened in a minute: the group's new type and state, their place in time, and counts."""
+    shape = {"kind": "NULL", "place": "NULL", **dict.fromkeys(COUNTERS, "0L"), **columns}
+    return rows.selectExpr("group_id", f"{minute} AS minute", *(f"{sql} AS {name}" for name, sql in shape.items()))
+
+
+def _happened(told: Told) -> list[DataFrame]:
+    happenings = told.happenings.where(F.col("tag") == int(Evidence.HAPPENING))
+    read = happenings.withColumn("read", F.from_json("told", _HAPPENING))
+    minute = f"FLOOR(at / {_MINUTE_MS})"
+    kind = "NAMED_STRUCT('group_type', read.group_type, 'state', read.state)"
+    states = _counted(read.where("read.state IS NOT NULL"), minute, kind=kind, place="STRUCT(at, seq)")
+    is_over = "CAST(read.is_over AS BIGINT)"
+    rebalances = _counted(read.where("read.is_over IS NOT NULL"), minute, rebalance_count=is_over)
+    ended = _counted(
+        told.causes.where("tombstone_at IS NOT NULL"),
+        f"FLOOR(UNIX_MILLIS(tombstone_at) / {_MINUTE_MS})",
+        expired_offsets="IF(ended_by = 'EXPIRED', 1L, 0L)",
+        deleted_offsets="IF(ended_by = 'EXPIRED', 0L, 1L)",
+    )
+    return [states, rebalances, ended, _counted(told.commits, "minute", offset_commits="commits")]
+
+
+def _changes(told: Told) -> DataFrame:
+    """Counts of each group and minute, and where a group came and went: minute, kind, delta and COUNTERS."""
+    happened = reduce(DataFrame.unionByName, _happened(told)).groupBy("group_id", "minute")
+    sums = (F.sum(name).alias(name) for name in COUNTERS)
+    minutes = happened.agg(F.max_by("kind", "place").alias("kind"), *sums)
+    in_time = Window.partitionBy("group_id").orderBy("minute")
+    until = in_time.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    before = in_time.rowsBetween(Window.unboundedPreceding, -1)
+    standing = minutes.withColumn("now", F.last("kind", ignorenulls=True).over(until)).withColumn(
+        "before", F.last("kind", ignorenulls=True).over(before)
+    )
+    counters = ", ".join(f"{name} AS {name}" for name in COUNTERS)
+    nothing = ", ".join(f"0L AS {name}" for name in COUNTERS)
+    is_new = "kind IS NOT NULL AND NOT (kind <=> before)"
+    steps = (
+        f"STRUCT(COALESCE(now, {_SIMPLE}) AS kind, 0 AS delta, {counters})",
+        f"IF({is_new} AND before.state <> 'Dead', STRUCT(before AS kind, -1 AS delta, {nothing}), NULL)",
+        f"IF({is_new} AND kind.state <> 'Dead', STRUCT(kind AS kind, 1 AS delta, {nothing}), NULL)",
+    )
+    return standing.selectExpr("minute", f"INLINE(FILTER(ARRAY({', '.join(steps)}), step -> step IS NOT NULL))")
+
+
+def _simple_lives(told: Told) -> DataFrame:
+    """When groups that only have offsets came, and when those went that hold none any more."""
+    states = told.happenings.where((F.col("tag") == int(Evidence.HAPPENING)) & (F.col("name") == ""))
+    begun = told.commits.groupBy("group_id").agg(F.min("minute").alias("minute"))
+    simple = begun.join(states.select("group_id").distinct(), "group_id", "left_anti")
+    last = F.floor(F.unix_millis(F.max("tombstone_at")) / _MINUTE_MS)
+    gone = told.causes.groupBy("group_id").agg(last.alias("ended")).where("ended IS NOT NULL")
+    gone = gone.join(told.held.select("group_id").distinct(), "group_id", "left_anti")
+    steps = "STRUCT(minute, 1 AS delta)", "IF(ended IS NULL, NULL, STRUCT(ended AS minute, -1 AS delta))"
+    counted = simple.join(gone, "group_id", "left").selectExpr(
+        f"INLINE(FILTER(ARRAY({', '.join(steps)}), step -> step IS NOT NULL))"
+    )
+    return counted.selectExpr("minute", f"{_SIMPLE} AS kind", "delta", *(f"0L AS {name}" for name in COUNTERS))
+
+
+def group_metrics(told: Told, cluster: str) -> DataFrame:
+    """Rows of table ``group_metrics``: each minute in which the log has a record, for each type and state.
+
+    A log is bounded by its records, while the time between two timestamps is not: what held in the last such minute
+    holds until the next.
+
+    Args:
+        told: what tells about groups by the minute.
+        cluster: the cluster's name.
+    """
+    kind = ("group_type", "state")
+    changes = _changes(told).unionByName(_simple_lives(told)).select("minute", "kind.*", "delta", *COUNTERS)
+    sums = changes.groupBy("minute", *kind).agg(*(F.sum(name).alias(name) for name in ("delta", *COUNTERS)))
+    grid = sums.select("minute").distinct().crossJoin(sums.select(*kind).distinct())
+    in_time = Window.partitionBy(*kind).orderBy("minute").rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    counters = {name: F.coalesce(name, F.lit(0)) for name in COUNTERS}
+    filled = grid.join(sums, ["minute", *kind], "left").withColumn("group_count", F.sum("delta").over(in_time))
+    happened = reduce(lambda one, other: one + other, counters.values())
+    return filled.where((F.col("group_count") > 0) | (happened > 0)).select(
+        F.lit(cluster).alias("cluster"),
+        F.timestamp_millis(F.col("minute") * _MINUTE_MS).alias("bucket"),
+        *kind,
+        F.coalesce("group_count", F.lit(0)).alias("group_count"),
+        *(column.alias(name) for name, column in counters.items()),
+    )

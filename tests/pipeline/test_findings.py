@@ -1,0 +1,138 @@
+"""Evidence about groups: minutes, metrics and totals, gathered by Spark."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from coordinator_replay.analysis.findings.evidence import Evidence
+from coordinator_replay.analysis.findings.thresholds import DEFAULTS
+
+pytestmark = pytest.mark.spark
+
+BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+_COMMIT = "group_id STRING, topic STRING, partition INT, log_partition INT, log_offset BIGINT, record_bytes INT"
+COMMITS = f"{_COMMIT}, is_tombstone BOOLEAN, log_timestamp TIMESTAMP"
+EVIDENCE = "group_id STRING, tag INT, at BIGINT, name STRING, seq BIGINT, told STRING"
+CAUSES = "group_id STRING, ended_by STRING, tombstone_at TIMESTAMP"
+CONSUMER = ("consumer", "Stable")
+
+
+def minute(number: float) -> datetime:
+    return BEGIN + timedelta(minutes=number)
+
+
+def ms(at: datetime) -> int:
+    return round(at.timestamp() * 1000)
+
+
+def state(number: float, name: str, seq: int = 0) -> tuple[Any, ...]:
+    at = ms(minute(number))
+    told = {"at": at, "group_type": "consumer", "state": name}
+    return "group", int(Evidence.HAPPENING), at, "", seq, json.dumps(told)
+
+
+def rebalance(number: float, *, is_over: bool) -> tuple[Any, ...]:
+    at = ms(minute(number))
+    told = {"at": at, "is_over": is_over, "rebalance_id": "r", "epoch": 1, "started_at": at}
+    return "group", int(Evidence.HAPPENING), at, "rebalance", 0, json.dumps(told)
+
+
+def commits(number: float, count: int, topics: int = 1) -> list[tuple[Any, ...]]:
+    at = minute(number)
+    return [("group", f"t-{n % topics}", 0, 3, 1000 * int(number) + n, 100, False, at) for n in range(count)]
+
+
+@pytest.fixture
+def counted(spark):
+    """Rows of group_metrics for what happened: (minute, type, state) to (groups, and counts that are not 0)."""
+    from coordinator_replay.pipeline.group_metrics import COUNTERS, Told, commit_minutes, group_metrics
+
+    def count(happenings=(), committed=(), causes=(), held=()):
+        told = Told(
+            commits=commit_minutes(spark.createDataFrame(list(committed), COMMITS)),
+            happenings=spark.createDataFrame(list(happenings), EVIDENCE),
+            causes=spark.createDataFrame(list(causes), CAUSES),
+            held=spark.createDataFrame([(one,) for one in held], "group_id STRING"),
+        )
+        rows = group_metrics(told, "test").collect()
+        assert {row["cluster"] for row in rows} <= {"test"}
+        return {
+            (round((ms(row["bucket"].replace(tzinfo=UTC)) - ms(BEGIN)) / 60_000), row["group_type"], row["state"]): (
+                row["group_count"],
+                {name: row[name] for name in COUNTERS if row[name]},
+            )
+            for row in rows
+        }
+
+    return count
+
+
+def test_a_group_stands_where_it_is_at_the_end_of_the_minute(counted):
+    assert counted([state(0, "Assigning"), state(0.5, "Stable", 1), state(1.1, "Reconciling", 2)]) == {
+        (0, *CONSUMER): (1, {}),
+        (1, "consumer", "Reconciling"): (1, {}),
+    }
+
+
+def test_of_two_states_in_one_moment_the_later_one_counts(counted):
+    assert counted([state(0, "Assigning", 0), state(0, "Stable", 1)]) == {(0, *CONSUMER): (1, {})}
+
+
+def test_what_happens_in_a_minute_is_counted_under_the_state_that_still_holds(counted):
+    happened = [state(0, "Stable"), rebalance(1, is_over=True), rebalance(1, is_over=False)]
+    causes = [("group", "EXPIRED", minute(1)), ("group", "GROUP_DELETED", minute(1)), ("group", "EXPIRED", minute(1))]
+    counts = {"rebalance_count": 1, "offset_commits": 7, "expired_offsets": 2, "deleted_offsets": 1}
+    assert counted(happened, commits(1, 7), causes) == {(0, *CONSUMER): (1, {}), (1, *CONSUMER): (1, counts)}
+
+
+def test_a_deleted_group_is_nowhere_and_one_made_anew_is_back(counted):
+    assert counted([state(0, "Stable"), state(1, "Dead", 1), state(2, "Stable", 2)]) == {
+        (0, *CONSUMER): (1, {}),
+        (2, *CONSUMER): (1, {}),
+    }
+
+
+def test_a_group_of_offsets_alone_is_an_empty_classic_one_until_its_last_offset_is_gone(counted):
+    committed = [*commits(0, 1), *commits(3, 1)]
+    gone = [("group", "DELETED", minute(4)), ("group", "DELETED", minute(5))]
+    simple = ("classic", "Empty")
+    some = {"offset_commits": 1}
+    there = {(0, *simple): (1, some), (3, *simple): (1, some), (4, *simple): (1, {"deleted_offsets": 1})}
+    assert counted((), committed, gone) == {**there, (5, *simple): (0, {"deleted_offsets": 1})}
+    assert counted((), committed, gone[:1], held=["group"]) == there
+
+
+def test_tombstones_and_records_without_a_time_are_in_no_minute(counted):
+    at = minute(0)
+    rows = [("group", "t", 0, 3, 1, 100, True, at), ("group", "t", 0, 3, 2, 100, False, None)]
+    assert counted((), rows) == {}
+
+
+def test_commits_of_a_group_come_to_totals_and_hot_minutes(spark):
+    from coordinator_replay.pipeline.findings import evidence
+    from coordinator_replay.pipeline.group_metrics import commit_minutes
+    from coordinator_replay.pipeline.warehouse import spark_type
+    from coordinator_replay.tables.definition import table
+
+    limit = DEFAULTS.hot_commits_per_minute
+    hot, calm = commits(5, 2 * limit, topics=2), commits(9, 2 * limit - 1, topics=2)
+    rows = [*commits(0, 1), *hot, *calm]
+    names = ("group_evidence", "offset_history", "pending_offsets", "expired_offsets")
+    tables = {name: spark.createDataFrame([], spark_type(table(name))) for name in names}
+    minutes = commit_minutes(spark.createDataFrame(rows, COMMITS))
+    (row,) = evidence(tables, minutes, None, end=minute(10), limits=DEFAULTS).collect()
+    assert (row["group_id"], row["tag"], row["name"]) == ("group", int(Evidence.HAPPENING), "commits")
+    assert json.loads(row["told"]) == {
+        "log_partition": 3,
+        "commits": 4 * limit,
+        "bytes": 400 * limit,
+        "first_at": ms(minute(0)),
+        "last_at": ms(minute(9)),
+        "last_offset": 9000 + 2 * limit - 2,
+        "most_a_minute": limit,
+        "hot_minutes": 1,
+        "hot_from": ms(minute(5)),
+        "hot_to": ms(minute(5)),
+    }
