@@ -17,11 +17,18 @@ from coordinator_replay.pipeline import settle
 from coordinator_replay.pipeline.data_files import part_of
 from coordinator_replay.pipeline.decode import stage_rows, stage_segments
 from coordinator_replay.pipeline.findings import Known, write_findings
-from coordinator_replay.pipeline.group_tables import News, write_group_tables
-from coordinator_replay.pipeline.ledger import Run, audited_ranges, last_settings, unread, write_run
-from coordinator_replay.pipeline.offset_tables import OFFSET_TABLES, Expiry, write_offset_tables
+from coordinator_replay.pipeline.group_tables import News, Replayed, write_group_tables
+from coordinator_replay.pipeline.ledger import Run, audited_ranges, last_run, unread, write_run
+from coordinator_replay.pipeline.offset_tables import (
+    OFFSET_TABLES,
+    OFFSETS_VERSION,
+    REMOVED_TABLE,
+    Expiry,
+    write_offset_tables,
+)
 from coordinator_replay.pipeline.renumber import renumber
 from coordinator_replay.pipeline.replay import GROUP_TABLES, Given
+from coordinator_replay.pipeline.restart import Groups, Restart, groups_anew, has_strays, restart_at, unfinished_groups
 from coordinator_replay.pipeline.sources import read_tables
 from coordinator_replay.pipeline.staged_records import Staged, as_records, staged_by, write_tables
 from coordinator_replay.pipeline.topics import NAMING_KINDS, from_records, update_topics
@@ -39,7 +46,10 @@ RECORD_TABLES = {
 FOUND_TABLES = ("findings", "group_metrics")
 """The tables that are derived from all others."""
 
-TABLES = (*RECORD_TABLES, "topics", *GROUP_TABLES, *OFFSET_TABLES, *FOUND_TABLES, "group_state", "audit_runs")
+INTERNAL_TABLES = ("group_state", REMOVED_TABLE)
+"""The tables that only the next run reads."""
+
+TABLES = (*RECORD_TABLES, "topics", *GROUP_TABLES, *OFFSET_TABLES, *FOUND_TABLES, *INTERNAL_TABLES, "audit_runs")
 """The tables a run writes, the ledger last."""
 
 _STRUCTS = tuple(struct for struct in RECORD_TABLES.values() if struct)
@@ -83,6 +93,7 @@ class Options:
             "records_only": self.records_only,
             "full": self.full,
             "thresholds": asdict(self.thresholds),
+            "offsets_version": OFFSETS_VERSION,
         }
 
 
@@ -170,7 +181,9 @@ class _Audit:
         self.report = report
         self.ranges = audited_ranges(warehouse, run.cluster)
         # A run that wrote records only leaves the derived tables behind; the next full one makes up for it.
-        last = last_settings(warehouse, run.cluster)
+        self.ends = {partition: max(end for _, end in ranges) for partition, ranges in self.ranges.items()}
+        self.last = last_run(warehouse, run.cluster)
+        last = self.last.settings
         self.is_behind = bool(last.get("records_only"))
         # Names and times of topics also explain what happened before, and what the rules saw in groups that have no
         # news depends on the thresholds; so a run that has other ones replays all groups.
@@ -183,6 +196,7 @@ class _Audit:
         self.end: datetime | None = None
         self.late: set[int] = set()
         self.has_new_positions = False
+        self.unfinished: Groups = None
 
     def of(self, dump: Dump) -> Summary:
         self.report("reading and decoding")
@@ -190,7 +204,7 @@ class _Audit:
         self.report("ordering the records")
         records = self.settle(staged, dump)
         summary, first_new = self.count(records)
-        ends = {partition: max(end for _, end in ranges) for partition, ranges in self.ranges.items()}
+        ends = self.ends
         self.has_new_positions = bool(first_new)
         self.late = {partition for partition, first in first_new.items() if first[0] < ends.get(partition, 0)}
         records = self.carry_on(records, first_new, ends)
@@ -204,8 +218,8 @@ class _Audit:
             staging = self.warehouse.staging(self.run.run_id, "renumbered")
             renumber(self.warehouse, self.run.cluster, self.late, staging)
         if not self.options.records_only and self.has_news():
-            self.replay(summary, records)
-            self.derive(summary)
+            replayed = self.replay(summary, records)
+            self.derive(summary, replayed)
         else:
             self.count_findings(summary)
         self.report("counting groups")
@@ -359,7 +373,7 @@ class _Audit:
         told = records.where("record IS NOT NULL").select("log_offset", "record.kind", "record.value_json")
         return from_records(told, records.where("commit IS NOT NULL").select("commit.topic_id", "commit.topic"))
 
-    def replay(self, summary: Summary, records: DataFrame) -> None:
+    def replay(self, summary: Summary, records: DataFrame) -> Replayed:
         """Replay the groups that have records which their replay has not seen, from where it stands."""
         self.report("naming topics")
         options = self.options
@@ -381,7 +395,11 @@ class _Audit:
         )
         news = News(is_told_anew=self.is_told_anew, late=frozenset(self.late))
         staging = self.warehouse.staging(self.run.run_id, "groups")
-        self.run.table_versions |= write_group_tables(self.warehouse, given, news, staging)
+        if self.goes_on():
+            self.unfinished = unfinished_groups(self.warehouse, self.run.cluster, self.last.run_id)
+        replayed = write_group_tables(self.warehouse, given, news, staging)
+        self.run.table_versions |= replayed.versions
+        return replayed
 
     def sum_up(self, summary: Summary) -> None:
         """What the tables now say of the cluster's groups."""
@@ -408,15 +426,32 @@ class _Audit:
         for row in self.warehouse.read("findings").where(mine).groupBy("severity").count().toLocalIterator():
             summary.findings[row["severity"]] = row["count"]
 
-    def derive(self, summary: Summary) -> None:
+    def goes_on(self) -> bool:
+        """Whether the tables about offsets hold what this run's records can be added to."""
+        last, made = self.last.settings, self.last.settings.get("offsets_version")
+        is_whole = last.get("history_every_ms") is None and self.options.expiry.history_every_ms is None
+        return is_whole and made == OFFSETS_VERSION and not (self.is_told_anew or self.is_behind or self.late)
+
+    def restart(self, replayed: Replayed) -> Restart | None:
+        """Where deriving offsets begins; None where all of them are derived anew."""
+        if self.unfinished is None or has_strays(self.warehouse, self.run.cluster, self.ranges):
+            return None
+        anew = groups_anew(self.warehouse, self.run.cluster, replayed.anew, self.unfinished)
+        ends = restart_at(self.warehouse, self.run.cluster, self.ends)
+        return None if anew is None else Restart(ends, anew)
+
+    def derive(self, summary: Summary, replayed: Replayed) -> None:
         """What follows from all of it: offsets and their expiry, findings, metrics."""
         self.report("deriving offset history and expiry")
         staging = self.warehouse.staging(self.run.run_id, "offsets")
         # What the tables hold beside this run's records is asked only where there is any.
         end = self.end if self.was_empty else None
-        derived = write_offset_tables(self.warehouse, self.run.cluster, self.options.expiry, staging, end)
+        expiry, restart = self.options.expiry, self.restart(replayed)
+        derived = write_offset_tables(self.warehouse, self.run.cluster, expiry, staging, end=end, restart=restart)
         self.run.table_versions |= derived.versions
         self.run.notes.append(derived.said)
+        if not self.was_empty:
+            self.run.notes.append(f"offset history: {restart or 'derived anew from all records'}")
         if derived.end is not None:
             self.report("looking for findings")
             known = Known(

@@ -2,12 +2,14 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 
 from coordinator_replay.pipeline.data_files import DataFile, files_of
 from coordinator_replay.pipeline.group_state import (
+    START,
     every_group,
     snapshot_rows,
     stale_groups,
@@ -30,6 +32,19 @@ class News:
 
     is_told_anew: bool = False
     late: frozenset[int] = frozenset()
+
+
+class Replayed(NamedTuple):
+    """What a replay of groups came to.
+
+    Attributes:
+        versions: those of the tables that were written.
+        anew: group_id of groups that were replayed from their first record on, beside others; None where there were
+            no others.
+    """
+
+    versions: dict[str, int]
+    anew: DataFrame | None
 
 
 class _Groups:
@@ -92,18 +107,19 @@ class _Groups:
         rows = warehouse.rows(STATE_TABLE, states)
         return versions | {STATE_TABLE: warehouse.replace_groups(STATE_TABLE, rows, self.given.run_id)}
 
-    def run(self) -> dict[str, int]:
+    def run(self) -> Replayed:
         records = self.mine("group_records")
         touched: DataFrame | None = None
         if not all(self.are_new.values()):
             touched = self.keep("touched", self.touched(records))
             if touched.isEmpty():
-                return {}
+                return Replayed({}, None)
             records = unseen_records(records, touched)
-        return self.write(self.replay(records, touched), touched)
+        versions = self.write(self.replay(records, touched), touched)
+        return Replayed(versions, None if touched is None else touched.where(F.col("from_offset") == START))
 
 
-def write_group_tables(warehouse: Warehouse, given: Given, news: News, staging: str) -> dict[str, int]:
+def write_group_tables(warehouse: Warehouse, given: Given, news: News, staging: str) -> Replayed:
     """Replay the groups that have records which their replay has not seen, and write what comes of it.
 
     Args:
@@ -111,8 +127,5 @@ def write_group_tables(warehouse: Warehouse, given: Given, news: News, staging: 
         given: what every group's replay is given.
         news: what makes replays begin anew.
         staging: a folder for what is needed more than once.
-
-    Returns:
-        the versions of the tables that were written.
     """
     return _Groups(warehouse, given, news, staging).run()

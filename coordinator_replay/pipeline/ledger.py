@@ -1,11 +1,11 @@
 """The ledger: what each run read and what became of it, one row of ``audit_runs`` a run, written last."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
@@ -116,13 +116,20 @@ def write_run(spark: SparkSession, warehouse: Warehouse, run: Run) -> None:
     warehouse.append("audit_runs", row, run.run_id)
 
 
-def last_settings(warehouse: Warehouse, cluster: str) -> dict[str, Any]:
-    """The settings of the cluster's newest run that is done; nothing where there is none."""
+class Last(NamedTuple):
+    """The newest run of a cluster that is done; empty where there is none."""
+
+    run_id: str
+    settings: Mapping[str, Any]
+
+
+def last_run(warehouse: Warehouse, cluster: str) -> Last:
+    """The cluster's newest run that is done."""
     if warehouse.is_new("audit_runs"):
-        return {}
+        return Last("", {})
     done = warehouse.read("audit_runs").where((F.col("cluster") == cluster) & (F.col("status") == "done"))
-    newest = done.orderBy(F.col("run_id").desc()).select("settings").first()
-    return dict(json.loads(newest["settings"])) if newest is not None else {}
+    newest = done.orderBy(F.col("run_id").desc()).select("run_id", "settings").first()
+    return Last("", {}) if newest is None else Last(newest["run_id"], json.loads(newest["settings"]))
 
 
 def audited_ranges(warehouse: Warehouse, cluster: str) -> dict[int, list[tuple[int, int]]]:
@@ -157,11 +164,14 @@ def unread(earlier: Mapping[int, Sequence[tuple[int, int]]], run: Run) -> list[t
             read.setdefault(partition, []).append((start, gap_from))
             start = gap_to
         read.setdefault(partition, []).append((start, run.to_offsets[partition]))
-    missing = []
+    return list(between(read))
+
+
+def between(read: Mapping[int, Sequence[tuple[int, int]]]) -> Iterator[tuple[int, int, int]]:
+    """Stretches between ranges of offsets that lie in none of them: log_partition, from, to."""
     for partition, ranges in sorted(read.items()):
         reached = None
         for start, end in sorted(ranges):
             if reached is not None and start > reached:
-                missing.append((partition, reached, start))
+                yield partition, reached, start
             reached = end if reached is None else max(reached, end)
-    return missing

@@ -61,6 +61,8 @@ class Sources:
         rules: ``expiry_rules``; None takes every group for one without records.
         ownership: ``partition_ownership``; None leaves owners null.
         timeline: ``group_timeline``; None leaves the groups' states null.
+        held: rows of ``offset_history`` for the offsets that hold when the commits begin; None where nothing does.
+        waiting: the commits that wait for a marker then, from ``waiting_commits``; None likewise.
     """
 
     commits: DataFrame
@@ -68,6 +70,8 @@ class Sources:
     rules: DataFrame | None = None
     ownership: DataFrame | None = None
     timeline: DataFrame | None = None
+    held: DataFrame | None = None
+    waiting: DataFrame | None = None
 
 
 def offset_events(sources: Sources, until: datetime | None = None) -> DataFrame:
@@ -83,6 +87,8 @@ def offset_events(sources: Sources, until: datetime | None = None) -> DataFrame:
     place = F.pmod(F.hash("topic", "partition"), F.lit(spread))
     everywhere = F.explode(F.sequence(F.lit(0), F.lit(spread - 1)))
     parts = [(_plain(sources.commits), place), (_transactional(sources), place)]
+    if sources.held is not None:
+        parts.append((_held(sources.held), place))
     if sources.ownership is not None:
         parts.append((_owners(sources.ownership), place))
     if sources.timeline is not None:
@@ -123,10 +129,10 @@ _COMMIT = (
 )
 
 
-def _commits(rows: DataFrame, kind: str, at_offset: str, at_timestamp: str) -> DataFrame:
+def _commits(rows: DataFrame, kind: str, at_offset: str, at_timestamp: str, **more: str) -> DataFrame:
     own = {name: name for name in _COMMIT}
     effect = {"kind": kind, "at_offset": at_offset, "at_timestamp": at_timestamp}
-    return _shaped(rows, at_offset, "log_offset", **effect, **own)
+    return _shaped(rows, at_offset, "log_offset", **effect, **own, **more)
 
 
 def _plain(commits: DataFrame) -> DataFrame:
@@ -135,14 +141,40 @@ def _plain(commits: DataFrame) -> DataFrame:
     return _commits(commits.where(~waits_for_marker()), kind, "log_offset", "log_timestamp")
 
 
+def _held(history: DataFrame) -> DataFrame:
+    """Offsets that hold when the commits begin, with what was told of each when it was committed."""
+    producer = "CASE WHEN is_transactional THEN 0 WHEN NOT is_transactional THEN -1 END"
+    same = ("group_id", "topic", "partition", "log_partition", "committed_offset", "leader_epoch", "metadata")
+    also = ("commit_timestamp", "expire_timestamp", "group_state", "previous_offset")
+    return _shaped(
+        history,
+        "from_offset",
+        "record_offset",
+        kind=str(int(Event.HELD)),
+        at_offset="from_offset",
+        at_timestamp="valid_from",
+        log_offset="record_offset",
+        log_timestamp="valid_from",
+        producer_id=producer,
+        name="owner_member_id",
+        **{name: name for name in (*same, *also)},
+    )
+
+
 def _transactional(sources: Sources) -> DataFrame:
     """Two events for each commit that waits for a marker: its record, and the marker if there is one."""
-    waiting = commits_with_markers(sources.commits, sources.markers)
-    opened = f"NAMED_STRUCT('kind', {int(Event.OPENED)}, 'offset', log_offset, 'timestamp', log_timestamp)"
+    waiting = commits_with_markers(sources.commits, sources.markers, sources.waiting)
+    opened_at = f"NAMED_STRUCT('kind', {int(Event.OPENED)}, 'offset', log_offset, 'timestamp', log_timestamp)"
     kind = f"IF(marker.type = '{ControlType.COMMIT.value}', {int(Event.COMMITTED)}, {int(Event.ABORTED)})"
     ended = f"NAMED_STRUCT('kind', {kind}, 'offset', marker.offset, 'timestamp', marker.timestamp)"
-    steps = f"EXPLODE(IF(marker IS NULL, ARRAY({opened}), ARRAY({opened}, {ended}))) AS step"
-    return _commits(waiting.selectExpr(*_COMMIT, steps), "step.kind", "step.offset", "step.timestamp")
+    told: dict[str, str] = {}
+    if sources.waiting is not None:
+        since = f"NAMED_STRUCT('kind', {int(Event.WAITING)}, 'offset', log_offset, 'timestamp', pending_since)"
+        opened_at = f"IF(COALESCE(is_waiting, FALSE), {since}, {opened_at})"
+        told = {"name": "owner_member_id", "group_state": "group_state"}
+    steps = f"EXPLODE(IF(marker IS NULL, ARRAY({opened_at}), ARRAY({opened_at}, {ended}))) AS step"
+    stepped = waiting.selectExpr(*_COMMIT, *told.values(), steps)
+    return _commits(stepped, "step.kind", "step.offset", "step.timestamp", **told)
 
 
 def _owners(ownership: DataFrame) -> DataFrame:

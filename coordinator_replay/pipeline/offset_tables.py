@@ -1,10 +1,10 @@
 """The tables about offsets, derived from what the tables of records and groups hold: history, pending commits, expiry.
 
-They are derived anew from all records of the cluster whenever there are new ones, and put in place of the old in one
-commit each: whatever the order of dumps, the result is that of one run over all of them.
+A run derives what its records changed, from where the tables end (``restart``), and puts that in place of what was
+open there, in one commit each; everything is derived anew where records came in between others. Whatever the order of
+dumps, the result is that of one run over all of them.
 """
 
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,17 +19,20 @@ from coordinator_replay.analysis.expiration import DEFAULT_RETENTION_MS
 from coordinator_replay.pipeline.data_files import DataFile, Part, aside, part_of, read_files, write_frame
 from coordinator_replay.pipeline.expiry import expired_offsets
 from coordinator_replay.pipeline.offset_events import Sources
-from coordinator_replay.pipeline.offset_stage import STAGED
+from coordinator_replay.pipeline.offset_stage import STAGED, Staged
 from coordinator_replay.pipeline.offsets import (
+    HELD_PART,
     HISTORY_PART,
     OPEN_PART,
     PENDING_PART,
     REMOVED_PART,
+    WAITING_PART,
     history_of,
     staged_offsets,
     thin_history,
     write_offsets,
 )
+from coordinator_replay.pipeline.restart import Restart, waiting_commits
 from coordinator_replay.pipeline.retention import infer_retention, survivors
 from coordinator_replay.pipeline.tombstones import removed_offsets, tombstone_causes
 from coordinator_replay.pipeline.warehouse import Warehouse
@@ -37,6 +40,15 @@ from coordinator_replay.tables.definition import table
 
 OFFSET_TABLES = ("offset_history", "pending_offsets", "expired_offsets")
 """The tables that are derived here."""
+
+REMOVED_TABLE = "removed_offsets"
+"""The internal table of what tombstones removed."""
+
+OFFSETS_VERSION = 1
+"""Of the rules of derivation: what other ones made is not gone on from."""
+
+_KEY = ("log_partition", "group_id", "topic", "partition", "from_offset")
+_CAUSE = ("ended_by", "ended_confidence", "ended_alternatives", "ended_evidence")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,16 +86,26 @@ class Derived(NamedTuple):
     held: DataFrame
 
 
-def _sources(warehouse: Warehouse, cluster: str) -> Sources:
+def _sources(warehouse: Warehouse, cluster: str, restart: Restart | None = None) -> Sources:
+    """What tells about offsets: all of it, or from a restart on."""
+
     def mine(name: str) -> DataFrame:
         return warehouse.read(name).where(F.col("cluster") == cluster)
 
+    commits, markers, held, waiting = mine("offset_commits"), mine("control_records"), None, None
+    if restart is not None:
+        held = restart.held(mine(HISTORY_PART))
+        if not warehouse.is_new(PENDING_PART):
+            waiting = waiting_commits(commits, mine(PENDING_PART), restart)
+        commits, markers = commits.where(restart.covers()), restart.markers(markers)
     return Sources(
-        commits=mine("offset_commits"),
-        markers=mine("control_records"),
+        commits=commits,
+        markers=markers,
         rules=mine("expiry_rules"),
         ownership=mine("partition_ownership"),
         timeline=mine("group_timeline"),
+        held=held,
+        waiting=waiting,
     )
 
 
@@ -113,12 +135,15 @@ def _retention(
 class _Derivation:
     """One derivation; its steps share the session, the warehouse and what is asked."""
 
-    def __init__(self, warehouse: Warehouse, cluster: str, expiry: Expiry, staging: str) -> None:
+    def __init__(
+        self, warehouse: Warehouse, cluster: str, expiry: Expiry, staging: str, restart: Restart | None
+    ) -> None:
         self.warehouse = warehouse
         self.cluster = cluster
         self.expiry = expiry
         self.staging = staging
-        self.sources = _sources(warehouse, cluster)
+        self.restart = restart
+        self.files: dict[str, list[DataFile]] = {}
 
     def part(self, name: str) -> Part:
         """Where rows of a table go; aside where more has to be done to them."""
@@ -126,28 +151,52 @@ class _Derivation:
             return part_of(table(name), f"{self.staging}/{name}")
         return self.warehouse.part(name, self.staging)
 
-    def staged(self, files: Sequence[DataFile]) -> DataFrame:
-        """What files of staged rows hold."""
-        return read_files(self.warehouse.spark, files, from_arrow_schema(STAGED, prefer_timestamp_ntz=False))
+    def derive(self) -> None:
+        """Let workers write what the pass over the commits gives."""
+        parts = {HISTORY_PART: self.part(HISTORY_PART), PENDING_PART: self.part(PENDING_PART)}
+        parts |= {HELD_PART: parts[HISTORY_PART], WAITING_PART: parts[PENDING_PART]}
+        parts |= {name: aside(f"{self.staging}/{name}", STAGED) for name in (OPEN_PART, REMOVED_PART)}
+        self.files = write_offsets(_sources(self.warehouse, self.cluster, self.restart), parts, self.cluster)
+
+    def staged(self, name: str) -> DataFrame:
+        """Staged rows of a part."""
+        schema = from_arrow_schema(STAGED, prefer_timestamp_ntz=False)
+        return read_files(self.warehouse.spark, self.files.get(name, []), schema)
+
+    def written(self, *names: str) -> list[DataFile]:
+        """The files of some parts."""
+        return [file for name in names for file in self.files.get(name, [])]
+
+    def removed_before(self) -> DataFrame | None:
+        """What tombstones removed before the restart, and why as far as earlier runs knew; None where nothing."""
+        if self.restart is None or self.warehouse.is_new(REMOVED_TABLE):
+            return None
+        rows = self.warehouse.read(REMOVED_TABLE).where(F.col("cluster") == self.cluster).drop("cluster")
+        return rows.where(f"NOT ({self.restart.covers('to_offset')})")
+
+    def removed(self, before: DataFrame | None) -> DataFrame | None:
+        """All that tombstones removed; None where nothing."""
+        now = self.staged(REMOVED_PART) if self.files.get(REMOVED_PART) else None
+        if before is not None:
+            earlier = before.drop(*_CAUSE).withColumn("kind", F.lit(int(Staged.REMOVED)))
+            none = self.staged("") if now is None else now
+            now = none.unionByName(earlier, allowMissingColumns=True)
+        return None if now is None else removed_offsets(now)
 
     def run(self, known_end: datetime | None) -> Derived:
         with ThreadPoolExecutor(len(OFFSET_TABLES)) as pool:
             finding_end = pool.submit(lambda: known_end or _end_of_log(self.warehouse, self.cluster))
-            parts = {name: self.part(name) for name in (HISTORY_PART, PENDING_PART)}
-            parts |= {name: aside(f"{self.staging}/{name}", STAGED) for name in (OPEN_PART, REMOVED_PART)}
-            files = write_offsets(self.sources, parts, self.cluster)
+            self.derive()
             end = finding_end.result()
-            opened = self.staged(files.get(OPEN_PART, []))
-            removed = removed_offsets(self.staged(files.get(REMOVED_PART, [])))
-            observed = removed if files.get(REMOVED_PART) else None
-            retention_ms, is_known, said = _retention(observed, opened, end, self.expiry.retention_ms)
-            causes = tombstone_causes(removed, retention_ms=retention_ms, retention_is_known=is_known)
-            causes = self.keep_causes(causes, any_removed=observed is not None)
-            held, waited = files.get(HISTORY_PART, []), files.get(PENDING_PART, [])
-            ended = None if observed is None else causes
+            opened = self.staged(OPEN_PART)
+            before = self.removed_before()
+            removed = self.removed(before)
+            retention_ms, is_known, said = _retention(removed, opened, end, self.expiry.retention_ms)
+            causes = self.causes(removed, retention_ms=retention_ms, retention_is_known=is_known)
+            ended = None if removed is None else causes
             writes = {
-                HISTORY_PART: pool.submit(lambda: self.write_history(held, ended)),
-                PENDING_PART: pool.submit(lambda: self.warehouse.put_files(PENDING_PART, waited, self.cluster)),
+                HISTORY_PART: pool.submit(lambda: self.write_history(ended, before)),
+                PENDING_PART: pool.submit(self.write_pending),
             }
             as_of = self.expiry.as_of or end
             if as_of is not None:
@@ -162,36 +211,74 @@ class _Derivation:
                 )
                 write = self.warehouse.replace_cluster
                 writes["expired_offsets"] = pool.submit(lambda: write("expired_offsets", expired, self.cluster))
-            return Derived({name: write.result() for name, write in writes.items()}, said, end, causes, opened)
+            versions = {name: write.result() for name, write in writes.items()}
+        # After the history: a run that is killed between the two finds again what it has to say of earlier tombstones.
+        if ended is not None:
+            mine = ended.withColumn("cluster", F.lit(self.cluster))
+            versions[REMOVED_TABLE] = self.warehouse.replace_cluster(REMOVED_TABLE, mine, self.cluster)
+        return Derived(versions, said, end, causes, opened)
 
-    def keep_causes(self, causes: DataFrame, *, any_removed: bool) -> DataFrame:
-        """Write what tombstones were, since three tables want it; most logs have none, and need no plan for it."""
+    def causes(self, removed: DataFrame | None, *, retention_ms: int, retention_is_known: bool) -> DataFrame:
+        """Write what tombstones were, since four tables want it; most logs have none, and need no plan for it."""
         spark = self.warehouse.spark
-        if not any_removed:
+        told = removed_offsets(self.staged("")) if removed is None else removed
+        causes = tombstone_causes(told, retention_ms=retention_ms, retention_is_known=retention_is_known)
+        if removed is None:
             return spark.createDataFrame([], causes.schema)
         causes.write.parquet(f"{self.staging}/causes")
         return spark.read.schema(causes.schema).parquet(f"{self.staging}/causes")
 
-    def write_history(self, files: Sequence[DataFile], causes: DataFrame | None) -> int:
+    def write_history(self, causes: DataFrame | None, before: DataFrame | None) -> int:
         """Write the history: what the pass wrote, and what tombstones ended, if any did."""
-        every_ms = self.expiry.history_every_ms
+        every_ms, files = self.expiry.history_every_ms, self.written(HISTORY_PART, HELD_PART)
         ended = None if causes is None else history_of(causes, self.cluster)
         if self.warehouse.is_new(HISTORY_PART) and every_ms is None:
             added = [] if ended is None else write_frame(ended, HISTORY_PART, self.part(HISTORY_PART))
             return self.warehouse.add_files(HISTORY_PART, [*files, *added])
-        history = self.warehouse.rows(HISTORY_PART, files)
-        whole = history if ended is None else history.unionByName(ended)
+        rows = self.warehouse.rows(HISTORY_PART, files)
+        if self.restart is not None:
+            return self.go_on(self.restart, rows, causes, before)
+        whole = rows if ended is None else rows.unionByName(ended)
         thin = whole if every_ms is None else thin_history(whole, every_ms)
         return self.warehouse.replace_cluster(HISTORY_PART, thin, self.cluster)
+
+    def go_on(self, restart: Restart, rows: DataFrame, causes: DataFrame | None, before: DataFrame | None) -> int:
+        """Put rows in place of those that were open, and of what tombstones ended, if that is told otherwise now."""
+        replaced = restart.replaces()
+        if causes is not None:
+            if before is not None and self.tells_otherwise(causes, before):
+                replaced = f"{replaced} OR ended_by <> 'COMMIT'"
+            rows = rows.unionByName(history_of(causes, self.cluster).where(replaced))
+        return self.warehouse.replace_where(HISTORY_PART, rows, self.cluster, replaced)
+
+    def tells_otherwise(self, causes: DataFrame, before: DataFrame) -> bool:
+        """Whether the cause of an earlier tombstone is another one by what is known now."""
+        then = before.select(*_KEY, F.struct(*_CAUSE).alias("then"))
+        now = causes.select(*_KEY, F.struct(*_CAUSE).alias("now"))
+        return not now.join(then, list(_KEY)).where(~F.col("now").eqNullSafe(F.col("then"))).isEmpty()
+
+    def write_pending(self) -> int:
+        """Write the commits that waited for a marker."""
+        files = self.written(PENDING_PART, WAITING_PART)
+        if self.restart is None or self.warehouse.is_new(PENDING_PART):
+            return self.warehouse.put_files(PENDING_PART, files, self.cluster)
+        rows = self.warehouse.rows(PENDING_PART, files)
+        return self.warehouse.replace_where(PENDING_PART, rows, self.cluster, self.restart.replaces())
 
     def as_of(self, opened: DataFrame) -> DataFrame:
         """Staged rows of offsets that hold, as if the log ended at the moment asked for."""
         moment = self.expiry.as_of
-        return opened if moment is None else staged_offsets(self.sources, moment)
+        return opened if moment is None else staged_offsets(_sources(self.warehouse, self.cluster), moment)
 
 
 def write_offset_tables(
-    warehouse: Warehouse, cluster: str, expiry: Expiry, staging: str, end: datetime | None = None
+    warehouse: Warehouse,
+    cluster: str,
+    expiry: Expiry,
+    staging: str,
+    *,
+    end: datetime | None = None,
+    restart: Restart | None = None,
 ) -> Derived:
     """Derive and write the tables about offsets.
 
@@ -201,5 +288,6 @@ def write_offset_tables(
         expiry: what is asked of expiry.
         staging: a folder for what is needed more than once.
         end: the latest time of any record, where it is known; None asks the tables.
+        restart: where to begin; None derives all of it. With ``history_every_ms``, it has to be None.
     """
-    return _Derivation(warehouse, cluster, expiry, staging).run(end)
+    return _Derivation(warehouse, cluster, expiry, staging, restart).run(end)

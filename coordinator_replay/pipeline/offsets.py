@@ -3,7 +3,7 @@
 Both come from staged rows, which one pass over the sorted events makes (``offset_pass``).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 
@@ -27,14 +27,14 @@ from coordinator_replay.pipeline.offset_stage import HISTORY, PRODUCER, STAGED, 
 from coordinator_replay.pipeline.session import short_rows
 
 HISTORY_PART, PENDING_PART = "offset_history", "pending_offsets"
+HELD_PART, WAITING_PART = "held", "waiting"
 OPEN_PART, REMOVED_PART = "open", "removed"
 _PARTS = {
     Staged.CLOSED: (HISTORY_PART,),
-    Staged.OPEN: (HISTORY_PART, OPEN_PART),
+    Staged.OPEN: (HELD_PART, OPEN_PART),
     Staged.REMOVED: (REMOVED_PART,),
-    Staged.PENDING: (PENDING_PART,),
 }
-"""Where rows of each kind are written."""
+"""Where intervals of each kind are written."""
 
 _KEY = ("log_partition", "group_id", "topic", "partition")
 _ENDED = {"ended_confidence": "string", "ended_alternatives": "array<string>", "ended_evidence": "array<string>"}
@@ -55,11 +55,13 @@ def write_offsets(sources: Sources, parts: Mapping[str, Part], cluster: str) -> 
     """Derive intervals and pending commits and write them: an action.
 
     Rows of ``offset_history`` that no tombstone ended, and those of ``pending_offsets``, are written as they stand in
-    their tables. What expiry has to look at is kept as staged rows beside.
+    their tables; those that are open in files of their own, since the next run puts others in their place. What expiry
+    has to look at is kept as staged rows beside.
 
     Args:
         sources: the tables that tell about offsets.
-        parts: where the rows of HISTORY_PART, PENDING_PART, OPEN_PART and REMOVED_PART go.
+        parts: where the rows of HISTORY_PART and HELD_PART go, those of PENDING_PART and WAITING_PART, and those of
+            OPEN_PART and REMOVED_PART.
         cluster: name of the cluster.
 
     Returns:
@@ -68,14 +70,20 @@ def write_offsets(sources: Sources, parts: Mapping[str, Part], cluster: str) -> 
     parts = dict(parts)
     stage = partial(stage_offsets, knows_states=sources.timeline is not None)
 
+    def add(files: DataFiles, names: Sequence[str], rows: pa.RecordBatch) -> None:
+        for name in names if rows.num_rows else ():
+            files.add(name, conform(rows, parts[name].schema, cluster=cluster, commits_merged=0))
+
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         files = DataFiles(parts)
         for batch in stage(batches):
             kinds = batch.column("kind").to_numpy(zero_copy_only=False)
+            is_open = batch.column("to_offset").is_null().to_numpy(zero_copy_only=False)
             for kind, names in _PARTS.items():
-                mine = batch.filter(pa.array(kinds == kind))
-                for name in names if mine.num_rows else ():
-                    files.add(name, conform(mine, parts[name].schema, cluster=cluster, commits_merged=0))
+                add(files, names, batch.filter(pa.array(kinds == kind)))
+            is_pending = kinds == Staged.PENDING
+            add(files, (PENDING_PART,), batch.filter(pa.array(is_pending & ~is_open)))
+            add(files, (WAITING_PART,), batch.filter(pa.array(is_pending & is_open)))
         yield from written_rows(files.close())
 
     events = offset_events(sources)

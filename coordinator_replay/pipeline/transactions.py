@@ -17,18 +17,21 @@ def waits_for_marker() -> Column:
     return F.coalesce((F.col("producer_id") != -1) & ~F.col("is_tombstone"), F.lit(False))
 
 
-def commits_with_markers(commits: DataFrame, markers: DataFrame) -> DataFrame:
+def commits_with_markers(commits: DataFrame, markers: DataFrame, earlier: DataFrame | None = None) -> DataFrame:
     """Commits that wait for a marker, each with the one that ends its transaction, null while it is open.
 
     Args:
         commits: rows of ``offset_commits``.
         markers: rows of ``control_records``.
+        earlier: commits from before these that wait for one of the markers too, with columns of their own beside.
 
     Returns:
-        the columns of ``commits`` and struct ``marker`` of offset, timestamp and type.
+        the columns of ``commits`` and ``earlier``, and struct ``marker`` of offset, timestamp and type.
     """
     # In a form that Parquet's statistics answer for whole row groups: in most logs, none has such commits.
     waiting = commits.where((F.col("producer_id") != -1) & ~F.col("is_tombstone"))
+    if earlier is not None:
+        waiting = waiting.unionByName(earlier, allowMissingColumns=True)
     ends = markers.where(F.col("control_type").isin(_ENDS)).select(
         "log_partition",
         "log_offset",

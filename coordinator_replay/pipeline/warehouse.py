@@ -37,7 +37,7 @@ def _sentence(problem: AnalysisException) -> str:
     return str(problem).strip().splitlines()[0]
 
 
-def _literal(text: str) -> str:
+def literal(text: str) -> str:
     """A string as SQL writes it."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
@@ -171,7 +171,20 @@ class Warehouse:
             rows.write.format("delta").mode("append").save(self.path(name))
         else:
             writer = rows.write.format("delta").mode("overwrite")
-            writer.option("replaceWhere", f"cluster = {_literal(cluster)}").save(self.path(name))
+            writer.option("replaceWhere", f"cluster = {literal(cluster)}").save(self.path(name))
+        return self.version(name)
+
+    def replace_where(self, name: str, df: DataFrame, cluster: str, condition: str) -> int:
+        """Put rows in place of those rows of a cluster that a condition holds for, in one commit; returns the version.
+
+        Args:
+            name: the table.
+            df: the rows; the condition holds for all of them.
+            cluster: whose rows.
+            condition: in SQL.
+        """
+        writer = self._conform(name, df).write.format("delta").mode("overwrite")
+        writer.option("replaceWhere", f"cluster = {literal(cluster)} AND ({condition})").save(self.path(name))
         return self.version(name)
 
     def put_files(self, name: str, files: Sequence[DataFile], cluster: str) -> int:
@@ -211,7 +224,7 @@ class Warehouse:
             erasers, allowMissingColumns=True
         )
         is_replaced = (
-            f"held.cluster = {_literal(cluster)} AND held.group_id = new.group_id AND new.erases_from IS NOT NULL "
+            f"held.cluster = {literal(cluster)} AND held.group_id = new.group_id AND new.erases_from IS NOT NULL "
             "AND (held.settled_at_offset IS NULL OR held.settled_at_offset >= new.erases_from)"
         )
         merge = DeltaTable.forPath(self.spark, self.path(name)).alias("held").merge(source.alias("new"), is_replaced)
@@ -231,7 +244,7 @@ class Warehouse:
         """
         same = " AND ".join(f"held.`{key}` = new.`{key}`" for key in keys)
         merge = DeltaTable.forPath(self.spark, self.path(name)).alias("held")
-        matched = merge.merge(new.alias("new"), f"held.cluster = {_literal(cluster)} AND {same}")
+        matched = merge.merge(new.alias("new"), f"held.cluster = {literal(cluster)} AND {same}")
         changed = f"NOT (held.`{column}` <=> new.`{column}`)"
         matched.whenMatchedUpdate(changed, {f"`{column}`": f"new.`{column}`"}).execute()
 

@@ -67,7 +67,9 @@ def whole(spark, sample, tmp_path_factory):
 def test_nights_end_in_the_tables_of_one_run_over_everything(order, spark, nights, whole, tmp_path):
     warehouse = str(tmp_path / "warehouse")
     for night in order:
-        run_audit(spark, Options(inputs=[str(nights[night])], warehouse=warehouse, thresholds=QUICK))
+        summary = run_audit(spark, Options(inputs=[str(nights[night])], warehouse=warehouse, thresholds=QUICK))
+    went_on = any("went on from where it ended" in note for note in summary.run.notes)
+    assert went_on == (order == (0, 1))
     for table, rows in whole.items():
         assert content(spark, warehouse, table) == rows, table
     # Other thresholds, no news: every group is judged anew.

@@ -30,6 +30,7 @@ CONTRACT = {
     "audit_runs",
     "group_state",
     "group_evidence",
+    "removed_offsets",
     "topics",
     "control_records",
     "expiry_rules",

@@ -1,0 +1,151 @@
+"""From where on the tables about offsets are derived anew, and what held there: what lies before stays as it is.
+
+An interval ends when it is replaced, and is final from then on. So a run derives from the first record on that the
+tables do not cover yet, beginning with the offsets that held there and the commits that waited for a marker. Who owned
+a partition, and in what state a group was, is looked up by time: where records that were derived already carry the time
+of new ones or a later one, it begins before them. A group whose own life is told anew is derived from its beginning.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
+
+from coordinator_replay.pipeline.ledger import between
+from coordinator_replay.pipeline.warehouse import Warehouse, literal
+
+_MOST_GROUPS = 1000
+_RECORDS = ("offset_commits", "group_records", "control_records")
+_WAITED = ("log_partition", "log_offset", "pending_since", "owner_member_id", "group_state")
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """Where a derivation begins.
+
+    Attributes:
+        offsets: the first log offset that is derived anew, by log partition; of one that is not named, all are.
+        groups: groups that are derived from their first record on.
+    """
+
+    offsets: Mapping[int, int]
+    groups: frozenset[str] = frozenset()
+
+    def covers(self, column: str = "log_offset") -> str:
+        """A condition in SQL for what lies at or behind the restart."""
+        known = ", ".join(str(partition) for partition in self.offsets) or "-1"
+        behind = (f"(log_partition = {partition} AND {column} >= {at})" for partition, at in self.offsets.items())
+        return " OR ".join((f"log_partition NOT IN ({known})", *behind, *self._is_anew()))
+
+    def replaces(self) -> str:
+        """A condition in SQL for rows that new ones come in place of: those that are open, or ended behind it."""
+        return f"to_offset IS NULL OR {self.covers('to_offset')}"
+
+    def held(self, rows: DataFrame) -> DataFrame:
+        """The intervals that were open here: rows of ``offset_history`` or ``pending_offsets``."""
+        return rows.where(f"({self.replaces()}) AND NOT ({self.covers('from_offset')})")
+
+    def markers(self, control_records: DataFrame) -> DataFrame:
+        """The markers that what is derived anew may need."""
+        return control_records if self.groups else control_records.where(self.covers())
+
+    def __str__(self) -> str:
+        anew = f"; {len(self.groups)} groups from their first record on" if self.groups else ""
+        return f"went on from where it ended{anew}"
+
+    def _is_anew(self) -> tuple[str, ...]:
+        return (f"group_id IN ({', '.join(map(literal, sorted(self.groups)))})",) if self.groups else ()
+
+
+def waiting_commits(commits: DataFrame, pending: DataFrame, restart: Restart) -> DataFrame:
+    """Commits that waited for a marker at the restart.
+
+    Args:
+        commits: rows of ``offset_commits`` of one cluster.
+        pending: rows of ``pending_offsets`` of the same cluster.
+        restart: where the derivation begins.
+
+    Returns:
+        the columns of ``commits``, and what was told of each: pending_since, owner_member_id, group_state; is_waiting.
+    """
+    waiting = restart.held(pending).withColumn("log_offset", F.col("from_offset")).select(*_WAITED)
+    return commits.join(F.broadcast(waiting), ["log_partition", "log_offset"]).withColumn("is_waiting", F.lit(True))
+
+
+Groups = frozenset[str] | None
+"""Some groups by their ids; None where they are too many to be named."""
+
+
+def _named(groups: DataFrame) -> Groups:
+    ids = [row["group_id"] for row in groups.select("group_id").distinct().limit(_MOST_GROUPS + 1).collect()]
+    return frozenset(ids) if len(ids) <= _MOST_GROUPS else None
+
+
+def unfinished_groups(warehouse: Warehouse, cluster: str, last_run_id: str) -> Groups:
+    """Groups that a run replayed which did not end, so that it is not known what became of their offsets.
+
+    Args:
+        warehouse: holds the tables.
+        cluster: whose groups.
+        last_run_id: of the newest run that is done; ids rise with time.
+    """
+    state = warehouse.read("group_state").where(F.col("cluster") == cluster)
+    return _named(state.where(F.col("run_id") > last_run_id))
+
+
+def groups_anew(warehouse: Warehouse, cluster: str, replayed: DataFrame | None, unfinished: frozenset[str]) -> Groups:
+    """Groups whose offsets are derived from their first record on.
+
+    Their own life is told anew, or they had none in the log before: what was said of their earlier commits may differ.
+
+    Args:
+        warehouse: holds the tables.
+        cluster: whose groups.
+        replayed: group_id of groups that were replayed from their first record on; None for none.
+        unfinished: from ``unfinished_groups``.
+    """
+    if replayed is None:
+        return unfinished
+    history = warehouse.read("offset_history").where(F.col("cluster") == cluster).select("group_id")
+    named = _named(history.join(F.broadcast(replayed.select("group_id")), "group_id", "left_semi"))
+    return None if named is None or len(named | unfinished) > _MOST_GROUPS else named | unfinished
+
+
+def _any(conditions: list[Column]) -> Column:
+    return reduce(Column.__or__, conditions, F.lit(False))
+
+
+def has_strays(warehouse: Warehouse, cluster: str, ranges: Mapping[int, Sequence[tuple[int, int]]]) -> bool:
+    """Whether records lie between those that finished runs have read: left by a run that did not end.
+
+    Args:
+        warehouse: holds the tables of records.
+        cluster: whose.
+        ranges: from ``audited_ranges``.
+    """
+    stretches = [
+        (F.col("log_partition") == partition) & (F.col("log_offset") >= start) & (F.col("log_offset") < end)
+        for partition, start, end in between(ranges)
+    ]
+    rows = (warehouse.read(name).where((F.col("cluster") == cluster) & _any(stretches)) for name in _RECORDS)
+    return bool(stretches) and any(not one.isEmpty() for one in rows)
+
+
+def restart_at(warehouse: Warehouse, cluster: str, ends: Mapping[int, int]) -> dict[int, int]:
+    """Where to begin in each log partition, given where the tables that are derived end.
+
+    Args:
+        warehouse: holds the tables of records, those of this run too.
+        cluster: whose.
+        ends: the first log offset that the derived tables do not cover, by log partition.
+    """
+    is_new = _any([(F.col("log_partition") == one) & (F.col("log_offset") >= end) for one, end in ends.items()])
+    records = [warehouse.read(name).where(F.col("cluster") == cluster) for name in _RECORDS]
+    new = reduce(DataFrame.unionByName, (one.where(is_new).select("log_partition", "log_timestamp") for one in records))
+    first = new.groupBy("log_partition").agg(F.unix_micros(F.min("log_timestamp")).alias("at")).collect()
+    since = {row["log_partition"]: F.timestamp_micros(F.lit(row["at"])) for row in first if row["at"] is not None}
+    is_later = _any([(F.col("log_partition") == one) & (F.col("log_timestamp") >= at) for one, at in since.items()])
+    told = records[0].where(is_later & ~is_new).groupBy("log_partition").agg(F.min("log_offset").alias("first"))
+    return {**ends, **{row["log_partition"]: row["first"] for row in told.collect()}}
