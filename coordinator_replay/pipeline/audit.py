@@ -11,7 +11,9 @@ from pyarrow import fs
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 
+from coordinator_replay.analysis.findings.evidence import Evidence
 from coordinator_replay.analysis.findings.thresholds import DEFAULTS, Thresholds
+from coordinator_replay.engine.model import GroupState
 from coordinator_replay.log.dump import Dump, Format, find_dump, open_filesystem
 from coordinator_replay.pipeline import settle
 from coordinator_replay.pipeline.data_files import part_of
@@ -404,13 +406,11 @@ class _Audit:
     def sum_up(self, summary: Summary) -> None:
         """What the tables now say of the cluster's groups."""
         mine = F.col("cluster") == self.run.cluster
-        timeline = self.warehouse.read("group_timeline").where(mine)
-        last = timeline.groupBy("group_id").agg(
-            F.max_by(F.struct("group_type", "to_state", "event"), "seq").alias("last")
-        )
-        alive = last.where("last.event <> 'GROUP_DELETED'").groupBy("last.group_type", "last.to_state").count()
-        for row in alive.toLocalIterator():
-            summary.groups[(row["group_type"], row["to_state"])] = row["count"]
+        standing = self.warehouse.read("group_evidence").where(mine & (F.col("tag") == int(Evidence.STANDING)))
+        now = standing.select(F.from_json("told", "group_type STRING, state STRING").alias("now")).select("now.*")
+        alive = now.where(F.col("state") != str(GroupState.DEAD)).groupBy("group_type", "state").count()
+        for row in alive.collect():
+            summary.groups[(row["group_type"], row["state"])] = row["count"]
         summary.rebalances = self.warehouse.read("rebalances").where(mine).count()
 
     def has_news(self) -> bool:
