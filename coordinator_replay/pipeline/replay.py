@@ -19,7 +19,7 @@ from coordinator_replay.analysis.findings.evidence import Evidence, evidence_row
 from coordinator_replay.analysis.findings.thresholds import DEFAULTS, Thresholds
 from coordinator_replay.analysis.group_life import VERSION, GroupReplay
 from coordinator_replay.analysis.reasons import TopicChanges
-from coordinator_replay.analysis.rows import Row, Scope
+from coordinator_replay.analysis.rows import ENCODE, Row, Scope
 from coordinator_replay.engine.model import Record
 from coordinator_replay.pipeline.data_files import WRITTEN, DataFile, DataFiles, Part, written_frame
 from coordinator_replay.pipeline.group_state import SNAPSHOT
@@ -50,6 +50,15 @@ def _compact(row: Mapping[str, Any]) -> str:
     except TypeError:
         # A hostile log can bring numbers above 64 bits, which only the standard library writes.
         return json.dumps(row, separators=(",", ":"))
+
+
+def _encode(told: Any) -> str:
+    """What ENCODE writes, in a tenth of its time."""
+    try:
+        return orjson.dumps(told).decode()
+    except TypeError:
+        # What it does not take, the standard library may: numbers above 64 bits, half of a surrogate pair.
+        return ENCODE(told)
 
 
 def _record(row: Any) -> Record:
@@ -91,7 +100,7 @@ class _Fold:
 
     def __init__(self, given: Given, parts: Mapping[str, Part]) -> None:
         self.given = given
-        self.told = (given.topic_names, given.topic_changes, given.limits)
+        self.told = (given.topic_names, given.topic_changes, given.limits, _encode)
         self.large_bytes = given.limits.record_max_bytes * given.limits.size_percent // 100
         self.life: GroupReplay | None = None
         self.at: tuple[str, int, int, bool] = ("", -1, -1, False)

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import Any
 
-from coordinator_replay.analysis.findings.sighting import ENCODE
 from coordinator_replay.analysis.rows import Row, Scope
 
 TABLE = "group_evidence"
@@ -47,4 +46,4 @@ def evidence_row(
         seq: and then by number.
     """
     columns = {"cluster": scope.cluster, "group_id": scope.group_id, "tag": int(kind), "at": at, "name": name}
-    return TABLE, {**columns, "seq": seq, "told": ENCODE(dict(told))}
+    return TABLE, {**columns, "seq": seq, "told": scope.encode(dict(told))}
