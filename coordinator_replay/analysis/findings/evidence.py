@@ -5,7 +5,6 @@ them keeps totals, and never the rows. What a group's own records show is kept i
 what its offsets come to is gathered by every run.
 """
 
-from collections.abc import Mapping
 from enum import IntEnum
 from typing import Any
 
@@ -33,7 +32,7 @@ class Evidence(IntEnum):
 
 
 def evidence_row(
-    scope: Scope, kind: Evidence, told: Mapping[str, Any], *, at: int = 0, name: str = "", seq: int = 0
+    scope: Scope, kind: Evidence, told: dict[str, Any], *, at: int = 0, name: str = "", seq: int = 0
 ) -> Row:
     """Evidence as a row of ``group_evidence``.
 
@@ -45,5 +44,12 @@ def evidence_row(
         name: then by name,
         seq: and then by number.
     """
-    columns = {"cluster": scope.cluster, "group_id": scope.group_id, "tag": int(kind), "at": at, "name": name}
-    return TABLE, {**columns, "seq": seq, "told": scope.encode(dict(told))}
+    return TABLE, {
+        "cluster": scope.cluster,
+        "group_id": scope.group_id,
+        "tag": int(kind),
+        "at": at,
+        "name": name,
+        "seq": seq,
+        "told": scope.encode(told),
+    }
