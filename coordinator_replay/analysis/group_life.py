@@ -12,7 +12,7 @@ from coordinator_replay.analysis.expiry_rules import ExpiryRules
 from coordinator_replay.analysis.findings.group_rules import GROUP_RULES
 from coordinator_replay.analysis.findings.thresholds import DEFAULTS, Thresholds
 from coordinator_replay.analysis.findings.watch import Watch
-from coordinator_replay.analysis.members import Members
+from coordinator_replay.analysis.members import Members, members_after
 from coordinator_replay.analysis.ownership import Ownership
 from coordinator_replay.analysis.reasons import NO_CHANGES, Sign, TopicChanges
 from coordinator_replay.analysis.rebalances import Rebalances
@@ -184,8 +184,9 @@ class GroupReplay:
                 self._topics.sources = {key: tuple(topics) for key, topics in sources.items()}
         rebalance_id = self._rebalances.begin(events, at_ms, last_ms)
         yield from self._timeline.fold(events, rebalance_id)
-        yield from self._members.fold(events, at_ms)
-        yield from self._ownership.fold(events, at_ms, last_ms, rebalance_id)
+        changed = members_after(events)
+        yield from self._members.fold(events, changed, at_ms)
+        yield from self._ownership.fold(events, changed, at_ms, last_ms, rebalance_id)
         for name, row in self._rebalances.end(self._ownership.handovers, self._ownership.partition_count):
             yield name, row
             yield self._watch.rebalance(row)
