@@ -38,7 +38,7 @@ RELEASES = {
 }
 """Why an interval of ownership ended."""
 
-UNREVOKED = frozenset({str(MemberState.UNREVOKED_PARTITIONS), str(MemberState.UNREVOKED_TASKS)})
+UNREVOKED = frozenset({MemberState.UNREVOKED_PARTITIONS, MemberState.UNREVOKED_TASKS})
 
 
 class Holding(NamedTuple):
@@ -232,7 +232,7 @@ class Ownership:
         else:
             self.held.pop(member_id, None)
         state = member.current.state if member is not None and member.current is not None else None
-        if state is not None and state.value in UNREVOKED:
+        if state is not None and state in UNREVOKED:
             self.unrevoked_since.setdefault(member_id, at_ms)
         else:
             self.unrevoked_since.pop(member_id, None)

@@ -63,17 +63,12 @@ def _encode(told: Any) -> str:
 
 def _record(row: Any) -> Record:
     """A row of group records as the engine takes it."""
-    value = None if row.value_json is None else orjson.loads(row.value_json)
-    return Record(
-        kind=row.kind,
-        key=orjson.loads(row.key_json),
-        value=open_blobs(row.kind, value),
-        partition=row.log_partition,
-        offset=row.log_offset,
-        timestamp_ms=row.timestamp_ms,
-        missing_before=row.missing_before,
-        value_version=None if value is None else int(row.value_version),
-    )
+    kind, key, value = row.kind, orjson.loads(row.key_json), None
+    if row.value_json is not None:
+        value = open_blobs(kind, orjson.loads(row.value_json))
+    version = None if value is None else int(row.value_version)
+    # By place: with names it takes twice as long, and this is done for every record.
+    return Record(kind, key, value, row.log_partition, row.log_offset, row.timestamp_ms, row.missing_before, version)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -108,7 +108,7 @@ def unrevoked_partitions(step: Step, memory: Memory) -> Iterator[Sighting]:
         if gone is not None:
             yield from memory.end(gone.member_id, step.now.at_ms)
         current = member.current
-        holds_on = current is not None and current.state is not None and current.state.value in UNREVOKED
+        holds_on = current is not None and current.state is not None and current.state in UNREVOKED
         if event.kind is EventKind.MEMBER_LEFT or current is None or not holds_on:
             yield from memory.end(member.member_id, step.now.at_ms)
         else:
