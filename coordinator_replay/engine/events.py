@@ -137,7 +137,8 @@ class Event(NamedTuple):
         describe = _DETAIL.get(self.kind)
         if describe is None:
             return dict(self.changes)
-        return {**self.changes, **describe(self, show or listed)}
+        told = describe(self, show or listed)
+        return {**self.changes, **told} if self.changes else told
 
 
 Show = Callable[[Assignment], list[dict[str, Any]]]
