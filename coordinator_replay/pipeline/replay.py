@@ -5,8 +5,10 @@ bucket, sorted, and splits them itself. It takes them as a stream, so that a gro
 than its state. It writes the rows of each table itself, in the table's own columns; only the files' names leave it.
 """
 
+import gc
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,6 +42,7 @@ STATE_TABLE = "group_state"
 """The table of snapshots, which the fold fills too."""
 
 _CHUNK_ROWS = 10_000
+_SELDOM = 100_000
 _LARGE_RECORD = ("kind", "record_bytes", "timestamp_ms", "log_partition", "log_offset")
 _ORDER = ("bucket", "group_id", "log_partition", "log_offset", "is_record")
 
@@ -173,6 +176,17 @@ class _Fold:
         return self.files.close()
 
 
+@contextmanager
+def _few_collections() -> Iterator[None]:
+    """Look for garbage in cycles seldom: a replay makes none, and each look goes through all that is kept."""
+    usual = gc.get_threshold()
+    gc.set_threshold(_SELDOM, *usual[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*usual)
+
+
 def replay_groups(
     records: DataFrame,
     given: Given,
@@ -199,10 +213,12 @@ def replay_groups(
 
     def fold(batches: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         state = _Fold(given, parts)
-        for batch in batches:
-            for row in batch.itertuples(index=False):
-                state.feed(row)
-        yield written_frame(state.finish())
+        with _few_collections():
+            for batch in batches:
+                for row in batch.itertuples(index=False):
+                    state.feed(row)
+            files = state.finish()
+        yield written_frame(files)
 
     rows = records.select(
         "group_id",
