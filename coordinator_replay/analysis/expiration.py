@@ -127,7 +127,9 @@ class GroupLife:
         """The rule that holds now."""
         since = None if self._classic is None else self._classic.since_ms
         group = _Situation(self.group_type, self.protocol_type, self._is_empty, self._subscribed(), since)
-        row = next(row for row in _TABLE if row.applies(group))
+        for row in _TABLE:
+            if row.applies(group):
+                break
         return Expiry(
             row.rule,
             group.empty_since_ms if row.counts_from_emptying else None,

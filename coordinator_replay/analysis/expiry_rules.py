@@ -3,11 +3,14 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from coordinator_replay.analysis.expiration import DECIDING_KINDS, GROUP_KINDS, GroupLife
+from coordinator_replay.analysis.expiration import DECIDING_KINDS, GROUP_KINDS, Expiry, GroupLife
 from coordinator_replay.analysis.rows import Row, Scope
 from coordinator_replay.engine.model import Record
 
 TABLE = "expiry_rules"
+
+_Told = tuple[str | None, str | None, str | None, Expiry]
+"""Type of group, protocol type, state, and the rule."""
 
 
 class ExpiryRules:
@@ -18,7 +21,7 @@ class ExpiryRules:
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
         self._life = GroupLife()
-        self._told: object = None
+        self._told: _Told | None = None
 
     def fold(self, record: Record) -> Iterator[Row]:
         """The row that a record makes, if it changes anything."""
@@ -29,19 +32,19 @@ class ExpiryRules:
         told = self._now()
         if told != self._told or is_tombstone:
             self._told = told
-            yield TABLE, self._row(record, is_tombstone)
+            yield TABLE, self._row(record, told, is_tombstone)
 
-    def _now(self) -> tuple[object, ...]:
-        return (self._life.group_type, self._life.protocol_type, self._life.state, self._life.expiry())
+    def _now(self) -> _Told:
+        return self._life.group_type, self._life.protocol_type, self._life.state, self._life.expiry()
 
-    def _row(self, record: Record, is_tombstone: bool) -> dict[str, Any]:
-        expiry = self._life.expiry()
+    def _row(self, record: Record, told: _Told, is_tombstone: bool) -> dict[str, Any]:
+        group_type, protocol_type, state, expiry = told
         return {
             "cluster": self._scope.cluster,
             "group_id": self._scope.group_id,
-            "group_type": self._life.group_type,
-            "protocol_type": self._life.protocol_type,
-            "group_state": self._life.state,
+            "group_type": group_type,
+            "protocol_type": protocol_type,
+            "group_state": state,
             "rule": str(expiry.rule),
             "base_timestamp": expiry.base_ms,
             "spared_topics": sorted(expiry.spared),

@@ -5,18 +5,18 @@ the log read, with null for the end that is not there yet; a later run that goes
 again under the same keys once they are over, or at its own end.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from coordinator_replay.analysis.expiry_rules import ExpiryRules
 from coordinator_replay.analysis.findings.group_rules import GROUP_RULES
 from coordinator_replay.analysis.findings.thresholds import DEFAULTS, Thresholds
 from coordinator_replay.analysis.findings.watch import Watch
-from coordinator_replay.analysis.members import Members
+from coordinator_replay.analysis.members import Members, members_after
 from coordinator_replay.analysis.ownership import Ownership
 from coordinator_replay.analysis.reasons import NO_CHANGES, Sign, TopicChanges
 from coordinator_replay.analysis.rebalances import Rebalances
-from coordinator_replay.analysis.rows import Row, Scope, Topics
+from coordinator_replay.analysis.rows import ENCODE, Row, Scope, Topics
 from coordinator_replay.analysis.timeline import Timeline
 from coordinator_replay.engine.events import Event, EventKind
 from coordinator_replay.engine.model import Marker, Record
@@ -53,6 +53,7 @@ class GroupReplay:
         topic_names: Mapping[str, str] | None = None,
         topic_changes: TopicChanges = NO_CHANGES,
         limits: Thresholds = DEFAULTS,
+        encode: Callable[[Any], str] = ENCODE,
     ) -> None:
         """Begin a group.
 
@@ -62,9 +63,10 @@ class GroupReplay:
             topic_names: topic name by id, as far as known.
             topic_changes: when topics changed, by name, as far as known.
             limits: from when on something is a finding.
+            encode: how JSON is written in cells, see ``Scope``.
         """
         self.replay = Replay(group_id)
-        self._scope = Scope(cluster, group_id)
+        self._scope = Scope(cluster, group_id, encode)
         self._topics = Topics(topic_names or {})
         self._timeline = Timeline(self._scope, self._topics)
         self._members = Members(self._scope, self._topics)
@@ -143,6 +145,7 @@ class GroupReplay:
         topic_names: Mapping[str, str] | None = None,
         topic_changes: TopicChanges = NO_CHANGES,
         limits: Thresholds = DEFAULTS,
+        encode: Callable[[Any], str] = ENCODE,
     ) -> "GroupReplay":
         """Go on from a snapshot.
 
@@ -157,7 +160,7 @@ class GroupReplay:
             )
         try:
             replay = Replay.restore(snapshot["replay"])
-            life = cls(snapshot["cluster"], replay.group_id, topic_names, topic_changes, limits)
+            life = cls(snapshot["cluster"], replay.group_id, topic_names, topic_changes, limits, encode)
             life.replay = replay
             life._timeline.seq = snapshot["seq"]
             life._now_ms = snapshot["now_ms"]
@@ -181,8 +184,9 @@ class GroupReplay:
                 self._topics.sources = {key: tuple(topics) for key, topics in sources.items()}
         rebalance_id = self._rebalances.begin(events, at_ms, last_ms)
         yield from self._timeline.fold(events, rebalance_id)
-        yield from self._members.fold(events, at_ms)
-        yield from self._ownership.fold(events, at_ms, last_ms, rebalance_id)
+        changed = members_after(events)
+        yield from self._members.fold(events, changed, at_ms)
+        yield from self._ownership.fold(events, changed, at_ms, last_ms, rebalance_id)
         for name, row in self._rebalances.end(self._ownership.handovers, self._ownership.partition_count):
             yield name, row
             yield self._watch.rebalance(row)

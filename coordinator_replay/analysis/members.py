@@ -1,6 +1,6 @@
 """Who was in the group, when, and with what: ``member_timeline``."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from coordinator_replay.analysis.rows import Row, Scope, Topics
@@ -21,8 +21,12 @@ class Stay(NamedTuple):
     partition: int
 
 
-def members_after(events: Sequence[Event]) -> dict[str, tuple[Member | None, int]]:
-    """The members an operation changed, as they are after it (None when gone), and where the log first says so."""
+Changed = Mapping[str, tuple[Member | None, int]]
+"""The members an operation changed, as they are after it (None when gone), and where the log first says so."""
+
+
+def members_after(events: Sequence[Event]) -> Changed:
+    """The members that an operation's events changed."""
     changed: dict[str, tuple[Member | None, int]] = {}
     for event in events:
         if event.kind is EventKind.INVARIANT_BROKEN:
@@ -49,10 +53,16 @@ class Members:
         self.topics = topics
         self.stays: dict[str, Stay] = {}
 
-    def fold(self, events: Sequence[Event], at_ms: int) -> Iterator[Row]:
-        """Close and open intervals by one operation's events; yields the closed ones."""
+    def fold(self, events: Sequence[Event], changed: Changed, at_ms: int) -> Iterator[Row]:
+        """Close and open intervals by one operation's events; yields the closed ones.
+
+        Args:
+            events: the events of one operation.
+            changed: the members after it.
+            at_ms: its time.
+        """
         group_type, partition = events[-1].group_type, events[-1].partition
-        for member_id, (member, offset) in members_after(events).items():
+        for member_id, (member, offset) in changed.items():
             stay = self.stays.get(member_id)
             if stay is not None:
                 if member is not None and stay.group_type is group_type and _looks(stay.member) == _looks(member):

@@ -10,7 +10,7 @@ topics; members of a share group own partitions together.
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from coordinator_replay.analysis.members import members_after
+from coordinator_replay.analysis.members import Changed
 from coordinator_replay.analysis.rows import Row, Scope, Topics
 from coordinator_replay.engine.events import Event, EventKind
 from coordinator_replay.engine.model import NOTHING, Assignment, GroupType, Member, MemberState, without
@@ -38,7 +38,7 @@ RELEASES = {
 }
 """Why an interval of ownership ended."""
 
-UNREVOKED = frozenset({str(MemberState.UNREVOKED_PARTITIONS), str(MemberState.UNREVOKED_TASKS)})
+UNREVOKED = frozenset({MemberState.UNREVOKED_PARTITIONS, MemberState.UNREVOKED_TASKS})
 
 
 class Holding(NamedTuple):
@@ -112,11 +112,14 @@ class Ownership:
         """How many partitions (of a streams group: tasks) are owned."""
         return len(self.holders)
 
-    def fold(self, events: Sequence[Event], at_ms: int, last_ms: int, rebalance_id: str | None) -> Iterator[Row]:
+    def fold(
+        self, events: Sequence[Event], changed: Changed, at_ms: int, last_ms: int, rebalance_id: str | None
+    ) -> Iterator[Row]:
         """Move partitions by one operation's events; yields the rows that are final.
 
         Args:
             events: the events of one operation.
+            changed: the members after it.
             at_ms: its time.
             last_ms: the time of the operation before it.
             rebalance_id: the rebalance it belongs to.
@@ -124,9 +127,8 @@ class Ownership:
         self.handovers = []
         group_type = events[-1].group_type
         if any(event.kind is EventKind.GROUP_CONVERTED for event in events):
-            yield from self._convert(events, at_ms)
+            yield from self._convert(changed, group_type, at_ms)
             return
-        changed = members_after(events)
         given_up_ms = _given_up_ms(events, at_ms, last_ms)
         circumstances = _circumstances(events)
         for member_id, (member, _) in changed.items():
@@ -149,14 +151,12 @@ class Ownership:
             for holding in holders.values():
                 yield from self._rows(key, holding, None, None, None)
 
-    def _convert(self, events: Sequence[Event], at_ms: int) -> Iterator[Row]:
+    def _convert(self, changed: Changed, group_type: GroupType, at_ms: int) -> Iterator[Row]:
         """Other keys, same partitions: everything ends, and what goes on begins anew in the same moment."""
-        changed = members_after(events)
         for member_id, assignment in list(self.held.items()):
             is_gone = member_id not in changed or changed[member_id][0] is None
             yield from self._release(member_id, assignment, at_ms, MEMBER_LEFT if is_gone else GROUP_CONVERTED, None)
         self.held = {}
-        group_type = events[-1].group_type
         yield from self._rename_gaps(group_type, {topic for member, _ in changed.values() for topic in _owned(member)})
         for member_id, (member, _) in changed.items():
             owned = _owned(member)
@@ -232,7 +232,7 @@ class Ownership:
         else:
             self.held.pop(member_id, None)
         state = member.current.state if member is not None and member.current is not None else None
-        if state is not None and state.value in UNREVOKED:
+        if state is not None and state in UNREVOKED:
             self.unrevoked_since.setdefault(member_id, at_ms)
         else:
             self.unrevoked_since.pop(member_id, None)

@@ -14,6 +14,7 @@ until then partitions given up in it may still be without an owner.
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from coordinator_replay.analysis.members import Members
@@ -72,6 +73,9 @@ class Rebalance:
     is_counted: bool = False
     unowned_ms_max: int = 0
     unowned_ms_total: int = 0
+
+
+_values = attrgetter(*Rebalance.__slots__)
 
 
 def rebalance_id(scope: Scope, partition: int, offset: int) -> str:
@@ -269,7 +273,7 @@ class Rebalances:
         """Running rebalances as plain data."""
         self._count_partitions()
         return {
-            "running": [[getattr(one, name) for name in Rebalance.__slots__] for one in self.running],
+            "running": [list(_values(one)) for one in self.running],
             "member_count": self.member_count,
             "joined": self.joined,
             "left": self.left,

@@ -1,6 +1,7 @@
 """What all folds share: rows, whose they are, and topics by name."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from coordinator_replay.engine.model import Assignment, GroupType
@@ -9,11 +10,20 @@ Row = tuple[str, dict[str, Any]]
 """A table's name and one of its rows."""
 
 
+ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+"""JSON as cells hold it."""
+
+
 class Scope(NamedTuple):
-    """Whose rows these are."""
+    """Whose rows these are.
+
+    Attributes:
+        encode: writes what ENCODE writes; a caller may know a faster way.
+    """
 
     cluster: str
     group_id: str
+    encode: Callable[[Any], str] = ENCODE
 
 
 class Topics:

@@ -1,6 +1,5 @@
 """Events as rows of ``group_timeline``."""
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -55,7 +54,7 @@ class Timeline:
         def show(assignment: Assignment) -> list[dict[str, Any]]:
             return [self._topic(topic, partitions, group_type) for topic, partitions in sorted(assignment.items())]
 
-        return _ENCODE(event.detail(show))
+        return self.scope.encode(event.detail(show))
 
     def _topic(self, topic: str, partitions: tuple[int, ...], group_type: GroupType) -> dict[str, Any]:
         # A conversion shows members of both types, so an id is told by being known as one.
@@ -65,6 +64,3 @@ class Timeline:
         if group_type is GroupType.STREAMS:
             return {"subtopology": topic, "partitions": partitions}
         return {"topic": topic, "partitions": partitions}
-
-
-_ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode

@@ -134,10 +134,11 @@ class Event(NamedTuple):
         Args:
             show: how an assignment is to be shown; by default as ``listed`` does.
         """
-        describe = _DETAIL.get(self.kind.value)
+        describe = _DETAIL.get(self.kind)
         if describe is None:
             return dict(self.changes)
-        return {**self.changes, **describe(self, show or listed)}
+        told = describe(self, show or listed)
+        return {**self.changes, **told} if self.changes else told
 
 
 Show = Callable[[Assignment], list[dict[str, Any]]]
@@ -239,7 +240,7 @@ def _assignments(event: Event, show: Show) -> dict[str, Any]:
     }
 
 
-_DETAIL: Mapping[str, Callable[[Event, Show], dict[str, Any]]] = {
+_DETAIL: Mapping[EventKind, Callable[[Event, Show], dict[str, Any]]] = {
     EventKind.MEMBER_JOINED: _joined,
     EventKind.MEMBER_LEFT: _left,
     EventKind.MEMBER_REPLACED: _replaced,

@@ -57,8 +57,7 @@ class MemberState(StrEnum):
     UNKNOWN = "UNKNOWN"
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """One decoded record of a group, in Kafka's JSON form.
 
     Attributes:

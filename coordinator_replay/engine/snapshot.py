@@ -5,6 +5,7 @@ The version rises with every change of this form. A snapshot of another version 
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from operator import attrgetter
 from typing import Any
 
 from coordinator_replay.engine.classic_group import ClassicGroup
@@ -75,6 +76,7 @@ _CURRENT_ASSIGNMENTS = (
     "standby_pending",
     "warmup_pending",
 )
+_current_assignments = attrgetter(*_CURRENT_ASSIGNMENTS)
 
 
 def _current_to_plain(current: Current | None) -> dict[str, Any] | None:
@@ -87,9 +89,9 @@ def _current_to_plain(current: Current | None) -> dict[str, Any] | None:
         "assigned": _plain_assignment(current.assigned),
         "missing": current.missing,
     }
-    for name in _CURRENT_ASSIGNMENTS:
-        if getattr(current, name):
-            plain[name] = _plain_assignment(getattr(current, name))
+    for name, assignment in zip(_CURRENT_ASSIGNMENTS, _current_assignments(current), strict=True):
+        if assignment:
+            plain[name] = _plain_assignment(assignment)
     if current.assignment_bytes:
         plain["assignment_bytes"] = current.assignment_bytes
     if current.draft is not None:
@@ -143,9 +145,9 @@ def _subscription_to_plain(subscription: Subscription | None) -> dict[str, Any] 
     if subscription is None:
         return None
     plain: dict[str, Any] = {}
-    for name in Subscription._fields:
-        value = getattr(subscription, name)
-        if value == getattr(_DEFAULT_SUBSCRIPTION, name):
+    values: tuple[Any, ...] = subscription
+    for name, value, usual in zip(Subscription._fields, values, _DEFAULT_SUBSCRIPTION, strict=True):
+        if value == usual:
             continue
         if name == "protocols":
             value = [[protocol.name, protocol.metadata, protocol.fields] for protocol in value]
@@ -209,7 +211,7 @@ def group_to_plain(group: Group | None) -> dict[str, Any] | None:
         return {
             "group_type": GroupType.CLASSIC,
             "members": [member_to_plain(member) for member in group.members.values()],
-            **{name: getattr(group, name) for name in _CLASSIC_FIELDS},
+            **dict(zip(_CLASSIC_FIELDS, _classic_values(group), strict=True)),
         }
     plain = {"group_type": group.group_type, **_reconciliation_to_plain(group.reconciliation)}
     if isinstance(group, ConsumerGroup):
@@ -234,6 +236,7 @@ _CLASSIC_FIELDS = (
     "static_members",
     "votes",
 )
+_classic_values = attrgetter(*_CLASSIC_FIELDS)
 
 
 def group_from_plain(plain: Mapping[str, Any] | None, group_id: str) -> Group | None:
@@ -282,6 +285,7 @@ _RECONCILIATION_FIELDS = (
     "is_rebalancing",
     "metadata_hash",
 )
+_reconciliation_values = attrgetter(*_RECONCILIATION_FIELDS)
 
 
 def _reconciliation_to_plain(state: Reconciliation) -> dict[str, Any]:
@@ -294,7 +298,7 @@ def _reconciliation_to_plain(state: Reconciliation) -> dict[str, Any]:
         },
         "owners": [[topic, partition, owner] for (topic, partition), owner in state.owners.items()],
         "target_owners": [[topic, partition, owner] for (topic, partition), owner in state.target_owners.items()],
-        **{name: getattr(state, name) for name in _RECONCILIATION_FIELDS},
+        **dict(zip(_RECONCILIATION_FIELDS, _reconciliation_values(state), strict=True)),
     }
 
 
@@ -375,8 +379,8 @@ def operation_to_plain(operation: Operation | None) -> dict[str, Any] | None:
         return None
     before = operation.before
     return {
-        **{name: getattr(operation, name) for name in _OPERATION_FIELDS},
-        "before": [getattr(before, name) for name in Header.__slots__] if before is not None else None,
+        **dict(zip(_OPERATION_FIELDS, _operation_values(operation), strict=True)),
+        "before": list(_header_values(before)) if before is not None else None,
         "members": [
             [
                 member_id,
@@ -407,6 +411,8 @@ _OPERATION_FIELDS = (
     "wrote_current",
     "wrote_target",
 )
+_operation_values = attrgetter(*_OPERATION_FIELDS)
+_header_values = attrgetter(*Header.__slots__)
 
 
 def operation_from_plain(plain: Mapping[str, Any] | None) -> Operation | None:

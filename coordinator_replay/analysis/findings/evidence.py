@@ -5,11 +5,9 @@ them keeps totals, and never the rows. What a group's own records show is kept i
 what its offsets come to is gathered by every run.
 """
 
-from collections.abc import Mapping
 from enum import IntEnum
 from typing import Any
 
-from coordinator_replay.analysis.findings.sighting import ENCODE
 from coordinator_replay.analysis.rows import Row, Scope
 
 TABLE = "group_evidence"
@@ -35,7 +33,7 @@ class Evidence(IntEnum):
 
 
 def evidence_row(
-    scope: Scope, kind: Evidence, told: Mapping[str, Any], *, at: int = 0, name: str = "", seq: int = 0
+    scope: Scope, kind: Evidence, told: dict[str, Any], *, at: int = 0, name: str = "", seq: int = 0
 ) -> Row:
     """Evidence as a row of ``group_evidence``.
 
@@ -47,5 +45,12 @@ def evidence_row(
         name: then by name,
         seq: and then by number.
     """
-    columns = {"cluster": scope.cluster, "group_id": scope.group_id, "tag": int(kind), "at": at, "name": name}
-    return TABLE, {**columns, "seq": seq, "told": ENCODE(dict(told))}
+    return TABLE, {
+        "cluster": scope.cluster,
+        "group_id": scope.group_id,
+        "tag": int(kind),
+        "at": at,
+        "name": name,
+        "seq": seq,
+        "told": scope.encode(told),
+    }

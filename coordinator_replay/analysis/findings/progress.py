@@ -15,6 +15,7 @@ _ON_THE_WAY = frozenset({GroupState.ASSIGNING, GroupState.RECONCILING, GroupStat
 _COMES_OR_GOES = frozenset(
     {EventKind.MEMBER_JOINED, EventKind.MEMBER_LEFT, EventKind.MEMBER_REPLACED, EventKind.SUBSCRIPTION_CHANGED}
 )
+_BEGINS = GENERATIONS | {EventKind.REBALANCE_STARTED}
 _MOST_RECENT = 1000
 """How many rebalances of a window a storm looks at; a group that has more is in one whatever the rest says."""
 
@@ -95,6 +96,8 @@ def _waiting_for(step: Step) -> list[str]:
 
 def unrevoked_partitions(step: Step, memory: Memory) -> Iterator[Sighting]:
     """A member keeps what it must give up, up to its rebalance timeout and beyond."""
+    if not memory.open and not step.ownership.unrevoked_since:
+        return
     for event in step.events:
         if event.kind is EventKind.GROUP_DELETED or event.kind is EventKind.GROUP_CONVERTED:
             yield from memory.end_all(step.now.at_ms)
@@ -105,7 +108,7 @@ def unrevoked_partitions(step: Step, memory: Memory) -> Iterator[Sighting]:
         if gone is not None:
             yield from memory.end(gone.member_id, step.now.at_ms)
         current = member.current
-        holds_on = current is not None and current.state is not None and current.state.value in UNREVOKED
+        holds_on = current is not None and current.state is not None and current.state in UNREVOKED
         if event.kind is EventKind.MEMBER_LEFT or current is None or not holds_on:
             yield from memory.end(member.member_id, step.now.at_ms)
         else:
@@ -155,17 +158,17 @@ def rebalance_storm(step: Step, memory: Memory) -> Iterator[Sighting]:
     A group that grows from none to fifty has fifty rebalances, and that is no storm; one whose members leave and
     come back has as many and is no larger for it.
     """
-    begun = [event for event in step.events if _begins_rebalance(event)]
     notes, now, window_ms = memory.notes, step.now, step.limits.storm_window_ms
-    recent: list[list[Any]] = notes.get("recent", [])
     if step.is_end:
         if "storm" in notes:
             yield _storm(notes)
         return
     before = notes.get("members", 0)
     notes["members"] = now.member_count
+    begun = () if step.kinds.isdisjoint(_BEGINS) else [event for event in step.events if _begins_rebalance(event)]
     if not begun:
         return
+    recent: list[list[Any]] = notes.get("recent", [])
     while recent and (now.at_ms - recent[0][0] > window_ms or len(recent) >= _MOST_RECENT):
         notes["passed"] -= recent.pop(0)[3]
     passed = sum(max(1, int(event.changes.get("attempts") or 1)) for event in begun)

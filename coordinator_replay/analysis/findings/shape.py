@@ -71,7 +71,7 @@ def unbalanced_assignment(step: Step, memory: Memory) -> Iterator[Sighting]:
         yield from memory.end_all(now.at_ms)
     if step.is_end or now.state is not GroupState.STABLE or now.group_type not in _ASSIGNED_APART:
         return
-    worst = _most_lopsided(step)
+    worst = _most_lopsided(step) if len(step.members) > 1 else None
     if worst is None:
         yield from memory.end_all(now.at_ms)
         return

@@ -5,7 +5,6 @@ that is still open counts if it has lasted long enough at the end of the log.
 """
 
 import hashlib
-import json
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
@@ -16,7 +15,6 @@ from coordinator_replay.analysis.rows import Scope
 MOST_NAMED = 20
 """How many members or partitions a sighting names; the rest is counted."""
 
-ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -96,7 +94,7 @@ def row(scope: Scope, seen: Sighting) -> dict[str, Any]:
         "last_seen": seen.last_ms,
         "occurrences": seen.occurrences,
         "message": seen.message,
-        "detail": ENCODE(dict(seen.detail)),
+        "detail": scope.encode(dict(seen.detail)),
         "needed_ms": seen.needed_ms,
         "log_partition": seen.partition,
         "log_offset": seen.offset,

@@ -4,7 +4,7 @@ A rule is a function of one step and of its own memory, which is plain data: wha
 are still open. So a snapshot needs no code of the rules, and none of them can keep more than it notes.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from coordinator_replay.analysis.findings.evidence import Evidence, evidence_row
@@ -101,6 +101,7 @@ class Watch:
     """The fold over a group's life for a set of rules."""
 
     __slots__ = (
+        "asked",
         "limits",
         "members",
         "members_from",
@@ -129,6 +130,7 @@ class Watch:
         self.topics = topics
         self.limits = limits
         self.memories: dict[str, Memory] = {rule.__name__: Memory() for rule in rules}
+        self.asked = [*zip(rules, self.memories.values(), strict=True)]
         self.standing: Standing | None = None
         self.members_from: int | None = None
         self.states = 1
@@ -143,21 +145,22 @@ class Watch:
             self.members_from = at_ms
         yield from self._states(events)
         step = self._step(events, self.standing)
-        for rule in self.rules:
-            yield from self._rows(rule(step, self.memories[rule.__name__]))
+        for rule, memory in self.asked:
+            for seen in rule(step, memory):
+                yield self._row(seen)
 
     def open_rows(self) -> Iterator[Row]:
         """The sightings that are not over, and the row of the group as it stands, which rules over offsets look at."""
-        for rule in self.rules:
-            memory = self.memories[rule.__name__]
-            if self.standing is not None:
-                yield from self._rows(rule(self._step((), self.standing), memory))
-            yield from self._rows(memory.open.values())
-        if self.standing is not None:
-            yield evidence_row(self.scope, Evidence.STANDING, self._stands(self.standing))
+        step = self._step((), self.standing) if self.standing is not None else None
+        for rule, memory in self.asked:
+            if step is not None:
+                yield from map(self._row, rule(step, memory))
+            yield from map(self._row, memory.open.values())
+        if step is not None:
+            yield evidence_row(self.scope, Evidence.STANDING, self._stands(step.now))
 
     def _step(self, events: Sequence[Event], now: Standing) -> Step:
-        kinds = frozenset(event.kind for event in events)
+        kinds = frozenset([event.kind for event in events])
         return Step(events, kinds, now, self.members.stays, self.ownership, self.topics, self.limits)
 
     def rebalance(self, told: Mapping[str, Any]) -> Row:
@@ -166,10 +169,16 @@ class Watch:
         Args:
             told: its row of ``rebalances``.
         """
-        names = ("rebalance_id", "epoch", "started_at", "metadata_delay_ms")
         is_over = told["completed_at"] is not None
         at = told["completed_at"] if is_over else told["started_at"]
-        row = {"at": at, "is_over": is_over, **{name: told[name] for name in names}}
+        row = {
+            "at": at,
+            "is_over": is_over,
+            "rebalance_id": told["rebalance_id"],
+            "epoch": told["epoch"],
+            "started_at": told["started_at"],
+            "metadata_delay_ms": told["metadata_delay_ms"],
+        }
         return evidence_row(self.scope, Evidence.HAPPENING, row, at=at, name="rebalance")
 
     def _states(self, events: Sequence[Event]) -> Iterator[Row]:
@@ -218,11 +227,9 @@ class Watch:
             "released": released,
         }
 
-    def _rows(self, sightings: Iterable[Sighting]) -> Iterator[Row]:
-        for sighting in sightings:
-            told = row(self.scope, sighting)
-            place = {"name": told["finding_id"], "seq": sighting.first_ms or 0}
-            yield evidence_row(self.scope, Evidence.SIGHTING, told, **place)
+    def _row(self, sighting: Sighting) -> Row:
+        told = row(self.scope, sighting)
+        return evidence_row(self.scope, Evidence.SIGHTING, told, name=told["finding_id"], seq=sighting.first_ms or 0)
 
     def snapshot(self) -> dict[str, Any]:
         """What the rules remember, as plain data."""

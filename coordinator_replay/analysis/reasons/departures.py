@@ -115,6 +115,8 @@ def _had_no_time(situation: Situation, gone: Member, fact: str) -> Departure | N
 
 
 def _committed_late(situation: Situation, gone: Member, fact: str) -> Departure | None:
+    if not situation.past.has_commits:
+        return None
     commit = situation.past.last_commit(situation.past.partitions_of(gone, situation.group_type))
     if commit is None or _removed_ms(situation) - commit.at_ms >= (_session_ms(gone) or SHORTEST_SESSION_MS):
         return None
@@ -140,6 +142,8 @@ def _is_static(situation: Situation, gone: Member, fact: str) -> Departure | Non
 
 
 def _fell_silent(situation: Situation, gone: Member, fact: str) -> Departure | None:
+    if not situation.past.has_commits:
+        return None
     session = _session_ms(gone) or DEFAULT_SESSION_MS
     partitions = situation.past.partitions_of(gone, situation.group_type)
     own, others = situation.past.last_commit(partitions), situation.past.last_commit(partitions, other=True)

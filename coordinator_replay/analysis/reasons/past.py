@@ -114,6 +114,11 @@ class Past:
         self._commits: dict[tuple[str, int], Sign] = {}
         self._newer_commits: list[tuple[int, dict[tuple[str, int], Sign]]] = []
 
+    @property
+    def has_commits(self) -> bool:
+        """Commits are known; most groups have none near a departure."""
+        return bool(self._commits)
+
     def last_seen(self, member_id: str) -> Sign | None:
         """The last sign of life in records of the group itself."""
         own, synced = self.seen.get(member_id), self.synced
@@ -132,8 +137,11 @@ class Past:
 
     def last_sign(self, member: Member, group_type: GroupType) -> Sign | None:
         """The last sign of life on record, be it a commit of its partitions."""
-        signs = (self.last_seen(member.member_id), self.last_commit(self.partitions_of(member, group_type)))
-        return max((sign for sign in signs if sign is not None), default=None)
+        seen = self.last_seen(member.member_id)
+        commit = self.last_commit(self.partitions_of(member, group_type)) if self._commits else None
+        if seen is None or commit is None:
+            return seen or commit
+        return max(seen, commit)
 
     def partitions_of(self, member: Member, group_type: GroupType) -> dict[str, tuple[int, ...]]:
         """What a member owns, by topic name, as far as names are known."""
