@@ -16,7 +16,7 @@ from coordinator_replay.pipeline.group_state import (
     touched_groups,
     unseen_records,
 )
-from coordinator_replay.pipeline.replay import GROUP_TABLES, STATE_TABLE, Given, replay_groups
+from coordinator_replay.pipeline.replay import GROUP_TABLES, NOT_FINAL, STATE_TABLE, Given, replay_groups
 from coordinator_replay.pipeline.signs import departure_records, signs_of_life
 from coordinator_replay.pipeline.warehouse import TABLES_AT_ONCE, Warehouse
 
@@ -94,7 +94,7 @@ class _Groups:
         warehouse = self.warehouse
 
         def go_on(name: str) -> int:
-            mine = files.get(name, [])
+            mine = [*files.get(name, []), *files.get(f"{name}{NOT_FINAL}", [])]
             if touched is None or self.are_new[name]:
                 return warehouse.add_files(name, mine)
             return warehouse.go_on(name, warehouse.rows(name, mine), touched, self.given.cluster)

@@ -41,6 +41,10 @@ GROUP_TABLES = (
 STATE_TABLE = "group_state"
 """The table of snapshots, which the fold fills too."""
 
+NOT_FINAL = ".not_final"
+"""Behind a table's name: its rows that what follows may change, in files of their own. The next run puts others in
+their place, and would have to write all rows of a file anew for one of them."""
+
 _CHUNK_ROWS = 10_000
 _SELDOM = 100_000
 _LARGE_RECORD = ("kind", "record_bytes", "timestamp_ms", "log_partition", "log_offset")
@@ -102,11 +106,12 @@ class _Fold:
         self.large_bytes = given.limits.record_max_bytes * given.limits.size_percent // 100
         self.life: GroupReplay | None = None
         self.at: tuple[str, int, int, bool] = ("", -1, -1, False)
-        self.files = DataFiles(parts)
-        self.rows: dict[str, list[Mapping[str, Any]]] = {name: [] for name in parts}
+        self.files = DataFiles({**parts, **{f"{name}{NOT_FINAL}": parts[name] for name in GROUP_TABLES}})
+        self.rows: dict[str, list[Mapping[str, Any]]] = {name: [] for name in self.files.parts}
 
     def keep(self, rows: Iterable[Row]) -> None:
-        for name, row in rows:
+        for table, row in rows:
+            name = f"{table}{NOT_FINAL}" if row.get("settled_at_offset", 0) is None else table
             kept = self.rows[name]
             kept.append(row)
             if len(kept) >= _CHUNK_ROWS:
