@@ -114,7 +114,7 @@ def _audit_alone(options: "Options", common: Common, dump: "Dump") -> "Summary":
 )
 @click.option("--database", metavar="NAME", help="Register the tables by name in the session's catalog.")
 @click.option("--records-only", is_flag=True, help="Write the records only; leave replay and expiry to a later run.")
-@click.option("--full", is_flag=True, help="Derive all tables anew from the records, not just what is new.")
+@click.option("--full", is_flag=True, help="Read what earlier runs have read too, and derive all tables anew.")
 @click.option("--strict", is_flag=True, help="End with code 3 if records were quarantined.")
 @click.option(
     "--fail-on", type=click.Choice(SEVERITIES), help="End with code 3 if the tables hold findings as grave, or graver."
