@@ -37,9 +37,9 @@ class Task:
         hopped = sum(extent.skipped for extent in extents.files if extent.file_id != _UNOPENED)
         parts = []
         if self.unopened:
-            megabytes = sum(file.size for file, _ in self.unopened) / 1e6
+            size = sum(file.size for file, _ in self.unopened)
             files = "file" if len(self.unopened) == 1 else "files"
-            parts.append(f"{len(self.unopened):,} {files} ({megabytes:,.1f} MB) not opened")
+            parts.append(f"{len(self.unopened):,} {files} of {size:,} bytes not opened")
         if hopped:
             parts.append(f"{hopped:,} record{'' if hopped == 1 else 's'} of others passed over")
         if not parts:

@@ -40,7 +40,7 @@ def test_a_run_covers_what_it_passed_over_so_that_no_gap_is_seen_there():
     run.cover(extents, {3: 200})
     assert (run.from_offsets, run.to_offsets) == ({3: 0}, {3: 239})
     assert unread(earlier, run) == []
-    assert task.said(extents).startswith("2 files (1.0 MB) not opened: ")
+    assert task.said(extents).startswith("2 files of 1,000,000 bytes not opened: ")
 
 
 def test_a_run_does_not_claim_what_lies_behind_what_it_passed_over():
