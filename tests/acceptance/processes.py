@@ -94,11 +94,14 @@ class Audit:
                 _kill(member)
 
     def kill_worker(self) -> None:
-        """End one Python worker; where none is at work, the process that forks them."""
-        workers = [member for member in self.members() if member.is_python_worker]
-        pids = {member.pid for member in workers}
-        for worker in sorted(workers, key=lambda member: member.parent not in pids)[:1]:
-            _kill(worker)
+        """End a Python worker, as soon as there is one; it may be idle, and none may come before the audit ends."""
+        while self.process.poll() is None:
+            python = [member for member in self.members() if member.is_python_worker]
+            forks = {member.pid for member in python}
+            for worker in [member for member in python if member.parent in forks][-1:]:
+                _kill(worker)
+                return
+            time.sleep(0.01)
 
     def fill_disk(self) -> None:
         """From now on, none of its processes can write a file beyond some kilobytes."""
