@@ -14,7 +14,7 @@ from coordinator_replay.cli.moments import DURATION, MOMENT
 from coordinator_replay.cli.options import EXIT_FINDINGS, Command, Common, common_options, wait_option
 from coordinator_replay.cli.paths import absolute
 from coordinator_replay.cli.thresholds import THRESHOLD
-from coordinator_replay.errors import InputError, WarehouseError
+from coordinator_replay.errors import CoordinatorReplayError, InputError
 
 if TYPE_CHECKING:
     from coordinator_replay.log.dump import Dump
@@ -62,11 +62,10 @@ def _audit(options: "Options", common: Common, command: str, wait: timedelta = t
 
 
 def _audit_alone(options: "Options", common: Common, dump: "Dump") -> "Summary":
-    from pyspark.errors import PySparkException
-
     from coordinator_replay.cli.progress import shown_progress
     from coordinator_replay.cli.summary import print_summary
     from coordinator_replay.pipeline.audit import run_audit
+    from coordinator_replay.pipeline.failure import FAILURES, reason
     from coordinator_replay.pipeline.session import open_session
 
     began = time.monotonic()
@@ -76,10 +75,10 @@ def _audit_alone(options: "Options", common: Common, dump: "Dump") -> "Summary":
     try:
         with shown_progress(spark) as report:
             summary = run_audit(spark, options, report, dump)
-    except PySparkException as problem:
-        # The first line says what went wrong; the rest is a plan or a stack that -v shows.
-        first = str(problem).strip().splitlines()[0]
-        raise WarehouseError(f"Spark could not finish the run: {first}") from problem
+    except FAILURES as problem:
+        raise CoordinatorReplayError(
+            f"the run could not be finished: {reason(problem)}; what it has left is made up for by the next one"
+        ) from problem
     print_summary(summary, common.output, seconds=time.monotonic() - began)
     return summary
 
@@ -114,7 +113,7 @@ def _audit_alone(options: "Options", common: Common, dump: "Dump") -> "Summary":
 )
 @click.option("--database", metavar="NAME", help="Register the tables by name in the session's catalog.")
 @click.option("--records-only", is_flag=True, help="Write the records only; leave replay and expiry to a later run.")
-@click.option("--full", is_flag=True, help="Derive all tables anew from the records, not just what is new.")
+@click.option("--full", is_flag=True, help="Read what earlier runs have read too, and derive all tables anew.")
 @click.option("--strict", is_flag=True, help="End with code 3 if records were quarantined.")
 @click.option(
     "--fail-on", type=click.Choice(SEVERITIES), help="End with code 3 if the tables hold findings as grave, or graver."

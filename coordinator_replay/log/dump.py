@@ -70,10 +70,10 @@ _COMPANION = re.compile(
     r"|leader-epoch-checkpoint|recovery-point-offset-checkpoint|replication-offset-checkpoint|log-start-offset-checkpoint"
     r"|cleaner-offset-checkpoint|\.kafka_cleanshutdown)$"
 )
-_SEGMENT_NAME = re.compile(r"^(\d{20})\.log(\.gz)?$")
+SEGMENT_NAME = re.compile(r"^(\d{20})\.log(\.gz)?$")
 _ASIDE_NAME = re.compile(r"^(\d{20})\.log\.(deleted|cleaned|swap)(\.gz)?$")
 # A partition is an int32 in all of Kafka; nine digits are more than any cluster has.
-_PARTITION_FOLDER = re.compile(rf"^{re.escape(TOPIC)}-([0-9]{{1,9}})$")
+PARTITION_FOLDER = re.compile(rf"^{re.escape(TOPIC)}-([0-9]{{1,9}})$")
 _LOG_FOLDER = re.compile(r"^.+-\d+(\.[0-9a-f]+-(delete|future|stray))?$")
 _ASIDE_FOLDER = re.compile(rf"^{re.escape(TOPIC)}-\d+\.[0-9a-f]+-(delete|future|stray)$")
 _ARROW_SCHEMES = {"s3a": "s3", "s3n": "s3"}
@@ -229,7 +229,7 @@ class _Sorter:
             self.leave("in a folder that is not a current log (-delete, -future, -stray)")
         elif (aside := _ASIDE_NAME.match(found.name)) is not None:
             self.add_aside(found, aside.group(2))
-        elif _SEGMENT_NAME.match(found.name) and _LOG_FOLDER.match(found.folder):
+        elif SEGMENT_NAME.match(found.name) and _LOG_FOLDER.match(found.folder):
             self.add_segment(found)
         else:
             self.add_by_content(found)
@@ -245,14 +245,14 @@ class _Sorter:
             self.leave(f".log.{suffix}: not part of the log" + ("; --include-deleted reads it" * (suffix == "deleted")))
 
     def partition(self, found: _Found) -> int:
-        match = _PARTITION_FOLDER.match(found.folder)
+        match = PARTITION_FOLDER.match(found.folder)
         if match:
             return int(match.group(1))
         self.unplaced.add(found.uri.rpartition("/")[0])
         return 0
 
     def add_segment(self, found: _Found) -> None:
-        if _PARTITION_FOLDER.match(found.folder) or found.named:
+        if PARTITION_FOLDER.match(found.folder) or found.named:
             self.segments.append(DumpFile(found.uri, self.partition(found), found.size))
         else:
             self.leave(f"a log of another topic than {TOPIC}")

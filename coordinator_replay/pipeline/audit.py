@@ -14,8 +14,9 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives 
 from coordinator_replay.analysis.findings.evidence import Evidence
 from coordinator_replay.analysis.findings.thresholds import DEFAULTS, Thresholds
 from coordinator_replay.engine.model import GroupState
-from coordinator_replay.log.dump import Dump, Format, find_dump, open_filesystem
+from coordinator_replay.log.dump import Dump, DumpFile, Format, find_dump, open_filesystem
 from coordinator_replay.pipeline import settle
+from coordinator_replay.pipeline.audited import task_of
 from coordinator_replay.pipeline.data_files import part_of
 from coordinator_replay.pipeline.decode import stage_rows, stage_segments
 from coordinator_replay.pipeline.findings import Known, write_findings
@@ -183,7 +184,7 @@ class _Audit:
         self.report = report
         self.ranges = audited_ranges(warehouse, run.cluster)
         # A run that wrote records only leaves the derived tables behind; the next full one makes up for it.
-        self.ends = {partition: max(end for _, end in ranges) for partition, ranges in self.ranges.items()}
+        self.ends = {partition: ranges[-1][1] for partition, ranges in self.ranges.items() if ranges}
         self.last = last_run(warehouse, run.cluster)
         last = self.last.settings
         self.is_behind = bool(last.get("records_only"))
@@ -207,6 +208,7 @@ class _Audit:
         records = self.settle(staged, dump)
         summary, first_new = self.count(records)
         ends = self.ends
+        self.run.cover(staged.extents, ends)
         self.has_new_positions = bool(first_new)
         self.late = {partition for partition, first in first_new.items() if first[0] < ends.get(partition, 0)}
         records = self.carry_on(records, first_new, ends)
@@ -241,9 +243,22 @@ class _Audit:
     def stage(self, dump: Dump) -> Staged:
         folder = self.warehouse.staging(self.run.run_id, "staged")
         if dump.format is Format.SEGMENTS:
-            return staged_by(stage_segments(self.spark, dump.segments, folder))
+            return self.stage_unread(dump.segments, folder)
         self.run.notes.append(_MARKERS_UNSEEN)
         return staged_by(stage_rows(read_tables(self.spark, dump), folder))
+
+    def stage_unread(self, segments: Sequence[DumpFile], folder: str) -> Staged:
+        """Read what no earlier run has read of segments; all of it where what the tables hold is in doubt."""
+        audited = {}
+        if not self.options.full and not self.was_empty:
+            # Exports don't tell what is missing between their records, and lack some kinds of them.
+            audited = audited_ranges(self.warehouse, self.run.cluster, Format.SEGMENTS)
+        task = task_of(segments, audited)
+        staged = staged_by(stage_segments(self.spark, task.files, folder, task.skip))
+        staged.extents = task.extents(staged.extents)
+        if (passed_over := task.said(staged.extents)) is not None:
+            self.run.notes.append(passed_over if staged.rows else f"nothing new: {passed_over}")
+        return staged
 
     def settle(self, staged: Staged, dump: Dump) -> DataFrame:
         """Each position once; notes, gaps and dropped copies go to the ledger row."""
@@ -306,7 +321,11 @@ class _Audit:
         later = {p: first for p, first in first_new.items() if p in ends and first[0] >= ends[p]}
         if not later:
             return records
-        mine = F.col("cluster") == self.run.cluster
+        # What stands behind the end is a killed run's: those are records that this run has read again.
+        before_end = reduce(
+            Column.__or__, ((F.col("log_partition") == p) & (F.col("log_offset") < ends[p]) for p in later)
+        )
+        mine = (F.col("cluster") == self.run.cluster) & before_end
         held = [
             self.warehouse.read(name).where(mine).select("log_partition", "log_offset", "missing_before")
             for name in ("offset_commits", "group_records")

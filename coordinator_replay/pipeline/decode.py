@@ -5,8 +5,9 @@ quarantine, or a control record. Each kind has files of its own, so that raw byt
 reads only what it holds.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from types import MappingProxyType
 
 import numpy as np
 import pyarrow as pa
@@ -76,6 +77,7 @@ COVERAGE = pa.schema(
         ("first_offset", pa.int64()),
         ("last_offset", pa.int64()),
         ("records", pa.int64()),
+        ("skipped", pa.int64()),
         ("goes_back", pa.bool_()),
         ("note", pa.string()),
     ]
@@ -143,19 +145,27 @@ def _coverage_rows(part: SegmentPart, file: DumpFile, file_id: int) -> Iterator[
         yield {**about, "note": f"{note.text.rstrip('.')} (byte {note.position})"}
     covered = part.coverage
     if covered is not None and covered.first_offset is not None:
+        skipped = covered.skipped_records + covered.skipped_control_records
         yield {
             **about,
             "first_offset": covered.first_offset,
             "last_offset": covered.last_offset,
-            "records": covered.records + covered.control_records,
+            "records": covered.records + covered.control_records + skipped,
+            "skipped": skipped,
             "goes_back": covered.offsets_decrease,
         }
 
 
-def _open_parts(file: DumpFile) -> Iterator[SegmentPart]:
+Skip = Mapping[int, Sequence[tuple[int, int]]]
+"""Closed ranges of offsets that were audited before, by log partition."""
+
+
+def _open_parts(file: DumpFile, skip: Skip = MappingProxyType({})) -> Iterator[SegmentPart]:
+    # What compaction took away since is all that a file beside the log is read for.
+    ranges = skip.get(file.log_partition, ()) if file.is_current else ()
     filesystem, path = open_filesystem(file.uri)
     with filesystem.open_input_stream(path, compression=None) as stream:
-        yield from read_segment(stream, source=file.uri, log_partition=file.log_partition)
+        yield from read_segment(stream, source=file.uri, log_partition=file.log_partition, skip=ranges)
 
 
 def _per_file(
@@ -188,11 +198,13 @@ def gather_records(parts: Iterable[SegmentPart]) -> Iterator[pa.RecordBatch]:
         yield pa.concat_batches(gathered)
 
 
-def stage_file(file: DumpFile, file_id: int, said: list[dict[str, object]]) -> Iterator[Kinded]:
+def stage_file(
+    file: DumpFile, file_id: int, said: list[dict[str, object]], skip: Skip = MappingProxyType({})
+) -> Iterator[Kinded]:
     """Read and decode one file; what there is to say about it is added to ``said``."""
 
     def parts() -> Iterator[SegmentPart]:
-        for part in _open_parts(file):
+        for part in _open_parts(file, skip):
             said.extend(_coverage_rows(part, file, file_id))
             yield part
 
@@ -225,22 +237,26 @@ def _told(files: DataFiles, said: Sequence[dict[str, object]] = (), file_id: int
     yield pa.RecordBatch.from_pylist([*rows, *said], schema=_TOLD)
 
 
-def stage_segments(spark: SparkSession, files: Sequence[DumpFile], folder: str) -> DataFrame:
+def stage_segments(
+    spark: SparkSession, files: Sequence[DumpFile], folder: str, skip: Skip = MappingProxyType({})
+) -> DataFrame:
     """Read segment files, decode them and write staged rows, all in the same pass; one task a file.
 
     Args:
         spark: the session.
         files: what to read.
         folder: where the files of each kind go.
+        skip: what need not be read; batches that lie wholly within are hopped over by their headers.
 
     Returns:
         in WRITTEN and COVERAGE, a row for each file that was written and for each thing to say.
     """
+    ranges = dict(skip)  # a read-only view can't be sent to workers
 
     def stage(file: DumpFile, file_id: int) -> Iterator[pa.RecordBatch]:
         said: list[dict[str, object]] = []
         written = _files_for(folder)
-        for kind, batch in stage_file(file, file_id, said):
+        for kind, batch in stage_file(file, file_id, said, ranges):
             written.add(kind, batch)
         yield from _told(written, said, file_id)
 

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives 
 
 from coordinator_replay import __version__
 from coordinator_replay.errors import CoordinatorReplayError
+from coordinator_replay.pipeline.settle import Extents
 from coordinator_replay.pipeline.warehouse import Warehouse
 from coordinator_replay.tables.definition import table
 
@@ -61,6 +62,23 @@ class Run:
                 self.control_records += written
             else:
                 self.records_decoded += written
+
+    def cover(self, extents: Extents, ends: Mapping[int, int]) -> None:
+        """Let the offsets of the run go as far as its files do, with what was passed over as audited before.
+
+        Args:
+            extents: what its files cover.
+            ends: where earlier runs ended, by log partition: behind that, only records that were read count.
+        """
+        for extent in extents.files:
+            if extent.skipped:
+                partition = extent.log_partition
+                passed = min(extent.last_offset + 1, ends[partition])
+                self.to_offsets[partition] = max(passed, self.to_offsets.get(partition, 0))
+        for extent in extents.files:
+            partition, first = extent.log_partition, extent.first_offset
+            if partition in self.to_offsets:
+                self.from_offsets[partition] = min(first, self.from_offsets.get(partition, first))
 
     def check(self) -> None:
         """Make sure that every record read is accounted for.
@@ -132,15 +150,22 @@ def last_run(warehouse: Warehouse, cluster: str) -> Last:
     return Last("", {}) if newest is None else Last(newest["run_id"], json.loads(newest["settings"]))
 
 
-def audited_ranges(warehouse: Warehouse, cluster: str) -> dict[int, list[tuple[int, int]]]:
-    """Which offsets of each log partition earlier runs have read: half-open ranges between their gaps.
+def audited_ranges(warehouse: Warehouse, cluster: str, form: str | None = None) -> dict[int, list[tuple[int, int]]]:
+    """Which offsets of each log partition earlier runs have read: half-open ranges between their gaps, in order.
 
-    One range for each run, partition and gap: a handful of numbers, whatever the size of the log.
+    A handful of numbers, whatever the size of the log and however many nights it was audited.
+
+    Args:
+        warehouse: holds the ledger.
+        cluster: whose runs.
+        form: only runs over inputs of that form.
     """
-    ranges: dict[int, list[tuple[int, int]]] = {}
     if warehouse.is_new("audit_runs"):
-        return ranges
+        return {}
     runs = warehouse.read("audit_runs").where((F.col("cluster") == cluster) & (F.col("status") == "done"))
+    if form is not None:
+        runs = runs.where(F.col("input_form") == form)
+    ranges: dict[int, list[tuple[int, int]]] = {}
     for run in runs.select("from_offsets", "to_offsets", "gaps").toLocalIterator():
         for partition, start in (run["from_offsets"] or {}).items():
             end = run["to_offsets"][partition]
@@ -148,7 +173,18 @@ def audited_ranges(warehouse: Warehouse, cluster: str) -> dict[int, list[tuple[i
                 ranges.setdefault(partition, []).append((start, gap["from_offset"]))
                 start = gap["to_offset"]
             ranges.setdefault(partition, []).append((start, end))
-    return ranges
+    return {partition: _joined(of_partition) for partition, of_partition in ranges.items()}
+
+
+def _joined(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Half-open ranges in order, those that touch as one."""
+    joined: list[tuple[int, int]] = []
+    for start, end in sorted(ranges):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+        elif start < end:
+            joined.append((start, end))
+    return joined
 
 
 def unread(earlier: Mapping[int, Sequence[tuple[int, int]]], run: Run) -> list[tuple[int, int, int]]:

@@ -18,7 +18,10 @@ DAMAGE = [*DamageClass, "MalformedLine"]
 
 @dataclass(frozen=True, slots=True, order=True)
 class Extent:
-    """The offsets that one file covers, both ends included; ``records`` counts control records too."""
+    """The offsets that one file covers, both ends included.
+
+    ``records`` counts control records too, and those passed over as audited before: ``skipped`` of them.
+    """
 
     log_partition: int
     first_offset: int
@@ -26,6 +29,7 @@ class Extent:
     file_id: int
     records: int
     goes_back: bool
+    skipped: int = 0
 
 
 @dataclass(frozen=True, slots=True)

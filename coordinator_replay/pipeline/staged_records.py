@@ -72,6 +72,7 @@ def staged_by(told: DataFrame) -> Staged:
                     file_id=row["file_id"],
                     records=row["records"],
                     goes_back=row["goes_back"],
+                    skipped=row["skipped"],
                 )
             )
     staged.extents = Extents(tuple(extents))

@@ -103,7 +103,9 @@ class Warehouse:
     def _create(self, table: Table) -> None:
         path = self.path(table.name)
         filesystem, folder = open_filesystem(path)
-        if filesystem.get_file_info(fs.FileSelector(folder, allow_not_found=True)):
+        there = filesystem.get_file_info(fs.FileSelector(folder, allow_not_found=True))
+        # A log without a commit is what a run has left that was killed while it made the table.
+        if any(info.base_name != "_delta_log" for info in there):
             raise WarehouseError(f"{path}: can't be used as table {table.name}: the folder holds other files")
         schema = spark_type(table)
         if make_table(path, table, schema):

@@ -99,8 +99,13 @@ def test_a_second_run_over_the_same_input_adds_nothing(spark, tmp_path):
     sample = Sample("kafka-3.9")
     first = audit(spark, str(tmp_path), "c", sample.segments)
     second = audit(spark, str(tmp_path), "c", sample.segments)
-    assert second.records_read == second.already_audited == first.records_read
+    assert second.records_read == 0
+    assert any(note.startswith("nothing new") for note in second.notes)
     assert second.table_versions == first.table_versions
+    assert (second.from_offsets, second.to_offsets) == (first.from_offsets, first.to_offsets)
+    again = audit(spark, str(tmp_path), "c", sample.segments, full=True)
+    assert again.records_read == again.already_audited == first.records_read
+    assert again.table_versions == first.table_versions
     third = audit(spark, str(tmp_path), "c", str(sample.folder / "parquet"))
     assert third.already_audited == third.records_read == first.records_decoded
 

@@ -85,3 +85,14 @@ def test_a_folder_with_other_files_is_not_made_a_table(spark, tmp_path):
     (tmp_path / "topics/notes.txt").write_text("mine")
     with pytest.raises(WarehouseError, match="can't be used as table topics: the folder holds other files"):
         Warehouse(spark, str(tmp_path)).ensure("topics")
+
+
+def test_a_table_that_a_killed_run_was_making_is_made(spark, tmp_path):
+    """It dies before the first commit has its name."""
+    log = tmp_path / "topics/_delta_log"
+    log.mkdir(parents=True)
+    (log / ".0.tmp").write_text('{"commitInfo"')
+    warehouse = Warehouse(spark, str(tmp_path))
+    warehouse.ensure("topics")
+    assert warehouse.version("topics") == 0
+    assert warehouse.read("topics").isEmpty()

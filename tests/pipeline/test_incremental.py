@@ -1,5 +1,6 @@
 """A log audited in slices ends in the tables that one audit of all of it gives."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,59 @@ def test_nights_end_in_the_tables_of_one_run_over_everything(order, spark, night
     # Other thresholds, no news: every group is judged anew.
     again = run_audit(spark, Options(inputs=[str(nights[0])], warehouse=warehouse))
     assert again.findings == {"warning": 1}
+
+
+def joined(nights: list[Path], folder: Path) -> str:
+    """Two nights in one folder: the log as the second night finds it, with a segment more in each partition."""
+    for night in nights:
+        shutil.copytree(night, folder, dirs_exist_ok=True)
+    return str(folder)
+
+
+def test_a_dump_that_has_grown_costs_what_is_new(spark, sample, nights, whole, tmp_path):
+    warehouse = str(tmp_path / "warehouse")
+
+    def audit(dump):
+        return run_audit(spark, Options(inputs=[dump], warehouse=warehouse, thresholds=QUICK)).run
+
+    first = audit(str(nights[0]))
+    grown = audit(joined(nights, tmp_path / "grown"))
+    assert grown.records_read == len(sample.decoded) - first.records_read
+    assert any(note.startswith("4 files of ") and " not opened: " in note for note in grown.notes), grown.notes
+    assert (grown.already_audited, grown.duplicates_dropped, grown.gaps) == (0, 0, [])
+    for table, rows in whole.items():
+        assert content(spark, warehouse, table) == rows, table
+    nothing = audit(sample.segments)
+    assert (nothing.records_read, nothing.gaps) == (0, [])
+    assert (nothing.from_offsets, nothing.to_offsets) == (grown.from_offsets, grown.to_offsets)
+    assert any(note.startswith(f"nothing new: {len(sample.decoded)} records of others") for note in nothing.notes)
+    for table, rows in whole.items():
+        assert content(spark, warehouse, table) == rows, table
+
+
+def test_what_is_missing_is_counted_on_over_what_was_passed_over(spark, tmp_path):
+    """A compacted log, whose records lie apart; the second dump holds the first one's stretch in the same files."""
+    sample, slices = Sample("compacted"), [tmp_path / "night-1", tmp_path / "night-2"]
+    cut(sample.segments, slices)
+
+    def audit(warehouse, *dumps, **options):
+        chosen = {"warehouse": str(tmp_path / warehouse), "records_only": True, "thresholds": QUICK, **options}
+        return [run_audit(spark, Options(inputs=[str(dump)], **chosen)).run for dump in dumps]
+
+    (once,) = audit("once", sample.segments)
+    first, second = audit("twice", slices[0], sample.segments)
+    assert 0 < second.records_read < once.records_read
+    assert once.records_read <= first.records_read + second.records_read < once.records_read + 20
+    records = ("offset_commits", "group_records", "control_records")
+    for table in records:
+        assert content(spark, tmp_path / "twice", table) == content(spark, tmp_path / "once", table), table
+    # Files that the log has lost are read for what else they hold, wherever it lies.
+    audit("late", sample.segments, sample.segments, include_deleted=True)
+    (everything,) = audit("all", sample.segments, include_deleted=True)
+    assert everything.records_read > once.records_read
+    for table in records:
+        late, complete = (content(spark, tmp_path / name, table) for name in ("late", "all"))
+        assert len(late) == len(complete), table
 
 
 @pytest.mark.long

@@ -1,0 +1,35 @@
+"""What the names of segments prove: which offsets a file can hold, without a look into it.
+
+A broker names a segment by its base offset and begins the next one above all that is in it; compaction keeps to that.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from coordinator_replay.log.dump import PARTITION_FOLDER, SEGMENT_NAME, DumpFile
+
+
+def named_stretches(files: Sequence[DumpFile]) -> dict[int, tuple[int, int]]:
+    """The stretch of offsets that a file can hold at most: its base offset, and that of the next file.
+
+    Only segments that lie in a folder of their partition are told of, and only those that another one follows there:
+    the newest has no end. Where a dump lacks segments in between, a stretch is longer than its file, never shorter.
+
+    Args:
+        files: what a dump holds.
+
+    Returns:
+        half-open stretches by place in ``files``.
+    """
+    folders: dict[str, list[tuple[int, int]]] = {}
+    for place, file in enumerate(files):
+        folder, _, name = file.uri.rpartition("/")
+        named = SEGMENT_NAME.match(name)
+        if named and file.is_current and PARTITION_FOLDER.match(folder.rpartition("/")[2]):
+            folders.setdefault(folder, []).append((int(named.group(1)), place))
+    return {
+        place: (base, following)
+        for segments in folders.values()
+        for (base, place), (following, _) in pairwise(sorted(segments))
+        if base < following
+    }

@@ -1,0 +1,86 @@
+"""What a run need not read, because earlier runs have: whole files by their names, batches by their headers."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from coordinator_replay.log.coverage import SkipRanges
+from coordinator_replay.log.dump import DumpFile
+from coordinator_replay.log.stretch import named_stretches
+from coordinator_replay.pipeline.settle import Extent, Extents
+
+_UNOPENED = -1
+"""In place of a number among the files that were opened."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What there is to read of a dump.
+
+    Attributes:
+        files: those to open.
+        skip: closed ranges of offsets that need not be read in them, by log partition.
+        unopened: those that hold nothing else, with the offsets that their names say.
+    """
+
+    files: list[DumpFile]
+    skip: Mapping[int, Sequence[tuple[int, int]]]
+    unopened: list[tuple[DumpFile, Extent]]
+
+    def extents(self, opened: Extents) -> Extents:
+        """What all of the dump covers, as far as it was opened and beyond."""
+        return Extents((*opened.files, *(extent for _, extent in self.unopened)))
+
+    def said(self, extents: Extents) -> str | None:
+        """A sentence about what was passed over; None where nothing was."""
+        hopped = sum(extent.skipped for extent in extents.files if extent.file_id != _UNOPENED)
+        parts = []
+        if self.unopened:
+            size = sum(file.size for file, _ in self.unopened)
+            files = "file" if len(self.unopened) == 1 else "files"
+            parts.append(f"{len(self.unopened):,} {files} of {size:,} bytes not opened")
+        if hopped:
+            parts.append(f"{hopped:,} record{'' if hopped == 1 else 's'} of others passed over")
+        if not parts:
+            return None
+        return f"{' and '.join(parts)}: earlier runs have read these offsets; --full reads them again"
+
+
+def task_of(files: Sequence[DumpFile], audited: Mapping[int, Sequence[tuple[int, int]]]) -> Task:
+    """Find out what there is to read of a dump.
+
+    Files that are no longer part of the log are read whole: they are there for what the log has lost since.
+
+    Args:
+        files: the segments of the dump.
+        audited: half-open ranges of offsets that earlier runs have read, by log partition.
+    """
+    skip = {p: [(start, end - 1) for start, end in ranges] for p, ranges in audited.items()}
+    covering = {p: SkipRanges(ranges) for p, ranges in skip.items()}
+    stretches = named_stretches(files)
+    task = Task([], skip, [])
+    for place, file in enumerate(files):
+        ranges, stretch = covering.get(file.log_partition), stretches.get(place)
+        if ranges is None or stretch is None or not _covers(ranges, *stretch):
+            task.files.append(file)
+        else:
+            task.unopened.append((file, _extent(file, *stretch)))
+    return task
+
+
+def _covers(ranges: SkipRanges, start: int, end: int) -> bool:
+    return bool(ranges.cover(np.array([start]), np.array([end - 1]))[0])
+
+
+def _extent(file: DumpFile, start: int, end: int) -> Extent:
+    """What a file covers that was not opened; how many records are in it matters to no record that is read."""
+    return Extent(
+        log_partition=file.log_partition,
+        first_offset=start,
+        last_offset=end - 1,
+        file_id=_UNOPENED,
+        records=end - start,
+        goes_back=False,
+        skipped=end - start,
+    )

@@ -1,0 +1,31 @@
+"""What ended a run that nobody meant to end, as part of a sentence.
+
+Spark tells it in a stack trace of its own or of a Python worker, inside others: the innermost cause with a text says
+most. Where its JVM is gone, nobody is left to tell.
+"""
+
+import re
+
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException
+
+FAILURES = (PySparkException, Py4JError, OSError, EOFError)
+"""What a run can end with when a process of it dies, a disk is full or a store can't be reached."""
+
+_CAUSE = re.compile(r"^(?:Caused by: |: )?(?:[A-Za-z_$][\w$]*\.)*[A-Z]\w*(?:Error|Exception): (\S.*)$", re.MULTILINE)
+
+_MOST = 400
+
+
+def reason(problem: BaseException) -> str:
+    """Why a run ended, without the end of a sentence.
+
+    Args:
+        problem: one of FAILURES.
+    """
+    if isinstance(problem, Py4JError | ConnectionError | EOFError) and not isinstance(problem, Py4JJavaError):
+        return "the Java process of Spark ended in the middle of it: was it killed, or is there too little memory?"
+    told = str(problem).strip()
+    causes: list[str] = _CAUSE.findall(told)
+    said = causes[-1] if causes else told.splitlines()[0] if told else type(problem).__name__
+    return said.strip().rstrip(".")[:_MOST]

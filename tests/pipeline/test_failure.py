@@ -1,0 +1,38 @@
+"""One sentence out of what Spark says when something fails."""
+
+import pytest
+from py4j.protocol import Py4JNetworkError
+from pyspark.errors import PySparkException
+
+from coordinator_replay.pipeline.failure import FAILURES, reason
+
+FULL = """An exception was thrown from the Python worker. Please see the stack trace below.
+Traceback (most recent call last):
+  File "x.py", line 7, in write
+    file.write(rows)
+OSError: [Errno 28] Error writing bytes to file. Detail: [errno 28] No space left on device
+"""
+NESTED = """Job aborted due to stage failure: Task 0 in stage 5.0 failed 1 times (TID 9): java.io.IOException: no
+\tat org.apache.spark.Some.method(Some.scala:7)
+Caused by: org.apache.spark.SparkException: Python worker exited unexpectedly (crashed).
+\tat org.apache.spark.Other.method(Other.scala:9)
+Caused by: java.io.EOFException
+\t... 15 more"""
+
+
+@pytest.mark.parametrize(
+    ("problem", "said"),
+    [
+        (PySparkException(FULL), "[Errno 28] Error writing bytes to file. Detail: [errno 28] No space left on device"),
+        (PySparkException(NESTED), "Python worker exited unexpectedly (crashed)"),
+        (PySparkException("[TABLE_GONE] It is gone.\n== Plan ==\nScan"), "[TABLE_GONE] It is gone"),
+        (OSError(28, "No space left on device", "/w"), "[Errno 28] No space left on device: '/w'"),
+        (Py4JNetworkError("Answer from Java side is empty"), "the Java process of Spark ended in the middle of it"),
+        (ConnectionRefusedError(111, "refused"), "the Java process of Spark ended in the middle of it"),
+        (EOFError(), "the Java process of Spark ended in the middle of it"),
+    ],
+)
+def test_the_innermost_cause_that_says_anything_is_told(problem, said):
+    assert isinstance(problem, FAILURES)
+    assert reason(problem).startswith(said)
+    assert "\n" not in reason(problem)
