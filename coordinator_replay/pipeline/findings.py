@@ -21,7 +21,7 @@ from coordinator_replay.analysis.findings.evidence import Evidence
 from coordinator_replay.analysis.findings.judge import FINDINGS, Found, Judge
 from coordinator_replay.analysis.findings.thresholds import Thresholds
 from coordinator_replay.pipeline.data_files import WRITTEN, DataFile, DataFiles, Part, files_of, written_frame
-from coordinator_replay.pipeline.group_metrics import Told, commit_minutes, group_metrics
+from coordinator_replay.pipeline.group_metrics import Told, commit_minutes, group_metrics, minute_sums
 from coordinator_replay.pipeline.warehouse import Warehouse
 
 METRICS = "group_metrics"
@@ -302,13 +302,17 @@ def write_findings(
     unread = spark.createDataFrame(list(known.gaps), shape) if known.gaps else None
     buckets = int(spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
     end_ms = round(known.end.timestamp() * 1000)
-    commit_minutes(tables["offset_commits"]).write.parquet(f"{staging}/minutes")
-    minutes = spark.read.parquet(f"{staging}/minutes")
+
+    def keep(step: str, rows: DataFrame) -> DataFrame:
+        rows.write.parquet(f"{staging}/{step}")
+        return spark.read.parquet(f"{staging}/{step}")
+
+    minutes = keep("minutes", commit_minutes(tables["offset_commits"]))
     every = evidence(tables, minutes, unread, end=known.end, limits=limits)
     told = Told(commits=minutes, happenings=tables["group_evidence"], causes=known.causes, held=known.held)
 
     def write_metrics() -> int:
-        return warehouse.replace_cluster(METRICS, group_metrics(told, cluster), cluster)
+        return warehouse.replace_cluster(METRICS, group_metrics(keep("sums", minute_sums(told)), cluster), cluster)
 
     with ThreadPoolExecutor(2) as pool:
         metrics = pool.submit(write_metrics)

@@ -133,19 +133,28 @@ def _simple_lives(told: Told) -> DataFrame:
     return counted.selectExpr("minute", f"{_SIMPLE} AS kind", "delta", *(f"0L AS {name}" for name in COUNTERS))
 
 
-def group_metrics(told: Told, cluster: str) -> DataFrame:
+def minute_sums(told: Told) -> DataFrame:
+    """What the minutes of all groups come to: minute, group_type, state, delta (groups more or less), and COUNTERS.
+
+    Args:
+        told: what tells about groups by the minute.
+    """
+    changes = _changes(told).unionByName(_simple_lives(told)).select("minute", "kind.*", "delta", *COUNTERS)
+    sums = (F.sum(name).alias(name) for name in ("delta", *COUNTERS))
+    return changes.groupBy("minute", "group_type", "state").agg(*sums)
+
+
+def group_metrics(sums: DataFrame, cluster: str) -> DataFrame:
     """Rows of table ``group_metrics``: each minute in which the log has a record, for each type and state.
 
     A log is bounded by its records, while the time between two timestamps is not: what held in the last such minute
     holds until the next.
 
     Args:
-        told: what tells about groups by the minute.
+        sums: from ``minute_sums``, kept as files: it is looked at three times.
         cluster: the cluster's name.
     """
     kind = ("group_type", "state")
-    changes = _changes(told).unionByName(_simple_lives(told)).select("minute", "kind.*", "delta", *COUNTERS)
-    sums = changes.groupBy("minute", *kind).agg(*(F.sum(name).alias(name) for name in ("delta", *COUNTERS)))
     grid = sums.select("minute").distinct().crossJoin(sums.select(*kind).distinct())
     in_time = Window.partitionBy(*kind).orderBy("minute").rowsBetween(Window.unboundedPreceding, Window.currentRow)
     counters = {name: F.coalesce(name, F.lit(0)) for name in COUNTERS}

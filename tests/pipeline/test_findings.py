@@ -47,7 +47,7 @@ def commits(number: float, count: int, topics: int = 1) -> list[tuple[Any, ...]]
 @pytest.fixture
 def counted(spark):
     """Rows of group_metrics for what happened: (minute, type, state) to (groups, and counts that are not 0)."""
-    from coordinator_replay.pipeline.group_metrics import COUNTERS, Told, commit_minutes, group_metrics
+    from coordinator_replay.pipeline.group_metrics import COUNTERS, Told, commit_minutes, group_metrics, minute_sums
 
     def count(happenings=(), committed=(), causes=(), held=()):
         told = Told(
@@ -56,7 +56,7 @@ def counted(spark):
             causes=spark.createDataFrame(list(causes), CAUSES),
             held=spark.createDataFrame([(one,) for one in held], "group_id STRING"),
         )
-        rows = group_metrics(told, "test").collect()
+        rows = group_metrics(minute_sums(told), "test").collect()
         assert {row["cluster"] for row in rows} <= {"test"}
         return {
             (round((ms(row["bucket"].replace(tzinfo=UTC)) - ms(BEGIN)) / 60_000), row["group_type"], row["state"]): (
