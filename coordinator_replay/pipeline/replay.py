@@ -1,7 +1,7 @@
 """The fold: every group's records through the engine, in log order, and the rows that come out of it.
 
-Groups are many and small, so they are folded by the bucket: one call of the Python function takes all groups of a hash
-bucket, sorted, and splits them itself. It takes them as a stream, so that a group of any size needs no more memory
+Groups are many and small, so they are folded by the bucket: one task takes all groups of a hash bucket, sorted, and
+splits them itself. It takes them as a stream, so that a group of any size needs no more memory
 than its state. It writes the rows of each table itself, in the table's own columns; only the files' names leave it.
 """
 
@@ -10,10 +10,11 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import starmap
+from typing import Any, NamedTuple
 
 import orjson
-import pandas as pd
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 
@@ -23,7 +24,7 @@ from coordinator_replay.analysis.group_life import VERSION, GroupReplay
 from coordinator_replay.analysis.reasons import TopicChanges
 from coordinator_replay.analysis.rows import ENCODE, Row, Scope
 from coordinator_replay.engine.model import Record
-from coordinator_replay.pipeline.data_files import WRITTEN, DataFile, DataFiles, Part, written_frame
+from coordinator_replay.pipeline.data_files import WRITTEN, DataFile, DataFiles, Part, written_rows
 from coordinator_replay.pipeline.group_state import SNAPSHOT
 from coordinator_replay.pipeline.signs import last_commits
 from coordinator_replay.records.protocol import open_blobs
@@ -48,7 +49,7 @@ their place, and would have to write all rows of a file anew for one of them."""
 _CHUNK_ROWS = 10_000
 _SELDOM = 100_000
 _LARGE_RECORD = ("kind", "record_bytes", "timestamp_ms", "log_partition", "log_offset")
-_ORDER = ("bucket", "group_id", "log_partition", "log_offset", "is_record")
+_ORDER = ("group_id", "log_partition", "log_offset", "is_record")
 
 
 def _compact(row: Mapping[str, Any]) -> str:
@@ -68,12 +69,32 @@ def _encode(told: Any) -> str:
         return ENCODE(told)
 
 
-def _record(row: Any) -> Record:
+class Fed(NamedTuple):
+    """A row that the fold takes: a record, or what ``signs_of_life`` or ``snapshot_rows`` have before one.
+
+    Attributes:
+        value_json: text; None in a tombstone only.
+    """
+
+    group_id: str
+    log_partition: int
+    log_offset: int
+    timestamp_ms: int
+    kind: str
+    key_json: str
+    value_json: Any
+    value_version: int | None
+    missing_before: int
+    record_bytes: int
+    is_record: bool
+
+
+def _record(row: Fed) -> Record:
     """A row of group records as the engine takes it."""
     kind, key, value = row.kind, orjson.loads(row.key_json), None
     if row.value_json is not None:
         value = open_blobs(kind, orjson.loads(row.value_json))
-    version = None if value is None else int(row.value_version)
+    version = None if value is None else row.value_version
     # By place: with names it takes twice as long, and this is done for every record.
     return Record(kind, key, value, row.log_partition, row.log_offset, row.timestamp_ms, row.missing_before, version)
 
@@ -121,7 +142,7 @@ class _Fold:
         rows, self.rows[name] = self.rows[name], []
         self.files.add_rows(name, rows)
 
-    def feed(self, row: Any) -> None:
+    def feed(self, row: Fed) -> None:
         """Take the next record, the last commits before it, or the state that the group's records go on from.
 
         Raises:
@@ -147,7 +168,7 @@ class _Fold:
         elif row.kind != SNAPSHOT:
             self.life.heed_commits(int(row.log_offset), last_commits(row.value_json, row.log_partition))
 
-    def begin(self, first: Any) -> GroupReplay:
+    def begin(self, first: Fed) -> GroupReplay:
         """A group as it stands before its first row; that may be the state to go on from."""
         if first.kind == SNAPSHOT:
             return GroupReplay.restore(orjson.loads(first.value_json), *self.told)
@@ -216,14 +237,14 @@ def replay_groups(
     """
     parts = dict(parts)
 
-    def fold(batches: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+    def fold(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         state = _Fold(given, parts)
         with _few_collections():
             for batch in batches:
-                for row in batch.itertuples(index=False):
+                for row in starmap(Fed, zip(*(column.to_pylist() for column in batch.columns), strict=True)):
                     state.feed(row)
             files = state.finish()
-        yield written_frame(files)
+        yield from written_rows(files)
 
     rows = records.select(
         "group_id",
@@ -238,13 +259,11 @@ def replay_groups(
         F.coalesce("record_bytes", F.lit(0)).alias("record_bytes"),
         F.lit(True).alias("is_record"),
     )
-    # No nulls among numbers: pandas would make floats of them all.
-    told = {"timestamp_ms": F.lit(-1), "missing_before": F.lit(0), "record_bytes": F.lit(0), "is_record": F.lit(False)}
     for beside in (signs, snapshots):
         if beside is not None:
-            rows = rows.unionByName(beside.withColumns(told), allowMissingColumns=True)
-    # The bucket is made of data: a constant would be optimised out of the sort, and the order lost.
-    in_buckets = rows.withColumn("bucket", F.pmod(F.hash("group_id"), F.lit(buckets)))
-    # Without the number, adaptive execution would merge the tasks: it sees bytes, not what Python does with them.
-    in_order = in_buckets.repartition(buckets, "bucket").sortWithinPartitions(*_ORDER)
-    return in_order.groupBy("bucket").applyInPandas(fold, WRITTEN)
+            rows = rows.unionByName(beside.withColumn("is_record", F.lit(False)), allowMissingColumns=True)
+    # The task is told, not left to another hash of the bucket, which would put several into one and none into others;
+    # and its number keeps adaptive execution from merging tasks: it sees bytes, not what Python does with them.
+    bucket = F.pmod(F.hash("group_id"), F.lit(buckets))
+    in_order = rows.repartitionById(buckets, bucket).sortWithinPartitions(*_ORDER)
+    return in_order.select(*Fed._fields).mapInArrow(fold, WRITTEN)
