@@ -53,11 +53,6 @@ class Spans:
         return sizes
 
     @cached_property
-    def is_ascii(self) -> bool:
-        """Whether no byte of any row has its high bit set."""
-        return not len(self.starts) or bool(self.data[self.starts[0] : self.ends[-1]].max(initial=0) < 0x80)
-
-    @cached_property
     def openings(self) -> Int32s:
         """The first two bytes of each row as a big-endian number; ``NO_ROW`` for a null, ``TOO_SHORT`` without two."""
         numbers = memory(len(self.starts), np.int32)

@@ -146,10 +146,10 @@ class _Batch:
         program = compile_struct(struct, version)
         starts, ends = spans.starts[rows], spans.ends[rows]
         starts += 2
-        flat = run_flat(program, spans.data, starts, ends, is_ascii=spans.is_ascii)
+        flat = run_flat(program, spans.data, starts, ends)
         if flat is not None:
             return _Read(rows, np.arange(len(rows)), flat, program)
-        columns = run(program, spans.data, starts, ends, is_ascii=spans.is_ascii)
+        columns = run(program, spans.data, starts, ends)
         intact = self.intact(struct, rows, columns.status)
         return _Read(rows[intact], intact, MachineColumns(columns, spans.data), program)
 
@@ -157,7 +157,7 @@ class _Batch:
         """Kafka's JSON form of a struct, and the places of the rows that have one; failed rows are noted."""
         program = compile_struct(struct, version)
         starts, ends = spans.starts[rows] + 2, spans.ends[rows]
-        text, status = json_form.render(program, spans.data, starts, ends, is_ascii=spans.is_ascii)
+        text, status = json_form.render(program, spans.data, starts, ends)
         places = self.intact(struct, rows, status)
         return places, _pick(text, places)
 

@@ -171,21 +171,14 @@ def _render(  # noqa: C901 - one interpreter loop, the twin of the machine's
     out: Bytes,
     offsets: Int32s,
     status: Int32s,
-    is_ascii: Any,
+    frames: Int64s,
     row: Any,
 ) -> Any:
     """Write rows from ``row`` on; returns the first row there was no room for, or their number."""
     standard, url_safe, digits = alphabets
     null = pieces[0]
-    frame_pc = np.zeros(_DEPTH, np.int64)
-    frame_left = np.zeros(_DEPTH, np.int64)
-    frame_tags = np.zeros(_DEPTH, np.int64)
-    frame_count = np.zeros(_DEPTH, np.int64)
-    frame_text = np.zeros(_DEPTH, np.int64)
-    frame_value = np.zeros(_DEPTH, np.int64)
-    frame_known = np.zeros(_DEPTH, np.int64)
-    frame_seen = np.zeros(_DEPTH, np.int64)
-    frame_end = np.zeros(_DEPTH, np.int64)
+    frame_pc, frame_left, frame_tags, frame_count, frame_text = frames[0], frames[1], frames[2], frames[3], frames[4]
+    frame_value, frame_known, frame_seen, frame_end = frames[5], frames[6], frames[7], frames[8]
     while row < len(starts):
         at = np.int64(offsets[row])
         pos, end = starts[row], ends[row]
@@ -232,7 +225,7 @@ def _render(  # noqa: C901 - one interpreter loop, the twin of the machine's
                     if length > end - pos:
                         error = _UNDERFLOW
                         break
-                    if ops[pc, 4] == 1 and not is_ascii and not _is_utf8(data, pos, pos + int(length)):
+                    if ops[pc, 4] == 1 and not _is_utf8(data, pos, pos + int(length)):
                         error = _UNICODE
                         break
                     if at + 6 * length + 8 + (after_stop - after) > len(out):
@@ -370,9 +363,7 @@ def _render(  # noqa: C901 - one interpreter loop, the twin of the machine's
     return row
 
 
-def render(
-    program: Program, data: Bytes, starts: Int64s, ends: Int64s, *, is_ascii: bool = False
-) -> tuple[pa.StringArray, Int32s]:
+def render(program: Program, data: Bytes, starts: Int64s, ends: Int64s) -> tuple[pa.StringArray, Int32s]:
     """The JSON form of rows of bytes, and the status of each: where that is not 0, the text is empty.
 
     Args:
@@ -380,7 +371,6 @@ def render(
         data: the bytes of all rows.
         starts: where each row starts.
         ends: where each row ends.
-        is_ascii: no byte has its high bit set, so that no string needs a look.
     """
     rows = len(starts)
     status = np.zeros(rows, np.int32)
@@ -388,6 +378,7 @@ def render(
     out = memory(1024 + 8 * int((ends - starts).sum()), np.uint8)
     pieces = (_NULL_TEXT, _UNKNOWN_TEXT, _TAG_TEXT, _DATA_TEXT)
     alphabets = (_STANDARD, _URL_SAFE, _HEX)
+    frames = np.zeros((9, _DEPTH), np.int64)
     row = 0
     while True:
         row = _render(
@@ -403,7 +394,7 @@ def render(
             out,
             offsets,
             status,
-            is_ascii,
+            frames,
             row,
         )
         if row >= rows:
