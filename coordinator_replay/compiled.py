@@ -8,14 +8,9 @@ own file only. Where they can't (``records.flat`` and ``records.json_form`` read
 former writes ids with that of ``records.arrays``), a change of the called functions must touch the callers' files too.
 """
 
-import math
 import platform
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
-
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
 
 njit: Any
 try:
@@ -80,16 +75,6 @@ class CompiledFunction:
 def compiled(function: Callable[..., Any]) -> CompiledFunction:
     """Mark an entry point: the function that ordinary code calls with arrays."""
     return CompiledFunction(function)
-
-
-def memory(shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> np.ndarray:
-    """An array to be filled, in Arrow's memory pool.
-
-    The pool hands out again what was given back to it. Numpy asks the system for every large array, which comes page by
-    page as it is filled; that takes as long as many a loop that fills it.
-    """
-    count = shape if isinstance(shape, int) else math.prod(shape)
-    return np.frombuffer(pa.allocate_buffer(count * np.dtype(dtype).itemsize), dtype).reshape(shape)
 
 
 def crc32c_instruction() -> Any:

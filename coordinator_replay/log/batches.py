@@ -23,6 +23,7 @@ from coordinator_replay.log.record_batch import (
 from coordinator_replay.log.rows import Damage, EntryColumns, RecordColumns, SegmentRows, in_file_order
 from coordinator_replay.log.schema import DamageClass
 from coordinator_replay.log.walk import Run
+from coordinator_replay.memory import memory
 
 MOST_RECORDS = 1 << 17
 """Records of one part."""
@@ -140,11 +141,12 @@ class Batches:
 
     def _read_in_slices(self, run: Run, group: _Group, count: int) -> Iterator[pa.RecordBatch]:
         """Reads a batch of very many records twice: first to see that all of it is in order, then for its rows."""
+        most = MOST_RECORDS // 2  # while one slice is made, whoever reads still holds the one before
         for for_rows in (False, True):
             position, after, left = group.starts, np.array([-1]), count
             while left:
-                wanted = np.array([min(left, MOST_RECORDS)])
-                scanned = _scan(run, group, position, wanted, after, whole=left <= MOST_RECORDS)
+                wanted = np.array([min(left, most)])
+                scanned = _scan(run, group, position, wanted, after, whole=left <= most)
                 if scanned.stops[0] < 0:
                     text = f"The {count} records of a batch are malformed, or do not end where the batch ends."
                     group.failures[0] = (DamageClass.MALFORMED_BATCH, text)
@@ -181,7 +183,7 @@ class Batches:
                 timestamps_ms=scanned.timestamps_ms,
                 batch_offsets=scanned.batch_offsets,
                 batch_positions=scanned.batch_positions,
-                missing_before=offsets - expected,
+                missing_before=np.subtract(offsets, expected, out=memory(len(offsets), np.int64)),
                 control_types=control_types(scanned.keys, is_control, counts),
                 keys=scanned.keys,
                 values=scanned.values,

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from coordinator_replay.compiled import compiled, inlined, memory, spliced
+from coordinator_replay.compiled import compiled, inlined, spliced
 from coordinator_replay.log.schema import ControlType
+from coordinator_replay.memory import memory
 from coordinator_replay.words import copy_bytes
 
 SHORTEST_RECORD = 7

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from coordinator_replay.log.compression import Codec
 from coordinator_replay.log.schema import LOG_RECORD, DamageClass
+from coordinator_replay.memory import memory
 
 DAMAGE_VALUE_LIMIT = 1 << 20
 """How many bytes of a damaged stretch are kept."""
@@ -153,7 +154,8 @@ def _timestamps(milliseconds: np.ndarray) -> pa.Array:
     if len(milliseconds) and (milliseconds.min() < 0 or milliseconds.max() > _LAST_TIMESTAMP_MS):
         timeless = (milliseconds < 0) | (milliseconds > _LAST_TIMESTAMP_MS)
     with np.errstate(over="ignore"):
-        microseconds = pa.array(milliseconds * 1000, pa.int64(), mask=timeless)
+        product = np.multiply(milliseconds, 1000, out=memory(len(milliseconds), np.int64))
+    microseconds = pa.array(product, pa.int64(), mask=timeless)
     return microseconds.view(LOG_RECORD.field("log_timestamp").type)
 
 

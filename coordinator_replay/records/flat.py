@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from coordinator_replay.compiled import compiled, inlined, memory
+from coordinator_replay.compiled import compiled, inlined
+from coordinator_replay.memory import memory
 from coordinator_replay.records.arrays import ID_ALPHABET, ID_CHARACTERS, Flags, number_array, put_id, text_array
 from coordinator_replay.records.machine import Bytes, Int32s, Int64s, _count, _integer, _is_utf8, _uvarint
 from coordinator_replay.records.program import Program
@@ -327,7 +328,8 @@ def run_flat(program: Program, data: Bytes, starts: Int64s, ends: Int64s) -> Fla
     # An id takes more room as text than the bytes that it stands in.
     room = int((ends - starts).sum()) + rows * (ID_CHARACTERS - 16)
     text = memory((int(slots.max(initial=-1)) + 1, room), np.uint8)
-    present = np.ones((program.columns, rows), np.uint8)
+    present = memory((program.columns, rows), np.uint8)
+    present[:] = 1
     tables = (program.ops, program.tags, slots)
     tile = (np.empty(_TILE_ROWS, np.int64), np.empty((program.columns, _TILE_ROWS), np.int64))
     if not _run_flat(data, starts, ends, *tables, wide, narrow, text, present, ID_ALPHABET, *tile):
