@@ -1,20 +1,16 @@
 """The two decorators behind which numba hides, so that every loop over bytes also runs without it.
 
 Functions marked here are written in the part of Python that means the same to numba and to the interpreter: no
-unbounded integers (``np.int64`` wraps in both), no slices with steps, results through arrays or tuples.
+unbounded integers (``np.int64`` wraps in both), no slices with steps, no new arrays, results through arrays that they
+are given or tuples.
 An entry point and the functions it calls should stay in one file: numba's cache notices changes of the entry point's
 own file only. Where they can't (``records.flat`` and ``records.json_form`` read bytes with the machine's functions, the
 former writes ids with that of ``records.arrays``), a change of the called functions must touch the callers' files too.
 """
 
-import math
 import platform
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
-
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
 
 njit: Any
 try:
@@ -25,12 +21,16 @@ except (ImportError, OSError):  # not installed, or built for another numpy: slo
 IS_COMPILED = njit is not None
 """Whether numba is there."""
 
+# Without numba's memory management: its counting of references to arrays, two atomic steps wherever one is handed on,
+# took longer than the loops themselves. So these functions make no arrays; they get them.
+_OPTIONS = {"nogil": True, "_nrt": False}
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def inlined(function: F) -> F:
     """Mark a function that only compiled functions call; it is compiled as part of them."""
-    return function if njit is None else cast(F, njit(nogil=True)(function))
+    return function if njit is None else cast(F, njit(**_OPTIONS)(function))
 
 
 def spliced(function: F) -> F:
@@ -39,7 +39,7 @@ def spliced(function: F) -> F:
     The compiler often does not see that by itself. But each place where such a function is used takes its time again
     to be compiled.
     """
-    return function if njit is None else cast(F, njit(nogil=True, inline="always")(function))
+    return function if njit is None else cast(F, njit(**_OPTIONS, inline="always")(function))
 
 
 class CompiledFunction:
@@ -59,32 +59,22 @@ class CompiledFunction:
         self._run: Callable[..., Any] = function
         if njit is not None:
             try:
-                self._run = njit(cache=True, nogil=True)(function)
+                self._run = njit(**_OPTIONS, cache=True)(function)
             except RuntimeError:
-                self._run = njit(nogil=True)(function)
+                self._run = njit(**_OPTIONS)(function)
 
     def __call__(self, *arguments: Any) -> Any:
         """Run the function, compiling it first if need be."""
         try:
             return self._run(*arguments)
         except OSError:
-            self._run = njit(nogil=True)(self.py_func)
+            self._run = njit(**_OPTIONS)(self.py_func)
             return self._run(*arguments)
 
 
 def compiled(function: Callable[..., Any]) -> CompiledFunction:
     """Mark an entry point: the function that ordinary code calls with arrays."""
     return CompiledFunction(function)
-
-
-def memory(shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> np.ndarray:
-    """An array to be filled, in Arrow's memory pool.
-
-    The pool hands out again what was given back to it. Numpy asks the system for every large array, which comes page by
-    page as it is filled; that takes as long as many a loop that fills it.
-    """
-    count = shape if isinstance(shape, int) else math.prod(shape)
-    return np.frombuffer(pa.allocate_buffer(count * np.dtype(dtype).itemsize), dtype).reshape(shape)
 
 
 def crc32c_instruction() -> Any:

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator_replay import compiled
+from coordinator_replay import compiled, words
 from coordinator_replay.log import checksum, record_batch
 from coordinator_replay.log.checksum import count_intact_batches, entry_checksum
-from coordinator_replay.log.record_batch import scan_records
+from coordinator_replay.log.record_batch import BatchColumns, scan_records
 
 REPOSITORY = Path(__file__).parents[1]
 SEGMENT = "tests/data/group-lifecycles/segments/__consumer_offsets-0/00000000000000000000.log"
@@ -83,22 +83,28 @@ def test_compiled_and_plain_scan_agree_on_any_bytes(bodies: list[tuple[bytes, in
     data = np.frombuffer(bytearray(b"".join(body for body, _, _ in bodies)), np.uint8)
     ends = np.cumsum([len(body) for body, _, _ in bodies], dtype=np.int64)
     counts = np.array([min(count, len(body) // 7) for body, count, _ in bodies], np.int64)
-    options = {
-        "starts": ends - [len(body) for body, _, _ in bodies],
-        "ends": ends,
-        "counts": counts,
-        "after_deltas": np.full(len(bodies), -1),
-        "last_deltas": np.array([last for _, _, last in bodies], np.int64),
-    }
-    fast = scan_records(data, **options, whole=whole)
+    batches = BatchColumns(
+        starts=ends - [len(body) for body, _, _ in bodies],
+        ends=ends,
+        counts=counts,
+        after_deltas=np.full(len(bodies), -1),
+        last_deltas=np.array([last for _, _, last in bodies], np.int64),
+        offsets=np.arange(len(bodies)) * 1000,
+        timestamps=np.arange(len(bodies)) * -77,
+        has_own_timestamps=np.arange(len(bodies)) % 2 == 0,
+        positions=np.arange(len(bodies)) * 61,
+    )
+    fast = scan_records(data, batches, whole=whole)
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("scan", "_varint", "_sized", "_record", "_copy"):
+        for name in ("scan", "_varint", "_long_varint", "_after", "_after_headers", "_record", "copy_bytes"):
             patch.setattr(record_batch, name, getattr(record_batch, name).py_func)
-        plain = scan_records(data, **options, whole=whole)
+        for name in ("word_at", "put_word"):
+            patch.setattr(words, name, getattr(words, name).py_func)
+        plain = scan_records(data, batches, whole=whole)
     assert fast.stops.tolist() == plain.stops.tolist()
     assert fast.counts.tolist() == plain.counts.tolist()
-    assert fast.timestamp_deltas.tolist() == plain.timestamp_deltas.tolist()
-    assert fast.offset_deltas.tolist() == plain.offset_deltas.tolist()
+    for name in ("offsets", "timestamps_ms", "batch_offsets", "batch_positions"):
+        assert getattr(fast, name).tolist() == getattr(plain, name).tolist()
     assert (fast.keys, fast.values) == (plain.keys, plain.values)
 
 

@@ -13,10 +13,17 @@ import pyarrow as pa
 from coordinator_replay.log.compression import Codec, DecompressionError, decompress
 from coordinator_replay.log.coverage import Tally
 from coordinator_replay.log.header import BATCH_OVERHEAD, Attribute, Field
-from coordinator_replay.log.record_batch import SHORTEST_RECORD, ScannedRecords, control_types, scan_records
+from coordinator_replay.log.record_batch import (
+    SHORTEST_RECORD,
+    BatchColumns,
+    ScannedRecords,
+    control_types,
+    scan_records,
+)
 from coordinator_replay.log.rows import Damage, EntryColumns, RecordColumns, SegmentRows, in_file_order
 from coordinator_replay.log.schema import DamageClass
 from coordinator_replay.log.walk import Run
+from coordinator_replay.memory import memory
 
 MOST_RECORDS = 1 << 17
 """Records of one part."""
@@ -121,11 +128,11 @@ class Batches:
         if len(counts) == 1 and counts[0] > MOST_RECORDS:
             yield from self._read_in_slices(run, group, int(counts[0]))
             return
-        scanned = _scan(group, group.starts, counts, np.full(len(counts), -1))
+        scanned = _scan(run, group, group.starts, counts, np.full(len(counts), -1))
         for index in np.flatnonzero(scanned.stops != group.ends).tolist():
             text = f"The {counts[index]} records of a batch are malformed, or do not end where the batch ends."
             group.failures.setdefault(index, (DamageClass.MALFORMED_BATCH, text))
-        found = [self._records(run, group, scanned)] if len(scanned.offset_deltas) else []
+        found = [self._records(run, group, scanned)] if len(scanned.offsets) else []
         if group.failures:
             self._tally.damaged += len(group.failures)
             found.append(self._rows.damage([_damage(run, group, index) for index in sorted(group.failures)]))
@@ -134,11 +141,12 @@ class Batches:
 
     def _read_in_slices(self, run: Run, group: _Group, count: int) -> Iterator[pa.RecordBatch]:
         """Reads a batch of very many records twice: first to see that all of it is in order, then for its rows."""
+        most = MOST_RECORDS // 2  # while one slice is made, whoever reads still holds the one before
         for for_rows in (False, True):
             position, after, left = group.starts, np.array([-1]), count
             while left:
-                wanted = np.array([min(left, MOST_RECORDS)])
-                scanned = _scan(group, position, wanted, after, whole=left <= MOST_RECORDS)
+                wanted = np.array([min(left, most)])
+                scanned = _scan(run, group, position, wanted, after, whole=left <= most)
                 if scanned.stops[0] < 0:
                     text = f"The {count} records of a batch are malformed, or do not end where the batch ends."
                     group.failures[0] = (DamageClass.MALFORMED_BATCH, text)
@@ -147,18 +155,14 @@ class Batches:
                     return
                 if for_rows:
                     yield self._records(run, group, scanned)
-                position, after, left = scanned.stops, scanned.offset_deltas[-1:], left - int(wanted[0])
+                after = scanned.offsets[-1:] - group.headers[Field.OFFSET]
+                position, left = scanned.stops, left - int(wanted[0])
 
     def _records(self, run: Run, group: _Group, scanned: ScannedRecords) -> pa.RecordBatch:
         headers, counts = group.headers, scanned.counts
         attributes = headers[Field.ATTRIBUTES]
         is_control = (attributes & Attribute.CONTROL) != 0
-        offsets = np.repeat(headers[Field.OFFSET], counts) + scanned.offset_deltas
-        timestamps = np.repeat(headers[Field.BASE_TIMESTAMP], counts) + scanned.timestamp_deltas
-        append_time = (attributes & Attribute.LOG_APPEND_TIME) != 0
-        if append_time.any():
-            append_times = np.repeat(headers[Field.MAX_TIMESTAMP], counts)
-            timestamps = np.where(np.repeat(append_time, counts), append_times, timestamps)
+        offsets = scanned.offsets
         first_expected = (self._tally.base_offset or 0) + self._tally.read_before
         expected = np.arange(first_expected, first_expected + len(offsets))
         if group.skipped_before[-1]:
@@ -167,8 +171,6 @@ class Batches:
         return self._rows.records(
             EntryColumns(
                 counts=counts,
-                positions=headers[Field.POSITION] + run.window.position,
-                offsets=headers[Field.OFFSET],
                 magics=headers[Field.MAGIC],
                 codecs=attributes & Attribute.CODEC,
                 leader_epochs=headers[Field.LEADER_EPOCH],
@@ -178,9 +180,11 @@ class Batches:
             ),
             RecordColumns(
                 offsets=offsets,
-                timestamps_ms=timestamps,
-                missing_before=offsets - expected,
-                control_types=control_types(scanned.keys, np.repeat(is_control, counts)),
+                timestamps_ms=scanned.timestamps_ms,
+                batch_offsets=scanned.batch_offsets,
+                batch_positions=scanned.batch_positions,
+                missing_before=np.subtract(offsets, expected, out=memory(len(offsets), np.int64)),
+                control_types=control_types(scanned.keys, is_control, counts),
                 keys=scanned.keys,
                 values=scanned.values,
             ),
@@ -188,17 +192,22 @@ class Batches:
 
 
 def _scan(
-    group: _Group, starts: np.ndarray, counts: np.ndarray, after_deltas: np.ndarray, *, whole: bool = True
+    run: Run, group: _Group, starts: np.ndarray, counts: np.ndarray, after_deltas: np.ndarray, *, whole: bool = True
 ) -> ScannedRecords:
-    return scan_records(
-        group.data,
+    headers = group.headers
+    is_append_time = (headers[Field.ATTRIBUTES] & Attribute.LOG_APPEND_TIME) != 0
+    batches = BatchColumns(
         starts=starts,
         ends=group.ends,
         counts=counts,
         after_deltas=after_deltas,
-        last_deltas=group.headers[Field.LAST_OFFSET_DELTA],
-        whole=whole,
+        last_deltas=headers[Field.LAST_OFFSET_DELTA],
+        offsets=headers[Field.OFFSET],
+        timestamps=np.where(is_append_time, headers[Field.MAX_TIMESTAMP], headers[Field.BASE_TIMESTAMP]),
+        has_own_timestamps=~is_append_time,
+        positions=headers[Field.POSITION] + run.window.position,
     )
+    return scan_records(group.data, batches, whole=whole)
 
 
 def _cuts(counts: np.ndarray) -> Iterator[slice]:

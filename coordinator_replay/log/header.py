@@ -71,19 +71,30 @@ class Stop(IntEnum):
 
 
 @inlined
-def _int16(data: Any, at: int) -> Any:
-    first: Any = np.int64(data[at])
-    return ((first - ((first & 128) << 1)) << 8) | np.int64(data[at + 1])
+def _int16(data: Any, at: Any) -> Any:
+    place = np.uint64(at)
+    number = np.int64(data[place]) << 8 | np.int64(data[place + np.uint64(1)])
+    return number - ((number >> 15) << 16)
 
 
 @inlined
-def _int32(data: Any, at: int) -> Any:
-    return (_int16(data, at) << 16) | (np.int64(data[at + 2]) << 8) | np.int64(data[at + 3])
+def _uint32(data: Any, at: Any) -> Any:
+    # Unsigned positions spare the question whether one counts from the end; then these four steps are one.
+    place, number = np.uint64(at), np.uint64(0)
+    for step in range(np.uint64(4)):
+        number = number << np.uint64(8) | np.uint64(data[place + step])
+    return np.int64(number)
 
 
 @inlined
-def _int64(data: Any, at: int) -> Any:
-    return (_int32(data, at) << 32) | (_int32(data, at + 4) & 0xFFFFFFFF)
+def _int32(data: Any, at: Any) -> Any:
+    number = _uint32(data, at)
+    return number - ((number >> 31) << 32)
+
+
+@inlined
+def _int64(data: Any, at: Any) -> Any:
+    return _int32(data, at) << 32 | _uint32(data, at + 4)
 
 
 @compiled
@@ -122,7 +133,7 @@ def hop(data: Any, position: Any, end: Any, headers: Any, limit: Any) -> Any:
         headers[2, count] = offset
         headers[3, count] = magic
         if magic == 2:
-            headers[4, count] = _int32(data, position + 17) & 0xFFFFFFFF
+            headers[4, count] = _uint32(data, position + 17)
             headers[5, count] = _int16(data, position + 21)
             headers[6, count] = _int32(data, position + 12)
             headers[7, count] = _int32(data, position + 23)
@@ -132,7 +143,7 @@ def hop(data: Any, position: Any, end: Any, headers: Any, limit: Any) -> Any:
             headers[11, count] = _int16(data, position + 51)
             headers[12, count] = _int32(data, position + 57)
         else:
-            headers[4, count] = _int32(data, position + 12) & 0xFFFFFFFF
+            headers[4, count] = _uint32(data, position + 12)
             headers[5, count] = np.int64(data[position + 17])
             headers[6:13, count] = 0
         count += 1

@@ -85,8 +85,6 @@ class Messages:
         return self._rows.records(
             EntryColumns(
                 counts=counts,
-                positions=headers[Field.POSITION] + run.window.position,
-                offsets=offsets[np.cumsum(counts) - counts],
                 magics=headers[Field.MAGIC],
                 codecs=headers[Field.ATTRIBUTES] & Attribute.CODEC,
                 leader_epochs=none,
@@ -97,6 +95,8 @@ class Messages:
             RecordColumns(
                 offsets=offsets,
                 timestamps_ms=np.array([message.timestamp_ms for message in part.messages], np.int64),
+                batch_offsets=np.repeat(offsets[np.cumsum(counts) - counts], counts),
+                batch_positions=np.repeat(headers[Field.POSITION] + run.window.position, counts),
                 missing_before=offsets - (self._tally.base_offset or 0) - records_before,
                 control_types=pa.nulls(len(offsets), pa.string()),
                 keys=pa.array([message.key for message in part.messages], pa.binary()),

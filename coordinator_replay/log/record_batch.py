@@ -15,8 +15,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from coordinator_replay.compiled import compiled, inlined, memory, spliced
+from coordinator_replay.compiled import compiled, inlined, spliced
 from coordinator_replay.log.schema import ControlType
+from coordinator_replay.memory import memory
+from coordinator_replay.words import copy_bytes
 
 SHORTEST_RECORD = 7
 """Bytes of a record with neither key, value nor headers: a batch can't hold more records than this allows."""
@@ -26,13 +28,13 @@ _CONTROL_NAMES = pa.array([ControlType.ABORT.value, ControlType.COMMIT.value, Co
 _CONTROL_CODES = {b"\0\0": 0, b"\0\1": 1}
 
 
-@spliced
-def _varint(data: Any, position: Any, end: Any, last_shift: Any) -> Any:
-    """Reads a zigzag number of at most 32 (last shift 28) or 64 bits (63): the number and where it ends, -1 if bad."""
+@inlined
+def _long_varint(data: Any, position: Any, end: Any, last_shift: Any) -> Any:
+    """As ``_varint``, for numbers of any length."""
     value = np.int64(0)
     shift = np.int64(0)
     while 0 <= position < end:
-        byte = np.int64(data[position])
+        byte = np.int64(data[np.uint64(position)])
         position += 1
         value |= (byte & 0x7F) << shift
         if shift == last_shift and byte > (15 if last_shift == 28 else 1):
@@ -43,16 +45,45 @@ def _varint(data: Any, position: Any, end: Any, last_shift: Any) -> Any:
     return np.int64(0), np.int64(-1)
 
 
-@inlined
-def _sized(data: Any, position: Any, end: Any) -> Any:
-    """Reads a length and steps over what it measures: the length (-1 for null) and the end, -1 if bad."""
-    length, position = _varint(data, position, end, 28)
+@spliced
+def _varint(data: Any, position: Any, end: Any, last_shift: Any) -> Any:
+    """Reads a zigzag number of at most 32 (last shift 28) or 64 bits (63): the number and where it ends, -1 if bad.
+
+    Nearly all have one byte or two.
+    """
+    if 0 <= position < end:
+        low = np.int64(data[np.uint64(position)])
+        if low < 128:
+            return (low >> 1) ^ -(low & 1), position + 1
+        if position + 1 < end:
+            high = np.int64(data[np.uint64(position + 1)])
+            if high < 128:
+                return ((low & 0x7F | high << 7) >> 1) ^ -(low & 1), position + 2
+    return _long_varint(data, position, end, last_shift)
+
+
+@spliced
+def _after(length: Any, position: Any, end: Any) -> Any:
+    """Where the bytes end that a length (-1 for null) in front of them measures, -1 if it is bad."""
     if position < 0 or length < -1 or length > end - position:
-        return length, np.int64(-1)
-    return length, position + max(length, 0)
+        return np.int64(-1)
+    return position + max(length, 0)
 
 
 @inlined
+def _after_headers(data: Any, position: Any, stop: Any, count: Any) -> Any:
+    """Where ``count`` headers end, -1 if one of them is malformed."""
+    for _ in range(count):
+        name_length, position = _long_varint(data, position, stop, 28)
+        position = _after(name_length, position, stop)
+        value_length, position = _long_varint(data, position, stop, 28)
+        position = _after(value_length, position, stop)
+        if name_length < 0 or position < 0:
+            return np.int64(-1)
+    return position
+
+
+@spliced
 def _record(data: Any, position: Any, end: Any) -> Any:
     """Reads one record: both deltas, end and length of key and value, end of the record, -1 if it is malformed."""
     length, position = _varint(data, position, end, 28)
@@ -61,48 +92,32 @@ def _record(data: Any, position: Any, end: Any) -> Any:
         stop = np.int64(-1)
     timestamp_delta, position = _varint(data, position + 1, stop, 63)
     offset_delta, position = _varint(data, position, stop, 28)
-    key_length, key_stop = _sized(data, position, stop)
-    value_length, value_stop = _sized(data, key_stop, stop)
+    key_length, position = _varint(data, position, stop, 28)
+    key_stop = _after(key_length, position, stop)
+    value_length, position = _varint(data, key_stop, stop, 28)
+    value_stop = _after(value_length, position, stop)
     headers, position = _varint(data, value_stop, stop, 28)
-    if headers < 0:
-        stop = np.int64(-1)
-    for _ in range(headers):
-        name_length, position = _sized(data, position, stop)
-        _, position = _sized(data, position, stop)
-        if name_length < 0 or position < 0:
-            stop = np.int64(-1)
-            break
-    if position != stop:
+    if headers > 0:
+        position = _after_headers(data, position, stop, headers)
+    if headers < 0 or position != stop:
         stop = np.int64(-1)
     return timestamp_delta, offset_delta, key_stop, key_length, value_stop, value_length, stop
 
 
-@inlined
-def _copy(data: Any, stop: Any, length: Any, target: Any, at: Any) -> Any:
-    """Copies the ``length`` bytes before ``stop``: where the copy ends in the target.
-
-    Unsigned positions are ten times the speed: the compiler need not ask whether they count from the array's end.
-    """
-    source = np.uint64(stop - length)
-    destination = np.uint64(at)
-    for step in range(np.uint64(length)):
-        target[destination + step] = data[source + step]
-    return at + length
-
-
 @compiled
 def scan(
-    data: Any, batches: Any, deltas: Any, keys: Any, key_ends: Any, values: Any, value_ends: Any, present: Any
+    data: Any, batches: Any, numbers: Any, keys: Any, key_ends: Any, values: Any, value_ends: Any, present: Any
 ) -> Any:
     """Reads the records of several batches, copying keys and values one after the other.
 
     Args:
         data: uint8 array with the plain records of all batches.
         batches: int64 matrix, one column for each batch: start, end, how many records to read, the offset delta that
-            the first must exceed, the one that the last may not, 1 if they must end where the batch ends. The scan
+            the first must exceed, the one that the last may not, 1 if they must end where the batch ends, base offset,
+            base timestamp, 1 if records have timestamps of their own, position in the file. The scan
             overwrites the first row with where it stopped (-1 for a malformed batch) and the third with the number
             of records read.
-        deltas: int64 matrix to fill: timestamp delta and offset delta of each record.
+        numbers: int64 matrix to fill: offset and timestamp of each record, base offset and position of its batch.
         keys: uint8 array to fill.
         key_ends: int32 array to fill: where each key ends in ``keys``, after the 0 that stands there.
         values: As ``keys``.
@@ -112,97 +127,138 @@ def scan(
     Returns:
         How many records, bytes of keys and bytes of values were written.
     """
-    count = 0
-    key_end = 0
-    value_end = 0
+    count, key_end, value_end = np.uint64(0), np.uint64(0), np.uint64(0)
+    one = np.uint64(1)
     for batch in range(batches.shape[1]):
         position = batches[0, batch]
         end = batches[1, batch]
-        previous = batches[3, batch]
-        first = count
-        first_key = key_end
-        first_value = value_end
+        previous, last = batches[3, batch], batches[4, batch]
+        base_offset, base_timestamp, has_own = batches[6, batch], batches[7, batch], batches[8, batch]
+        first, first_key, first_value = count, key_end, value_end
         for _ in range(batches[2, batch]):
             time, delta, key_stop, key_length, value_stop, value_length, position = _record(data, position, end)
-            if position < 0 or delta <= previous or delta > batches[4, batch]:
+            if position < 0 or delta <= previous or delta > last:
                 position = np.int64(-1)
                 break
             previous = delta
-            deltas[0, count] = time
-            deltas[1, count] = delta
+            numbers[0, count] = base_offset + delta
+            numbers[1, count] = base_timestamp + has_own * time
+            numbers[2, count] = base_offset
+            numbers[3, count] = batches[9, batch]
             present[0, count] = key_length >= 0
             present[1, count] = value_length >= 0
-            key_end = _copy(data, key_stop, max(key_length, 0), keys, key_end)
-            value_end = _copy(data, value_stop, max(value_length, 0), values, value_end)
-            count += 1
+            key_size, value_size = np.uint64(max(key_length, 0)), np.uint64(max(value_length, 0))
+            copy_bytes(data, np.uint64(key_stop) - key_size, keys, key_end, key_size)
+            copy_bytes(data, np.uint64(value_stop) - value_size, values, value_end, value_size)
+            key_end += key_size
+            value_end += value_size
+            count += one
             key_ends[count] = key_end
             value_ends[count] = value_end
         if batches[5, batch] and position != end:
             position = np.int64(-1)
         batches[0, batch] = position
         if position < 0:
-            count = first
-            key_end = first_key
-            value_end = first_value
+            count, key_end, value_end = first, first_key, first_value
         batches[2, batch] = count - first
     return count, key_end, value_end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScannedRecords:
-    """What a scan found: per record, and per batch how many records are of it and where its reading stopped."""
+class BatchColumns:
+    """What a scan needs to know of each batch.
 
-    timestamp_deltas: np.ndarray
-    offset_deltas: np.ndarray
+    Attributes:
+        starts: Where its records begin.
+        ends: Where they end.
+        counts: How many to read.
+        after_deltas: The offset delta that the first of them must exceed.
+        last_deltas: The one that the last may not exceed.
+        offsets: Its base offset.
+        timestamps: Its base timestamp, or the one of all its records.
+        has_own_timestamps: Whether its records have timestamps of their own.
+        positions: Where in the file it begins.
+    """
+
+    starts: np.ndarray
+    ends: np.ndarray
+    counts: np.ndarray
+    after_deltas: np.ndarray
+    last_deltas: np.ndarray
+    offsets: np.ndarray
+    timestamps: np.ndarray
+    has_own_timestamps: np.ndarray
+    positions: np.ndarray
+
+    def matrix(self, *, whole: bool) -> np.ndarray:
+        """The same in the order in which ``scan`` asks for it."""
+        limits = [self.starts, self.ends, self.counts, self.after_deltas, self.last_deltas]
+        must_end = np.full(len(self.starts), whole)
+        inherited = [self.offsets, self.timestamps, self.has_own_timestamps, self.positions]
+        return np.stack([*limits, must_end, *inherited]).astype(np.int64, order="C", copy=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScannedRecords:
+    """What a scan found: per record, and per batch how many records are of it and where its reading stopped.
+
+    Attributes:
+        batch_offsets: Of each record the base offset of its batch.
+        batch_positions: Of each record where in the file its batch begins.
+    """
+
+    offsets: np.ndarray
+    timestamps_ms: np.ndarray
+    batch_offsets: np.ndarray
+    batch_positions: np.ndarray
     keys: pa.BinaryArray
     values: pa.BinaryArray
     counts: np.ndarray
     stops: np.ndarray
 
 
-def scan_records(
-    data: np.ndarray,
-    *,
-    starts: np.ndarray,
-    ends: np.ndarray,
-    counts: np.ndarray,
-    after_deltas: np.ndarray,
-    last_deltas: np.ndarray,
-    whole: bool = True,
-) -> ScannedRecords:
+def scan_records(data: np.ndarray, batches: BatchColumns, *, whole: bool = True) -> ScannedRecords:
     """Reads ``counts`` records of each batch into Arrow arrays; a malformed batch yields none and stops at -1.
 
     With ``whole`` a batch must end after that many records, or else it is malformed too.
 
     The caller has made sure that the counts are possible (``SHORTEST_RECORD``): they decide how much memory is taken.
     """
-    must_end = np.full(len(starts), whole)
-    batches = np.stack([starts, ends, counts, after_deltas, last_deltas, must_end]).astype(np.int64, order="C")
-    capacity = int(counts.sum())
-    size = int((ends - starts).sum())
-    deltas = memory((2, capacity), np.int64)
+    matrix = batches.matrix(whole=whole)
+    capacity = int(batches.counts.sum())
+    size = int((batches.ends - batches.starts).sum())
+    numbers = memory((4, capacity), np.int64)
     keys, values = memory(size, np.uint8), memory(size, np.uint8)
     key_ends, value_ends = memory(capacity + 1, np.int32), memory(capacity + 1, np.int32)
     key_ends[0] = value_ends[0] = 0
     present = memory((2, capacity), np.uint8)
-    count, key_end, value_end = scan(data, batches, deltas, keys, key_ends, values, value_ends, present)
+    count, key_end, value_end = scan(data, matrix, numbers, keys, key_ends, values, value_ends, present)
+    offsets, timestamps, batch_offsets, batch_positions = numbers[:, :count]
     return ScannedRecords(
-        timestamp_deltas=deltas[0, :count],
-        offset_deltas=deltas[1, :count],
+        offsets=offsets,
+        timestamps_ms=timestamps,
+        batch_offsets=batch_offsets,
+        batch_positions=batch_positions,
         keys=_binary(keys[:key_end], key_ends[: count + 1], present[0, :count]),
         values=_binary(values[:value_end], value_ends[: count + 1], present[1, :count]),
-        counts=batches[2],
-        stops=batches[0],
+        counts=matrix[2],
+        stops=matrix[0],
     )
 
 
-def control_types(keys: pa.BinaryArray, rows: np.ndarray) -> pa.StringArray:
-    """What the control records in ``rows`` (a mask over ``keys``) say; null everywhere else.
+def control_types(keys: pa.BinaryArray, is_control: np.ndarray, counts: np.ndarray) -> pa.StringArray:
+    """What the control records say; null everywhere else.
 
     A control record's key is version int16, type int16; versions above 0 are read as 0. Source: ControlRecordType.
+
+    Args:
+        keys: The keys of the records of some batches.
+        is_control: Which of these are control batches.
+        counts: How many records each has.
     """
-    if not rows.any():
+    if not is_control.any():
         return pa.nulls(len(keys), pa.string())
+    rows = np.repeat(is_control, counts)
     codes = np.zeros(len(keys), np.int8)
     for row in np.flatnonzero(rows).tolist():
         key = keys[row].as_py() or b""

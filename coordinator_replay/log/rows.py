@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from coordinator_replay.log.compression import Codec
 from coordinator_replay.log.schema import LOG_RECORD, DamageClass
+from coordinator_replay.memory import memory
 
 DAMAGE_VALUE_LIMIT = 1 << 20
 """How many bytes of a damaged stretch are kept."""
@@ -26,8 +27,6 @@ class EntryColumns:
     """What records inherit from their batch or message set: one value for each entry, and how many records it has."""
 
     counts: np.ndarray
-    positions: np.ndarray
-    offsets: np.ndarray
     magics: np.ndarray
     codecs: np.ndarray
     leader_epochs: np.ndarray
@@ -38,10 +37,12 @@ class EntryColumns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordColumns:
-    """What each record says itself."""
+    """What differs from record to record, and where each one's batch or message set is."""
 
     offsets: np.ndarray
     timestamps_ms: np.ndarray
+    batch_offsets: np.ndarray
+    batch_positions: np.ndarray
     missing_before: np.ndarray
     control_types: pa.StringArray
     keys: pa.BinaryArray
@@ -84,7 +85,7 @@ class SegmentRows:
             "log_offset": records.offsets,
             "log_timestamp": _timestamps(records.timestamps_ms),
             "leader_epoch": self._inherited("leader_epoch", entries.leader_epochs, counts, null_below_0=True),
-            "batch_offset": np.repeat(entries.offsets, counts),
+            "batch_offset": records.batch_offsets,
             "magic": self._inherited("magic", entries.magics, counts),
             "compression": self._codecs(entries, count),
             "producer_id": self._inherited("producer_id", entries.producer_ids, counts),
@@ -95,7 +96,7 @@ class SegmentRows:
             "key": records.keys,
             "value": records.values,
             "source": self._same("source", self._source, count),
-            "source_position": np.repeat(entries.positions, counts),
+            "source_position": records.batch_positions,
             "error_class": self._same("error_class", None, count),
             "error_message": self._same("error_message", None, count),
         }
@@ -153,7 +154,8 @@ def _timestamps(milliseconds: np.ndarray) -> pa.Array:
     if len(milliseconds) and (milliseconds.min() < 0 or milliseconds.max() > _LAST_TIMESTAMP_MS):
         timeless = (milliseconds < 0) | (milliseconds > _LAST_TIMESTAMP_MS)
     with np.errstate(over="ignore"):
-        microseconds = pa.array(milliseconds * 1000, pa.int64(), mask=timeless)
+        product = np.multiply(milliseconds, 1000, out=memory(len(milliseconds), np.int64))
+    microseconds = pa.array(product, pa.int64(), mask=timeless)
     return microseconds.view(LOG_RECORD.field("log_timestamp").type)
 
 

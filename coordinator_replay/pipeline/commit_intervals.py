@@ -115,7 +115,8 @@ class _At(IntEnum):
     WAITS = 9
 
 
-_PLACES = len(_At)
+PLACES = len(_At)
+"""How much the loop remembers."""
 _STATES, _RULES, _OWNERS = int(_At.STATES), int(_At.RULES), int(_At.OWNERS)
 NOWHERE = -1
 """No such row."""
@@ -328,7 +329,17 @@ def _carry(memory: Any, waiting: Any, carried: Any) -> Any:
 
 
 @compiled
-def find_intervals(events: Any, begins: Any, is_last: Any, told: Any, intervals: Any, waits: Any, carried: Any) -> Any:
+def find_intervals(
+    events: Any,
+    begins: Any,
+    is_last: Any,
+    told: Any,
+    intervals: Any,
+    waits: Any,
+    carried: Any,
+    memory: Any,
+    waiting: Any,
+) -> Any:
     """Follow the events of all keys.
 
     Args:
@@ -339,14 +350,14 @@ def find_intervals(events: Any, begins: Any, is_last: Any, told: Any, intervals:
         intervals: to be filled, ``Interval`` by interval; as long as there are rows.
         waits: to be filled, ``Wait`` by pending commit; as long as there are rows.
         carried: to be filled with the rows that the last key remembers, and since when those wait that wait.
+        memory: ``PLACES`` zeros to work with.
+        waiting: as ``carried`` with room for one more, to work with.
 
     Returns:
         How many intervals, pending commits and carried rows there are, and the first row that is out of order.
     """
     n = events.shape[1]
-    memory = np.zeros(_PLACES, np.int64)
     memory[_At.STORED] = NOWHERE
-    waiting = np.empty((2, n + 1), np.int64)
     for row in range(n):
         if begins[row] != Begin.NOTHING:
             _close(events, memory, waiting, intervals, waits)

@@ -18,6 +18,7 @@ from coordinator_replay.pipeline.commit_intervals import (
     LATEST,
     NO_STATES,
     NOWHERE,
+    PLACES,
     UNKNOWN,
     Begin,
     End,
@@ -76,7 +77,8 @@ class _Batch:
         self.told = np.full((len(Told), n), NOWHERE, np.int64)
         intervals, waits = np.empty((len(Interval), n), np.int64), np.empty((len(Wait), n), np.int64)
         carried = np.empty((2, n), np.int64)
-        found = find_intervals(fields, self._begins(), is_last, self.told, intervals, waits, carried)
+        to_work_with = np.zeros(PLACES, np.int64), np.empty((2, n + 1), np.int64)
+        found = find_intervals(fields, self._begins(), is_last, self.told, intervals, waits, carried, *to_work_with)
         if found[3] != NOWHERE:
             raise RuntimeError(f"events are not in log order: {events.slice(found[3], 1).to_pylist()}")
         self.intervals, self.waits, self.carried = (

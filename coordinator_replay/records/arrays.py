@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from coordinator_replay.compiled import compiled, inlined, memory
+from coordinator_replay.compiled import compiled, inlined
+from coordinator_replay.memory import memory
 from coordinator_replay.records.machine import Bytes, Columns, Int32s, Int64s
 
 Flags = npt.NDArray[np.bool_]
@@ -30,52 +31,131 @@ class Spans:
 
     Attributes:
         data: the bytes of all rows.
-        starts: where each row starts.
-        ends: where each row ends; of a null, where it starts.
-        is_null: whether the row is null.
     """
 
     def __init__(self, array: pa.BinaryArray) -> None:
         _, offsets, data = array.buffers()
-        if data is None:
-            data = pa.py_buffer(b"")
-        bounds = np.frombuffer(offsets, np.int32)[array.offset : array.offset + len(array) + 1].astype(np.int64)
-        self.data: Bytes = np.frombuffer(data, np.uint8)
-        self.starts: Int64s = bounds[:-1]
-        self.ends: Int64s = bounds[1:]
-        self.is_null: Flags = array.is_null().to_numpy(zero_copy_only=False)
+        self.data: Bytes = _only_to_read(np.frombuffer(b"" if data is None else data, np.uint8))
+        bounds = np.frombuffer(offsets, np.int32)[array.offset : array.offset + len(array) + 1]
+        self._bounds: Int32s = _only_to_read(bounds)
+        self._is_null = nulls_of(array)
+
+    def of(self, rows: Int64s) -> tuple[Int64s, Int64s]:
+        """Where the fields of some rows start, behind the two bytes of their opening, and where they end."""
+        starts, ends = memory((2, len(rows)), np.int64)
+        _find_fields(self._bounds, rows, starts, ends)
+        return starts, ends
 
     @property
-    def sizes(self) -> Int64s:
+    def sizes(self) -> Int32s:
         """Bytes in each row; 0 for a null."""
-        sizes = self.ends - self.starts
-        sizes[self.is_null] = 0
+        sizes: Int32s = np.diff(self._bounds)
+        sizes[self._is_null] = 0
         return sizes
-
-    @cached_property
-    def is_ascii(self) -> bool:
-        """Whether no byte of any row has its high bit set."""
-        return not len(self.starts) or bool(self.data[self.starts[0] : self.ends[-1]].max(initial=0) < 0x80)
 
     @cached_property
     def openings(self) -> Int32s:
         """The first two bytes of each row as a big-endian number; ``NO_ROW`` for a null, ``TOO_SHORT`` without two."""
-        numbers = memory(len(self.starts), np.int32)
-        _openings(self.data, self.starts, self.ends, self.is_null, numbers)
+        numbers = memory(len(self._is_null), np.int32)
+        _read_openings(self.data, self._bounds, self._is_null, numbers)
         return numbers
 
 
+def nulls_of(array: pa.Array) -> Flags:
+    """Which rows of a column are null; mostly none are or all."""
+    if array.null_count in (0, len(array)):
+        return np.full(len(array), bool(array.null_count))
+    flags: Flags = array.is_null().to_numpy(zero_copy_only=False)
+    return flags
+
+
+def _only_to_read(array: Any) -> Any:
+    """The same array, which cannot be written to; functions are compiled once for such and once for others."""
+    array.setflags(write=False)
+    return array
+
+
 @compiled
-def _openings(data: Bytes, starts: Int64s, ends: Int64s, is_null: Flags, numbers: Int32s) -> None:
-    for row in range(len(starts)):
-        at = np.uint64(starts[row])
+def _find_fields(bounds: Int32s, rows: Int64s, starts: Int64s, ends: Int64s) -> None:
+    for place in range(len(rows)):
+        row = np.uint64(rows[place])
+        starts[place] = bounds[row] + 2
+        ends[place] = bounds[row + np.uint64(1)]
+
+
+@compiled
+def _read_openings(data: Bytes, bounds: Int32s, is_null: Flags, numbers: Int32s) -> None:
+    for row in range(len(is_null)):
+        at = np.uint64(bounds[row])
         if is_null[row]:
             numbers[row] = -65536  # NO_ROW
-        elif ends[row] - starts[row] < 2:
+        elif bounds[row + 1] - bounds[row] < 2:
             numbers[row] = -65537  # TOO_SHORT
         else:
             number = np.int64(data[at]) << 8 | np.int64(data[at + np.uint64(1)])
             numbers[row] = number - ((number >> 15) << 16)
+
+
+@compiled
+def _sort_pairs(
+    firsts: Int32s, seconds: Int32s, left_out: Flags, pairs: Int32s, ends: Int64s, numbers: Bytes, rows: Int64s
+) -> Any:
+    """Sorts rows by their pair of numbers, in the order in which the pairs first occur.
+
+    Args:
+        firsts: of each row the first number.
+        seconds: of each row the second.
+        left_out: rows that are not wanted.
+        pairs: to be filled with the pairs that occur.
+        ends: zeros, to be filled: where the rows of each pair end.
+        numbers: of each row, which pair it has; to work with.
+        rows: to be filled.
+
+    Returns:
+        How many pairs there are; -1 for more than there is room for.
+    """
+    found, pair = 0, 0
+    for row in range(len(firsts)):
+        if left_out[row]:
+            continue
+        if found == 0 or firsts[row] != pairs[pair, 0] or seconds[row] != pairs[pair, 1]:
+            pair = 0
+            while pair < found and (firsts[row] != pairs[pair, 0] or seconds[row] != pairs[pair, 1]):
+                pair += 1
+            if pair == found:
+                if found == len(ends):
+                    return -1
+                pairs[pair, 0], pairs[pair, 1] = firsts[row], seconds[row]
+                found += 1
+        numbers[row] = pair
+        ends[pair] += 1
+    begin = np.int64(0)
+    for pair in range(found):
+        size = ends[pair]
+        ends[pair] = begin
+        begin += size
+    for row in range(len(firsts)):
+        if not left_out[row]:
+            rows[ends[numbers[row]]] = row
+            ends[numbers[row]] += 1
+    return found
+
+
+def split_pairs(firsts: Int32s, seconds: Int32s, left_out: Flags) -> list[tuple[int, int, Int64s]]:
+    """Each pair of numbers that occurs, with the rows where it does, rising; but for those that are left out.
+
+    The numbers are meant to be openings.
+    """
+    pairs, ends = np.empty((_FEW_NUMBERS, 2), np.int32), np.zeros(_FEW_NUMBERS, np.int64)
+    rows = memory(len(firsts), np.int64)
+    found = _sort_pairs(firsts, seconds, left_out, pairs, ends, memory(len(firsts), np.uint8), rows)
+    if found >= 0:
+        bounds = pairwise([0, *ends[:found].tolist()])
+        return [(*pair, rows[start:end]) for pair, (start, end) in zip(pairs[:found].tolist(), bounds, strict=True)]
+    wanted = np.flatnonzero(~left_out)
+    apart = 1 << 20  # more than openings differ
+    both = split(firsts[wanted].astype(np.int64) * apart + (seconds[wanted] - TOO_SHORT))
+    return [(number // apart, number % apart + TOO_SHORT, wanted[places]) for number, places in both]
 
 
 def number_array(

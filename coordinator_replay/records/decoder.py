@@ -5,7 +5,7 @@ both run the definitions' programs. No code here knows a record kind beyond the 
 itself: is it an offset commit, and does its key name a member.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from coordinator_replay.memory import memory
 from coordinator_replay.records import arrays, json_form
 from coordinator_replay.records.arrays import MachineColumns
 from coordinator_replay.records.damage import MESSAGES, ErrorClass
@@ -24,6 +25,8 @@ from coordinator_replay.records.program import Program, compile_struct
 
 Rows = npt.NDArray[np.int64]
 """Positions of rows in the batch that is being decoded, rising."""
+
+_TIMESTAMP = pa.timestamp("us", "UTC")
 
 _COMMON = [
     ("group_id", pa.string()),
@@ -42,8 +45,8 @@ COMMIT_COLUMNS = pa.schema(
         ("committed_offset", pa.int64()),
         ("leader_epoch", pa.int32()),
         ("metadata", pa.string()),
-        ("commit_timestamp", pa.timestamp("us", "UTC")),
-        ("expire_timestamp", pa.timestamp("us", "UTC")),
+        ("commit_timestamp", _TIMESTAMP),
+        ("expire_timestamp", _TIMESTAMP),
     ]
 )
 """Columns of a decoded offset commit, beside those carried along."""
@@ -118,6 +121,11 @@ class _Read:
             return pa.nulls(len(self.rows), type_)
         return self.columns.integers(node.column, type_, none)
 
+    def timestamps(self, name: str) -> pa.Array:
+        if self.program.node(name) is None:
+            return pa.nulls(len(self.rows), _TIMESTAMP)
+        return _timestamps(self.integers(name, pa.int64()))
+
     def ids(self, name: str) -> pa.Array:
         node = self.program.node(name)
         if node is None:
@@ -132,7 +140,7 @@ class _Batch:
         self.commits_as_json = commits_as_json
         self.keys = arrays.Spans(keys)
         self.values = arrays.Spans(values)
-        self.sizes = (self.keys.sizes + self.values.sizes).astype(np.int32)
+        self.sizes = self.keys.sizes + self.values.sizes
         self.failed: list[tuple[Rows, str, str]] = []
         self.commits: list[tuple[Rows, pa.RecordBatch]] = []
         self.groups: list[tuple[Rows, pa.RecordBatch]] = []
@@ -144,20 +152,18 @@ class _Batch:
     def read(self, struct: Struct, version: int, spans: arrays.Spans, rows: Rows) -> _Read:
         """Run a struct's program behind the two bytes that name kind or version; failed rows are noted."""
         program = compile_struct(struct, version)
-        starts, ends = spans.starts[rows], spans.ends[rows]
-        starts += 2
-        flat = run_flat(program, spans.data, starts, ends, is_ascii=spans.is_ascii)
+        starts, ends = spans.of(rows)
+        flat = run_flat(program, spans.data, starts, ends)
         if flat is not None:
             return _Read(rows, np.arange(len(rows)), flat, program)
-        columns = run(program, spans.data, starts, ends, is_ascii=spans.is_ascii)
+        columns = run(program, spans.data, starts, ends)
         intact = self.intact(struct, rows, columns.status)
         return _Read(rows[intact], intact, MachineColumns(columns, spans.data), program)
 
     def texts(self, struct: Struct, version: int, spans: arrays.Spans, rows: Rows) -> tuple[Rows, pa.StringArray]:
         """Kafka's JSON form of a struct, and the places of the rows that have one; failed rows are noted."""
         program = compile_struct(struct, version)
-        starts, ends = spans.starts[rows] + 2, spans.ends[rows]
-        text, status = json_form.render(program, spans.data, starts, ends, is_ascii=spans.is_ascii)
+        text, status = json_form.render(program, spans.data, *spans.of(rows))
         places = self.intact(struct, rows, status)
         return places, _pick(text, places)
 
@@ -171,37 +177,44 @@ class _Batch:
                 self.fail(rows[places], error, struct.name)
         return np.flatnonzero(status == 0)
 
-    def decode_kind(self, kind: RecordDefinition, rows: Rows) -> None:
-        keys = self.read(kind.key, 0, self.keys, rows)
-        group = keys.strings(kind.group_field)
-        for version, places in arrays.split(self.values.openings[keys.rows]):
-            if version == arrays.NO_ROW:
-                self.finish(kind, keys, group, places, None)
-            elif version == arrays.TOO_SHORT:
-                self.fail(keys.rows[places], ErrorClass.EMPTY_VALUE, kind.name)
-            elif version not in kind.value.versions:
-                self.fail(keys.rows[places], ErrorClass.UNSUPPORTED_VERSION, f"{kind.name} version {version}")
-            else:
-                self.finish(kind, keys, group, places, version)
+    def decode(self, number: int, version: int, rows: Rows) -> None:
+        """Decode the rows whose key and value open with these numbers."""
+        kind = record_kinds().get(number)
+        if number in (arrays.NO_ROW, arrays.TOO_SHORT):
+            self.fail(rows, ErrorClass.MISSING_KEY)
+        elif kind is None:
+            self.fail(rows, ErrorClass.UNKNOWN_RECORD_TYPE, f"kind {number}")
+        else:
+            self.decode_kind(kind, self.read(kind.key, 0, self.keys, rows), version)
 
-    def finish(self, kind: RecordDefinition, keys: _Read, group: pa.Array, places: Rows, version: int | None) -> None:
-        """Put together the rows at some places of the keys read: tombstones, or values of one version."""
+    def decode_kind(self, kind: RecordDefinition, keys: _Read, version: int) -> None:
+        if version == arrays.NO_ROW:
+            self.finish(kind, keys, None)
+        elif version == arrays.TOO_SHORT:
+            self.fail(keys.rows, ErrorClass.EMPTY_VALUE, kind.name)
+        elif version not in kind.value.versions:
+            self.fail(keys.rows, ErrorClass.UNSUPPORTED_VERSION, f"{kind.name} version {version}")
+        else:
+            self.finish(kind, keys, version)
+
+    def finish(self, kind: RecordDefinition, keys: _Read, version: int | None) -> None:
+        """Put together rows whose keys were read: tombstones, or values of one version."""
         is_commit = kind.is_offset_commit and not self.commits_as_json
         value, value_json = None, None
+        places = np.arange(len(keys.rows))
         if version is not None and is_commit:
-            value = self.read(kind.value, version, self.values, _pick(keys.rows, places))
-            places = _pick(places, value.places)
+            value = self.read(kind.value, version, self.values, keys.rows)
+            places = value.places
         elif version is not None:
-            intact, value_json = self.texts(kind.value, version, self.values, _pick(keys.rows, places))
-            places = _pick(places, intact)
+            places, value_json = self.texts(kind.value, version, self.values, keys.rows)
         rows = _pick(keys.rows, places)
         n = len(rows)
         common = [
-            _pick(group, places),
+            _pick(keys.strings(kind.group_field), places),
             pa.array(np.full(n, kind.type, np.int16)),
             pa.nulls(n, pa.int16()) if version is None else pa.array(np.full(n, version, np.int16)),
-            pa.array(np.full(n, version is None)),
-            pa.array(self.sizes[rows]),
+            pa.repeat(version is None, n),
+            pa.array(_pick(self.sizes, rows)),
         ]
         if is_commit:
             columns = [*common, _pick(keys.strings("topic"), places)]
@@ -232,8 +245,8 @@ def _timestamps(milliseconds: pa.Array) -> pa.Array:
         unknown = (numbers < 0) | (numbers > _LAST_MS)
     # A number out of range overflows here and is masked.
     with np.errstate(over="ignore"):
-        microseconds = numbers * 1000
-    return pa.array(microseconds, pa.int64(), mask=unknown).view(pa.timestamp("us", "UTC"))
+        microseconds = np.multiply(numbers, 1000, out=memory(len(numbers), np.int64))
+    return pa.array(microseconds, pa.int64(), mask=unknown).view(_TIMESTAMP)
 
 
 def _commit_value(value: _Read | None, n: int) -> list[pa.Array]:
@@ -245,8 +258,8 @@ def _commit_value(value: _Read | None, n: int) -> list[pa.Array]:
         value.integers("offset", pa.int64()),
         value.integers("leaderEpoch", pa.int32(), none=-1),
         value.strings("metadata"),
-        _timestamps(value.integers("commitTimestamp", pa.int64())),
-        _timestamps(value.integers("expireTimestamp", pa.int64())),
+        value.timestamps("commitTimestamp"),
+        value.timestamps("expireTimestamp"),
     ]
 
 
@@ -274,17 +287,6 @@ def _quarantine(batch: _Batch, records: pa.RecordBatch, unread: Rows) -> tuple[R
     return _in_order(parts, QUARANTINE_COLUMNS)
 
 
-def _kinds(batch: _Batch, rows: Rows) -> Iterator[tuple[RecordDefinition, Rows]]:
-    for number, places in arrays.split(_pick(batch.keys.openings, rows)):
-        kind = record_kinds().get(number)
-        if number in (arrays.NO_ROW, arrays.TOO_SHORT):
-            batch.fail(rows[places], ErrorClass.MISSING_KEY)
-        elif kind is None:
-            batch.fail(rows[places], ErrorClass.UNKNOWN_RECORD_TYPE, f"kind {number}")
-        else:
-            yield kind, rows[places]
-
-
 def decode_records(records: pa.RecordBatch, *, commits_as_json: bool = False) -> Decoded:
     """Decode a batch of log records.
 
@@ -294,12 +296,11 @@ def decode_records(records: pa.RecordBatch, *, commits_as_json: bool = False) ->
         commits_as_json: give offset commits in the form of all other records.
     """
     batch = _Batch(records.column("key"), records.column("value"), commits_as_json=commits_as_json)
-    every = np.arange(records.num_rows, dtype=np.int64)
-    is_control = records.column("control_type").is_valid().to_numpy(zero_copy_only=False)
-    is_damaged = records.column("error_class").is_valid().to_numpy(zero_copy_only=False)
-    for kind, rows in _kinds(batch, every[~is_control & ~is_damaged]):
-        batch.decode_kind(kind, rows)
+    is_damaged = ~arrays.nulls_of(records.column("error_class"))
+    left_out = is_damaged | ~arrays.nulls_of(records.column("control_type"))
+    for number, version, rows in arrays.split_pairs(batch.keys.openings, batch.values.openings, left_out):
+        batch.decode(number, version, rows)
     commit_rows, commits = _in_order(batch.commits, COMMIT_COLUMNS)
     group_rows, groups = _in_order(batch.groups, GROUP_COLUMNS)
-    quarantine_rows, quarantine = _quarantine(batch, records, every[is_damaged])
+    quarantine_rows, quarantine = _quarantine(batch, records, np.flatnonzero(is_damaged))
     return Decoded(commits, commit_rows, groups, group_rows, quarantine, quarantine_rows)

@@ -12,10 +12,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from coordinator_replay.compiled import compiled, inlined, memory
+from coordinator_replay.compiled import compiled, inlined
+from coordinator_replay.memory import memory
 from coordinator_replay.records.arrays import ID_ALPHABET, ID_CHARACTERS, Flags, number_array, put_id, text_array
 from coordinator_replay.records.machine import Bytes, Int32s, Int64s, _count, _integer, _is_utf8, _uvarint
 from coordinator_replay.records.program import Program
+from coordinator_replay.words import copy_bytes
 
 _TILE_ROWS = 2048
 """Rows taken at a time: few enough that what is held of them stays in the fastest cache."""
@@ -44,13 +46,26 @@ def _flat_integers(data: Bytes, at: Int64s, ends: Int64s, size: Any, signed: Any
 
 
 @inlined
-def _copy_bytes(data: Bytes, starts: Int64s, out: Bytes, out_ends: Int32s) -> None:
-    """Copies the bytes of all rows, one after the other; apart from their reading, which halves the speed of both."""
+def _copy_text(data: Bytes, starts: Int64s, must_be_text: Any, out: Bytes, bounds: Int32s) -> Any:
+    """Copies the bytes of all rows, one after the other; whether they are what they must be.
+
+    Apart from their reading, which halves the speed of both; and looked at after that, when they lie side by side.
+    """
     for row in range(len(starts)):
-        # Unsigned positions spare the question whether one counts from the end: many bytes are copied at once.
-        source, target = np.uint64(starts[row]), np.uint64(out_ends[row])
-        for step in range(np.uint64(out_ends[row + 1]) - target):
-            out[target + step] = data[source + step]
+        at = np.uint64(bounds[row])
+        copy_bytes(data, np.uint64(starts[row]), out, at, np.uint64(bounds[row + 1]) - at)
+    if not must_be_text:
+        return True
+    high = np.uint8(0)
+    first = np.uint64(bounds[0])
+    for step in range(np.uint64(bounds[len(starts)]) - first):
+        high |= out[first + step]
+    if high < 0x80:
+        return True
+    is_text = True
+    for row in range(len(starts)):
+        is_text &= _is_utf8(out, bounds[row], bounds[row + 1])
+    return is_text
 
 
 @inlined
@@ -68,7 +83,6 @@ def _flat_bytes(
     ends: Int64s,
     form: Any,
     nullable: Any,
-    is_text: Any,
     starts: Int64s,
     out_ends: Int32s,
     present: Bytes,
@@ -84,8 +98,6 @@ def _flat_bytes(
                 return False
             present[row] = 0
             length = np.int64(0)
-        if is_text and not _is_utf8(data, pos, pos + length):
-            return False
         starts[row] = pos
         written += length
         out_ends[row + 1] = written
@@ -125,7 +137,6 @@ def _flat_tags(  # noqa: C901 - one loop over the fields of a row, each check a 
     narrow: Any,
     present: Any,
     starts: Any,
-    is_ascii: Any,
     begin: Any,
 ) -> Any:
     """The tagged fields of all rows, but for the copying of bytes and ids.
@@ -176,8 +187,6 @@ def _flat_tags(  # noqa: C901 - one loop over the fields of a row, each check a 
                 length, pos, error = _count(data, pos, stop, ops[body, 2])
                 if error != 0 or length < 0 or pos + length != stop:
                     return False
-                if ops[body, 4] == 1 and not is_ascii and not _is_utf8(data, pos, stop):
-                    return False
                 starts[column, row] = pos
                 narrow[column, here + 1] += length
             else:
@@ -200,20 +209,20 @@ def _run_flat(  # noqa: C901 - one loop over the instructions, each a case
     text: Any,
     present: Any,
     alphabet: Bytes,
-    is_ascii: Any,
-    tile: Any,
+    positions: Int64s,
+    sources: Any,
 ) -> Any:
     """Run a program without lists, an instruction over many rows after the other, which is several times as fast.
 
     Returns:
         False if any row can't be read, or not so easily: then nothing of the columns is to be used.
     """
-    positions = np.empty(tile, np.int64)
-    sources = np.empty((len(slots), tile), np.int64)
+    tile = len(positions)
     for begin in range(0, len(starts), tile):
         stop = min(begin + tile, len(starts))
         at, until = positions[: stop - begin], ends[begin:stop]
-        at[:] = starts[begin:stop]
+        for row in range(len(at)):
+            at[row] = starts[begin + row]
         pc = 0
         while ops[pc, 0] != 0:
             op, column = ops[pc, 0], ops[pc, 1]
@@ -224,10 +233,10 @@ def _run_flat(  # noqa: C901 - one loop over the instructions, each a case
                     return False
                 pc += 1
             elif op == 3:  # BYTES
-                is_text = ops[pc, 4] == 1 and not is_ascii
-                if not _flat_bytes(data, at, until, ops[pc, 2], ops[pc, 3], is_text, source, bounds, is_there):
+                if not _flat_bytes(data, at, until, ops[pc, 2], ops[pc, 3], source, bounds, is_there):
                     return False
-                _copy_bytes(data, source, text[slots[column]], bounds)
+                if not _copy_text(data, source, ops[pc, 4] == 1, text[slots[column]], bounds):
+                    return False
                 pc += 1
             elif op == 2:  # UUID
                 for row in range(len(at)):
@@ -246,7 +255,7 @@ def _run_flat(  # noqa: C901 - one loop over the instructions, each a case
                     pc = known[0, 1]
                     continue
                 here = np.int64(begin)
-                if not _flat_tags(data, at, until, ops, known, wide, narrow, present, sources, is_ascii, here):
+                if not _flat_tags(data, at, until, ops, known, wide, narrow, present, sources, here):
                     return False
                 for k in range(len(known)):
                     target = known[k, 2]
@@ -254,8 +263,10 @@ def _run_flat(  # noqa: C901 - one loop over the instructions, each a case
                     if ops[known[k, 1], 0] == 2:
                         is_there = present[target, begin:stop]
                         _copy_ids(data, source, alphabet, text[slots[target]], bounds, is_there)
-                    elif ops[known[k, 1], 0] == 3:
-                        _copy_bytes(data, source, text[slots[target]], bounds)
+                    elif ops[known[k, 1], 0] == 3 and not (
+                        _copy_text(data, source, ops[known[k, 1], 4] == 1, text[slots[target]], bounds)
+                    ):
+                        return False
                 pc = ops[pc, 4]
         for row in range(len(at)):
             if at[row] != until[row]:
@@ -300,9 +311,7 @@ class FlatColumns:
         return number_array(numbers[column, : self.present.shape[1]], type_, self._missing(column), none)
 
 
-def run_flat(
-    program: Program, data: Bytes, starts: Int64s, ends: Int64s, *, is_ascii: bool = False
-) -> FlatColumns | None:
+def run_flat(program: Program, data: Bytes, starts: Int64s, ends: Int64s) -> FlatColumns | None:
     """What a program makes of rows that are all in order, as arrays of what ``machine.run`` found would say it.
 
     Returns:
@@ -319,8 +328,10 @@ def run_flat(
     # An id takes more room as text than the bytes that it stands in.
     room = int((ends - starts).sum()) + rows * (ID_CHARACTERS - 16)
     text = memory((int(slots.max(initial=-1)) + 1, room), np.uint8)
-    present = np.ones((program.columns, rows), np.uint8)
+    present = memory((program.columns, rows), np.uint8)
+    present[:] = 1
     tables = (program.ops, program.tags, slots)
-    if not _run_flat(data, starts, ends, *tables, wide, narrow, text, present, ID_ALPHABET, is_ascii, _TILE_ROWS):
+    tile = (np.empty(_TILE_ROWS, np.int64), np.empty((program.columns, _TILE_ROWS), np.int64))
+    if not _run_flat(data, starts, ends, *tables, wide, narrow, text, present, ID_ALPHABET, *tile):
         return None
     return FlatColumns(wide, narrow, text, slots, present)

@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from coordinator_replay.compiled import compiled, inlined, memory
+from coordinator_replay.compiled import compiled, inlined
+from coordinator_replay.memory import memory
 from coordinator_replay.records.machine import (
     _NULL,
     _TAG,
@@ -29,6 +30,7 @@ from coordinator_replay.records.machine import (
 )
 from coordinator_replay.records.program import Program
 from coordinator_replay.records.scalar import UNKNOWN_TAGS
+from coordinator_replay.words import copy_bytes
 
 _DEPTH = 32
 _NUMBER_ROOM = 24
@@ -46,9 +48,7 @@ _OPEN_LIST, _CLOSE_LIST, _CLOSE_STRUCT, _MINUS, _ZERO = 91, 93, 125, 45, 48
 
 @inlined
 def _put(out: Bytes, at: Any, piece: Bytes, start: Any, end: Any) -> Any:
-    source, target = np.uint64(start), np.uint64(at)
-    for step in range(np.uint64(end - start)):
-        out[target + step] = piece[source + step]
+    copy_bytes(piece, np.uint64(start), out, np.uint64(at), np.uint64(end - start))
     return at + end - start
 
 
@@ -61,9 +61,9 @@ def _put_number(out: Bytes, at: Any, number: Any) -> Any:
         at += 1
         rest = np.uint64(0) - rest
     size = 1
-    scale = rest
-    while scale >= np.uint64(10):
-        scale //= np.uint64(10)
+    bound = np.uint64(10)
+    while size < 19 and rest >= bound:
+        bound *= np.uint64(10)
         size += 1
     for place in range(at + size - 1, at - 1, -1):
         out[place] = np.uint8(_ZERO) + np.uint8(rest % np.uint64(10))
@@ -75,6 +75,14 @@ def _put_number(out: Bytes, at: Any, number: Any) -> Any:
 def _put_string(out: Bytes, at: Any, data: Bytes, start: Any, end: Any, digits: Bytes) -> Any:
     out[at] = _QUOTE
     at += 1
+    is_plain = True
+    first = np.uint64(start)
+    for step in range(np.uint64(end - start)):
+        byte = data[first + step]
+        is_plain &= (byte >= 0x20) & (byte != _QUOTE) & (byte != _BACKSLASH)
+    if is_plain:
+        at = _put(out, at, data, start, end)
+        start = end
     for i in range(start, end):
         byte = data[i]
         if byte < 0x20:
@@ -97,27 +105,35 @@ def _put_string(out: Bytes, at: Any, data: Bytes, start: Any, end: Any, digits: 
 
 @inlined
 def _put_base64(out: Bytes, at: Any, data: Bytes, start: Any, end: Any, alphabet: Bytes, padded: Any) -> Any:
-    out[at] = _QUOTE
-    at += 1
-    while start < end:
-        left = end - start
-        a = data[start]
-        b = data[start + 1] if left > 1 else np.uint8(0)
-        c = data[start + 2] if left > 2 else np.uint8(0)
-        out[at] = alphabet[a >> 2]
-        out[at + 1] = alphabet[(a & 3) << 4 | b >> 4]
-        if left > 1:
-            out[at + 2] = alphabet[(b & 15) << 2 | c >> 6]
+    one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+    source, target, stop = np.uint64(start), np.uint64(at), np.uint64(end)
+    out[target] = _QUOTE
+    target += one
+    while source + two < stop:
+        a, b, c = data[source], data[source + one], data[source + two]
+        out[target] = alphabet[a >> 2]
+        out[target + one] = alphabet[(a & 3) << 4 | b >> 4]
+        out[target + two] = alphabet[(b & 15) << 2 | c >> 6]
+        out[target + three] = alphabet[c & 63]
+        source += three
+        target += four
+    if source < stop:
+        a = data[source]
+        b = data[source + one] if source + one < stop else np.uint8(0)
+        out[target] = alphabet[a >> 2]
+        out[target + one] = alphabet[(a & 3) << 4 | b >> 4]
+        target += two
+        if source + one < stop:
+            out[target] = alphabet[(b & 15) << 2]
+            target += one
         elif padded:
-            out[at + 2] = _EQUALS
-        if left > 2:
-            out[at + 3] = alphabet[c & 63]
-        elif padded:
-            out[at + 3] = _EQUALS
-        at += 4 if padded or left > 2 else left + 1
-        start += 3
-    out[at] = _QUOTE
-    return at + 1
+            out[target] = _EQUALS
+            target += one
+        if padded:
+            out[target] = _EQUALS
+            target += one
+    out[target] = _QUOTE
+    return np.int64(target + one)
 
 
 @inlined
@@ -171,21 +187,14 @@ def _render(  # noqa: C901 - one interpreter loop, the twin of the machine's
     out: Bytes,
     offsets: Int32s,
     status: Int32s,
-    is_ascii: Any,
+    frames: Int64s,
     row: Any,
 ) -> Any:
     """Write rows from ``row`` on; returns the first row there was no room for, or their number."""
     standard, url_safe, digits = alphabets
     null = pieces[0]
-    frame_pc = np.zeros(_DEPTH, np.int64)
-    frame_left = np.zeros(_DEPTH, np.int64)
-    frame_tags = np.zeros(_DEPTH, np.int64)
-    frame_count = np.zeros(_DEPTH, np.int64)
-    frame_text = np.zeros(_DEPTH, np.int64)
-    frame_value = np.zeros(_DEPTH, np.int64)
-    frame_known = np.zeros(_DEPTH, np.int64)
-    frame_seen = np.zeros(_DEPTH, np.int64)
-    frame_end = np.zeros(_DEPTH, np.int64)
+    frame_pc, frame_left, frame_tags, frame_count, frame_text = frames[0], frames[1], frames[2], frames[3], frames[4]
+    frame_value, frame_known, frame_seen, frame_end = frames[5], frames[6], frames[7], frames[8]
     while row < len(starts):
         at = np.int64(offsets[row])
         pos, end = starts[row], ends[row]
@@ -232,7 +241,7 @@ def _render(  # noqa: C901 - one interpreter loop, the twin of the machine's
                     if length > end - pos:
                         error = _UNDERFLOW
                         break
-                    if ops[pc, 4] == 1 and not is_ascii and not _is_utf8(data, pos, pos + int(length)):
+                    if ops[pc, 4] == 1 and not _is_utf8(data, pos, pos + int(length)):
                         error = _UNICODE
                         break
                     if at + 6 * length + 8 + (after_stop - after) > len(out):
@@ -370,9 +379,7 @@ def _render(  # noqa: C901 - one interpreter loop, the twin of the machine's
     return row
 
 
-def render(
-    program: Program, data: Bytes, starts: Int64s, ends: Int64s, *, is_ascii: bool = False
-) -> tuple[pa.StringArray, Int32s]:
+def render(program: Program, data: Bytes, starts: Int64s, ends: Int64s) -> tuple[pa.StringArray, Int32s]:
     """The JSON form of rows of bytes, and the status of each: where that is not 0, the text is empty.
 
     Args:
@@ -380,7 +387,6 @@ def render(
         data: the bytes of all rows.
         starts: where each row starts.
         ends: where each row ends.
-        is_ascii: no byte has its high bit set, so that no string needs a look.
     """
     rows = len(starts)
     status = np.zeros(rows, np.int32)
@@ -388,6 +394,7 @@ def render(
     out = memory(1024 + 8 * int((ends - starts).sum()), np.uint8)
     pieces = (_NULL_TEXT, _UNKNOWN_TEXT, _TAG_TEXT, _DATA_TEXT)
     alphabets = (_STANDARD, _URL_SAFE, _HEX)
+    frames = np.zeros((9, _DEPTH), np.int64)
     row = 0
     while True:
         row = _render(
@@ -403,7 +410,7 @@ def render(
             out,
             offsets,
             status,
-            is_ascii,
+            frames,
             row,
         )
         if row >= rows:

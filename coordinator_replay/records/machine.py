@@ -149,6 +149,12 @@ def _count(data: Bytes, pos: Any, end: Any, form: Any) -> Any:
     return value, pos + size, 0
 
 
+@inlined
+def _copy_all(target: Int64s, source: Int64s) -> None:
+    for k in range(np.uint64(len(target))):
+        target[k] = source[k]
+
+
 @compiled
 def _run(  # noqa: C901 - one interpreter loop; splitting it would pass a dozen arrays around
     data: Bytes,
@@ -161,19 +167,14 @@ def _run(  # noqa: C901 - one interpreter loop; splitting it would pass a dozen 
     first: Int64s,
     second: Int32s,
     status: Int32s,
-    is_ascii: Any,
+    saved: Int64s,
+    frames: Int64s,
     row: Any,
 ) -> Any:
     """Run rows from ``row`` on; returns the first row that was not run because a column is full, or their number."""
-    saved = np.empty_like(used)
-    frame_pc = np.zeros(_DEPTH, np.int64)
-    frame_left = np.zeros(_DEPTH, np.int64)
-    frame_end = np.zeros(_DEPTH, np.int64)
-    frame_seen = np.zeros(_DEPTH, np.int64)
-    frame_unknown = np.zeros(_DEPTH, np.int64)
+    frame_pc, frame_left, frame_end, frame_seen, frame_unknown = frames[0], frames[1], frames[2], frames[3], frames[4]
     while row < len(starts):
-        for k in range(np.uint64(len(used))):
-            saved[k] = used[k]
+        _copy_all(saved, used)
         pos, end = starts[row], ends[row]
         pc, depth, error = 0, -1, 0
         while True:
@@ -181,7 +182,7 @@ def _run(  # noqa: C901 - one interpreter loop; splitting it would pass a dozen 
             op, column = ops[here, 0], np.uint64(ops[here, 1])
             # Outside of lists a column gets at most one entry a row, and has room for that.
             if depth >= 0 and 1 <= op <= 4 and used[column] >= limit[column]:
-                used[:] = saved
+                _copy_all(used, saved)
                 return row
             if op == 1:  # INTEGER
                 size = ops[here, 2]
@@ -209,7 +210,7 @@ def _run(  # noqa: C901 - one interpreter loop; splitting it would pass a dozen 
                     if length > end - pos:
                         error = _UNDERFLOW
                         break
-                    if ops[here, 4] == 1 and not is_ascii and not _is_utf8(data, pos, pos + int(length)):
+                    if ops[here, 4] == 1 and not _is_utf8(data, pos, pos + int(length)):
                         error = _UNICODE
                         break
                     first[at] = pos
@@ -279,7 +280,7 @@ def _run(  # noqa: C901 - one interpreter loop; splitting it would pass a dozen 
                         if frame_seen[depth] & (1 << k) == 0 and used[target] >= limit[target]:
                             full = True
                     if full:
-                        used[:] = saved
+                        _copy_all(used, saved)
                         return row
                     for k in range(known):
                         if frame_seen[depth] & (1 << k) == 0:
@@ -319,7 +320,7 @@ def _run(  # noqa: C901 - one interpreter loop; splitting it would pass a dozen 
                     pc = tags[table + found, 1]
                 else:
                     if used[unknown + 1] >= limit[unknown + 1] or used[unknown + 2] >= limit[unknown + 2]:
-                        used[:] = saved
+                        _copy_all(used, saved)
                         return row
                     at = used[unknown + 1]
                     first[at] = tag
@@ -341,13 +342,13 @@ def _run(  # noqa: C901 - one interpreter loop; splitting it would pass a dozen 
                     error = _TRAILING
                 break
         if error != 0:
-            used[:] = saved
+            _copy_all(used, saved)
             status[row] = error
         row += 1
     return row
 
 
-def run(program: Program, data: Bytes, starts: Int64s, ends: Int64s, *, is_ascii: bool = False) -> Columns:
+def run(program: Program, data: Bytes, starts: Int64s, ends: Int64s) -> Columns:
     """Run a program over rows of bytes.
 
     Args:
@@ -355,7 +356,6 @@ def run(program: Program, data: Bytes, starts: Int64s, ends: Int64s, *, is_ascii
         data: the bytes of all rows.
         starts: where each row starts in ``data``; rows stand in rising order and do not overlap.
         ends: where each row ends.
-        is_ascii: no byte has its high bit set, so that no string needs a look.
     """
     rows = len(starts)
     status = np.zeros(rows, np.int32)
@@ -365,9 +365,10 @@ def run(program: Program, data: Bytes, starts: Int64s, ends: Int64s, *, is_ascii
     used = limit - capacity
     first = np.empty(int(limit[-1]), np.int64)
     second = np.empty(int(limit[-1]), np.int32)
+    scratch = np.empty_like(used), np.zeros((5, _DEPTH), np.int64)
     row = 0
     while True:
-        row = _run(data, starts, ends, program.ops, program.tags, limit, used, first, second, status, is_ascii, row)
+        row = _run(data, starts, ends, program.ops, program.tags, limit, used, first, second, status, *scratch, row)
         if row >= rows:
             break
         first, second, limit, used = _grow(first, second, limit, used)

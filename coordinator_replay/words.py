@@ -1,0 +1,44 @@
+"""Eight bytes at a time, for compiled functions: what a processor moves in one instruction.
+
+The compiler sees that these eight steps over bytes are one over a word, whereas a loop whose length it can't know it
+turns into large strides and then single bytes, of which most keys and fields have many. Positions are unsigned, which
+spares the question whether one counts from the end.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from coordinator_replay.compiled import spliced
+
+
+@spliced
+def word_at(data: Any, at: Any) -> Any:
+    """Eight bytes as a little-endian number."""
+    word = np.uint64(0)
+    for byte in range(np.uint64(8)):
+        word |= np.uint64(data[at + byte]) << (np.uint64(8) * byte)
+    return word
+
+
+@spliced
+def put_word(target: Any, at: Any, word: Any) -> None:
+    """Writes a number as eight bytes, little-endian."""
+    for byte in range(np.uint64(8)):
+        target[at + byte] = np.uint8((word >> (np.uint64(8) * byte)) & np.uint64(255))
+
+
+@spliced
+def copy_bytes(data: Any, source: Any, target: Any, at: Any, size: Any) -> None:
+    """Copies bytes between arrays that do not overlap; the last word may lie over the one before, never beyond.
+
+    All numbers are uint64.
+    """
+    eight = np.uint64(8)
+    if size >= eight:
+        for step in range((size - np.uint64(1)) >> np.uint64(3)):
+            put_word(target, at + eight * step, word_at(data, source + eight * step))
+        put_word(target, at + size - eight, word_at(data, source + size - eight))
+    else:
+        for step in range(size):
+            target[at + step] = data[source + step]
