@@ -51,8 +51,8 @@ def parse_and_decode(setting: Setting) -> Measured:
         ours_seconds=min(ours),
         baseline_seconds=min(baseline),
         ratio=ratio,
-        wanted=">= 0.5 x Kafka's speed",
-        holds=ratio >= 0.5,
+        wanted=">= 0.8 x Kafka's speed",
+        holds=ratio >= 0.8,
     )
 
 
