@@ -29,7 +29,7 @@ from coordinator_replay.pipeline.offset_tables import (
     Expiry,
     write_offset_tables,
 )
-from coordinator_replay.pipeline.renumber import renumber
+from coordinator_replay.pipeline.renumber import missing_before_end, renumber
 from coordinator_replay.pipeline.replay import GROUP_TABLES, Given
 from coordinator_replay.pipeline.restart import Groups, Restart, groups_anew, has_strays, restart_at, unfinished_groups
 from coordinator_replay.pipeline.sources import read_tables
@@ -321,21 +321,10 @@ class _Audit:
         later = {p: first for p, first in first_new.items() if p in ends and first[0] >= ends[p]}
         if not later:
             return records
-        # What stands behind the end is a killed run's: those are records that this run has read again.
-        before_end = reduce(
-            Column.__or__, ((F.col("log_partition") == p) & (F.col("log_offset") < ends[p]) for p in later)
-        )
-        mine = (F.col("cluster") == self.run.cluster) & before_end
-        held = [
-            self.warehouse.read(name).where(mine).select("log_partition", "log_offset", "missing_before")
-            for name in ("offset_commits", "group_records")
-        ]
-        newest = held[0].unionByName(held[1]).groupBy("log_partition")
-        missing = newest.agg(F.max_by("missing_before", "log_offset").alias("missing")).toLocalIterator()
-        held_missing = {row["log_partition"]: row["missing"] for row in missing}
+        held = missing_before_end(self.warehouse, self.run.cluster, {p: ends[p] for p in later})
         shift = F.lit(0)
         for partition, (offset, counted) in later.items():
-            right = held_missing.get(partition, 0) + offset - ends[partition]
+            right = held[partition] + offset - ends[partition] if partition in held else counted
             is_later = (F.col("log_partition") == partition) & (F.col("log_offset") >= ends[partition])
             shift = F.when(is_later, F.lit(right - counted)).otherwise(shift)
         return records.withColumn("missing_before", F.col("missing_before") + shift)

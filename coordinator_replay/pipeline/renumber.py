@@ -1,9 +1,9 @@
-"""What a gap that is closed later does to records behind it: fewer are missing before them than was thought."""
+"""How ``missing_before`` goes on from the tables, and what a gap that is closed later does to records behind it."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from functools import reduce
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 
 from coordinator_replay.pipeline.settle import DAMAGE
@@ -26,8 +26,7 @@ def renumber(warehouse: Warehouse, cluster: str, log_partitions: Collection[int]
     """
     mine = (F.col("cluster") == cluster) & F.col("log_partition").isin(sorted(log_partitions))
     held = [warehouse.read(name).where(mine).select(*_POSITION) for name in _NUMBERED]
-    quarantined = warehouse.read("quarantine").where(mine & F.col("log_offset").isNotNull())
-    held.append(quarantined.where(~F.col("error_class").isin(DAMAGE)).select(*_POSITION))
+    held.append(_quarantined(warehouse).where(mine).select(*_POSITION).distinct())
     every = reduce(DataFrame.unionByName, held)
     in_log = Window.partitionBy("log_partition").orderBy("log_offset")
     missing = (F.col("log_offset") - F.row_number().over(in_log) + 1).cast("bigint")
@@ -35,3 +34,37 @@ def renumber(warehouse: Warehouse, cluster: str, log_partitions: Collection[int]
     counted = warehouse.spark.read.parquet(staging)
     for name in _NUMBERED:
         warehouse.update(name, counted, _POSITION, "missing_before", cluster)
+
+
+def missing_before_end(warehouse: Warehouse, cluster: str, ends: Mapping[int, int]) -> dict[int, int]:
+    """How much is missing before the end of what earlier runs have read, as the tables count it.
+
+    Args:
+        warehouse: holds the records that earlier runs have read.
+        cluster: whose.
+        ends: the offset after the last one read, by log partition. What stands behind it is a killed run's, which this
+            run has read again.
+
+    Returns:
+        by log partition; without those of which the tables hold no record that says how much is missing before it.
+    """
+    before = [(F.col("log_partition") == partition) & (F.col("log_offset") < end) for partition, end in ends.items()]
+    mine = (F.col("cluster") == cluster) & reduce(Column.__or__, before, F.lit(False))
+    numbered = [warehouse.read(name).where(mine).select(*_POSITION, "missing_before") for name in _NUMBERED]
+    newest = F.max(F.struct("log_offset", "missing_before")).alias("newest")
+    tops = reduce(DataFrame.unionByName, numbered).groupBy("log_partition").agg(newest).collect()
+    # Where nothing stands between that record and the end, it is missing: all but what is in quarantine.
+    behind = [(F.col("log_partition") == top[0]) & (F.col("log_offset") > top[1]["log_offset"]) for top in tops]
+    known = _quarantined(warehouse).where(mine & reduce(Column.__or__, behind, F.lit(False)))
+    counts = known.groupBy("log_partition").agg(F.countDistinct("log_offset")).collect()
+    quarantined = {row[0]: row[1] for row in counts}
+    return {
+        partition: top["missing_before"] + ends[partition] - top["log_offset"] - 1 - quarantined.get(partition, 0)
+        for partition, top in tops
+    }
+
+
+def _quarantined(warehouse: Warehouse) -> DataFrame:
+    """Records in quarantine that have a position; they do not say what is missing before them."""
+    rows = warehouse.read("quarantine")
+    return rows.where(F.col("log_offset").isNotNull() & ~F.col("error_class").isin(DAMAGE))
