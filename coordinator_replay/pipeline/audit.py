@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from functools import reduce
 from typing import Any
 
 from pyarrow import fs
@@ -17,7 +16,6 @@ from coordinator_replay.engine.model import GroupState
 from coordinator_replay.log.dump import Dump, DumpFile, Format, find_dump, open_filesystem
 from coordinator_replay.pipeline import settle
 from coordinator_replay.pipeline.audited import task_of
-from coordinator_replay.pipeline.data_files import part_of
 from coordinator_replay.pipeline.decode import stage_rows, stage_segments
 from coordinator_replay.pipeline.findings import Known, write_findings
 from coordinator_replay.pipeline.group_tables import News, Replayed, write_group_tables
@@ -29,22 +27,14 @@ from coordinator_replay.pipeline.offset_tables import (
     Expiry,
     write_offset_tables,
 )
+from coordinator_replay.pipeline.record_tables import RECORD_TABLES, what_it_is, write_first, write_records
 from coordinator_replay.pipeline.renumber import missing_before_end, renumber
 from coordinator_replay.pipeline.replay import GROUP_TABLES, Given
 from coordinator_replay.pipeline.restart import Groups, Restart, groups_anew, has_strays, restart_at, unfinished_groups
 from coordinator_replay.pipeline.sources import read_tables
-from coordinator_replay.pipeline.staged_records import Staged, as_records, staged_by, write_tables
+from coordinator_replay.pipeline.staged_records import Staged, as_records, staged_by
 from coordinator_replay.pipeline.topics import NAMING_KINDS, from_records, update_topics
 from coordinator_replay.pipeline.warehouse import TABLES_AT_ONCE, Warehouse
-from coordinator_replay.tables.definition import table
-
-RECORD_TABLES = {
-    "offset_commits": "commit",
-    "group_records": "record",
-    "quarantine": "quarantine",
-    "control_records": None,
-}
-"""The tables that hold records, each with the struct of a staged row that is its row; control records have none."""
 
 FOUND_TABLES = ("findings", "group_metrics")
 """The tables that are derived from all others."""
@@ -54,8 +44,6 @@ INTERNAL_TABLES = ("group_state", REMOVED_TABLE)
 
 TABLES = (*RECORD_TABLES, "topics", *GROUP_TABLES, *OFFSET_TABLES, *FOUND_TABLES, *INTERNAL_TABLES, "audit_runs")
 """The tables a run writes, the ledger last."""
-
-_STRUCTS = tuple(struct for struct in RECORD_TABLES.values() if struct)
 
 
 _MARKERS_UNSEEN = (
@@ -159,12 +147,6 @@ def run_audit(
         _remove(warehouse.staging(run.run_id, "")[:-1])
 
 
-def _what() -> Column:
-    """Which struct of a staged row is there."""
-    named = [F.when(F.col(kind).isNotNull(), F.lit(kind)) for kind in _STRUCTS]
-    return F.coalesce(*named, F.lit("control"))
-
-
 def _kind() -> Column:
     """Kafka's name of a record's kind, or the class of its error."""
     commit = F.when(F.col("commit.key_version") == 0, F.lit("LegacyOffsetCommit")).when(
@@ -214,9 +196,9 @@ class _Audit:
         records = self.carry_on(records, first_new, ends)
         self.report("writing commits, records and quarantine")
         if self.is_apart and self.was_empty:
-            self.write_files(staged)
+            write_first(self.warehouse, self.run, staged)
         else:
-            self.write_records(records, summary)
+            write_records(self.warehouse, self.run, records, summary.found)
         self.run.check()
         if self.late:
             staging = self.warehouse.staging(self.run.run_id, "renumbered")
@@ -280,7 +262,9 @@ class _Audit:
             ``missing_before``.
         """
         tally = (
-            records.groupBy("log_partition", _what().alias("what"), _kind().alias("kind"), self.known().alias("known"))
+            records.groupBy(
+                "log_partition", what_it_is().alias("what"), _kind().alias("kind"), self.known().alias("known")
+            )
             .agg(
                 F.count("*").alias("n"),
                 F.min("log_offset").alias("low"),
@@ -337,39 +321,6 @@ class _Audit:
                 inside = (F.col("log_offset") >= start) & (F.col("log_offset") < end)
                 known = known | ((F.col("log_partition") == partition) & inside)
         return known
-
-    def write_files(self, staged: Staged) -> None:
-        """Write the records of the first dump: nothing is there that they could overlap with."""
-        kinds = {struct or "control": name for name, struct in RECORD_TABLES.items()}
-        parts = {kind: part_of(table(name), self.warehouse.path(name)) for kind, name in kinds.items()}
-        files = write_tables(self.spark, staged, parts, self.run.cluster)
-        for kind, name in kinds.items():
-            mine = files.get(kind, [])
-            rows = sum(file.rows for file in mine)
-            self.run.table_versions[name] = self.warehouse.add_files(name, mine)
-            self.run.count_written(name, found=rows, written=rows)
-
-    def write_records(self, records: DataFrame, summary: Summary) -> None:
-        """Append to each table of records what it does not hold yet."""
-        with ThreadPoolExecutor(TABLES_AT_ONCE) as pool:
-            writes = [
-                pool.submit(self.write, name, struct, records, summary.found.get(struct or "control", 0))
-                for name, struct in RECORD_TABLES.items()
-            ]
-            for write in writes:
-                write.result()
-
-    def write(self, name: str, struct: str | None, records: DataFrame, found: int) -> None:
-        """Append to a table what it does not hold yet."""
-        if not found:
-            self.run.table_versions[name] = self.warehouse.version(name)
-            return
-        rows = records.where(F.col(struct).isNotNull() if struct else F.col("control_type").isNotNull())
-        carried = (column for column in rows.columns if column not in (*_STRUCTS, "leader_epoch", "file_id"))
-        inner = (f"{struct}.*",) if struct else ()
-        rows = rows.select(F.lit(self.run.cluster).alias("cluster"), *carried, *inner)
-        written, self.run.table_versions[name] = self.warehouse.append(name, self.unknown(name, rows), self.run.run_id)
-        self.run.count_written(name, found=found, written=written)
 
     def named_by(self, summary: Summary, records: DataFrame) -> DataFrame | None:
         """What this run's records say of topics; all records, where some were left to a later run."""
@@ -472,25 +423,6 @@ class _Audit:
             )
             versions, summary.findings = write_findings(self.warehouse, self.run.cluster, known, staging)
             self.run.table_versions |= versions
-
-    def unknown(self, name: str, rows: DataFrame) -> DataFrame:
-        """Rows that the table does not hold yet; judged by the table itself, so that a killed run can be run again."""
-        if self.warehouse.is_new(name):
-            return rows
-        held = self.warehouse.read(name).where(F.col("cluster") == self.run.cluster)
-        if name == "quarantine":
-            keys = ["log_partition", "log_offset", "source"]
-            return rows.alias("new").join(
-                held.select(*keys).alias("old"),
-                reduce(Column.__and__, (F.col(f"new.{key}").eqNullSafe(F.col(f"old.{key}")) for key in keys)),
-                "left_anti",
-            )
-        # Delta passes over files that end before this run begins.
-        reached = F.lit(False)
-        for partition, first in self.run.from_offsets.items():
-            reached = reached | ((F.col("log_partition") == partition) & (F.col("log_offset") >= first))
-        place = ["log_partition", "log_offset"]
-        return rows.join(held.where(reached).select(*place), place, "left_anti")
 
 
 def _remove(uri: str) -> None:

@@ -1,0 +1,100 @@
+"""The tables of records: what a run read, as it was decoded, each record once whatever run brought it."""
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
+
+from coordinator_replay.pipeline.data_files import part_of
+from coordinator_replay.pipeline.ledger import Run
+from coordinator_replay.pipeline.staged_records import Staged, write_tables
+from coordinator_replay.pipeline.warehouse import TABLES_AT_ONCE, Warehouse
+from coordinator_replay.tables.definition import table
+
+RECORD_TABLES = {
+    "offset_commits": "commit",
+    "group_records": "record",
+    "quarantine": "quarantine",
+    "control_records": None,
+}
+"""The tables that hold records, each with the struct of a staged row that is its row; control records have none."""
+
+_STRUCTS = tuple(struct for struct in RECORD_TABLES.values() if struct)
+
+_CONTROL = "control"
+_PLACE = ("log_partition", "log_offset")
+_DAMAGED_PLACE = (*_PLACE, "source")
+
+
+def what_it_is() -> Column:
+    """Which struct of a staged row is there."""
+    named = [F.when(F.col(kind).isNotNull(), F.lit(kind)) for kind in _STRUCTS]
+    return F.coalesce(*named, F.lit(_CONTROL))
+
+
+def write_first(warehouse: Warehouse, run: Run, staged: Staged) -> None:
+    """Write the records of the first dump: nothing is there that they could overlap with.
+
+    Args:
+        warehouse: has the tables, all empty.
+        run: is told what was written.
+        staged: the records, no position twice.
+    """
+    kinds = {struct or _CONTROL: name for name, struct in RECORD_TABLES.items()}
+    parts = {kind: part_of(table(name), warehouse.path(name)) for kind, name in kinds.items()}
+    files = write_tables(warehouse.spark, staged, parts, run.cluster)
+    for kind, name in kinds.items():
+        mine = files.get(kind, [])
+        rows = sum(file.rows for file in mine)
+        run.table_versions[name] = warehouse.add_files(name, mine)
+        run.count_written(name, found=rows, written=rows)
+
+
+def write_records(warehouse: Warehouse, run: Run, records: DataFrame, found: Mapping[str, int]) -> None:
+    """Append to each table of records what it does not hold yet.
+
+    Args:
+        warehouse: has the tables.
+        run: is told what was written.
+        records: settled rows, no position twice.
+        found: how many there are by ``what_it_is``.
+    """
+
+    def write(name: str, struct: str | None) -> None:
+        counted = found.get(struct or _CONTROL, 0)
+        if not counted:
+            run.table_versions[name] = warehouse.version(name)
+            return
+        rows = _not_held(warehouse, run, name, _rows(records, struct, run.cluster))
+        written, run.table_versions[name] = warehouse.append(name, rows, run.run_id)
+        run.count_written(name, found=counted, written=written)
+
+    with ThreadPoolExecutor(TABLES_AT_ONCE) as pool:
+        for done in [pool.submit(write, name, struct) for name, struct in RECORD_TABLES.items()]:
+            done.result()
+
+
+def _rows(records: DataFrame, struct: str | None, cluster: str) -> DataFrame:
+    """The rows of one table."""
+    mine = records.where(F.col(struct).isNotNull() if struct else F.col("control_type").isNotNull())
+    carried = (column for column in mine.columns if column not in (*_STRUCTS, "leader_epoch", "file_id"))
+    inner = (f"{struct}.*",) if struct else ()
+    return mine.select(F.lit(cluster).alias("cluster"), *carried, *inner)
+
+
+def _not_held(warehouse: Warehouse, run: Run, name: str, rows: DataFrame) -> DataFrame:
+    """Rows that a table does not hold yet; judged by the table itself, so that a killed run can be run again."""
+    if warehouse.is_new(name):
+        return rows
+    held = warehouse.read(name).where(F.col("cluster") == run.cluster)
+    if name == "quarantine":
+        same = (F.col(f"new.{key}").eqNullSafe(F.col(f"old.{key}")) for key in _DAMAGED_PLACE)
+        old = held.select(*_DAMAGED_PLACE).alias("old")
+        return rows.alias("new").join(old, reduce(Column.__and__, same), "left_anti")
+    # Delta passes over files that end before this run begins.
+    reached = F.lit(False)
+    for partition, first in run.from_offsets.items():
+        reached = reached | ((F.col("log_partition") == partition) & (F.col("log_offset") >= first))
+    return rows.join(held.where(reached).select(*_PLACE), list(_PLACE), "left_anti")
