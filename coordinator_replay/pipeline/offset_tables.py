@@ -213,8 +213,8 @@ class _Derivation:
                 writes["expired_offsets"] = pool.submit(lambda: write("expired_offsets", expired, self.cluster))
             versions = {name: write.result() for name, write in writes.items()}
         # After the history: a run that is killed between the two finds again what it has to say of earlier tombstones.
-        if ended is not None:
-            mine = ended.withColumn("cluster", F.lit(self.cluster))
+        if ended is not None or (self.restart is None and not self.warehouse.is_new(REMOVED_TABLE)):
+            mine = causes.withColumn("cluster", F.lit(self.cluster))
             versions[REMOVED_TABLE] = self.warehouse.replace_cluster(REMOVED_TABLE, mine, self.cluster)
         return Derived(versions, said, end, causes, opened)
 
