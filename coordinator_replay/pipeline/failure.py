@@ -4,9 +4,12 @@ Spark tells it in a stack trace of its own or of a Python worker, inside others:
 most. Where its JVM is gone, nobody is left to tell.
 """
 
+import logging
 import re
+from socketserver import BaseServer
 
 from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.accumulators import AccumulatorTCPServer, AccumulatorUnixServer
 from pyspark.errors import PySparkException
 
 FAILURES = (PySparkException, Py4JError, OSError, EOFError)
@@ -15,6 +18,16 @@ FAILURES = (PySparkException, Py4JError, OSError, EOFError)
 _CAUSE = re.compile(r"^(?:Caused by: |: )?(?:[A-Za-z_$][\w$]*\.)*[A-Z]\w*(?:Error|Exception): (\S.*)$", re.MULTILINE)
 
 _MOST = 400
+
+
+def _log(self: BaseServer, request: object, client_address: object) -> None:
+    logging.getLogger(__name__).debug("a connection of Spark ended", exc_info=True)
+
+
+def leave_it_to_the_run() -> None:
+    """Let no thread of Spark's print a trace when Java ends: whoever waits for the run is told in a sentence."""
+    for server in (AccumulatorTCPServer, AccumulatorUnixServer):
+        setattr(server, "handle_error", _log)  # noqa: B010 - mypy takes no method for another
 
 
 def reason(problem: BaseException) -> str:

@@ -9,6 +9,7 @@ from importlib.resources import files
 
 from pyspark.sql import SparkSession
 
+from coordinator_replay.pipeline.failure import leave_it_to_the_run
 from coordinator_replay.pipeline.jars import DELTA as DELTA_JARS
 from coordinator_replay.pipeline.jars import KAFKA_SOURCE, jars_of
 from coordinator_replay.pipeline.java import check_java
@@ -153,5 +154,6 @@ def open_session(
         return active
     if verbose:
         return _local_session(app_name, with_catalog=with_catalog, with_kafka=with_kafka, small=small)
+    leave_it_to_the_run()
     with _java_output_aside():
         return _local_session(app_name, with_catalog=with_catalog, with_kafka=with_kafka, small=small)

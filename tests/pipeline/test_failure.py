@@ -1,10 +1,13 @@
 """One sentence out of what Spark says when something fails."""
 
+from socketserver import BaseRequestHandler
+
 import pytest
 from py4j.protocol import Py4JNetworkError
+from pyspark.accumulators import AccumulatorTCPServer
 from pyspark.errors import PySparkException
 
-from coordinator_replay.pipeline.failure import FAILURES, reason
+from coordinator_replay.pipeline.failure import FAILURES, leave_it_to_the_run, reason
 
 FULL = """An exception was thrown from the Python worker. Please see the stack trace below.
 Traceback (most recent call last):
@@ -36,3 +39,13 @@ def test_the_innermost_cause_that_says_anything_is_told(problem, said):
     assert isinstance(problem, FAILURES)
     assert reason(problem).startswith(said)
     assert "\n" not in reason(problem)
+
+
+def test_a_connection_that_ends_with_java_prints_no_trace(capfd):
+    leave_it_to_the_run()
+    with AccumulatorTCPServer(("127.0.0.1", 0), BaseRequestHandler, "token") as server:
+        try:
+            raise EOFError
+        except EOFError:
+            server.handle_error(None, ("127.0.0.1", 1))
+    assert capfd.readouterr() == ("", "")
