@@ -85,6 +85,7 @@ def joined(nights: list[Path], folder: Path) -> str:
     return str(folder)
 
 
+@pytest.mark.long
 def test_a_dump_that_has_grown_costs_what_is_new(spark, sample, nights, whole, tmp_path):
     warehouse = str(tmp_path / "warehouse")
 
