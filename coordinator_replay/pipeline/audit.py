@@ -27,6 +27,7 @@ from coordinator_replay.pipeline.offset_tables import (
     Expiry,
     write_offset_tables,
 )
+from coordinator_replay.pipeline.positions import within
 from coordinator_replay.pipeline.record_tables import RECORD_TABLES, what_it_is, write_first, write_records
 from coordinator_replay.pipeline.renumber import missing_before_end, renumber
 from coordinator_replay.pipeline.replay import GROUP_TABLES, Given
@@ -315,12 +316,7 @@ class _Audit:
 
     def known(self) -> Column:
         """Whether a position lies in what earlier runs have read."""
-        known = F.lit(False)
-        for partition, ranges in self.ranges.items():
-            for start, end in ranges:
-                inside = (F.col("log_offset") >= start) & (F.col("log_offset") < end)
-                known = known | ((F.col("log_partition") == partition) & inside)
-        return known
+        return within((partition, *stretch) for partition, ranges in self.ranges.items() for stretch in ranges)
 
     def named_by(self, summary: Summary, records: DataFrame) -> DataFrame | None:
         """What this run's records say of topics; all records, where some were left to a later run."""

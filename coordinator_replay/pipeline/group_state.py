@@ -11,6 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 
 from coordinator_replay.analysis.group_life import VERSION
+from coordinator_replay.pipeline.positions import behind
 from coordinator_replay.pipeline.warehouse import Warehouse
 
 SNAPSHOT = "snapshot"
@@ -82,10 +83,8 @@ def touched_groups(group_records: DataFrame, group_state: DataFrame, *, anew: Da
 
 def _above(touched: DataFrame) -> Column:
     """A condition that files of older records fail as a whole: by log partition, the first offset that is needed."""
-    needed = F.lit(False)
-    for row in touched.groupBy("log_partition").agg(F.min("from_offset").alias("first")).toLocalIterator():
-        needed = needed | ((F.col("log_partition") == row["log_partition"]) & (F.col("log_offset") >= row["first"]))
-    return needed
+    first = touched.groupBy("log_partition").agg(F.min("from_offset").alias("first"))
+    return behind({row["log_partition"]: row["first"] for row in first.collect()})
 
 
 def unseen_records(group_records: DataFrame, touched: DataFrame) -> DataFrame:

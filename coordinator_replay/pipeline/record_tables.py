@@ -9,6 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives 
 
 from coordinator_replay.pipeline.data_files import part_of
 from coordinator_replay.pipeline.ledger import Run
+from coordinator_replay.pipeline.positions import behind
 from coordinator_replay.pipeline.staged_records import Staged, write_tables
 from coordinator_replay.pipeline.warehouse import TABLES_AT_ONCE, Warehouse
 from coordinator_replay.tables.definition import table
@@ -94,7 +95,4 @@ def _not_held(warehouse: Warehouse, run: Run, name: str, rows: DataFrame) -> Dat
         old = held.select(*_DAMAGED_PLACE).alias("old")
         return rows.alias("new").join(old, reduce(Column.__and__, same), "left_anti")
     # Delta passes over files that end before this run begins.
-    reached = F.lit(False)
-    for partition, first in run.from_offsets.items():
-        reached = reached | ((F.col("log_partition") == partition) & (F.col("log_offset") >= first))
-    return rows.join(held.where(reached).select(*_PLACE), list(_PLACE), "left_anti")
+    return rows.join(held.where(behind(run.from_offsets)).select(*_PLACE), list(_PLACE), "left_anti")

@@ -3,9 +3,10 @@
 from collections.abc import Collection, Mapping
 from functools import reduce
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 
+from coordinator_replay.pipeline.positions import behind, within
 from coordinator_replay.pipeline.settle import DAMAGE
 from coordinator_replay.pipeline.warehouse import Warehouse
 
@@ -48,14 +49,12 @@ def missing_before_end(warehouse: Warehouse, cluster: str, ends: Mapping[int, in
     Returns:
         by log partition; without those of which the tables hold no record that says how much is missing before it.
     """
-    before = [(F.col("log_partition") == partition) & (F.col("log_offset") < end) for partition, end in ends.items()]
-    mine = (F.col("cluster") == cluster) & reduce(Column.__or__, before, F.lit(False))
+    mine = (F.col("cluster") == cluster) & within((partition, 0, end) for partition, end in ends.items())
     numbered = [warehouse.read(name).where(mine).select(*_POSITION, "missing_before") for name in _NUMBERED]
     newest = F.max(F.struct("log_offset", "missing_before")).alias("newest")
     tops = reduce(DataFrame.unionByName, numbered).groupBy("log_partition").agg(newest).collect()
     # Where nothing stands between that record and the end, it is missing: all but what is in quarantine.
-    behind = [(F.col("log_partition") == top[0]) & (F.col("log_offset") > top[1]["log_offset"]) for top in tops]
-    known = _quarantined(warehouse).where(mine & reduce(Column.__or__, behind, F.lit(False)))
+    known = _quarantined(warehouse).where(mine & behind({partition: top["log_offset"] + 1 for partition, top in tops}))
     counts = known.groupBy("log_partition").agg(F.countDistinct("log_offset")).collect()
     quarantined = {row[0]: row[1] for row in counts}
     return {

@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 
 from coordinator_replay.pipeline.ledger import between
+from coordinator_replay.pipeline.positions import any_of, behind, within
 from coordinator_replay.pipeline.warehouse import Warehouse, literal
 
 _MOST_GROUPS = 1000
@@ -113,10 +114,6 @@ def groups_anew(warehouse: Warehouse, cluster: str, replayed: DataFrame | None, 
     return None if named is None or len(named | unfinished) > _MOST_GROUPS else named | unfinished
 
 
-def _any(conditions: list[Column]) -> Column:
-    return reduce(Column.__or__, conditions, F.lit(False))
-
-
 def has_strays(warehouse: Warehouse, cluster: str, ranges: Mapping[int, Sequence[tuple[int, int]]]) -> bool:
     """Whether records lie between those that finished runs have read: left by a run that did not end.
 
@@ -125,11 +122,8 @@ def has_strays(warehouse: Warehouse, cluster: str, ranges: Mapping[int, Sequence
         cluster: whose.
         ranges: from ``audited_ranges``.
     """
-    stretches = [
-        (F.col("log_partition") == partition) & (F.col("log_offset") >= start) & (F.col("log_offset") < end)
-        for partition, start, end in between(ranges)
-    ]
-    rows = (warehouse.read(name).where((F.col("cluster") == cluster) & _any(stretches)) for name in _RECORDS)
+    stretches = list(between(ranges))
+    rows = (warehouse.read(name).where((F.col("cluster") == cluster) & within(stretches)) for name in _RECORDS)
     return bool(stretches) and any(not one.isEmpty() for one in rows)
 
 
@@ -141,11 +135,11 @@ def restart_at(warehouse: Warehouse, cluster: str, ends: Mapping[int, int]) -> d
         cluster: whose.
         ends: the first log offset that the derived tables do not cover, by log partition.
     """
-    is_new = _any([(F.col("log_partition") == one) & (F.col("log_offset") >= end) for one, end in ends.items()])
+    is_new = behind(ends)
     records = [warehouse.read(name).where(F.col("cluster") == cluster) for name in _RECORDS]
     new = reduce(DataFrame.unionByName, (one.where(is_new).select("log_partition", "log_timestamp") for one in records))
     first = new.groupBy("log_partition").agg(F.unix_micros(F.min("log_timestamp")).alias("at")).collect()
     since = {row["log_partition"]: F.timestamp_micros(F.lit(row["at"])) for row in first if row["at"] is not None}
-    is_later = _any([(F.col("log_partition") == one) & (F.col("log_timestamp") >= at) for one, at in since.items()])
+    is_later = any_of((F.col("log_partition") == one) & (F.col("log_timestamp") >= at) for one, at in since.items())
     told = records[0].where(is_later & ~is_new).groupBy("log_partition").agg(F.min("log_offset").alias("first"))
     return {**ends, **{row["log_partition"]: row["first"] for row in told.collect()}}
