@@ -16,6 +16,7 @@ from coordinator_replay.engine.model import GroupState
 from coordinator_replay.log.dump import Dump, DumpFile, Format, find_dump, open_filesystem
 from coordinator_replay.pipeline import settle
 from coordinator_replay.pipeline.audited import task_of
+from coordinator_replay.pipeline.data_files import keep
 from coordinator_replay.pipeline.decode import stage_rows, stage_segments
 from coordinator_replay.pipeline.findings import Known, write_findings
 from coordinator_replay.pipeline.group_tables import News, Replayed, write_group_tables
@@ -217,12 +218,6 @@ class _Audit:
         write_run(self.spark, self.warehouse, self.run)
         return summary
 
-    def keep(self, step: str, df: DataFrame) -> DataFrame:
-        """Write an intermediate step once, so that what follows reads only the columns it needs."""
-        path = self.warehouse.staging(self.run.run_id, step)
-        df.write.parquet(path)
-        return self.spark.read.parquet(path)
-
     def stage(self, dump: Dump) -> Staged:
         folder = self.warehouse.staging(self.run.run_id, "staged")
         if dump.format is Format.SEGMENTS:
@@ -251,7 +246,7 @@ class _Audit:
         if dump.format is Format.SEGMENTS and not staged.extents.have_copies():
             self.is_apart = True
             return settle.settle_apart(records, staged.extents)
-        settled = self.keep("settled", settle.settle_copies(records))
+        settled = keep(settle.settle_copies(records), self.warehouse.staging(self.run.run_id, "settled"))
         self.run.duplicates_dropped = staged.rows - settled.count()
         return settled
 

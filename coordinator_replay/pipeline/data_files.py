@@ -12,7 +12,6 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -289,11 +288,6 @@ def written_rows(files: Iterable[DataFile]) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_pylist(rows, schema=WRITTEN_SCHEMA)
 
 
-def written_frame(files: Iterable[DataFile]) -> pd.DataFrame:
-    """The same for functions over groups, which return pandas."""
-    return pd.DataFrame([asdict(file) for file in files], columns=WRITTEN_SCHEMA.names)
-
-
 def file_of(row: Any) -> DataFile:
     """A file from a row of WRITTEN."""
     return DataFile(*(row[field.name] for field in fields(DataFile)))
@@ -312,6 +306,12 @@ def read_files(spark: SparkSession, files: Iterable[DataFile], schema: StructTyp
     """What files hold; no rows where there are none."""
     paths = [file.path for file in files]
     return spark.read.schema(schema).parquet(*paths) if paths else spark.createDataFrame([], schema)
+
+
+def keep(rows: DataFrame, folder: str) -> DataFrame:
+    """Write an intermediate step once: what follows reads only the columns it needs, and Spark sees how small it is."""
+    rows.write.parquet(folder)
+    return rows.sparkSession.read.schema(rows.schema).parquet(folder)
 
 
 def write_frame(rows: DataFrame, name: str, part: Part) -> list[DataFile]:

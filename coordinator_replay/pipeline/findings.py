@@ -13,14 +13,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 
-import pandas as pd
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 
 from coordinator_replay.analysis.findings.evidence import Evidence
 from coordinator_replay.analysis.findings.judge import FINDINGS, Found, Judge
 from coordinator_replay.analysis.findings.thresholds import Thresholds
-from coordinator_replay.pipeline.data_files import WRITTEN, DataFile, DataFiles, Part, files_of, written_frame
+from coordinator_replay.pipeline.buckets import by_group
+from coordinator_replay.pipeline.data_files import WRITTEN, DataFile, DataFiles, Part, files_of, keep, written_rows
 from coordinator_replay.pipeline.group_metrics import Told, commit_minutes, group_metrics, minute_sums
 from coordinator_replay.pipeline.warehouse import Warehouse
 
@@ -265,20 +266,15 @@ def judge(every: DataFrame, part: Part, *, cluster: str, end_ms: int, limits: Th
         The files that were written, in WRITTEN.
     """
 
-    def fold(batches: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+    def fold(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         court = _Court(part, cluster, end_ms, limits)
         for batch in batches:
-            for group_id, tag, told in zip(batch["group_id"], batch["tag"], batch["told"], strict=True):
-                court.hear(group_id, tag, told)
-        yield written_frame(court.finish())
+            for evidence in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                court.hear(*evidence)
+        yield from written_rows(court.finish())
 
-    return (
-        every.withColumn("bucket", F.pmod(F.hash("group_id"), F.lit(buckets)))
-        .repartition(buckets, "bucket")
-        .sortWithinPartitions("bucket", "group_id", *_PLACE)
-        .groupBy("bucket")
-        .applyInPandas(fold, WRITTEN)
-    )
+    in_order = by_group(every, buckets, "group_id", *_PLACE)
+    return in_order.select("group_id", "tag", "told").mapInArrow(fold, WRITTEN)
 
 
 def write_findings(
@@ -303,16 +299,13 @@ def write_findings(
     buckets = int(spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
     end_ms = round(known.end.timestamp() * 1000)
 
-    def keep(step: str, rows: DataFrame) -> DataFrame:
-        rows.write.parquet(f"{staging}/{step}")
-        return spark.read.parquet(f"{staging}/{step}")
-
-    minutes = keep("minutes", commit_minutes(tables["offset_commits"]))
+    minutes = keep(commit_minutes(tables["offset_commits"]), f"{staging}/minutes")
     every = evidence(tables, minutes, unread, end=known.end, limits=limits)
     told = Told(commits=minutes, happenings=tables["group_evidence"], causes=known.causes, held=known.held)
 
     def write_metrics() -> int:
-        return warehouse.replace_cluster(METRICS, group_metrics(keep("sums", minute_sums(told)), cluster), cluster)
+        sums = keep(minute_sums(told), f"{staging}/sums")
+        return warehouse.replace_cluster(METRICS, group_metrics(sums, cluster), cluster)
 
     with ThreadPoolExecutor(2) as pool:
         metrics = pool.submit(write_metrics)

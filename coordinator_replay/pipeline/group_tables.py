@@ -7,7 +7,7 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 
-from coordinator_replay.pipeline.data_files import DataFile, files_of
+from coordinator_replay.pipeline.data_files import DataFile, files_of, keep
 from coordinator_replay.pipeline.group_state import (
     START,
     every_group,
@@ -62,9 +62,7 @@ class _Groups:
         return self.warehouse.read(name).where(F.col("cluster") == self.given.cluster)
 
     def keep(self, step: str, df: DataFrame) -> DataFrame:
-        """Write an intermediate step once: Spark sees then how small it is."""
-        df.write.parquet(f"{self.staging}/{step}")
-        return self.warehouse.spark.read.parquet(f"{self.staging}/{step}")
+        return keep(df, f"{self.staging}/{step}")
 
     def touched(self, held: DataFrame) -> DataFrame:
         """The groups to replay, and from where on."""

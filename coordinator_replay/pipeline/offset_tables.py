@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives 
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from coordinator_replay.analysis.expiration import DEFAULT_RETENTION_MS
-from coordinator_replay.pipeline.data_files import DataFile, Part, aside, part_of, read_files, write_frame
+from coordinator_replay.pipeline.data_files import DataFile, Part, aside, keep, part_of, read_files, write_frame
 from coordinator_replay.pipeline.expiry import expired_offsets
 from coordinator_replay.pipeline.offset_events import Sources
 from coordinator_replay.pipeline.offset_stage import STAGED, Staged
@@ -220,13 +220,11 @@ class _Derivation:
 
     def causes(self, removed: DataFrame | None, *, retention_ms: int, retention_is_known: bool) -> DataFrame:
         """Write what tombstones were, since four tables want it; most logs have none, and need no plan for it."""
-        spark = self.warehouse.spark
         told = removed_offsets(self.staged("")) if removed is None else removed
         causes = tombstone_causes(told, retention_ms=retention_ms, retention_is_known=retention_is_known)
         if removed is None:
-            return spark.createDataFrame([], causes.schema)
-        causes.write.parquet(f"{self.staging}/causes")
-        return spark.read.schema(causes.schema).parquet(f"{self.staging}/causes")
+            return self.warehouse.spark.createDataFrame([], causes.schema)
+        return keep(causes, f"{self.staging}/causes")
 
     def write_history(self, causes: DataFrame | None, before: DataFrame | None) -> int:
         """Write the history: what the pass wrote, and what tombstones ended, if any did."""

@@ -6,6 +6,7 @@ from functools import reduce
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 
+from coordinator_replay.pipeline.data_files import keep
 from coordinator_replay.pipeline.positions import behind, within
 from coordinator_replay.pipeline.settle import DAMAGE
 from coordinator_replay.pipeline.warehouse import Warehouse
@@ -31,8 +32,7 @@ def renumber(warehouse: Warehouse, cluster: str, log_partitions: Collection[int]
     every = reduce(DataFrame.unionByName, held)
     in_log = Window.partitionBy("log_partition").orderBy("log_offset")
     missing = (F.col("log_offset") - F.row_number().over(in_log) + 1).cast("bigint")
-    every.withColumn("missing_before", missing).write.parquet(staging)
-    counted = warehouse.spark.read.parquet(staging)
+    counted = keep(every.withColumn("missing_before", missing), staging)
     for name in _NUMBERED:
         warehouse.update(name, counted, _POSITION, "missing_before", cluster)
 

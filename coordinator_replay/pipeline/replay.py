@@ -24,6 +24,7 @@ from coordinator_replay.analysis.group_life import VERSION, GroupReplay
 from coordinator_replay.analysis.reasons import TopicChanges
 from coordinator_replay.analysis.rows import ENCODE, Row, Scope
 from coordinator_replay.engine.model import Record
+from coordinator_replay.pipeline.buckets import by_group
 from coordinator_replay.pipeline.data_files import WRITTEN, DataFile, DataFiles, Part, written_rows
 from coordinator_replay.pipeline.group_state import SNAPSHOT
 from coordinator_replay.pipeline.signs import last_commits
@@ -262,8 +263,5 @@ def replay_groups(
     for beside in (signs, snapshots):
         if beside is not None:
             rows = rows.unionByName(beside.withColumn("is_record", F.lit(False)), allowMissingColumns=True)
-    # The task is told, not left to another hash of the bucket, which would put several into one and none into others;
-    # and its number keeps adaptive execution from merging tasks: it sees bytes, not what Python does with them.
-    bucket = F.pmod(F.hash("group_id"), F.lit(buckets))
-    in_order = rows.repartitionById(buckets, bucket).sortWithinPartitions(*_ORDER)
+    in_order = by_group(rows, buckets, *_ORDER)
     return in_order.select(*Fed._fields).mapInArrow(fold, WRITTEN)
