@@ -1,13 +1,13 @@
 """The run, in the order a person would tell it: find, read and decode, settle, write, account."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 from pyarrow import fs
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 
 from coordinator_replay.analysis.findings.evidence import Evidence
@@ -16,6 +16,8 @@ from coordinator_replay.engine.model import GroupState
 from coordinator_replay.log.dump import Dump, DumpFile, Format, find_dump, open_filesystem
 from coordinator_replay.pipeline import settle
 from coordinator_replay.pipeline.audited import task_of
+from coordinator_replay.pipeline.commit_totals import TABLE as TOTALS_TABLE
+from coordinator_replay.pipeline.commit_totals import totals_since
 from coordinator_replay.pipeline.data_files import keep
 from coordinator_replay.pipeline.decode import stage_rows, stage_segments
 from coordinator_replay.pipeline.findings import Known, write_findings
@@ -26,22 +28,23 @@ from coordinator_replay.pipeline.offset_tables import (
     OFFSETS_VERSION,
     REMOVED_TABLE,
     Expiry,
+    Newest,
     write_offset_tables,
 )
-from coordinator_replay.pipeline.positions import within
-from coordinator_replay.pipeline.record_tables import RECORD_TABLES, what_it_is, write_first, write_records
+from coordinator_replay.pipeline.record_tables import RECORD_TABLES, write_first, write_records
 from coordinator_replay.pipeline.renumber import missing_before_end, renumber
 from coordinator_replay.pipeline.replay import GROUP_TABLES, Given
 from coordinator_replay.pipeline.restart import Groups, Restart, groups_anew, has_strays, restart_at, unfinished_groups
 from coordinator_replay.pipeline.sources import read_tables
 from coordinator_replay.pipeline.staged_records import Staged, as_records, staged_by
+from coordinator_replay.pipeline.tally import CONTROL, Tally, tally_of
 from coordinator_replay.pipeline.topics import NAMING_KINDS, from_records, update_topics
 from coordinator_replay.pipeline.warehouse import TABLES_AT_ONCE, Warehouse
 
 FOUND_TABLES = ("findings", "group_metrics")
 """The tables that are derived from all others."""
 
-INTERNAL_TABLES = ("group_state", REMOVED_TABLE)
+INTERNAL_TABLES = ("group_state", REMOVED_TABLE, TOTALS_TABLE)
 """The tables that only the next run reads."""
 
 TABLES = (*RECORD_TABLES, "topics", *GROUP_TABLES, *OFFSET_TABLES, *FOUND_TABLES, *INTERNAL_TABLES, "audit_runs")
@@ -149,14 +152,6 @@ def run_audit(
         _remove(warehouse.staging(run.run_id, "")[:-1])
 
 
-def _kind() -> Column:
-    """Kafka's name of a record's kind, or the class of its error."""
-    commit = F.when(F.col("commit.key_version") == 0, F.lit("LegacyOffsetCommit")).when(
-        F.col("commit.key_version").isNotNull(), F.lit("OffsetCommit")
-    )
-    return F.coalesce(commit, F.col("record.kind"), F.col("quarantine.error_class"))
-
-
 class _Audit:
     """One run; its steps share the session, the warehouse and the ledger row."""
 
@@ -179,7 +174,7 @@ class _Audit:
         self.is_told_anew = options.full or (bool(last) and (newly_told or is_judged_anew))
         self.is_apart = False
         self.was_empty = all(map(warehouse.is_new, RECORD_TABLES))
-        self.naming_commits = 0
+        self.names: Mapping[str, str] = {}
         self.end: datetime | None = None
         self.late: set[int] = set()
         self.has_new_positions = False
@@ -189,8 +184,9 @@ class _Audit:
         self.report("reading and decoding")
         staged = self.stage(dump)
         self.report("ordering the records")
-        records = self.settle(staged, dump)
-        summary, first_new = self.count(records)
+        records, tally = self.settle(staged, dump)
+        summary, first_new = self.count(tally)
+        self.names = tally.names
         ends = self.ends
         self.run.cover(staged.extents, ends)
         self.has_new_positions = bool(first_new)
@@ -232,64 +228,49 @@ class _Audit:
             # Exports don't tell what is missing between their records, and lack some kinds of them.
             audited = audited_ranges(self.warehouse, self.run.cluster, Format.SEGMENTS)
         task = task_of(segments, audited)
-        staged = staged_by(stage_segments(self.spark, task.files, folder, task.skip))
+        staged = staged_by(stage_segments(self.spark, task.files, folder, task.skip, self.ranges))
         staged.extents = task.extents(staged.extents)
         if (passed_over := task.said(staged.extents)) is not None:
             self.run.notes.append(passed_over if staged.rows else f"nothing new: {passed_over}")
         return staged
 
-    def settle(self, staged: Staged, dump: Dump) -> DataFrame:
+    def settle(self, staged: Staged, dump: Dump) -> tuple[DataFrame, Tally]:
         """Each position once; notes, gaps and dropped copies go to the ledger row."""
         self.run.notes.extend(staged.notes)
         self.run.gaps = staged.extents.gaps()
         records = as_records(self.spark, staged)
         if dump.format is Format.SEGMENTS and not staged.extents.have_copies():
             self.is_apart = True
-            return settle.settle_apart(records, staged.extents)
+            return settle.settle_apart(records, staged.extents), staged.tally.shifted(staged.extents.missing_before())
         settled = keep(settle.settle_copies(records), self.warehouse.staging(self.run.run_id, "settled"))
-        self.run.duplicates_dropped = staged.rows - settled.count()
-        return settled
+        tally = tally_of(settled, self.ranges)
+        self.run.duplicates_dropped = staged.rows - sum(count.records for count in tally.counts)
+        return settled, tally
 
-    def count(self, records: DataFrame) -> tuple[Summary, dict[int, tuple[int, int]]]:
+    def count(self, tally: Tally) -> tuple[Summary, dict[int, tuple[int, int]]]:
         """What there is: by log partition for the ledger, by kind for the person who waits.
 
         Returns:
             The counts, and for each log partition the first offset that no earlier run has read, with its
             ``missing_before``.
         """
-        tally = (
-            records.groupBy(
-                "log_partition", what_it_is().alias("what"), _kind().alias("kind"), self.known().alias("known")
-            )
-            .agg(
-                F.count("*").alias("n"),
-                F.min("log_offset").alias("low"),
-                F.max("log_offset").alias("high"),
-                F.min_by("missing_before", "log_offset").alias("missing"),
-                F.count("commit.topic_id").alias("naming"),
-                F.max("log_timestamp").alias("end"),
-            )
-            .toLocalIterator()
-        )
         summary = Summary(self.run)
         first_new: dict[int, tuple[int, int]] = {}
         self.run.records_read = self.run.duplicates_dropped
-        for row in tally:
-            self.run.records_read += row["n"]
-            self.naming_commits += row["naming"]
-            if row["end"] is not None:
-                self.end = row["end"] if self.end is None else max(row["end"], self.end)
-            if row["low"] is not None:
-                partition = row["log_partition"]
-                self.run.from_offsets[partition] = min(row["low"], self.run.from_offsets.get(partition, row["low"]))
-                self.run.to_offsets[partition] = max(row["high"] + 1, self.run.to_offsets.get(partition, 0))
-                if not row["known"] and row["missing"] is not None:
-                    seen = (row["low"], row["missing"])
+        for count in tally.counts:
+            self.run.records_read += count.records
+            if count.low is not None and count.high is not None and count.log_partition is not None:
+                partition = count.log_partition
+                self.run.from_offsets[partition] = min(count.low, self.run.from_offsets.get(partition, count.low))
+                self.run.to_offsets[partition] = max(count.high + 1, self.run.to_offsets.get(partition, 0))
+                if not count.is_known and count.missing is not None:
+                    seen = (count.low, count.missing)
                     first_new[partition] = min(seen, first_new.get(partition, seen))
-            summary.found[row["what"]] = summary.found.get(row["what"], 0) + row["n"]
-            if row["what"] != "control":
-                counted = summary.quarantined if row["what"] == "quarantine" else summary.kinds
-                counted[row["kind"]] = counted.get(row["kind"], 0) + row["n"]
+            summary.found[count.what] = summary.found.get(count.what, 0) + count.records
+            if count.what != CONTROL:
+                counted = summary.quarantined if count.what == "quarantine" else summary.kinds
+                counted[count.kind or ""] = counted.get(count.kind or "", 0) + count.records
+        self.end = tally.end()
         return summary, first_new
 
     def carry_on(self, records: DataFrame, first_new: dict[int, tuple[int, int]], ends: dict[int, int]) -> DataFrame:
@@ -309,31 +290,29 @@ class _Audit:
             shift = F.when(is_later, F.lit(right - counted)).otherwise(shift)
         return records.withColumn("missing_before", F.col("missing_before") + shift)
 
-    def known(self) -> Column:
-        """Whether a position lies in what earlier runs have read."""
-        return within((partition, *stretch) for partition, ranges in self.ranges.items() for stretch in ranges)
-
-    def named_by(self, summary: Summary, records: DataFrame) -> DataFrame | None:
-        """What this run's records say of topics; all records, where some were left to a later run."""
+    def named_by(self, summary: Summary, records: DataFrame) -> tuple[DataFrame | None, Mapping[str, str]]:
+        """What records say of topics: group records, and commits; all of them, where some were left to a later run."""
         if self.is_behind or self.is_told_anew:
             mine = F.col("cluster") == self.run.cluster
-            return from_records(
-                *(self.warehouse.read(name).where(mine) for name in ("group_records", "offset_commits"))
-            )
-        if not self.naming_commits and NAMING_KINDS.isdisjoint(summary.kinds):
-            return None
+            named = self.warehouse.read("offset_commits").where(mine & F.col("topic_id").isNotNull())
+            pairs = named.groupBy("topic_id").agg(F.max("topic").alias("topic")).toLocalIterator()
+            return from_records(self.warehouse.read("group_records").where(mine)), dict(map(tuple, pairs))
+        if NAMING_KINDS.isdisjoint(summary.kinds):
+            return None, self.names
         told = records.where("record IS NOT NULL").select("log_offset", "record.kind", "record.value_json")
-        return from_records(told, records.where("commit IS NOT NULL").select("commit.topic_id", "commit.topic"))
+        return from_records(told), self.names
 
     def replay(self, summary: Summary, records: DataFrame) -> Replayed:
         """Replay the groups that have records which their replay has not seen, from where it stands."""
         self.report("naming topics")
         options = self.options
+        named_by, names = self.named_by(summary, records)
         topics = update_topics(
             self.spark,
             self.warehouse,
             self.run.cluster,
-            named_by=self.named_by(summary, records),
+            named_by=named_by,
+            names=names,
             topics_file=options.topics,
             cluster_metadata=options.cluster_metadata,
         )
@@ -387,17 +366,21 @@ class _Audit:
         if self.unfinished is None or has_strays(self.warehouse, self.run.cluster, self.ranges):
             return None
         anew = groups_anew(self.warehouse, self.run.cluster, replayed.anew, self.unfinished)
-        ends = restart_at(self.warehouse, self.run.cluster, self.ends)
-        return None if anew is None else Restart(ends, anew)
+        return None if anew is None else restart_at(self.warehouse, self.run.cluster, self.ends, anew)
+
+    def totals_since(self, restart: Restart | None) -> datetime | None:
+        """The moment before which what earlier runs added up counts; None where nothing does."""
+        if restart is None or restart.groups:
+            return None
+        return totals_since(self.warehouse, self.run.cluster, restart.since_us)
 
     def derive(self, summary: Summary, replayed: Replayed) -> None:
         """What follows from all of it: offsets and their expiry, findings, metrics."""
         self.report("deriving offset history and expiry")
         staging = self.warehouse.staging(self.run.run_id, "offsets")
-        # What the tables hold beside this run's records is asked only where there is any.
-        end = self.end if self.was_empty else None
         expiry, restart = self.options.expiry, self.restart(replayed)
-        derived = write_offset_tables(self.warehouse, self.run.cluster, expiry, staging, end=end, restart=restart)
+        newest = Newest(self.end, is_end=self.was_empty)
+        derived = write_offset_tables(self.warehouse, self.run.cluster, expiry, staging, newest=newest, restart=restart)
         self.run.table_versions |= derived.versions
         self.run.notes.append(derived.said)
         if not self.was_empty:
@@ -411,6 +394,7 @@ class _Audit:
                 gaps=unread(self.ranges, self.run),
                 is_damaged=self.run.table_versions["quarantine"] > 0,
                 limits=self.options.thresholds,
+                since=self.totals_since(restart),
             )
             versions, summary.findings = write_findings(self.warehouse, self.run.cluster, known, staging)
             self.run.table_versions |= versions

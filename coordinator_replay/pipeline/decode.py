@@ -19,6 +19,7 @@ from coordinator_replay.log.dump import DumpFile, open_filesystem
 from coordinator_replay.log.schema import LOG_RECORD
 from coordinator_replay.log.segment import SegmentPart, read_segment
 from coordinator_replay.pipeline.data_files import WRITTEN_SCHEMA, DataFiles, aside
+from coordinator_replay.pipeline.tally import Ranges, Tally
 from coordinator_replay.records.decoder import (
     COMMIT_COLUMNS,
     GROUP_COLUMNS,
@@ -84,8 +85,9 @@ COVERAGE = pa.schema(
 )
 """What a file of the dump covers, or (with ``note``) one thing to say about it."""
 
-_TOLD = pa.schema([*WRITTEN_SCHEMA, *COVERAGE])
-"""What a task returns: a row for each file that it wrote, and one for each thing to say about a file of the dump."""
+_TOLD = pa.schema([*WRITTEN_SCHEMA, *COVERAGE, ("tally", pa.string())])
+"""What a task returns: a row for each file that it wrote, one for each thing to say about a file of the dump, and what
+it counted."""
 
 Kinded = tuple[str, pa.RecordBatch]
 """A batch of staged rows of one kind."""
@@ -227,18 +229,31 @@ def read_segments(spark: SparkSession, files: Sequence[DumpFile]) -> DataFrame:
     return ids.mapInArrow(_per_file(list(files), _raw_file), schema)
 
 
-def _files_for(folder: str) -> DataFiles:
-    return DataFiles({kind: aside(f"{folder}/{kind}", schema) for kind, schema in STAGED.items()})
+class _Stage:
+    """Writes and counts staged rows of one file of the dump, or of one task."""
 
+    def __init__(self, folder: str, known: Ranges, file_id: int = -1) -> None:
+        self.known = known
+        self.file_id = file_id
+        self.files = DataFiles({kind: aside(f"{folder}/{kind}", schema) for kind, schema in STAGED.items()})
+        self.tally = Tally()
 
-def _told(files: DataFiles, said: Sequence[dict[str, object]] = (), file_id: int = -1) -> Iterator[pa.RecordBatch]:
-    """What a task returns of files it wrote from one file of the dump."""
-    rows = [{**asdict(file), "file_id": file_id} for file in files.close()]
-    yield pa.RecordBatch.from_pylist([*rows, *said], schema=_TOLD)
+    def add(self, kind: str, rows: pa.RecordBatch) -> None:
+        self.files.add(kind, rows)
+        self.tally.add(kind, rows, self.known)
+
+    def told(self, said: Sequence[dict[str, object]] = ()) -> Iterator[pa.RecordBatch]:
+        """What the task returns."""
+        rows = [{**asdict(file), "file_id": self.file_id} for file in self.files.close()]
+        yield pa.RecordBatch.from_pylist([*rows, *said, {"tally": self.tally.text()}], schema=_TOLD)
 
 
 def stage_segments(
-    spark: SparkSession, files: Sequence[DumpFile], folder: str, skip: Skip = MappingProxyType({})
+    spark: SparkSession,
+    files: Sequence[DumpFile],
+    folder: str,
+    skip: Skip = MappingProxyType({}),
+    known: Ranges = MappingProxyType({}),
 ) -> DataFrame:
     """Read segment files, decode them and write staged rows, all in the same pass; one task a file.
 
@@ -247,18 +262,19 @@ def stage_segments(
         files: what to read.
         folder: where the files of each kind go.
         skip: what need not be read; batches that lie wholly within are hopped over by their headers.
+        known: positions that earlier runs have read, to be counted apart.
 
     Returns:
-        in WRITTEN and COVERAGE, a row for each file that was written and for each thing to say.
+        in WRITTEN and COVERAGE, a row for each file that was written and for each thing to say, and tallies.
     """
-    ranges = dict(skip)  # a read-only view can't be sent to workers
+    ranges, read = dict(skip), dict(known)  # read-only views can't be sent to workers
 
     def stage(file: DumpFile, file_id: int) -> Iterator[pa.RecordBatch]:
         said: list[dict[str, object]] = []
-        written = _files_for(folder)
+        staged = _Stage(folder, read, file_id)
         for kind, batch in stage_file(file, file_id, said, ranges):
-            written.add(kind, batch)
-        yield from _told(written, said, file_id)
+            staged.add(kind, batch)
+        yield from staged.told(said)
 
     ids = spark.range(0, len(files), 1, max(len(files), 1))
     return ids.mapInArrow(_per_file(list(files), stage), _told_type())
@@ -272,10 +288,10 @@ def stage_rows(log_records: DataFrame, folder: str) -> DataFrame:
     """Decode log records, in the columns of ``LOG_RECORD``, and write staged rows; returns as ``stage_segments``."""
 
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        written = _files_for(folder)
+        staged = _Stage(folder, {})
         for batch in batches:
             for kind, rows in stage_records(batch, -1):
-                written.add(kind, rows)
-        yield from _told(written)
+                staged.add(kind, rows)
+        yield from staged.told()
 
     return log_records.mapInArrow(stage, _told_type())

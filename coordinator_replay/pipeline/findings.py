@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -21,8 +21,10 @@ from coordinator_replay.analysis.findings.evidence import Evidence
 from coordinator_replay.analysis.findings.judge import FINDINGS, Found, Judge
 from coordinator_replay.analysis.findings.thresholds import Thresholds
 from coordinator_replay.pipeline.buckets import by_group
+from coordinator_replay.pipeline.commit_totals import TABLE, Totals, is_since, total
 from coordinator_replay.pipeline.data_files import WRITTEN, DataFile, DataFiles, Part, files_of, keep, written_rows
 from coordinator_replay.pipeline.group_metrics import Told, commit_minutes, group_metrics, minute_sums
+from coordinator_replay.pipeline.offset_tables import LATELY
 from coordinator_replay.pipeline.warehouse import Warehouse
 
 METRICS = "group_metrics"
@@ -32,6 +34,8 @@ Gap = tuple[int, int, int]
 _CHUNK_ROWS = 10_000
 _PLACE = ("tag", "at", "name", "seq")
 _WITH_NULLS = {"ignoreNullFields": "false"}
+_KEY = ("group_id", "topic", "partition")
+_INTO_EMPTY = "empty_"
 _PENDING_ENDS = ("COMMIT", "ABORT", "SKIPPED", "TOMBSTONE")
 
 
@@ -58,71 +62,29 @@ def _evidence(
     )
 
 
-def _commits(minutes: DataFrame, limits: Thresholds) -> DataFrame:
+def _but(told: DataFrame, *names: str) -> Iterator[Column]:
+    return (F.col(name) for name in told.columns if name not in names)
+
+
+def _commits(groups: DataFrame) -> DataFrame:
     """What all commits of a group come to, and in how many minutes there were too many for each of its partitions."""
-    each = F.floor(F.col("commits") / F.greatest("partitions", F.lit(1)))
-    is_hot = each >= limits.hot_commits_per_minute
-    told = minutes.groupBy("group_id").agg(
-        F.max("log_partition").alias("log_partition"),
-        F.sum("commits").alias("commits"),
-        F.sum("bytes").alias("bytes"),
-        F.min("first_at").alias("first_at"),
-        F.max("last_at").alias("last_at"),
-        F.max("last_offset").alias("last_offset"),
-        F.max(each).alias("most_a_minute"),
-        F.count_if(is_hot).alias("hot_minutes"),
-        F.min(F.when(is_hot, F.col("first_at"))).alias("hot_from"),
-        F.max(F.when(is_hot, F.col("last_at"))).alias("hot_to"),
-    )
-    return _evidence(told, Evidence.HAPPENING, *_but_group(told), name=F.lit("commits"))
+    return _evidence(groups, Evidence.HAPPENING, *_but(groups, "group_id"), name=F.lit("commits"))
 
 
-def _but_group(told: DataFrame) -> Iterator[Column]:
-    return (F.col(name) for name in told.columns if name != "group_id")
-
-
-def _is_empty() -> Column:
-    return F.coalesce(F.col("group_state") == "Empty", F.lit(False))
-
-
-def _offsets(history: DataFrame) -> DataFrame:
+def _offsets(partitions: DataFrame, held: DataFrame) -> DataFrame:
     """What the history of each partition that a group commits comes to."""
-    # Numbers alone: with a text among what is kept for a key, Spark would sort the whole history for it.
-    valid_from, is_empty, into_empty = _ms("valid_from"), _is_empty(), F.when(_is_empty(), F.col("from_offset"))
-    told = history.groupBy("group_id", "topic", "partition").agg(
-        F.max("log_partition").alias("log_partition"),
-        F.sum(F.lit(1) + F.coalesce("commits_merged", F.lit(0))).alias("commits"),
-        F.min(valid_from).alias("first_at"),
-        F.max(valid_from).alias("last_at"),
-        F.max(F.col("to_offset").isNull()).alias("is_held"),
-        F.max(F.octet_length("metadata")).alias("metadata_bytes"),
-        F.max("from_offset").alias("from_offset"),
-        F.max_by("committed_offset", "from_offset").alias("committed_offset"),
-        F.struct(
-            F.count_if(is_empty).alias("count"),
-            F.min(F.when(is_empty, valid_from)).alias("first_at"),
-            F.max(into_empty).alias("from_offset"),
-            F.max_by(valid_from, into_empty).alias("valid_from"),
-            F.max_by("committed_offset", into_empty).alias("committed_offset"),
-            F.max_by("previous_offset", into_empty).alias("previous_offset"),
-        ).alias("into_empty"),
-    )
-    return _evidence(told, Evidence.OFFSETS, *_but_group(told), name=F.col("topic"), seq=F.col("partition"))
+    now = held.select(*_KEY, F.lit(True).alias("is_held"))
+    told = partitions.join(now, list(_KEY), "left").withColumn("is_held", F.coalesce("is_held", F.lit(False)))
+    inner = [name for name in partitions.columns if name.startswith(_INTO_EMPTY)]
+    into_empty = F.struct(*(F.col(name).alias(name.removeprefix(_INTO_EMPTY)) for name in inner)).alias("into_empty")
+    fields = (*_but(told, "group_id", *inner), into_empty)
+    return _evidence(told, Evidence.OFFSETS, *fields, name=F.col("topic"), seq=F.col("partition"))
 
 
-def _rewinds(history: DataFrame) -> DataFrame:
+def _rewinds(rewinds: DataFrame) -> DataFrame:
     """Commits below the one before, of each partition that has any, while the group was not Empty."""
-    back = history.where((F.col("committed_offset") < F.col("previous_offset")) & ~_is_empty())
-    valid_from = _ms("valid_from")
-    plain = ("from_offset", "committed_offset", "previous_offset", "owner_member_id", "group_state")
-    told = back.groupBy("group_id", "topic", "partition").agg(
-        F.max("log_partition").alias("log_partition"),
-        F.count("*").alias("count"),
-        F.min(valid_from).alias("first_at"),
-        F.max(F.col("previous_offset") - F.col("committed_offset")).alias("furthest"),
-        F.max_by(F.struct(*plain, valid_from.alias("valid_from")), "from_offset").alias("last"),
-    )
-    return _evidence(told, Evidence.REWIND, *_but_group(told), name=F.col("topic"), seq=F.col("partition"))
+    fields = _but(rewinds, "group_id")
+    return _evidence(rewinds, Evidence.REWIND, *fields, name=F.col("topic"), seq=F.col("partition"))
 
 
 def _pending(pending: DataFrame, end: datetime, limits: Thresholds) -> DataFrame:
@@ -157,21 +119,28 @@ def _unreadable(quarantine: DataFrame) -> DataFrame:
 
 
 def evidence(
-    tables: Mapping[str, DataFrame], minutes: DataFrame, gaps: DataFrame | None, *, end: datetime, limits: Thresholds
+    tables: Mapping[str, DataFrame],
+    totals: Totals,
+    held: DataFrame,
+    gaps: DataFrame | None,
+    *,
+    end: datetime,
+    limits: Thresholds,
 ) -> DataFrame:
     """All evidence about a cluster: group_id, tag, at, name, seq and the evidence as JSON.
 
     Args:
         tables: rows of one cluster by the table's name, those of READ; ``quarantine`` may be left out.
-        minutes: from ``commit_minutes``.
+        totals: what commits come to.
+        held: group_id, topic and partition of each offset that holds at the end of the log.
         gaps: log_partition, from_offset and to_offset of stretches that no audit has read; None where there are none.
         end: the end of the log.
         limits: from when on something is a finding.
     """
     parts = [
-        _commits(minutes, limits),
-        _offsets(tables["offset_history"]),
-        _rewinds(tables["offset_history"]),
+        _commits(totals.groups),
+        _offsets(totals.partitions, held),
+        _rewinds(totals.rewinds),
         _pending(tables["pending_offsets"], end, limits),
         _expiry(tables["expired_offsets"]),
     ]
@@ -188,8 +157,8 @@ def evidence(
     return every
 
 
-READ = ("group_evidence", "offset_commits", "offset_history", "pending_offsets", "expired_offsets", "quarantine")
-"""The tables that hold evidence."""
+READ = ("group_evidence", "pending_offsets", "expired_offsets", "quarantine")
+"""The tables that hold evidence as it is; commits are told by what they come to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,10 +168,11 @@ class Known:
     Attributes:
         end: timestamp of the last record read.
         causes: from ``tombstone_causes``.
-        held: group_id of each offset that holds at the end of the log.
+        held: group_id, topic and partition of each offset that holds at the end of the log.
         gaps: stretches that no audit has read.
         is_damaged: whether there may be anything in quarantine.
         limits: from when on something is a finding.
+        since: the moment before which the totals of earlier runs count, from ``totals_since``; None for no such.
     """
 
     end: datetime
@@ -211,6 +181,7 @@ class Known:
     gaps: Sequence[Gap]
     is_damaged: bool
     limits: Thresholds
+    since: datetime | None = None
 
 
 class _Court:
@@ -299,9 +270,31 @@ def write_findings(
     buckets = int(spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
     end_ms = round(known.end.timestamp() * 1000)
 
-    minutes = keep(commit_minutes(tables["offset_commits"]), f"{staging}/minutes")
-    every = evidence(tables, minutes, unread, end=known.end, limits=limits)
-    told = Told(commits=minutes, happenings=tables["group_evidence"], causes=known.causes, held=known.held)
+    mine = F.col("cluster") == cluster
+    commits = warehouse.read("offset_commits").where(mine & is_since("log_timestamp", known.since))
+    history = warehouse.read("offset_history").where(mine & is_since("valid_from", known.since))
+    minutes = keep(commit_minutes(commits), f"{staging}/minutes")
+    totals = total(
+        warehouse,
+        cluster,
+        minutes=minutes,
+        history=history,
+        limits=limits,
+        since=known.since,
+        until=_next_minute(known.end - LATELY),
+        staging=staging,
+    )
+    every = evidence(tables, totals, known.held, unread, end=known.end, limits=limits)
+    told = Told(
+        commits=minutes,
+        begun=totals.groups.select("group_id", "first_at"),
+        happenings=tables["group_evidence"],
+        causes=known.causes,
+        held=known.held,
+        earlier=None
+        if known.since is None
+        else warehouse.read(METRICS).where(mine & (F.col("bucket") < F.lit(known.since))),
+    )
 
     def write_metrics() -> int:
         sums = keep(minute_sums(told), f"{staging}/sums")
@@ -315,4 +308,12 @@ def write_findings(
         rows = warehouse.rows(FINDINGS, found)
         severities = {row["severity"]: row["count"] for row in rows.groupBy("severity").count().toLocalIterator()}
         versions = {FINDINGS: warehouse.put_files(FINDINGS, found, cluster), METRICS: metrics.result()}
+    # After the metrics: what a killed run has written of them is no part of what these totals are taken for.
+    versions[TABLE] = warehouse.replace_cluster(TABLE, totals.table, cluster)
     return versions, severities
+
+
+def _next_minute(at: datetime) -> datetime:
+    """The first whole minute at or behind a moment."""
+    whole = at.replace(second=0, microsecond=0)
+    return whole if whole == at else whole + timedelta(minutes=1)

@@ -13,12 +13,22 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 
 from coordinator_replay.analysis.findings.evidence import Evidence
+from coordinator_replay.engine.model import GroupState, GroupType
 
 COUNTERS = ("rebalance_count", "offset_commits", "expired_offsets", "deleted_offsets")
 
 _HAPPENING = "group_type STRING, state STRING, is_over BOOLEAN"
-_SIMPLE = "NAMED_STRUCT('group_type', 'classic', 'state', 'Empty')"
+_PLACE = "IF(read.state IS NULL, NULL, STRUCT(at, seq))"
 _MINUTE_MS = 60_000
+
+
+KINDS = tuple((str(group_type), str(state)) for group_type in GroupType for state in GroupState)
+"""Every type and state that a group can have; a kind's number is its place here, from 1 on."""
+
+_NAMED = (f"STRUCT('{group_type}' AS group_type, '{state}' AS state)" for group_type, state in KINDS)
+_KINDS = f"ARRAY({', '.join(_NAMED)})"
+_SIMPLE = KINDS.index((str(GroupType.CLASSIC), str(GroupState.EMPTY))) + 1
+_DEAD = tuple(number for number, (_, state) in enumerate(KINDS, 1) if state == GroupState.DEAD)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,15 +37,19 @@ class Told:
 
     Attributes:
         commits: from ``commit_minutes``.
+        begun: group_id, and first_at: when it first committed, in milliseconds.
         happenings: rows of ``group_evidence``.
         causes: what each tombstone was, from ``tombstone_causes``.
         held: group_id of each offset that holds at the end of the log.
+        earlier: rows of ``group_metrics`` that tell of the commits before; None where ``commits`` are all.
     """
 
     commits: DataFrame
+    begun: DataFrame
     happenings: DataFrame
     causes: DataFrame
     held: DataFrame
+    earlier: DataFrame | None = None
 
 
 def _about_distinct(*columns: str) -> Column:
@@ -74,54 +88,60 @@ def commit_minutes(commits: DataFrame) -> DataFrame:
 
 
 def _counted(rows: DataFrame, minute: str, **columns: str) -> DataFrame:
-    """Rows as what happened in a minute: the group's new type and state, their place in time, and counts."""
-    shape = {"kind": "NULL", "place": "NULL", **dict.fromkeys(COUNTERS, "0L"), **columns}
+    """Rows as what happened in a minute: the group's new kind, if it has one, and counts."""
+    shape = {"kind": "CAST(NULL AS INT)", **dict.fromkeys(COUNTERS, "0L"), **columns}
     return rows.selectExpr("group_id", f"{minute} AS minute", *(f"{sql} AS {name}" for name, sql in shape.items()))
 
 
+def _states(happenings: DataFrame) -> DataFrame:
+    """What became of each group in each minute: its kind at the end, and rebalances."""
+    told = happenings.where(F.col("tag") == int(Evidence.HAPPENING)).withColumn("read", F.from_json("told", _HAPPENING))
+    number = f"CAST(NULLIF(ARRAY_POSITION({_KINDS}, STRUCT(read.group_type, read.state)), 0) AS INT)"
+    minutes = told.groupBy("group_id", F.floor(F.col("at") / _MINUTE_MS).alias("minute")).agg(
+        F.max_by(F.expr(number), F.expr(_PLACE)).alias("kind"),
+        F.count_if("read.is_over").alias("rebalance_count"),
+    )
+    return _counted(minutes, "minute", kind="kind", rebalance_count="rebalance_count")
+
+
 def _happened(told: Told) -> list[DataFrame]:
-    happenings = told.happenings.where(F.col("tag") == int(Evidence.HAPPENING))
-    read = happenings.withColumn("read", F.from_json("told", _HAPPENING))
-    minute = f"FLOOR(at / {_MINUTE_MS})"
-    kind = "NAMED_STRUCT('group_type', read.group_type, 'state', read.state)"
-    states = _counted(read.where("read.state IS NOT NULL"), minute, kind=kind, place="STRUCT(at, seq)")
-    is_over = "CAST(read.is_over AS BIGINT)"
-    rebalances = _counted(read.where("read.is_over IS NOT NULL"), minute, rebalance_count=is_over)
     ended = _counted(
         told.causes.where("tombstone_at IS NOT NULL"),
         f"FLOOR(UNIX_MILLIS(tombstone_at) / {_MINUTE_MS})",
         expired_offsets="IF(ended_by = 'EXPIRED', 1L, 0L)",
         deleted_offsets="IF(ended_by = 'EXPIRED', 0L, 1L)",
     )
-    return [states, rebalances, ended, _counted(told.commits, "minute", offset_commits="commits")]
+    return [_states(told.happenings), ended, _counted(told.commits, "minute", offset_commits="commits")]
 
 
 def _changes(told: Told) -> DataFrame:
-    """Counts of each group and minute, and where a group came and went: minute, kind, delta and COUNTERS."""
-    happened = reduce(DataFrame.unionByName, _happened(told)).groupBy("group_id", "minute")
-    sums = (F.sum(name).alias(name) for name in COUNTERS)
-    minutes = happened.agg(F.max_by("kind", "place").alias("kind"), *sums)
-    in_time = Window.partitionBy("group_id").orderBy("minute")
+    """What happened in each minute, and where a group came and went: minute, kind, delta and COUNTERS.
+
+    A kind is its number among KINDS here: groups times minutes are many, and Spark adds up and sorts by numbers alone
+    far faster than by texts.
+    """
+    happened = reduce(DataFrame.unionByName, _happened(told))
+    # Commits of a minute count under the state at its end.
+    in_time = Window.partitionBy("group_id").orderBy(F.col("minute"), F.col("kind").asc_nulls_last())
     until = in_time.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     before = in_time.rowsBetween(Window.unboundedPreceding, -1)
-    standing = minutes.withColumn("now", F.last("kind", ignorenulls=True).over(until)).withColumn(
+    standing = happened.withColumn("now", F.last("kind", ignorenulls=True).over(until)).withColumn(
         "before", F.last("kind", ignorenulls=True).over(before)
     )
     counters = ", ".join(f"{name} AS {name}" for name in COUNTERS)
     nothing = ", ".join(f"0L AS {name}" for name in COUNTERS)
     is_new = "kind IS NOT NULL AND NOT (kind <=> before)"
-    steps = (
-        f"STRUCT(COALESCE(now, {_SIMPLE}) AS kind, 0 AS delta, {counters})",
-        f"IF({is_new} AND before.state <> 'Dead', STRUCT(before AS kind, -1 AS delta, {nothing}), NULL)",
-        f"IF({is_new} AND kind.state <> 'Dead', STRUCT(kind AS kind, 1 AS delta, {nothing}), NULL)",
-    )
-    return standing.selectExpr("minute", f"INLINE(FILTER(ARRAY({', '.join(steps)}), step -> step IS NOT NULL))")
+    here = f"STRUCT(COALESCE(now, {_SIMPLE}) AS kind, 0 AS delta, {counters})"
+    gone = f"STRUCT(before AS kind, IF(before IN {_DEAD}, 0, -1) AS delta, {nothing})"
+    come = f"STRUCT(kind AS kind, IF(kind IN {_DEAD}, 0, 1) AS delta, {nothing})"
+    steps = standing.selectExpr("minute", f"INLINE(IF({is_new}, ARRAY({here}, {gone}, {come}), ARRAY({here})))")
+    return steps.where("kind IS NOT NULL")
 
 
 def _simple_lives(told: Told) -> DataFrame:
     """When groups that only have offsets came, and when those went that hold none any more."""
     states = told.happenings.where((F.col("tag") == int(Evidence.HAPPENING)) & (F.col("name") == ""))
-    begun = told.commits.groupBy("group_id").agg(F.min("minute").alias("minute"))
+    begun = told.begun.select("group_id", F.floor(F.col("first_at") / _MINUTE_MS).alias("minute"))
     simple = begun.join(states.select("group_id").distinct(), "group_id", "left_anti")
     last = F.floor(F.unix_millis(F.max("tombstone_at")) / _MINUTE_MS)
     gone = told.causes.groupBy("group_id").agg(last.alias("ended")).where("ended IS NOT NULL")
@@ -133,15 +153,29 @@ def _simple_lives(told: Told) -> DataFrame:
     return counted.selectExpr("minute", f"{_SIMPLE} AS kind", "delta", *(f"0L AS {name}" for name in COUNTERS))
 
 
+def _earlier_commits(metrics: DataFrame) -> DataFrame:
+    """Commits that were counted before: the states they went into are final, and all else is counted again."""
+    number = f"CAST(ARRAY_POSITION({_KINDS}, STRUCT(group_type, state)) AS INT)"
+    counters = {**dict.fromkeys(COUNTERS, "0L"), "offset_commits": "offset_commits"}
+    minute = f"FLOOR(UNIX_MILLIS(bucket) / {_MINUTE_MS}) AS minute"
+    counted = (f"{sql} AS {name}" for name, sql in counters.items())
+    return metrics.where("offset_commits > 0").selectExpr(minute, f"{number} AS kind", "0 AS delta", *counted)
+
+
 def minute_sums(told: Told) -> DataFrame:
     """What the minutes of all groups come to: minute, group_type, state, delta (groups more or less), and COUNTERS.
 
     Args:
         told: what tells about groups by the minute.
     """
-    changes = _changes(told).unionByName(_simple_lives(told)).select("minute", "kind.*", "delta", *COUNTERS)
     sums = (F.sum(name).alias(name) for name in ("delta", *COUNTERS))
-    return changes.groupBy("minute", "group_type", "state").agg(*sums)
+    parts = [_changes(told), _simple_lives(told)]
+    if told.earlier is not None:
+        parts.append(_earlier_commits(told.earlier))
+    summed = reduce(DataFrame.unionByName, parts).groupBy("minute", "kind").agg(*sums)
+    return summed.withColumn("named", F.expr(f"ELEMENT_AT({_KINDS}, kind)")).select(
+        "minute", "named.group_type", "named.state", "delta", *COUNTERS
+    )
 
 
 def group_metrics(sums: DataFrame, cluster: str) -> DataFrame:

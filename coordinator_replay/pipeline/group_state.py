@@ -40,7 +40,7 @@ def every_group(group_records: DataFrame) -> DataFrame:
     """All groups, to be replayed from their first record on: as ``touched_groups`` tells it."""
     begun = group_records.groupBy("group_id").agg(F.max("log_partition").alias("log_partition"))
     start, nothing = F.lit(START).cast("bigint"), F.lit(None).cast("string")
-    return begun.select("*", start.alias("from_offset"), nothing.alias(SNAPSHOT))
+    return begun.select("*", start.alias("from_offset"), nothing.alias(SNAPSHOT), F.lit(False).alias("is_first"))
 
 
 def touched_groups(group_records: DataFrame, group_state: DataFrame, *, anew: DataFrame | None = None) -> DataFrame:
@@ -55,7 +55,7 @@ def touched_groups(group_records: DataFrame, group_state: DataFrame, *, anew: Da
 
     Returns:
         group_id, log_partition, from_offset (the first record that the replay has to see; START for a group that
-        begins anew) and snapshot (null for such a group).
+        begins anew), snapshot (null for such a group) and is_first (whether it was never replayed).
     """
     held = group_records.select("group_id", "log_partition", "log_offset")
     usable = group_state.where(F.col("snapshot_version") == VERSION)
@@ -73,11 +73,17 @@ def touched_groups(group_records: DataFrame, group_state: DataFrame, *, anew: Da
         F.bool_and(F.col("log_partition") == F.col("state_partition")).alias("stays"),
     )
     goes_on = F.coalesce(F.col("stays"), F.lit(False))
-    return first.join(reached, "group_id", "left").select(
-        "group_id",
-        "log_partition",
-        F.when(goes_on, F.col("first_offset")).otherwise(F.lit(START)).alias("from_offset"),
-        F.when(goes_on, F.col(SNAPSHOT)).alias(SNAPSHOT),
+    known = group_state.select("group_id", F.lit(False).alias("is_first"))
+    return (
+        first.join(reached, "group_id", "left")
+        .join(known, "group_id", "left")
+        .select(
+            "group_id",
+            "log_partition",
+            F.when(goes_on, F.col("first_offset")).otherwise(F.lit(START)).alias("from_offset"),
+            F.when(goes_on, F.col(SNAPSHOT)).alias(SNAPSHOT),
+            F.coalesce("is_first", F.lit(True)).alias("is_first"),
+        )
     )
 
 

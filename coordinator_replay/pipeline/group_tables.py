@@ -17,7 +17,7 @@ from coordinator_replay.pipeline.group_state import (
     unseen_records,
 )
 from coordinator_replay.pipeline.replay import GROUP_TABLES, NOT_FINAL, STATE_TABLE, Given, replay_groups
-from coordinator_replay.pipeline.signs import departure_records, signs_of_life
+from coordinator_replay.pipeline.signs import departure_records, near_departures, signs_of_life
 from coordinator_replay.pipeline.warehouse import TABLES_AT_ONCE, Warehouse
 
 
@@ -39,8 +39,8 @@ class Replayed(NamedTuple):
 
     Attributes:
         versions: those of the tables that were written.
-        anew: group_id of groups that were replayed from their first record on, beside others; None where there were
-            no others.
+        anew: group_id of groups that were replayed from their first record on, beside others, and is_first: whether
+            they never were before; None where there were no others.
     """
 
     versions: dict[str, int]
@@ -77,11 +77,14 @@ class _Groups:
 
     def replay(self, records: DataFrame, touched: DataFrame | None) -> dict[str, list[DataFile]]:
         departures = self.keep("departures", departure_records(records))
+        commits = self.mine("offset_commits")
+        # A run that goes on needs the newest commits only; one from the beginning needs nearly all of them.
+        near = commits if touched is None else near_departures(commits, departures)
         written = replay_groups(
             records,
             self.given,
             {name: self.warehouse.part(name, f"{self.staging}/folded") for name in self.names},
-            signs=signs_of_life(self.mine("offset_commits"), departures),
+            signs=None if near is None else signs_of_life(near, departures),
             snapshots=None if touched is None else snapshot_rows(touched),
             buckets=int(self.warehouse.spark.conf.get("spark.sql.shuffle.partitions", "200") or 200),
         )

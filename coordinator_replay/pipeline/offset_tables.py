@@ -7,7 +7,7 @@ dumps, the result is that of one run over all of them.
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import reduce
 from typing import NamedTuple
 
@@ -44,6 +44,10 @@ OFFSET_TABLES = ("offset_history", "pending_offsets", "expired_offsets")
 REMOVED_TABLE = "removed_offsets"
 """The internal table of what tombstones removed."""
 
+LATELY = timedelta(minutes=10)
+"""Rows that ended so shortly before the newest record lie beside those that are open: records of the next run that
+bear an earlier time than the newest one have them derived anew."""
+
 OFFSETS_VERSION = 1
 """Of the rules of derivation: what other ones made is not gone on from."""
 
@@ -66,6 +70,18 @@ class Expiry:
     retention_ms: int | None = None
     horizon_ms: int = 3 * 86_400_000
     history_every_ms: int | None = None
+
+
+class Newest(NamedTuple):
+    """The latest time of the run's records; None where none carries one.
+
+    Attributes:
+        at: the time.
+        is_end: whether the tables hold no other records, so that it is the end of the log.
+    """
+
+    at: datetime | None
+    is_end: bool
 
 
 class Derived(NamedTuple):
@@ -151,12 +167,13 @@ class _Derivation:
             return part_of(table(name), f"{self.staging}/{name}")
         return self.warehouse.part(name, self.staging)
 
-    def derive(self) -> None:
+    def derive(self, newest: datetime | None) -> None:
         """Let workers write what the pass over the commits gives."""
         parts = {HISTORY_PART: self.part(HISTORY_PART), PENDING_PART: self.part(PENDING_PART)}
         parts |= {HELD_PART: parts[HISTORY_PART], WAITING_PART: parts[PENDING_PART]}
         parts |= {name: aside(f"{self.staging}/{name}", STAGED) for name in (OPEN_PART, REMOVED_PART)}
-        self.files = write_offsets(_sources(self.warehouse, self.cluster, self.restart), parts, self.cluster)
+        sources = _sources(self.warehouse, self.cluster, self.restart)
+        self.files = write_offsets(sources, parts, self.cluster, since=None if newest is None else newest - LATELY)
 
     def staged(self, name: str) -> DataFrame:
         """Staged rows of a part."""
@@ -183,10 +200,10 @@ class _Derivation:
             now = none.unionByName(earlier, allowMissingColumns=True)
         return None if now is None else removed_offsets(now)
 
-    def run(self, known_end: datetime | None) -> Derived:
+    def run(self, newest: Newest) -> Derived:
         with ThreadPoolExecutor(len(OFFSET_TABLES)) as pool:
-            finding_end = pool.submit(lambda: known_end or _end_of_log(self.warehouse, self.cluster))
-            self.derive()
+            finding_end = pool.submit(lambda: newest.at if newest.is_end else _end_of_log(self.warehouse, self.cluster))
+            self.derive(newest.at)
             end = finding_end.result()
             opened = self.staged(OPEN_PART)
             before = self.removed_before()
@@ -275,7 +292,7 @@ def write_offset_tables(
     expiry: Expiry,
     staging: str,
     *,
-    end: datetime | None = None,
+    newest: Newest,
     restart: Restart | None = None,
 ) -> Derived:
     """Derive and write the tables about offsets.
@@ -285,7 +302,7 @@ def write_offset_tables(
         cluster: whose tables to derive.
         expiry: what is asked of expiry.
         staging: a folder for what is needed more than once.
-        end: the latest time of any record, where it is known; None asks the tables.
+        newest: the latest time of the run's records.
         restart: where to begin; None derives all of it. With ``history_every_ms``, it has to be None.
     """
-    return _Derivation(warehouse, cluster, expiry, staging, restart).run(end)
+    return _Derivation(warehouse, cluster, expiry, staging, restart).run(newest)

@@ -4,10 +4,11 @@ Both come from staged rows, which one pass over the sorted events makes (``offse
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -51,23 +52,27 @@ def staged_offsets(sources: Sources, until: datetime | None = None) -> DataFrame
     return offset_events(sources, until).mapInArrow(stage, from_arrow_schema(STAGED, prefer_timestamp_ntz=False))
 
 
-def write_offsets(sources: Sources, parts: Mapping[str, Part], cluster: str) -> dict[str, list[DataFile]]:
+def write_offsets(
+    sources: Sources, parts: Mapping[str, Part], cluster: str, *, since: datetime | None = None
+) -> dict[str, list[DataFile]]:
     """Derive intervals and pending commits and write them: an action.
 
     Rows of ``offset_history`` that no tombstone ended, and those of ``pending_offsets``, are written as they stand in
-    their tables; those that are open in files of their own, since the next run puts others in their place. What expiry
-    has to look at is kept as staged rows beside.
+    their tables; those that are open or ended lately in files of their own, since the next run puts others in their
+    place. What expiry has to look at is kept as staged rows beside.
 
     Args:
         sources: the tables that tell about offsets.
         parts: where the rows of HISTORY_PART and HELD_PART go, those of PENDING_PART and WAITING_PART, and those of
             OPEN_PART and REMOVED_PART.
         cluster: name of the cluster.
+        since: from when on an end is late; None for none.
 
     Returns:
         the files of each part.
     """
     parts = dict(parts)
+    late = pa.scalar(since or datetime.max.replace(tzinfo=UTC), pa.timestamp("us", tz="UTC"))
     stage = partial(stage_offsets, knows_states=sources.timeline is not None)
 
     def add(files: DataFiles, names: Sequence[str], rows: pa.RecordBatch) -> None:
@@ -79,8 +84,11 @@ def write_offsets(sources: Sources, parts: Mapping[str, Part], cluster: str) -> 
         for batch in stage(batches):
             kinds = batch.column("kind").to_numpy(zero_copy_only=False)
             is_open = batch.column("to_offset").is_null().to_numpy(zero_copy_only=False)
+            ended = pc.fill_null(pc.greater_equal(batch.column("valid_to"), late), False)
+            is_late = ended.to_numpy(zero_copy_only=False) & (kinds == Staged.CLOSED)
+            add(files, (HELD_PART,), batch.filter(pa.array(is_late)))
             for kind, names in _PARTS.items():
-                add(files, names, batch.filter(pa.array(kinds == kind)))
+                add(files, names, batch.filter(pa.array((kinds == kind) & ~is_late)))
             is_pending = kinds == Staged.PENDING
             add(files, (PENDING_PART,), batch.filter(pa.array(is_pending & ~is_open)))
             add(files, (WAITING_PART,), batch.filter(pa.array(is_pending & is_open)))

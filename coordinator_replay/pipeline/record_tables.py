@@ -11,6 +11,7 @@ from coordinator_replay.pipeline.data_files import part_of
 from coordinator_replay.pipeline.ledger import Run
 from coordinator_replay.pipeline.positions import behind
 from coordinator_replay.pipeline.staged_records import Staged, write_tables
+from coordinator_replay.pipeline.tally import CONTROL
 from coordinator_replay.pipeline.warehouse import TABLES_AT_ONCE, Warehouse
 from coordinator_replay.tables.definition import table
 
@@ -24,15 +25,8 @@ RECORD_TABLES = {
 
 _STRUCTS = tuple(struct for struct in RECORD_TABLES.values() if struct)
 
-_CONTROL = "control"
 _PLACE = ("log_partition", "log_offset")
 _DAMAGED_PLACE = (*_PLACE, "source")
-
-
-def what_it_is() -> Column:
-    """Which struct of a staged row is there."""
-    named = [F.when(F.col(kind).isNotNull(), F.lit(kind)) for kind in _STRUCTS]
-    return F.coalesce(*named, F.lit(_CONTROL))
 
 
 def write_first(warehouse: Warehouse, run: Run, staged: Staged) -> None:
@@ -43,7 +37,7 @@ def write_first(warehouse: Warehouse, run: Run, staged: Staged) -> None:
         run: is told what was written.
         staged: the records, no position twice.
     """
-    kinds = {struct or _CONTROL: name for name, struct in RECORD_TABLES.items()}
+    kinds = {struct or CONTROL: name for name, struct in RECORD_TABLES.items()}
     parts = {kind: part_of(table(name), warehouse.path(name)) for kind, name in kinds.items()}
     files = write_tables(warehouse.spark, staged, parts, run.cluster)
     for kind, name in kinds.items():
@@ -60,11 +54,11 @@ def write_records(warehouse: Warehouse, run: Run, records: DataFrame, found: Map
         warehouse: has the tables.
         run: is told what was written.
         records: settled rows, no position twice.
-        found: how many there are by ``what_it_is``.
+        found: how many there are by what they are, as ``Count.what`` has it.
     """
 
     def write(name: str, struct: str | None) -> None:
-        counted = found.get(struct or _CONTROL, 0)
+        counted = found.get(struct or CONTROL, 0)
         if not counted:
             run.table_versions[name] = warehouse.version(name)
             return

@@ -3,16 +3,19 @@
 from collections.abc import Collection, Mapping
 from functools import reduce
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 
 from coordinator_replay.pipeline.data_files import keep
-from coordinator_replay.pipeline.positions import behind, within
+from coordinator_replay.pipeline.positions import within
 from coordinator_replay.pipeline.settle import DAMAGE
 from coordinator_replay.pipeline.warehouse import Warehouse
 
 _NUMBERED = ("offset_commits", "group_records", "control_records")
 """The tables whose rows carry ``missing_before``."""
+
+_NEAR = 100_000
+"""How many offsets before an end are looked through first."""
 
 _POSITION = ("log_partition", "log_offset")
 
@@ -49,18 +52,27 @@ def missing_before_end(warehouse: Warehouse, cluster: str, ends: Mapping[int, in
     Returns:
         by log partition; without those of which the tables hold no record that says how much is missing before it.
     """
-    mine = (F.col("cluster") == cluster) & within((partition, 0, end) for partition, end in ends.items())
-    numbered = [warehouse.read(name).where(mine).select(*_POSITION, "missing_before") for name in _NUMBERED]
-    newest = F.max(F.struct("log_offset", "missing_before")).alias("newest")
-    tops = reduce(DataFrame.unionByName, numbered).groupBy("log_partition").agg(newest).collect()
+    mine = F.col("cluster") == cluster
+    # The last record stands near the end nearly always: files of older ones are not opened for it.
+    tops = _tops(warehouse, mine & within((partition, end - _NEAR, end) for partition, end in ends.items()))
+    others = [(partition, 0, end) for partition, end in ends.items() if partition not in tops]
+    tops |= _tops(warehouse, mine & within(others)) if others else {}
     # Where nothing stands between that record and the end, it is missing: all but what is in quarantine.
-    known = _quarantined(warehouse).where(mine & behind({partition: top["log_offset"] + 1 for partition, top in tops}))
+    after = {partition: top["log_offset"] + 1 for partition, top in tops.items()}
+    known = _quarantined(warehouse).where(mine & within((one, at, ends[one]) for one, at in after.items()))
     counts = known.groupBy("log_partition").agg(F.countDistinct("log_offset")).collect()
     quarantined = {row[0]: row[1] for row in counts}
     return {
         partition: top["missing_before"] + ends[partition] - top["log_offset"] - 1 - quarantined.get(partition, 0)
-        for partition, top in tops
+        for partition, top in tops.items()
     }
+
+
+def _tops(warehouse: Warehouse, condition: Column) -> dict[int, Row]:
+    """The last record that a condition holds for, by log partition: log_offset and missing_before."""
+    rows = [warehouse.read(name).where(condition).select(*_POSITION, "missing_before") for name in _NUMBERED]
+    newest = F.max(F.struct("log_offset", "missing_before")).alias("newest")
+    return dict(map(tuple, reduce(DataFrame.unionByName, rows).groupBy("log_partition").agg(newest).collect()))
 
 
 def _quarantined(warehouse: Warehouse) -> DataFrame:

@@ -6,11 +6,11 @@ a partition, and in what state a group was, is looked up by time: where records 
 of new ones or a later one, it begins before them. A group whose own life is told anew is derived from its beginning.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 
 from coordinator_replay.pipeline.ledger import between
@@ -29,20 +29,24 @@ class Restart:
     Attributes:
         offsets: the first log offset that is derived anew, by log partition; of one that is not named, all are.
         groups: groups that are derived from their first record on.
+        since_us: no record at or behind the restart has an earlier time, in microseconds; None where that is not known.
     """
 
     offsets: Mapping[int, int]
     groups: frozenset[str] = frozenset()
+    since_us: int | None = None
 
     def covers(self, column: str = "log_offset") -> str:
         """A condition in SQL for what lies at or behind the restart."""
-        known = ", ".join(str(partition) for partition in self.offsets) or "-1"
-        behind = (f"(log_partition = {partition} AND {column} >= {at})" for partition, at in self.offsets.items())
-        return " OR ".join((f"log_partition NOT IN ({known})", *behind, *self._is_anew()))
+        return " OR ".join((self._elsewhere(), *self._behind(column), *self._is_anew()))
 
     def replaces(self) -> str:
         """A condition in SQL for rows that new ones come in place of: those that are open, or ended behind it."""
-        return f"to_offset IS NULL OR {self.covers('to_offset')}"
+        ended = " OR ".join((self._elsewhere(), *self._behind("to_offset")))
+        if self.since_us is not None:
+            # It says nothing new of a row, but lets Delta pass over files: each holds rows of many log partitions.
+            ended = f"({ended}) AND (valid_to IS NULL OR valid_to >= TIMESTAMP_MICROS({self.since_us}))"
+        return " OR ".join(("to_offset IS NULL", f"({ended})", *self._is_anew()))
 
     def held(self, rows: DataFrame) -> DataFrame:
         """The intervals that were open here: rows of ``offset_history`` or ``pending_offsets``."""
@@ -55,6 +59,13 @@ class Restart:
     def __str__(self) -> str:
         anew = f"; {len(self.groups)} groups from their first record on" if self.groups else ""
         return f"went on from where it ended{anew}"
+
+    def _elsewhere(self) -> str:
+        known = ", ".join(str(partition) for partition in self.offsets) or "-1"
+        return f"log_partition NOT IN ({known})"
+
+    def _behind(self, column: str) -> Iterator[str]:
+        return (f"(log_partition = {partition} AND {column} >= {at})" for partition, at in self.offsets.items())
 
     def _is_anew(self) -> tuple[str, ...]:
         return (f"group_id IN ({', '.join(map(literal, sorted(self.groups)))})",) if self.groups else ()
@@ -97,20 +108,23 @@ def unfinished_groups(warehouse: Warehouse, cluster: str, last_run_id: str) -> G
 
 
 def groups_anew(warehouse: Warehouse, cluster: str, replayed: DataFrame | None, unfinished: frozenset[str]) -> Groups:
-    """Groups whose offsets are derived from their first record on.
+    """Groups whose offsets are derived from their first record on: what was said of their earlier commits may differ.
 
-    Their own life is told anew, or they had none in the log before: what was said of their earlier commits may differ.
+    Their own life is told anew. Or they had none in the log before: their commits went into an Empty group then, and
+    still do, unless records that are missing may have told otherwise.
 
     Args:
         warehouse: holds the tables.
         cluster: whose groups.
-        replayed: group_id of groups that were replayed from their first record on; None for none.
+        replayed: group_id of groups that were replayed from their first record on, and is_first: whether they were
+            never replayed before; None for none.
         unfinished: from ``unfinished_groups``.
     """
     if replayed is None:
         return unfinished
-    history = warehouse.read("offset_history").where(F.col("cluster") == cluster).select("group_id")
-    named = _named(history.join(F.broadcast(replayed.select("group_id")), "group_id", "left_semi"))
+    commits = warehouse.read("offset_commits").where(F.col("cluster") == cluster)
+    told = commits.join(F.broadcast(replayed.select("group_id", "is_first")), "group_id")
+    named = _named(told.where(~F.col("is_first") | (F.col("missing_before") > 0)))
     return None if named is None or len(named | unfinished) > _MOST_GROUPS else named | unfinished
 
 
@@ -127,19 +141,33 @@ def has_strays(warehouse: Warehouse, cluster: str, ranges: Mapping[int, Sequence
     return bool(stretches) and any(not one.isEmpty() for one in rows)
 
 
-def restart_at(warehouse: Warehouse, cluster: str, ends: Mapping[int, int]) -> dict[int, int]:
+def restart_at(
+    warehouse: Warehouse, cluster: str, ends: Mapping[int, int], groups: frozenset[str] = frozenset()
+) -> Restart:
     """Where to begin in each log partition, given where the tables that are derived end.
 
     Args:
         warehouse: holds the tables of records, those of this run too.
         cluster: whose.
         ends: the first log offset that the derived tables do not cover, by log partition.
+        groups: groups that are derived from their first record on.
     """
     is_new = behind(ends)
     records = [warehouse.read(name).where(F.col("cluster") == cluster) for name in _RECORDS]
-    new = reduce(DataFrame.unionByName, (one.where(is_new).select("log_partition", "log_timestamp") for one in records))
-    first = new.groupBy("log_partition").agg(F.unix_micros(F.min("log_timestamp")).alias("at")).collect()
-    since = {row["log_partition"]: F.timestamp_micros(F.lit(row["at"])) for row in first if row["at"] is not None}
-    is_later = any_of((F.col("log_partition") == one) & (F.col("log_timestamp") >= at) for one, at in since.items())
+    since = _earliest(records, is_new)
+    times = {partition: F.timestamp_micros(F.lit(at)) for partition, at in since.items()}
+    is_later = any_of((F.col("log_partition") == one) & (F.col("log_timestamp") >= at) for one, at in times.items())
     told = records[0].where(is_later & ~is_new).groupBy("log_partition").agg(F.min("log_offset").alias("first"))
-    return {**ends, **{row["log_partition"]: row["first"] for row in told.collect()}}
+    first = {row["log_partition"]: row["first"] for row in told.collect()}
+    again = _earliest(records, within((partition, at, ends[partition]) for partition, at in first.items()))
+    earliest = min((*since.values(), *again.values()), default=None)
+    return Restart({**ends, **first}, groups, earliest)
+
+
+def _earliest(records: Sequence[DataFrame], condition: Column) -> dict[int, int]:
+    """The earliest time of records that a condition holds for, by log partition, in microseconds."""
+    found = reduce(
+        DataFrame.unionByName, (one.where(condition).select("log_partition", "log_timestamp") for one in records)
+    )
+    first = found.groupBy("log_partition").agg(F.unix_micros(F.min("log_timestamp")).alias("at")).collect()
+    return {row["log_partition"]: row["at"] for row in first if row["at"] is not None}

@@ -34,6 +34,22 @@ def departure_records(records: DataFrame) -> DataFrame:
     return records.where(may_show & F.col("log_timestamp").isNotNull()).select(*_LOG, "log_offset", _at_ms())
 
 
+def near_departures(commits: DataFrame, departures: DataFrame) -> DataFrame | None:
+    """Commits that may be signs of life, without files that hold none; None where there is no departure.
+
+    Args:
+        commits: rows of ``offset_commits`` of the same cluster.
+        departures: from ``departure_records``, kept as files.
+    """
+    first = departures.agg(F.min("at_ms").alias("at_ms")).first()
+    if first is None or first["at_ms"] is None:
+        return None
+    # A whole minute before: that is how commits are picked.
+    return commits.where(
+        F.col("log_timestamp") >= F.timestamp_millis(F.lit(first["at_ms"] - SIGNS_WITHIN_MS - _MINUTE_MS))
+    )
+
+
 def signs_of_life(commits: DataFrame, departures: DataFrame) -> DataFrame:
     """The last commit of each partition before each record that may show a departure, since the one before.
 

@@ -25,6 +25,7 @@ from coordinator_replay.pipeline.data_files import (
 )
 from coordinator_replay.pipeline.decode import BATCH_EPOCH, KINDS, STAGED
 from coordinator_replay.pipeline.settle import Extent, Extents
+from coordinator_replay.pipeline.tally import Tally
 
 _ROWS_AT_ONCE = 50_000
 _BYTES_A_TASK = 64 << 20
@@ -38,11 +39,13 @@ class Staged:
         files: each file of rows with the number of the dump's file that they came from.
         extents: what the dump's files cover.
         notes: what the reader had to say.
+        tally: counts of all rows, copies included.
     """
 
     files: list[tuple[DataFile, int]] = field(default_factory=list)
     extents: Extents = field(default_factory=lambda: Extents(()))
     notes: list[str] = field(default_factory=list)
+    tally: Tally = field(default_factory=Tally)
 
     @property
     def rows(self) -> int:
@@ -61,6 +64,8 @@ def staged_by(told: DataFrame) -> Staged:
     for row in told.collect():
         if row["path"] is not None:
             staged.files.append((file_of(row), row["file_id"]))
+        elif row["tally"] is not None:
+            staged.tally.take(row["tally"])
         elif row["note"] is not None:
             staged.notes.append(f"{row['source']}: {row['note']}")
         else:

@@ -5,7 +5,7 @@ the user says, then the metadata log, then records that carry both, then commits
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -170,12 +170,11 @@ NAMING_KINDS = frozenset({"ConsumerGroupPartitionMetadata", "ShareGroupStatePart
 """Group records that carry ids and names of topics side by side."""
 
 
-def from_records(group_records: DataFrame, offset_commits: DataFrame) -> DataFrame:
-    """Names from records that carry id and name side by side: kinds 4 and 15, and commits since 4.1.
+def from_records(group_records: DataFrame) -> DataFrame:
+    """Names from group records that carry id and name side by side: kinds 4 and 15.
 
     Args:
         group_records: log_offset, kind and value_json.
-        offset_commits: topic_id and topic.
     """
     named = "array<struct<topicId: string, topicName: string, numPartitions: int>>"
     partition_metadata = group_records.where("kind = 'ConsumerGroupPartitionMetadata' AND value_json IS NOT NULL")
@@ -192,15 +191,13 @@ def from_records(group_records: DataFrame, offset_commits: DataFrame) -> DataFra
         F.max_by("t.topicName", "log_offset").alias("topic"),
         F.max_by("t.numPartitions", "log_offset").alias("partition_count"),
     )
-    by_commit = (
-        offset_commits.where("topic_id IS NOT NULL")
-        .groupBy("topic_id")
-        .agg(F.max("topic").alias("topic"))
-        .select("topic_id", "topic", F.lit(None).cast("int").alias("partition_count"))
-    )
-    return _with_source(by_record.where("topic <> '<UNKNOWN>'"), "record").unionByName(
-        _with_source(by_commit, "commit")
-    )
+    return _with_source(by_record.where("topic <> '<UNKNOWN>'"), "record")
+
+
+def from_commits(spark: SparkSession, names: Mapping[str, str]) -> DataFrame:
+    """Names from commits, which carry a topic's id and name since 4.1."""
+    named = spark.createDataFrame(sorted(names.items()), "topic_id STRING, topic STRING")
+    return _with_source(named.withColumn("partition_count", F.lit(None).cast("int")), "commit")
 
 
 def _with_source(named: DataFrame, source: str) -> DataFrame:
@@ -244,6 +241,7 @@ def update_topics(
     cluster: str,
     *,
     named_by: DataFrame | None,
+    names: Mapping[str, str],
     topics_file: str | None,
     cluster_metadata: str | None,
 ) -> KnownTopics:
@@ -254,6 +252,7 @@ def update_topics(
         warehouse: holds the table.
         cluster: whose topics.
         named_by: from ``from_records``, what new records say; None where they name nothing.
+        names: what commits call topics, by id.
         topics_file: names that the user gives.
         cluster_metadata: a dump of the ``__cluster_metadata`` log.
 
@@ -266,9 +265,15 @@ def update_topics(
     if cluster_metadata is not None:
         sources.append(from_cluster_metadata(spark, cluster_metadata))
     if warehouse.is_new("topics"):
+        sources.extend([from_commits(spark, names)] if names else [])
         return _told(_replace(warehouse, cluster, sources)) if sources else KnownTopics({}, {})
     known = warehouse.read("topics").where(F.col("cluster") == cluster).drop("cluster")
-    return _told(_replace(warehouse, cluster, [known, *sources]) if sources else known)
+    if not sources:
+        told = _told(known)
+        if names.items() <= told.names.items():
+            return told
+    sources.extend([from_commits(spark, names)] if names else [])
+    return _told(_replace(warehouse, cluster, [known, *sources]))
 
 
 def _replace(warehouse: Warehouse, cluster: str, sources: Sequence[DataFrame]) -> DataFrame:

@@ -1,10 +1,13 @@
 """Evidence about groups: minutes, metrics and totals, gathered by Spark."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from random import Random
 from typing import Any
 
 import pytest
+from chispa import assert_df_equality
 
 from coordinator_replay.analysis.findings.evidence import Evidence
 from coordinator_replay.analysis.findings.thresholds import DEFAULTS
@@ -49,14 +52,25 @@ def counted(spark):
     """Rows of group_metrics for what happened: (minute, type, state) to (groups, and counts that are not 0)."""
     from coordinator_replay.pipeline.group_metrics import COUNTERS, Told, commit_minutes, group_metrics, minute_sums
 
-    def count(happenings=(), committed=(), causes=(), held=()):
+    def count(happenings=(), committed=(), causes=(), held=(), split=-1, earlier=None):
+        minutes = commit_minutes(spark.createDataFrame(list(committed), COMMITS))
+        until = ms(minute(split))
         told = Told(
-            commits=commit_minutes(spark.createDataFrame(list(committed), COMMITS)),
+            commits=minutes.where(f"minute * 60000 >= {until}"),
+            begun=minutes.groupBy("group_id").agg({"first_at": "min"}).withColumnRenamed("min(first_at)", "first_at"),
             happenings=spark.createDataFrame(list(happenings), EVIDENCE),
             causes=spark.createDataFrame(list(causes), CAUSES),
             held=spark.createDataFrame([(one,) for one in held], "group_id STRING"),
+            earlier=None if earlier is None else earlier.where(f"UNIX_MILLIS(bucket) < {until}"),
         )
-        rows = group_metrics(minute_sums(told), "test").collect()
+        metrics = group_metrics(minute_sums(told), "test")
+        if split < 0:
+            # What a run adds to the minutes that an earlier one counted comes to the same.
+            assert count(happenings, committed, causes, held, split=2, earlier=metrics) == told_by(metrics)
+        return told_by(metrics)
+
+    def told_by(metrics):
+        rows = metrics.collect()
         assert {row["cluster"] for row in rows} <= {"test"}
         return {
             (round((ms(row["bucket"].replace(tzinfo=UTC)) - ms(BEGIN)) / 60_000), row["group_type"], row["state"]): (
@@ -110,19 +124,46 @@ def test_tombstones_and_records_without_a_time_are_in_no_minute(counted):
     assert counted((), rows) == {}
 
 
-def test_commits_of_a_group_come_to_totals_and_hot_minutes(spark):
-    from coordinator_replay.pipeline.findings import evidence
+class Tables:
+    """A warehouse of rows given by name; a table without rows is new."""
+
+    def __init__(self, spark, **rows):
+        self.spark = spark
+        self.rows = rows
+
+    def is_new(self, name):
+        return name not in self.rows
+
+    def read(self, name):
+        from coordinator_replay.pipeline.warehouse import spark_type
+        from coordinator_replay.tables.definition import table
+
+        return self.rows.get(name, self.spark.createDataFrame([], spark_type(table(name))))
+
+
+def test_commits_of_a_group_come_to_totals_and_hot_minutes(spark, tmp_path):
+    from coordinator_replay.pipeline.commit_totals import total
+    from coordinator_replay.pipeline.findings import READ, evidence
     from coordinator_replay.pipeline.group_metrics import commit_minutes
-    from coordinator_replay.pipeline.warehouse import spark_type
-    from coordinator_replay.tables.definition import table
 
     limit = DEFAULTS.hot_commits_per_minute
     hot, calm = commits(5, 2 * limit, topics=2), commits(9, 2 * limit - 1, topics=2)
     rows = [*commits(0, 1), *hot, *calm]
-    names = ("group_evidence", "offset_history", "pending_offsets", "expired_offsets")
-    tables = {name: spark.createDataFrame([], spark_type(table(name))) for name in names}
+    warehouse = Tables(spark)
     minutes = commit_minutes(spark.createDataFrame(rows, COMMITS))
-    (row,) = evidence(tables, minutes, None, end=minute(10), limits=DEFAULTS).collect()
+    totals = total(
+        warehouse,
+        "c",
+        minutes=minutes,
+        history=warehouse.read("offset_history"),
+        limits=DEFAULTS,
+        since=None,
+        until=minute(3),
+        staging=str(tmp_path),
+    )
+    tables = {name: warehouse.read(name) for name in READ}
+    held = warehouse.read("offset_history")
+    (row,) = evidence(tables, totals, held, None, end=minute(10), limits=DEFAULTS).collect()
     assert (row["group_id"], row["tag"], row["name"]) == ("group", int(Evidence.HAPPENING), "commits")
     assert json.loads(row["told"]) == {
         "log_partition": 3,
@@ -136,3 +177,51 @@ def test_commits_of_a_group_come_to_totals_and_hot_minutes(spark):
         "hot_from": ms(minute(5)),
         "hot_to": ms(minute(5)),
     }
+
+
+def offset(random, number):
+    """A row of the history, as far as totals look at it: now and then without a time, into an Empty group, or back."""
+    at = None if random.random() < 0.05 else minute(random.uniform(0, 20))
+    previous, state = random.choice([None, *range(9)]), random.choice(["Empty", "Stable", None])
+    key = (random.choice("gh"), random.choice("tu"), random.randrange(2), random.randrange(2))
+    return (*key, number, random.randrange(9), previous, state, random.choice(["m", None]), "x" * number, at, 0)
+
+
+def test_totals_that_go_on_from_a_moment_come_to_what_all_history_comes_to(spark, tmp_path):
+    from coordinator_replay.pipeline.commit_totals import TABLE, is_since, total, totals_since
+    from coordinator_replay.pipeline.group_metrics import commit_minutes
+
+    random = Random(8)
+    key = "group_id STRING, topic STRING, partition INT, log_partition INT, from_offset BIGINT, committed_offset BIGINT"
+    more = "previous_offset BIGINT, group_state STRING, owner_member_id STRING, metadata STRING, valid_from TIMESTAMP"
+    rows = [offset(random, number) for number in range(200)]
+    history = spark.createDataFrame(rows, f"{key}, {more}, commits_merged BIGINT")
+    written = [row for number in range(20) for row in commits(number, random.randrange(40), topics=2)]
+    commit_rows = spark.createDataFrame(written, COMMITS)
+
+    def told(warehouse, name, since, until):
+        return total(
+            warehouse,
+            "c",
+            minutes=commit_minutes(commit_rows.where(is_since("log_timestamp", since))),
+            history=history.where(is_since("valid_from", since)),
+            limits=replace(DEFAULTS, hot_commits_per_minute=9),
+            since=since,
+            until=until,
+            staging=str(tmp_path / name),
+        )
+
+    first = told(Tables(spark), "first", None, minute(7))
+    kept = first.table.localCheckpoint()
+    warehouse = Tables(spark, **{TABLE: kept})
+    assert {row["what"] for row in kept.select("what").distinct().collect()} == {"group", "partition", "rewind"}
+    for since_us, counts in ((ms(minute(7)) * 1000, True), (None, True), (ms(minute(7)) * 1000 - 1, False)):
+        since = totals_since(warehouse, "c", since_us)
+        assert (since is None) is not counts
+    assert totals_since(Tables(spark), "c", None) is None
+    since = totals_since(warehouse, "c", None)
+    second = told(warehouse, "second", since, minute(12))
+    whole = told(Tables(spark), "whole", None, minute(12))
+    for name in ("groups", "partitions", "rewinds", "table"):
+        assert_df_equality(getattr(second, name), getattr(whole, name), ignore_row_order=True, ignore_nullable=True)
+        assert not getattr(whole, name).isEmpty()

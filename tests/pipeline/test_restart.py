@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives 
 from coordinator_replay.pipeline.offsets import offset_history, pending_offsets
 from coordinator_replay.pipeline.restart import Restart, groups_anew, restart_at, unfinished_groups, waiting_commits
 from tests.pipeline.offset_reference import random_steps
-from tests.pipeline.offset_rows import POSITION, as_records, commit, derive, dicts, in_ms, kept, marker
+from tests.pipeline.offset_rows import POSITION, as_records, commit, derive, dicts, in_ms, kept, marker, ms
 from tests.pipeline.test_offsets import ownership, timeline, written
 
 pytestmark = pytest.mark.spark
@@ -48,7 +48,8 @@ def test_wherever_a_log_is_cut_both_parts_come_to_the_whole(spark, tmp_path_fact
         "ownership": ownership(spark, (0, "m1", 2, 7), (0, "m2", 9, None)),
         "timeline": timeline(spark, ("g", 0, "Stable", 1, 1), ("g", 1, "Empty", 7, 7), ("g", 2, "Stable", 9, 9)),
     }
-    restart = Restart({i: random.randint(0, len(steps)) for i, steps in enumerate(batch)})
+    offsets = {i: random.randint(0, len(steps)) for i, steps in enumerate(batch)}
+    restart = Restart(offsets, since_us=ms(min(offsets.values())) * 1000)
     history, pending = in_two_parts(records, restart, folder, **known)
     whole = kept(spark, derive(records, **known), folder / "whole")
     assert told(history) == told(offset_history(whole, "c"))
@@ -94,24 +95,30 @@ def test_it_begins_before_records_that_bear_a_time_of_new_ones(spark, tables):
         group_records=records.where("FALSE"),
         control_records=records.where("control_type IS NOT NULL"),
     )
-    assert restart_at(warehouse, "c", {0: 4, 1: 3}) == {0: 2, 1: 3}
-    assert restart_at(warehouse, "c", {0: 6, 1: 3}) == {0: 6, 1: 3}
-    assert restart_at(warehouse, "c", {0: 2}) == {0: 2}
+    told = (({0: 4, 1: 3}, {0: 2, 1: 3}), ({0: 6, 1: 3}, {0: 6, 1: 3}), ({0: 2}, {0: 2}))
+    for ends, begins in told:
+        restart = restart_at(warehouse, "c", ends)
+        assert restart.offsets == begins
+        times = [{0: [1, 2, 5, 5, 6, 5], 1: [0, 1, 2]}[partition][at:] for partition, at in begins.items()]
+        assert restart.since_us == min((ms(seconds) * 1000 for behind in times for seconds in behind), default=None)
 
 
 def test_groups_told_anew_and_those_of_a_run_that_did_not_end_are_derived_from_their_beginning(spark, tables):
     state = spark.createDataFrame([("a", "2026"), ("b", "2027"), ("c", "2028")], "group_id STRING, run_id STRING")
-    history = spark.createDataFrame([("x",), ("x",), ("y",)], "group_id STRING")
-    warehouse = tables(group_state=state, offset_history=history)
+    rows = [("x", 0), ("x", 0), ("y", 7), ("now", 0), ("lost", 0), ("lost", 7)]
+    commits = spark.createDataFrame(rows, "group_id STRING, missing_before BIGINT")
+    warehouse = tables(group_state=state, offset_commits=commits)
     unfinished = unfinished_groups(warehouse, "c", "2026")
     assert unfinished == {"b", "c"}
-    replayed = spark.createDataFrame([("x",), ("new",)], "group_id STRING")
-    assert groups_anew(warehouse, "c", replayed, unfinished) == {"b", "c", "x"}
+    again = [("x", False), ("none", False), ("now", True), ("lost", True), ("new", True)]
+    replayed = spark.createDataFrame(again, "group_id STRING, is_first BOOLEAN")
+    assert groups_anew(warehouse, "c", replayed, unfinished) == {"b", "c", "x", "lost"}
     assert groups_anew(warehouse, "c", None, frozenset()) == frozenset()
 
 
 def test_too_many_groups_to_be_named_are_all_of_them(spark, tables):
-    many = spark.range(1001).selectExpr("CAST(id AS STRING) AS group_id", "'2027' AS run_id")
-    warehouse = tables(group_state=many, offset_history=many)
+    many = spark.range(1001).selectExpr("CAST(id AS STRING) AS group_id", "'2027' AS run_id", "id AS missing_before")
+    many = many.withColumn("is_first", F.lit(False))
+    warehouse = tables(group_state=many, offset_commits=many)
     assert unfinished_groups(warehouse, "c", "2026") is None
     assert groups_anew(warehouse, "c", many, frozenset()) is None

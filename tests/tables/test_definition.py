@@ -31,6 +31,7 @@ CONTRACT = {
     "group_state",
     "group_evidence",
     "removed_offsets",
+    "commit_totals",
     "topics",
     "control_records",
     "expiry_rules",

@@ -1,0 +1,255 @@
+"""What commits come to, by group and by partition, kept from run to run so that findings need not add up all history.
+
+What is told of a commit is final once no later run derives it anew. So the table holds what everything before a moment
+comes to, and a run that begins behind that moment adds the rest; one that begins before it adds up all of it. Each
+summary is a function that makes a row of one out of what happened, and one that makes a row out of several.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime
+from functools import reduce
+from typing import NamedTuple
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
+from pyspark.sql.types import StructType
+
+from coordinator_replay.analysis.findings.thresholds import Thresholds
+from coordinator_replay.pipeline.data_files import keep
+from coordinator_replay.pipeline.warehouse import Warehouse
+
+TABLE = "commit_totals"
+
+_PARTITION = ("group_id", "topic", "partition")
+_WITH_NULLS = {"ignoreNullFields": "false"}
+
+
+def _ms(at: Column | str) -> Column:
+    return F.unix_millis(at)
+
+
+def _is_empty() -> Column:
+    return F.coalesce(F.col("group_state") == "Empty", F.lit(False))
+
+
+def _each_group(minutes: DataFrame, limits: Thresholds) -> DataFrame:
+    """A minute of a group's commits; too many for each of its partitions or not."""
+    each = F.floor(F.col("commits") / F.greatest("partitions", F.lit(1)))
+    is_hot = each >= limits.hot_commits_per_minute
+    return minutes.select(
+        *("is_over", "group_id", "log_partition", "commits", "bytes", "first_at", "last_at", "last_offset"),
+        each.alias("most_a_minute"),
+        F.when(is_hot, 1).otherwise(0).alias("hot_minutes"),
+        F.when(is_hot, F.col("first_at")).alias("hot_from"),
+        F.when(is_hot, F.col("last_at")).alias("hot_to"),
+    )
+
+
+_OF_GROUP = {
+    "log_partition": F.max,
+    "commits": F.sum,
+    "bytes": F.sum,
+    "first_at": F.min,
+    "last_at": F.max,
+    "last_offset": F.max,
+    "most_a_minute": F.max,
+    "hot_minutes": F.sum,
+    "hot_from": F.min,
+    "hot_to": F.max,
+}
+
+
+def _each_commit(history: DataFrame) -> DataFrame:
+    """A row of the history; numbers alone: with a text beside, Spark would sort all of it to add it up."""
+    valid_from, is_empty = _ms("valid_from"), _is_empty()
+
+    def into_empty(column: Column | str) -> Column:
+        return F.when(is_empty, F.col(column) if isinstance(column, str) else column)
+
+    return history.select(
+        "is_over",
+        *_PARTITION,
+        "log_partition",
+        (F.lit(1) + F.coalesce("commits_merged", F.lit(0))).alias("commits"),
+        valid_from.alias("first_at"),
+        valid_from.alias("last_at"),
+        F.octet_length("metadata").alias("metadata_bytes"),
+        "from_offset",
+        "committed_offset",
+        F.when(is_empty, 1).otherwise(0).alias("empty_count"),
+        into_empty(valid_from).alias("empty_first_at"),
+        into_empty("from_offset").alias("empty_from_offset"),
+        into_empty(valid_from).alias("empty_valid_from"),
+        into_empty("committed_offset").alias("empty_committed_offset"),
+        into_empty("previous_offset").alias("empty_previous_offset"),
+    )
+
+
+def _newest(by: str) -> Callable[[str], Column]:
+    return lambda name: F.max_by(name, by)
+
+
+_OF_PARTITION = {
+    "log_partition": F.max,
+    "commits": F.sum,
+    "first_at": F.min,
+    "last_at": F.max,
+    "metadata_bytes": F.max,
+    "committed_offset": _newest("from_offset"),
+    "from_offset": F.max,
+    "empty_count": F.sum,
+    "empty_first_at": F.min,
+    "empty_valid_from": _newest("empty_from_offset"),
+    "empty_committed_offset": _newest("empty_from_offset"),
+    "empty_previous_offset": _newest("empty_from_offset"),
+    "empty_from_offset": F.max,
+}
+
+
+def _each_rewind(history: DataFrame) -> DataFrame:
+    """A commit below the one before, while the group was not Empty."""
+    back = history.where((F.col("committed_offset") < F.col("previous_offset")) & ~_is_empty())
+    plain = ("from_offset", "committed_offset", "previous_offset", "owner_member_id", "group_state")
+    return back.select(
+        "is_over",
+        *_PARTITION,
+        "log_partition",
+        F.lit(1).alias("count"),
+        _ms("valid_from").alias("first_at"),
+        (F.col("previous_offset") - F.col("committed_offset")).alias("furthest"),
+        F.struct(*plain, _ms("valid_from").alias("valid_from")).alias("last"),
+    )
+
+
+_OF_REWINDS = {
+    "log_partition": F.max,
+    "count": F.sum,
+    "first_at": F.min,
+    "furthest": F.max,
+    "last": lambda name: F.max_by(name, f"{name}.from_offset"),
+}
+
+
+class _Summary(NamedTuple):
+    """What rows of one kind come to.
+
+    Attributes:
+        name: of the kind.
+        key: what there is one row for.
+        sums: how each column is made of several.
+    """
+
+    name: str
+    key: Sequence[str]
+    sums: Mapping[str, Callable[[str], Column]]
+
+    def merge(self, rows: DataFrame, *more: str) -> DataFrame:
+        """One row for each key, and each value of some more columns."""
+        return rows.groupBy(*self.key, *more).agg(*(how(name).alias(name) for name, how in self.sums.items()))
+
+    def as_rows(self, totals: DataFrame) -> DataFrame:
+        """Totals in the columns of TABLE, as far as they tell."""
+        told = F.to_json(F.struct(*self.sums), _WITH_NULLS).alias("told")
+        return totals.select(F.lit(self.name).alias("what"), *self.key, told)
+
+    def of_rows(self, rows: DataFrame, schema: StructType) -> DataFrame:
+        """Totals of rows of TABLE."""
+        told = StructType([field for field in schema if field.name in self.sums])
+        read = rows.where(F.col("what") == self.name).withColumn("told", F.from_json("told", told))
+        return read.select(*self.key, "told.*")
+
+
+_GROUPS = _Summary("group", ("group_id",), _OF_GROUP)
+_PARTITIONS = _Summary("partition", _PARTITION, _OF_PARTITION)
+_REWINDS = _Summary("rewind", _PARTITION, _OF_REWINDS)
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """What all commits come to.
+
+    Attributes:
+        groups: group_id, log_partition, commits, bytes, first_at, last_at, last_offset, most_a_minute (of each
+            partition), hot_minutes, hot_from and hot_to.
+        partitions: group_id, topic, partition, log_partition, commits, first_at, last_at, metadata_bytes, from_offset
+            and committed_offset of the newest; of those into an Empty group empty_count, empty_first_at, and
+            empty_from_offset, empty_valid_from, empty_committed_offset and empty_previous_offset of the newest.
+        rewinds: group_id, topic, partition, log_partition, count, first_at, furthest, and last: the newest.
+        table: what the next run begins with: rows of TABLE.
+    """
+
+    groups: DataFrame
+    partitions: DataFrame
+    rewinds: DataFrame
+    table: DataFrame
+
+
+def totals_since(warehouse: Warehouse, cluster: str, since_us: int | None) -> datetime | None:
+    """The moment before which the table's totals count; None where they don't.
+
+    Args:
+        warehouse: holds the table.
+        cluster: whose totals.
+        since_us: no record from where this run begins on has an earlier time, in microseconds.
+    """
+    if warehouse.is_new(TABLE):
+        return None
+    held = warehouse.read(TABLE).where(F.col("cluster") == cluster)
+    first = held.select("until", F.unix_micros("until").alias("until_us")).first()
+    is_behind = first is not None and (since_us is None or since_us >= first["until_us"])
+    return first["until"] if first is not None and is_behind else None
+
+
+def total(
+    warehouse: Warehouse,
+    cluster: str,
+    *,
+    minutes: DataFrame,
+    history: DataFrame,
+    limits: Thresholds,
+    since: datetime | None,
+    until: datetime,
+    staging: str,
+) -> Totals:
+    """Add up what commits come to.
+
+    Args:
+        warehouse: holds the table of what came before.
+        cluster: whose commits.
+        minutes: from ``commit_minutes``, of those since.
+        history: rows of ``offset_history``, of those since.
+        limits: from when on a minute is hot.
+        since: the moment before which the table's totals count, from ``totals_since``; None for no such.
+        until: the moment before which the next run's shall count: a whole minute.
+        staging: a folder for what is needed more than once.
+    """
+    is_before = F.timestamp_millis(F.col("minute") * 60_000) < F.lit(until)
+    timed = minutes.withColumn("is_over", is_before)
+    over = history.withColumn("is_over", F.coalesce(F.col("valid_from") < F.lit(until), F.lit(False)))
+    new = ((_GROUPS, _each_group(timed, limits)), (_PARTITIONS, _each_commit(over)), (_REWINDS, _each_rewind(over)))
+    mine = warehouse.read(TABLE).where(F.col("cluster") == cluster)
+
+    def add_up(summary: _Summary, rows: DataFrame) -> tuple[DataFrame, DataFrame]:
+        fresh = keep(summary.merge(rows, "is_over"), f"{staging}/totals-{summary.name}")
+        every, final = fresh.drop("is_over"), fresh.where("is_over").drop("is_over")
+        if since is not None:
+            held = summary.of_rows(mine, fresh.schema)
+            every, final = (summary.merge(some.unionByName(held)) for some in (every, final))
+        else:
+            every = summary.merge(every)
+        return every, summary.as_rows(final)
+
+    with ThreadPoolExecutor(len(new)) as pool:
+        groups, partitions, rewinds = pool.map(lambda one: add_up(*one), new)
+    table = reduce(
+        lambda one, other: one.unionByName(other, allowMissingColumns=True), (groups[1], partitions[1], rewinds[1])
+    )
+    until_then = table.withColumns({"cluster": F.lit(cluster), "until": F.lit(until)})
+    return Totals(groups[0], partitions[0], rewinds[0], until_then)
+
+
+def is_since(column: str, since: datetime | None) -> Column:
+    """Whether a row has to be added to the table's totals: its time is not before them, or it has none."""
+    return F.lit(True) if since is None else F.col(column).isNull() | (F.col(column) >= F.lit(since))
