@@ -304,8 +304,14 @@ def files_of(written: DataFrame) -> dict[str, list[DataFile]]:
 
 def read_files(spark: SparkSession, files: Iterable[DataFile], schema: StructType) -> DataFrame:
     """What files hold; no rows where there are none."""
-    paths = [file.path for file in files]
-    return spark.read.schema(schema).parquet(*paths) if paths else spark.createDataFrame([], schema)
+    return read_paths(spark, [file.path for file in files], schema)
+
+
+def read_paths(spark: SparkSession, paths: Sequence[str], schema: StructType) -> DataFrame:
+    """What the files at some paths hold; no rows where there are none."""
+    # Names of folders may hold characters that would stand for others.
+    reader = spark.read.schema(schema).option("__globPaths__", "false")
+    return reader.parquet(*paths) if paths else spark.createDataFrame([], schema)
 
 
 def keep(rows: DataFrame, folder: str) -> DataFrame:

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 from pyarrow import fs
 from pyspark.errors import PySparkAttributeError
 from pyspark.sql import SparkSession
@@ -25,6 +27,7 @@ from coordinator_replay.tables.definition import Table
 from coordinator_replay.tables.migrations import SCHEMA_VERSION, SCHEMA_VERSION_PROPERTY
 
 _COMMIT = re.compile(r"\d{20}\.json")
+_SAFE_PATH = re.compile(r"[A-Za-z0-9_./-]+")
 _CLUSTERED = {"minReaderVersion": 1, "minWriterVersion": 7}
 _FEATURES = ["domainMetadata", "clustering", "invariants", "appendOnly"]
 _PLAIN = {"minReaderVersion": 1, "minWriterVersion": 2}
@@ -43,6 +46,29 @@ def newest_version(path: str) -> int | None:
     filesystem, folder = open_filesystem(f"{path}/_delta_log")
     names = (info.base_name for info in filesystem.get_file_info(fs.FileSelector(folder, allow_not_found=True)))
     return max((int(name.removesuffix(".json")) for name in names if _COMMIT.fullmatch(name)), default=None)
+
+
+def plain_files(path: str) -> list[str] | None:
+    """The files that a table consists of now, where they alone are the table.
+
+    Args:
+        path: the table.
+
+    Returns:
+        their paths; None for a table that is not on this machine's disks under a plain name, can't be read, or carries
+        a feature that only Delta's own reader knows (deletion vectors, renamed columns, partitions).
+    """
+    filesystem, folder = open_filesystem(path)
+    # Other names are written in as many ways as there are readers of them.
+    if not isinstance(filesystem, fs.LocalFileSystem) or not _SAFE_PATH.fullmatch(folder):
+        return None
+    try:
+        table = DeltaTable(folder)
+    except DeltaError:
+        # What is wrong with it, Delta itself says best.
+        return None
+    is_plain = table.protocol().min_reader_version == _PLAIN["minReaderVersion"]
+    return table.file_uris() if is_plain and not table.metadata().partition_columns else None
 
 
 def commit_info(path: str, version: int) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from delta.tables import DeltaTable
 
 from coordinator_replay.errors import WarehouseError
 from coordinator_replay.pipeline.data_files import DataFiles
-from coordinator_replay.pipeline.delta_log import commit_info, make_table, newest_version
+from coordinator_replay.pipeline.delta_log import commit_info, make_table, newest_version, plain_files
 from coordinator_replay.pipeline.warehouse import Warehouse, spark_type
 from coordinator_replay.tables.definition import table, tables
 
@@ -49,6 +49,26 @@ def test_files_that_workers_wrote_are_rows_for_every_reader(spark, tmp_path):
     assert set(deltalake.DeltaTable(path).to_pyarrow_table()["topic"].to_pylist()) == {"a", "b"}
     held = duckdb.from_arrow(deltalake.DeltaTable(path).to_pyarrow_dataset())
     assert held.filter("topic = 'a'").aggregate("count(*)").fetchall() == [(1,)]
+
+
+def test_files_are_the_table_only_where_nothing_else_says_what_is_in_them(spark, tmp_path):
+    odd = Warehouse(spark, str(tmp_path / "a[b]c* {d} %41"))
+    odd.ensure("topics")
+    assert plain_files(odd.path("topics")) is None
+    add_topics(odd, ["a"])
+    assert [row["topic"] for row in odd.read("topics").collect()] == ["a"]
+    warehouse = Warehouse(spark, str(tmp_path))
+    warehouse.ensure("topics")
+    path = warehouse.path("topics")
+    assert plain_files(path) == []
+    add_topics(warehouse, ["a", "b"])
+    assert len(plain_files(path)) == 1
+    assert [row["topic"] for row in warehouse.read("topics").where("topic > 'a'").collect()] == ["b"]
+    spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
+    DeltaTable.forPath(spark, path).delete("topic = 'a'")
+    assert plain_files(path) is None
+    assert [row["topic"] for row in warehouse.read("topics").collect()] == ["b"]
+    assert plain_files(str(tmp_path / "nowhere")) is None
 
 
 def test_spark_goes_on_with_a_table_that_was_filled_by_files(spark, tmp_path):

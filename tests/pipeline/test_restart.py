@@ -118,7 +118,6 @@ def test_groups_told_anew_and_those_of_a_run_that_did_not_end_are_derived_from_t
 
 def test_too_many_groups_to_be_named_are_all_of_them(spark, tables):
     many = spark.range(1001).selectExpr("CAST(id AS STRING) AS group_id", "'2027' AS run_id", "id AS missing_before")
-    many = many.withColumn("is_first", F.lit(False))
     warehouse = tables(group_state=many, offset_commits=many)
     assert unfinished_groups(warehouse, "c", "2026") is None
-    assert groups_anew(warehouse, "c", many, frozenset()) is None
+    assert groups_anew(warehouse, "c", many.withColumn("is_first", F.lit(False)), frozenset()) is None
