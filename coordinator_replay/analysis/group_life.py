@@ -23,7 +23,7 @@ from coordinator_replay.engine.model import Marker, Record
 from coordinator_replay.engine.replay import Replay
 from coordinator_replay.errors import SnapshotError
 
-VERSION = 2
+VERSION = 3
 
 
 class GroupReplay:

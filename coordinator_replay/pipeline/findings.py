@@ -149,8 +149,7 @@ def evidence(
     if gaps is not None:
         missing = gaps.withColumn("group_id", F.lit(""))
         parts.append(_evidence(missing, Evidence.GAP, *map(F.col, gaps.columns), at=F.col("from_offset")))
-    # States of groups are for the metrics.
-    is_told = (F.col("tag") != int(Evidence.HAPPENING)) | (F.col("name") != "")
+    is_told = F.col("tag") != int(Evidence.STATE)
     every = tables["group_evidence"].where(is_told).select("group_id", *_PLACE, "told")
     for part in parts:
         every = every.unionByName(part)
@@ -288,7 +287,7 @@ def write_findings(
     told = Told(
         commits=minutes,
         begun=totals.groups.select("group_id", "first_at"),
-        happenings=tables["group_evidence"],
+        evidence=tables["group_evidence"],
         causes=known.causes,
         held=known.held,
         earlier=None

@@ -12,23 +12,18 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 
-from coordinator_replay.analysis.findings.evidence import Evidence
+from coordinator_replay.analysis.findings.evidence import KINDS, Evidence
 from coordinator_replay.engine.model import GroupState, GroupType
 
 COUNTERS = ("rebalance_count", "offset_commits", "expired_offsets", "deleted_offsets")
 
-_HAPPENING = "group_type STRING, state STRING, is_over BOOLEAN"
-_PLACE = "IF(read.state IS NULL, NULL, STRUCT(at, seq))"
 _MINUTE_MS = 60_000
-
-
-KINDS = tuple((str(group_type), str(state)) for group_type in GroupType for state in GroupState)
-"""Every type and state that a group can have; a kind's number is its place here, from 1 on."""
-
-_NAMED = (f"STRUCT('{group_type}' AS group_type, '{state}' AS state)" for group_type, state in KINDS)
-_KINDS = f"ARRAY({', '.join(_NAMED)})"
-_SIMPLE = KINDS.index((str(GroupType.CLASSIC), str(GroupState.EMPTY))) + 1
-_DEAD = tuple(number for number, (_, state) in enumerate(KINDS, 1) if state == GroupState.DEAD)
+_NUMBERED = tuple(KINDS)
+_STRUCTS = (f"STRUCT('{group_type}' AS group_type, '{state}' AS state)" for group_type, state in _NUMBERED)
+_KINDS = f"ARRAY({', '.join(_STRUCTS)})"
+_NAMES = f"ARRAY({', '.join(map(repr, KINDS.values()))})"
+_SIMPLE = _NUMBERED.index((GroupType.CLASSIC, GroupState.EMPTY)) + 1
+_DEAD = tuple(number for number, (_, state) in enumerate(_NUMBERED, 1) if state is GroupState.DEAD)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +33,7 @@ class Told:
     Attributes:
         commits: from ``commit_minutes``.
         begun: group_id, and first_at: when it first committed, in milliseconds.
-        happenings: rows of ``group_evidence``.
+        evidence: rows of ``group_evidence``.
         causes: what each tombstone was, from ``tombstone_causes``.
         held: group_id of each offset that holds at the end of the log.
         earlier: rows of ``group_metrics`` that tell of the commits before; None where ``commits`` are all.
@@ -46,7 +41,7 @@ class Told:
 
     commits: DataFrame
     begun: DataFrame
-    happenings: DataFrame
+    evidence: DataFrame
     causes: DataFrame
     held: DataFrame
     earlier: DataFrame | None = None
@@ -93,15 +88,21 @@ def _counted(rows: DataFrame, minute: str, **columns: str) -> DataFrame:
     return rows.selectExpr("group_id", f"{minute} AS minute", *(f"{sql} AS {name}" for name, sql in shape.items()))
 
 
-def _states(happenings: DataFrame) -> DataFrame:
-    """What became of each group in each minute: its kind at the end, and rebalances."""
-    told = happenings.where(F.col("tag") == int(Evidence.HAPPENING)).withColumn("read", F.from_json("told", _HAPPENING))
-    number = f"CAST(NULLIF(ARRAY_POSITION({_KINDS}, STRUCT(read.group_type, read.state)), 0) AS INT)"
-    minutes = told.groupBy("group_id", F.floor(F.col("at") / _MINUTE_MS).alias("minute")).agg(
-        F.max_by(F.expr(number), F.expr(_PLACE)).alias("kind"),
-        F.count_if("read.is_over").alias("rebalance_count"),
+def _states(evidence: DataFrame) -> DataFrame:
+    """What each group was at the end of each minute in which that changed."""
+    states = evidence.where(F.col("tag") == int(Evidence.STATE))
+    number = f"CAST(NULLIF(ARRAY_POSITION({_NAMES}, name), 0) AS INT)"
+    minutes = states.groupBy("group_id", F.floor(F.col("at") / _MINUTE_MS).alias("minute")).agg(
+        F.max_by(F.expr(number), F.struct("at", "seq")).alias("kind")
     )
-    return _counted(minutes, "minute", kind="kind", rebalance_count="rebalance_count")
+    return _counted(minutes, "minute", kind="kind")
+
+
+def _rebalances(evidence: DataFrame) -> DataFrame:
+    """When a rebalance was over."""
+    told = evidence.where((F.col("tag") == int(Evidence.HAPPENING)) & (F.col("name") == "rebalance"))
+    over = told.where(F.get_json_object("told", "$.is_over") == "true")
+    return _counted(over, f"FLOOR(at / {_MINUTE_MS})", rebalance_count="1L")
 
 
 def _happened(told: Told) -> list[DataFrame]:
@@ -111,14 +112,19 @@ def _happened(told: Told) -> list[DataFrame]:
         expired_offsets="IF(ended_by = 'EXPIRED', 1L, 0L)",
         deleted_offsets="IF(ended_by = 'EXPIRED', 0L, 1L)",
     )
-    return [_states(told.happenings), ended, _counted(told.commits, "minute", offset_commits="commits")]
+    return [
+        _states(told.evidence),
+        _rebalances(told.evidence),
+        ended,
+        _counted(told.commits, "minute", offset_commits="commits"),
+    ]
 
 
 def _changes(told: Told) -> DataFrame:
     """What happened in each minute, and where a group came and went: minute, kind, delta and COUNTERS.
 
-    A kind is its number among KINDS here: groups times minutes are many, and Spark adds up and sorts by numbers alone
-    far faster than by texts.
+    A kind is its number among KINDS here, from 1 on: groups times minutes are many, and Spark adds up and sorts by
+    numbers alone far faster than by texts.
     """
     happened = reduce(DataFrame.unionByName, _happened(told))
     # Commits of a minute count under the state at its end.
@@ -140,7 +146,7 @@ def _changes(told: Told) -> DataFrame:
 
 def _simple_lives(told: Told) -> DataFrame:
     """When groups that only have offsets came, and when those went that hold none any more."""
-    states = told.happenings.where((F.col("tag") == int(Evidence.HAPPENING)) & (F.col("name") == ""))
+    states = told.evidence.where(F.col("tag") == int(Evidence.STATE))
     begun = told.begun.select("group_id", F.floor(F.col("first_at") / _MINUTE_MS).alias("minute"))
     simple = begun.join(states.select("group_id").distinct(), "group_id", "left_anti")
     last = F.floor(F.unix_millis(F.max("tombstone_at")) / _MINUTE_MS)

@@ -32,8 +32,7 @@ def ms(at: datetime) -> int:
 
 def state(number: float, name: str, seq: int = 0) -> tuple[Any, ...]:
     at = ms(minute(number))
-    told = {"at": at, "group_type": "consumer", "state": name}
-    return "group", int(Evidence.HAPPENING), at, "", seq, json.dumps(told)
+    return "group", int(Evidence.STATE), at, f"consumer/{name}", seq, ""
 
 
 def rebalance(number: float, *, is_over: bool) -> tuple[Any, ...]:
@@ -58,7 +57,7 @@ def counted(spark):
         told = Told(
             commits=minutes.where(f"minute * 60000 >= {until}"),
             begun=minutes.groupBy("group_id").agg({"first_at": "min"}).withColumnRenamed("min(first_at)", "first_at"),
-            happenings=spark.createDataFrame(list(happenings), EVIDENCE),
+            evidence=spark.createDataFrame(list(happenings), EVIDENCE),
             causes=spark.createDataFrame(list(causes), CAUSES),
             held=spark.createDataFrame([(one,) for one in held], "group_id STRING"),
             earlier=None if earlier is None else earlier.where(f"UNIX_MILLIS(bucket) < {until}"),

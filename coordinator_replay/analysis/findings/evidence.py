@@ -5,10 +5,12 @@ them keeps totals, and never the rows. What a group's own records show is kept i
 what its offsets come to is gathered by every run.
 """
 
+from collections.abc import Mapping
 from enum import IntEnum
 from typing import Any
 
 from coordinator_replay.analysis.rows import Row, Scope
+from coordinator_replay.engine.model import GroupState, GroupType
 
 TABLE = "group_evidence"
 
@@ -16,8 +18,9 @@ TABLE = "group_evidence"
 class Evidence(IntEnum):
     """The kinds of evidence, in the order in which they come.
 
-    STANDING is the group at its last record. Happenings are states and rebalances one by one, and what all commits
-    come to. OFFSETS is what the history of one partition comes to, REWIND those of its commits that went back.
+    STANDING is the group at its last record. Happenings are rebalances one by one, and what all commits come to.
+    OFFSETS is what the history of one partition comes to, REWIND those of its commits that went back. STATE is a state
+    that the group came into, told by its name alone: for the metrics, and no rule looks at it.
     """
 
     STANDING = 0
@@ -30,6 +33,7 @@ class Evidence(IntEnum):
     UNREADABLE = 7
     GAP = 8
     REWIND = 9
+    STATE = 10
 
 
 def evidence_row(
@@ -53,4 +57,31 @@ def evidence_row(
         "name": name,
         "seq": seq,
         "told": scope.encode(told),
+    }
+
+
+KINDS: Mapping[tuple[GroupType, GroupState], str] = {
+    (group_type, state): f"{group_type}/{state}" for group_type in GroupType for state in GroupState
+}
+"""Every type and state that a group can have, and how evidence names it."""
+
+
+def state_row(scope: Scope, group_type: GroupType, state: GroupState, *, at: int, seq: int) -> Row:
+    """A state that a group came into, as a row of ``group_evidence``.
+
+    Args:
+        scope: whose it is.
+        group_type: the group's type from then on.
+        state: its state.
+        at: when, in milliseconds.
+        seq: which of its states it is.
+    """
+    return TABLE, {
+        "cluster": scope.cluster,
+        "group_id": scope.group_id,
+        "tag": int(Evidence.STATE),
+        "at": at,
+        "name": KINDS[group_type, state],
+        "seq": seq,
+        "told": "",
     }

@@ -7,7 +7,7 @@ are still open. So a snapshot needs no code of the rules, and none of them can k
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from coordinator_replay.analysis.findings.evidence import Evidence, evidence_row
+from coordinator_replay.analysis.findings.evidence import Evidence, evidence_row, state_row
 from coordinator_replay.analysis.findings.sighting import Sighting, row
 from coordinator_replay.analysis.findings.thresholds import DEFAULTS, Thresholds
 from coordinator_replay.analysis.members import Members, Stay
@@ -185,9 +185,8 @@ class Watch:
         """Where the group's state or type changed, for the metrics."""
         for event in events:
             if event.from_state is not event.to_state or event.kind is EventKind.GROUP_CONVERTED:
-                at_ms = event.timestamp_ms
-                told = {"at": at_ms, "group_type": str(event.group_type), "state": str(event.to_state)}
-                yield evidence_row(self.scope, Evidence.HAPPENING, told, at=at_ms, seq=self.states)
+                at_ms, seq = event.timestamp_ms, self.states
+                yield state_row(self.scope, event.group_type, event.to_state, at=at_ms, seq=seq)
                 self.states += 1
 
     def _stands(self, now: Standing) -> dict[str, Any]:
