@@ -209,6 +209,8 @@ class _Audit:
         self.report("counting groups")
         self.sum_up(summary)
         self.report("writing the ledger")
+        # What this run had no reason to write stands as the last one left it, if nobody else was there.
+        self.run.table_versions = {**self.last.table_versions, **self.run.table_versions}
         self.run.finished_at = datetime.now(UTC)
         self.run.status = "done"
         write_run(self.spark, self.warehouse, self.run)
@@ -324,7 +326,7 @@ class _Audit:
             topic_changes=topics.changes,
             limits=options.thresholds,
         )
-        news = News(is_told_anew=self.is_told_anew, late=frozenset(self.late))
+        news = News(is_told_anew=self.is_told_anew, late=frozenset(self.late), versions=self.last.table_versions)
         staging = self.warehouse.staging(self.run.run_id, "groups")
         if self.goes_on():
             self.unfinished = unfinished_groups(self.warehouse, self.run.cluster, self.last.run_id)

@@ -9,11 +9,12 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import uuid4
 
+import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from pyarrow import fs
@@ -21,6 +22,7 @@ from pyspark.errors import PySparkAttributeError
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
+from coordinator_replay.errors import WarehouseError
 from coordinator_replay.log.dump import open_filesystem
 from coordinator_replay.pipeline.data_files import DataFile
 from coordinator_replay.tables.definition import Table
@@ -48,16 +50,23 @@ def newest_version(path: str) -> int | None:
     return max((int(name.removesuffix(".json")) for name in names if _COMMIT.fullmatch(name)), default=None)
 
 
-def plain_files(path: str) -> list[str] | None:
-    """The files that a table consists of now, where they alone are the table.
+class HeldFile(NamedTuple):
+    """A file that a table consists of.
 
-    Args:
-        path: the table.
-
-    Returns:
-        their paths; None for a table that is not on this machine's disks under a plain name, can't be read, or carries
-        a feature that only Delta's own reader knows (deletion vectors, renamed columns, partitions).
+    Attributes:
+        path: where it lies.
+        lowest: the least value of each bounded column, as far as it is known.
+        highest: the largest.
+        nulls: how many rows have none.
     """
+
+    path: str
+    lowest: Mapping[str, Any]
+    highest: Mapping[str, Any]
+    nulls: Mapping[str, int]
+
+
+def _plain_table(path: str) -> DeltaTable | None:
     filesystem, folder = open_filesystem(path)
     # Other names are written in as many ways as there are readers of them.
     if not isinstance(filesystem, fs.LocalFileSystem) or not _SAFE_PATH.fullmatch(folder):
@@ -68,7 +77,33 @@ def plain_files(path: str) -> list[str] | None:
         # What is wrong with it, Delta itself says best.
         return None
     is_plain = table.protocol().min_reader_version == _PLAIN["minReaderVersion"]
-    return table.file_uris() if is_plain and not table.metadata().partition_columns else None
+    return table if is_plain and not table.metadata().partition_columns else None
+
+
+def plain_files(path: str) -> list[str] | None:
+    """The files that a table consists of now, where they alone are the table.
+
+    Args:
+        path: the table.
+
+    Returns:
+        their paths; None for a table that is not on this machine's disks under a plain name, can't be read, or carries
+        a feature that only Delta's own reader knows (deletion vectors, renamed columns, partitions).
+    """
+    table = _plain_table(path)
+    return None if table is None else table.file_uris()
+
+
+def held_files(path: str) -> list[HeldFile] | None:
+    """The same files, with what Delta's log says of their columns; None as ``plain_files``."""
+    table = _plain_table(path)
+    if table is None:
+        return None
+    folder = path.removeprefix("file://").rstrip("/")
+    return [
+        HeldFile(f"{folder}/{one['path']}", *(one.get(told) or {} for told in ("min", "max", "null_count")))
+        for one in pa.table(table.get_add_actions()).to_pylist()
+    ]
 
 
 def commit_info(path: str, version: int) -> dict[str, Any]:
@@ -154,20 +189,32 @@ def can_commit(spark: SparkSession) -> bool:
         return False
 
 
-def commit_files(spark: SparkSession, path: str, files: Iterable[DataFile]) -> int:
+def commit_files(
+    spark: SparkSession, path: str, files: Iterable[DataFile], removed: Collection[str] = frozenset()
+) -> int:
     """Let files that lie in a table's folder be part of it, in one commit of Delta's own; returns the version.
 
     Args:
         spark: a session on a JVM, see ``can_commit``.
         path: the table.
-        files: written into its folder; not none.
+        files: written into its folder.
+        removed: paths of files that are no part of it any more; with ``files``, not none.
     """
     jvm: Any = spark._jvm
     delta = jvm.org.apache.spark.sql.delta
+    java = jvm.scala.jdk.javaapi.CollectionConverters
     actions = jvm.java.util.ArrayList()
     for file in files:
         actions.add(delta.actions.Action.fromJson(_add(file)))
+    transaction = delta.DeltaLog.forTable(spark._jsparkSession, path).startTransaction()
+    if removed:
+        names = {one.rsplit("/", 1)[-1] for one in removed}
+        # What is read here, Delta guards against others that change it meanwhile.
+        for held in java.asJava(transaction.filterFiles()):
+            if held.path() in names:
+                actions.add(held.remove())
+                names.discard(held.path())
+        if names:
+            raise WarehouseError(f"{path}: changed by somebody else during the run; run it again")
     by_hand = getattr(delta, "DeltaOperations$ManualUpdate$").__getattr__("MODULE$")
-    converted = jvm.scala.jdk.javaapi.CollectionConverters.asScala(actions).toSeq()
-    log = delta.DeltaLog.forTable(spark._jsparkSession, path)
-    return int(log.startTransaction().commit(converted, by_hand))
+    return int(transaction.commit(java.asScala(actions).toSeq(), by_hand))

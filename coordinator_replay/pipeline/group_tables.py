@@ -1,13 +1,14 @@
 """The tables about groups: every group that has news is replayed from where its replay stands, and its rows go on."""
 
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 
-from coordinator_replay.pipeline.data_files import DataFile, files_of, keep
+from coordinator_replay.pipeline.data_files import DataFile, Part, files_of, keep
 from coordinator_replay.pipeline.group_state import (
     START,
     every_group,
@@ -28,10 +29,12 @@ class News:
     Attributes:
         is_told_anew: something is known that explains what happened before in another way.
         late: log partitions into which records came that lie before others.
+        versions: those that the last run left of the tables: what has another one may hold rows of a killed run.
     """
 
     is_told_anew: bool = False
     late: frozenset[int] = frozenset()
+    versions: Mapping[str, int] = field(default_factory=dict)
 
 
 class Replayed(NamedTuple):
@@ -57,6 +60,7 @@ class _Groups:
         self.staging = staging
         self.names = (*GROUP_TABLES, STATE_TABLE)
         self.are_new = {name: warehouse.is_new(name) for name in self.names}
+        self.is_plain = False
 
     def mine(self, name: str) -> DataFrame:
         return self.warehouse.read(name).where(F.col("cluster") == self.given.cluster)
@@ -75,6 +79,17 @@ class _Groups:
             anew = behind if anew is None else anew.union(behind)
         return touched_groups(held, state, anew=anew)
 
+    def part(self, name: str) -> Part:
+        if self.is_plain and name in GROUP_TABLES:
+            return self.warehouse.own_part(name)
+        return self.warehouse.part(name, f"{self.staging}/folded")
+
+    def goes_on_plainly(self, touched: DataFrame) -> bool:
+        """Whether all that new rows replace is what was not final: no run was killed, and no group begins anew."""
+        as_left = all(self.warehouse.version(name) == self.news.versions.get(name) for name in self.names)
+        are_plain = as_left and all(self.warehouse.held(name) is not None for name in GROUP_TABLES)
+        return are_plain and touched.where((F.col("from_offset") == START) & ~F.col("is_first")).isEmpty()
+
     def replay(self, records: DataFrame, touched: DataFrame | None) -> dict[str, list[DataFile]]:
         departures = self.keep("departures", departure_records(records))
         commits = self.mine("offset_commits")
@@ -83,7 +98,7 @@ class _Groups:
         written = replay_groups(
             records,
             self.given,
-            {name: self.warehouse.part(name, f"{self.staging}/folded") for name in self.names},
+            {name: self.part(name) for name in self.names},
             signs=None if near is None else signs_of_life(near, departures),
             snapshots=None if touched is None else snapshot_rows(touched),
             buckets=int(self.warehouse.spark.conf.get("spark.sql.shuffle.partitions", "200") or 200),
@@ -98,6 +113,8 @@ class _Groups:
             mine = [*files.get(name, []), *files.get(f"{name}{NOT_FINAL}", [])]
             if touched is None or self.are_new[name]:
                 return warehouse.add_files(name, mine)
+            if self.is_plain:
+                return warehouse.go_on_plainly(name, mine, touched.select("group_id"), self.given.cluster)
             return warehouse.go_on(name, warehouse.rows(name, mine), touched, self.given.cluster)
 
         with ThreadPoolExecutor(TABLES_AT_ONCE) as pool:
@@ -115,6 +132,7 @@ class _Groups:
             touched = self.keep("touched", self.touched(records))
             if touched.isEmpty():
                 return Replayed({}, None)
+            self.is_plain = self.goes_on_plainly(touched)
             records = unseen_records(records, touched)
         versions = self.write(self.replay(records, touched), touched)
         return Replayed(versions, None if touched is None else touched.where(F.col("from_offset") == START))

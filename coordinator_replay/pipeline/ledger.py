@@ -139,15 +139,18 @@ class Last(NamedTuple):
 
     run_id: str
     settings: Mapping[str, Any]
+    table_versions: Mapping[str, int]
 
 
 def last_run(warehouse: Warehouse, cluster: str) -> Last:
     """The cluster's newest run that is done."""
     if warehouse.is_new("audit_runs"):
-        return Last("", {})
+        return Last("", {}, {})
     done = warehouse.read("audit_runs").where((F.col("cluster") == cluster) & (F.col("status") == "done"))
-    newest = done.orderBy(F.col("run_id").desc()).select("run_id", "settings").first()
-    return Last("", {}) if newest is None else Last(newest["run_id"], json.loads(newest["settings"]))
+    newest = done.orderBy(F.col("run_id").desc()).select("run_id", "settings", "table_versions").first()
+    if newest is None:
+        return Last("", {}, {})
+    return Last(newest["run_id"], json.loads(newest["settings"]), newest["table_versions"] or {})
 
 
 def audited_ranges(warehouse: Warehouse, cluster: str, form: str | None = None) -> dict[int, list[tuple[int, int]]]:

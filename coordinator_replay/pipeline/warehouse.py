@@ -1,6 +1,6 @@
 """The warehouse: a folder of Delta tables, each made from its definition, with comments a person can read."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from delta.tables import DeltaTable
 from pyarrow import fs
@@ -12,12 +12,14 @@ from pyspark.sql.types import StructField, StructType
 
 from coordinator_replay.errors import InputError, WarehouseError
 from coordinator_replay.log.dump import open_filesystem
-from coordinator_replay.pipeline.data_files import DataFile, Part, part_of, read_files, read_paths
+from coordinator_replay.pipeline.data_files import DataFile, Part, part_of, read_files, read_paths, write_frame
 from coordinator_replay.pipeline.delta_log import (
+    HeldFile,
     can_commit,
     commit_files,
     commit_info,
     first_properties,
+    held_files,
     make_table,
     newest_version,
     plain_files,
@@ -57,6 +59,12 @@ def spark_type(table: Table) -> StructType:
             for column in table.columns
         ]
     )
+
+
+def _cluster_of(file: HeldFile) -> str | None:
+    """The cluster that all rows of a file belong to; None where they may be of several."""
+    lowest, highest = file.lowest.get("cluster"), file.highest.get("cluster")
+    return lowest if lowest == highest else None
 
 
 class Warehouse:
@@ -145,11 +153,25 @@ class Warehouse:
 
     def part(self, name: str, staging: str) -> Part:
         """Where workers write rows of a table: into its folder if it is empty, to be added as they are; else aside."""
-        return part_of(declared(name), self.path(name) if self.is_new(name) else f"{staging}/{name}")
+        return self.own_part(name) if self.is_new(name) else part_of(declared(name), f"{staging}/{name}")
 
     def rows(self, name: str, files: Sequence[DataFile]) -> DataFrame:
         """What files of a part hold."""
         return read_files(self.spark, files, spark_type(declared(name)))
+
+    def own_part(self, name: str) -> Part:
+        """Where workers write rows into a table's own folder, to be committed as they are."""
+        return part_of(declared(name), self.path(name))
+
+    def held(self, name: str) -> list[HeldFile] | None:
+        """The files of a table that can be put in place of each other; None where only Spark can do that."""
+        return held_files(self.path(name)) if can_commit(self.spark) else None
+
+    def swap(self, name: str, files: Sequence[DataFile], removed: Collection[str]) -> int:
+        """Put files that workers wrote into the table's folder in place of others, in one commit; the version."""
+        if not files and not removed:
+            return self.version(name)
+        return commit_files(self.spark, self.path(name), files, removed)
 
     def add_files(self, name: str, files: Sequence[DataFile]) -> int:
         """Let files that workers wrote into the table's folder be part of it, in one commit; returns the version."""
@@ -174,6 +196,10 @@ class Warehouse:
     def replace_cluster(self, name: str, df: DataFrame, cluster: str) -> int:
         """Put rows in place of all rows of a cluster, in one commit; returns the version after that."""
         rows = self._conform(name, df)
+        held = self.held(name)
+        if held is not None and all(_cluster_of(file) is not None for file in held):
+            mine = [file.path for file in held if _cluster_of(file) == cluster]
+            return self.swap(name, write_frame(rows, name, self.own_part(name)), mine)
         if self.is_new(name) or self.read(name).where(F.col("cluster") == cluster).isEmpty():
             rows.write.format("delta").mode("append").save(self.path(name))
         else:
@@ -209,6 +235,26 @@ class Warehouse:
             writer = rows.write.format("delta").mode("overwrite").option("replaceUsing", "cluster,group_id")
             writer.option("userMetadata", run_id).save(self.path(name))
         return self.version(name)
+
+    def go_on_plainly(self, name: str, files: Sequence[DataFile], touched: DataFrame, cluster: str) -> int:
+        """Do as ``go_on`` does, where none of the touched groups' rows have to go but those that are not final.
+
+        Such rows lie in few files. So these are written anew without them, instead of a look at all.
+
+        Args:
+            name: a table with ``settled_at_offset``, that ``held`` knows the files of.
+            files: what to add, in the table's folder.
+            touched: group_id of the groups.
+            cluster: whose groups.
+        """
+        held = self.held(name) or []
+        open_files = [file.path for file in held if file.nulls.get("settled_at_offset") != 0]
+        rows = read_paths(self.spark, open_files, spark_type(declared(name)))
+        is_open = (F.col("cluster") == cluster) & F.col("settled_at_offset").isNull()
+        others = rows.where(~is_open).unionByName(rows.where(is_open).join(touched, "group_id", "left_anti"))
+        kept_rows = self._conform(name, others)
+        stay = write_frame(kept_rows, name, self.own_part(name)) if open_files else []
+        return self.swap(name, [*files, *stay], open_files)
 
     def go_on(self, name: str, df: DataFrame, touched: DataFrame, cluster: str) -> int:
         """Add rows of groups, and take away what they replace, in one commit; returns the version after that.

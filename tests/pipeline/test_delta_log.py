@@ -116,3 +116,78 @@ def test_a_table_that_a_killed_run_was_making_is_made(spark, tmp_path):
     warehouse.ensure("topics")
     assert warehouse.version("topics") == 0
     assert warehouse.read("topics").isEmpty()
+
+
+def timeline_rows(groups, settled, cluster="c"):
+    """Rows of group_timeline: a final one and one that is not, for each group."""
+    about = {"cluster": cluster, "group_type": "classic", "event": "GROUP_CREATED", "to_state": "Empty"}
+    more = {"epoch": 0, "member_count": 0, "is_exact": True, "detail": "{}", "log_partition": 0, "log_offset": 1}
+    return [
+        {**about, **more, "group_id": group, "seq": seq, "settled_at_offset": at}
+        for group in groups
+        for seq, at in ((2 * settled, settled), (2 * settled + 1, None))
+    ]
+
+
+def written_apart(warehouse, rows):
+    """Files of rows in the table's folder, those that are not final in files of their own."""
+    part = warehouse.own_part("group_timeline")
+    files = DataFiles({"final": part, "open": part})
+    for name, is_open in (("final", False), ("open", True)):
+        files.add_rows(name, [row for row in rows if (row["settled_at_offset"] is None) is is_open])
+    return files.close()
+
+
+def test_rows_that_are_not_final_are_replaced_by_their_files_as_by_a_merge(spark, tmp_path):
+    found = []
+    for name in ("plainly", "merged"):
+        warehouse = Warehouse(spark, str(tmp_path / name))
+        warehouse.ensure("group_timeline")
+        for cluster in "cd":
+            warehouse.add_files("group_timeline", written_apart(warehouse, timeline_rows("gh", 5, cluster)))
+        touched = spark.createDataFrame([("g", 7), ("new", 7)], "group_id STRING, from_offset BIGINT")
+        files = written_apart(warehouse, timeline_rows(["g", "new"], 9))
+        if name == "plainly":
+            assert warehouse.go_on_plainly("group_timeline", files, touched.select("group_id"), "c") == 3
+        else:
+            warehouse.go_on("group_timeline", warehouse.rows("group_timeline", files), touched, "c")
+        rows = spark.read.format("delta").load(warehouse.path("group_timeline"))
+        found.append(sorted((row["cluster"], row["group_id"], row["seq"]) for row in rows.collect()))
+    assert found[0] == found[1]
+    assert [row[1:] for row in found[0] if row[0] == "c"] == [
+        *(("g", 10), ("g", 18), ("g", 19)),
+        *(("h", 10), ("h", 11)),
+        *(("new", 18), ("new", 19)),
+    ]
+
+
+def test_rows_of_a_cluster_are_replaced_by_files_and_those_of_others_stay(spark, tmp_path):
+    warehouse = Warehouse(spark, str(tmp_path))
+    warehouse.ensure("topics")
+
+    def rows(cluster, *names):
+        told = [(cluster, name * 22, name) for name in names]
+        return spark.createDataFrame(told, "cluster STRING, topic_id STRING, topic STRING")
+
+    for cluster, names in (("c", "ab"), ("d", "x"), ("c", "z")):
+        warehouse.replace_cluster("topics", rows(cluster, *names), cluster)
+    held = spark.read.format("delta").load(warehouse.path("topics"))
+    assert sorted((row["cluster"], row["topic"]) for row in held.collect()) == [("c", "z"), ("d", "x")]
+    assert warehouse.replace_cluster("topics", rows("c"), "c") == 4
+    assert warehouse.replace_cluster("topics", rows("c"), "c") == 4
+    # A file of several clusters is left to Spark.
+    mixed = rows("c", "m").unionByName(rows("d", "n")).coalesce(1)
+    warehouse.append("topics", mixed, "run")
+    warehouse.replace_cluster("topics", rows("c", "k"), "c")
+    held = spark.read.format("delta").load(warehouse.path("topics"))
+    assert sorted((row["cluster"], row["topic"]) for row in held.collect()) == [("c", "k"), ("d", "n"), ("d", "x")]
+
+
+def test_a_file_that_somebody_else_removed_meanwhile_ends_the_run_in_a_sentence(spark, tmp_path):
+    warehouse = Warehouse(spark, str(tmp_path))
+    warehouse.ensure("topics")
+    add_topics(warehouse, ["a"])
+    [held] = warehouse.held("topics")
+    DeltaTable.forPath(spark, warehouse.path("topics")).delete("topic = 'a'")
+    with pytest.raises(WarehouseError, match="changed by somebody else"):
+        warehouse.swap("topics", [], [held.path])
