@@ -87,7 +87,7 @@ class _Groups:
     def goes_on_plainly(self, touched: DataFrame) -> bool:
         """Whether all that new rows replace is what was not final: no run was killed, and no group begins anew."""
         as_left = all(self.warehouse.version(name) == self.news.versions.get(name) for name in self.names)
-        are_plain = as_left and all(self.warehouse.held(name) is not None for name in GROUP_TABLES)
+        are_plain = as_left and all(map(self.warehouse.takes_files, GROUP_TABLES))
         return are_plain and touched.where((F.col("from_offset") == START) & ~F.col("is_first")).isEmpty()
 
     def replay(self, records: DataFrame, touched: DataFrame | None) -> dict[str, list[DataFile]]:

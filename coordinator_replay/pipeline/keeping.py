@@ -12,7 +12,7 @@ before it is written, so no audit brings such rows back, and questions about the
 
 from datetime import UTC, datetime
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 
 from coordinator_replay.pipeline.evolution import properties_of
@@ -42,6 +42,11 @@ def kept_since(properties: dict[str, str]) -> datetime | None:
     """The moment before which a table's rows were given up; None where all are kept."""
     written = properties.get(KEPT_SINCE_PROPERTY)
     return None if written is None else datetime.fromisoformat(written).astimezone(UTC)
+
+
+def keeps_all(spark: SparkSession, name: str, path: str) -> bool:
+    """Whether a table has never given up rows."""
+    return name not in FORGETFUL or kept_since(properties_of(spark, path)) is None
 
 
 def kept(rows: DataFrame, name: str, path: str) -> DataFrame:

@@ -25,7 +25,7 @@ from coordinator_replay.pipeline.delta_log import (
     plain_files,
 )
 from coordinator_replay.pipeline.evolution import bring_up
-from coordinator_replay.pipeline.keeping import kept
+from coordinator_replay.pipeline.keeping import keeps_all, kept
 from coordinator_replay.tables.definition import Table
 from coordinator_replay.tables.definition import table as declared
 from coordinator_replay.tables.types import parse_type
@@ -167,6 +167,10 @@ class Warehouse:
         """The files of a table that can be put in place of each other; None where only Spark can do that."""
         return held_files(self.path(name)) if can_commit(self.spark) else None
 
+    def takes_files(self, name: str) -> bool:
+        """Whether rows may reach a table as files, past Spark: none of them is held against what was given up."""
+        return self.held(name) is not None and keeps_all(self.spark, name, self.path(name))
+
     def swap(self, name: str, files: Sequence[DataFile], removed: Collection[str]) -> int:
         """Put files that workers wrote into the table's folder in place of others, in one commit; the version."""
         if not files and not removed:
@@ -242,7 +246,7 @@ class Warehouse:
         Such rows lie in few files. So these are written anew without them, instead of a look at all.
 
         Args:
-            name: a table with ``settled_at_offset``, that ``held`` knows the files of.
+            name: a table with ``settled_at_offset`` that ``takes_files``.
             files: what to add, in the table's folder.
             touched: group_id of the groups.
             cluster: whose groups.
@@ -252,8 +256,7 @@ class Warehouse:
         rows = read_paths(self.spark, open_files, spark_type(declared(name)))
         is_open = (F.col("cluster") == cluster) & F.col("settled_at_offset").isNull()
         others = rows.where(~is_open).unionByName(rows.where(is_open).join(touched, "group_id", "left_anti"))
-        kept_rows = self._conform(name, others)
-        stay = write_frame(kept_rows, name, self.own_part(name)) if open_files else []
+        stay = write_frame(others, name, self.own_part(name)) if open_files else []
         return self.swap(name, [*files, *stay], open_files)
 
     def go_on(self, name: str, df: DataFrame, touched: DataFrame, cluster: str) -> int:
