@@ -153,7 +153,8 @@ def test_the_engine_and_the_rules_swallow_whatever_decodes(inputs: int) -> None:
 def check_findings(group_id: str, told: list[dict[str, object]]) -> None:
     judge = Judge("fuzz", group_id, 1_795_249_999_999, DEFAULTS)
     told.sort(key=lambda row: (row["tag"], row["at"], row["name"], row["seq"]))
-    found = [row for row in told for row in judge.take(Evidence(row["tag"]), json.loads(str(row["told"])))]
+    shown = [row for row in told if row["tag"] != Evidence.STATE]
+    found = [row for row in shown for row in judge.take(Evidence(row["tag"]), json.loads(str(row["told"])))]
     json.dumps([*found, *judge.finish()])
 
 

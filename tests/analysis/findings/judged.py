@@ -51,7 +51,7 @@ def sightings(
     life = GroupReplay("test", GROUP, names, limits=limits)
     rows = [row for record in records for row in life.feed(record)]
     rows += life.finish()
-    told = [row for name, row in rows if name == TABLE]
+    told = [row for name, row in rows if name == TABLE and row["tag"] != Evidence.STATE]
     told.sort(key=lambda row: (row["tag"], row["at"], row["name"], row["seq"]))
     return [(Evidence(row["tag"]), json.loads(row["told"])) for row in told]
 
