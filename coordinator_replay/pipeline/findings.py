@@ -1,10 +1,10 @@
 """Findings and metrics of a whole cluster, made anew by every audit.
 
 Planning costs more than running on small dumps, and a join for each rule would make it dear. So Spark only gathers the
-evidence: one pass over ``offset_history`` and one over ``offset_commits`` for what they come to, everything else as it
-lies in the tables. It goes through Python once, sorted by group, as the replay does, and every rule is a plain function
-of ``analysis/findings``. What goes through is as much as there are groups, partitions committed and rebalances; never
-a row for each commit.
+evidence: what commits come to, which ``commit_totals`` keeps from run to run, and everything else as it lies in the
+tables. It goes through Python once, sorted by group, as the replay does, and every rule is a plain function of
+``analysis/findings``. What goes through is as much as there are groups, partitions committed and rebalances; never a
+row for each commit.
 """
 
 import json

@@ -152,7 +152,7 @@ def restart_at(
         ends: the first log offset that the derived tables do not cover, by log partition.
         groups: groups that are derived from their first record on.
     """
-    is_new = behind(ends)
+    is_new = behind(ends) | ~F.col("log_partition").isin(sorted(ends))
     records = [warehouse.read(name).where(F.col("cluster") == cluster) for name in _RECORDS]
     since = _earliest(records, is_new)
     times = {partition: F.timestamp_micros(F.lit(at)) for partition, at in since.items()}

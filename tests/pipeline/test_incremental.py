@@ -78,6 +78,30 @@ def test_nights_end_in_the_tables_of_one_run_over_everything(order, spark, night
     assert again.findings == {"warning": 1}
 
 
+@pytest.mark.long
+def test_nights_of_hours_add_what_is_new_to_what_commits_came_to(spark, tmp_path, monkeypatch):
+    """The samples last minutes, and what the last ten of a log come to is always added up again."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "scripts"))
+    from benchmarks.dump import make_dump
+
+    from coordinator_replay.pipeline import audit
+
+    dump = make_dump(tmp_path / "dump", records=40_000)
+    slices = [tmp_path / f"night-{number}" for number in (1, 2, 3)]
+    cut(str(dump), slices)
+    since = []
+    ask = audit.totals_since
+    monkeypatch.setattr(audit, "totals_since", lambda *asked: since.append(ask(*asked)) or since[-1])
+    for night in slices:
+        run_audit(spark, Options(inputs=[str(night)], warehouse=str(tmp_path / "nights")))
+    assert len(since) == 2
+    assert None not in since
+    assert since[0] < since[1]
+    run_audit(spark, Options(inputs=[str(dump)], warehouse=str(tmp_path / "whole")))
+    for table in (*TABLES, "group_state"):
+        assert content(spark, tmp_path / "nights", table) == content(spark, tmp_path / "whole", table), table
+
+
 def joined(nights: list[Path], folder: Path) -> str:
     """Two nights in one folder: the log as the second night finds it, with a segment more in each partition."""
     for night in nights:
