@@ -2,6 +2,8 @@
 
 import shutil
 import threading
+import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -18,7 +20,10 @@ _WANTED_COPIES = 4
 _WANTED_NIGHT = 0.10
 _WANTED_GROWTH = 11
 _WANTED_GIBIBYTES = 6.0
+_WANTED_OFFSETS = 1.0
+_WANTED_FINDINGS = 0.10
 _EVERY_SECONDS = 0.5
+_OFFSETS, _FINDINGS = "deriving offset history and expiry", "looking for findings"
 
 
 def cut_night(dump: Path, into: Path) -> tuple[Path, Path]:
@@ -75,13 +80,29 @@ class PeakMemory:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Seconds of each run of the series, and the peak of memory in the first audit."""
+    """Seconds of each run of the series, and the peak of memory in the first audit; seconds of its steps by name."""
 
     copy: float
     first: float
     night: float
     tenth: float
     gibibytes: float
+    steps: Mapping[str, float]
+
+
+class _Clock:
+    """Notes when each step of an audit begins."""
+
+    def __init__(self) -> None:
+        self.begun: list[tuple[str, float]] = []
+
+    def __call__(self, step: str) -> None:
+        self.begun.append((step, time.perf_counter()))
+
+    def steps(self) -> dict[str, float]:
+        """Seconds that each step took."""
+        ends = [at for _, at in self.begun[1:]] + [time.perf_counter()]
+        return {step: end - at for (step, at), end in zip(self.begun, ends, strict=True)}
 
 
 @cache
@@ -91,8 +112,8 @@ def _series(dump: Path, records: int, work: Path, spark: Any) -> Series:
     from coordinator_replay.pipeline.audit import Options, run_audit
     from coordinator_replay.pipeline.decode import read_segments
 
-    def audit(folder: Path, name: str) -> None:
-        run_audit(spark, Options(inputs=[str(folder)], warehouse=str(work / name)))
+    def audit(folder: Path, name: str, clock: _Clock | None = None) -> None:
+        run_audit(spark, Options(inputs=[str(folder)], warehouse=str(work / name)), clock or _Clock())
 
     def copy() -> None:
         rows = read_segments(spark, find_dump([str(before)]).segments)
@@ -104,10 +125,12 @@ def _series(dump: Path, records: int, work: Path, spark: Any) -> Series:
     audit(small, "warm")
     tenth = seconds(lambda: audit(small, "tenth"))
     copied = seconds(copy)
+    clock = _Clock()
     with PeakMemory() as memory:
-        first = seconds(lambda: audit(before, "nightly"))
+        first = seconds(lambda: audit(before, "nightly", clock))
+    steps = clock.steps()
     later = seconds(lambda: audit(night, "nightly"))
-    return Series(copied, first, later, tenth, memory.bytes / 2**30)
+    return Series(copied, first, later, tenth, memory.bytes / 2**30, steps)
 
 
 def _told(setting: Setting) -> Series:
@@ -138,6 +161,22 @@ def night(setting: Setting) -> Measured:
     """An audit of one per cent more, against the one before it."""
     told = _told(setting)
     return _row("night", "audit of 1 % more", "the first audit", told.night, told.first, _WANTED_NIGHT, "of it")
+
+
+def offsets(setting: Setting) -> Measured:
+    """The part of the first audit that is about offsets, against a plain copy of the raw records into Delta."""
+    told = _told(setting)
+    ours, baseline = "history and expiry of offsets", "copy of the raw records into Delta"
+    return _row("offsets", ours, baseline, told.steps[_OFFSETS], told.copy, _WANTED_OFFSETS, "x the copy")
+
+
+def findings(setting: Setting) -> Measured:
+    """What findings and metrics add to the rest of the first audit."""
+    told = _told(setting)
+    found = told.steps[_FINDINGS]
+    return _row(
+        "findings", "findings and metrics", "the audit without", found, told.first - found, _WANTED_FINDINGS, "of it"
+    )
 
 
 def growth(setting: Setting) -> Measured:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.measured import Measured, Setting, in_turns, seconds
-from benchmarks.nightly import growth, memory, night, whole
+from benchmarks.nightly import findings, growth, memory, night, offsets, whole
 from benchmarks.replay import engine, groups, skew
 from coordinator_replay.log.segment import read_segment
 from coordinator_replay.pipeline.decode import gather_records
@@ -209,6 +209,8 @@ ROWS: dict[str, Callable[[Setting], Measured]] = {
     "skew": skew,
     "audit-records": audit_records,
     "whole": whole,
+    "offsets": offsets,
+    "findings": findings,
     "night": night,
     "growth": growth,
     "peak-memory": memory,
