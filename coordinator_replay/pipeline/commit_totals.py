@@ -8,7 +8,7 @@ summary is a function that makes a row of one out of what happened, and one that
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import reduce
 from typing import NamedTuple
 
@@ -22,11 +22,15 @@ from coordinator_replay.pipeline.warehouse import Warehouse
 
 TABLE = "commit_totals"
 
-_PARTITION = ("group_id", "topic", "partition")
-_WITH_NULLS = {"ignoreNullFields": "false"}
+PARTITION = ("group_id", "topic", "partition")
+"""What names a partition that a group commits."""
+
+WITH_NULLS = {"ignoreNullFields": "false"}
+"""Lets JSON name a field that is null."""
 
 
-def _ms(at: Column | str) -> Column:
+def ms(at: Column | str) -> Column:
+    """A moment in milliseconds since 1970."""
     return F.unix_millis(at)
 
 
@@ -63,14 +67,14 @@ _OF_GROUP = {
 
 def _each_commit(history: DataFrame) -> DataFrame:
     """A row of the history; numbers alone: with a text beside, Spark would sort all of it to add it up."""
-    valid_from, is_empty = _ms("valid_from"), _is_empty()
+    valid_from, is_empty = ms("valid_from"), _is_empty()
 
     def into_empty(column: Column | str) -> Column:
         return F.when(is_empty, F.col(column) if isinstance(column, str) else column)
 
     return history.select(
         "is_over",
-        *_PARTITION,
+        *PARTITION,
         "log_partition",
         (F.lit(1) + F.coalesce("commits_merged", F.lit(0))).alias("commits"),
         valid_from.alias("first_at"),
@@ -114,12 +118,12 @@ def _each_rewind(history: DataFrame) -> DataFrame:
     plain = ("from_offset", "committed_offset", "previous_offset", "owner_member_id", "group_state")
     return back.select(
         "is_over",
-        *_PARTITION,
+        *PARTITION,
         "log_partition",
         F.lit(1).alias("count"),
-        _ms("valid_from").alias("first_at"),
+        ms("valid_from").alias("first_at"),
         (F.col("previous_offset") - F.col("committed_offset")).alias("furthest"),
-        F.struct(*plain, _ms("valid_from").alias("valid_from")).alias("last"),
+        F.struct(*plain, ms("valid_from").alias("valid_from")).alias("last"),
     )
 
 
@@ -151,7 +155,7 @@ class _Summary(NamedTuple):
 
     def as_rows(self, totals: DataFrame) -> DataFrame:
         """Totals in the columns of TABLE, as far as they tell."""
-        told = F.to_json(F.struct(*self.sums), _WITH_NULLS).alias("told")
+        told = F.to_json(F.struct(*self.sums), WITH_NULLS).alias("told")
         return totals.select(F.lit(self.name).alias("what"), *self.key, told)
 
     def of_rows(self, rows: DataFrame, schema: StructType) -> DataFrame:
@@ -162,8 +166,8 @@ class _Summary(NamedTuple):
 
 
 _GROUPS = _Summary("group", ("group_id",), _OF_GROUP)
-_PARTITIONS = _Summary("partition", _PARTITION, _OF_PARTITION)
-_REWINDS = _Summary("rewind", _PARTITION, _OF_REWINDS)
+_PARTITIONS = _Summary("partition", PARTITION, _OF_PARTITION)
+_REWINDS = _Summary("rewind", PARTITION, _OF_REWINDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,9 +201,11 @@ def totals_since(warehouse: Warehouse, cluster: str, since_us: int | None) -> da
     if warehouse.is_new(TABLE):
         return None
     held = warehouse.read(TABLE).where(F.col("cluster") == cluster)
-    first = held.select("until", F.unix_micros("until").alias("until_us")).first()
-    is_behind = first is not None and (since_us is None or since_us >= first["until_us"])
-    return first["until"] if first is not None and is_behind else None
+    first = held.select(F.unix_seconds("until").alias("until")).first()
+    if first is None or (since_us is not None and since_us < first["until"] * 1_000_000):
+        return None
+    # Spark's own moments are of no time zone here: an hour that a clock goes through twice would be told wrong.
+    return datetime.fromtimestamp(first["until"], UTC)
 
 
 def total(

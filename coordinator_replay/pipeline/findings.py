@@ -21,7 +21,7 @@ from coordinator_replay.analysis.findings.evidence import Evidence
 from coordinator_replay.analysis.findings.judge import FINDINGS, Found, Judge
 from coordinator_replay.analysis.findings.thresholds import Thresholds
 from coordinator_replay.pipeline.buckets import by_group
-from coordinator_replay.pipeline.commit_totals import TABLE, Totals, is_since, total
+from coordinator_replay.pipeline.commit_totals import PARTITION, TABLE, WITH_NULLS, Totals, is_since, ms, total
 from coordinator_replay.pipeline.data_files import WRITTEN, DataFile, DataFiles, Part, files_of, keep, written_rows
 from coordinator_replay.pipeline.group_metrics import Told, commit_minutes, group_metrics, minute_sums
 from coordinator_replay.pipeline.offset_tables import LATELY
@@ -33,14 +33,8 @@ Gap = tuple[int, int, int]
 
 _CHUNK_ROWS = 10_000
 _PLACE = ("tag", "at", "name", "seq")
-_WITH_NULLS = {"ignoreNullFields": "false"}
-_KEY = ("group_id", "topic", "partition")
 _INTO_EMPTY = "empty_"
 _PENDING_ENDS = ("COMMIT", "ABORT", "SKIPPED", "TOMBSTONE")
-
-
-def _ms(at: Column | str) -> Column:
-    return F.unix_millis(at)
 
 
 def _evidence(
@@ -58,7 +52,7 @@ def _evidence(
         (F.lit(0) if at is None else at).cast("bigint").alias("at"),
         (F.lit("") if name is None else name).alias("name"),
         (F.lit(0) if seq is None else seq).cast("bigint").alias("seq"),
-        F.to_json(F.struct(*fields), _WITH_NULLS).alias("told"),
+        F.to_json(F.struct(*fields), WITH_NULLS).alias("told"),
     )
 
 
@@ -73,8 +67,8 @@ def _commits(groups: DataFrame) -> DataFrame:
 
 def _offsets(partitions: DataFrame, held: DataFrame) -> DataFrame:
     """What the history of each partition that a group commits comes to."""
-    now = held.select(*_KEY, F.lit(True).alias("is_held"))
-    told = partitions.join(now, list(_KEY), "left").withColumn("is_held", F.coalesce("is_held", F.lit(False)))
+    now = held.select(*PARTITION, F.lit(True).alias("is_held"))
+    told = partitions.join(now, list(PARTITION), "left").withColumn("is_held", F.coalesce("is_held", F.lit(False)))
     inner = [name for name in partitions.columns if name.startswith(_INTO_EMPTY)]
     into_empty = F.struct(*(F.col(name).alias(name.removeprefix(_INTO_EMPTY)) for name in inner)).alias("into_empty")
     fields = (*_but(told, "group_id", *inner), into_empty)
@@ -90,8 +84,8 @@ def _rewinds(rewinds: DataFrame) -> DataFrame:
 def _pending(pending: DataFrame, end: datetime, limits: Thresholds) -> DataFrame:
     """Transactional commits that waited long; those replaced within their transaction count by the later one."""
     told = F.col("to_offset").isNull() | F.col("ended_by").isin(*_PENDING_ENDS)
-    settled, since = _ms("valid_to"), _ms("pending_since")
-    is_long = F.coalesce(settled, _ms(F.lit(end))) - since >= limits.pending_ms
+    settled, since = ms("valid_to"), ms("pending_since")
+    is_long = F.coalesce(settled, ms(F.lit(end))) - since >= limits.pending_ms
     names = ("log_partition", "producer_id", "producer_epoch", "from_offset", "to_offset", "topic", "ended_by")
     fields = (*map(F.col, names), since.alias("pending_since"), settled.alias("settled_at"))
     return _evidence(pending.where(told & is_long), Evidence.PENDING, *fields, at=F.col("from_offset"))
@@ -99,7 +93,7 @@ def _pending(pending: DataFrame, end: datetime, limits: Thresholds) -> DataFrame
 
 def _expiry(expired: DataFrame) -> DataFrame:
     """What retention took or takes of partitions that ever had an owner."""
-    at = _ms(F.coalesce("tombstone_at", "expire_at"))
+    at = ms(F.coalesce("tombstone_at", "expire_at"))
     fields = (F.col("topic"), F.col("partition"), F.col("status"), F.col("rule"), F.col("confidence"))
     told = expired.where(F.col("last_consumed_by").isNotNull() & at.isNotNull())
     offset = F.col("tombstone_offset").alias("log_offset")
@@ -109,8 +103,8 @@ def _expiry(expired: DataFrame) -> DataFrame:
 def _unreadable(quarantine: DataFrame) -> DataFrame:
     counted = quarantine.groupBy("log_partition", "error_class").agg(
         F.count("*").alias("records"),
-        _ms(F.min("log_timestamp")).alias("first_at"),
-        _ms(F.max("log_timestamp")).alias("last_at"),
+        ms(F.min("log_timestamp")).alias("first_at"),
+        ms(F.max("log_timestamp")).alias("last_at"),
         F.min("log_offset").alias("log_offset"),
         F.min(F.substring("error_message", 1, 200)).alias("error_message"),
     )
