@@ -1,7 +1,7 @@
 """What a run read, counted where it is decoded: as much as there are log partitions and kinds, whatever the records."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -67,7 +67,7 @@ class Tally:
     """Counts of all records, and what commits call topics.
 
     Attributes:
-        counts: of several batches, not summed.
+        counts: of several batches or tasks, not summed.
         names: topic name by id.
     """
 
@@ -75,8 +75,8 @@ class Tally:
     names: dict[str, str] = field(default_factory=dict)
 
     def text(self) -> str:
-        """As a worker hands it over."""
-        counts = [[getattr(count, name) for name in Count.__slots__] for count in self.counts]
+        """As a worker hands it over: a count for each key, however many batches there were."""
+        counts = [[getattr(count, name) for name in Count.__slots__] for count in _summed(self.counts)]
         return json.dumps({"counts": counts, "names": self.names})
 
     def take(self, text: str) -> None:
@@ -135,6 +135,30 @@ class Tally:
         named = pa.table({"topic_id": topic_ids, "topic": rows.column("topic")}).filter(pc.is_valid(topic_ids))
         best = named.group_by("topic_id", use_threads=False).aggregate([("topic", "max")])
         self.name(zip(*(best.column(name).to_pylist() for name in ("topic_id", "topic_max")), strict=True))
+
+
+def _summed(counts: Iterable[Count]) -> Iterable[Count]:
+    """Counts of the same key as one."""
+    sums: dict[tuple[Any, ...], Count] = {}
+    for count in counts:
+        key = tuple(getattr(count, name) for name in _COUNTED)
+        sums[key] = _both(sums[key], count) if key in sums else count
+    return sums.values()
+
+
+def _both(one: Count, other: Count) -> Count:
+    def best(choose: Callable[..., int], name: str) -> int | None:
+        told = [value for count in (one, other) if (value := getattr(count, name)) is not None]
+        return choose(told, default=None)
+
+    return replace(
+        one,
+        records=one.records + other.records,
+        low=best(min, "low"),
+        high=best(max, "high"),
+        missing=best(min, "missing"),
+        end=best(max, "end"),
+    )
 
 
 def _kinds(what: str, rows: pa.RecordBatch) -> pa.Array:
