@@ -58,12 +58,14 @@ class HeldFile(NamedTuple):
         lowest: the least value of each bounded column, as far as it is known.
         highest: the largest.
         nulls: how many rows have none.
+        rows: how many it has, as far as that is told.
     """
 
     path: str
     lowest: Mapping[str, Any]
     highest: Mapping[str, Any]
     nulls: Mapping[str, int]
+    rows: int | None
 
 
 def _plain_table(path: str) -> DeltaTable | None:
@@ -101,7 +103,13 @@ def held_files(path: str) -> list[HeldFile] | None:
         return None
     folder = path.removeprefix("file://").rstrip("/")
     return [
-        HeldFile(f"{folder}/{one['path']}", *(one.get(told) or {} for told in ("min", "max", "null_count")))
+        HeldFile(
+            f"{folder}/{one['path']}",
+            one.get("min") or {},
+            one.get("max") or {},
+            one.get("null_count") or {},
+            one.get("num_records"),
+        )
         for one in pa.table(table.get_add_actions()).to_pylist()
     ]
 

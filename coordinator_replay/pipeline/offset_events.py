@@ -86,15 +86,8 @@ def offset_events(sources: Sources, until: datetime | None = None) -> DataFrame:
     spread = min(SPREAD, tasks)
     place = F.pmod(F.hash("topic", "partition"), F.lit(spread))
     everywhere = F.explode(F.sequence(F.lit(0), F.lit(spread - 1)))
-    parts = [(_plain(sources.commits), place), (_transactional(sources), place)]
-    if sources.held is not None:
-        parts.append((_held(sources.held), place))
-    if sources.ownership is not None:
-        parts.append((_owners(sources.ownership), place))
-    if sources.timeline is not None:
-        parts.append((_states(sources.timeline), everywhere))
-    if sources.rules is not None:
-        parts.append((_rules(sources.rules), everywhere))
+    of_partitions = [_plain(sources.commits), *_others(sources), *_of_partitions(sources)]
+    parts = [*((part, place) for part in of_partitions), *((part, everywhere) for part in _of_groups(sources))]
     events = reduce(DataFrame.unionByName, (part.withColumn("place", where) for part, where in parts))
     if until is not None:
         events = events.where(F.coalesce(F.col("at_timestamp") <= F.lit(until), F.lit(True)))
@@ -104,6 +97,30 @@ def offset_events(sources: Sources, until: datetime | None = None) -> DataFrame:
         "group_id", "topic", "partition", "log_partition", "first", "second"
     )
     return in_order.select(*EVENTS.names)
+
+
+def other_events(sources: Sources) -> DataFrame:
+    """Events of commits that are not plain: in the columns of EVENTS and two to sort by, in no order."""
+    return reduce(DataFrame.unionByName, _others(sources))
+
+
+def context_events(sources: Sources) -> DataFrame | None:
+    """What is known of groups and their partitions, in the same columns; None where nothing is given."""
+    parts = [*_of_partitions(sources), *_of_groups(sources)]
+    return reduce(DataFrame.unionByName, parts) if parts else None
+
+
+def _others(sources: Sources) -> list[DataFrame]:
+    return [_transactional(sources), *([] if sources.held is None else [_held(sources.held)])]
+
+
+def _of_partitions(sources: Sources) -> list[DataFrame]:
+    return [] if sources.ownership is None else [_owners(sources.ownership)]
+
+
+def _of_groups(sources: Sources) -> list[DataFrame]:
+    told = [] if sources.timeline is None else [_states(sources.timeline)]
+    return told if sources.rules is None else [*told, _rules(sources.rules)]
 
 
 _TYPES = {"timestamp[us, tz=UTC]": "timestamp", "int8": "tinyint", "int16": "smallint", "int32": "int"}

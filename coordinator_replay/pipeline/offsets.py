@@ -3,7 +3,7 @@
 Both come from staged rows, which one pass over the sorted events makes (``offset_pass``).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 
@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from coordinator_replay.pipeline.commit_shares import Share, share_of_events
 from coordinator_replay.pipeline.data_files import (
     WRITTEN,
     DataFile,
@@ -20,9 +21,10 @@ from coordinator_replay.pipeline.data_files import (
     Part,
     conform,
     files_of,
+    keep,
     written_rows,
 )
-from coordinator_replay.pipeline.offset_events import Sources, offset_events
+from coordinator_replay.pipeline.offset_events import Sources, context_events, offset_events, other_events
 from coordinator_replay.pipeline.offset_pass import stage_offsets
 from coordinator_replay.pipeline.offset_stage import HISTORY, PRODUCER, STAGED, Staged
 from coordinator_replay.pipeline.session import short_rows
@@ -53,7 +55,13 @@ def staged_offsets(sources: Sources, until: datetime | None = None) -> DataFrame
 
 
 def write_offsets(
-    sources: Sources, parts: Mapping[str, Part], cluster: str, *, since: datetime | None = None
+    sources: Sources,
+    parts: Mapping[str, Part],
+    cluster: str,
+    *,
+    since: datetime | None = None,
+    shares: Sequence[Share] | None = None,
+    staging: str = "",
 ) -> dict[str, list[DataFile]]:
     """Derive intervals and pending commits and write them: an action.
 
@@ -67,6 +75,9 @@ def write_offsets(
             OPEN_PART and REMOVED_PART.
         cluster: name of the cluster.
         since: from when on an end is late; None for none.
+        shares: from ``plan_shares``, of the files that hold ``sources.commits`` and those of other clusters; None
+            shuffles them.
+        staging: a folder for what shares need beside their files.
 
     Returns:
         the files of each part.
@@ -94,10 +105,35 @@ def write_offsets(
             add(files, (WAITING_PART,), batch.filter(pa.array(is_pending & is_open)))
         yield from written_rows(files.close())
 
+    if shares is not None:
+        return files_of(_per_share(sources, cluster, shares, staging, write))
     events = offset_events(sources)
     # The strings of a commit are at most 32 KiB each, and most are a few bytes.
     with short_rows(events.sparkSession):
         return files_of(events.mapInArrow(write, WRITTEN))
+
+
+def _per_share(
+    sources: Sources,
+    cluster: str,
+    shares: Sequence[Share],
+    staging: str,
+    write: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+) -> DataFrame:
+    """One task a share; returns what they wrote, in WRITTEN."""
+    context = context_events(sources)
+    others = keep(other_events(sources), f"{staging}/others").inputFiles()
+    known = [] if context is None else keep(context, f"{staging}/context").inputFiles()
+    given = [[one.removeprefix("file://") for one in paths] for paths in (others, known)]
+    mine = list(shares)
+
+    def each(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from write(share_of_events(mine[number], cluster, *given))
+
+    numbers = sources.commits.sparkSession.range(0, len(mine), 1, max(len(mine), 1))
+    return numbers.mapInArrow(each, WRITTEN)
 
 
 def of_kind(staged: DataFrame, *kinds: Staged) -> DataFrame:

@@ -1,0 +1,325 @@
+"""Plain commits, read where their task runs: the files of the table itself, without a shuffle.
+
+Nearly all of a log are plain commits, and what a shuffle does to them (through the JVM, sorted there row by row, and
+over to Python) takes four times as long as what is then done with them. Where the table's files lie on this machine,
+each task reads those that can hold its share of the commits, and brings it in order itself. All commits of a group are
+in one log partition, so a task is given a few of these, or a part of one that holds too many.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from math import ceil
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+from zlib import crc32
+
+import duckdb
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from coordinator_replay.pipeline.commit_intervals import Event
+from coordinator_replay.pipeline.delta_log import HeldFile
+from coordinator_replay.pipeline.offset_events import EVENTS
+
+SORTED_BY = pa.schema([("first", pa.int64()), ("second", pa.int64())])
+"""Two columns beside EVENTS, to sort the events of a key by."""
+
+MOST_SORTED = 4_000_000
+"""A share of more events than this is sorted on disk: one key may have any number of commits."""
+
+_ENCODED = ("group_id", "topic")
+_BY_NUMBER = pa.dictionary(pa.int32(), pa.string())
+_SHARED = pa.schema(
+    [(field.name, _BY_NUMBER if field.name in _ENCODED else field.type) for field in (*EVENTS, *SORTED_BY)]
+)
+_OWN = pa.schema([("cluster", pa.string()), ("is_tombstone", pa.bool_())])
+_TYPES = {field.name: field.type for field in (*_SHARED, *_OWN)}
+_READ = (
+    *("cluster", "group_id", "topic", "partition", "log_partition", "log_offset", "log_timestamp", "missing_before"),
+    *("producer_id", "producer_epoch", "committed_offset", "leader_epoch", "metadata"),
+    *("commit_timestamp", "expire_timestamp", "is_tombstone"),
+)
+_SHARE_ROWS = 1_200_000
+_LEAST_SHARE_ROWS = 100_000
+_MOST_PARTITIONS = 10_000
+_MOST_READS = 10
+_BATCH_ROWS = 50_000
+_SORT_MEMORY = "1GB"
+
+Bools = npt.NDArray[np.bool_]
+Numbers = npt.NDArray[np.int64]
+
+
+class Share(NamedTuple):
+    """What one task takes.
+
+    Attributes:
+        paths: the files that can hold any of it.
+        low: its first log partition.
+        high: its last one.
+        number: which part it takes of the partitions that groups commit there.
+        parts: how many parts there are.
+    """
+
+    paths: Sequence[str]
+    low: int
+    high: int
+    number: int
+    parts: int
+
+
+def plan_shares(files: Sequence[HeldFile], tasks: int) -> list[Share] | None:
+    """Divide the commits of a table among tasks.
+
+    Args:
+        files: the table's.
+        tasks: how many can run at once; no more than that many are made of few commits.
+
+    Returns:
+        the shares; None where the files do not tell enough, or lie so that the shares would read them too often.
+    """
+    rows: dict[int, float] = {}
+    for file in files:
+        low, high = file.lowest.get("log_partition"), file.highest.get("log_partition")
+        if file.rows is None or low is None or high is None or file.nulls.get("log_partition") != 0:
+            return None
+        if high - low >= _MOST_PARTITIONS:
+            return None
+        for partition in range(low, high + 1):
+            rows[partition] = rows.get(partition, 0) + file.rows / (high - low + 1)
+    total = sum(rows.values())
+    target = min(max(total / max(tasks, 1), _LEAST_SHARE_ROWS), _SHARE_ROWS)
+    shares: list[Share] = []
+    reads = 0
+    for low, high, held in _runs(rows, target):
+        mine = [file for file in files if file.lowest["log_partition"] <= high and file.highest["log_partition"] >= low]
+        parts = ceil(held / target)
+        reads += parts * sum(file.rows or 0 for file in mine)
+        paths = [file.path for file in mine]
+        shares += [Share(paths, low, high, number, parts) for number in range(parts)]
+    return None if reads > _MOST_READS * total else shares
+
+
+def _runs(rows: Mapping[int, float], target: float) -> Iterator[tuple[int, int, float]]:
+    """Neighbouring log partitions, as many as make up a share: the first, the last, and how many commits they hold."""
+    run: list[int] = []
+    held = 0.0
+    for partition in sorted(rows):
+        if run and held + rows[partition] > target:
+            yield run[0], run[-1], held
+            run, held = [], 0.0
+        run.append(partition)
+        held += rows[partition]
+    if run:
+        yield run[0], run[-1], held
+
+
+def _codes(column: pa.DictionaryArray) -> Numbers:
+    """Places in the dictionary; the one behind its end for null."""
+    codes: Numbers = column.indices.fill_null(len(column.dictionary)).to_numpy(zero_copy_only=False).astype(np.int64)
+    return codes
+
+
+def _sums(column: pa.DictionaryArray) -> Numbers:
+    """A checksum of each value, 0 for null."""
+    told = [crc32(value.encode("utf-8", "surrogatepass")) for value in column.dictionary.to_pylist()]
+    return np.array([*told, 0], np.int64)[_codes(column)]
+
+
+def _numbers(column: pa.Array, nothing: int) -> Numbers:
+    numbers: Numbers = column.cast(pa.int64()).fill_null(nothing).to_numpy(zero_copy_only=False)
+    return numbers
+
+
+def _is_in_part(rows: pa.RecordBatch, share: Share) -> Bools:
+    """Whether the partition that a row is about belongs to a share's part."""
+    if share.parts == 1:
+        return np.ones(rows.num_rows, np.bool_)
+    place = _sums(rows.column("group_id")) + _sums(rows.column("topic")) + _numbers(rows.column("partition"), 0)
+    taken: Bools = place % share.parts == share.number
+    return taken
+
+
+def _is_in_log(rows: pa.RecordBatch, share: Share) -> Bools:
+    """Whether a row is of one of a share's log partitions."""
+    partitions = _numbers(rows.column("log_partition"), -1)
+    taken: Bools = (partitions >= share.low) & (partitions <= share.high)
+    return taken
+
+
+def _filtered(rows: pa.RecordBatch, taken: Bools) -> pa.RecordBatch:
+    return rows if taken.all() else rows.filter(pa.array(taken))
+
+
+def _typed(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows in the types of EVENTS, which Parquet does not tell to the full, with groups and topics by number."""
+    columns = [
+        column.dictionary_encode() if name in _ENCODED and not pa.types.is_dictionary(column.type) else column
+        for name, column in zip(rows.schema.names, rows.columns, strict=True)
+    ]
+    schema = pa.schema([(name, _TYPES[name]) for name in rows.schema.names])
+    typed = (column.cast(field.type) for field, column in zip(schema, columns, strict=True))
+    return pa.RecordBatch.from_arrays(list(typed), schema=schema)
+
+
+def _open(path: str) -> pq.ParquetFile:
+    return pq.ParquetFile(path, read_dictionary=list(_ENCODED), coerce_int96_timestamp_unit="us")
+
+
+def _batches(path: str, columns: Sequence[str], share: Share) -> Iterator[pa.RecordBatch]:
+    """What a file holds, but for row groups that tell that all of theirs is of other log partitions."""
+    with _open(path) as file:
+        place = file.schema_arrow.get_field_index("log_partition")
+        wanted = []
+        for number in range(file.num_row_groups):
+            told = file.metadata.row_group(number).column(place).statistics
+            is_elsewhere = told is not None and told.has_min_max and told.null_count == 0
+            if not (is_elsewhere and (told.max < share.low or told.min > share.high)):
+                wanted.append(number)
+        if wanted:
+            yield from map(_typed, file.iter_batches(_BATCH_ROWS, row_groups=wanted, columns=list(columns)))
+
+
+def _as_events(commits: pa.RecordBatch) -> pa.RecordBatch:
+    """Plain commits and tombstones in the columns of EVENTS and SORTED_BY."""
+    is_tombstone = commits.column("is_tombstone").fill_null(False)
+    kinds = pa.scalar(int(Event.TOMBSTONE), pa.int8()), pa.scalar(int(Event.PLAIN), pa.int8())
+    offsets = commits.column("log_offset")
+    given = {
+        "kind": pc.if_else(is_tombstone, *kinds),
+        "at_offset": offsets,
+        "at_timestamp": commits.column("log_timestamp"),
+        "first": offsets,
+        "second": offsets,
+    }
+    there = set(commits.schema.names)
+    columns = [
+        given[field.name]
+        if field.name in given
+        else commits.column(field.name)
+        if field.name in there
+        else pa.nulls(commits.num_rows, field.type)
+        for field in _SHARED
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=_SHARED)
+
+
+def _plain_commits(share: Share, cluster: str) -> Iterator[pa.RecordBatch]:
+    """A share's commits that wait for no marker, see ``waits_for_marker``, and tombstones."""
+    for path in share.paths:
+        for rows in _batches(path, _READ, share):
+            waits = (_numbers(rows.column("producer_id"), -1) != -1) & ~rows.column("is_tombstone").fill_null(
+                False
+            ).to_numpy(zero_copy_only=False)
+            mine = pc.equal(rows.column("cluster"), cluster).to_numpy(zero_copy_only=False)
+            taken = mine & ~waits & _is_in_log(rows, share) & _is_in_part(rows, share)
+            if taken.any():
+                yield _as_events(_filtered(rows, taken))
+
+
+def _others(paths: Sequence[str], share: Share) -> Iterator[pa.RecordBatch]:
+    """A share's other commits."""
+    for path in paths:
+        for rows in _batches(path, _SHARED.names, share):
+            taken = _is_in_log(rows, share) & _is_in_part(rows, share)
+            if taken.any():
+                yield _filtered(rows, taken)
+
+
+def _context(paths: Sequence[str], share: Share, groups: pa.Array) -> Iterator[pa.RecordBatch]:
+    """What is known of groups, and of those of their partitions that are of the share."""
+    for path in paths:
+        with _open(path) as file:
+            for rows in map(_typed, file.iter_batches(_BATCH_ROWS, columns=_SHARED.names)):
+                group = rows.column("group_id")
+                known = pc.is_in(group.dictionary, value_set=groups).to_numpy(zero_copy_only=False)
+                is_of_group = rows.column("topic").is_null().to_numpy(zero_copy_only=False)
+                taken = np.append(known, False)[_codes(group)] & (is_of_group | _is_in_part(rows, share))
+                if taken.any():
+                    yield _filtered(rows, taken)
+
+
+def _ranks(column: pa.DictionaryArray) -> Numbers:
+    """Numbers in the order of the values, null first."""
+    ranks = np.zeros(len(column.dictionary) + 1, np.int64)
+    ranks[pc.sort_indices(column.dictionary).to_numpy()] = np.arange(1, len(column.dictionary) + 1)
+    return ranks[_codes(column)]
+
+
+def _in_order(events: pa.Table) -> Numbers:
+    """Indices that sort events by key, then by what they are sorted by within it; null comes first."""
+    numbers = [_ranks(events.column(name).chunk(0)) for name in _ENCODED]
+    for name in ("partition", "log_partition"):
+        values = _numbers(events.column(name).chunk(0), np.iinfo(np.int32).min - 1)
+        numbers.append(values - values.min())
+    within = [_numbers(events.column(name).chunk(0), 0) for name in SORTED_BY.names]
+    counts = [int(one.max()) + 1 for one in numbers]
+    if counts[0] * counts[1] * counts[2] * counts[3] > np.iinfo(np.int64).max:
+        keys = numbers
+    else:
+        keys = [((numbers[0] * counts[1] + numbers[1]) * counts[2] + numbers[2]) * counts[3] + numbers[3]]
+    order: Numbers = np.lexsort([within[1], within[0], *reversed(keys)])
+    return order
+
+
+def _plainly(rows: pa.RecordBatch) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([rows.column(field.name).cast(field.type) for field in EVENTS], schema=EVENTS)
+
+
+def _sorted_here(batches: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    events = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
+    order = _in_order(events)
+    for at in range(0, len(order), _BATCH_ROWS):
+        [rows] = events.take(pa.array(order[at : at + _BATCH_ROWS])).combine_chunks().to_batches()
+        yield _plainly(rows)
+
+
+def _sorted_on_disk(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    with (
+        TemporaryDirectory() as folder,
+        duckdb.connect(config={"memory_limit": _SORT_MEMORY, "threads": 1, "temp_directory": folder}) as connection,
+    ):
+        connection.register("events", pa.RecordBatchReader.from_batches(schema, batches))
+        keys = ("group_id", "topic", "partition", "log_partition", *SORTED_BY.names)
+        order = ", ".join(f'"{name}" NULLS FIRST' for name in keys)
+        found = connection.sql(f"SELECT * FROM events ORDER BY {order}")  # noqa: S608 - names of our own
+        yield from map(_plainly, found.to_arrow_reader(_BATCH_ROWS))
+
+
+def _events(share: Share, cluster: str, others: Sequence[str], context: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """All events of a share, in no order; of groups that commit nothing in it there are none."""
+    groups: set[str] = set()
+    for rows in chain(_plain_commits(share, cluster), _others(others, share)):
+        group = rows.column("group_id")
+        groups.update(group.dictionary.take(group.indices.unique().drop_null()).to_pylist())
+        yield rows
+    if groups:
+        yield from _context(context, share, pa.array(sorted(groups), pa.string()))
+
+
+def share_of_events(
+    share: Share, cluster: str, others: Sequence[str], context: Sequence[str], *, most: int = MOST_SORTED
+) -> Iterator[pa.RecordBatch]:
+    """All events of a share, in order: batches in EVENTS.
+
+    Args:
+        share: from ``plan_shares``.
+        cluster: whose commits.
+        others: paths of files in EVENTS and SORTED_BY with all events of commits that are not plain.
+        context: paths of files of the same shape with what is known of groups and their partitions.
+        most: from how many events on they are sorted on disk.
+    """
+    events = _events(share, cluster, others, context)
+    held: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in events:
+        held.append(batch)
+        rows += batch.num_rows
+        if rows > most:
+            yield from _sorted_on_disk(batch.schema, chain(held, events))
+            return
+    if held:
+        yield from _sorted_here(held)
