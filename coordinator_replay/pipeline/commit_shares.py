@@ -7,6 +7,7 @@ in one log partition, so a task is given a few of these, or a part of one that h
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from itertools import chain
 from math import ceil
 from tempfile import TemporaryDirectory
@@ -23,9 +24,13 @@ import pyarrow.parquet as pq
 from coordinator_replay.pipeline.commit_intervals import Event
 from coordinator_replay.pipeline.delta_log import HeldFile
 from coordinator_replay.pipeline.offset_events import EVENTS
+from coordinator_replay.pipeline.warehouse import Warehouse
 
 SORTED_BY = pa.schema([("first", pa.int64()), ("second", pa.int64())])
 """Two columns beside EVENTS, to sort the events of a key by."""
+
+MOST_TASKS = 16
+"""Where more tasks than this run at once, a shuffle is soon done."""
 
 MOST_SORTED = 4_000_000
 """A share of more events than this is sorted on disk: one key may have any number of commits."""
@@ -69,6 +74,26 @@ class Share(NamedTuple):
     high: int
     number: int
     parts: int
+
+
+def shares_of(warehouse: Warehouse, since: datetime | None = None) -> list[Share] | None:
+    """The commits of a warehouse in shares; None where tasks can't read their files, or each would read too many.
+
+    Args:
+        warehouse: holds them.
+        since: files whose commits are all older are left out.
+    """
+    held = warehouse.held("offset_commits")
+    if held is None:
+        return None
+    tasks = int(warehouse.spark.sparkContext.defaultParallelism)
+    files = [file for file in held if since is None or _may_be_since(file, since)]
+    return plan_shares(files, tasks) if tasks <= MOST_TASKS else None
+
+
+def _may_be_since(file: HeldFile, since: datetime) -> bool:
+    newest = file.highest.get("log_timestamp")
+    return newest is None or newest >= since
 
 
 def plan_shares(files: Sequence[HeldFile], tasks: int) -> list[Share] | None:
@@ -207,17 +232,30 @@ def _as_events(commits: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=_SHARED)
 
 
+def commits_of(share: Share, cluster: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """A share's commits in the order of their files, groups and topics by number.
+
+    Args:
+        share: from ``plan_shares``.
+        cluster: whose commits.
+        columns: of ``offset_commits``; cluster, group_id, topic, partition and log_partition among them.
+    """
+    for path in share.paths:
+        for rows in _batches(path, columns, share):
+            mine = pc.equal(rows.column("cluster"), cluster).to_numpy(zero_copy_only=False)
+            taken = mine & _is_in_log(rows, share) & _is_in_part(rows, share)
+            if taken.any():
+                yield _filtered(rows, taken)
+
+
 def _plain_commits(share: Share, cluster: str) -> Iterator[pa.RecordBatch]:
     """A share's commits that wait for no marker, see ``waits_for_marker``, and tombstones."""
-    for path in share.paths:
-        for rows in _batches(path, _READ, share):
-            waits = (_numbers(rows.column("producer_id"), -1) != -1) & ~rows.column("is_tombstone").fill_null(
-                False
-            ).to_numpy(zero_copy_only=False)
-            mine = pc.equal(rows.column("cluster"), cluster).to_numpy(zero_copy_only=False)
-            taken = mine & ~waits & _is_in_log(rows, share) & _is_in_part(rows, share)
-            if taken.any():
-                yield _as_events(_filtered(rows, taken))
+    for rows in commits_of(share, cluster, _READ):
+        is_commit = pc.invert(rows.column("is_tombstone").fill_null(False))
+        waits = pc.and_(pc.not_equal(rows.column("producer_id"), -1), is_commit).fill_null(False)
+        plain = ~waits.to_numpy(zero_copy_only=False)
+        if plain.any():
+            yield _as_events(_filtered(rows, plain))
 
 
 def _others(paths: Sequence[str], share: Share) -> Iterator[pa.RecordBatch]:

@@ -26,7 +26,8 @@ _GROUP_ROWS = 50_000
 _FILE_ROWS = 4_000_000
 _LONGEST_TEXT = 32
 _MILLISECOND = timedelta(milliseconds=1)
-_LATEST_MS = 253_402_300_799_999
+LATEST_MS = 253_402_300_799_999
+"""The last moment that a calendar has, in milliseconds since 1970."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +128,7 @@ def _plain(type_: pa.DataType) -> pa.DataType:
 
 def _moments(values: pa.Array, type_: pa.DataType) -> pa.Array:
     """Milliseconds as moments; null where no calendar has them."""
-    is_known = pc.and_(pc.less_equal(values, _LATEST_MS), pc.greater_equal(values, -_LATEST_MS))
+    is_known = pc.and_(pc.less_equal(values, LATEST_MS), pc.greater_equal(values, -LATEST_MS))
     return pc.if_else(is_known, values, None).cast(pa.timestamp("ms", tz="UTC")).cast(type_)
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 
+from coordinator_replay.pipeline.commit_shares import shares_of
 from coordinator_replay.pipeline.data_files import DataFile, Part, files_of, keep
 from coordinator_replay.pipeline.group_state import (
     START,
@@ -18,7 +19,13 @@ from coordinator_replay.pipeline.group_state import (
     unseen_records,
 )
 from coordinator_replay.pipeline.replay import GROUP_TABLES, NOT_FINAL, STATE_TABLE, Given, replay_groups
-from coordinator_replay.pipeline.signs import departure_records, near_departures, signs_of_life
+from coordinator_replay.pipeline.sign_shares import last_in_shares
+from coordinator_replay.pipeline.signs import (
+    departure_records,
+    last_before_departures,
+    signs_from,
+    signs_of_life,
+)
 from coordinator_replay.pipeline.warehouse import TABLES_AT_ONCE, Warehouse
 
 
@@ -90,16 +97,26 @@ class _Groups:
         are_plain = as_left and all(map(self.warehouse.takes_files, GROUP_TABLES))
         return are_plain and touched.where((F.col("from_offset") == START) & ~F.col("is_first")).isEmpty()
 
+    def signs(self, departures: DataFrame, *, goes_on: bool) -> DataFrame | None:
+        """The last commits before departures; None where there are none."""
+        # A run that goes on needs the newest commits only; one from the beginning needs nearly all of them.
+        since = signs_from(departures) if goes_on else None
+        if goes_on and since is None:
+            return None
+        shares = shares_of(self.warehouse, since)
+        if shares is not None:
+            return signs_of_life(last_in_shares(self.warehouse.spark, shares, self.given.cluster, departures))
+        commits = self.mine("offset_commits")
+        near = commits if since is None else commits.where(F.col("log_timestamp") >= F.lit(since))
+        return signs_of_life(last_before_departures(near, departures))
+
     def replay(self, records: DataFrame, touched: DataFrame | None) -> dict[str, list[DataFile]]:
         departures = self.keep("departures", departure_records(records))
-        commits = self.mine("offset_commits")
-        # A run that goes on needs the newest commits only; one from the beginning needs nearly all of them.
-        near = commits if touched is None else near_departures(commits, departures)
         written = replay_groups(
             records,
             self.given,
             {name: self.part(name) for name in self.names},
-            signs=None if near is None else signs_of_life(near, departures),
+            signs=self.signs(departures, goes_on=touched is not None),
             snapshots=None if touched is None else snapshot_rows(touched),
             buckets=int(self.warehouse.spark.conf.get("spark.sql.shuffle.partitions", "200") or 200),
         )

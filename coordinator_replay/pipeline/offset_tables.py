@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives 
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from coordinator_replay.analysis.expiration import DEFAULT_RETENTION_MS
-from coordinator_replay.pipeline.commit_shares import Share, plan_shares
+from coordinator_replay.pipeline.commit_shares import shares_of
 from coordinator_replay.pipeline.data_files import DataFile, Part, aside, keep, part_of, read_files, write_frame
 from coordinator_replay.pipeline.expiry import expired_offsets
 from coordinator_replay.pipeline.offset_events import Sources
@@ -51,9 +51,6 @@ bear an earlier time than the newest one have them derived anew."""
 
 OFFSETS_VERSION = 1
 """Of the rules of derivation: what other ones made is not gone on from."""
-
-MOST_TASKS = 16
-"""Where more tasks than this run at once, a shuffle is soon done."""
 
 _KEY = ("log_partition", "group_id", "topic", "partition", "from_offset")
 _CAUSE = ("ended_by", "ended_confidence", "ended_alternatives", "ended_evidence")
@@ -182,15 +179,9 @@ class _Derivation:
             parts,
             self.cluster,
             since=None if newest is None else newest - LATELY,
-            shares=self.shares() if self.restart is None else None,
+            shares=shares_of(self.warehouse) if self.restart is None else None,
             staging=self.staging,
         )
-
-    def shares(self) -> list[Share] | None:
-        """The commits' files in shares; None where tasks can't read them, or are so many that each would read all."""
-        held = self.warehouse.held("offset_commits")
-        tasks = int(self.warehouse.spark.sparkContext.defaultParallelism) if held is not None else 0
-        return plan_shares(held, tasks) if held and tasks <= MOST_TASKS else None
 
     def staged(self, name: str) -> DataFrame:
         """Staged rows of a part."""

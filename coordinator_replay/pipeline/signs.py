@@ -7,15 +7,20 @@ it is columns; a group's replay sees one row for each such record.
 
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 
 from coordinator_replay.analysis.reasons.signs import DEPARTURES, SIGNS_WITHIN_MS
+from coordinator_replay.pipeline.data_files import LATEST_MS
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _LOG = ("group_id", "log_partition")
-_MINUTE_MS = 60_000
-_MINUTES = SIGNS_WITHIN_MS // _MINUTE_MS
+MINUTE_MS = 60_000
+"""Commits are picked by whole minutes."""
+_MINUTES = SIGNS_WITHIN_MS // MINUTE_MS
 
 
 def _at_ms() -> Column:
@@ -34,23 +39,21 @@ def departure_records(records: DataFrame) -> DataFrame:
     return records.where(may_show & F.col("log_timestamp").isNotNull()).select(*_LOG, "log_offset", _at_ms())
 
 
-def near_departures(commits: DataFrame, departures: DataFrame) -> DataFrame | None:
-    """Commits that may be signs of life, without files that hold none; None where there is no departure.
+def signs_from(departures: DataFrame) -> datetime | None:
+    """The moment before which no commit is a sign of life; None where there is no departure.
 
     Args:
-        commits: rows of ``offset_commits`` of the same cluster.
         departures: from ``departure_records``, kept as files.
     """
     first = departures.agg(F.min("at_ms").alias("at_ms")).first()
     if first is None or first["at_ms"] is None:
         return None
     # A whole minute before: that is how commits are picked.
-    return commits.where(
-        F.col("log_timestamp") >= F.timestamp_millis(F.lit(first["at_ms"] - SIGNS_WITHIN_MS - _MINUTE_MS))
-    )
+    at_ms = first["at_ms"] - SIGNS_WITHIN_MS - MINUTE_MS
+    return _EPOCH + timedelta(milliseconds=min(max(at_ms, 0), LATEST_MS))
 
 
-def signs_of_life(commits: DataFrame, departures: DataFrame) -> DataFrame:
+def last_before_departures(commits: DataFrame, departures: DataFrame) -> DataFrame:
     """The last commit of each partition before each record that may show a departure, since the one before.
 
     Args:
@@ -58,12 +61,12 @@ def signs_of_life(commits: DataFrame, departures: DataFrame) -> DataFrame:
         departures: from ``departure_records``, kept as files, so that Spark sees that they are few.
 
     Returns:
-        group_id, log_partition, log_offset of the record, and value_json: what ``last_commits`` reads.
+        group_id, log_partition, ``of``: the record's log_offset; topic, partition, at_ms and log_offset of the commit.
     """
-    minute = F.floor(F.col("at_ms") / _MINUTE_MS)
+    minute = F.floor(F.col("at_ms") / MINUTE_MS)
     near = departures.select(*_LOG, F.explode(F.sequence(minute - _MINUTES, minute)).alias("minute")).distinct()
     told = commits.where(~F.col("is_tombstone")).select(*_LOG, "log_offset", _at_ms(), "topic", "partition")
-    picked = told.withColumn("minute", minute).join(near, [*_LOG, "minute"], "left_semi").drop("minute")
+    picked = told.withColumn("minute", F.floor(F.col("at_ms") / MINUTE_MS)).join(near, [*_LOG, "minute"], "left_semi")
     marks = departures.withColumn("departure", F.struct("log_offset", "at_ms"))
     # Downwards, so that the frame only grows: looking ahead, Spark would begin anew at each row.
     downwards = Window.partitionBy(*_LOG).orderBy(F.desc("log_offset")).rowsBetween(Window.unboundedPreceding, 0)
@@ -72,10 +75,23 @@ def signs_of_life(commits: DataFrame, departures: DataFrame) -> DataFrame:
         .withColumn("departure", F.last("departure", ignorenulls=True).over(downwards))
         .where("topic IS NOT NULL AND departure IS NOT NULL")
         .where(F.col("departure.at_ms") - F.col("at_ms") <= SIGNS_WITHIN_MS)
+        .where(F.col("minute") <= F.floor(F.col("departure.at_ms") / MINUTE_MS))
     )
     place = F.col("departure.log_offset").alias("of")
     last = brought.groupBy(*_LOG, place, "topic", "partition").agg(F.max(F.struct("at_ms", "log_offset")).alias("last"))
-    one = F.struct("topic", "partition", F.col("last.at_ms").alias("at_ms"), F.col("last.log_offset").alias("offset"))
+    return last.select(*_LOG, "of", "topic", "partition", "last.*")
+
+
+def signs_of_life(last: DataFrame) -> DataFrame:
+    """What a group's replay is given before each record that may show a departure.
+
+    Args:
+        last: from ``last_before_departures``, or ``last_in_shares``.
+
+    Returns:
+        group_id, log_partition, log_offset of the record, and value_json: what ``last_commits`` reads.
+    """
+    one = F.struct("topic", "partition", "at_ms", F.col("log_offset").alias("offset"))
     every = last.groupBy(*_LOG, "of").agg(F.to_json(F.sort_array(F.collect_list(one))).alias("value_json"))
     return every.withColumnRenamed("of", "log_offset")
 
