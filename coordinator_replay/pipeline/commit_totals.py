@@ -14,10 +14,20 @@ from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from coordinator_replay.analysis.findings.thresholds import Thresholds
-from coordinator_replay.pipeline.data_files import keep
+from coordinator_replay.pipeline.commit_sums import (
+    HISTORY,
+    PARTITION_PART,
+    PARTITIONS,
+    REWIND_PART,
+    REWINDS,
+    history_sums,
+)
+from coordinator_replay.pipeline.data_files import WRITTEN_SCHEMA, aside, files_of, keep, read_files
+from coordinator_replay.pipeline.task_rows import TaskRows
 from coordinator_replay.pipeline.warehouse import Warehouse
 
 TABLE = "commit_totals"
@@ -32,10 +42,6 @@ WITH_NULLS = {"ignoreNullFields": "false"}
 def ms(at: Column | str) -> Column:
     """A moment in milliseconds since 1970."""
     return F.unix_millis(at)
-
-
-def _is_empty() -> Column:
-    return F.coalesce(F.col("group_state") == "Empty", F.lit(False))
 
 
 def _each_group(minutes: DataFrame, limits: Thresholds) -> DataFrame:
@@ -65,32 +71,6 @@ _OF_GROUP = {
 }
 
 
-def _each_commit(history: DataFrame) -> DataFrame:
-    """A row of the history; numbers alone: with a text beside, Spark would sort all of it to add it up."""
-    valid_from, is_empty = ms("valid_from"), _is_empty()
-
-    def into_empty(column: Column | str) -> Column:
-        return F.when(is_empty, F.col(column) if isinstance(column, str) else column)
-
-    return history.select(
-        "is_over",
-        *PARTITION,
-        "log_partition",
-        (F.lit(1) + F.coalesce("commits_merged", F.lit(0))).alias("commits"),
-        valid_from.alias("first_at"),
-        valid_from.alias("last_at"),
-        F.octet_length("metadata").alias("metadata_bytes"),
-        "from_offset",
-        "committed_offset",
-        F.when(is_empty, 1).otherwise(0).alias("empty_count"),
-        into_empty(valid_from).alias("empty_first_at"),
-        into_empty("from_offset").alias("empty_from_offset"),
-        into_empty(valid_from).alias("empty_valid_from"),
-        into_empty("committed_offset").alias("empty_committed_offset"),
-        into_empty("previous_offset").alias("empty_previous_offset"),
-    )
-
-
 def _newest(by: str) -> Callable[[str], Column]:
     return lambda name: F.max_by(name, by)
 
@@ -112,18 +92,17 @@ _OF_PARTITION = {
 }
 
 
-def _each_rewind(history: DataFrame) -> DataFrame:
-    """A commit below the one before, while the group was not Empty."""
-    back = history.where((F.col("committed_offset") < F.col("previous_offset")) & ~_is_empty())
-    plain = ("from_offset", "committed_offset", "previous_offset", "owner_member_id", "group_state")
-    return back.select(
+def _each_rewind(rewinds: DataFrame) -> DataFrame:
+    """A rewind as something to add up."""
+    plain = ("from_offset", "committed_offset", "previous_offset", "owner_member_id", "group_state", "valid_from")
+    return rewinds.select(
         "is_over",
         *PARTITION,
         "log_partition",
         F.lit(1).alias("count"),
-        ms("valid_from").alias("first_at"),
+        F.col("valid_from").alias("first_at"),
         (F.col("previous_offset") - F.col("committed_offset")).alias("furthest"),
-        F.struct(*plain, ms("valid_from").alias("valid_from")).alias("last"),
+        F.struct(*plain).alias("last"),
     )
 
 
@@ -208,12 +187,25 @@ def totals_since(warehouse: Warehouse, cluster: str, since_us: int | None) -> da
     return datetime.fromtimestamp(first["until"], UTC)
 
 
+def _of_history(history: TaskRows, until: datetime, staging: str) -> tuple[DataFrame, DataFrame]:
+    """What rows of the history come to, task by task: rows in PARTITIONS and REWINDS."""
+    schemas = {PARTITION_PART: PARTITIONS, REWIND_PART: REWINDS}
+    parts = {name: aside(f"{staging}/history/{name}", schema) for name, schema in schemas.items()}
+    written = files_of(history.map(HISTORY, history_sums(parts, until), WRITTEN_SCHEMA))
+    spark = history.frame.sparkSession
+    partitions, rewinds = (
+        read_files(spark, written.get(name, []), from_arrow_schema(schema, prefer_timestamp_ntz=False))
+        for name, schema in schemas.items()
+    )
+    return partitions, rewinds
+
+
 def total(
     warehouse: Warehouse,
     cluster: str,
     *,
     minutes: DataFrame,
-    history: DataFrame,
+    history: TaskRows,
     limits: Thresholds,
     since: datetime | None,
     until: datetime,
@@ -233,8 +225,8 @@ def total(
     """
     is_before = F.timestamp_millis(F.col("minute") * 60_000) < F.lit(until)
     timed = minutes.withColumn("is_over", is_before)
-    over = history.withColumn("is_over", F.coalesce(F.col("valid_from") < F.lit(until), F.lit(False)))
-    new = ((_GROUPS, _each_group(timed, limits)), (_PARTITIONS, _each_commit(over)), (_REWINDS, _each_rewind(over)))
+    committed, back = _of_history(history, until, staging)
+    new = ((_GROUPS, _each_group(timed, limits)), (_PARTITIONS, committed), (_REWINDS, _each_rewind(back)))
     mine = warehouse.read(TABLE).where(F.col("cluster") == cluster)
 
     def add_up(summary: _Summary, rows: DataFrame) -> tuple[DataFrame, DataFrame]:
@@ -254,8 +246,3 @@ def total(
     )
     until_then = table.withColumns({"cluster": F.lit(cluster), "until": F.lit(until)})
     return Totals(groups[0], partitions[0], rewinds[0], until_then)
-
-
-def is_since(column: str, since: datetime | None) -> Column:
-    """Whether a row has to be added to the table's totals: its time is not before them, or it has none."""
-    return F.lit(True) if since is None else F.col(column).isNull() | (F.col(column) >= F.lit(since))

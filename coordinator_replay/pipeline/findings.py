@@ -21,10 +21,11 @@ from coordinator_replay.analysis.findings.evidence import Evidence
 from coordinator_replay.analysis.findings.judge import FINDINGS, Found, Judge
 from coordinator_replay.analysis.findings.thresholds import Thresholds
 from coordinator_replay.pipeline.buckets import by_group
-from coordinator_replay.pipeline.commit_totals import PARTITION, TABLE, WITH_NULLS, Totals, is_since, ms, total
+from coordinator_replay.pipeline.commit_totals import PARTITION, TABLE, WITH_NULLS, Totals, ms, total
 from coordinator_replay.pipeline.data_files import WRITTEN, DataFile, DataFiles, Part, files_of, keep, written_rows
 from coordinator_replay.pipeline.group_metrics import Told, commit_minutes, group_metrics, minute_sums
 from coordinator_replay.pipeline.offset_tables import LATELY
+from coordinator_replay.pipeline.task_rows import task_rows
 from coordinator_replay.pipeline.warehouse import Warehouse
 
 METRICS = "group_metrics"
@@ -264,8 +265,8 @@ def write_findings(
     end_ms = round(known.end.timestamp() * 1000)
 
     mine = F.col("cluster") == cluster
-    commits = warehouse.read("offset_commits").where(mine & is_since("log_timestamp", known.since))
-    history = warehouse.read("offset_history").where(mine & is_since("valid_from", known.since))
+    commits = task_rows(warehouse, "offset_commits", cluster, "log_timestamp", known.since)
+    history = task_rows(warehouse, "offset_history", cluster, "valid_from", known.since)
     minutes = keep(commit_minutes(commits), f"{staging}/minutes")
     totals = total(
         warehouse,

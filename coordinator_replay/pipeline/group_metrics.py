@@ -9,11 +9,14 @@ that go on committing have as many minutes as there are.
 from dataclasses import dataclass
 from functools import reduce
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 
 from coordinator_replay.analysis.findings.evidence import KINDS, Evidence
 from coordinator_replay.engine.model import GroupState, GroupType
+from coordinator_replay.pipeline.commit_sums import COMMIT, MARKED, MINUTES
+from coordinator_replay.pipeline.commit_sums import minute_sums as sums_by_minute
+from coordinator_replay.pipeline.task_rows import TaskRows
 
 COUNTERS = ("rebalance_count", "offset_commits", "expired_offsets", "deleted_offsets")
 
@@ -47,19 +50,7 @@ class Told:
     earlier: DataFrame | None = None
 
 
-def _about_distinct(*columns: str) -> Column:
-    """About how many distinct values there are among rows, by linear counting on 256 bits; all, where they run out.
-
-    Spark's own sketch keeps ten times as much for each group and minute, and then has to sort them.
-    """
-    slot = f"PMOD(XXHASH64({', '.join(columns)}), 256)"
-    mark = f"SHIFTLEFT(1L, CAST(PMOD({slot}, 64) AS INT))"
-    words = (f"BIT_COUNT(BIT_OR(IF({slot} DIV 64 = {word}, {mark}, 0L)))" for word in range(4))
-    marked = " + ".join(words)
-    return F.expr(f"IF({marked} = 256, COUNT(*), CAST(ROUND(-256 * LN(1 - ({marked}) / 256)) AS BIGINT))")
-
-
-def commit_minutes(commits: DataFrame) -> DataFrame:
+def commit_minutes(commits: TaskRows) -> DataFrame:
     """Commits of each group in each minute: how many, how many bytes, of about how many partitions.
 
     Args:
@@ -69,16 +60,15 @@ def commit_minutes(commits: DataFrame) -> DataFrame:
         group_id, minute (since 1970), log_partition, commits, bytes, partitions, first_at and last_at in milliseconds,
         and last_offset. Partitions are counted within some per cent up to a thousand; beyond, as many as commits.
     """
-    written = commits.where(~F.col("is_tombstone") & F.col("log_timestamp").isNotNull())
-    at_ms = F.unix_millis("log_timestamp")
-    return written.groupBy("group_id", F.floor(at_ms / _MINUTE_MS).alias("minute")).agg(
+    sums = commits.map(COMMIT, sums_by_minute, MINUTES)
+    return sums.groupBy("group_id", "minute").agg(
         F.max("log_partition").alias("log_partition"),
-        F.count("*").alias("commits"),
-        F.sum("record_bytes").alias("bytes"),
-        _about_distinct("topic", "partition").alias("partitions"),
-        F.min(at_ms).alias("first_at"),
-        F.max(at_ms).alias("last_at"),
-        F.max("log_offset").alias("last_offset"),
+        F.sum("commits").alias("commits"),
+        F.sum("bytes").alias("bytes"),
+        F.expr(MARKED).alias("partitions"),
+        F.min("first_at").alias("first_at"),
+        F.max("last_at").alias("last_at"),
+        F.max("last_offset").alias("last_offset"),
     )
 
 

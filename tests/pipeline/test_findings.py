@@ -50,9 +50,10 @@ def commits(number: float, count: int, topics: int = 1) -> list[tuple[Any, ...]]
 def counted(spark):
     """Rows of group_metrics for what happened: (minute, type, state) to (groups, and counts that are not 0)."""
     from coordinator_replay.pipeline.group_metrics import COUNTERS, Told, commit_minutes, group_metrics, minute_sums
+    from coordinator_replay.pipeline.task_rows import TaskRows
 
     def count(happenings=(), committed=(), causes=(), held=(), split=-1, earlier=None, again=None):
-        minutes = commit_minutes(spark.createDataFrame(list(committed), COMMITS))
+        minutes = commit_minutes(TaskRows(spark.createDataFrame(list(committed), COMMITS)))
         until = ms(minute(split))
         told = Told(
             commits=minutes.where(f"minute * 60000 >= {until}"),
@@ -144,17 +145,18 @@ def test_commits_of_a_group_come_to_totals_and_hot_minutes(spark, tmp_path):
     from coordinator_replay.pipeline.commit_totals import total
     from coordinator_replay.pipeline.findings import READ, evidence
     from coordinator_replay.pipeline.group_metrics import commit_minutes
+    from coordinator_replay.pipeline.task_rows import TaskRows
 
     limit = DEFAULTS.hot_commits_per_minute
     hot, calm = commits(5, 2 * limit, topics=2), commits(9, 2 * limit - 1, topics=2)
     rows = [*commits(0, 1), *hot, *calm]
     warehouse = Tables(spark)
-    minutes = commit_minutes(spark.createDataFrame(rows, COMMITS))
+    minutes = commit_minutes(TaskRows(spark.createDataFrame(rows, COMMITS)))
     totals = total(
         warehouse,
         "c",
         minutes=minutes,
-        history=warehouse.read("offset_history"),
+        history=TaskRows(warehouse.read("offset_history")),
         limits=DEFAULTS,
         since=None,
         until=minute(3),
@@ -187,8 +189,9 @@ def offset(random, number):
 
 
 def test_totals_that_go_on_from_a_moment_come_to_what_all_history_comes_to(spark, tmp_path):
-    from coordinator_replay.pipeline.commit_totals import TABLE, is_since, total, totals_since
+    from coordinator_replay.pipeline.commit_totals import TABLE, total, totals_since
     from coordinator_replay.pipeline.group_metrics import commit_minutes
+    from coordinator_replay.pipeline.task_rows import TaskRows, is_since
 
     random = Random(8)
     key = "group_id STRING, topic STRING, partition INT, log_partition INT, from_offset BIGINT, committed_offset BIGINT"
@@ -202,8 +205,8 @@ def test_totals_that_go_on_from_a_moment_come_to_what_all_history_comes_to(spark
         return total(
             warehouse,
             "c",
-            minutes=commit_minutes(commit_rows.where(is_since("log_timestamp", since))),
-            history=history.where(is_since("valid_from", since)),
+            minutes=commit_minutes(TaskRows(commit_rows.where(is_since("log_timestamp", since)))),
+            history=TaskRows(history.where(is_since("valid_from", since))),
             limits=replace(DEFAULTS, hot_commits_per_minute=9),
             since=since,
             until=until,

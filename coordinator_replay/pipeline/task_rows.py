@@ -1,0 +1,117 @@
+"""Rows of a table for tasks that go through all of them in no order: from its files where these lie on this machine.
+
+Spark reads a file's columns only to make rows of them and columns again, for Python to have; that takes as long as
+what Python then does.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from coordinator_replay.pipeline.delta_log import HeldFile
+from coordinator_replay.pipeline.warehouse import Warehouse
+
+TEXT_BY_NUMBER = ("group_id", "topic")
+"""Columns that a file's batches may have as dictionaries."""
+
+_BATCH_ROWS = 50_000
+_MOST_TASKS = 64
+
+Batches = Iterator[pa.RecordBatch]
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """Which rows of a file are wanted: of a cluster, and not from before a moment."""
+
+    cluster: str
+    time: str
+    since: datetime | None
+
+    def may_be_in(self, file: HeldFile) -> bool:
+        """Whether a file may hold any."""
+        low, high = file.lowest.get("cluster"), file.highest.get("cluster")
+        newest = file.highest.get(self.time)
+        is_old = self.since is not None and newest is not None and newest < self.since
+        may_be_null = file.nulls.get(self.time) != 0
+        return (
+            (low is None or low <= self.cluster)
+            and (high is None or high >= self.cluster)
+            and (may_be_null or not is_old)
+        )
+
+    def rows(self, path: str, columns: Sequence[str]) -> Batches:
+        """Those of a file."""
+        names = dict.fromkeys([*columns, "cluster", self.time])
+        with pq.ParquetFile(path, read_dictionary=list(TEXT_BY_NUMBER), coerce_int96_timestamp_unit="us") as file:
+            for rows in file.iter_batches(_BATCH_ROWS, columns=list(names)):
+                is_wanted = pc.equal(rows.column("cluster"), self.cluster)
+                if self.since is not None:
+                    at = rows.column(self.time)
+                    is_wanted = pc.and_(is_wanted, pc.greater_equal(at, pa.scalar(self.since, at.type)).fill_null(True))
+                yield rows.filter(is_wanted).select(list(columns))
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRows:
+    """Rows that tasks go through.
+
+    Attributes:
+        frame: the rows.
+        paths: files that hold them, on this machine; None where only Spark can read them.
+        wanted: which rows of the files they are.
+    """
+
+    frame: DataFrame
+    paths: Sequence[str] | None = None
+    wanted: _Wanted | None = None
+
+    def map(self, columns: Sequence[str], function: Callable[[Batches], Batches], schema: pa.Schema) -> DataFrame:
+        """Let tasks go through the rows, as ``mapInArrow`` does.
+
+        Args:
+            columns: what the function is given.
+            function: from batches to batches; columns of TEXT_BY_NUMBER come as texts or as dictionaries.
+            schema: what it yields.
+        """
+        told = from_arrow_schema(schema, prefer_timestamp_ntz=False)
+        paths, wanted, names = self.paths, self.wanted, list(columns)
+        if paths is None or wanted is None:
+            return self.frame.select(*names).mapInArrow(function, told)
+        tasks = min(len(paths), _MOST_TASKS)
+        dealt = [paths[number::tasks] for number in range(tasks)]
+
+        def each(batches: Batches) -> Batches:
+            for batch in batches:
+                for number in batch.column(0).to_pylist():
+                    yield from function(rows for path in dealt[number] for rows in wanted.rows(path, names))
+
+        return self.frame.sparkSession.range(0, tasks, 1, max(tasks, 1)).mapInArrow(each, told)
+
+
+def is_since(column: str, since: datetime | None) -> Column:
+    """Whether a row's time is not before a moment, or not known."""
+    return F.lit(True) if since is None else F.col(column).isNull() | (F.col(column) >= F.lit(since))
+
+
+def task_rows(warehouse: Warehouse, name: str, cluster: str, time: str, since: datetime | None) -> TaskRows:
+    """Rows of a table.
+
+    Args:
+        warehouse: holds it.
+        name: the table.
+        cluster: whose rows.
+        time: the column that tells when a row is from; rows without a time are always taken.
+        since: the moment before which they are left out; None for no such.
+    """
+    frame = warehouse.read(name).where((F.col("cluster") == cluster) & is_since(time, since))
+    held = warehouse.held(name)
+    wanted = _Wanted(cluster, time, since)
+    return TaskRows(frame, None if held is None else [file.path for file in held if wanted.may_be_in(file)], wanted)
