@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 from coordinator_replay.pipeline.commit_intervals import Event
 from coordinator_replay.pipeline.delta_log import HeldFile
 from coordinator_replay.pipeline.offset_events import EVENTS
+from coordinator_replay.pipeline.sums import Numbers, numbers_of, packed
 from coordinator_replay.pipeline.warehouse import Warehouse
 
 SORTED_BY = pa.schema([("first", pa.int64()), ("second", pa.int64())])
@@ -35,19 +36,21 @@ MOST_TASKS = 16
 MOST_SORTED = 4_000_000
 """A share of more events than this is sorted on disk: one key may have any number of commits."""
 
+SHARE_ROWS = 1_200_000
+"""How many commits a share has at most whose task keeps all of them."""
+
 _ENCODED = ("group_id", "topic")
 _BY_NUMBER = pa.dictionary(pa.int32(), pa.string())
 _SHARED = pa.schema(
     [(field.name, _BY_NUMBER if field.name in _ENCODED else field.type) for field in (*EVENTS, *SORTED_BY)]
 )
-_OWN = pa.schema([("cluster", pa.string()), ("is_tombstone", pa.bool_())])
+_OWN = pa.schema([("cluster", pa.string()), ("is_tombstone", pa.bool_()), ("record_bytes", pa.int32())])
 _TYPES = {field.name: field.type for field in (*_SHARED, *_OWN)}
 _READ = (
     *("cluster", "group_id", "topic", "partition", "log_partition", "log_offset", "log_timestamp", "missing_before"),
     *("producer_id", "producer_epoch", "committed_offset", "leader_epoch", "metadata"),
     *("commit_timestamp", "expire_timestamp", "is_tombstone"),
 )
-_SHARE_ROWS = 1_200_000
 _LEAST_SHARE_ROWS = 100_000
 _MOST_PARTITIONS = 10_000
 _MOST_READS = 10
@@ -55,7 +58,6 @@ _BATCH_ROWS = 50_000
 _SORT_MEMORY = "1GB"
 
 Bools = npt.NDArray[np.bool_]
-Numbers = npt.NDArray[np.int64]
 
 
 class Share(NamedTuple):
@@ -76,19 +78,22 @@ class Share(NamedTuple):
     parts: int
 
 
-def shares_of(warehouse: Warehouse, since: datetime | None = None) -> list[Share] | None:
+def shares_of(
+    warehouse: Warehouse, since: datetime | None = None, *, most_rows: int = SHARE_ROWS
+) -> list[Share] | None:
     """The commits of a warehouse in shares; None where tasks can't read their files, or each would read too many.
 
     Args:
         warehouse: holds them.
         since: files whose commits are all older are left out.
+        most_rows: how many commits a share has at most, as far as the files tell.
     """
     held = warehouse.held("offset_commits")
     if held is None:
         return None
     tasks = int(warehouse.spark.sparkContext.defaultParallelism)
     files = [file for file in held if since is None or _may_be_since(file, since)]
-    return plan_shares(files, tasks) if tasks <= MOST_TASKS else None
+    return plan_shares(files, tasks, most_rows) if tasks <= MOST_TASKS else None
 
 
 def _may_be_since(file: HeldFile, since: datetime) -> bool:
@@ -96,12 +101,13 @@ def _may_be_since(file: HeldFile, since: datetime) -> bool:
     return newest is None or newest >= since
 
 
-def plan_shares(files: Sequence[HeldFile], tasks: int) -> list[Share] | None:
+def plan_shares(files: Sequence[HeldFile], tasks: int, most_rows: int = SHARE_ROWS) -> list[Share] | None:
     """Divide the commits of a table among tasks.
 
     Args:
         files: the table's.
         tasks: how many can run at once; no more than that many are made of few commits.
+        most_rows: how many commits a share has at most, as far as the files tell.
 
     Returns:
         the shares; None where the files do not tell enough, or lie so that the shares would read them too often.
@@ -116,7 +122,7 @@ def plan_shares(files: Sequence[HeldFile], tasks: int) -> list[Share] | None:
         for partition in range(low, high + 1):
             rows[partition] = rows.get(partition, 0) + file.rows / (high - low + 1)
     total = sum(rows.values())
-    target = min(max(total / max(tasks, 1), _LEAST_SHARE_ROWS), _SHARE_ROWS)
+    target = min(max(total / max(tasks, 1), _LEAST_SHARE_ROWS), most_rows)
     shares: list[Share] = []
     reads = 0
     for low, high, held in _runs(rows, target):
@@ -154,23 +160,20 @@ def _sums(column: pa.DictionaryArray) -> Numbers:
     return np.array([*told, 0], np.int64)[_codes(column)]
 
 
-def _numbers(column: pa.Array, nothing: int) -> Numbers:
-    numbers: Numbers = column.cast(pa.int64()).fill_null(nothing).to_numpy(zero_copy_only=False)
-    return numbers
-
-
-def _is_in_part(rows: pa.RecordBatch, share: Share) -> Bools:
-    """Whether the partition that a row is about belongs to a share's part."""
+def _is_in_part(rows: pa.RecordBatch, share: Share, *, whole_groups: bool = False) -> Bools:
+    """Whether the partition that a row is about, or its group, belongs to a share's part."""
     if share.parts == 1:
         return np.ones(rows.num_rows, np.bool_)
-    place = _sums(rows.column("group_id")) + _sums(rows.column("topic")) + _numbers(rows.column("partition"), 0)
+    place = _sums(rows.column("group_id"))
+    if not whole_groups:
+        place = place + _sums(rows.column("topic")) + numbers_of(rows.column("partition"), 0)
     taken: Bools = place % share.parts == share.number
     return taken
 
 
 def _is_in_log(rows: pa.RecordBatch, share: Share) -> Bools:
     """Whether a row is of one of a share's log partitions."""
-    partitions = _numbers(rows.column("log_partition"), -1)
+    partitions = numbers_of(rows.column("log_partition"), -1)
     taken: Bools = (partitions >= share.low) & (partitions <= share.high)
     return taken
 
@@ -232,18 +235,21 @@ def _as_events(commits: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=_SHARED)
 
 
-def commits_of(share: Share, cluster: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def commits_of(
+    share: Share, cluster: str, columns: Sequence[str], *, whole_groups: bool = False
+) -> Iterator[pa.RecordBatch]:
     """A share's commits in the order of their files, groups and topics by number.
 
     Args:
         share: from ``plan_shares``.
         cluster: whose commits.
         columns: of ``offset_commits``; cluster, group_id, topic, partition and log_partition among them.
+        whole_groups: let a part be one of the groups, not of their partitions.
     """
     for path in share.paths:
         for rows in _batches(path, columns, share):
             mine = pc.equal(rows.column("cluster"), cluster).to_numpy(zero_copy_only=False)
-            taken = mine & _is_in_log(rows, share) & _is_in_part(rows, share)
+            taken = mine & _is_in_log(rows, share) & _is_in_part(rows, share, whole_groups=whole_groups)
             if taken.any():
                 yield _filtered(rows, taken)
 
@@ -291,15 +297,10 @@ def _in_order(events: pa.Table) -> Numbers:
     """Indices that sort events by key, then by what they are sorted by within it; null comes first."""
     numbers = [_ranks(events.column(name).chunk(0)) for name in _ENCODED]
     for name in ("partition", "log_partition"):
-        values = _numbers(events.column(name).chunk(0), np.iinfo(np.int32).min - 1)
-        numbers.append(values - values.min())
-    within = [_numbers(events.column(name).chunk(0), 0) for name in SORTED_BY.names]
-    counts = [int(one.max()) + 1 for one in numbers]
-    if counts[0] * counts[1] * counts[2] * counts[3] > np.iinfo(np.int64).max:
-        keys = numbers
-    else:
-        keys = [((numbers[0] * counts[1] + numbers[1]) * counts[2] + numbers[2]) * counts[3] + numbers[3]]
-    order: Numbers = np.lexsort([within[1], within[0], *reversed(keys)])
+        values = numbers_of(events.column(name).chunk(0), np.iinfo(np.int32).min - 1)
+        numbers.append(values)
+    within = [numbers_of(events.column(name).chunk(0), 0) for name in SORTED_BY.names]
+    order: Numbers = np.lexsort([within[1], within[0], *reversed(packed(numbers))])
     return order
 
 

@@ -1,12 +1,7 @@
-"""What commits come to, task by task: sums of many rows at once, which Spark then adds up.
-
-What a group's commits of a minute, or a partition's of all time, come to is little beside the commits. So nothing of a
-commit leaves the task that reads it but what it adds to a sum.
-"""
+"""What commits come to, task by task: nothing of a commit leaves the task that reads it but what it adds to a sum."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
-from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
@@ -14,48 +9,59 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coordinator_replay.pipeline.data_files import DataFiles, Part, written_rows
+from coordinator_replay.pipeline.sums import NONE, Numbers, Sums, array_of, batch_of_columns, numbers_of
 
 MINUTE_MS = 60_000
 
 _AT_ONCE = 1_000_000
-_WORDS = tuple(f"mark_{word}" for word in range(4))
-_NONE = np.iinfo(np.int64).min
-_NO_END = np.iinfo(np.int64).max
-
-Numbers = npt.NDArray[np.int64]
-Unsigned = npt.NDArray[np.uint64]
 
 COMMIT = (
-    "group_id",
-    "topic",
-    "partition",
-    "log_partition",
-    "log_offset",
-    "log_timestamp",
-    "record_bytes",
-    "is_tombstone",
+    *("cluster", "group_id", "topic", "partition", "log_partition", "log_offset", "log_timestamp"),
+    *("record_bytes", "is_tombstone"),
 )
-"""What is read of a commit for its minute."""
+"""What is read of a commit for its group and its minute."""
 
-MINUTES = pa.schema(
+GROUPS = pa.schema(
     [
+        ("is_over", pa.bool_()),
         ("group_id", pa.string()),
+        ("log_partition", pa.int32()),
+        ("commits", pa.int64()),
+        ("bytes", pa.int64()),
+        ("first_at", pa.int64()),
+        ("last_at", pa.int64()),
+        ("last_offset", pa.int64()),
+        ("most_a_minute", pa.int64()),
+        ("hot_minutes", pa.int64()),
+        ("hot_from", pa.int64()),
+        ("hot_to", pa.int64()),
+    ]
+)
+"""Commits of a group: how many, how many bytes, the first and last time in milliseconds, and in how many minutes there
+were too many for each of its partitions that were committed then."""
+
+MINUTES = pa.schema([("minute", pa.int64()), ("kind", pa.int32()), ("commits", pa.int64())])
+"""Commits of all groups in a minute since 1970, by what these groups were at its end."""
+
+STATES = pa.schema([("group_id", pa.string()), ("minute", pa.int64()), ("kind", pa.int32())])
+"""What a group was from the end of a minute on, by number."""
+
+GROUP_PART, MINUTE_PART = "groups", "minutes"
+
+_CELL = pa.schema(
+    [
+        ("group_id", pa.dictionary(pa.int32(), pa.string())),
+        ("topic", pa.dictionary(pa.int32(), pa.string())),
+        ("partition", pa.int32()),
         ("minute", pa.int64()),
         ("log_partition", pa.int32()),
         ("commits", pa.int64()),
         ("bytes", pa.int64()),
-        *((word, pa.int64()) for word in _WORDS),
         ("first_at", pa.int64()),
         ("last_at", pa.int64()),
         ("last_offset", pa.int64()),
     ]
 )
-"""A group's commits of a minute, as far as one task has seen them at once; MARKED says how many partitions."""
-
-_MARKED = " + ".join(f"BIT_COUNT(BIT_OR({word}))" for word in _WORDS)
-MARKED = f"IF({_MARKED} = 256, SUM(commits), CAST(ROUND(-256 * LN(1 - ({_MARKED}) / 256)) AS BIGINT))"
-"""In SQL, about how many distinct partitions the marks of some rows are of: linear counting on 256 bits; as many as
-commits, where the bits run out. Spark's own sketch keeps ten times as much for each group and minute."""
 
 HISTORY = (
     *("group_id", "topic", "partition", "log_partition", "commits_merged", "valid_from", "metadata", "from_offset"),
@@ -101,23 +107,14 @@ REWINDS = pa.schema(
 
 PARTITION_PART, REWIND_PART = "partitions", "rewinds"
 
-
-def _numbers(column: pa.Array, nothing: int = 0) -> Numbers:
-    plain = column.view(pa.int64()) if pa.types.is_timestamp(column.type) else column.cast(pa.int64())
-    numbers: Numbers = plain.fill_null(nothing).to_numpy(zero_copy_only=False)
-    return numbers
+Batches = Iterator[pa.RecordBatch]
 
 
 def _ms(column: pa.Array) -> Numbers:
-    """Moments in milliseconds since 1970; ``_NONE`` for none."""
-    micros = _numbers(column.cast(pa.timestamp("us", tz="UTC")), _NONE)
-    millis: Numbers = np.where(micros == _NONE, _NONE, np.floor_divide(micros, 1000))
+    """Moments in milliseconds since 1970; NONE for none."""
+    micros = numbers_of(column.cast(pa.timestamp("us", tz="UTC")), NONE)
+    millis: Numbers = np.where(micros == NONE, NONE, np.floor_divide(micros, 1000))
     return millis
-
-
-def _array(numbers: Numbers, type_: pa.DataType, nothing: int = _NONE) -> pa.Array:
-    is_nothing = numbers == nothing
-    return pa.array(numbers, pa.int64(), mask=is_nothing if is_nothing.any() else None).cast(type_)
 
 
 def _coded(column: pa.Array) -> pa.DictionaryArray:
@@ -143,158 +140,179 @@ def _joined(batches: Sequence[pa.RecordBatch]) -> dict[str, pa.Array]:
     return {name: table.column(name).combine_chunks() for name in table.column_names}
 
 
-class _Sums:
-    """Rows brought together by key, and sums of their values for each key.
+def _as_cells(commits: pa.RecordBatch) -> pa.RecordBatch:
+    """Commits as sums of one each; tombstones, and commits without a time, do not count."""
+    is_counted = pc.and_(pc.invert(commits.column("is_tombstone")), pc.is_valid(commits.column("log_timestamp")))
+    rows = commits.filter(is_counted.fill_null(False))
+    at = _ms(rows.column("log_timestamp"))
+    cells = [
+        _coded(rows.column("group_id")),
+        _coded(rows.column("topic")),
+        rows.column("partition"),
+        np.floor_divide(at, MINUTE_MS),
+        rows.column("log_partition"),
+        np.ones(len(at), np.int64),
+        numbers_of(rows.column("record_bytes")),
+        at,
+        at,
+        rows.column("log_offset"),
+    ]
+    return batch_of_columns(cells, _CELL)
 
-    Args:
-        keys: numbers that name the key of a row.
-        within: what rows of a key are sorted by; None to leave them as they come.
-    """
 
-    def __init__(self, keys: Sequence[Numbers], within: Numbers | None = None) -> None:
-        order = np.arange(len(keys[0])) if within is None else np.argsort(within, kind="stable")
-        for key in reversed(keys):
-            order = order[np.argsort(key[order], kind="stable")]
-        changes = np.ones(len(order), np.bool_)
-        changes[1:] = np.any([key[order][1:] != key[order][:-1] for key in keys], axis=0)
-        self.order = order
-        self.starts = np.flatnonzero(changes)
-        self.lasts = np.append(self.starts[1:], len(order)) - 1
+def _added_up(cells: dict[str, pa.Array]) -> pa.RecordBatch:
+    """One cell for each partition and minute."""
+    keys = [numbers_of(cells[name].indices) for name in ("group_id", "topic")]
+    sums = Sums([*keys, numbers_of(cells["partition"]), numbers_of(cells["minute"])])
+    told = [
+        *(sums.first(cells[name]) for name in ("group_id", "topic", "partition", "minute")),
+        sums.most(numbers_of(cells["log_partition"], NONE)),
+        *(sums.sums(numbers_of(cells[name])) for name in ("commits", "bytes")),
+        sums.least(numbers_of(cells["first_at"])),
+        *(sums.most(numbers_of(cells[name])) for name in ("last_at", "last_offset")),
+    ]
+    return batch_of_columns(told, _CELL)
 
-    def first(self, column: pa.Array) -> pa.Array:
-        """What each key begins with."""
-        return column.take(pa.array(self.order[self.starts]))
 
-    def last(self, numbers: Numbers) -> Numbers:
-        """What each key ends with."""
-        last: Numbers = numbers[self.order[self.lasts]]
-        return last
+class _Minutes:
+    """Commits of each group and minute, from cells of whole groups; a row is one of these."""
 
-    def counts(self) -> Numbers:
-        """How many rows each key has."""
-        return self.lasts - self.starts + 1
+    def __init__(self, cells: dict[str, pa.Array]) -> None:
+        groups = cells["group_id"]
+        sums = Sums([numbers_of(groups.indices), numbers_of(cells["minute"])])
+        self.names = groups.dictionary
+        self.groups = numbers_of(sums.first(groups).indices)
+        self.minutes = numbers_of(sums.first(cells["minute"]))
+        self.log_partitions = sums.most(numbers_of(cells["log_partition"], NONE))
+        self.commits = sums.sums(numbers_of(cells["commits"]))
+        self.bytes = sums.sums(numbers_of(cells["bytes"]))
+        self.first_at = sums.least(numbers_of(cells["first_at"]))
+        self.last_at = sums.most(numbers_of(cells["last_at"]))
+        self.last_offset = sums.most(numbers_of(cells["last_offset"]))
+        # A cell is one partition.
+        self.each = self.commits // sums.counts()
 
-    def sums(self, numbers: Numbers) -> Numbers:
-        """Sums by key."""
-        return np.add.reduceat(numbers[self.order], self.starts)
+    def by_group(self, hot: int, until_ms: int) -> pa.RecordBatch:
+        """Rows in GROUPS."""
+        is_over = self.minutes * MINUTE_MS < until_ms
+        is_hot = self.each >= hot
+        sums = Sums([self.groups, is_over.astype(np.int64)])
+        told = [
+            sums.first(pa.array(is_over)),
+            self.names.take(sums.first(pa.array(self.groups))),
+            sums.most(self.log_partitions),
+            sums.sums(self.commits),
+            sums.sums(self.bytes),
+            sums.least(self.first_at),
+            sums.most(self.last_at),
+            sums.most(self.last_offset),
+            sums.most(self.each),
+            sums.sums(is_hot.astype(np.int64)),
+            sums.least(np.where(is_hot, self.first_at, NONE)),
+            sums.most(np.where(is_hot, self.last_at, NONE)),
+        ]
+        return batch_of_columns(told, GROUPS)
 
-    def most(self, numbers: Numbers) -> Numbers:
-        """Largest values by key; ``_NONE`` is below all."""
-        return np.maximum.reduceat(numbers[self.order], self.starts)
+    def by_kind(self, states: pa.Table, simple: int) -> pa.RecordBatch:
+        """Rows in MINUTES."""
+        kinds = self._kinds(states, simple)
+        sums = Sums([self.minutes, kinds])
+        return batch_of_columns([sums.last(self.minutes), sums.last(kinds), sums.sums(self.commits)], MINUTES)
 
-    def least(self, numbers: Numbers) -> Numbers:
-        """Least values by key, ``_NONE`` where there is no other."""
-        known = np.where(numbers == _NONE, _NO_END, numbers)[self.order]
-        least = np.minimum.reduceat(known, self.starts)
-        told: Numbers = np.where(least == _NO_END, _NONE, least)
+    def _kinds(self, states: pa.Table, simple: int) -> Numbers:
+        """What each group was at the end of each minute."""
+        rows = states.combine_chunks()
+        group = pc.index_in(rows.column("group_id"), self.names)
+        mine = rows.append_column("group", group).filter(pc.is_valid(group)).combine_chunks()
+        if not mine.num_rows:
+            return np.full(len(self.groups), simple, np.int64)
+        groups, minutes, kinds = (
+            numbers_of(mine.column(name).combine_chunks()) for name in ("group", "minute", "kind")
+        )
+        # A minute's number among all of them, so that a group and a minute are one number.
+        every = np.unique(np.concatenate([minutes, self.minutes]))
+        places = groups * len(every) + np.searchsorted(every, minutes)
+        order = np.argsort(places, kind="stable")
+        found = np.searchsorted(
+            places[order], self.groups * len(every) + np.searchsorted(every, self.minutes), side="right"
+        )
+        at = order[np.maximum(found - 1, 0)]
+        is_known = (found > 0) & (groups[at] == self.groups)
+        told: Numbers = np.where(is_known, kinds[at], simple)
         return told
 
-    def marks(self, numbers: Unsigned) -> Numbers:
-        """All bits by key."""
-        marks: Unsigned = np.bitwise_or.reduceat(numbers[self.order], self.starts)
-        return marks.view(np.int64)
 
-
-def _slots(topics: pa.DictionaryArray, partitions: pa.Array) -> Unsigned:
-    """Which of 256 bits a partition has."""
-    told = np.array([crc32(topic.encode()) for topic in topics.dictionary.to_pylist()] or [0], np.uint64)
-    mixed: Unsigned = told[_numbers(topics.indices)] << np.uint64(32)
-    mixed ^= _numbers(partitions).astype(np.uint64) & np.uint64(0xFFFFFFFF)
-    # As the finalizer of splitmix64: each bit of a number reaches each other.
-    for factor in (0xBF58476D1CE4E5B9, 0x94D049BB133111EB):
-        mixed ^= mixed >> np.uint64(33)
-        mixed *= np.uint64(factor)
-    return mixed >> np.uint64(56)
-
-
-def minute_sums(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Commits by group and minute.
+def group_sums(
+    parts: dict[str, Part], *, hot: int, until: datetime, since: datetime | None, simple: int
+) -> Callable[[Batches, Callable[[], pa.Table]], Batches]:
+    """A function for tasks that writes what commits of whole groups come to, and returns what it wrote.
 
     Args:
-        batches: in the columns of COMMIT; tombstones, and commits without a time, do not count.
+        parts: where rows in GROUPS and MINUTES go, GROUP_PART and MINUTE_PART.
+        hot: so many commits of each partition in a minute are too many.
+        until: which minutes are over: those from before this moment.
+        since: the moment before which commits do not count; None for no such.
+        simple: the kind of a group before its first state.
 
-    Yields:
-        batches in MINUTES.
+    Returns:
+        a function that takes batches in COMMIT, and another that gives states in STATES when they are at their end.
     """
-    for rows in _many(map(_counted, batches)):
-        at, groups = _ms(rows["log_timestamp"]), _coded(rows["group_id"])
-        minutes = np.floor_divide(at, MINUTE_MS)
-        sums = _Sums([_numbers(groups.indices), minutes])
-        slots = _slots(_coded(rows["topic"]), rows["partition"])
-        marks = [
-            sums.marks(np.where(slots >> np.uint64(6) == word, np.uint64(1) << (slots & np.uint64(63)), np.uint64(0)))
-            for word in range(len(_WORDS))
-        ]
-        told = [
-            sums.first(groups).cast(pa.string()),
-            sums.last(minutes),
-            sums.most(_numbers(rows["log_partition"], _NONE)),
-            sums.counts(),
-            sums.sums(_numbers(rows["record_bytes"])),
-            *marks,
-            sums.least(at),
-            sums.most(at),
-            sums.most(_numbers(rows["log_offset"])),
-        ]
-        yield _batch(told, MINUTES)
+    until_ms = round(until.timestamp() * 1000)
 
+    def not_before(rows: pa.RecordBatch) -> pa.RecordBatch:
+        at = rows.column("log_timestamp")
+        return rows if since is None else rows.filter(pc.greater_equal(at, pa.scalar(since, at.type)))
 
-def _counted(commits: pa.RecordBatch) -> pa.RecordBatch:
-    is_counted = pc.and_(pc.invert(commits.column("is_tombstone")), pc.is_valid(commits.column("log_timestamp")))
-    return commits.filter(is_counted.fill_null(False))
+    def add_up(batches: Batches, states: Callable[[], pa.Table]) -> Batches:
+        cells = [_added_up(rows) for rows in _many(_as_cells(not_before(batch)) for batch in batches)]
+        if not cells:
+            return
+        minutes = _Minutes(_joined([_added_up(_joined(cells))] if len(cells) > 1 else cells))
+        files = DataFiles(parts)
+        files.add(GROUP_PART, minutes.by_group(hot, until_ms))
+        files.add(MINUTE_PART, minutes.by_kind(states(), simple))
+        yield from written_rows(files.close())
 
-
-def _batch(columns: Sequence[pa.Array | Numbers], schema: pa.Schema) -> pa.RecordBatch:
-    # A sum of bits may be any number, so only times and offsets have one that stands for none.
-    arrays = [
-        pa.array(column)
-        if field.name in _WORDS
-        else _array(column, field.type)
-        if isinstance(column, np.ndarray)
-        else column.cast(field.type)
-        for field, column in zip(schema, columns, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+    return add_up
 
 
 def _partition_sums(rows: dict[str, pa.Array], is_over: npt.NDArray[np.bool_]) -> pa.RecordBatch:
     groups, topics = _coded(rows["group_id"]), _coded(rows["topic"])
-    at, offsets = _ms(rows["valid_from"]), _numbers(rows["from_offset"])
-    keys = [_numbers(groups.indices), _numbers(topics.indices), _numbers(rows["partition"]), is_over.astype(np.int64)]
-    sums = _Sums(keys, offsets)
+    at, offsets = _ms(rows["valid_from"]), numbers_of(rows["from_offset"])
+    keys = [numbers_of(one.indices) for one in (groups, topics)]
+    sums = Sums([*keys, numbers_of(rows["partition"]), is_over.astype(np.int64)], offsets)
     is_empty = _is_empty(rows["group_state"])
-    into_empty = np.where(is_empty, offsets, _NONE)
     # The newest of a key is its last row; the newest into an Empty group stands where the last such row is.
     places = np.empty(len(offsets), np.int64)
     places[sums.order] = np.arange(len(offsets))
-    newest = sums.most(np.where(is_empty, places, _NONE))
-    has_any = newest != _NONE
+    newest = sums.most(np.where(is_empty, places, NONE))
+    has_any = newest != NONE
     at_newest = sums.order[np.where(has_any, newest, 0)]
 
     def of_newest(numbers: Numbers) -> Numbers:
-        return np.where(has_any, numbers[at_newest], _NONE)
+        return np.where(has_any, numbers[at_newest], NONE)
 
-    committed = _numbers(rows["committed_offset"], _NONE)
+    committed = numbers_of(rows["committed_offset"], NONE)
     told = [
         sums.first(pa.array(is_over)),
         sums.first(groups),
         sums.first(topics),
         sums.first(rows["partition"]),
-        sums.most(_numbers(rows["log_partition"], _NONE)),
-        sums.sums(_numbers(rows["commits_merged"]) + 1),
+        sums.most(numbers_of(rows["log_partition"], NONE)),
+        sums.sums(numbers_of(rows["commits_merged"]) + 1),
         sums.least(at),
         sums.most(at),
-        sums.most(_numbers(pc.binary_length(rows["metadata"]), _NONE)),
+        sums.most(numbers_of(pc.binary_length(rows["metadata"]), NONE)),
         sums.last(offsets),
         sums.last(committed),
         sums.sums(is_empty.astype(np.int64)),
-        sums.least(np.where(is_empty, at, _NONE)),
-        sums.most(into_empty),
+        sums.least(np.where(is_empty, at, NONE)),
+        of_newest(offsets),
         of_newest(at),
         of_newest(committed),
-        of_newest(_numbers(rows["previous_offset"], _NONE)),
+        of_newest(numbers_of(rows["previous_offset"], NONE)),
     ]
-    return _batch(told, PARTITIONS)
+    return batch_of_columns(told, PARTITIONS)
 
 
 def _is_empty(states: pa.Array) -> npt.NDArray[np.bool_]:
@@ -306,15 +324,12 @@ def _rewinds(rows: dict[str, pa.Array], is_over: npt.NDArray[np.bool_]) -> pa.Re
     goes_back = pc.less(rows["committed_offset"], rows["previous_offset"]).fill_null(False)
     back = goes_back.to_numpy(zero_copy_only=False) & ~_is_empty(rows["group_state"])
     at = pa.array(np.flatnonzero(back))
-    given = {"is_over": pa.array(is_over), "valid_from": _array(_ms(rows["valid_from"]), pa.int64())}
-    told = rows | given
+    told = rows | {"is_over": pa.array(is_over), "valid_from": array_of(_ms(rows["valid_from"]), pa.int64())}
     columns = [told[field.name].take(at).cast(field.type) for field in REWINDS]
     return pa.RecordBatch.from_arrays(columns, schema=REWINDS)
 
 
-def history_sums(
-    parts: dict[str, Part], until: datetime
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def history_sums(parts: dict[str, Part], until: datetime) -> Callable[[Batches], Batches]:
     """A function for tasks that writes what rows of ``offset_history`` come to, and returns what it wrote.
 
     Args:
@@ -323,11 +338,11 @@ def history_sums(
     """
     until_ms = round(until.timestamp() * 1000)
 
-    def add_up(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def add_up(batches: Batches) -> Batches:
         files = DataFiles(parts)
         for rows in _many(batches):
             at = _ms(rows["valid_from"])
-            is_over = (at < until_ms) & (at != _NONE)
+            is_over = (at < until_ms) & (at != NONE)
             for name, found in ((PARTITION_PART, _partition_sums), (REWIND_PART, _rewinds)):
                 told = found(rows, is_over)
                 if told.num_rows:

@@ -17,7 +17,6 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives 
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from coordinator_replay.analysis.findings.thresholds import Thresholds
 from coordinator_replay.pipeline.commit_sums import (
     HISTORY,
     PARTITION_PART,
@@ -42,19 +41,6 @@ WITH_NULLS = {"ignoreNullFields": "false"}
 def ms(at: Column | str) -> Column:
     """A moment in milliseconds since 1970."""
     return F.unix_millis(at)
-
-
-def _each_group(minutes: DataFrame, limits: Thresholds) -> DataFrame:
-    """A minute of a group's commits; too many for each of its partitions or not."""
-    each = F.floor(F.col("commits") / F.greatest("partitions", F.lit(1)))
-    is_hot = each >= limits.hot_commits_per_minute
-    return minutes.select(
-        *("is_over", "group_id", "log_partition", "commits", "bytes", "first_at", "last_at", "last_offset"),
-        each.alias("most_a_minute"),
-        F.when(is_hot, 1).otherwise(0).alias("hot_minutes"),
-        F.when(is_hot, F.col("first_at")).alias("hot_from"),
-        F.when(is_hot, F.col("last_at")).alias("hot_to"),
-    )
 
 
 _OF_GROUP = {
@@ -204,9 +190,8 @@ def total(
     warehouse: Warehouse,
     cluster: str,
     *,
-    minutes: DataFrame,
+    groups: DataFrame,
     history: TaskRows,
-    limits: Thresholds,
     since: datetime | None,
     until: datetime,
     staging: str,
@@ -216,17 +201,14 @@ def total(
     Args:
         warehouse: holds the table of what came before.
         cluster: whose commits.
-        minutes: from ``commit_minutes``, of those since.
+        groups: what commits since come to by group, from ``sum_groups``.
         history: rows of ``offset_history``, of those since.
-        limits: from when on a minute is hot.
         since: the moment before which the table's totals count, from ``totals_since``; None for no such.
         until: the moment before which the next run's shall count: a whole minute.
         staging: a folder for what is needed more than once.
     """
-    is_before = F.timestamp_millis(F.col("minute") * 60_000) < F.lit(until)
-    timed = minutes.withColumn("is_over", is_before)
     committed, back = _of_history(history, until, staging)
-    new = ((_GROUPS, _each_group(timed, limits)), (_PARTITIONS, committed), (_REWINDS, _each_rewind(back)))
+    new = ((_GROUPS, groups), (_PARTITIONS, committed), (_REWINDS, _each_rewind(back)))
     mine = warehouse.read(TABLE).where(F.col("cluster") == cluster)
 
     def add_up(summary: _Summary, rows: DataFrame) -> tuple[DataFrame, DataFrame]:
@@ -240,9 +222,8 @@ def total(
         return every, summary.as_rows(final)
 
     with ThreadPoolExecutor(len(new)) as pool:
-        groups, partitions, rewinds = pool.map(lambda one: add_up(*one), new)
-    table = reduce(
-        lambda one, other: one.unionByName(other, allowMissingColumns=True), (groups[1], partitions[1], rewinds[1])
-    )
+        added = list(pool.map(lambda one: add_up(*one), new))
+    table = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), (final for _, final in added))
     until_then = table.withColumns({"cluster": F.lit(cluster), "until": F.lit(until)})
-    return Totals(groups[0], partitions[0], rewinds[0], until_then)
+    by_group, by_partition, by_rewind = (every for every, _ in added)
+    return Totals(by_group, by_partition, by_rewind, until_then)

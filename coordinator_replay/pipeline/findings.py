@@ -23,7 +23,8 @@ from coordinator_replay.analysis.findings.thresholds import Thresholds
 from coordinator_replay.pipeline.buckets import by_group
 from coordinator_replay.pipeline.commit_totals import PARTITION, TABLE, WITH_NULLS, Totals, ms, total
 from coordinator_replay.pipeline.data_files import WRITTEN, DataFile, DataFiles, Part, files_of, keep, written_rows
-from coordinator_replay.pipeline.group_metrics import Told, commit_minutes, group_metrics, minute_sums
+from coordinator_replay.pipeline.group_metrics import SIMPLE, Told, group_kinds, group_metrics, minute_sums
+from coordinator_replay.pipeline.group_sums import commits_since, sum_groups
 from coordinator_replay.pipeline.offset_tables import LATELY
 from coordinator_replay.pipeline.task_rows import task_rows
 from coordinator_replay.pipeline.warehouse import Warehouse
@@ -265,22 +266,25 @@ def write_findings(
     end_ms = round(known.end.timestamp() * 1000)
 
     mine = F.col("cluster") == cluster
-    commits = task_rows(warehouse, "offset_commits", cluster, "log_timestamp", known.since)
-    history = task_rows(warehouse, "offset_history", cluster, "valid_from", known.since)
-    minutes = keep(commit_minutes(commits), f"{staging}/minutes")
-    totals = total(
-        warehouse,
-        cluster,
-        minutes=minutes,
-        history=history,
-        limits=limits,
+    kinds = keep(group_kinds(tables["group_evidence"]), f"{staging}/kinds")
+    until = _next_minute(known.end - LATELY)
+    sums = sum_groups(
+        commits_since(warehouse, cluster, known.since),
+        kinds,
+        hot=limits.hot_commits_per_minute,
+        until=until,
         since=known.since,
-        until=_next_minute(known.end - LATELY),
+        simple=SIMPLE,
         staging=staging,
+    )
+    history = task_rows(warehouse, "offset_history", cluster, "valid_from", known.since)
+    totals = total(
+        warehouse, cluster, groups=sums.groups, history=history, since=known.since, until=until, staging=staging
     )
     every = evidence(tables, totals, known.held, unread, end=known.end, limits=limits)
     told = Told(
-        commits=minutes,
+        commits=sums.minutes,
+        kinds=kinds,
         begun=totals.groups.select("group_id", "first_at"),
         evidence=tables["group_evidence"],
         causes=known.causes,
@@ -291,8 +295,8 @@ def write_findings(
     )
 
     def write_metrics() -> int:
-        sums = keep(minute_sums(told), f"{staging}/sums")
-        return warehouse.replace_cluster(METRICS, group_metrics(sums, cluster), cluster)
+        counted = keep(minute_sums(told), f"{staging}/counted")
+        return warehouse.replace_cluster(METRICS, group_metrics(counted, cluster), cluster)
 
     with ThreadPoolExecutor(2) as pool:
         metrics = pool.submit(write_metrics)

@@ -14,9 +14,6 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives 
 
 from coordinator_replay.analysis.findings.evidence import KINDS, Evidence
 from coordinator_replay.engine.model import GroupState, GroupType
-from coordinator_replay.pipeline.commit_sums import COMMIT, MARKED, MINUTES
-from coordinator_replay.pipeline.commit_sums import minute_sums as sums_by_minute
-from coordinator_replay.pipeline.task_rows import TaskRows
 
 COUNTERS = ("rebalance_count", "offset_commits", "expired_offsets", "deleted_offsets")
 
@@ -25,7 +22,10 @@ _NUMBERED = tuple(KINDS)
 _STRUCTS = (f"STRUCT('{group_type}' AS group_type, '{state}' AS state)" for group_type, state in _NUMBERED)
 _KINDS = f"ARRAY({', '.join(_STRUCTS)})"
 _NAMES = f"ARRAY({', '.join(map(repr, KINDS.values()))})"
-_SIMPLE = _NUMBERED.index((GroupType.CLASSIC, GroupState.EMPTY)) + 1
+SIMPLE = _NUMBERED.index((GroupType.CLASSIC, GroupState.EMPTY)) + 1
+"""The kind of a group that only has offsets. A kind is the number of a type and a state among KINDS, from 1 on: Spark
+adds up and sorts by numbers alone far faster than by texts."""
+
 _DEAD = tuple(number for number, (_, state) in enumerate(_NUMBERED, 1) if state is GroupState.DEAD)
 
 
@@ -34,8 +34,9 @@ class Told:
     """What tells about groups by the minute, of one cluster.
 
     Attributes:
-        commits: from ``commit_minutes``.
+        commits: minute, kind and commits: those into groups of a kind, from ``sum_groups``.
         begun: group_id, and first_at: when it first committed, in milliseconds.
+        kinds: from ``group_kinds``.
         evidence: rows of ``group_evidence``.
         causes: what each tombstone was, from ``tombstone_causes``.
         held: group_id of each offset that holds at the end of the log.
@@ -43,33 +44,12 @@ class Told:
     """
 
     commits: DataFrame
+    kinds: DataFrame
     begun: DataFrame
     evidence: DataFrame
     causes: DataFrame
     held: DataFrame
     earlier: DataFrame | None = None
-
-
-def commit_minutes(commits: TaskRows) -> DataFrame:
-    """Commits of each group in each minute: how many, how many bytes, of about how many partitions.
-
-    Args:
-        commits: rows of ``offset_commits`` of one cluster.
-
-    Returns:
-        group_id, minute (since 1970), log_partition, commits, bytes, partitions, first_at and last_at in milliseconds,
-        and last_offset. Partitions are counted within some per cent up to a thousand; beyond, as many as commits.
-    """
-    sums = commits.map(COMMIT, sums_by_minute, MINUTES)
-    return sums.groupBy("group_id", "minute").agg(
-        F.max("log_partition").alias("log_partition"),
-        F.sum("commits").alias("commits"),
-        F.sum("bytes").alias("bytes"),
-        F.expr(MARKED).alias("partitions"),
-        F.min("first_at").alias("first_at"),
-        F.max("last_at").alias("last_at"),
-        F.max("last_offset").alias("last_offset"),
-    )
 
 
 def _counted(rows: DataFrame, minute: str, **columns: str) -> DataFrame:
@@ -78,14 +58,17 @@ def _counted(rows: DataFrame, minute: str, **columns: str) -> DataFrame:
     return rows.selectExpr("group_id", f"{minute} AS minute", *(f"{sql} AS {name}" for name, sql in shape.items()))
 
 
-def _states(evidence: DataFrame) -> DataFrame:
-    """What each group was at the end of each minute in which that changed."""
+def group_kinds(evidence: DataFrame) -> DataFrame:
+    """What each group was at the end of each minute in which that changed: group_id, minute and kind.
+
+    Args:
+        evidence: rows of ``group_evidence`` of one cluster.
+    """
     states = evidence.where(F.col("tag") == int(Evidence.STATE))
     number = f"CAST(NULLIF(ARRAY_POSITION({_NAMES}, name), 0) AS INT)"
-    minutes = states.groupBy("group_id", F.floor(F.col("at") / _MINUTE_MS).alias("minute")).agg(
-        F.max_by(F.expr(number), F.struct("at", "seq")).alias("kind")
-    )
-    return _counted(minutes, "minute", kind="kind")
+    minute = F.floor(F.col("at") / _MINUTE_MS).alias("minute")
+    kind = F.max_by(F.expr(number), F.struct("at", "seq")).alias("kind")
+    return states.groupBy("group_id", minute).agg(kind).where("kind IS NOT NULL")
 
 
 def _rebalances(evidence: DataFrame) -> DataFrame:
@@ -103,21 +86,16 @@ def _happened(told: Told) -> list[DataFrame]:
         deleted_offsets="IF(ended_by = 'EXPIRED', 0L, 1L)",
     )
     return [
-        _states(told.evidence),
+        _counted(told.kinds, "minute", kind="kind"),
         _rebalances(told.evidence),
         ended,
-        _counted(told.commits, "minute", offset_commits="commits"),
     ]
 
 
 def _changes(told: Told) -> DataFrame:
-    """What happened in each minute, and where a group came and went: minute, kind, delta and COUNTERS.
-
-    A kind is its number among KINDS here, from 1 on: groups times minutes are many, and Spark adds up and sorts by
-    numbers alone far faster than by texts.
-    """
+    """What else happened in each minute, and where a group came and went: minute, kind, delta and COUNTERS."""
     happened = reduce(DataFrame.unionByName, _happened(told))
-    # Commits of a minute count under the state at its end.
+    # What happens in a minute counts under the state at its end.
     in_time = Window.partitionBy("group_id").orderBy(F.col("minute"), F.col("kind").asc_nulls_last())
     until = in_time.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     before = in_time.rowsBetween(Window.unboundedPreceding, -1)
@@ -127,7 +105,7 @@ def _changes(told: Told) -> DataFrame:
     counters = ", ".join(f"{name} AS {name}" for name in COUNTERS)
     nothing = ", ".join(f"0L AS {name}" for name in COUNTERS)
     is_new = "kind IS NOT NULL AND NOT (kind <=> before)"
-    here = f"STRUCT(COALESCE(now, {_SIMPLE}) AS kind, 0 AS delta, {counters})"
+    here = f"STRUCT(COALESCE(now, {SIMPLE}) AS kind, 0 AS delta, {counters})"
     gone = f"STRUCT(before AS kind, IF(before IN {_DEAD}, 0, -1) AS delta, {nothing})"
     come = f"STRUCT(kind AS kind, IF(kind IN {_DEAD}, 0, 1) AS delta, {nothing})"
     steps = standing.selectExpr("minute", f"INLINE(IF({is_new}, ARRAY({here}, {gone}, {come}), ARRAY({here})))")
@@ -136,9 +114,8 @@ def _changes(told: Told) -> DataFrame:
 
 def _simple_lives(told: Told) -> DataFrame:
     """When groups that only have offsets came, and when those went that hold none any more."""
-    states = told.evidence.where(F.col("tag") == int(Evidence.STATE))
     begun = told.begun.select("group_id", F.floor(F.col("first_at") / _MINUTE_MS).alias("minute"))
-    simple = begun.join(states.select("group_id").distinct(), "group_id", "left_anti")
+    simple = begun.join(told.kinds.select("group_id").distinct(), "group_id", "left_anti")
     last = F.floor(F.unix_millis(F.max("tombstone_at")) / _MINUTE_MS)
     gone = told.causes.groupBy("group_id").agg(last.alias("ended")).where("ended IS NOT NULL")
     gone = gone.join(told.held.select("group_id").distinct(), "group_id", "left_anti")
@@ -146,7 +123,13 @@ def _simple_lives(told: Told) -> DataFrame:
     counted = simple.join(gone, "group_id", "left").selectExpr(
         f"INLINE(FILTER(ARRAY({', '.join(steps)}), step -> step IS NOT NULL))"
     )
-    return counted.selectExpr("minute", f"{_SIMPLE} AS kind", "delta", *(f"0L AS {name}" for name in COUNTERS))
+    return counted.selectExpr("minute", f"{SIMPLE} AS kind", "delta", *(f"0L AS {name}" for name in COUNTERS))
+
+
+def _commits(commits: DataFrame) -> DataFrame:
+    """Commits of each minute by what their groups were at its end."""
+    counters = {**dict.fromkeys(COUNTERS, "0L"), "offset_commits": "commits"}
+    return commits.selectExpr("minute", "kind", "0 AS delta", *(f"{sql} AS {name}" for name, sql in counters.items()))
 
 
 def _earlier_commits(metrics: DataFrame) -> DataFrame:
@@ -165,7 +148,7 @@ def minute_sums(told: Told) -> DataFrame:
         told: what tells about groups by the minute.
     """
     sums = (F.sum(name).alias(name) for name in ("delta", *COUNTERS))
-    parts = [_changes(told), _simple_lives(told)]
+    parts = [_changes(told), _commits(told.commits), _simple_lives(told)]
     if told.earlier is not None:
         parts.append(_earlier_commits(told.earlier))
     summed = reduce(DataFrame.unionByName, parts).groupBy("minute", "kind").agg(*sums)

@@ -7,7 +7,6 @@ each task brings its commits to the records that follow them and keeps the last 
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -17,6 +16,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from coordinator_replay.analysis.reasons.signs import SIGNS_WITHIN_MS
 from coordinator_replay.pipeline.commit_shares import Share, commits_of
 from coordinator_replay.pipeline.signs import MINUTE_MS
+from coordinator_replay.pipeline.sums import Numbers, numbers_of
 
 LAST = pa.schema(
     [
@@ -33,8 +33,6 @@ LAST = pa.schema(
 
 _READ = ("cluster", "group_id", "topic", "partition", "log_partition", "log_offset", "log_timestamp", "is_tombstone")
 
-Numbers = npt.NDArray[np.int64]
-
 
 class _Departures:
     """Records that may show a departure, by group and log partition, to be looked up by offset.
@@ -46,11 +44,11 @@ class _Departures:
     def __init__(self, told: pa.Table) -> None:
         self.rows = told.combine_chunks()
         self.groups = pc.unique(self.rows.column("group_id").combine_chunks())
-        group = _numbers(pc.index_in(self.rows.column("group_id").combine_chunks(), self.groups))
-        log = _numbers(self.rows.column("log_partition").combine_chunks())
+        group = numbers_of(pc.index_in(self.rows.column("group_id").combine_chunks(), self.groups))
+        log = numbers_of(self.rows.column("log_partition").combine_chunks())
         self.logs = np.unique(log)
-        self.offsets = np.unique(_numbers(self.rows.column("log_offset").combine_chunks()))
-        places = self.places(group, log, _numbers(self.rows.column("log_offset").combine_chunks()))
+        self.offsets = np.unique(numbers_of(self.rows.column("log_offset").combine_chunks()))
+        places = self.places(group, log, numbers_of(self.rows.column("log_offset").combine_chunks()))
         self.order = np.argsort(places, kind="stable")
         self.sorted = places[self.order]
 
@@ -63,11 +61,11 @@ class _Departures:
     def following(self, commits: pa.RecordBatch) -> tuple[Numbers, Numbers]:
         """Commits that a record of their group follows: their indices, and those of the records."""
         column = commits.column("group_id")
-        by_name = _numbers(pc.index_in(column.dictionary, self.groups).fill_null(-1))
-        group = np.append(by_name, -1)[_numbers(column.indices.fill_null(len(column.dictionary)))]
-        log = _numbers(commits.column("log_partition"))
+        by_name = numbers_of(pc.index_in(column.dictionary, self.groups).fill_null(-1))
+        group = np.append(by_name, -1)[numbers_of(column.indices.fill_null(len(column.dictionary)))]
+        log = numbers_of(commits.column("log_partition"))
         [mine] = np.nonzero((group >= 0) & np.isin(log, self.logs))
-        places = self.places(group[mine], log[mine], _numbers(commits.column("log_offset"))[mine])
+        places = self.places(group[mine], log[mine], numbers_of(commits.column("log_offset"))[mine])
         found = np.searchsorted(self.sorted, places)
         is_last = found == len(self.sorted)
         found[is_last] = 0
@@ -76,18 +74,13 @@ class _Departures:
         return mine[is_same], self.order[found[is_same]]
 
 
-def _numbers(column: pa.Array) -> Numbers:
-    numbers: Numbers = column.cast(pa.int64()).to_numpy(zero_copy_only=False)
-    return numbers
-
-
 def _near(commits: pa.RecordBatch, departures: _Departures) -> pa.RecordBatch | None:
     """Commits of living offsets shortly before a record, in the columns of LAST but for ``of``, which is an index."""
     is_told = pc.and_(pc.invert(commits.column("is_tombstone")), pc.is_valid(commits.column("log_timestamp")))
     commits = commits.filter(is_told.fill_null(False))
     rows, records = departures.following(commits)
-    at = np.floor_divide(_numbers(commits.column("log_timestamp").view(pa.int64())), 1000)[rows]
-    then = _numbers(departures.rows.column("at_ms").combine_chunks())[records]
+    at = np.floor_divide(numbers_of(commits.column("log_timestamp")), 1000)[rows]
+    then = numbers_of(departures.rows.column("at_ms").combine_chunks())[records]
     is_near = (then - at <= SIGNS_WITHIN_MS) & (at // MINUTE_MS <= then // MINUTE_MS)
     if not is_near.any():
         return None
@@ -121,11 +114,11 @@ def last_before(commits: Iterator[pa.RecordBatch], told: pa.Table) -> Iterator[p
     every = pa.Table.from_batches(found).combine_chunks()
     topics = every.column("topic").combine_chunks().dictionary_encode()
     keys = [
-        _numbers(every.column("record").combine_chunks()),
-        _numbers(topics.indices.fill_null(-1)),
-        _numbers(every.column("partition").combine_chunks()),
+        numbers_of(every.column("record").combine_chunks()),
+        numbers_of(topics.indices.fill_null(-1)),
+        numbers_of(every.column("partition").combine_chunks()),
     ]
-    within = [_numbers(every.column(name).combine_chunks()) for name in ("at_ms", "log_offset")]
+    within = [numbers_of(every.column(name).combine_chunks()) for name in ("at_ms", "log_offset")]
     order = np.lexsort([*reversed(within), *reversed(keys)])
     ends = np.ones(len(order), np.bool_)
     ends[:-1] = np.any([key[order][1:] != key[order][:-1] for key in keys], axis=0)

@@ -1,13 +1,13 @@
 """Evidence about groups: minutes, metrics and totals, gathered by Spark."""
 
 import json
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
 import pytest
 from chispa import assert_df_equality
+from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 
 from coordinator_replay.analysis.findings.evidence import Evidence
 from coordinator_replay.analysis.findings.thresholds import DEFAULTS
@@ -47,21 +47,41 @@ def commits(number: float, count: int, topics: int = 1) -> list[tuple[Any, ...]]
 
 
 @pytest.fixture
-def counted(spark):
+def counted(spark, tmp_path_factory):
     """Rows of group_metrics for what happened: (minute, type, state) to (groups, and counts that are not 0)."""
-    from coordinator_replay.pipeline.group_metrics import COUNTERS, Told, commit_minutes, group_metrics, minute_sums
-    from coordinator_replay.pipeline.task_rows import TaskRows
+    from coordinator_replay.pipeline.group_metrics import (
+        COUNTERS,
+        SIMPLE,
+        Told,
+        group_kinds,
+        group_metrics,
+        minute_sums,
+    )
+    from coordinator_replay.pipeline.group_sums import Commits, sum_groups
 
     def count(happenings=(), committed=(), causes=(), held=(), split=-1, earlier=None, again=None):
-        minutes = commit_minutes(TaskRows(spark.createDataFrame(list(committed), COMMITS)))
-        until = ms(minute(split))
+        rows, evidence = (
+            spark.createDataFrame(list(committed), COMMITS),
+            spark.createDataFrame(list(happenings), EVIDENCE),
+        )
+        until = minute(split)
+        kinds = group_kinds(evidence)
+        times = {"until": until, "since": until, "simple": SIMPLE, "hot": 1}
+        folder = str(tmp_path_factory.mktemp("sums"))
+        sums = sum_groups(Commits(rows), kinds, **times, staging=folder)
+        begun = (
+            rows.where("NOT is_tombstone")
+            .groupBy("group_id")
+            .agg(F.min(F.unix_millis("log_timestamp")).alias("first_at"))
+        )
         told = Told(
-            commits=minutes.where(f"minute * 60000 >= {until}"),
-            begun=minutes.groupBy("group_id").agg({"first_at": "min"}).withColumnRenamed("min(first_at)", "first_at"),
-            evidence=spark.createDataFrame(list(happenings), EVIDENCE),
+            commits=sums.minutes,
+            kinds=kinds,
+            begun=begun,
+            evidence=evidence,
             causes=spark.createDataFrame(list(causes), CAUSES),
             held=spark.createDataFrame([(one,) for one in held], "group_id STRING"),
-            earlier=None if earlier is None else earlier.where(f"UNIX_MILLIS(bucket) < {until}"),
+            earlier=None if earlier is None else earlier.where(F.col("bucket") < F.lit(until)),
         )
         metrics = group_metrics(minute_sums(told), "test")
         if again is not None:
@@ -144,22 +164,23 @@ class Tables:
 def test_commits_of_a_group_come_to_totals_and_hot_minutes(spark, tmp_path):
     from coordinator_replay.pipeline.commit_totals import total
     from coordinator_replay.pipeline.findings import READ, evidence
-    from coordinator_replay.pipeline.group_metrics import commit_minutes
+    from coordinator_replay.pipeline.group_sums import Commits, sum_groups
     from coordinator_replay.pipeline.task_rows import TaskRows
 
     limit = DEFAULTS.hot_commits_per_minute
     hot, calm = commits(5, 2 * limit, topics=2), commits(9, 2 * limit - 1, topics=2)
     rows = [*commits(0, 1), *hot, *calm]
     warehouse = Tables(spark)
-    minutes = commit_minutes(TaskRows(spark.createDataFrame(rows, COMMITS)))
+    moments = {"since": None, "until": minute(3)}
+    no_states = spark.createDataFrame([], "group_id STRING, minute BIGINT, kind INT")
+    given = {"hot": limit, "simple": 1, "staging": str(tmp_path)}
+    sums = sum_groups(Commits(spark.createDataFrame(rows, COMMITS)), no_states, **moments, **given)
     totals = total(
         warehouse,
         "c",
-        minutes=minutes,
+        groups=sums.groups,
         history=TaskRows(warehouse.read("offset_history")),
-        limits=DEFAULTS,
-        since=None,
-        until=minute(3),
+        **moments,
         staging=str(tmp_path),
     )
     tables = {name: warehouse.read(name) for name in READ}
@@ -190,7 +211,7 @@ def offset(random, number):
 
 def test_totals_that_go_on_from_a_moment_come_to_what_all_history_comes_to(spark, tmp_path):
     from coordinator_replay.pipeline.commit_totals import TABLE, total, totals_since
-    from coordinator_replay.pipeline.group_metrics import commit_minutes
+    from coordinator_replay.pipeline.group_sums import Commits, sum_groups
     from coordinator_replay.pipeline.task_rows import TaskRows, is_since
 
     random = Random(8)
@@ -200,17 +221,21 @@ def test_totals_that_go_on_from_a_moment_come_to_what_all_history_comes_to(spark
     history = spark.createDataFrame(rows, f"{key}, {more}, commits_merged BIGINT")
     written = [row for number in range(20) for row in commits(number, random.randrange(40), topics=2)]
     commit_rows = spark.createDataFrame(written, COMMITS)
+    no_states = spark.createDataFrame([], "group_id STRING, minute BIGINT, kind INT")
 
     def told(warehouse, name, since, until):
+        staging = str(tmp_path / name)
+        sums = sum_groups(
+            Commits(commit_rows), no_states, hot=9, simple=1, since=since, until=until, staging=f"{staging}-sums"
+        )
         return total(
             warehouse,
             "c",
-            minutes=commit_minutes(TaskRows(commit_rows.where(is_since("log_timestamp", since)))),
+            groups=sums.groups,
             history=TaskRows(history.where(is_since("valid_from", since))),
-            limits=replace(DEFAULTS, hot_commits_per_minute=9),
             since=since,
             until=until,
-            staging=str(tmp_path / name),
+            staging=staging,
         )
 
     first = told(Tables(spark), "first", None, minute(7))

@@ -1,0 +1,148 @@
+"""What commits of each group and each minute come to: whole groups a task, and only sums leave it."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from coordinator_replay.pipeline.commit_shares import Share, commits_of, shares_of
+from coordinator_replay.pipeline.commit_sums import (
+    COMMIT,
+    GROUP_PART,
+    GROUPS,
+    MINUTE_PART,
+    MINUTES,
+    STATES,
+    group_sums,
+)
+from coordinator_replay.pipeline.data_files import WRITTEN, DataFile, aside, files_of, read_files
+from coordinator_replay.pipeline.task_rows import is_since
+from coordinator_replay.pipeline.warehouse import Warehouse
+
+AddUp = Callable[[Iterator[pa.RecordBatch], Callable[[], pa.Table]], Iterator[pa.RecordBatch]]
+
+SHARE_ROWS = 5_000_000
+"""A task keeps what its commits come to by partition and minute, not the commits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Commits:
+    """Commits of one cluster.
+
+    Attributes:
+        frame: rows of ``offset_commits``.
+        shares: the files that hold them, in shares; None where only Spark can read them.
+        cluster: whose they are.
+    """
+
+    frame: DataFrame
+    shares: Sequence[Share] | None = None
+    cluster: str = ""
+
+
+class GroupSums(NamedTuple):
+    """What commits come to.
+
+    Attributes:
+        groups: rows in GROUPS, several of a group where its commits are in several log partitions.
+        minutes: rows in MINUTES, several of a minute.
+    """
+
+    groups: DataFrame
+    minutes: DataFrame
+
+
+def commits_since(warehouse: Warehouse, cluster: str, since: datetime | None) -> Commits:
+    """The commits of a warehouse.
+
+    Args:
+        warehouse: holds them.
+        cluster: whose commits.
+        since: the moment before which they may be left out; None for no such.
+    """
+    rows = warehouse.read("offset_commits").where((F.col("cluster") == cluster) & is_since("log_timestamp", since))
+    return Commits(rows, shares_of(warehouse, since, most_rows=SHARE_ROWS), cluster)
+
+
+def sum_groups(
+    commits: Commits,
+    states: DataFrame,
+    *,
+    hot: int,
+    until: datetime,
+    since: datetime | None,
+    simple: int,
+    staging: str,
+) -> GroupSums:
+    """Add up commits by group and by minute.
+
+    Args:
+        commits: the commits.
+        states: what groups were from the end of which minute on, in STATES, kept as files.
+        hot: so many commits of each partition in a minute are too many.
+        until: which minutes are over: those from before this moment.
+        since: the moment before which commits do not count; None for no such.
+        simple: the kind of a group before its first state.
+        staging: a folder for what is needed more than once.
+    """
+    spark = commits.frame.sparkSession
+    schemas = {GROUP_PART: GROUPS, MINUTE_PART: MINUTES}
+    parts = {name: aside(f"{staging}/sums/{name}", schema) for name, schema in schemas.items()}
+    add_up = group_sums(parts, hot=hot, until=until, since=since, simple=simple)
+    if commits.shares is None:
+        written = _shuffled(commits.frame, states, add_up)
+    else:
+        written = _shared(spark, commits.shares, commits.cluster, states.inputFiles(), add_up)
+    files = files_of(written)
+    return GroupSums(*(_rows(spark, files.get(name, []), schema) for name, schema in schemas.items()))
+
+
+def _rows(spark: SparkSession, files: Sequence[DataFile], schema: pa.Schema) -> DataFrame:
+    return read_files(spark, files, from_arrow_schema(schema, prefer_timestamp_ntz=False))
+
+
+def _shared(
+    spark: SparkSession, shares: Sequence[Share], cluster: str, states: Sequence[str], add_up: AddUp
+) -> DataFrame:
+    """One task a share, which reads the commits' files."""
+    mine, paths = list(shares), [path.removeprefix("file://") for path in states]
+
+    def told() -> pa.Table:
+        read = [pq.read_table(path, columns=STATES.names) for path in paths]
+        return pa.concat_tables(read) if read else STATES.empty_table()
+
+    def each(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from add_up(commits_of(mine[number], cluster, COMMIT, whole_groups=True), told)
+
+    return spark.range(0, len(mine), 1, max(len(mine), 1)).mapInArrow(each, WRITTEN)
+
+
+def _shuffled(commits: DataFrame, states: DataFrame, add_up: AddUp) -> DataFrame:
+    """Commits and states of whole groups brought to tasks by Spark."""
+    cluster = F.lit("").alias("cluster")
+    rows = commits.select(cluster, *COMMIT[1:]).unionByName(states.select(*STATES.names), allowMissingColumns=True)
+
+    def each(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        held: list[pa.RecordBatch] = []
+
+        def commits_alone() -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                is_state = pc.is_valid(batch.column("kind"))
+                held.append(batch.filter(is_state).select(STATES.names))
+                yield batch.filter(pc.invert(is_state)).select(list(COMMIT))
+
+        def told() -> pa.Table:
+            return pa.Table.from_batches(held)
+
+        yield from add_up(commits_alone(), told)
+
+    return rows.repartition("group_id").mapInArrow(each, WRITTEN)
