@@ -8,6 +8,7 @@ in one log partition, so a task is given a few of these, or a part of one that h
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
 from itertools import chain
 from math import ceil
 from tempfile import TemporaryDirectory
@@ -22,6 +23,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from coordinator_replay.pipeline.commit_intervals import Event
+from coordinator_replay.pipeline.data_files import some
 from coordinator_replay.pipeline.delta_log import HeldFile
 from coordinator_replay.pipeline.offset_events import EVENTS
 from coordinator_replay.pipeline.sums import Numbers, numbers_of, packed
@@ -154,9 +156,14 @@ def _codes(column: pa.DictionaryArray) -> Numbers:
     return codes
 
 
+@lru_cache(maxsize=1_000_000)
+def _sum(value: str) -> int:
+    return crc32(value.encode("utf-8", "surrogatepass"))
+
+
 def _sums(column: pa.DictionaryArray) -> Numbers:
     """A checksum of each value, 0 for null."""
-    told = [crc32(value.encode("utf-8", "surrogatepass")) for value in column.dictionary.to_pylist()]
+    told = map(_sum, column.dictionary.to_pylist())
     return np.array([*told, 0], np.int64)[_codes(column)]
 
 
@@ -176,10 +183,6 @@ def _is_in_log(rows: pa.RecordBatch, share: Share) -> Bools:
     partitions = numbers_of(rows.column("log_partition"), -1)
     taken: Bools = (partitions >= share.low) & (partitions <= share.high)
     return taken
-
-
-def _filtered(rows: pa.RecordBatch, taken: Bools) -> pa.RecordBatch:
-    return rows if taken.all() else rows.filter(pa.array(taken))
 
 
 def _typed(rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -251,7 +254,7 @@ def commits_of(
             mine = pc.equal(rows.column("cluster"), cluster).to_numpy(zero_copy_only=False)
             taken = mine & _is_in_log(rows, share) & _is_in_part(rows, share, whole_groups=whole_groups)
             if taken.any():
-                yield _filtered(rows, taken)
+                yield some(rows, taken)
 
 
 def _plain_commits(share: Share, cluster: str) -> Iterator[pa.RecordBatch]:
@@ -261,7 +264,7 @@ def _plain_commits(share: Share, cluster: str) -> Iterator[pa.RecordBatch]:
         waits = pc.and_(pc.not_equal(rows.column("producer_id"), -1), is_commit).fill_null(False)
         plain = ~waits.to_numpy(zero_copy_only=False)
         if plain.any():
-            yield _as_events(_filtered(rows, plain))
+            yield _as_events(some(rows, plain))
 
 
 def _others(paths: Sequence[str], share: Share) -> Iterator[pa.RecordBatch]:
@@ -270,7 +273,7 @@ def _others(paths: Sequence[str], share: Share) -> Iterator[pa.RecordBatch]:
         for rows in _batches(path, _SHARED.names, share):
             taken = _is_in_log(rows, share) & _is_in_part(rows, share)
             if taken.any():
-                yield _filtered(rows, taken)
+                yield some(rows, taken)
 
 
 def _context(paths: Sequence[str], share: Share, groups: pa.Array) -> Iterator[pa.RecordBatch]:
@@ -283,7 +286,7 @@ def _context(paths: Sequence[str], share: Share, groups: pa.Array) -> Iterator[p
                 is_of_group = rows.column("topic").is_null().to_numpy(zero_copy_only=False)
                 taken = np.append(known, False)[_codes(group)] & (is_of_group | _is_in_part(rows, share))
                 if taken.any():
-                    yield _filtered(rows, taken)
+                    yield some(rows, taken)
 
 
 def _ranks(column: pa.DictionaryArray) -> Numbers:
@@ -295,13 +298,27 @@ def _ranks(column: pa.DictionaryArray) -> Numbers:
 
 def _in_order(events: pa.Table) -> Numbers:
     """Indices that sort events by key, then by what they are sorted by within it; null comes first."""
-    numbers = [_ranks(events.column(name).chunk(0)) for name in _ENCODED]
+    columns = {name: events.column(name).chunk(0) for name in events.column_names}
+    keys = [_ranks(columns[name]) for name in _ENCODED]
     for name in ("partition", "log_partition"):
-        values = numbers_of(events.column(name).chunk(0), np.iinfo(np.int32).min - 1)
-        numbers.append(values)
-    within = [numbers_of(events.column(name).chunk(0), 0) for name in SORTED_BY.names]
-    order: Numbers = np.lexsort([within[1], within[0], *reversed(packed(numbers))])
+        known = numbers_of(columns[name].drop_null())
+        keys.append(numbers_of(columns[name], int(known.min()) - 1 if len(known) else 0))
+    order = _within_keys(numbers_of(columns["kind"]), [numbers_of(columns[name]) for name in SORTED_BY.names])
+    for code in reversed(packed(keys)):
+        order = order[np.argsort(code[order], kind="stable")]
     return order
+
+
+def _within_keys(kinds: Numbers, within: Sequence[Numbers]) -> Numbers:
+    """Indices that sort events of the same key; most commits are in order as their files have them."""
+    order: list[Numbers] = []
+    is_commit = kinds > Event.OWNER
+    # What is known of a group or a partition never has the key of a commit.
+    for [rows] in (np.nonzero(~is_commit), np.nonzero(is_commit)):
+        first, second = (one[rows] for one in within)
+        is_behind = (first[1:] > first[:-1]) | ((first[1:] == first[:-1]) & (second[1:] >= second[:-1]))
+        order.append(rows if is_behind.all() else rows[np.lexsort([second, first])])
+    return np.concatenate(order)
 
 
 def _plainly(rows: pa.RecordBatch) -> pa.RecordBatch:

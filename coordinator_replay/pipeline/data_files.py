@@ -12,6 +12,8 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -170,6 +172,13 @@ def conform(batch: pa.RecordBatch, schema: pa.Schema, **given: Any) -> pa.Record
         else:
             columns.append(pa.nulls(batch.num_rows, field.type))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def some(batch: pa.RecordBatch, taken: npt.NDArray[np.bool_]) -> pa.RecordBatch:
+    """Rows of a batch; without a copy where they are all of them, or none."""
+    if taken.all():
+        return batch
+    return batch.filter(pa.array(taken)) if taken.any() else batch.slice(0, 0)
 
 
 class _Open:

@@ -4,6 +4,7 @@ Both come from staged rows, which one pass over the sorted events makes (``offse
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import partial
 
@@ -22,6 +23,7 @@ from coordinator_replay.pipeline.data_files import (
     conform,
     files_of,
     keep,
+    some,
     written_rows,
 )
 from coordinator_replay.pipeline.offset_events import Sources, context_events, offset_events, other_events
@@ -97,12 +99,12 @@ def write_offsets(
             is_open = batch.column("to_offset").is_null().to_numpy(zero_copy_only=False)
             ended = pc.fill_null(pc.greater_equal(batch.column("valid_to"), late), False)
             is_late = ended.to_numpy(zero_copy_only=False) & (kinds == Staged.CLOSED)
-            add(files, (HELD_PART,), batch.filter(pa.array(is_late)))
+            add(files, (HELD_PART,), some(batch, is_late))
             for kind, names in _PARTS.items():
-                add(files, names, batch.filter(pa.array((kinds == kind) & ~is_late)))
+                add(files, names, some(batch, (kinds == kind) & ~is_late))
             is_pending = kinds == Staged.PENDING
-            add(files, (PENDING_PART,), batch.filter(pa.array(is_pending & ~is_open)))
-            add(files, (WAITING_PART,), batch.filter(pa.array(is_pending & is_open)))
+            add(files, (PENDING_PART,), some(batch, is_pending & ~is_open))
+            add(files, (WAITING_PART,), some(batch, is_pending & is_open))
         yield from written_rows(files.close())
 
     if shares is not None:
@@ -121,10 +123,16 @@ def _per_share(
     write: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
 ) -> DataFrame:
     """One task a share; returns what they wrote, in WRITTEN."""
-    context = context_events(sources)
-    others = keep(other_events(sources), f"{staging}/others").inputFiles()
-    known = [] if context is None else keep(context, f"{staging}/context").inputFiles()
-    given = [[one.removeprefix("file://") for one in paths] for paths in (others, known)]
+    told = {"others": other_events(sources), "context": context_events(sources)}
+
+    def kept(name: str) -> list[str]:
+        rows = told[name]
+        files = [] if rows is None else keep(rows, f"{staging}/{name}").inputFiles()
+        return [file.removeprefix("file://") for file in files]
+
+    # Most logs have next to no others: finding that out takes as long as writing the context.
+    with ThreadPoolExecutor(len(told)) as pool:
+        given = list(pool.map(kept, told))
     mine = list(shares)
 
     def each(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
