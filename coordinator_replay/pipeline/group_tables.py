@@ -19,7 +19,7 @@ from coordinator_replay.pipeline.group_state import (
     unseen_records,
 )
 from coordinator_replay.pipeline.replay import GROUP_TABLES, NOT_FINAL, STATE_TABLE, Given, replay_groups
-from coordinator_replay.pipeline.sign_shares import last_in_shares
+from coordinator_replay.pipeline.sign_shares import SIGN_ROWS, last_in_shares
 from coordinator_replay.pipeline.signs import (
     departure_records,
     last_before_departures,
@@ -103,7 +103,7 @@ class _Groups:
         since = signs_from(departures) if goes_on else None
         if goes_on and since is None:
             return None
-        shares = shares_of(self.warehouse, since)
+        shares = shares_of(self.warehouse, since, most_rows=SIGN_ROWS)
         if shares is not None:
             return signs_of_life(last_in_shares(self.warehouse.spark, shares, self.given.cluster, departures))
         commits = self.mine("offset_commits")

@@ -48,7 +48,7 @@ NOT_FINAL = ".not_final"
 their place, and would have to write all rows of a file anew for one of them."""
 
 _CHUNK_ROWS = 10_000
-_SELDOM = 100_000
+_SELDOM = 1_000_000
 _LARGE_RECORD = ("kind", "record_bytes", "timestamp_ms", "log_partition", "log_offset")
 _ORDER = ("group_id", "log_partition", "log_offset", "is_record")
 
@@ -130,10 +130,13 @@ class _Fold:
         self.at: tuple[str, int, int, bool] = ("", -1, -1, False)
         self.files = DataFiles({**parts, **{f"{name}{NOT_FINAL}": parts[name] for name in GROUP_TABLES}})
         self.rows: dict[str, list[Mapping[str, Any]]] = {name: [] for name in self.files.parts}
+        self.final = {name: name for name in parts}
+        self.not_final = {name: f"{name}{NOT_FINAL}" for name in GROUP_TABLES}
 
-    def keep(self, rows: Iterable[Row]) -> None:
+    def keep(self, rows: Iterable[Row], names: Mapping[str, str]) -> None:
+        """Keep rows until there are enough to write, by the names of the files that they go to."""
         for table, row in rows:
-            name = f"{table}{NOT_FINAL}" if row.get("settled_at_offset", 0) is None else table
+            name = names[table]
             kept = self.rows[name]
             kept.append(row)
             if len(kept) >= _CHUNK_ROWS:
@@ -160,12 +163,12 @@ class _Fold:
             self.life = self.begin(row)
         self.at = position
         if row.is_record:
-            self.keep(self.life.feed(_record(row)))
+            self.keep(self.life.feed(_record(row)), self.final)
             if row.record_bytes >= self.large_bytes:
                 told = {name: getattr(row, name) for name in _LARGE_RECORD}
                 scope = Scope(self.given.cluster, row.group_id)
                 name, evidence = evidence_row(scope, Evidence.LARGE_RECORD, told, at=row.log_offset)
-                self.keep([(name, {**evidence, "settled_at_offset": row.log_offset})])
+                self.keep([(name, {**evidence, "settled_at_offset": row.log_offset})], self.final)
         elif row.kind != SNAPSHOT:
             self.life.heed_commits(int(row.log_offset), last_commits(row.value_json, row.log_partition))
 
@@ -191,8 +194,8 @@ class _Fold:
             "snapshot": _compact(self.life.snapshot()),
             "run_id": self.given.run_id,
         }
-        self.keep([(STATE_TABLE, state)])
-        self.keep(self.life.finish())
+        self.keep([(STATE_TABLE, state)], self.final)
+        self.keep(self.life.finish(), self.not_final)
         self.life = None
 
     def finish(self) -> list[DataFile]:

@@ -31,6 +31,9 @@ LAST = pa.schema(
 )
 """The last commit of a partition before a record, ``of`` being the record's offset."""
 
+SIGN_ROWS = 5_000_000
+"""How many commits a share has at most: a task keeps a few columns of those that stand near a departure."""
+
 _READ = ("cluster", "group_id", "topic", "partition", "log_partition", "log_offset", "log_timestamp", "is_tombstone")
 
 
@@ -88,7 +91,7 @@ def _near(commits: pa.RecordBatch, departures: _Departures) -> pa.RecordBatch | 
     return pa.RecordBatch.from_arrays(
         [
             pa.array(records[is_near]),
-            near.column("topic").cast(pa.string()),
+            near.column("topic"),
             near.column("partition"),
             pa.array(at[is_near]),
             near.column("log_offset"),
@@ -111,8 +114,8 @@ def last_before(commits: Iterator[pa.RecordBatch], told: pa.Table) -> Iterator[p
     found = [near for batch in commits if (near := _near(batch, departures)) is not None]
     if not found:
         return
-    every = pa.Table.from_batches(found).combine_chunks()
-    topics = every.column("topic").combine_chunks().dictionary_encode()
+    every = pa.Table.from_batches(found).unify_dictionaries().combine_chunks()
+    topics = every.column("topic").combine_chunks()
     keys = [
         numbers_of(every.column("record").combine_chunks()),
         numbers_of(topics.indices.fill_null(-1)),

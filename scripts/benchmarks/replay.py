@@ -20,6 +20,8 @@ from coordinator_replay.engine.replay import Replay
 _BEGIN_MS = 1_795_000_000_000
 _TOPIC = "uqFdjh6KQvSpEvtRKhLUcw"
 _TURN = 10
+_ROW_GROUP = 50_000
+"""As long as those of the tables: one of all rows could only be read by one task."""
 _GROUPS = 100_000
 _ENGINE_TURNS = 10_000
 _WANTED_A_SECOND = 50_000
@@ -83,7 +85,7 @@ def _group_records(lives: Iterator[tuple[str, int]], path: Path) -> None:
             "record_bytes": pa.array([200] * n, pa.int32()),
         }
     )
-    pq.write_table(rows, path)
+    pq.write_table(rows, path, row_group_size=_ROW_GROUP)
 
 
 def _fold_seconds(setting: Setting, name: str, lives: Iterator[tuple[str, int]]) -> float:
