@@ -173,8 +173,26 @@ def totals_since(warehouse: Warehouse, cluster: str, since_us: int | None) -> da
     return datetime.fromtimestamp(first["until"], UTC)
 
 
-def _of_history(history: TaskRows, until: datetime, staging: str) -> tuple[DataFrame, DataFrame]:
-    """What rows of the history come to, task by task: rows in PARTITIONS and REWINDS."""
+class HistorySums(NamedTuple):
+    """What rows of the history come to, several rows of a partition where several tasks have seen it.
+
+    Attributes:
+        partitions: rows in PARTITIONS.
+        rewinds: rows in REWINDS.
+    """
+
+    partitions: DataFrame
+    rewinds: DataFrame
+
+
+def sum_history(history: TaskRows, until: datetime, staging: str) -> HistorySums:
+    """Add up rows of ``offset_history``, task by task.
+
+    Args:
+        history: the rows.
+        until: which commits are over: those from before this moment.
+        staging: a folder for what is needed more than once.
+    """
     schemas = {PARTITION_PART: PARTITIONS, REWIND_PART: REWINDS}
     parts = {name: aside(f"{staging}/history/{name}", schema) for name, schema in schemas.items()}
     written = files_of(history.map(HISTORY, history_sums(parts, until), WRITTEN_SCHEMA))
@@ -183,7 +201,7 @@ def _of_history(history: TaskRows, until: datetime, staging: str) -> tuple[DataF
         read_files(spark, written.get(name, []), from_arrow_schema(schema, prefer_timestamp_ntz=False))
         for name, schema in schemas.items()
     )
-    return partitions, rewinds
+    return HistorySums(partitions, rewinds)
 
 
 def total(
@@ -191,7 +209,7 @@ def total(
     cluster: str,
     *,
     groups: DataFrame,
-    history: TaskRows,
+    history: HistorySums,
     since: datetime | None,
     until: datetime,
     staging: str,
@@ -202,13 +220,12 @@ def total(
         warehouse: holds the table of what came before.
         cluster: whose commits.
         groups: what commits since come to by group, from ``sum_groups``.
-        history: rows of ``offset_history``, of those since.
+        history: what the history since comes to, from ``sum_history``.
         since: the moment before which the table's totals count, from ``totals_since``; None for no such.
         until: the moment before which the next run's shall count: a whole minute.
         staging: a folder for what is needed more than once.
     """
-    committed, back = _of_history(history, until, staging)
-    new = ((_GROUPS, groups), (_PARTITIONS, committed), (_REWINDS, _each_rewind(back)))
+    new = ((_GROUPS, groups), (_PARTITIONS, history.partitions), (_REWINDS, _each_rewind(history.rewinds)))
     mine = warehouse.read(TABLE).where(F.col("cluster") == cluster)
 
     def add_up(summary: _Summary, rows: DataFrame) -> tuple[DataFrame, DataFrame]:

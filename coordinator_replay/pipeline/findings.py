@@ -21,7 +21,7 @@ from coordinator_replay.analysis.findings.evidence import Evidence
 from coordinator_replay.analysis.findings.judge import FINDINGS, Found, Judge
 from coordinator_replay.analysis.findings.thresholds import Thresholds
 from coordinator_replay.pipeline.buckets import by_group
-from coordinator_replay.pipeline.commit_totals import PARTITION, TABLE, WITH_NULLS, Totals, ms, total
+from coordinator_replay.pipeline.commit_totals import PARTITION, TABLE, WITH_NULLS, Totals, ms, sum_history, total
 from coordinator_replay.pipeline.data_files import WRITTEN, DataFile, DataFiles, Part, files_of, keep, written_rows
 from coordinator_replay.pipeline.group_metrics import SIMPLE, Told, group_kinds, group_metrics, minute_sums
 from coordinator_replay.pipeline.group_sums import commits_since, sum_groups
@@ -266,20 +266,29 @@ def write_findings(
     end_ms = round(known.end.timestamp() * 1000)
 
     mine = F.col("cluster") == cluster
-    kinds = keep(group_kinds(tables["group_evidence"]), f"{staging}/kinds")
     until = _next_minute(known.end - LATELY)
-    sums = sum_groups(
-        commits_since(warehouse, cluster, known.since),
-        kinds,
-        hot=limits.hot_commits_per_minute,
-        until=until,
-        since=known.since,
-        simple=SIMPLE,
-        staging=staging,
-    )
-    history = task_rows(warehouse, "offset_history", cluster, "valid_from", known.since)
+    with ThreadPoolExecutor(1) as pool:
+        # Neither of the two waits for the other, and each leaves a core idle at its end.
+        history = task_rows(warehouse, "offset_history", cluster, "valid_from", known.since)
+        summed = pool.submit(sum_history, history, until, staging)
+        kinds = keep(group_kinds(tables["group_evidence"]), f"{staging}/kinds")
+        sums = sum_groups(
+            commits_since(warehouse, cluster, known.since),
+            kinds,
+            hot=limits.hot_commits_per_minute,
+            until=until,
+            since=known.since,
+            simple=SIMPLE,
+            staging=staging,
+        )
     totals = total(
-        warehouse, cluster, groups=sums.groups, history=history, since=known.since, until=until, staging=staging
+        warehouse,
+        cluster,
+        groups=sums.groups,
+        history=summed.result(),
+        since=known.since,
+        until=until,
+        staging=staging,
     )
     every = evidence(tables, totals, known.held, unread, end=known.end, limits=limits)
     told = Told(

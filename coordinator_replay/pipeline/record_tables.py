@@ -40,10 +40,11 @@ def write_first(warehouse: Warehouse, run: Run, staged: Staged) -> None:
     kinds = {struct or CONTROL: name for name, struct in RECORD_TABLES.items()}
     parts = {kind: part_of(table(name), warehouse.path(name)) for kind, name in kinds.items()}
     files = write_tables(warehouse.spark, staged, parts, run.cluster)
-    for kind, name in kinds.items():
-        mine = files.get(kind, [])
-        rows = sum(file.rows for file in mine)
-        run.table_versions[name] = warehouse.add_files(name, mine)
+    with ThreadPoolExecutor(TABLES_AT_ONCE) as pool:
+        versions = list(pool.map(lambda kind: warehouse.add_files(kinds[kind], files.get(kind, [])), kinds))
+    for (kind, name), version in zip(kinds.items(), versions, strict=True):
+        rows = sum(file.rows for file in files.get(kind, []))
+        run.table_versions[name] = version
         run.count_written(name, found=rows, written=rows)
 
 

@@ -162,7 +162,7 @@ class Tables:
 
 
 def test_commits_of_a_group_come_to_totals_and_hot_minutes(spark, tmp_path):
-    from coordinator_replay.pipeline.commit_totals import total
+    from coordinator_replay.pipeline.commit_totals import sum_history, total
     from coordinator_replay.pipeline.findings import READ, evidence
     from coordinator_replay.pipeline.group_sums import Commits, sum_groups
     from coordinator_replay.pipeline.task_rows import TaskRows
@@ -179,7 +179,7 @@ def test_commits_of_a_group_come_to_totals_and_hot_minutes(spark, tmp_path):
         warehouse,
         "c",
         groups=sums.groups,
-        history=TaskRows(warehouse.read("offset_history")),
+        history=sum_history(TaskRows(warehouse.read("offset_history")), minute(3), str(tmp_path)),
         **moments,
         staging=str(tmp_path),
     )
@@ -210,7 +210,7 @@ def offset(random, number):
 
 
 def test_totals_that_go_on_from_a_moment_come_to_what_all_history_comes_to(spark, tmp_path):
-    from coordinator_replay.pipeline.commit_totals import TABLE, total, totals_since
+    from coordinator_replay.pipeline.commit_totals import TABLE, sum_history, total, totals_since
     from coordinator_replay.pipeline.group_sums import Commits, sum_groups
     from coordinator_replay.pipeline.task_rows import TaskRows, is_since
 
@@ -232,7 +232,7 @@ def test_totals_that_go_on_from_a_moment_come_to_what_all_history_comes_to(spark
             warehouse,
             "c",
             groups=sums.groups,
-            history=TaskRows(history.where(is_since("valid_from", since))),
+            history=sum_history(TaskRows(history.where(is_since("valid_from", since))), until, staging),
             since=since,
             until=until,
             staging=staging,
