@@ -6,7 +6,7 @@ each task reads those that can hold its share of the commits, and brings it in o
 in one log partition, so a task is given a few of these, or a part of one that holds too many.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from itertools import chain
@@ -21,6 +21,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from coordinator_replay.pipeline.commit_intervals import Event
 from coordinator_replay.pipeline.data_files import some
@@ -59,6 +61,8 @@ _MOST_READS = 10
 _BATCH_ROWS = 50_000
 _SORT_MEMORY = "1GB"
 
+Schema = StructType | str
+
 Bools = npt.NDArray[np.bool_]
 
 
@@ -96,6 +100,27 @@ def shares_of(
     tasks = int(warehouse.spark.sparkContext.defaultParallelism)
     files = [file for file in held if since is None or _may_be_since(file, since)]
     return plan_shares(files, tasks, most_rows) if tasks <= MOST_TASKS else None
+
+
+def per_share(
+    spark: SparkSession, shares: Sequence[Share], function: Callable[[Share], Iterator[pa.RecordBatch]], schema: Schema
+) -> DataFrame:
+    """Let a task take each share.
+
+    Args:
+        spark: the session.
+        shares: the shares.
+        function: gives batches for a share.
+        schema: what they are.
+    """
+    mine = list(shares)
+
+    def each(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in numbers:
+            for number in batch.column(0).to_pylist():
+                yield from function(mine[number])
+
+    return spark.range(0, len(mine), 1, max(len(mine), 1)).mapInArrow(each, schema)
 
 
 def _may_be_since(file: HeldFile, since: datetime) -> bool:

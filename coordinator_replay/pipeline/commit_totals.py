@@ -1,8 +1,8 @@
 """What commits come to, by group and by partition, kept from run to run so that findings need not add up all history.
 
 What is told of a commit is final once no later run derives it anew. So the table holds what everything before a moment
-comes to, and a run that begins behind that moment adds the rest; one that begins before it adds up all of it. Each
-summary is a function that makes a row of one out of what happened, and one that makes a row out of several.
+comes to, and a run that begins behind that moment adds the rest; one that begins before it adds up all of it. Rows of
+one key, be they sums of tasks or of earlier runs, are one row by what each column is made of several.
 """
 
 from collections.abc import Callable, Mapping, Sequence

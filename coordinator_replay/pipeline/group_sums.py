@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from coordinator_replay.pipeline.commit_shares import Share, commits_of, shares_of
+from coordinator_replay.pipeline.commit_shares import Share, commits_of, per_share, shares_of
 from coordinator_replay.pipeline.commit_sums import (
     COMMIT,
     GROUP_PART,
@@ -112,18 +112,16 @@ def _shared(
     spark: SparkSession, shares: Sequence[Share], cluster: str, states: Sequence[str], add_up: AddUp
 ) -> DataFrame:
     """One task a share, which reads the commits' files."""
-    mine, paths = list(shares), [path.removeprefix("file://") for path in states]
+    paths = [path.removeprefix("file://") for path in states]
 
     def told() -> pa.Table:
         read = [pq.read_table(path, columns=STATES.names) for path in paths]
         return pa.concat_tables(read) if read else STATES.empty_table()
 
-    def each(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                yield from add_up(commits_of(mine[number], cluster, COMMIT, whole_groups=True), told)
+    def each(share: Share) -> Iterator[pa.RecordBatch]:
+        return add_up(commits_of(share, cluster, COMMIT, whole_groups=True), told)
 
-    return spark.range(0, len(mine), 1, max(len(mine), 1)).mapInArrow(each, WRITTEN)
+    return per_share(spark, shares, each, WRITTEN)
 
 
 def _shuffled(commits: DataFrame, states: DataFrame, add_up: AddUp) -> DataFrame:

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from coordinator_replay.pipeline.commit_shares import Share, share_of_events
+from coordinator_replay.pipeline.commit_shares import Share, per_share, share_of_events
 from coordinator_replay.pipeline.data_files import (
     WRITTEN,
     DataFile,
@@ -133,15 +133,11 @@ def _per_share(
     # Most logs have next to no others: finding that out takes as long as writing the context.
     with ThreadPoolExecutor(len(told)) as pool:
         given = list(pool.map(kept, told))
-    mine = list(shares)
 
-    def each(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                yield from write(share_of_events(mine[number], cluster, *given))
+    def each(share: Share) -> Iterator[pa.RecordBatch]:
+        return write(share_of_events(share, cluster, *given))
 
-    numbers = sources.commits.sparkSession.range(0, len(mine), 1, max(len(mine), 1))
-    return numbers.mapInArrow(each, WRITTEN)
+    return per_share(sources.commits.sparkSession, shares, each, WRITTEN)
 
 
 def of_kind(staged: DataFrame, *kinds: Staged) -> DataFrame:

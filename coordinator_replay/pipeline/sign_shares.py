@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from coordinator_replay.analysis.reasons.signs import SIGNS_WITHIN_MS
-from coordinator_replay.pipeline.commit_shares import Share, commits_of
+from coordinator_replay.pipeline.commit_shares import Share, commits_of, per_share
 from coordinator_replay.pipeline.signs import MINUTE_MS
 from coordinator_replay.pipeline.sums import Numbers, numbers_of
 
@@ -149,16 +149,12 @@ def last_in_shares(spark: SparkSession, shares: Sequence[Share], cluster: str, d
     Returns:
         Rows in LAST.
     """
-    mine, paths = list(shares), [path.removeprefix("file://") for path in departures.inputFiles()]
+    paths = [path.removeprefix("file://") for path in departures.inputFiles()]
 
-    def each(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def each(share: Share) -> Iterator[pa.RecordBatch]:
         told = pa.concat_tables(pq.read_table(path) for path in paths)
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                share = mine[number]
-                partition = told.column("log_partition")
-                of_logs = pc.and_(pc.greater_equal(partition, share.low), pc.less_equal(partition, share.high))
-                yield from last_before(commits_of(share, cluster, _READ), told.filter(of_logs))
+        partition = told.column("log_partition")
+        is_mine = pc.and_(pc.greater_equal(partition, share.low), pc.less_equal(partition, share.high))
+        return last_before(commits_of(share, cluster, _READ), told.filter(is_mine))
 
-    numbers = spark.range(0, len(mine), 1, max(len(mine), 1))
-    return numbers.mapInArrow(each, from_arrow_schema(LAST, prefer_timestamp_ntz=False))
+    return per_share(spark, shares, each, from_arrow_schema(LAST, prefer_timestamp_ntz=False))
