@@ -6,6 +6,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from kafka_broker import Broker
@@ -51,9 +52,9 @@ def run_lab(folder: Path, names: Sequence[str], at_once: int = 6) -> list[str]:
         broker = Broker(Path(scratch), BROKER)
         lives: list[Life] = []
 
-        def live(name: str) -> str | None:
+        def live(name: str, checkpoints: Checkpoints) -> str | None:
             script = LIVES[name]
-            life = Life(name, script.protocol, broker.bootstrap, journal)
+            life = Life(name, script.protocol, broker.bootstrap, journal, checkpoints)
             lives.append(life)
             began = time.monotonic()
             try:
@@ -65,8 +66,12 @@ def run_lab(folder: Path, names: Sequence[str], at_once: int = 6) -> list[str]:
 
         with broker:
             # Left before the broker stops, so that the last answer is about what the last records say.
-            with Checkpoints(broker.bootstrap, folder / "checkpoints.jsonl"), ThreadPoolExecutor(at_once) as pool:
-                failed = [problem for problem in pool.map(live, names) if problem is not None]
+            with (
+                Checkpoints(broker.bootstrap, folder / "checkpoints.jsonl") as checkpoints,
+                ThreadPoolExecutor(at_once) as pool,
+            ):
+                told = pool.map(partial(live, checkpoints=checkpoints), names)
+                failed = [problem for problem in told if problem is not None]
             journal.note(None, "broker_stopping", how="clean")
         for life in lives:
             life.end()

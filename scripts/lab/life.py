@@ -10,6 +10,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from lab.journal import Journal
 from lab.member import SILENT, Member
+from lab.recording import Checkpoints
 
 _PATIENCE_SECONDS = 60.0
 _LOOK_SECONDS = 0.25
@@ -38,13 +39,14 @@ class Life:
         members: those that run, by client id.
     """
 
-    def __init__(self, group: str, protocol: str, bootstrap: str, journal: Journal) -> None:
+    def __init__(self, group: str, protocol: str, bootstrap: str, journal: Journal, checkpoints: Checkpoints) -> None:
         """Begin a life; nothing is known to the broker yet."""
         self.group = group
         self.protocol = protocol
         self.members: dict[str, Member] = {}
         self._bootstrap = bootstrap
         self._journal = journal
+        self._checkpoints = checkpoints
         self._admin = AdminClient({"bootstrap.servers": bootstrap}, logger=SILENT)
         self._partitions: dict[str, int] = {}
         self._committed = 0
@@ -139,7 +141,7 @@ class Life:
             self._committed += 10
             count = member.commit(self._committed)
             self.note("commit", member=member.name, offset=self._committed, count=count)
-        time.sleep(_STEP_SECONDS)
+        self._rest()
 
     def settle_empty(self) -> None:
         """Wait until the broker calls the group empty.
@@ -148,11 +150,16 @@ class Life:
             LifeError: it does not come to that.
         """
         self._wait(lambda: self._state() == ConsumerGroupState.EMPTY, "become empty")
-        time.sleep(_STEP_SECONDS)
+        self._rest()
 
     def pause(self, seconds: float) -> None:
         """Let time pass that a script needs, such as the rest of a session."""
         time.sleep(seconds)
+
+    def _rest(self) -> None:
+        """Let a step pass, and the broker be asked about where the group has come to."""
+        time.sleep(_STEP_SECONDS)
+        self._checkpoints.wait(_PATIENCE_SECONDS)
 
     def _is_settled(self) -> bool:
         owned = [partition for member in self.members.values() for partition in member.owned]

@@ -28,6 +28,8 @@ class Checkpoints:
         """Start asking."""
         self._path = path
         self._ended = threading.Event()
+        self._answers = 0
+        self._answered = threading.Condition()
         # It warns of every partition with an open transaction, at every checkpoint.
         quiet = {"org.slf4j.simpleLogger.defaultLogLevel": "error"}
         command = java_command("coordinatorreplay.Checkpoints", bootstrap, options=_QUICK, properties=quiet)
@@ -50,6 +52,16 @@ class Checkpoints:
             self._admin.stdin.close()
         self._admin.wait(60)
 
+    def wait(self, patience_seconds: float) -> None:
+        """Wait until a checkpoint that began after this call was answered, or the patience is over.
+
+        Without it, what a script sets up and goes on from may be seen by no checkpoint where the machine is busy.
+        """
+        with self._answered:
+            # The next answer may be to a question of before.
+            enough = self._answers + 2
+            self._answered.wait_for(lambda: self._answers >= enough, patience_seconds)
+
     def _run(self) -> None:
         with self._path.open("w", encoding="utf-8") as file:
             while not self._ended.wait(_TICK_SECONDS):
@@ -61,7 +73,11 @@ class Checkpoints:
             raise RuntimeError("the admin client has no pipes")
         self._admin.stdin.write(label + "\n")
         self._admin.stdin.flush()
-        return self._admin.stdout.readline()
+        answer = self._admin.stdout.readline()
+        with self._answered:
+            self._answers += 1
+            self._answered.notify_all()
+        return answer
 
 
 def _group_of(text: str, groups: Iterable[str]) -> str | None:
