@@ -6,7 +6,7 @@ each task reads those that can hold its share of the commits, and brings it in o
 in one log partition, so a task is given a few of these, or a part of one that holds too many.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from itertools import chain
@@ -20,15 +20,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
 
 from coordinator_replay.pipeline.commit_intervals import Event
-from coordinator_replay.pipeline.data_files import some
+from coordinator_replay.pipeline.data_files import conform, some
 from coordinator_replay.pipeline.delta_log import HeldFile
 from coordinator_replay.pipeline.offset_events import EVENTS
 from coordinator_replay.pipeline.sums import Numbers, numbers_of, packed
+from coordinator_replay.pipeline.task_rows import TEXT_BY_NUMBER, open_file
 from coordinator_replay.pipeline.warehouse import Warehouse
 
 SORTED_BY = pa.schema([("first", pa.int64()), ("second", pa.int64())])
@@ -43,10 +41,9 @@ MOST_SORTED = 4_000_000
 SHARE_ROWS = 1_200_000
 """How many commits a share has at most whose task keeps all of them."""
 
-_ENCODED = ("group_id", "topic")
 _BY_NUMBER = pa.dictionary(pa.int32(), pa.string())
 _SHARED = pa.schema(
-    [(field.name, _BY_NUMBER if field.name in _ENCODED else field.type) for field in (*EVENTS, *SORTED_BY)]
+    [(field.name, _BY_NUMBER if field.name in TEXT_BY_NUMBER else field.type) for field in (*EVENTS, *SORTED_BY)]
 )
 _OWN = pa.schema([("cluster", pa.string()), ("is_tombstone", pa.bool_()), ("record_bytes", pa.int32())])
 _TYPES = {field.name: field.type for field in (*_SHARED, *_OWN)}
@@ -60,8 +57,6 @@ _MOST_PARTITIONS = 10_000
 _MOST_READS = 10
 _BATCH_ROWS = 50_000
 _SORT_MEMORY = "1GB"
-
-Schema = StructType | str
 
 Bools = npt.NDArray[np.bool_]
 
@@ -100,27 +95,6 @@ def shares_of(
     tasks = int(warehouse.spark.sparkContext.defaultParallelism)
     files = [file for file in held if since is None or _may_be_since(file, since)]
     return plan_shares(files, tasks, most_rows) if tasks <= MOST_TASKS else None
-
-
-def per_share(
-    spark: SparkSession, shares: Sequence[Share], function: Callable[[Share], Iterator[pa.RecordBatch]], schema: Schema
-) -> DataFrame:
-    """Let a task take each share.
-
-    Args:
-        spark: the session.
-        shares: the shares.
-        function: gives batches for a share.
-        schema: what they are.
-    """
-    mine = list(shares)
-
-    def each(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in numbers:
-            for number in batch.column(0).to_pylist():
-                yield from function(mine[number])
-
-    return spark.range(0, len(mine), 1, max(len(mine), 1)).mapInArrow(each, schema)
 
 
 def _may_be_since(file: HeldFile, since: datetime) -> bool:
@@ -175,10 +149,9 @@ def _runs(rows: Mapping[int, float], target: float) -> Iterator[tuple[int, int, 
         yield run[0], run[-1], held
 
 
-def _codes(column: pa.DictionaryArray) -> Numbers:
+def codes_of(column: pa.DictionaryArray) -> Numbers:
     """Places in the dictionary; the one behind its end for null."""
-    codes: Numbers = column.indices.fill_null(len(column.dictionary)).to_numpy(zero_copy_only=False).astype(np.int64)
-    return codes
+    return numbers_of(column.indices, len(column.dictionary))
 
 
 @lru_cache(maxsize=1_000_000)
@@ -189,7 +162,7 @@ def _sum(value: str) -> int:
 def _sums(column: pa.DictionaryArray) -> Numbers:
     """A checksum of each value, 0 for null."""
     told = map(_sum, column.dictionary.to_pylist())
-    return np.array([*told, 0], np.int64)[_codes(column)]
+    return np.array([*told, 0], np.int64)[codes_of(column)]
 
 
 def _is_in_part(rows: pa.RecordBatch, share: Share, *, whole_groups: bool = False) -> Bools:
@@ -213,7 +186,7 @@ def _is_in_log(rows: pa.RecordBatch, share: Share) -> Bools:
 def _typed(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Rows in the types of EVENTS, which Parquet does not tell to the full, with groups and topics by number."""
     columns = [
-        column.dictionary_encode() if name in _ENCODED and not pa.types.is_dictionary(column.type) else column
+        column.dictionary_encode() if name in TEXT_BY_NUMBER and not pa.types.is_dictionary(column.type) else column
         for name, column in zip(rows.schema.names, rows.columns, strict=True)
     ]
     schema = pa.schema([(name, _TYPES[name]) for name in rows.schema.names])
@@ -221,13 +194,9 @@ def _typed(rows: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(list(typed), schema=schema)
 
 
-def _open(path: str) -> pq.ParquetFile:
-    return pq.ParquetFile(path, read_dictionary=list(_ENCODED), coerce_int96_timestamp_unit="us")
-
-
 def _batches(path: str, columns: Sequence[str], share: Share) -> Iterator[pa.RecordBatch]:
     """What a file holds, but for row groups that tell that all of theirs is of other log partitions."""
-    with _open(path) as file:
+    with open_file(path) as file:
         place = file.schema_arrow.get_field_index("log_partition")
         wanted = []
         for number in range(file.num_row_groups):
@@ -244,23 +213,8 @@ def _as_events(commits: pa.RecordBatch) -> pa.RecordBatch:
     is_tombstone = commits.column("is_tombstone").fill_null(False)
     kinds = pa.scalar(int(Event.TOMBSTONE), pa.int8()), pa.scalar(int(Event.PLAIN), pa.int8())
     offsets = commits.column("log_offset")
-    given = {
-        "kind": pc.if_else(is_tombstone, *kinds),
-        "at_offset": offsets,
-        "at_timestamp": commits.column("log_timestamp"),
-        "first": offsets,
-        "second": offsets,
-    }
-    there = set(commits.schema.names)
-    columns = [
-        given[field.name]
-        if field.name in given
-        else commits.column(field.name)
-        if field.name in there
-        else pa.nulls(commits.num_rows, field.type)
-        for field in _SHARED
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=_SHARED)
+    given = {"at_offset": offsets, "at_timestamp": commits.column("log_timestamp"), "first": offsets, "second": offsets}
+    return conform(commits, _SHARED, kind=pc.if_else(is_tombstone, *kinds), **given)
 
 
 def commits_of(
@@ -304,12 +258,12 @@ def _others(paths: Sequence[str], share: Share) -> Iterator[pa.RecordBatch]:
 def _context(paths: Sequence[str], share: Share, groups: pa.Array) -> Iterator[pa.RecordBatch]:
     """What is known of groups, and of those of their partitions that are of the share."""
     for path in paths:
-        with _open(path) as file:
+        with open_file(path) as file:
             for rows in map(_typed, file.iter_batches(_BATCH_ROWS, columns=_SHARED.names)):
                 group = rows.column("group_id")
                 known = pc.is_in(group.dictionary, value_set=groups).to_numpy(zero_copy_only=False)
                 is_of_group = rows.column("topic").is_null().to_numpy(zero_copy_only=False)
-                taken = np.append(known, False)[_codes(group)] & (is_of_group | _is_in_part(rows, share))
+                taken = np.append(known, False)[codes_of(group)] & (is_of_group | _is_in_part(rows, share))
                 if taken.any():
                     yield some(rows, taken)
 
@@ -318,13 +272,13 @@ def _ranks(column: pa.DictionaryArray) -> Numbers:
     """Numbers in the order of the values, null first."""
     ranks = np.zeros(len(column.dictionary) + 1, np.int64)
     ranks[pc.sort_indices(column.dictionary).to_numpy()] = np.arange(1, len(column.dictionary) + 1)
-    return ranks[_codes(column)]
+    return ranks[codes_of(column)]
 
 
 def _in_order(events: pa.Table) -> Numbers:
     """Indices that sort events by key, then by what they are sorted by within it; null comes first."""
     columns = {name: events.column(name).chunk(0) for name in events.column_names}
-    keys = [_ranks(columns[name]) for name in _ENCODED]
+    keys = [_ranks(columns[name]) for name in TEXT_BY_NUMBER]
     for name in ("partition", "log_partition"):
         known = numbers_of(columns[name].drop_null())
         keys.append(numbers_of(columns[name], int(known.min()) - 1 if len(known) else 0))
@@ -346,16 +300,12 @@ def _within_keys(kinds: Numbers, within: Sequence[Numbers]) -> Numbers:
     return np.concatenate(order)
 
 
-def _plainly(rows: pa.RecordBatch) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([rows.column(field.name).cast(field.type) for field in EVENTS], schema=EVENTS)
-
-
 def _sorted_here(batches: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     events = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
     order = _in_order(events)
     for at in range(0, len(order), _BATCH_ROWS):
         [rows] = events.take(pa.array(order[at : at + _BATCH_ROWS])).combine_chunks().to_batches()
-        yield _plainly(rows)
+        yield conform(rows, EVENTS)
 
 
 def _sorted_on_disk(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -367,7 +317,7 @@ def _sorted_on_disk(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Ite
         keys = ("group_id", "topic", "partition", "log_partition", *SORTED_BY.names)
         order = ", ".join(f'"{name}" NULLS FIRST' for name in keys)
         found = connection.sql(f"SELECT * FROM events ORDER BY {order}")  # noqa: S608 - names of our own
-        yield from map(_plainly, found.to_arrow_reader(_BATCH_ROWS))
+        yield from (conform(rows, EVENTS) for rows in found.to_arrow_reader(_BATCH_ROWS))
 
 
 def _events(share: Share, cluster: str, others: Sequence[str], context: Sequence[str]) -> Iterator[pa.RecordBatch]:

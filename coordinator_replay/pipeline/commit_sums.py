@@ -8,10 +8,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from coordinator_replay.analysis.findings.thresholds import MINUTE_MS
 from coordinator_replay.pipeline.data_files import DataFiles, Part, written_rows
 from coordinator_replay.pipeline.sums import NONE, Numbers, Sums, array_of, batch_of_columns, numbers_of
-
-MINUTE_MS = 60_000
 
 _AT_ONCE = 1_000_000
 
@@ -21,16 +20,19 @@ COMMIT = (
 )
 """What is read of a commit for its group and its minute."""
 
+_COUNTED = [
+    ("log_partition", pa.int32()),
+    ("commits", pa.int64()),
+    ("bytes", pa.int64()),
+    ("first_at", pa.int64()),
+    ("last_at", pa.int64()),
+    ("last_offset", pa.int64()),
+]
 GROUPS = pa.schema(
     [
         ("is_over", pa.bool_()),
         ("group_id", pa.string()),
-        ("log_partition", pa.int32()),
-        ("commits", pa.int64()),
-        ("bytes", pa.int64()),
-        ("first_at", pa.int64()),
-        ("last_at", pa.int64()),
-        ("last_offset", pa.int64()),
+        *_COUNTED,
         ("most_a_minute", pa.int64()),
         ("hot_minutes", pa.int64()),
         ("hot_from", pa.int64()),
@@ -54,12 +56,7 @@ _CELL = pa.schema(
         ("topic", pa.dictionary(pa.int32(), pa.string())),
         ("partition", pa.int32()),
         ("minute", pa.int64()),
-        ("log_partition", pa.int32()),
-        ("commits", pa.int64()),
-        ("bytes", pa.int64()),
-        ("first_at", pa.int64()),
-        ("last_at", pa.int64()),
-        ("last_offset", pa.int64()),
+        *_COUNTED,
     ]
 )
 

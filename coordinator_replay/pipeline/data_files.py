@@ -330,6 +330,11 @@ def keep(rows: DataFrame, folder: str) -> DataFrame:
     return rows.sparkSession.read.schema(rows.schema).parquet(folder)
 
 
+def paths_of(kept: DataFrame) -> list[str]:
+    """The files of an intermediate step that was kept on this machine, for tasks that read them."""
+    return [path.removeprefix("file://") for path in kept.inputFiles()]
+
+
 def write_frame(rows: DataFrame, name: str, part: Part) -> list[DataFile]:
     """Write rows as files of a part: an action; a column that they lack is null."""
 

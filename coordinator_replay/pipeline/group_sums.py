@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from coordinator_replay.pipeline.commit_shares import Share, commits_of, per_share, shares_of
+from coordinator_replay.pipeline.commit_shares import Share, commits_of, shares_of
 from coordinator_replay.pipeline.commit_sums import (
     COMMIT,
     GROUP_PART,
@@ -22,8 +22,8 @@ from coordinator_replay.pipeline.commit_sums import (
     STATES,
     group_sums,
 )
-from coordinator_replay.pipeline.data_files import WRITTEN, DataFile, aside, files_of, read_files
-from coordinator_replay.pipeline.task_rows import is_since
+from coordinator_replay.pipeline.data_files import WRITTEN, DataFile, aside, files_of, paths_of, read_files
+from coordinator_replay.pipeline.task_rows import is_since, per_task
 from coordinator_replay.pipeline.warehouse import Warehouse
 
 AddUp = Callable[[Iterator[pa.RecordBatch], Callable[[], pa.Table]], Iterator[pa.RecordBatch]]
@@ -99,7 +99,7 @@ def sum_groups(
     if commits.shares is None:
         written = _shuffled(commits.frame, states, add_up)
     else:
-        written = _shared(spark, commits.shares, commits.cluster, states.inputFiles(), add_up)
+        written = _shared(spark, commits.shares, commits.cluster, paths_of(states), add_up)
     files = files_of(written)
     return GroupSums(*(_rows(spark, files.get(name, []), schema) for name, schema in schemas.items()))
 
@@ -109,10 +109,9 @@ def _rows(spark: SparkSession, files: Sequence[DataFile], schema: pa.Schema) -> 
 
 
 def _shared(
-    spark: SparkSession, shares: Sequence[Share], cluster: str, states: Sequence[str], add_up: AddUp
+    spark: SparkSession, shares: Sequence[Share], cluster: str, paths: Sequence[str], add_up: AddUp
 ) -> DataFrame:
     """One task a share, which reads the commits' files."""
-    paths = [path.removeprefix("file://") for path in states]
 
     def told() -> pa.Table:
         read = [pq.read_table(path, columns=STATES.names) for path in paths]
@@ -121,7 +120,7 @@ def _shared(
     def each(share: Share) -> Iterator[pa.RecordBatch]:
         return add_up(commits_of(share, cluster, COMMIT, whole_groups=True), told)
 
-    return per_share(spark, shares, each, WRITTEN)
+    return per_task(spark, shares, each, WRITTEN)
 
 
 def _shuffled(commits: DataFrame, states: DataFrame, add_up: AddUp) -> DataFrame:

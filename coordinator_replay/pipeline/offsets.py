@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from coordinator_replay.pipeline.commit_shares import Share, per_share, share_of_events
+from coordinator_replay.pipeline.commit_shares import Share, share_of_events
 from coordinator_replay.pipeline.data_files import (
     WRITTEN,
     DataFile,
@@ -23,6 +23,7 @@ from coordinator_replay.pipeline.data_files import (
     conform,
     files_of,
     keep,
+    paths_of,
     some,
     written_rows,
 )
@@ -30,6 +31,7 @@ from coordinator_replay.pipeline.offset_events import Sources, context_events, o
 from coordinator_replay.pipeline.offset_pass import stage_offsets
 from coordinator_replay.pipeline.offset_stage import HISTORY, PRODUCER, STAGED, Staged
 from coordinator_replay.pipeline.session import short_rows
+from coordinator_replay.pipeline.task_rows import per_task
 
 HISTORY_PART, PENDING_PART = "offset_history", "pending_offsets"
 HELD_PART, WAITING_PART = "held", "waiting"
@@ -127,8 +129,7 @@ def _per_share(
 
     def kept(name: str) -> list[str]:
         rows = told[name]
-        files = [] if rows is None else keep(rows, f"{staging}/{name}").inputFiles()
-        return [file.removeprefix("file://") for file in files]
+        return [] if rows is None else paths_of(keep(rows, f"{staging}/{name}"))
 
     # Most logs have next to no others: finding that out takes as long as writing the context.
     with ThreadPoolExecutor(len(told)) as pool:
@@ -137,7 +138,7 @@ def _per_share(
     def each(share: Share) -> Iterator[pa.RecordBatch]:
         return write(share_of_events(share, cluster, *given))
 
-    return per_share(sources.commits.sparkSession, shares, each, WRITTEN)
+    return per_task(sources.commits.sparkSession, shares, each, WRITTEN)
 
 
 def of_kind(staged: DataFrame, *kinds: Staged) -> DataFrame:

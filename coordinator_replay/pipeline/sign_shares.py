@@ -14,9 +14,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from coordinator_replay.analysis.reasons.signs import SIGNS_WITHIN_MS
-from coordinator_replay.pipeline.commit_shares import Share, commits_of, per_share
+from coordinator_replay.pipeline.commit_shares import Share, codes_of, commits_of
+from coordinator_replay.pipeline.data_files import paths_of
 from coordinator_replay.pipeline.signs import MINUTE_MS
 from coordinator_replay.pipeline.sums import Numbers, numbers_of
+from coordinator_replay.pipeline.task_rows import per_task
 
 LAST = pa.schema(
     [
@@ -65,7 +67,7 @@ class _Departures:
         """Commits that a record of their group follows: their indices, and those of the records."""
         column = commits.column("group_id")
         by_name = numbers_of(pc.index_in(column.dictionary, self.groups).fill_null(-1))
-        group = np.append(by_name, -1)[numbers_of(column.indices.fill_null(len(column.dictionary)))]
+        group = np.append(by_name, -1)[codes_of(column)]
         log = numbers_of(commits.column("log_partition"))
         [mine] = np.nonzero((group >= 0) & np.isin(log, self.logs))
         places = self.places(group[mine], log[mine], numbers_of(commits.column("log_offset"))[mine])
@@ -149,7 +151,7 @@ def last_in_shares(spark: SparkSession, shares: Sequence[Share], cluster: str, d
     Returns:
         Rows in LAST.
     """
-    paths = [path.removeprefix("file://") for path in departures.inputFiles()]
+    paths = paths_of(departures)
 
     def each(share: Share) -> Iterator[pa.RecordBatch]:
         told = pa.concat_tables(pq.read_table(path) for path in paths)
@@ -157,4 +159,4 @@ def last_in_shares(spark: SparkSession, shares: Sequence[Share], cluster: str, d
         is_mine = pc.and_(pc.greater_equal(partition, share.low), pc.less_equal(partition, share.high))
         return last_before(commits_of(share, cluster, _READ), told.filter(is_mine))
 
-    return per_share(spark, shares, each, from_arrow_schema(LAST, prefer_timestamp_ntz=False))
+    return per_task(spark, shares, each, from_arrow_schema(LAST, prefer_timestamp_ntz=False))

@@ -7,13 +7,15 @@ what Python then does.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
 
 from coordinator_replay.pipeline.delta_log import HeldFile
 from coordinator_replay.pipeline.warehouse import Warehouse
@@ -25,6 +27,34 @@ _BATCH_ROWS = 50_000
 _MOST_TASKS = 64
 
 Batches = Iterator[pa.RecordBatch]
+
+Work = TypeVar("Work")
+
+
+def open_file(path: str) -> pq.ParquetFile:
+    """A table's file, or one that Spark has written, to be read in a task."""
+    return pq.ParquetFile(path, read_dictionary=list(TEXT_BY_NUMBER), coerce_int96_timestamp_unit="us")
+
+
+def per_task(
+    spark: SparkSession, work: Sequence[Work], function: Callable[[Work], Batches], schema: StructType | str
+) -> DataFrame:
+    """Let each piece of work have a task of its own.
+
+    Args:
+        spark: the session.
+        work: the pieces.
+        function: gives batches for a piece.
+        schema: what they are.
+    """
+    pieces = list(work)
+
+    def each(numbers: Batches) -> Batches:
+        for batch in numbers:
+            for number in batch.column(0).to_pylist():
+                yield from function(pieces[number])
+
+    return spark.range(0, len(pieces), 1, max(len(pieces), 1)).mapInArrow(each, schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +80,7 @@ class _Wanted:
     def rows(self, path: str, columns: Sequence[str]) -> Batches:
         """Those of a file."""
         names = dict.fromkeys([*columns, "cluster", self.time])
-        with pq.ParquetFile(path, read_dictionary=list(TEXT_BY_NUMBER), coerce_int96_timestamp_unit="us") as file:
+        with open_file(path) as file:
             for rows in file.iter_batches(_BATCH_ROWS, columns=list(names)):
                 is_wanted = pc.equal(rows.column("cluster"), self.cluster)
                 if self.since is not None:
@@ -88,12 +118,10 @@ class TaskRows:
         tasks = min(len(paths), _MOST_TASKS)
         dealt = [paths[number::tasks] for number in range(tasks)]
 
-        def each(batches: Batches) -> Batches:
-            for batch in batches:
-                for number in batch.column(0).to_pylist():
-                    yield from function(rows for path in dealt[number] for rows in wanted.rows(path, names))
+        def each(mine: Sequence[str]) -> Batches:
+            return function(rows for path in mine for rows in wanted.rows(path, names))
 
-        return self.frame.sparkSession.range(0, tasks, 1, max(tasks, 1)).mapInArrow(each, told)
+        return per_task(self.frame.sparkSession, dealt, each, told)
 
 
 def is_since(column: str, since: datetime | None) -> Column:
