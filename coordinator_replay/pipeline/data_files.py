@@ -17,7 +17,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pyarrow import fs
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from coordinator_replay.errors import CoordinatorReplayError
@@ -181,6 +184,20 @@ def some(batch: pa.RecordBatch, taken: npt.NDArray[np.bool_]) -> pa.RecordBatch:
     return batch.filter(pa.array(taken)) if taken.any() else batch.slice(0, 0)
 
 
+def _described(name: str, part: Part, path: str, written: pq.FileMetaData) -> DataFile:
+    """A file by its own footer.
+
+    Raises:
+        CoordinatorReplayError: a column that must have values lacks one; the decoder is broken, not the dump.
+    """
+    for column, nulls in _stats(written, part.required)["nullCount"].items():
+        if nulls:
+            raise CoordinatorReplayError(f"{name}.{column}: a row has no value, and every row must have one")
+    filesystem, place = open_filesystem(path)
+    size = filesystem.get_file_info(place).size
+    return DataFile(name, path, written.num_rows, size, json.dumps(_stats(written, part.bounded)))
+
+
 class _Open:
     """A part's file that is being written, and the rows that wait for a row group."""
 
@@ -237,13 +254,8 @@ class _Open:
         self.writer.close()
         self.writer = None
         [written] = self.metadata
-        for name, nulls in _stats(written, self.part.required)["nullCount"].items():
-            if nulls:
-                raise CoordinatorReplayError(f"{self.name}.{name}: a row has no value, and every row must have one")
-        filesystem, path = open_filesystem(self.path)
-        size = filesystem.get_file_info(path).size
-        rows, self.rows = self.rows, 0
-        return DataFile(self.name, self.path, rows, size, json.dumps(_stats(written, self.part.bounded)))
+        self.rows = 0
+        return _described(self.name, self.part, self.path, written)
 
 
 class DataFiles:
@@ -336,12 +348,33 @@ def paths_of(kept: DataFrame) -> list[str]:
 
 
 def write_frame(rows: DataFrame, name: str, part: Part) -> list[DataFile]:
-    """Write rows as files of a part: an action; a column that they lack is null."""
+    """Write rows as files of a part, by Spark itself: an action; a column that they lack is null.
 
-    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        files = DataFiles({name: part})
-        for batch in batches:
-            files.add(name, conform(batch, part.schema))
-        yield from written_rows(files.close())
+    To hand rows of many columns to Python takes longer than to write them: Spark adds up the size of the whole batch
+    after each row, and what it does to columns of nulls grows with the square of the batch.
+    """
+    there = set(rows.columns)
+    columns = (
+        (F.col(field.name) if field.name in there else F.lit(None)).cast(field.dataType).alias(field.name)
+        for field in from_arrow_schema(part.schema, prefer_timestamp_ntz=False)
+    )
+    written = f"{part.folder}/{uuid4()}"
+    writer = rows.select(*columns).write.option("compression", part.compression)
+    writer.option("parquet.block.row.count.limit", str(_GROUP_ROWS)).parquet(written)
+    return list(_taken(written, name, part))
 
-    return files_of(rows.mapInArrow(write, WRITTEN)).get(name, [])
+
+def _taken(written: str, name: str, part: Part) -> Iterator[DataFile]:
+    """Files that Spark wrote, brought into a part's own folder."""
+    filesystem, folder = open_filesystem(written)
+    for info in filesystem.get_file_info(fs.FileSelector(folder)):
+        if info.type != fs.FileType.File or not info.base_name.endswith(".parquet"):
+            continue
+        with filesystem.open_input_file(info.path) as file:
+            metadata = pq.read_metadata(file)
+        if not metadata.num_rows:
+            continue
+        path = f"{part.folder}/part-{uuid4()}.parquet"
+        filesystem.move(info.path, open_filesystem(path)[1])
+        yield _described(name, part, path, metadata)
+    filesystem.delete_dir(folder)

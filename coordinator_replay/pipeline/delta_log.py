@@ -1,15 +1,16 @@
 """What we read from, and add to, the log of a Delta table without a plan of Spark's.
 
 Spark answers all of this too, in half a second a question on a warm machine and five on a cold one, and a run asks a
-hundred. The format is Delta's transaction log protocol; all commits but the first of a table are still made by Delta's
-own code, which sees to conflicts, checkpoints and object stores.
+hundred. The format is Delta's transaction log protocol. Files are committed by us where a table lies on this machine's
+disks and asks nothing of its writers that we do not know of; Delta's own code makes all other commits, and every tenth
+of each table, with which it writes a checkpoint.
 """
 
 import json
 import os
 import re
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import uuid4
@@ -33,6 +34,10 @@ _SAFE_PATH = re.compile(r"[A-Za-z0-9_./-]+")
 _CLUSTERED = {"minReaderVersion": 1, "minWriterVersion": 7}
 _FEATURES = ["domainMetadata", "clustering", "invariants", "appendOnly"]
 _PLAIN = {"minReaderVersion": 1, "minWriterVersion": 2}
+_CHECKPOINT_EVERY = 10
+"""The interval at which Delta writes checkpoints, unless a table's properties have another."""
+_OTHER_COMMITS = ("delta.appendOnly", "delta.checkpoint", "delta.coordinatedCommits", "delta.enable", "delta.feature")
+"""Beginnings of properties that change what a commit may or has to hold, or when a checkpoint is due."""
 
 
 def first_properties(table: Table) -> dict[str, str]:
@@ -144,8 +149,21 @@ def _first_commit(table: Table, schema: StructType, at_ms: int) -> str:
         actions += [{"protocol": {**_CLUSTERED, "writerFeatures": _FEATURES}}, {"domainMetadata": domain}]
     else:
         actions += [{"protocol": _PLAIN}]
-    actions += [{"metaData": metadata}]
-    return "".join(f"{json.dumps(action)}\n" for action in actions)
+    return _lines([*actions, {"metaData": metadata}])
+
+
+def _put(log: Path, version: int, actions: str) -> bool:
+    """Make a commit of a table on this machine's disks; whether nobody else has made that one."""
+    written = log / f".{uuid4()}.tmp"
+    written.write_text(actions, encoding="utf-8")
+    try:
+        # A link appears whole and fails where there is one: a commit is there once, or not at all.
+        os.link(written, log / f"{version:020}.json")
+    except FileExistsError:
+        return False
+    finally:
+        written.unlink()
+    return True
 
 
 def make_table(path: str, table: Table, schema: StructType) -> bool:
@@ -165,28 +183,30 @@ def make_table(path: str, table: Table, schema: StructType) -> bool:
         return False
     log = Path(folder)
     log.mkdir(parents=True, exist_ok=True)
-    written = log / f".{uuid4()}.tmp"
-    written.write_text(_first_commit(table, schema, int(time.time() * 1000)), encoding="utf-8")
-    try:
-        # A link appears whole and fails where there is one: a commit is there once, or not at all.
-        os.link(written, log / f"{0:020}.json")
-    except FileExistsError:
-        pass
-    finally:
-        written.unlink()
+    _put(log, 0, _first_commit(table, schema, int(time.time() * 1000)))
     return True
 
 
-def _add(file: DataFile) -> str:
-    action = {
-        "path": file.path.rsplit("/", 1)[-1],
-        "partitionValues": {},
-        "size": file.bytes,
-        "modificationTime": int(time.time() * 1000),
-        "dataChange": True,
-        "stats": file.stats,
-    }
-    return json.dumps({"add": action})
+def _lines(actions: Iterable[Mapping[str, Any]]) -> str:
+    return "".join(f"{json.dumps(action)}\n" for action in actions)
+
+
+def _name(path: str) -> str:
+    return path.rsplit("/", 1)[-1]
+
+
+def _added(file: DataFile, at_ms: int) -> dict[str, Any]:
+    action = {"path": _name(file.path), "partitionValues": {}, "size": file.bytes, "modificationTime": at_ms}
+    return {"add": {**action, "dataChange": True, "stats": file.stats}}
+
+
+def _removed(path: str, size: int, at_ms: int) -> dict[str, Any]:
+    action = {"path": path, "deletionTimestamp": at_ms, "dataChange": True, "extendedFileMetadata": True}
+    return {"remove": {**action, "partitionValues": {}, "size": size}}
+
+
+def _changed_meanwhile(path: str) -> WarehouseError:
+    return WarehouseError(f"{path}: changed by somebody else during the run; run it again")
 
 
 def can_commit(spark: SparkSession) -> bool:
@@ -197,32 +217,78 @@ def can_commit(spark: SparkSession) -> bool:
         return False
 
 
+def _asks_nothing_more(table: DeltaTable) -> bool:
+    """Whether a table asks of its writers only what ours do anyhow, and checkpoints are due when we think."""
+    protocol, properties = table.protocol(), table.metadata().configuration
+    features = set(protocol.writer_features or ())
+    is_known = protocol.min_writer_version <= _PLAIN["minWriterVersion"] or (
+        protocol.min_writer_version == _CLUSTERED["minWriterVersion"] and features <= set(_FEATURES)
+    )
+    return is_known and not any(name.startswith(_OTHER_COMMITS) for name in properties)
+
+
+def _commit_plainly(path: str, files: Sequence[DataFile], removed: Collection[str]) -> int | None:
+    """Commit files where that is a matter of one more file in the log; None where it is Delta's."""
+    table = _plain_table(path)
+    if table is None or not _asks_nothing_more(table):
+        return None
+    version, at_ms = table.version() + 1, int(time.time() * 1000)
+    if version % _CHECKPOINT_EVERY == 0:
+        return None
+    sizes = {one["path"]: one["size_bytes"] for one in pa.table(table.get_add_actions()).to_pylist()} if removed else {}
+    names = {_name(one) for one in removed}
+    if not names <= set(sizes):
+        raise _changed_meanwhile(path)
+    info = {"timestamp": at_ms, "operation": "Manual Update", "operationParameters": {}}
+    actions = [
+        {"commitInfo": {**info, "isBlindAppend": not removed}},
+        *(_removed(name, sizes[name], at_ms) for name in sorted(names)),
+        *(_added(file, at_ms) for file in files),
+    ]
+    _, log = open_filesystem(f"{path}/_delta_log")
+    if _put(Path(log), version, _lines(actions)):
+        return version
+    if removed:
+        raise _changed_meanwhile(path)
+    # Nothing was read that the other commit may have changed: there is only another number to take.
+    return _commit_plainly(path, files, removed)
+
+
 def commit_files(
-    spark: SparkSession, path: str, files: Iterable[DataFile], removed: Collection[str] = frozenset()
+    spark: SparkSession, path: str, files: Sequence[DataFile], removed: Collection[str] = frozenset()
 ) -> int:
-    """Let files that lie in a table's folder be part of it, in one commit of Delta's own; returns the version.
+    """Let files that lie in a table's folder be part of it, in one commit; returns the version.
 
     Args:
         spark: a session on a JVM, see ``can_commit``.
         path: the table.
         files: written into its folder.
         removed: paths of files that are no part of it any more; with ``files``, not none.
+
+    Raises:
+        WarehouseError: a file that was to be removed is no part of the table any more.
     """
+    committed = _commit_plainly(path, files, removed)
+    return _commit_by_delta(spark, path, files, removed) if committed is None else committed
+
+
+def _commit_by_delta(spark: SparkSession, path: str, files: Sequence[DataFile], removed: Collection[str]) -> int:
     jvm: Any = spark._jvm
     delta = jvm.org.apache.spark.sql.delta
     java = jvm.scala.jdk.javaapi.CollectionConverters
     actions = jvm.java.util.ArrayList()
+    at_ms = int(time.time() * 1000)
     for file in files:
-        actions.add(delta.actions.Action.fromJson(_add(file)))
+        actions.add(delta.actions.Action.fromJson(json.dumps(_added(file, at_ms))))
     transaction = delta.DeltaLog.forTable(spark._jsparkSession, path).startTransaction()
     if removed:
-        names = {one.rsplit("/", 1)[-1] for one in removed}
+        names = {_name(one) for one in removed}
         # What is read here, Delta guards against others that change it meanwhile.
         for held in java.asJava(transaction.filterFiles()):
             if held.path() in names:
                 actions.add(held.remove())
                 names.discard(held.path())
         if names:
-            raise WarehouseError(f"{path}: changed by somebody else during the run; run it again")
+            raise _changed_meanwhile(path)
     by_hand = getattr(delta, "DeltaOperations$ManualUpdate$").__getattr__("MODULE$")
     return int(transaction.commit(java.asScala(actions).toSeq(), by_hand))

@@ -140,7 +140,7 @@ class _Groups:
         if self.are_new[STATE_TABLE]:
             return versions | {STATE_TABLE: warehouse.add_files(STATE_TABLE, states)}
         rows = warehouse.rows(STATE_TABLE, states)
-        return versions | {STATE_TABLE: warehouse.replace_groups(STATE_TABLE, rows, self.given.run_id)}
+        return versions | {STATE_TABLE: warehouse.replace_groups(STATE_TABLE, rows)}
 
     def run(self) -> Replayed:
         records = self.mine("group_records")

@@ -21,6 +21,8 @@ RELIED_ON = {
     "spark.sql.execution.arrow.pyspark.validateSchema.enabled": "true",
     # Per-batch overhead of the columnar decoder fades from some ten thousand rows on; bytes stay bounded at 64 MiB.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
+    # Its usual form of moments is one that other readers have given up, and that has no bounds in a file's footer.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
 }
 """Settings that can be made on a running session, and are made on every one."""
 

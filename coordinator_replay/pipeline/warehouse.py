@@ -1,6 +1,6 @@
 """The warehouse: a folder of Delta tables, each made from its definition, with comments a person can read."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from delta.tables import DeltaTable
 from pyarrow import fs
@@ -31,6 +31,10 @@ from coordinator_replay.tables.definition import table as declared
 from coordinator_replay.tables.types import parse_type
 
 STAGING = "_staging"
+_PLACE = "input_file_name"
+
+Change = Callable[[DataFrame], DataFrame]
+
 TABLES_AT_ONCE = 4
 """How many tables are worked on side by side: most of a commit is waiting for the driver."""
 
@@ -220,9 +224,19 @@ class Warehouse:
             cluster: whose rows.
             condition: in SQL.
         """
-        writer = self._conform(name, df).write.format("delta").mode("overwrite")
-        writer.option("replaceWhere", f"cluster = {literal(cluster)} AND ({condition})").save(self.path(name))
+        rows, replaced = self._conform(name, df), f"cluster = {literal(cluster)} AND ({condition})"
+        if self.held(name) is not None:
+            goes = F.coalesce(F.expr(replaced), F.lit(False))
+            return self._put(name, rows, lambda held: held.where(goes), lambda held: held.where(~goes))
+        rows.write.format("delta").mode("overwrite").option("replaceWhere", replaced).save(self.path(name))
         return self.version(name)
+
+    def _put(self, name: str, rows: DataFrame, going: Change, staying: Change) -> int:
+        """Put rows in place of others, in one commit: files that hold some of those are written anew without them."""
+        placed = going(self.read(name).withColumn(_PLACE, F.input_file_name())).select(_PLACE).distinct()
+        paths = [row[_PLACE].removeprefix("file://") for row in placed.collect()]
+        stay = staying(read_paths(self.spark, paths, spark_type(declared(name))))
+        return self.swap(name, write_frame(rows.unionByName(stay), name, self.own_part(name)), paths)
 
     def put_files(self, name: str, files: Sequence[DataFile], cluster: str) -> int:
         """Put what files of a part hold in place of all rows of a cluster, in one commit; returns the version."""
@@ -230,14 +244,23 @@ class Warehouse:
             return self.add_files(name, files)
         return self.replace_cluster(name, self.rows(name, files), cluster)
 
-    def replace_groups(self, name: str, df: DataFrame, run_id: str) -> int:
-        """Put rows in place of all rows of the same groups, in one commit; returns the version after that."""
-        rows = self._conform(name, df)
-        if self.is_new(name):
-            rows.write.format("delta").mode("append").option("userMetadata", run_id).save(self.path(name))
-        else:
-            writer = rows.write.format("delta").mode("overwrite").option("replaceUsing", "cluster,group_id")
-            writer.option("userMetadata", run_id).save(self.path(name))
+    def replace_groups(self, name: str, df: DataFrame) -> int:
+        """Put rows in place of those of the same groups, in one commit; returns the version after that.
+
+        Args:
+            name: a table with one row a group.
+            df: the rows.
+        """
+        rows, keys = self._conform(name, df), ["cluster", "group_id"]
+        if self.held(name) is not None:
+            groups = df.select(*keys)
+            return self._put(
+                name, rows, lambda held: held.join(groups, keys, "semi"), lambda held: held.join(groups, keys, "anti")
+            )
+        # Not by replaceUsing: Delta 4.4 fails where the new rows are too many to be broadcast.
+        merge = DeltaTable.forPath(self.spark, self.path(name)).alias("held")
+        same = " AND ".join(f"held.{key} = new.{key}" for key in keys)
+        merge.merge(rows.alias("new"), same).whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
         return self.version(name)
 
     def go_on_plainly(self, name: str, files: Sequence[DataFile], touched: DataFrame, cluster: str) -> int:
@@ -308,9 +331,12 @@ class Warehouse:
         """Append rows in the table's own columns, others left out and missing ones null.
 
         Returns:
-            How many rows were written, as Delta counted them, and the table's version after that.
+            How many rows were written, and the table's version after that.
         """
         conformed = self._conform(name, df)
+        if self.held(name) is not None:
+            files = write_frame(conformed, name, self.own_part(name))
+            return sum(file.rows for file in files), self.add_files(name, files)
         conformed.write.format("delta").mode("append").option("userMetadata", run_id).save(self.path(name))
         version = self.version(name)
         latest = commit_info(self.path(name), version)

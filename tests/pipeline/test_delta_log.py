@@ -1,6 +1,7 @@
 """Tables that are made, and files that are added, without a plan of Spark's: Spark, deltalake and DuckDB read them."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import deltalake
 import duckdb
@@ -22,6 +23,11 @@ def add_topics(warehouse, names):
     files = DataFiles({"topics": part})
     files.add_rows("topics", [{"cluster": "c", "topic_id": name * 22, "topic": name} for name in names])
     return warehouse.add_files("topics", files.close())
+
+
+def is_of_delta(warehouse, version):
+    """Whether Delta's own code made a commit of table topics."""
+    return "engineInfo" in commit_info(warehouse.path("topics"), version)
 
 
 @pytest.mark.parametrize("name", tables())
@@ -77,7 +83,7 @@ def test_spark_goes_on_with_a_table_that_was_filled_by_files(spark, tmp_path):
     add_topics(warehouse, ["a"])
     more = warehouse.read("topics").selectExpr("cluster", "'zz' AS topic_id", "'z' AS topic")
     assert warehouse.append("topics", more, "run") == (1, 2)
-    assert commit_info(warehouse.path("topics"), 2)["userMetadata"] == "run"
+    assert not is_of_delta(warehouse, 2)
     assert warehouse.replace_cluster("topics", more.limit(0), "c") == 3
     assert warehouse.read("topics").isEmpty()
 
@@ -127,6 +133,11 @@ def timeline_rows(groups, settled, cluster="c"):
         for group in groups
         for seq, at in ((2 * settled, settled), (2 * settled + 1, None))
     ]
+
+
+def timeline_frame(spark, groups, settled, cluster="c"):
+    """The same rows as a frame."""
+    return spark.createDataFrame(timeline_rows(groups, settled, cluster), spark_type(table("group_timeline")))
 
 
 def written_apart(warehouse, rows):
@@ -191,3 +202,79 @@ def test_a_file_that_somebody_else_removed_meanwhile_ends_the_run_in_a_sentence(
     DeltaTable.forPath(spark, warehouse.path("topics")).delete("topic = 'a'")
     with pytest.raises(WarehouseError, match="changed by somebody else"):
         warehouse.swap("topics", [], [held.path])
+
+
+def test_every_tenth_commit_is_deltas_own_and_brings_a_checkpoint(spark, tmp_path):
+    warehouse = Warehouse(spark, str(tmp_path))
+    warehouse.ensure("topics")
+    path = warehouse.path("topics")
+    for version in range(1, 12):
+        assert add_topics(warehouse, [chr(96 + version)]) == version
+    assert warehouse.swap("topics", [], [warehouse.held("topics")[0].path]) == 12
+    made = [version for version in range(1, newest_version(path) + 1) if is_of_delta(warehouse, version)]
+    assert made == [10]
+    assert (tmp_path / f"topics/_delta_log/{10:020}.checkpoint.parquet").exists()
+    held = {row["topic"] for row in spark.read.format("delta").load(path).collect()}
+    assert len(held) == 10
+    assert {row["topic"] for row in warehouse.read("topics").collect()} == held
+    assert set(deltalake.DeltaTable(path).to_pyarrow_table()["topic"].to_pylist()) == held
+
+
+def test_a_table_that_asks_more_of_its_writers_is_committed_to_by_delta(spark, tmp_path):
+    warehouse = Warehouse(spark, str(tmp_path))
+    warehouse.ensure("topics")
+    add_topics(warehouse, ["a"])
+    path = warehouse.path("topics")
+    spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')")
+    add_topics(warehouse, ["b"])
+    assert [is_of_delta(warehouse, version) for version in (1, 3)] == [False, True]
+    changes = spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", 3).load(path)
+    assert [(row["topic"], row["_change_type"]) for row in changes.collect()] == [("b", "insert")]
+
+
+def test_of_several_that_add_at_once_none_is_lost(spark, tmp_path):
+    warehouse = Warehouse(spark, str(tmp_path))
+    warehouse.ensure("topics")
+    names = "abcdefgh"
+    with ThreadPoolExecutor(8) as pool:
+        versions = list(pool.map(lambda name: add_topics(warehouse, [name]), names))
+    assert sorted(versions) == list(range(1, 9))
+    assert sorted(row["topic"] for row in warehouse.read("topics").collect()) == list(names)
+
+
+def test_rows_are_replaced_by_files_as_delta_replaces_them(spark, tmp_path, monkeypatch):
+    found = []
+    for folder in ("plain", "by_delta"):
+        if folder == "by_delta":
+            monkeypatch.setattr(Warehouse, "held", lambda *_: None)
+        warehouse = Warehouse(spark, str(tmp_path / folder))
+        warehouse.ensure("group_timeline")
+        for cluster in "cd":
+            rows = timeline_frame(spark, "gh", 5, cluster)
+            assert warehouse.append("group_timeline", rows, "run")[0] == 4
+        more = timeline_frame(spark, "g", 9).where("settled_at_offset IS NULL")
+        warehouse.replace_where("group_timeline", more, "c", "settled_at_offset IS NULL AND group_id <> 'h'")
+        held = spark.read.format("delta").load(warehouse.path("group_timeline"))
+        found.append(sorted((row["cluster"], row["group_id"], row["seq"]) for row in held.collect()))
+    assert found[0] == found[1]
+    assert [row[1:] for row in found[0] if row[0] == "c"] == [("g", 10), ("g", 19), ("h", 10), ("h", 11)]
+
+
+@pytest.mark.parametrize("is_plain", [True, False])
+def test_states_of_groups_are_replaced_however_many_they_are(spark, tmp_path, monkeypatch, is_plain):
+    """Of rows that come from Python, Spark does not know how few they are, and joins them as it does large tables."""
+    if not is_plain:
+        monkeypatch.setattr(Warehouse, "held", lambda *_: None)
+    warehouse = Warehouse(spark, str(tmp_path))
+    warehouse.ensure("group_state")
+
+    def states(cluster, groups, to_offset):
+        more = {"group_type": "classic", "log_partition": 0, "snapshot_version": 1, "snapshot": "{}", "run_id": "r"}
+        told = [{"cluster": cluster, "group_id": group, "to_offset": to_offset, **more} for group in groups]
+        return spark.createDataFrame(told, spark_type(table("group_state")))
+
+    for cluster, groups, to_offset in (("c", "ab", 1), ("d", "ab", 2), ("c", "bx", 3)):
+        warehouse.replace_groups("group_state", states(cluster, groups, to_offset))
+    held = spark.read.format("delta").load(warehouse.path("group_state"))
+    told = sorted((row["cluster"], row["group_id"], row["to_offset"]) for row in held.collect())
+    assert told == [("c", "a", 1), ("c", "b", 3), ("c", "x", 3), ("d", "a", 2), ("d", "b", 2)]
