@@ -25,6 +25,9 @@ from coordinator_replay.errors import SnapshotError
 
 VERSION = 3
 
+# Looked up once: it stands in the way of every event.
+TOPOLOGY_CHANGED = EventKind.TOPOLOGY_CHANGED
+
 
 class GroupReplay:
     """The life of one group as rows.
@@ -179,7 +182,7 @@ class GroupReplay:
         last_ms = self._now_ms
         self._now_ms = at_ms = max(last_ms, events[-1].timestamp_ms)
         for event in events:
-            if event.kind is EventKind.TOPOLOGY_CHANGED:
+            if event.kind is TOPOLOGY_CHANGED:
                 sources = event.changes["source_topics"] or {}
                 self._topics.sources = {key: tuple(topics) for key, topics in sources.items()}
         rebalance_id = self._rebalances.begin(events, at_ms, last_ms)

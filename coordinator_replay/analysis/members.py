@@ -10,6 +10,9 @@ from coordinator_replay.engine.snapshot import member_from_plain, member_to_plai
 
 TABLE = "member_timeline"
 
+# Looked up once: these stand in the way of every event.
+BROKEN, LEFT, REPLACED = EventKind.INVARIANT_BROKEN, EventKind.MEMBER_LEFT, EventKind.MEMBER_REPLACED
+
 
 class Stay(NamedTuple):
     """A member as it is now, and since when."""
@@ -29,14 +32,15 @@ def members_after(events: Sequence[Event]) -> Changed:
     """The members that an operation's events changed."""
     changed: dict[str, tuple[Member | None, int]] = {}
     for event in events:
-        if event.kind is EventKind.INVARIANT_BROKEN:
+        kind, subject = event.kind, event.member
+        if kind is BROKEN:
             continue
-        if event.kind is EventKind.MEMBER_LEFT:
+        if kind is LEFT:
             changed[event.member_id or ""] = None, event.offset
             continue
-        if event.kind is EventKind.MEMBER_REPLACED and event.before is not None:
+        if kind is REPLACED and event.before is not None:
             changed[event.before.member_id] = None, event.offset
-        for member in event.members if event.member is None else (event.member,):
+        for member in event.members if subject is None else (subject,):
             known = changed.get(member.member_id)
             if known is None or known[0] is not member:
                 changed[member.member_id] = member, event.offset

@@ -17,6 +17,9 @@ from coordinator_replay.engine.model import NOTHING, Assignment, GroupType, Memb
 
 TABLE = "partition_ownership"
 
+# Looked up once: these stand in the way of every event.
+CONVERTED, DELETED, EMPTIED = EventKind.GROUP_CONVERTED, EventKind.GROUP_DELETED, EventKind.GROUP_EMPTIED
+
 Key = tuple[str, int]
 
 REVOKED = "REVOKED"
@@ -126,11 +129,12 @@ class Ownership:
         """
         self.handovers = []
         group_type = events[-1].group_type
-        if any(event.kind is EventKind.GROUP_CONVERTED for event in events):
+        kinds = [event.kind for event in events]
+        if CONVERTED in kinds:
             yield from self._convert(changed, group_type, at_ms)
             return
         given_up_ms = _given_up_ms(events, at_ms, last_ms)
-        circumstances = _circumstances(events)
+        circumstances = _circumstances(events, kinds)
         for member_id, (member, _) in changed.items():
             left = without(self.held.get(member_id, NOTHING), _owned(member))
             if left:
@@ -311,8 +315,7 @@ def _is_same_owner(before: Holding, after: Holding) -> bool:
     return after.instance_id is not None and before.instance_id == after.instance_id
 
 
-def _circumstances(events: Sequence[Event]) -> Circumstances:
-    kinds = [event.kind for event in events]
+def _circumstances(events: Sequence[Event], kinds: Sequence[EventKind]) -> Circumstances:
     replaced = set()
     timeouts = {}
     for event in events:
@@ -323,7 +326,7 @@ def _circumstances(events: Sequence[Event]) -> Circumstances:
             replaced.add(gone.member_id)
         elif event.kind is EventKind.MEMBER_LEFT and gone.subscription is not None:
             timeouts[gone.member_id] = gone.subscription.rebalance_timeout_ms
-    return Circumstances(EventKind.GROUP_DELETED in kinds, EventKind.GROUP_EMPTIED in kinds, replaced, timeouts)
+    return Circumstances(DELETED in kinds, EMPTIED in kinds, replaced, timeouts)
 
 
 def _given_up_ms(events: Sequence[Event], at_ms: int, last_ms: int) -> int:

@@ -10,6 +10,9 @@ Row = tuple[str, dict[str, Any]]
 """A table's name and one of its rows."""
 
 
+# Looked up once: these stand in the way of every topic of every assignment.
+STREAMS, CLASSIC = GroupType.STREAMS, GroupType.CLASSIC
+
 ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 """JSON as cells hold it."""
 
@@ -46,9 +49,9 @@ class Topics:
 
     def shown(self, group_type: GroupType, topic: str) -> tuple[tuple[str | None, str | None], ...]:
         """Pairs of topic id and topic name behind one key of an assignment."""
-        if group_type is GroupType.STREAMS:
+        if group_type is STREAMS:
             return tuple((None, name) for name in self.sources.get(topic) or (topic,))
-        if group_type is GroupType.CLASSIC:
+        if group_type is CLASSIC:
             return ((None, topic),)
         return ((topic, self.names.get(topic)),)
 

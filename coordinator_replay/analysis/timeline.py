@@ -22,12 +22,13 @@ class Timeline:
 
     def fold(self, events: Sequence[Event], rebalance_id: str | None) -> Iterator[Row]:
         """One row for each event of an operation."""
+        cluster, group_id, _ = self.scope
         for event in events:
             yield (
                 TABLE,
                 {
-                    "cluster": self.scope.cluster,
-                    "group_id": self.scope.group_id,
+                    "cluster": cluster,
+                    "group_id": group_id,
                     "group_type": str(event.group_type),
                     "seq": self.seq,
                     "event": str(event.kind),

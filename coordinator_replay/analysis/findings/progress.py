@@ -15,6 +15,7 @@ _ON_THE_WAY = frozenset({GroupState.ASSIGNING, GroupState.RECONCILING, GroupStat
 _COMES_OR_GOES = frozenset(
     {EventKind.MEMBER_JOINED, EventKind.MEMBER_LEFT, EventKind.MEMBER_REPLACED, EventKind.SUBSCRIPTION_CHANGED}
 )
+_ALWAYS_BEGIN = frozenset({EventKind.REBALANCE_STARTED, EventKind.GROUP_EMPTIED})
 _BEGINS = GENERATIONS | {EventKind.REBALANCE_STARTED}
 _MOST_RECENT = 1000
 """How many rebalances of a window a storm looks at; a group that has more is in one whatever the rest says."""
@@ -189,9 +190,8 @@ def rebalance_storm(step: Step, memory: Memory) -> Iterator[Sighting]:
 
 
 def _begins_rebalance(event: Event) -> bool:
-    if event.kind is EventKind.REBALANCE_STARTED or event.kind is EventKind.GROUP_EMPTIED:
-        return True
-    return event.group_type is GroupType.CLASSIC and event.kind in GENERATIONS
+    kind = event.kind
+    return kind in _ALWAYS_BEGIN or (kind in GENERATIONS and event.group_type is GroupType.CLASSIC)
 
 
 def _who(step: Step) -> list[str]:
