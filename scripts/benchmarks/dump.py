@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from benchmarks.lives import Lives
+from benchmarks.lives import Lives, Topic
 from coordinator_replay.log.bulk_writer import write_batches
 from coordinator_replay.records.scalar import encode_key, encode_value
 
@@ -73,19 +73,20 @@ class _Pools:
     """What the records of one log partition are drawn from: keys of commits, and the lives of its groups."""
 
     def __init__(self, rng: np.random.Generator, groups: range) -> None:
-        keys, topics, weights, ids = [], [], [], []
+        keys, topics, weights, read = [], [], [], []
         for group, chance in zip(groups, _chances(len(groups)), strict=True):
             topic, partitions = int(rng.integers(0, 200)), int(rng.integers(1, _PARTITIONS_PER_TOPIC + 1))
-            ids.append((base64.urlsafe_b64encode(_topic_id(topic)).decode().rstrip("="), partitions))
+            topic_id = base64.urlsafe_b64encode(_topic_id(topic)).decode().rstrip("=")
+            read.append(Topic(f"orders.region-{topic:03d}", topic_id, partitions))
             for partition in range(partitions):
-                key = {"group": _name(group), "topic": f"orders.region-{topic:03d}", "partition": partition}
+                key = {"group": _name(group), "topic": read[-1].name, "partition": partition}
                 keys.append(encode_key("OffsetCommit", key))
                 topics.append(topic)
                 weights.append(chance)
         self.keys = _binary(keys)
         self.topics = np.array(topics)
         self.chances = np.array(weights) / sum(weights)
-        self.lives = Lives(rng, [_name(group) for group in groups], ids, _chances(len(groups)))
+        self.lives = Lives(rng, [_name(group) for group in groups], read, _chances(len(groups)))
 
 
 def _name(group: int) -> str:
@@ -104,17 +105,23 @@ def _batch_sizes(rng: np.random.Generator, records: int) -> npt.NDArray[np.int64
 
 def _segment(rng: np.random.Generator, records: int, base_offset: int, partition_records: int, pools: _Pools) -> bytes:
     begin, end = (_DAY_MS * offset // partition_records for offset in (base_offset, base_offset + records))
-    times = _BEGIN_MS + np.sort(rng.integers(begin, end, records))
-    is_group = rng.random(records) < _GROUP_SHARE
-    n_groups = int(is_group.sum())
-    drawn = rng.choice(len(pools.keys), records - n_groups, p=pools.chances)
-    lived = pools.lives.take(n_groups)
+    operations = pools.lives.take(round(records * _GROUP_SHARE))
+    lived = [pair for operation in operations for pair in operation]
+    n_commits = records - len(lived)
+    # What is appended at once: a commit, or the records of an operation on a group.
+    sizes = np.ones(n_commits + len(operations), np.int64)
+    is_operation = np.zeros(len(sizes), np.bool_)
+    is_operation[rng.choice(len(sizes), len(operations), replace=False)] = True
+    sizes[is_operation] = [len(operation) for operation in operations]
+    times = np.repeat(_BEGIN_MS + np.sort(rng.integers(begin, end, len(sizes))), sizes)
+    is_group = np.repeat(is_operation, sizes)
+    drawn = rng.choice(len(pools.keys), n_commits, p=pools.chances)
     keys = pa.concat_arrays([pools.keys.take(pa.array(drawn)), _binary([key for key, _ in lived])])
     commits = _commit_values(rng, times[~is_group], drawn, pools.topics[drawn])
     values = pa.concat_arrays([commits, _binary([value for _, value in lived])])
     place = np.empty(records, np.int64)
-    place[~is_group] = np.arange(records - n_groups)
-    place[is_group] = records - n_groups + np.arange(n_groups)
+    place[~is_group] = np.arange(n_commits)
+    place[is_group] = n_commits + np.arange(len(lived))
     order = pa.array(place)
     return write_batches(
         keys.take(order), values.take(order), times, _batch_sizes(rng, records), base_offset=base_offset, leader_epoch=3
@@ -127,7 +134,7 @@ def make_dump(folder: Path, *, records: int, partitions: int = 2, groups: int = 
     Returns:
         The folder, which holds a folder for each partition of the topic.
     """
-    facts = {"records": records, "partitions": partitions, "groups": groups, "seed": seed, "form": 2}
+    facts = {"records": records, "partitions": partitions, "groups": groups, "seed": seed, "form": 3}
     note = folder / "made-by.json"
     if note.exists() and json.loads(note.read_text()) == facts:
         return folder

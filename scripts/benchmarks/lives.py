@@ -1,23 +1,35 @@
 """Records of groups that live: members come and go, epochs rise, partitions move; as a coordinator writes them."""
 
+import base64
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from coordinator_replay.records.scalar import encode_key, encode_value
+from coordinator_replay.records.kinds import blob
+from coordinator_replay.records.scalar import encode_blob, encode_key, encode_value
 
 Pair = tuple[bytes, bytes | None]
+
+Operation = list[Pair]
+"""Records that the coordinator appends at once."""
 
 _BEGIN_MS = 1_795_000_000_000
 _MOST_MEMBERS = 8
 _CLASSIC_SHARE = 3
 """One group in so many is a classic one."""
-_SUBSCRIPTION = "AAMAAAABAAtzaG9wLm9yZGVycwAAAAAAAAAA/////wAA"
-_ASSIGNMENT = "AAAAAAABAAtzaG9wLm9yZGVycwAAAAEAAAAAAAAAAA=="
+_STABLE, _UNREVOKED, _UNRELEASED = 0, 1, 2
+
+
+_METADATA_HASH = 7919
+"""Topics of the benchmark never change."""
+
+
+def _blob(name: str, **fields: Any) -> str:
+    """What clients of classic groups put into their group's records."""
+    return base64.b64encode(encode_blob(blob(name), 0, {**fields, "userData": None})).decode()
 
 
 @dataclass
@@ -25,69 +37,109 @@ class _Group:
     """A group as its coordinator knows it."""
 
     name: str
+    topic: str
     topic_id: str
     partitions: int
     wanted: int
     is_classic: bool
     epoch: int = 0
     born: int = 0
-    members: list[str] = field(default_factory=list)
     owned: dict[str, list[int]] = field(default_factory=dict)
+    """Partitions of each member, the oldest member first."""
 
-    def next_change(self) -> Iterator[Pair]:
+    def next_change(self) -> Iterator[Operation]:
         """A member comes while some are wanted; after that the oldest one goes, and the next time another comes."""
-        comes = len(self.members) < self.wanted
-        who = f"consumer-{self.name}-{self.born:06d}" if comes else self.members[0]
+        before = dict(self.owned)
+        comes = len(before) < self.wanted
+        who = f"consumer-{self.name}-{self.born:06d}" if comes else next(iter(before))
         self.epoch += 1
         if comes:
-            self.members.append(who)
             self.born += 1
+            members = [*before, who]
         else:
-            self.members.pop(0)
-        return self._classic() if self.is_classic else self._modern(who, comes=comes)
+            members = [member for member in before if member != who]
+        self.owned = self._spread(members)
+        return iter([[self._classic()]]) if self.is_classic else self._modern(who, before, comes=comes)
 
-    def _classic(self) -> Iterator[Pair]:
+    def _spread(self, members: Sequence[str]) -> dict[str, list[int]]:
+        """Partitions spread evenly over members, each of whom keeps what it can."""
+        kept: dict[str, list[int]] = {}
+        for place, member in enumerate(members):
+            share = (self.partitions + len(members) - 1 - place) // len(members)
+            kept[member] = self.owned.get(member, [])[:share]
+        free = sorted(set(range(self.partitions)).difference(*kept.values()))
+        for place, member in enumerate(members):
+            share = (self.partitions + len(members) - 1 - place) // len(members)
+            while len(kept[member]) < share:
+                kept[member] = sorted([*kept[member], free.pop(0)])
+        return kept
+
+    def _classic(self) -> Pair:
         one = {"groupInstanceId": None, "clientId": "c", "clientHost": "/10.0.0.9", "rebalanceTimeout": 300_000}
-        one |= {"sessionTimeout": 45_000, "subscription": _SUBSCRIPTION, "assignment": _ASSIGNMENT}
-        members = [{"memberId": member, **one} for member in self.members]
+        one |= {"sessionTimeout": 45_000, "subscription": _blob("ConsumerProtocolSubscription", topics=[self.topic])}
+        assigned = {
+            member: [{"topic": self.topic, "partitions": partitions}] if partitions else []
+            for member, partitions in self.owned.items()
+        }
+        members = [
+            {"memberId": member, **one, "assignment": _blob("ConsumerProtocolAssignment", assignedPartitions=given)}
+            for member, given in assigned.items()
+        ]
         value = {
             "protocolType": "consumer",
             "generation": self.epoch,
             "protocol": "range" if members else None,
-            "leader": self.members[0] if members else None,
+            "leader": next(iter(self.owned), None),
             "currentStateTimestamp": _BEGIN_MS,
             "members": members,
         }
-        yield encode_key("GroupMetadata", {"group": self.name}), encode_value("GroupMetadata", 3, value)
+        return encode_key("GroupMetadata", {"group": self.name}), encode_value("GroupMetadata", 3, value)
 
-    def _modern(self, who: str, *, comes: bool) -> Iterator[Pair]:
-        if not comes:
-            yield self._member("CurrentMemberAssignment", who, None)
-            yield self._member("TargetAssignmentMember", who, None)
-            yield self._member("MemberMetadata", who, None)
-            self.owned.pop(who)
+    def _modern(self, who: str, before: Mapping[str, list[int]], *, comes: bool) -> Iterator[Operation]:
+        """The operations of a rebalance: who loses partitions gives them up, before others take them."""
+        new = self.owned
+        old = {member: before.get(member, []) for member in new}
+        kept = {member: [one for one in old[member] if one in partitions] for member, partitions in new.items()}
+        lost = {member: [one for one in old[member] if one not in kept[member]] for member in new}
+        gains = [member for member, partitions in new.items() if kept[member] != partitions]
+        epoch = self._whole("Metadata", {"epoch": self.epoch, "metadataHash": _METADATA_HASH})
+        if comes:
+            joined = self._current(who, self.epoch, _UNRELEASED if who in gains else _STABLE, [])
+            yield [self._member("MemberMetadata", who, self._about()), epoch, *self._targets(old), joined]
         else:
-            yield self._member("MemberMetadata", who, self._about())
-        yield self._whole("Metadata", {"epoch": self.epoch, "metadataHash": len(self.members) + 1})
-        target = {
-            member: list(range(place, self.partitions, len(self.members))) for place, member in enumerate(self.members)
-        }
-        changed = [member for member in self.members if self.owned.get(member) != target[member]]
-        for member in changed:
-            yield self._member("TargetAssignmentMember", member, {"topicPartitions": self._named(target[member])})
-        yield self._whole("TargetAssignmentMetadata", {"assignmentEpoch": self.epoch})
-        for member in self.members:
-            value = {"memberEpoch": self.epoch, "previousMemberEpoch": self.epoch - 1, "state": 0}
-            value |= {"assignedPartitions": self._named(target[member]), "partitionsPendingRevocation": []}
-            yield self._member("CurrentMemberAssignment", member, value)
-        self.owned = target
+            parts = ("CurrentMemberAssignment", "TargetAssignmentMember", "MemberMetadata")
+            yield [*(self._member(part, who, None) for part in parts), epoch]
+            yield self._targets(old)
+        for member in filter(lost.__getitem__, new):
+            yield [self._current(member, self.epoch - 1, _UNREVOKED, kept[member], lost[member])]
+        for member in new:
+            if member not in before:
+                continue
+            yield [self._current(member, self.epoch, _UNRELEASED if member in gains else _STABLE, kept[member])]
+        for member in gains:
+            yield [self._current(member, self.epoch, _STABLE, new[member])]
+
+    def _targets(self, old: Mapping[str, list[int]]) -> Operation:
+        changed = (member for member, partitions in self.owned.items() if old[member] != partitions)
+        targets = (
+            self._member("TargetAssignmentMember", member, {"topicPartitions": self._named(self.owned[member])})
+            for member in changed
+        )
+        return [*targets, self._whole("TargetAssignmentMetadata", {"assignmentEpoch": self.epoch})]
+
+    def _current(
+        self, member: str, epoch: int, state: int, assigned: Sequence[int], pending: Sequence[int] = ()
+    ) -> Pair:
+        value = {"memberEpoch": epoch, "previousMemberEpoch": self.epoch - 1, "state": state}
+        value |= {"assignedPartitions": self._named(assigned), "partitionsPendingRevocation": self._named(pending)}
+        return self._member("CurrentMemberAssignment", member, value)
 
     def _named(self, partitions: Sequence[int]) -> list[dict[str, Any]]:
         return [{"topicId": self.topic_id, "partitions": list(partitions)}] if partitions else []
 
     def _about(self) -> dict[str, Any]:
         about = {"instanceId": None, "rackId": None, "clientId": f"client-{self.name}", "clientHost": "/10.0.0.9"}
-        about |= {"subscribedTopicNames": ["orders"], "subscribedTopicRegex": "", "serverAssignor": None}
+        about |= {"subscribedTopicNames": [self.topic], "subscribedTopicRegex": "", "serverAssignor": None}
         return {**about, "rebalanceTimeoutMs": 300_000, "classicMemberMetadata": None}
 
     def _member(self, kind: str, member: str, value: Mapping[str, Any] | None) -> Pair:
@@ -100,13 +152,21 @@ class _Group:
         return encode_key(name, {"groupId": self.name}), encode_value(name, 0, value)
 
 
+class Topic(NamedTuple):
+    """What a group reads."""
+
+    name: str
+    topic_id: str
+    partitions: int
+
+
 class Lives:
     """The lives of some groups, one rebalance of one group after the other.
 
     Args:
         rng: decides which group is next, and how large each is.
         names: the groups.
-        topics: each group's topic id and number of partitions.
+        topics: what each group reads.
         chances: how often each is next.
     """
 
@@ -114,23 +174,27 @@ class Lives:
         self,
         rng: np.random.Generator,
         names: Sequence[str],
-        topics: Sequence[tuple[str, int]],
+        topics: Sequence[Topic],
         chances: npt.NDArray[np.float64],
     ) -> None:
         sizes = rng.integers(1, _MOST_MEMBERS + 1, len(names))
         self.rng = rng
         self.chances = chances
         self.groups = [
-            _Group(name, topic_id, partitions, int(size), number % _CLASSIC_SHARE == 0)
-            for number, (name, (topic_id, partitions), size) in enumerate(zip(names, topics, sizes, strict=True))
+            _Group(name, *topic, int(size), number % _CLASSIC_SHARE == 0)
+            for number, (name, topic, size) in enumerate(zip(names, topics, sizes, strict=True))
         ]
-        self._stream = self._records()
+        self._stream = self._operations()
 
-    def _records(self) -> Iterator[Pair]:
+    def _operations(self) -> Iterator[Operation]:
         while True:
             for number in self.rng.choice(len(self.groups), 1000, p=self.chances):
                 yield from self.groups[number].next_change()
 
-    def take(self, count: int) -> list[Pair]:
-        """The next records."""
-        return list(islice(self._stream, count))
+    def take(self, count: int) -> list[Operation]:
+        """The next operations, with so many records between them or a few more."""
+        taken: list[Operation] = []
+        while count > 0:
+            taken.append(next(self._stream))
+            count -= len(taken[-1])
+        return taken
