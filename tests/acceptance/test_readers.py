@@ -1,7 +1,9 @@
 """Every table, read by Spark, deltalake and DuckDB; names that mean harm come back as they were."""
 
 import json
+import shutil
 import struct
+from datetime import timedelta
 
 import duckdb
 import pytest
@@ -10,6 +12,7 @@ from deltalake import DeltaTable
 
 from coordinator_replay.cli.main import main
 from coordinator_replay.log.writer import LogEntry, write_batch
+from coordinator_replay.pipeline.maintain import Upkeep, run_maintain
 from coordinator_replay.tables.definition import tables
 from tests.hostile.test_hostile import HOSTILE_NAMES, commit_key, commit_value, string
 from tests.traps.test_traps import ORDERS
@@ -57,21 +60,37 @@ def member(name: str) -> bytes:
     )
 
 
+def rows_for_all(spark, warehouse, name):
+    """How many rows of a table three readers see, who agree about it and its columns."""
+    path = str(warehouse / name)
+    opened = DeltaTable(path)
+    assert opened.protocol().min_reader_version == 1
+    by_spark = spark.read.format("delta").load(path)
+    connection = duckdb.connect()
+    connection.register("t", opened.to_pyarrow_dataset())
+    by_duckdb = connection.execute("SELECT * FROM t")
+    columns = [column[0] for column in by_duckdb.description]
+    rows = by_duckdb.fetchall()
+    assert by_spark.columns == columns == [field.name for field in opened.schema().fields]
+    assert set(columns) == {column.name for column in tables()[name].columns}
+    assert by_spark.count() == opened.to_pyarrow_dataset().count_rows() == len(rows)
+    return len(rows)
+
+
 @pytest.mark.parametrize("name", sorted(tables()))
 def test_three_readers_see_the_same_rows(spark, audited, hostile, name):
     for warehouse in (audited, hostile):
-        path = str(warehouse / name)
-        opened = DeltaTable(path)
-        assert opened.protocol().min_reader_version == 1
-        by_spark = spark.read.format("delta").load(path)
-        connection = duckdb.connect()
-        connection.register("t", opened.to_pyarrow_dataset())
-        by_duckdb = connection.execute("SELECT * FROM t")
-        columns = [column[0] for column in by_duckdb.description]
-        rows = by_duckdb.fetchall()
-        assert by_spark.columns == columns == [field.name for field in opened.schema().fields]
-        assert set(columns) == {column.name for column in tables()[name].columns}
-        assert by_spark.count() == opened.to_pyarrow_dataset().count_rows() == len(rows)
+        rows_for_all(spark, warehouse, name)
+
+
+@pytest.mark.long
+def test_three_readers_see_them_after_upkeep_that_leaves_no_file_of_earlier_versions(spark, audited, tmp_path):
+    kept = tmp_path / "warehouse"
+    shutil.copytree(audited, kept)
+    run_maintain(spark, Upkeep(warehouse=str(kept), vacuum_after=timedelta(0), force=True))
+    for name in tables():
+        assert rows_for_all(spark, kept, name) == rows_for_all(spark, audited, name), name
+    assert any(file.name not in {one.name for one in audited.rglob("*")} for file in kept.rglob("*.parquet"))
 
 
 def test_hostile_names_come_back_as_they_were(spark, hostile):

@@ -86,7 +86,7 @@ def test_nights_of_hours_add_what_is_new_to_what_commits_came_to(spark, tmp_path
 
     from coordinator_replay.pipeline import audit
 
-    dump = make_dump(tmp_path / "dump", records=40_000)
+    dump = make_dump(tmp_path / "dump", records=40_000, partitions=1)
     slices = [tmp_path / f"night-{number}" for number in (1, 2, 3)]
     cut(str(dump), slices)
     since = []
@@ -94,9 +94,9 @@ def test_nights_of_hours_add_what_is_new_to_what_commits_came_to(spark, tmp_path
     monkeypatch.setattr(audit, "totals_since", lambda *asked: since.append(ask(*asked)) or since[-1])
     for night in slices:
         run_audit(spark, Options(inputs=[str(night)], warehouse=str(tmp_path / "nights")))
-    # A night whose log partitions end at times far apart begins before the totals, and adds all of it up.
+    # With several log partitions, a night may begin before the totals, since they end at times far apart.
     assert len(since) == 2
-    assert any(since)
+    assert all(since)
     run_audit(spark, Options(inputs=[str(dump)], warehouse=str(tmp_path / "whole")))
     for table in (*TABLES, "group_state"):
         assert content(spark, tmp_path / "nights", table) == content(spark, tmp_path / "whole", table), table
