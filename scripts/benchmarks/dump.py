@@ -134,7 +134,7 @@ def make_dump(folder: Path, *, records: int, partitions: int = 2, groups: int = 
     Returns:
         The folder, which holds a folder for each partition of the topic.
     """
-    facts = {"records": records, "partitions": partitions, "groups": groups, "seed": seed, "form": 3}
+    facts = {"records": records, "partitions": partitions, "groups": groups, "seed": seed, "form": 4}
     note = folder / "made-by.json"
     if note.exists() and json.loads(note.read_text()) == facts:
         return folder

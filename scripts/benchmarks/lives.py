@@ -16,7 +16,6 @@ Pair = tuple[bytes, bytes | None]
 Operation = list[Pair]
 """Records that the coordinator appends at once."""
 
-_BEGIN_MS = 1_795_000_000_000
 _MOST_MEMBERS = 8
 _CLASSIC_SHARE = 3
 """One group in so many is a classic one."""
@@ -90,7 +89,8 @@ class _Group:
             "generation": self.epoch,
             "protocol": "range" if members else None,
             "leader": next(iter(self.owned), None),
-            "currentStateTimestamp": _BEGIN_MS,
+            # When its state changed, lives do not know: what happens when is decided where they are put into a log.
+            "currentStateTimestamp": -1,
             "members": members,
         }
         return encode_key("GroupMetadata", {"group": self.name}), encode_value("GroupMetadata", 3, value)
