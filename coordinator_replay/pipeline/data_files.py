@@ -347,19 +347,26 @@ def paths_of(kept: DataFrame) -> list[str]:
     return [path.removeprefix("file://") for path in kept.inputFiles()]
 
 
+def in_columns(rows: DataFrame, schema: StructType) -> DataFrame:
+    """Rows in the columns of a schema, by name: others are left out, and missing ones null."""
+    there = set(rows.columns)
+    return rows.select(
+        *(
+            (F.col(field.name) if field.name in there else F.lit(None)).cast(field.dataType).alias(field.name)
+            for field in schema
+        )
+    )
+
+
 def write_frame(rows: DataFrame, name: str, part: Part) -> list[DataFile]:
     """Write rows as files of a part, by Spark itself: an action; a column that they lack is null.
 
     To hand rows of many columns to Python takes longer than to write them: Spark adds up the size of the whole batch
     after each row, and what it does to columns of nulls grows with the square of the batch.
     """
-    there = set(rows.columns)
-    columns = (
-        (F.col(field.name) if field.name in there else F.lit(None)).cast(field.dataType).alias(field.name)
-        for field in from_arrow_schema(part.schema, prefer_timestamp_ntz=False)
-    )
     written = f"{part.folder}/{uuid4()}"
-    writer = rows.select(*columns).write.option("compression", part.compression)
+    told = in_columns(rows, from_arrow_schema(part.schema, prefer_timestamp_ntz=False))
+    writer = told.write.option("compression", part.compression)
     writer.option("parquet.block.row.count.limit", str(_GROUP_ROWS)).parquet(written)
     return list(_taken(written, name, part))
 

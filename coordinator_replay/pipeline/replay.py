@@ -48,7 +48,6 @@ NOT_FINAL = ".not_final"
 their place, and would have to write all rows of a file anew for one of them."""
 
 _CHUNK_ROWS = 10_000
-_ROWS_AT_ONCE = 1_000
 _SELDOM = 1_000_000
 _LARGE_RECORD = ("kind", "record_bytes", "timestamp_ms", "log_partition", "log_offset")
 _ORDER = ("group_id", "log_partition", "log_offset", "is_record")
@@ -207,13 +206,6 @@ class _Fold:
         return self.files.close()
 
 
-def _fed(batch: pa.RecordBatch) -> Iterator[Fed]:
-    """The rows of a batch, made by few at a time: the cells of a whole one would be gone from the core's cache."""
-    for start in range(0, batch.num_rows, _ROWS_AT_ONCE):
-        cells = (column.to_pylist() for column in batch.slice(start, _ROWS_AT_ONCE).columns)
-        yield from starmap(Fed, zip(*cells, strict=True))
-
-
 @contextmanager
 def _few_collections() -> Iterator[None]:
     """Look for garbage in cycles seldom: a replay makes none, and each look goes through all that is kept."""
@@ -253,7 +245,7 @@ def replay_groups(
         state = _Fold(given, parts)
         with _few_collections():
             for batch in batches:
-                for row in _fed(batch):
+                for row in starmap(Fed, zip(*(column.to_pylist() for column in batch.columns), strict=True)):
                     state.feed(row)
             files = state.finish()
         yield from written_rows(files)

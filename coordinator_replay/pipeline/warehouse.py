@@ -12,7 +12,15 @@ from pyspark.sql.types import StructField, StructType
 
 from coordinator_replay.errors import InputError, WarehouseError
 from coordinator_replay.log.dump import open_filesystem
-from coordinator_replay.pipeline.data_files import DataFile, Part, part_of, read_files, read_paths, write_frame
+from coordinator_replay.pipeline.data_files import (
+    DataFile,
+    Part,
+    in_columns,
+    part_of,
+    read_files,
+    read_paths,
+    write_frame,
+)
 from coordinator_replay.pipeline.delta_log import (
     HeldFile,
     can_commit,
@@ -31,12 +39,13 @@ from coordinator_replay.tables.definition import table as declared
 from coordinator_replay.tables.types import parse_type
 
 STAGING = "_staging"
-_PLACE = "input_file_name"
+TABLES_AT_ONCE = 4
+"""How many tables are worked on side by side: most of a commit is waiting for the driver."""
+
 
 Change = Callable[[DataFrame], DataFrame]
 
-TABLES_AT_ONCE = 4
-"""How many tables are worked on side by side: most of a commit is waiting for the driver."""
+_PLACE = "input_file_name"
 
 
 def _sentence(problem: AnalysisException) -> str:
@@ -192,13 +201,7 @@ class Warehouse:
 
     def _conform(self, name: str, df: DataFrame) -> DataFrame:
         """The table's own columns, others left out and missing ones null; without rows that were given up."""
-        there = set(df.columns)
-        rows = df.select(
-            *(
-                (F.col(column.name) if column.name in there else F.lit(None)).cast(column.type).alias(column.name)
-                for column in declared(name).columns
-            )
-        )
+        rows = in_columns(df, spark_type(declared(name)))
         return rows if self.is_new(name) else kept(rows, name, self.path(name))
 
     def replace_cluster(self, name: str, df: DataFrame, cluster: str) -> int:

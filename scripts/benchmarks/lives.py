@@ -3,6 +3,7 @@
 import base64
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -62,16 +63,14 @@ class _Group:
 
     def _spread(self, members: Sequence[str]) -> dict[str, list[int]]:
         """Partitions spread evenly over members, each of whom keeps what it can."""
-        kept: dict[str, list[int]] = {}
-        for place, member in enumerate(members):
-            share = (self.partitions + len(members) - 1 - place) // len(members)
-            kept[member] = self.owned.get(member, [])[:share]
-        free = sorted(set(range(self.partitions)).difference(*kept.values()))
-        for place, member in enumerate(members):
-            share = (self.partitions + len(members) - 1 - place) // len(members)
-            while len(kept[member]) < share:
-                kept[member] = sorted([*kept[member], free.pop(0)])
-        return kept
+        last = len(members) - 1
+        shares = {member: (self.partitions + last - place) // len(members) for place, member in enumerate(members)}
+        kept = {member: self.owned.get(member, [])[:share] for member, share in shares.items()}
+        free = iter(sorted(set(range(self.partitions)).difference(*kept.values())))
+        return {
+            member: sorted([*kept[member], *islice(free, share - len(kept[member]))])
+            for member, share in shares.items()
+        }
 
     def _classic(self) -> Pair:
         one = {"groupInstanceId": None, "clientId": "c", "clientHost": "/10.0.0.9", "rebalanceTimeout": 300_000}
@@ -112,9 +111,7 @@ class _Group:
             yield self._targets(old)
         for member in filter(lost.__getitem__, new):
             yield [self._current(member, self.epoch - 1, _UNREVOKED, kept[member], lost[member])]
-        for member in new:
-            if member not in before:
-                continue
+        for member in filter(before.__contains__, new):
             yield [self._current(member, self.epoch, _UNRELEASED if member in gains else _STABLE, kept[member])]
         for member in gains:
             yield [self._current(member, self.epoch, _STABLE, new[member])]
