@@ -8,12 +8,10 @@ in one log partition, so a task is given a few of these, or a part of one that h
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from functools import lru_cache
 from itertools import chain
 from math import ceil
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
-from zlib import crc32
 
 import duckdb
 import numpy as np
@@ -26,7 +24,7 @@ from coordinator_replay.pipeline.data_files import conform, some
 from coordinator_replay.pipeline.delta_log import HeldFile
 from coordinator_replay.pipeline.offset_events import EVENTS
 from coordinator_replay.pipeline.sums import Numbers, numbers_of, packed
-from coordinator_replay.pipeline.task_rows import TEXT_BY_NUMBER, open_file
+from coordinator_replay.pipeline.task_rows import TEXT_BY_NUMBER, checksums, codes_of, open_file
 from coordinator_replay.pipeline.warehouse import Warehouse
 
 SORTED_BY = pa.schema([("first", pa.int64()), ("second", pa.int64())])
@@ -149,29 +147,13 @@ def _runs(rows: Mapping[int, float], target: float) -> Iterator[tuple[int, int, 
         yield run[0], run[-1], held
 
 
-def codes_of(column: pa.DictionaryArray) -> Numbers:
-    """Places in the dictionary; the one behind its end for null."""
-    return numbers_of(column.indices, len(column.dictionary))
-
-
-@lru_cache(maxsize=1_000_000)
-def _sum(value: str) -> int:
-    return crc32(value.encode("utf-8", "surrogatepass"))
-
-
-def _sums(column: pa.DictionaryArray) -> Numbers:
-    """A checksum of each value, 0 for null."""
-    told = map(_sum, column.dictionary.to_pylist())
-    return np.array([*told, 0], np.int64)[codes_of(column)]
-
-
 def _is_in_part(rows: pa.RecordBatch, share: Share, *, whole_groups: bool = False) -> Bools:
     """Whether the partition that a row is about, or its group, belongs to a share's part."""
     if share.parts == 1:
         return np.ones(rows.num_rows, np.bool_)
-    place = _sums(rows.column("group_id"))
+    place = checksums(rows.column("group_id"))
     if not whole_groups:
-        place = place + _sums(rows.column("topic")) + numbers_of(rows.column("partition"), 0)
+        place = place + checksums(rows.column("topic")) + numbers_of(rows.column("partition"), 0)
     taken: Bools = place % share.parts == share.number
     return taken
 

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from coordinator_replay.analysis.findings.thresholds import MINUTE_MS
 from coordinator_replay.pipeline.data_files import DataFiles, Part, written_rows
+from coordinator_replay.pipeline.minute_states import MinuteStates
 from coordinator_replay.pipeline.sums import NONE, Numbers, Sums, array_of, batch_of_columns, numbers_of
 
 _AT_ONCE = 1_000_000
@@ -44,9 +45,6 @@ were too many for each of its partitions that were committed then."""
 
 MINUTES = pa.schema([("minute", pa.int64()), ("kind", pa.int32()), ("commits", pa.int64())])
 """Commits of all groups in a minute since 1970, by what these groups were at its end."""
-
-STATES = pa.schema([("group_id", pa.string()), ("minute", pa.int64()), ("kind", pa.int32())])
-"""What a group was from the end of a minute on, by number."""
 
 GROUP_PART, MINUTE_PART = "groups", "minutes"
 
@@ -210,37 +208,15 @@ class _Minutes:
         ]
         return batch_of_columns(told, GROUPS)
 
-    def by_kind(self, states: pa.Table, simple: int) -> pa.RecordBatch:
+    def by_kind(self, evidence: pa.Table) -> pa.RecordBatch:
         """Rows in MINUTES."""
-        kinds = self._kinds(states, simple)
+        kinds = MinuteStates(self.names, evidence).kinds_at(self.groups, self.minutes)
         sums = Sums([self.minutes, kinds])
         return batch_of_columns([sums.last(self.minutes), sums.last(kinds), sums.sums(self.commits)], MINUTES)
 
-    def _kinds(self, states: pa.Table, simple: int) -> Numbers:
-        """What each group was at the end of each minute."""
-        rows = states.combine_chunks()
-        group = pc.index_in(rows.column("group_id"), self.names)
-        mine = rows.append_column("group", group).filter(pc.is_valid(group)).combine_chunks()
-        if not mine.num_rows:
-            return np.full(len(self.groups), simple, np.int64)
-        groups, minutes, kinds = (
-            numbers_of(mine.column(name).combine_chunks()) for name in ("group", "minute", "kind")
-        )
-        # A minute's number among all of them, so that a group and a minute are one number.
-        every = np.unique(np.concatenate([minutes, self.minutes]))
-        places = groups * len(every) + np.searchsorted(every, minutes)
-        order = np.argsort(places, kind="stable")
-        found = np.searchsorted(
-            places[order], self.groups * len(every) + np.searchsorted(every, self.minutes), side="right"
-        )
-        at = order[np.maximum(found - 1, 0)]
-        is_known = (found > 0) & (groups[at] == self.groups)
-        told: Numbers = np.where(is_known, kinds[at], simple)
-        return told
-
 
 def group_sums(
-    parts: dict[str, Part], *, hot: int, until: datetime, since: datetime | None, simple: int
+    parts: dict[str, Part], *, hot: int, until: datetime, since: datetime | None
 ) -> Callable[[Batches, Callable[[], pa.Table]], Batches]:
     """A function for tasks that writes what commits of whole groups come to, and returns what it wrote.
 
@@ -249,10 +225,10 @@ def group_sums(
         hot: so many commits of each partition in a minute are too many.
         until: which minutes are over: those from before this moment.
         since: the moment before which commits do not count; None for no such.
-        simple: the kind of a group before its first state.
 
     Returns:
-        a function that takes batches in COMMIT, and another that gives states in STATES when they are at their end.
+        a function that takes batches in COMMIT, and another that gives rows of ``group_evidence`` when they are at
+        their end, in STATES.
     """
     until_ms = round(until.timestamp() * 1000)
 
@@ -260,14 +236,14 @@ def group_sums(
         at = rows.column("log_timestamp")
         return rows if since is None else rows.filter(pc.greater_equal(at, pa.scalar(since, at.type)))
 
-    def add_up(batches: Batches, states: Callable[[], pa.Table]) -> Batches:
+    def add_up(batches: Batches, evidence: Callable[[], pa.Table]) -> Batches:
         cells = [_added_up(rows) for rows in _many(_as_cells(not_before(batch)) for batch in batches)]
         if not cells:
             return
         minutes = _Minutes(_joined([_added_up(_joined(cells))] if len(cells) > 1 else cells))
         files = DataFiles(parts)
         files.add(GROUP_PART, minutes.by_group(hot, until_ms))
-        files.add(MINUTE_PART, minutes.by_kind(states(), simple))
+        files.add(MINUTE_PART, minutes.by_kind(evidence()))
         yield from written_rows(files.close())
 
     return add_up

@@ -6,177 +6,189 @@ only is a classic one, Empty from its first offset on; it is gone when its last 
 that go on committing have as many minutes as there are.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from functools import reduce
+from typing import Any
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
 
-from coordinator_replay.analysis.findings.evidence import KINDS, Evidence
-from coordinator_replay.engine.model import GroupState, GroupType
+from coordinator_replay.analysis.findings.thresholds import MINUTE_MS
+from coordinator_replay.engine.model import GroupState
+from coordinator_replay.pipeline.data_files import WRITTEN, DataFiles, Part, written_rows
+from coordinator_replay.pipeline.minute_states import NUMBERED, SIMPLE, MinuteStates
+from coordinator_replay.pipeline.sums import Numbers, Sums, numbers_of
+
+METRICS = "group_metrics"
 
 COUNTERS = ("rebalance_count", "offset_commits", "expired_offsets", "deleted_offsets")
 
-_MINUTE_MS = 60_000
-_NUMBERED = tuple(KINDS)
-_STRUCTS = (f"STRUCT('{group_type}' AS group_type, '{state}' AS state)" for group_type, state in _NUMBERED)
-_KINDS = f"ARRAY({', '.join(_STRUCTS)})"
-_NAMES = f"ARRAY({', '.join(map(repr, KINDS.values()))})"
-SIMPLE = _NUMBERED.index((GroupType.CLASSIC, GroupState.EMPTY)) + 1
-"""The kind of a group that only has offsets. A kind is the number of a type and a state among KINDS, from 1 on: Spark
-adds up and sorts by numbers alone far faster than by texts."""
+STEPS = pa.schema([(name, pa.int64()) for name in ("minute", "kind", "delta", *COUNTERS)])
+"""What happened in a minute to groups of a kind: how many more or less of them there are, and counts."""
 
-_DEAD = tuple(number for number, (_, state) in enumerate(_NUMBERED, 1) if state is GroupState.DEAD)
+_DEAD = tuple(number for number, (_, state) in enumerate(NUMBERED, 1) if state is GroupState.DEAD)
+_MINUTE_US = MINUTE_MS * 1000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
-    """What tells about groups by the minute, of one cluster.
+@dataclass(slots=True)
+class Happened:
+    """What happened to groups, one entry after the other: the place of the group's id, the minute, and what."""
 
-    Attributes:
-        commits: minute, kind and commits: those into groups of a kind, from ``sum_groups``.
-        begun: group_id, and first_at: when it first committed, in milliseconds.
-        kinds: from ``group_kinds``.
-        evidence: rows of ``group_evidence``.
-        causes: what each tombstone was, from ``tombstone_causes``.
-        held: group_id of each offset that holds at the end of the log.
-        earlier: rows of ``group_metrics`` that tell of the commits before; None where ``commits`` are all.
-    """
+    groups: list[int] = field(default_factory=list)
+    minutes: list[int] = field(default_factory=list)
+    counters: list[str] = field(default_factory=list)
 
-    commits: DataFrame
-    kinds: DataFrame
-    begun: DataFrame
-    evidence: DataFrame
-    causes: DataFrame
-    held: DataFrame
-    earlier: DataFrame | None = None
+    def count(self, group: int, at_ms: int, counter: str) -> None:
+        """Something of COUNTERS happened to a group."""
+        self.groups.append(group)
+        self.minutes.append(at_ms // MINUTE_MS)
+        self.counters.append(counter)
 
-
-def _counted(rows: DataFrame, minute: str, **columns: str) -> DataFrame:
-    """Rows as what happened in a minute: the group's new kind, if it has one, and counts."""
-    shape = {"kind": "CAST(NULL AS INT)", **dict.fromkeys(COUNTERS, "0L"), **columns}
-    return rows.selectExpr("group_id", f"{minute} AS minute", *(f"{sql} AS {name}" for name, sql in shape.items()))
+    def steps(self, states: MinuteStates) -> dict[str, Numbers]:
+        """It in the columns of STEPS."""
+        groups, minutes = np.array(self.groups, np.int64), np.array(self.minutes, np.int64)
+        what = np.array(self.counters, np.str_)
+        counted = {name: (what == name).astype(np.int64) for name in COUNTERS}
+        return {"minute": minutes, "kind": states.kinds_at(groups, minutes), **counted}
 
 
-def group_kinds(evidence: DataFrame) -> DataFrame:
-    """What each group was at the end of each minute in which that changed: group_id, minute and kind.
-
-    Args:
-        evidence: rows of ``group_evidence`` of one cluster.
-    """
-    states = evidence.where(F.col("tag") == int(Evidence.STATE))
-    number = f"CAST(NULLIF(ARRAY_POSITION({_NAMES}, name), 0) AS INT)"
-    minute = F.floor(F.col("at") / _MINUTE_MS).alias("minute")
-    kind = F.max_by(F.expr(number), F.struct("at", "seq")).alias("kind")
-    return states.groupBy("group_id", minute).agg(kind).where("kind IS NOT NULL")
-
-
-def _rebalances(evidence: DataFrame) -> DataFrame:
-    """When a rebalance was over."""
-    told = evidence.where((F.col("tag") == int(Evidence.HAPPENING)) & (F.col("name") == "rebalance"))
-    over = told.where(F.get_json_object("told", "$.is_over") == "true")
-    return _counted(over, f"FLOOR(at / {_MINUTE_MS})", rebalance_count="1L")
+def _came_and_went(states: MinuteStates) -> Iterator[dict[str, Numbers]]:
+    """Groups that came into another state: one more there, one less where they were."""
+    before = states.before()
+    is_new = states.kinds != before
+    yield {
+        "minute": states.minutes,
+        "kind": states.kinds,
+        "delta": (is_new & ~np.isin(states.kinds, _DEAD)).astype(np.int64),
+    }
+    went = is_new & (before > 0)
+    yield {
+        "minute": states.minutes[went],
+        "kind": before[went],
+        "delta": -(~np.isin(before[went], _DEAD)).astype(np.int64),
+    }
 
 
-def _happened(told: Told) -> list[DataFrame]:
-    ended = _counted(
-        told.causes.where("tombstone_at IS NOT NULL"),
-        f"FLOOR(UNIX_MILLIS(tombstone_at) / {_MINUTE_MS})",
-        expired_offsets="IF(ended_by = 'EXPIRED', 1L, 0L)",
-        deleted_offsets="IF(ended_by = 'EXPIRED', 0L, 1L)",
-    )
-    return [
-        _counted(told.kinds, "minute", kind="kind"),
-        _rebalances(told.evidence),
-        ended,
-    ]
-
-
-def _changes(told: Told) -> DataFrame:
-    """What else happened in each minute, and where a group came and went: minute, kind, delta and COUNTERS."""
-    happened = reduce(DataFrame.unionByName, _happened(told))
-    # What happens in a minute counts under the state at its end.
-    in_time = Window.partitionBy("group_id").orderBy(F.col("minute"), F.col("kind").asc_nulls_last())
-    until = in_time.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    before = in_time.rowsBetween(Window.unboundedPreceding, -1)
-    standing = happened.withColumn("now", F.last("kind", ignorenulls=True).over(until)).withColumn(
-        "before", F.last("kind", ignorenulls=True).over(before)
-    )
-    counters = ", ".join(f"{name} AS {name}" for name in COUNTERS)
-    nothing = ", ".join(f"0L AS {name}" for name in COUNTERS)
-    is_new = "kind IS NOT NULL AND NOT (kind <=> before)"
-    here = f"STRUCT(COALESCE(now, {SIMPLE}) AS kind, 0 AS delta, {counters})"
-    gone = f"STRUCT(before AS kind, IF(before IN {_DEAD}, 0, -1) AS delta, {nothing})"
-    come = f"STRUCT(kind AS kind, IF(kind IN {_DEAD}, 0, 1) AS delta, {nothing})"
-    steps = standing.selectExpr("minute", f"INLINE(IF({is_new}, ARRAY({here}, {gone}, {come}), ARRAY({here})))")
-    return steps.where("kind IS NOT NULL")
-
-
-def _simple_lives(told: Told) -> DataFrame:
+def _simple_lives(states: MinuteStates, begun: dict[int, int], ended: dict[int, int]) -> Iterator[dict[str, Numbers]]:
     """When groups that only have offsets came, and when those went that hold none any more."""
-    begun = told.begun.select("group_id", F.floor(F.col("first_at") / _MINUTE_MS).alias("minute"))
-    simple = begun.join(told.kinds.select("group_id").distinct(), "group_id", "left_anti")
-    last = F.floor(F.unix_millis(F.max("tombstone_at")) / _MINUTE_MS)
-    gone = told.causes.groupBy("group_id").agg(last.alias("ended")).where("ended IS NOT NULL")
-    gone = gone.join(told.held.select("group_id").distinct(), "group_id", "left_anti")
-    steps = "STRUCT(minute, 1 AS delta)", "IF(ended IS NULL, NULL, STRUCT(ended AS minute, -1 AS delta))"
-    counted = simple.join(gone, "group_id", "left").selectExpr(
-        f"INLINE(FILTER(ARRAY({', '.join(steps)}), step -> step IS NOT NULL))"
-    )
-    return counted.selectExpr("minute", f"{SIMPLE} AS kind", "delta", *(f"0L AS {name}" for name in COUNTERS))
+    told = set(np.unique(states.groups).tolist())
+    simple = [group for group in begun if group not in told]
+    gone = [ended[group] for group in simple if group in ended]
+    for times, delta in (([begun[group] for group in simple], 1), (gone, -1)):
+        minutes = np.floor_divide(np.array(times, np.int64), MINUTE_MS)
+        yield {
+            "minute": minutes,
+            "kind": np.full(len(minutes), SIMPLE, np.int64),
+            "delta": np.full(len(minutes), delta, np.int64),
+        }
 
 
-def _commits(commits: DataFrame) -> DataFrame:
-    """Commits of each minute by what their groups were at its end."""
-    counters = {**dict.fromkeys(COUNTERS, "0L"), "offset_commits": "commits"}
-    return commits.selectExpr("minute", "kind", "0 AS delta", *(f"{sql} AS {name}" for name, sql in counters.items()))
+def _added_up(steps: list[dict[str, Numbers]]) -> dict[str, Numbers]:
+    """One step for each minute and kind, sorted by kind and minute."""
+
+    def every(name: str) -> Numbers:
+        none = (np.zeros(len(one["minute"]), np.int64) for one in steps)
+        joined: Numbers = np.concatenate([one.get(name, zeros) for one, zeros in zip(steps, none, strict=True)])
+        return joined
+
+    columns = {name: every(name) for name in STEPS.names}
+    if not len(columns["minute"]):
+        return columns
+    sums = Sums([columns["kind"], columns["minute"]])
+    keys = {name: sums.last(columns[name]) for name in ("minute", "kind")}
+    return keys | {name: sums.sums(columns[name]) for name in ("delta", *COUNTERS)}
 
 
-def _earlier_commits(metrics: DataFrame) -> DataFrame:
+def minute_steps(
+    states: MinuteStates, happened: Happened, *, begun: dict[int, int], ended: dict[int, int]
+) -> pa.RecordBatch:
+    """What happened to some groups, minute by minute.
+
+    Args:
+        states: of the groups.
+        happened: what else happened to them.
+        begun: when each one that commits first did, in milliseconds, by the place of its id.
+        ended: when the last offset went of those that hold none any more.
+
+    Returns:
+        rows in STEPS.
+    """
+    every = [happened.steps(states), *_came_and_went(states), *_simple_lives(states, begun, ended)]
+    told = _added_up(every)
+    return pa.RecordBatch.from_arrays([pa.array(told[name]) for name in STEPS.names], schema=STEPS)
+
+
+def commit_steps(commits: DataFrame) -> DataFrame:
+    """Commits of each minute by what their groups were at its end, from ``sum_groups``, in the columns of STEPS."""
+    return _steps(commits, minute="minute", kind="kind", offset_commits="commits")
+
+
+def earlier_steps(metrics: DataFrame) -> DataFrame:
     """Commits that were counted before: the states they went into are final, and all else is counted again."""
-    number = f"CAST(ARRAY_POSITION({_KINDS}, STRUCT(group_type, state)) AS INT)"
-    counters = {**dict.fromkeys(COUNTERS, "0L"), "offset_commits": "offset_commits"}
-    minute = f"FLOOR(UNIX_MILLIS(bucket) / {_MINUTE_MS}) AS minute"
-    counted = (f"{sql} AS {name}" for name, sql in counters.items())
-    return metrics.where("offset_commits > 0").selectExpr(minute, f"{number} AS kind", "0 AS delta", *counted)
+    structs = (f"STRUCT('{group_type}' AS group_type, '{state}' AS state)" for group_type, state in NUMBERED)
+    kind = f"ARRAY_POSITION(ARRAY({', '.join(structs)}), STRUCT(group_type, state))"
+    minute = f"FLOOR(UNIX_MICROS(bucket) / {_MINUTE_US})"
+    return _steps(metrics.where("offset_commits > 0"), minute=minute, kind=kind, offset_commits="offset_commits")
 
 
-def minute_sums(told: Told) -> DataFrame:
-    """What the minutes of all groups come to: minute, group_type, state, delta (groups more or less), and COUNTERS.
+def _steps(rows: DataFrame, **columns: str) -> DataFrame:
+    shape = {name: columns.get(name, "0") for name in STEPS.names}
+    return rows.selectExpr(*(f"CAST({sql} AS BIGINT) AS {name}" for name, sql in shape.items()))
 
-    Args:
-        told: what tells about groups by the minute.
+
+def _standing(steps: dict[str, Numbers], cluster: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Rows of table ``group_metrics``, kind by kind.
+
+    A log is bounded by its records, while the time between two timestamps is not: what held in the last minute in
+    which the log has a record holds until the next.
     """
-    sums = (F.sum(name).alias(name) for name in ("delta", *COUNTERS))
-    parts = [_changes(told), _commits(told.commits), _simple_lives(told)]
-    if told.earlier is not None:
-        parts.append(_earlier_commits(told.earlier))
-    summed = reduce(DataFrame.unionByName, parts).groupBy("minute", "kind").agg(*sums)
-    return summed.withColumn("named", F.expr(f"ELEMENT_AT({_KINDS}, kind)")).select(
-        "minute", "named.group_type", "named.state", "delta", *COUNTERS
-    )
+    minutes = np.unique(steps["minute"])
+    for kind in np.unique(steps["kind"]).tolist():
+        mine = steps["kind"] == kind
+        at = np.searchsorted(minutes, steps["minute"][mine])
+        filled = {name: np.zeros(len(minutes), np.int64) for name in ("delta", *COUNTERS)}
+        for name, column in filled.items():
+            column[at] = steps[name][mine]
+        groups = np.cumsum(filled["delta"])
+        is_told = (groups > 0) | np.any([filled[name] > 0 for name in COUNTERS], axis=0)
+        group_type, state = NUMBERED[kind - 1]
+        counts = {"group_count": groups} | {name: filled[name] for name in COUNTERS}
+        n = int(is_told.sum())
+        columns: dict[str, Any] = {
+            "cluster": pa.repeat(cluster, n),
+            "bucket": pa.array(minutes[is_told] * _MINUTE_US).cast(pa.timestamp("us", tz="UTC")),
+            "group_type": pa.repeat(str(group_type), n),
+            "state": pa.repeat(str(state), n),
+        } | {name: pa.array(numbers[is_told]) for name, numbers in counts.items()}
+        yield pa.RecordBatch.from_arrays([columns[one.name].cast(one.type) for one in schema], schema=schema)
 
 
-def group_metrics(sums: DataFrame, cluster: str) -> DataFrame:
-    """Rows of table ``group_metrics``: each minute in which the log has a record, for each type and state.
-
-    A log is bounded by its records, while the time between two timestamps is not: what held in the last such minute
-    holds until the next.
+def write_metrics(steps: list[DataFrame], part: Part, cluster: str) -> DataFrame:
+    """Write rows of table ``group_metrics``: each minute in which the log has a record, for each type and state.
 
     Args:
-        sums: from ``minute_sums``, kept as files: it is looked at three times.
+        steps: rows in STEPS: all that happened, at least one frame.
+        part: where the rows go.
         cluster: the cluster's name.
+
+    Returns:
+        The files that were written, in WRITTEN.
     """
-    kind = ("group_type", "state")
-    grid = sums.select("minute").distinct().crossJoin(sums.select(*kind).distinct())
-    in_time = Window.partitionBy(*kind).orderBy("minute").rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    counters = {name: F.coalesce(name, F.lit(0)) for name in COUNTERS}
-    filled = grid.join(sums, ["minute", *kind], "left").withColumn("group_count", F.sum("delta").over(in_time))
-    happened = reduce(lambda one, other: one + other, counters.values())
-    return filled.where((F.col("group_count") > 0) | (happened > 0)).select(
-        F.lit(cluster).alias("cluster"),
-        F.timestamp_millis(F.col("minute") * _MINUTE_MS).alias("bucket"),
-        *kind,
-        F.coalesce("group_count", F.lit(0)).alias("group_count"),
-        *(column.alias(name) for name, column in counters.items()),
-    )
+
+    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        held = [
+            {name: numbers_of(batch.column(name)) for name in STEPS.names}
+            for batch in (rows.filter(pc.greater(rows.column("kind"), 0)) for rows in batches)
+        ]
+        files = DataFiles({METRICS: part})
+        if any(len(one["minute"]) for one in held):
+            for rows in _standing(_added_up(held), cluster, part.schema):
+                files.add(METRICS, rows)
+        yield from written_rows(files.close())
+
+    # What minutes come to is as much as there are minutes: one task is enough, if there is anything to run it for.
+    nothing = steps[0].sparkSession.range(1).selectExpr(*(f"CAST(NULL AS BIGINT) AS {name}" for name in STEPS.names))
+    return reduce(DataFrame.unionByName, [nothing, *steps]).coalesce(1).mapInArrow(write, WRITTEN)

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from coordinator_replay.analysis.findings.evidence import Evidence
 from coordinator_replay.pipeline.commit_shares import Share, commits_of, shares_of
 from coordinator_replay.pipeline.commit_sums import (
     COMMIT,
@@ -19,10 +19,11 @@ from coordinator_replay.pipeline.commit_sums import (
     GROUPS,
     MINUTE_PART,
     MINUTES,
-    STATES,
     group_sums,
 )
-from coordinator_replay.pipeline.data_files import WRITTEN, DataFile, aside, files_of, paths_of, read_files
+from coordinator_replay.pipeline.data_files import WRITTEN, DataFile, aside, files_of, read_files
+from coordinator_replay.pipeline.group_rows import Files, Source
+from coordinator_replay.pipeline.minute_states import STATES
 from coordinator_replay.pipeline.task_rows import is_since, per_task
 from coordinator_replay.pipeline.warehouse import Warehouse
 
@@ -73,33 +74,31 @@ def commits_since(warehouse: Warehouse, cluster: str, since: datetime | None) ->
 
 def sum_groups(
     commits: Commits,
-    states: DataFrame,
+    evidence: Source,
     *,
     hot: int,
     until: datetime,
     since: datetime | None,
-    simple: int,
     staging: str,
 ) -> GroupSums:
     """Add up commits by group and by minute.
 
     Args:
         commits: the commits.
-        states: what groups were from the end of which minute on, in STATES, kept as files.
+        evidence: rows of ``group_evidence``, which tell what groups were when; STATES among their columns.
         hot: so many commits of each partition in a minute are too many.
         until: which minutes are over: those from before this moment.
         since: the moment before which commits do not count; None for no such.
-        simple: the kind of a group before its first state.
         staging: a folder for what is needed more than once.
     """
     spark = commits.frame.sparkSession
     schemas = {GROUP_PART: GROUPS, MINUTE_PART: MINUTES}
     parts = {name: aside(f"{staging}/sums/{name}", schema) for name, schema in schemas.items()}
-    add_up = group_sums(parts, hot=hot, until=until, since=since, simple=simple)
-    if commits.shares is None:
-        written = _shuffled(commits.frame, states, add_up)
+    add_up = group_sums(parts, hot=hot, until=until, since=since)
+    if commits.shares is None or evidence.files is None:
+        written = _shuffled(commits.frame, evidence.frame, add_up)
     else:
-        written = _shared(spark, commits.shares, commits.cluster, paths_of(states), add_up)
+        written = _shared(spark, commits.shares, commits.cluster, evidence.files, add_up)
     files = files_of(written)
     return GroupSums(*(_rows(spark, files.get(name, []), schema) for name, schema in schemas.items()))
 
@@ -108,14 +107,11 @@ def _rows(spark: SparkSession, files: Sequence[DataFile], schema: pa.Schema) -> 
     return read_files(spark, files, from_arrow_schema(schema, prefer_timestamp_ntz=False))
 
 
-def _shared(
-    spark: SparkSession, shares: Sequence[Share], cluster: str, paths: Sequence[str], add_up: AddUp
-) -> DataFrame:
+def _shared(spark: SparkSession, shares: Sequence[Share], cluster: str, evidence: Files, add_up: AddUp) -> DataFrame:
     """One task a share, which reads the commits' files."""
 
     def told() -> pa.Table:
-        read = [pq.read_table(path, columns=STATES.names) for path in paths]
-        return pa.concat_tables(read) if read else STATES.empty_table()
+        return evidence.read(STATES)
 
     def each(share: Share) -> Iterator[pa.RecordBatch]:
         return add_up(commits_of(share, cluster, COMMIT, whole_groups=True), told)
@@ -123,22 +119,23 @@ def _shared(
     return per_task(spark, shares, each, WRITTEN)
 
 
-def _shuffled(commits: DataFrame, states: DataFrame, add_up: AddUp) -> DataFrame:
+def _shuffled(commits: DataFrame, evidence: DataFrame, add_up: AddUp) -> DataFrame:
     """Commits and states of whole groups brought to tasks by Spark."""
     cluster = F.lit("").alias("cluster")
-    rows = commits.select(cluster, *COMMIT[1:]).unionByName(states.select(*STATES.names), allowMissingColumns=True)
+    states = evidence.where(F.col("tag") == int(Evidence.STATE)).select(*STATES.names)
+    rows = commits.select(cluster, *COMMIT[1:]).unionByName(states, allowMissingColumns=True)
 
     def each(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         held: list[pa.RecordBatch] = []
 
         def commits_alone() -> Iterator[pa.RecordBatch]:
             for batch in batches:
-                is_state = pc.is_valid(batch.column("kind"))
-                held.append(batch.filter(is_state).select(STATES.names))
+                is_state = pc.is_valid(batch.column("tag"))
+                held.append(batch.filter(is_state).select(STATES.names).cast(STATES))
                 yield batch.filter(pc.invert(is_state)).select(list(COMMIT))
 
         def told() -> pa.Table:
-            return pa.Table.from_batches(held)
+            return pa.Table.from_batches(held, STATES)
 
         yield from add_up(commits_alone(), told)
 

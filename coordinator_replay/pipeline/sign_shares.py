@@ -14,11 +14,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from coordinator_replay.analysis.reasons.signs import SIGNS_WITHIN_MS
-from coordinator_replay.pipeline.commit_shares import Share, codes_of, commits_of
+from coordinator_replay.pipeline.commit_shares import Share, commits_of
 from coordinator_replay.pipeline.data_files import paths_of
 from coordinator_replay.pipeline.signs import MINUTE_MS
 from coordinator_replay.pipeline.sums import Numbers, numbers_of
-from coordinator_replay.pipeline.task_rows import per_task
+from coordinator_replay.pipeline.task_rows import codes_of, per_task
 
 LAST = pa.schema(
     [

@@ -7,8 +7,11 @@ what Python then does.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import TypeVar
+from zlib import crc32
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -18,6 +21,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from coordinator_replay.pipeline.delta_log import HeldFile
+from coordinator_replay.pipeline.sums import Numbers, numbers_of
 from coordinator_replay.pipeline.warehouse import Warehouse
 
 TEXT_BY_NUMBER = ("group_id", "topic")
@@ -31,9 +35,30 @@ Batches = Iterator[pa.RecordBatch]
 Work = TypeVar("Work")
 
 
-def open_file(path: str) -> pq.ParquetFile:
-    """A table's file, or one that Spark has written, to be read in a task."""
-    return pq.ParquetFile(path, read_dictionary=list(TEXT_BY_NUMBER), coerce_int96_timestamp_unit="us")
+def open_file(path: str, texts: Sequence[str] = TEXT_BY_NUMBER) -> pq.ParquetFile:
+    """A table's file, or one that Spark has written, to be read in a task.
+
+    Args:
+        path: the file.
+        texts: columns of it that come as dictionaries.
+    """
+    return pq.ParquetFile(path, read_dictionary=list(texts), coerce_int96_timestamp_unit="us")
+
+
+def codes_of(column: pa.DictionaryArray) -> Numbers:
+    """Places in the dictionary; the one behind its end for null."""
+    return numbers_of(column.indices, len(column.dictionary))
+
+
+@lru_cache(maxsize=1_000_000)
+def _checksum(value: str) -> int:
+    return crc32(value.encode("utf-8", "surrogatepass"))
+
+
+def checksums(column: pa.DictionaryArray) -> Numbers:
+    """A checksum of each value, 0 for null: the same in every process, to deal rows out by."""
+    told = map(_checksum, column.dictionary.to_pylist())
+    return np.array([*told, 0], np.int64)[codes_of(column)]
 
 
 def per_task(

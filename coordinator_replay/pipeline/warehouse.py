@@ -241,10 +241,22 @@ class Warehouse:
         stay = staying(read_paths(self.spark, paths, spark_type(declared(name))))
         return self.swap(name, write_frame(rows.unionByName(stay), name, self.own_part(name)), paths)
 
+    def _is_replaced_plainly(self, name: str) -> bool:
+        """Whether files may take the place of all rows of a cluster as they are."""
+        held = self.held(name)
+        return held is not None and all(_cluster_of(file) is not None for file in held) and self.takes_files(name)
+
+    def replacing_part(self, name: str, staging: str) -> Part:
+        """Where workers write rows for ``put_files``: into the table's folder where that takes them as they are."""
+        return self.own_part(name) if self._is_replaced_plainly(name) else self.part(name, staging)
+
     def put_files(self, name: str, files: Sequence[DataFile], cluster: str) -> int:
         """Put what files of a part hold in place of all rows of a cluster, in one commit; returns the version."""
         if self.is_new(name):
             return self.add_files(name, files)
+        if self._is_replaced_plainly(name) and all(file.path.startswith(f"{self.path(name)}/") for file in files):
+            mine = [file.path for file in self.held(name) or [] if _cluster_of(file) == cluster]
+            return self.swap(name, files, mine)
         return self.replace_cluster(name, self.rows(name, files), cluster)
 
     def replace_groups(self, name: str, df: DataFrame) -> int:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coordinator_replay.analysis.findings.evidence import Evidence
 from coordinator_replay.pipeline import commit_sums
 from coordinator_replay.pipeline.commit_shares import Share, commits_of
 from coordinator_replay.pipeline.commit_sums import (
@@ -22,17 +23,17 @@ from coordinator_replay.pipeline.commit_sums import (
     PARTITIONS,
     REWIND_PART,
     REWINDS,
-    STATES,
     group_sums,
     history_sums,
 )
 from coordinator_replay.pipeline.data_files import aside
+from coordinator_replay.pipeline.minute_states import NUMBERED, SIMPLE, STATES
 from coordinator_replay.tables.definition import table
 from tests.pipeline.offset_rows import START, ms
 
 COMMITS = table("offset_commits").arrow_schema().remove_metadata()
 SHOWN = table("offset_history").arrow_schema().remove_metadata()
-HOT, SIMPLE, UNTIL = 2, 99, 3
+HOT, UNTIL = 2, 3
 
 SECONDS = st.one_of(st.none(), st.integers(0, 400))
 COMMITTED = st.tuples(
@@ -93,15 +94,20 @@ def test_commits_of_groups_and_minutes_are_counted(tmp_path_factory, told, state
     path = str(folder / "commits.parquet")
     pq.write_table(pa.Table.from_pylist(commits, COMMITS), path, row_group_size=5)
     kinds = [(group, minute(0) + number, kind) for (group, number), kind in states.items()]
-    known = pa.Table.from_arrays(list(map(pa.array, zip(*kinds, strict=True))) or [[], [], []], names=STATES.names)
+    names = [f"{group_type}/{state}" for group_type, state in NUMBERED]
+    told_states = [
+        {"group_id": group, "tag": int(Evidence.STATE), "at": at * 60_000 + 7, "name": names[kind - 1], "seq": 0}
+        for group, at, kind in kinds
+    ]
+    known = pa.Table.from_pylist(told_states, STATES)
     schemas = {GROUP_PART: GROUPS, MINUTE_PART: MINUTES}
     places = {name: aside(str(folder / name), schema) for name, schema in schemas.items()}
-    given = {"hot": HOT, "until": moment(60 * UNTIL), "since": moment(since), "simple": SIMPLE}
+    given = {"hot": HOT, "until": moment(60 * UNTIL), "since": moment(since)}
     add_up = group_sums(places, **given)
     found = {name: [] for name in schemas}
     for number in range(parts):
         rows = commits_of(Share([path], 0, 1, number, parts), "c", COMMIT, whole_groups=True)
-        for name, more in written(add_up(rows, lambda: known.cast(STATES)), **schemas).items():
+        for name, more in written(add_up(rows, lambda: known), **schemas).items():
             found[name] += more
     counted = [
         one

@@ -1,0 +1,84 @@
+"""What commits come to does not depend on how they were taken together."""
+
+from functools import reduce
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coordinator_replay.analysis.findings.totals import GROUP, PARTITION, REWIND, WHOLE, Totals, rewind
+
+NUMBER = st.integers(0, 9)
+MAYBE = st.one_of(st.none(), NUMBER)
+
+
+def sums_of(summary, offsets):
+    """Sums as tasks write them; of two commits none has the same offset."""
+    names = {*summary.columns, *(name for columns in summary.newest.values() for name in columns)}
+    plain = {name: NUMBER if name in ("commits", "count") else MAYBE for name in names}
+    return (
+        st.fixed_dictionaries({**plain, "from_offset": offsets})
+        if "from_offset" in names
+        else st.fixed_dictionaries(plain)
+    )
+
+
+@st.composite
+def parted(draw, summary):
+    rows = [draw(sums_of(summary, st.just(number))) for number in range(draw(st.integers(1, 6)))]
+    for number, row in enumerate(rows):
+        if "empty_from_offset" in row and row["empty_from_offset"] is not None:
+            row["empty_from_offset"] = number
+    return draw(st.permutations(rows)), draw(st.integers(0, len(rows)))
+
+
+@given(st.sampled_from([GROUP, PARTITION]).flatmap(lambda summary: st.tuples(st.just(summary), parted(summary))))
+def test_sums_in_any_parts_come_to_the_same(told):
+    summary, (rows, split) = told
+    whole = reduce(summary.merge, sorted(rows, key=repr))
+    parts = [reduce(summary.merge, some) for some in (rows[:split], rows[split:]) if some]
+    assert reduce(summary.merge, parts) == whole
+    for name, kind in (("commits", sum), ("first_at", min), ("last_at", max)):
+        known = [row[name] for row in rows if row[name] is not None]
+        assert whole[name] == (kind(known) if known else None)
+    if summary is PARTITION:
+        newest = max(rows, key=lambda row: row["from_offset"])
+        assert (whole["from_offset"], whole["committed_offset"]) == (newest["from_offset"], newest["committed_offset"])
+        empty = [row for row in rows if row["empty_from_offset"] is not None]
+        if empty:
+            last = max(empty, key=lambda row: row["empty_from_offset"])
+            assert {name: whole[name] for name in PARTITION.newest["empty_from_offset"]} == {
+                name: last[name] for name in PARTITION.newest["empty_from_offset"]
+            }
+
+
+def back(offset, committed, previous):
+    return {
+        "log_partition": 3,
+        "from_offset": offset,
+        "committed_offset": committed,
+        "previous_offset": previous,
+        "owner_member_id": f"m-{offset}",
+        "group_state": "Stable",
+        "valid_from": 1000 * offset,
+        "is_over": True,
+    }
+
+
+def test_rewinds_are_counted_and_the_newest_is_told():
+    one, two, three = (rewind(back(*told)) for told in ((7, 5, 9), (9, 1, 2), (8, 0, 3)))
+    merged = reduce(REWIND.merge, (one, two, three))
+    assert (merged["count"], merged["first_at"], merged["furthest"]) == (3, 7000, 4)
+    assert merged["last"]["owner_member_id"] == "m-9"
+    assert "is_over" not in merged["last"]
+
+
+def test_what_is_not_over_is_left_to_the_next_run():
+    totals = Totals()
+    assert totals.first_at() is None
+    first = dict.fromkeys(GROUP.columns, 4)
+    totals.add(GROUP, WHOLE, first, is_over=True)
+    totals.add(GROUP, WHOLE, dict.fromkeys(GROUP.columns, 3), is_over=False)
+    totals.add(PARTITION, ("t", 1), dict.fromkeys(PARTITION.columns, 3), is_over=False)
+    assert totals.first_at() == 3
+    assert totals.every["group"][WHOLE]["commits"] == 7
+    assert list(totals.kept()) == [("group", WHOLE, first)]
