@@ -397,6 +397,7 @@ class _Audit:
                 is_damaged=self.run.table_versions["quarantine"] > 0,
                 limits=self.options.thresholds,
                 since=self.totals_since(restart),
+                history=derived.sums,
             )
             versions, summary.findings = write_findings(self.warehouse, self.run.cluster, known, staging)
             self.run.table_versions |= versions

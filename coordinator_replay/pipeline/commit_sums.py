@@ -1,6 +1,6 @@
 """What commits come to, task by task: nothing of a commit leaves the task that reads it but what it adds to a sum."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 import numpy as np
@@ -101,6 +101,9 @@ REWINDS = pa.schema(
 """Commits below the one before, while the group was not Empty."""
 
 PARTITION_PART, REWIND_PART = "partitions", "rewinds"
+
+HISTORY_PARTS = {PARTITION_PART: PARTITIONS, REWIND_PART: REWINDS}
+"""What rows of the history come to, by part."""
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -249,7 +252,7 @@ def group_sums(
     return add_up
 
 
-def _partition_sums(rows: dict[str, pa.Array], is_over: npt.NDArray[np.bool_]) -> pa.RecordBatch:
+def _partition_sums(rows: Mapping[str, pa.Array], is_over: npt.NDArray[np.bool_]) -> pa.RecordBatch:
     groups, topics = _coded(rows["group_id"]), _coded(rows["topic"])
     at, offsets = _ms(rows["valid_from"]), numbers_of(rows["from_offset"])
     keys = [numbers_of(one.indices) for one in (groups, topics)]
@@ -293,13 +296,28 @@ def _is_empty(states: pa.Array) -> npt.NDArray[np.bool_]:
     return is_empty
 
 
-def _rewinds(rows: dict[str, pa.Array], is_over: npt.NDArray[np.bool_]) -> pa.RecordBatch:
+def _rewinds(rows: Mapping[str, pa.Array], is_over: npt.NDArray[np.bool_]) -> pa.RecordBatch:
     goes_back = pc.less(rows["committed_offset"], rows["previous_offset"]).fill_null(False)
     back = goes_back.to_numpy(zero_copy_only=False) & ~_is_empty(rows["group_state"])
     at = pa.array(np.flatnonzero(back))
-    told = rows | {"is_over": pa.array(is_over), "valid_from": array_of(_ms(rows["valid_from"]), pa.int64())}
+    told = {**rows, "is_over": pa.array(is_over), "valid_from": array_of(_ms(rows["valid_from"]), pa.int64())}
     columns = [told[field.name].take(at).cast(field.type) for field in REWINDS]
     return pa.RecordBatch.from_arrays(columns, schema=REWINDS)
+
+
+def interval_sums(rows: Mapping[str, pa.Array], until: datetime) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """What rows of ``offset_history`` come to: rows in PARTITIONS for PARTITION_PART, in REWINDS for REWIND_PART.
+
+    Args:
+        rows: columns in HISTORY, at least one row.
+        until: which commits are over: those from before this moment.
+    """
+    at = _ms(rows["valid_from"])
+    is_over = (at < round(until.timestamp() * 1000)) & (at != NONE)
+    for name, found in ((PARTITION_PART, _partition_sums), (REWIND_PART, _rewinds)):
+        told = found(rows, is_over)
+        if told.num_rows:
+            yield name, told
 
 
 def history_sums(parts: dict[str, Part], until: datetime) -> Callable[[Batches], Batches]:
@@ -309,17 +327,12 @@ def history_sums(parts: dict[str, Part], until: datetime) -> Callable[[Batches],
         parts: where rows in PARTITIONS and REWINDS go, PARTITION_PART and REWIND_PART.
         until: which commits are over: those from before this moment.
     """
-    until_ms = round(until.timestamp() * 1000)
 
     def add_up(batches: Batches) -> Batches:
         files = DataFiles(parts)
         for rows in _many(batches):
-            at = _ms(rows["valid_from"])
-            is_over = (at < until_ms) & (at != NONE)
-            for name, found in ((PARTITION_PART, _partition_sums), (REWIND_PART, _rewinds)):
-                told = found(rows, is_over)
-                if told.num_rows:
-                    files.add(name, told)
+            for name, told in interval_sums(rows, until):
+                files.add(name, told)
         yield from written_rows(files.close())
 
     return add_up

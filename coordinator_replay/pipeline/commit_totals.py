@@ -4,26 +4,35 @@ What is told of a commit is final once no later run derives it anew. So the tabl
 comes to, and a run that begins behind that moment adds the rest; one that begins before it adds up all of it.
 """
 
-from datetime import UTC, datetime
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple, Self
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from coordinator_replay.pipeline.commit_sums import (
-    HISTORY,
-    PARTITION_PART,
-    PARTITIONS,
-    REWIND_PART,
-    REWINDS,
-    history_sums,
-)
-from coordinator_replay.pipeline.data_files import WRITTEN_SCHEMA, aside, files_of, read_files
+from coordinator_replay.pipeline.commit_sums import HISTORY, HISTORY_PARTS, history_sums
+from coordinator_replay.pipeline.data_files import WRITTEN_SCHEMA, DataFile, Part, aside, files_of, read_files
 from coordinator_replay.pipeline.task_rows import TaskRows
 from coordinator_replay.pipeline.warehouse import Warehouse
 
 TABLE = "commit_totals"
+
+LATELY = timedelta(minutes=10)
+"""What ended so shortly before the newest record is not final yet: records of the next run that bear an earlier time
+than the newest one have it derived anew."""
+
+
+def kept_until(end: datetime) -> datetime:
+    """The moment before which what commits come to is kept for the next run: a whole minute.
+
+    Args:
+        end: timestamp of the last record.
+    """
+    lately = end - LATELY
+    whole = lately.replace(second=0, microsecond=0)
+    return whole if whole == lately else whole + timedelta(minutes=1)
 
 
 def totals_since(warehouse: Warehouse, cluster: str, since_us: int | None) -> datetime | None:
@@ -55,6 +64,21 @@ class HistorySums(NamedTuple):
     partitions: DataFrame
     rewinds: DataFrame
 
+    @classmethod
+    def of(cls, spark: SparkSession, written: Mapping[str, Sequence[DataFile]]) -> Self:
+        """Read them from where tasks wrote them, by part."""
+        return cls(
+            *(
+                read_files(spark, written.get(name, []), from_arrow_schema(schema, prefer_timestamp_ntz=False))
+                for name, schema in HISTORY_PARTS.items()
+            )
+        )
+
+
+def history_parts(staging: str) -> dict[str, Part]:
+    """Where tasks write what rows of the history come to."""
+    return {name: aside(f"{staging}/history/{name}", schema) for name, schema in HISTORY_PARTS.items()}
+
 
 def sum_history(history: TaskRows, until: datetime, staging: str) -> HistorySums:
     """Add up rows of ``offset_history``, task by task.
@@ -64,12 +88,5 @@ def sum_history(history: TaskRows, until: datetime, staging: str) -> HistorySums
         until: which commits are over: those from before this moment.
         staging: a folder for what is needed more than once.
     """
-    schemas = {PARTITION_PART: PARTITIONS, REWIND_PART: REWINDS}
-    parts = {name: aside(f"{staging}/history/{name}", schema) for name, schema in schemas.items()}
-    written = files_of(history.map(HISTORY, history_sums(parts, until), WRITTEN_SCHEMA))
-    spark = history.frame.sparkSession
-    partitions, rewinds = (
-        read_files(spark, written.get(name, []), from_arrow_schema(schema, prefer_timestamp_ntz=False))
-        for name, schema in schemas.items()
-    )
-    return HistorySums(partitions, rewinds)
+    add_up = history_sums(history_parts(staging), until)
+    return HistorySums.of(history.frame.sparkSession, files_of(history.map(HISTORY, add_up, WRITTEN_SCHEMA)))

@@ -9,7 +9,7 @@ row for each commit.
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
@@ -21,7 +21,7 @@ from coordinator_replay.analysis.findings.judge import FINDINGS
 from coordinator_replay.analysis.findings.thresholds import Thresholds
 from coordinator_replay.pipeline.commit_sums import GROUP_PART, PARTITION_PART, REWIND_PART
 from coordinator_replay.pipeline.commit_totals import TABLE as TOTALS
-from coordinator_replay.pipeline.commit_totals import sum_history
+from coordinator_replay.pipeline.commit_totals import HistorySums, kept_until, sum_history
 from coordinator_replay.pipeline.data_files import (
     WRITTEN,
     DataFile,
@@ -47,7 +47,6 @@ from coordinator_replay.pipeline.hearing import (
     Court,
     hear,
 )
-from coordinator_replay.pipeline.offset_tables import LATELY
 from coordinator_replay.pipeline.task_rows import task_rows
 from coordinator_replay.pipeline.warehouse import Warehouse
 
@@ -68,6 +67,7 @@ class Known:
         is_damaged: whether there may be anything in quarantine.
         limits: from when on something is a finding.
         since: the moment before which the totals of earlier runs count, from ``totals_since``; None for no such.
+        history: what all rows of ``offset_history`` come to; None where that has to be added up.
     """
 
     end: datetime
@@ -77,6 +77,7 @@ class Known:
     is_damaged: bool
     limits: Thresholds
     since: datetime | None = None
+    history: HistorySums | None = None
 
 
 def _ms(at: Column | str) -> Column:
@@ -117,7 +118,7 @@ class _Trial:
         self.cluster = cluster
         self.known = known
         self.staging = staging
-        self.until = _next_minute(known.end - LATELY)
+        self.until = kept_until(known.end)
         end_ms = round(known.end.timestamp() * 1000)
         self.court = Court(cluster=cluster, end_ms=end_ms, until=self.until, limits=known.limits)
 
@@ -135,6 +136,13 @@ class _Trial:
         is_here = self.warehouse.held(EVIDENCE_TABLE) is not None
         return Source(SCHEMAS[source], rows, Files(paths_of(rows)) if is_here else None)
 
+    def history(self) -> HistorySums:
+        """What the history since then comes to."""
+        if self.known.history is not None:
+            return self.known.history
+        rows = task_rows(self.warehouse, "offset_history", self.cluster, "valid_from", self.known.since)
+        return sum_history(rows, self.until, self.staging)
+
     def pending(self) -> Source:
         """Transactional commits that waited long; most logs have no transactions."""
         rows = long_pending(self.mine("pending_offsets"), self.known.end, self.known.limits)
@@ -150,8 +158,7 @@ class _Trial:
         evidence = self.table(EVIDENCE_TABLE, EVIDENCE)
         with ThreadPoolExecutor(2) as pool:
             # Neither of these waits for the others, and each leaves a core idle at its end.
-            history = task_rows(warehouse, "offset_history", cluster, "valid_from", known.since)
-            summing = pool.submit(sum_history, history, self.until, self.staging)
+            summing = pool.submit(self.history)
             pending = pool.submit(self.pending)
             sums = sum_groups(
                 commits_since(warehouse, cluster, known.since),
@@ -244,9 +251,3 @@ def write_findings(
         The tables' versions, and findings by severity.
     """
     return _Trial(warehouse, cluster, known, staging).write()
-
-
-def _next_minute(at: datetime) -> datetime:
-    """The first whole minute at or behind a moment."""
-    whole = at.replace(second=0, microsecond=0)
-    return whole if whole == at else whole + timedelta(minutes=1)

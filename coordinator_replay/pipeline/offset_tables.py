@@ -7,7 +7,7 @@ dumps, the result is that of one run over all of them.
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import reduce
 from typing import NamedTuple
 
@@ -17,6 +17,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from coordinator_replay.analysis.expiration import DEFAULT_RETENTION_MS
 from coordinator_replay.pipeline.commit_shares import shares_of
+from coordinator_replay.pipeline.commit_totals import LATELY, HistorySums, history_parts, kept_until
 from coordinator_replay.pipeline.data_files import DataFile, Part, aside, keep, part_of, read_files, write_frame
 from coordinator_replay.pipeline.expiry import expired_offsets
 from coordinator_replay.pipeline.offset_events import Sources
@@ -44,10 +45,6 @@ OFFSET_TABLES = ("offset_history", "pending_offsets", "expired_offsets")
 
 REMOVED_TABLE = "removed_offsets"
 """The internal table of what tombstones removed."""
-
-LATELY = timedelta(minutes=10)
-"""Rows that ended so shortly before the newest record lie beside those that are open: records of the next run that
-bear an earlier time than the newest one have them derived anew."""
 
 OFFSETS_VERSION = 1
 """Of the rules of derivation: what other ones made is not gone on from."""
@@ -94,6 +91,7 @@ class Derived(NamedTuple):
         end: timestamp of the last record; None where no record has one.
         causes: what each tombstone was, as ``tombstone_causes`` tells it.
         held: staged rows of the offsets that hold at the end of the log.
+        sums: what all rows of ``offset_history`` come to; None where only some of them were derived.
     """
 
     versions: dict[str, int]
@@ -101,6 +99,7 @@ class Derived(NamedTuple):
     end: datetime | None
     causes: DataFrame
     held: DataFrame
+    sums: HistorySums | None
 
 
 def _sources(warehouse: Warehouse, cluster: str, restart: Restart | None = None) -> Sources:
@@ -168,17 +167,20 @@ class _Derivation:
             return part_of(table(name), f"{self.staging}/{name}")
         return self.warehouse.part(name, self.staging)
 
-    def derive(self, newest: datetime | None) -> None:
-        """Let workers write what the pass over the commits gives."""
+    def derive(self, newest: datetime | None, end: datetime | None) -> None:
+        """Let workers write what the pass over the commits gives; where the log's end is known, sums of it too."""
         parts = {HISTORY_PART: self.part(HISTORY_PART), PENDING_PART: self.part(PENDING_PART)}
         parts |= {HELD_PART: parts[HISTORY_PART], WAITING_PART: parts[PENDING_PART]}
         parts |= {name: aside(f"{self.staging}/{name}", STAGED) for name in (OPEN_PART, REMOVED_PART)}
+        if end is not None:
+            parts |= history_parts(self.staging)
         sources = _sources(self.warehouse, self.cluster, self.restart)
         self.files = write_offsets(
             sources,
             parts,
             self.cluster,
             since=None if newest is None else newest - LATELY,
+            until=None if end is None else kept_until(end),
             shares=shares_of(self.warehouse) if self.restart is None else None,
             staging=self.staging,
         )
@@ -211,7 +213,8 @@ class _Derivation:
     def run(self, newest: Newest) -> Derived:
         with ThreadPoolExecutor(len(OFFSET_TABLES)) as pool:
             finding_end = pool.submit(lambda: newest.at if newest.is_end else _end_of_log(self.warehouse, self.cluster))
-            self.derive(newest.at)
+            is_whole = newest.is_end and self.restart is None and self.expiry.history_every_ms is None
+            self.derive(newest.at, newest.at if is_whole else None)
             end = finding_end.result()
             opened = self.staged(OPEN_PART)
             before = self.removed_before()
@@ -241,7 +244,8 @@ class _Derivation:
         if ended is not None or (self.restart is None and not self.warehouse.is_new(REMOVED_TABLE)):
             mine = causes.withColumn("cluster", F.lit(self.cluster))
             versions[REMOVED_TABLE] = self.warehouse.replace_cluster(REMOVED_TABLE, mine, self.cluster)
-        return Derived(versions, said, end, causes, opened)
+        sums = HistorySums.of(self.warehouse.spark, self.files) if is_whole else None
+        return Derived(versions, said, end, causes, opened, sums)
 
     def causes(self, removed: DataFrame | None, *, retention_ms: int, retention_is_known: bool) -> DataFrame:
         """Write what tombstones were, since four tables want it; most logs have none, and need no plan for it."""

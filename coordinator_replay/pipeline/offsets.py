@@ -15,6 +15,8 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives 
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from coordinator_replay.pipeline.commit_shares import Share, share_of_events
+from coordinator_replay.pipeline.commit_sums import HISTORY as SUMMED
+from coordinator_replay.pipeline.commit_sums import interval_sums
 from coordinator_replay.pipeline.data_files import (
     WRITTEN,
     DataFile,
@@ -64,6 +66,7 @@ def write_offsets(
     cluster: str,
     *,
     since: datetime | None = None,
+    until: datetime | None = None,
     shares: Sequence[Share] | None = None,
     staging: str = "",
 ) -> dict[str, list[DataFile]]:
@@ -76,9 +79,10 @@ def write_offsets(
     Args:
         sources: the tables that tell about offsets.
         parts: where the rows of HISTORY_PART and HELD_PART go, those of PENDING_PART and WAITING_PART, and those of
-            OPEN_PART and REMOVED_PART.
+            OPEN_PART and REMOVED_PART; with ``until``, those of HISTORY_PARTS.
         cluster: name of the cluster.
         since: from when on an end is late; None for none.
+        until: add all rows of the history up, those from before this moment apart; None does not.
         shares: from ``plan_shares``, of the files that hold ``sources.commits`` and those of other clusters; None
             shuffles them.
         staging: a folder for what shares need beside their files.
@@ -98,6 +102,7 @@ def write_offsets(
         files = DataFiles(parts)
         for batch in stage(batches):
             kinds = batch.column("kind").to_numpy(zero_copy_only=False)
+            _add_up(files, some(batch, kinds != Staged.PENDING), until)
             is_open = batch.column("to_offset").is_null().to_numpy(zero_copy_only=False)
             ended = pc.fill_null(pc.greater_equal(batch.column("valid_to"), late), False)
             is_late = ended.to_numpy(zero_copy_only=False) & (kinds == Staged.CLOSED)
@@ -115,6 +120,16 @@ def write_offsets(
     # The strings of a commit are at most 32 KiB each, and most are a few bytes.
     with short_rows(events.sparkSession):
         return files_of(events.mapInArrow(write, WRITTEN))
+
+
+def _add_up(files: DataFiles, rows: pa.RecordBatch, until: datetime | None) -> None:
+    """Write what rows of the history come to, if that is asked for."""
+    if until is None or not rows.num_rows:
+        return
+    columns = {name: rows.column(name) for name in SUMMED if name in STAGED.names}
+    columns["commits_merged"] = pa.repeat(0, rows.num_rows)
+    for name, sums in interval_sums(columns, until):
+        files.add(name, sums)
 
 
 def _per_share(
