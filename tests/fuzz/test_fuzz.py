@@ -10,10 +10,12 @@ import os
 import random
 import resource
 from collections.abc import Iterator
+from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from crc32c import crc32c
 
 from coordinator_replay.analysis.findings.evidence import TABLE, Evidence
 from coordinator_replay.analysis.findings.judge import Judge
@@ -54,16 +56,38 @@ def sentinel(number: int) -> bytes:
     return write_batch(entries, base_offset=number, codec=("none", "gzip", "zstd")[number % 3])
 
 
-def apart(batch: bytes) -> bytes:
-    """A batch that can't borrow what it was cut by: one cut before zeros becomes whole by the zeros of the next."""
+def is_whole(data: bytes) -> bool:
+    """Whether data begins with as many bytes as its length says, of the checksum that they say."""
+    end = int.from_bytes(data[8:12], signed=True) + 12
+    if len(data) < max(end, 22) or end < 22:
+        return False
+    if data[16] == 2:
+        return crc32c(data[21:end]) == int.from_bytes(data[17:21])
+    return crc32(data[16:end]) == int.from_bytes(data[12:16])
+
+
+def apart(batch: bytes, following: bytes) -> bytes:
+    """A batch that can't borrow what it was cut by from what follows: a byte stands between that makes it no whole.
+
+    One cut before zeros becomes whole by the zeros of the next batch, and one whose last bytes are a number and zeros
+    by that number and these.
+    """
     claimed = int.from_bytes(batch[8:12], signed=True) + 12 if len(batch) >= 12 else 0
-    return batch if claimed == len(batch) else batch + b"\x7e"
+    if claimed == len(batch):
+        return batch
+    cut = batch + b"\x7e"
+    return batch + b"\x81" if claimed > len(batch) and is_whole(cut + following) else cut
+
+
+def between_sentinels(rng: random.Random, count: int) -> bytes:
+    """Damaged batches, each before an intact one that has its number."""
+    return b"".join(apart(mutated_batch(rng), sentinel(number)) + sentinel(number) for number in range(count))
 
 
 @pytest.mark.parametrize("inputs", sizes(12_000))
 def test_the_reader_tells_of_every_damaged_batch_and_keeps_its_neighbours(inputs: int) -> None:
     for rng, count in portions(inputs, 500):
-        data = b"".join(apart(mutated_batch(rng)) + sentinel(number) for number in range(count))
+        data = between_sentinels(rng, count)
         parts = list(read_segment(data, source="fuzz", log_partition=0))
         keys = []
         for part in parts:

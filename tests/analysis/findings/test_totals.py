@@ -26,8 +26,10 @@ def sums_of(summary, offsets):
 def parted(draw, summary):
     rows = [draw(sums_of(summary, st.just(number))) for number in range(draw(st.integers(1, 6)))]
     for number, row in enumerate(rows):
-        if "empty_from_offset" in row and row["empty_from_offset"] is not None:
+        if row.get("empty_from_offset") is not None:
             row["empty_from_offset"] = number
+        else:
+            row |= dict.fromkeys(summary.newest.get("empty_from_offset", ()))
     return draw(st.permutations(rows)), draw(st.integers(0, len(rows)))
 
 
