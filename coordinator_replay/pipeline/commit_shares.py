@@ -6,7 +6,7 @@ each task reads those that can hold its share of the commits, and brings it in o
 in one log partition, so a task is given a few of these, or a part of one that holds too many.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import chain
 from math import ceil
@@ -58,6 +58,8 @@ _SORT_MEMORY = "1GB"
 
 Bools = npt.NDArray[np.bool_]
 
+Covers = Callable[[pa.RecordBatch], Bools]
+
 
 class Share(NamedTuple):
     """What one task takes.
@@ -97,7 +99,7 @@ def shares_of(
 
 def _may_be_since(file: HeldFile, since: datetime) -> bool:
     newest = file.highest.get("log_timestamp")
-    return newest is None or newest >= since
+    return newest is None or newest >= since or file.nulls.get("log_timestamp") != 0
 
 
 def plan_shares(files: Sequence[HeldFile], tasks: int, most_rows: int = SHARE_ROWS) -> list[Share] | None:
@@ -218,9 +220,10 @@ def commits_of(
                 yield some(rows, taken)
 
 
-def _plain_commits(share: Share, cluster: str) -> Iterator[pa.RecordBatch]:
+def _plain_commits(share: Share, cluster: str, are_covered: Covers | None) -> Iterator[pa.RecordBatch]:
     """A share's commits that wait for no marker, see ``waits_for_marker``, and tombstones."""
-    for rows in commits_of(share, cluster, _READ):
+    for commits in commits_of(share, cluster, _READ):
+        rows = commits if are_covered is None else some(commits, are_covered(commits))
         is_commit = pc.invert(rows.column("is_tombstone").fill_null(False))
         waits = pc.and_(pc.not_equal(rows.column("producer_id"), -1), is_commit).fill_null(False)
         plain = ~waits.to_numpy(zero_copy_only=False)
@@ -302,10 +305,12 @@ def _sorted_on_disk(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Ite
         yield from (conform(rows, EVENTS) for rows in found.to_arrow_reader(_BATCH_ROWS))
 
 
-def _events(share: Share, cluster: str, others: Sequence[str], context: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def _events(
+    share: Share, cluster: str, others: Sequence[str], context: Sequence[str], are_covered: Covers | None
+) -> Iterator[pa.RecordBatch]:
     """All events of a share, in no order; of groups that commit nothing in it there are none."""
     groups: set[str] = set()
-    for rows in chain(_plain_commits(share, cluster), _others(others, share)):
+    for rows in chain(_plain_commits(share, cluster, are_covered), _others(others, share)):
         group = rows.column("group_id")
         groups.update(group.dictionary.take(group.indices.unique().drop_null()).to_pylist())
         yield rows
@@ -314,7 +319,13 @@ def _events(share: Share, cluster: str, others: Sequence[str], context: Sequence
 
 
 def share_of_events(
-    share: Share, cluster: str, others: Sequence[str], context: Sequence[str], *, most: int = MOST_SORTED
+    share: Share,
+    cluster: str,
+    others: Sequence[str],
+    context: Sequence[str],
+    *,
+    are_covered: Covers | None = None,
+    most: int = MOST_SORTED,
 ) -> Iterator[pa.RecordBatch]:
     """All events of a share, in order: batches in EVENTS.
 
@@ -323,9 +334,10 @@ def share_of_events(
         cluster: whose commits.
         others: paths of files in EVENTS and SORTED_BY with all events of commits that are not plain.
         context: paths of files of the same shape with what is known of groups and their partitions.
+        are_covered: tells which plain commits of a batch count; None counts all.
         most: from how many events on they are sorted on disk.
     """
-    events = _events(share, cluster, others, context)
+    events = _events(share, cluster, others, context, are_covered)
     held: list[pa.RecordBatch] = []
     rows = 0
     for batch in events:

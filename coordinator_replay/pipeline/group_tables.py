@@ -9,7 +9,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 
 from coordinator_replay.pipeline.commit_shares import shares_of
-from coordinator_replay.pipeline.data_files import DataFile, Part, files_of, keep
+from coordinator_replay.pipeline.data_files import DataFile, Part, files_of, keep, paths_of
+from coordinator_replay.pipeline.group_files import Replaced, without_groups
 from coordinator_replay.pipeline.group_state import (
     START,
     every_group,
@@ -87,14 +88,14 @@ class _Groups:
         return touched_groups(held, state, anew=anew)
 
     def part(self, name: str) -> Part:
-        if self.is_plain and name in GROUP_TABLES:
+        if self.is_plain:
             return self.warehouse.own_part(name)
         return self.warehouse.part(name, f"{self.staging}/folded")
 
-    def goes_on_plainly(self, touched: DataFrame) -> bool:
+    def may_go_on_plainly(self, touched: DataFrame) -> bool:
         """Whether all that new rows replace is what was not final: no run was killed, and no group begins anew."""
         as_left = all(self.warehouse.version(name) == self.news.versions.get(name) for name in self.names)
-        are_plain = as_left and all(map(self.warehouse.takes_files, GROUP_TABLES))
+        are_plain = as_left and all(map(self.warehouse.takes_files, self.names))
         return are_plain and touched.where((F.col("from_offset") == START) & ~F.col("is_first")).isEmpty()
 
     def signs(self, departures: DataFrame, *, goes_on: bool) -> DataFrame | None:
@@ -125,13 +126,13 @@ class _Groups:
     def write(self, files: dict[str, list[DataFile]], touched: DataFrame | None) -> dict[str, int]:
         """Write the rows, and the snapshots last: a run that is killed before goes on from the old ones again."""
         warehouse = self.warehouse
+        if touched is not None and self.is_plain:
+            return self.go_on_plainly(files, touched)
 
         def go_on(name: str) -> int:
-            mine = [*files.get(name, []), *files.get(f"{name}{NOT_FINAL}", [])]
+            mine = _of_table(files, name)
             if touched is None or self.are_new[name]:
                 return warehouse.add_files(name, mine)
-            if self.is_plain:
-                return warehouse.go_on_plainly(name, mine, touched.select("group_id"), self.given.cluster)
             return warehouse.go_on(name, warehouse.rows(name, mine), touched, self.given.cluster)
 
         with ThreadPoolExecutor(TABLES_AT_ONCE) as pool:
@@ -142,6 +143,27 @@ class _Groups:
         rows = warehouse.rows(STATE_TABLE, states)
         return versions | {STATE_TABLE: warehouse.replace_groups(STATE_TABLE, rows)}
 
+    def go_on_plainly(self, files: dict[str, list[DataFile]], touched: DataFrame) -> dict[str, int]:
+        """Do the same where none of the touched groups' rows have to go but those that are not final.
+
+        Such rows lie in few files. So these are written anew without them, instead of a look at all.
+        """
+        warehouse = self.warehouse
+        replaced = []
+        for name in self.names:
+            is_state = name == STATE_TABLE
+            paths = [
+                file.path for file in warehouse.held(name) or [] if is_state or file.nulls.get("settled_at_offset") != 0
+            ]
+            replaced.append(Replaced(name, warehouse.own_part(name), paths, only_open=not is_state))
+        stay = without_groups(warehouse.spark, replaced, paths_of(touched), self.given.cluster)
+        return {
+            table.name: warehouse.swap(
+                table.name, [*_of_table(files, table.name), *stay.get(table.name, [])], table.paths
+            )
+            for table in replaced
+        }
+
     def run(self) -> Replayed:
         records = self.mine("group_records")
         touched: DataFrame | None = None
@@ -149,10 +171,14 @@ class _Groups:
             touched = self.keep("touched", self.touched(records))
             if touched.isEmpty():
                 return Replayed({}, None)
-            self.is_plain = self.goes_on_plainly(touched)
+            self.is_plain = self.may_go_on_plainly(touched)
             records = unseen_records(records, touched)
         versions = self.write(self.replay(records, touched), touched)
         return Replayed(versions, None if touched is None else touched.where(F.col("from_offset") == START))
+
+
+def _of_table(files: dict[str, list[DataFile]], name: str) -> list[DataFile]:
+    return [*files.get(name, []), *files.get(f"{name}{NOT_FINAL}", [])]
 
 
 def write_group_tables(warehouse: Warehouse, given: Given, news: News, staging: str) -> Replayed:

@@ -5,6 +5,7 @@ open there, in one commit each; everything is derived anew where records came in
 dumps, the result is that of one run over all of them.
 """
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,6 +20,7 @@ from coordinator_replay.analysis.expiration import DEFAULT_RETENTION_MS
 from coordinator_replay.pipeline.commit_shares import shares_of
 from coordinator_replay.pipeline.commit_totals import LATELY, HistorySums, history_parts, kept_until
 from coordinator_replay.pipeline.data_files import DataFile, Part, aside, keep, part_of, read_files, write_frame
+from coordinator_replay.pipeline.delta_log import HeldFile
 from coordinator_replay.pipeline.expiry import expired_offsets
 from coordinator_replay.pipeline.offset_events import Sources
 from coordinator_replay.pipeline.offset_stage import STAGED, Staged
@@ -165,6 +167,8 @@ class _Derivation:
         """Where rows of a table go; aside where more has to be done to them."""
         if name == HISTORY_PART and self.expiry.history_every_ms is not None:
             return part_of(table(name), f"{self.staging}/{name}")
+        if self.restart is not None and self.warehouse.takes_files(name):
+            return self.warehouse.own_part(name)
         return self.warehouse.part(name, self.staging)
 
     def derive(self, newest: datetime | None, end: datetime | None) -> None:
@@ -181,7 +185,8 @@ class _Derivation:
             self.cluster,
             since=None if newest is None else newest - LATELY,
             until=None if end is None else kept_until(end),
-            shares=shares_of(self.warehouse) if self.restart is None else None,
+            shares=shares_of(self.warehouse, None if self.restart is None else self.restart.first_at()),
+            are_covered=None if self.restart is None else self.restart.are_covered,
             staging=self.staging,
         )
 
@@ -262,21 +267,24 @@ class _Derivation:
         if self.warehouse.is_new(HISTORY_PART) and every_ms is None:
             added = [] if ended is None else write_frame(ended, HISTORY_PART, self.part(HISTORY_PART))
             return self.warehouse.add_files(HISTORY_PART, [*files, *added])
-        rows = self.warehouse.rows(HISTORY_PART, files)
         if self.restart is not None:
-            return self.go_on(self.restart, rows, causes, before)
+            return self.go_on(self.restart, files, causes, before)
+        rows = self.warehouse.rows(HISTORY_PART, files)
         whole = rows if ended is None else rows.unionByName(ended)
         thin = whole if every_ms is None else thin_history(whole, every_ms)
         return self.warehouse.replace_cluster(HISTORY_PART, thin, self.cluster)
 
-    def go_on(self, restart: Restart, rows: DataFrame, causes: DataFrame | None, before: DataFrame | None) -> int:
+    def go_on(self, restart: Restart, files: list[DataFile], causes: DataFrame | None, before: DataFrame | None) -> int:
         """Put rows in place of those that were open, and of what tombstones ended, if that is told otherwise now."""
         replaced = restart.replaces()
-        if causes is not None:
-            if before is not None and self.tells_otherwise(causes, before):
-                replaced = f"{replaced} OR ended_by <> 'COMMIT'"
-            rows = rows.unionByName(history_of(causes, self.cluster).where(replaced))
-        return self.warehouse.replace_where(HISTORY_PART, rows, self.cluster, replaced)
+        if causes is None:
+            return self.warehouse.put_files_where(HISTORY_PART, files, self.cluster, replaced, restart.may_replace)
+        may_replace: Callable[[HeldFile], bool] = restart.may_replace
+        if before is not None and self.tells_otherwise(causes, before):
+            replaced, may_replace = f"{replaced} OR ended_by <> 'COMMIT'", lambda _file: True
+        ended = history_of(causes, self.cluster).where(replaced)
+        added = write_frame(ended, HISTORY_PART, self.part(HISTORY_PART))
+        return self.warehouse.put_files_where(HISTORY_PART, [*files, *added], self.cluster, replaced, may_replace)
 
     def tells_otherwise(self, causes: DataFrame, before: DataFrame) -> bool:
         """Whether the cause of an earlier tombstone is another one by what is known now."""
@@ -289,8 +297,8 @@ class _Derivation:
         files = self.written(PENDING_PART, WAITING_PART)
         if self.restart is None or self.warehouse.is_new(PENDING_PART):
             return self.warehouse.put_files(PENDING_PART, files, self.cluster)
-        rows = self.warehouse.rows(PENDING_PART, files)
-        return self.warehouse.replace_where(PENDING_PART, rows, self.cluster, self.restart.replaces())
+        replaced, may_replace = self.restart.replaces(), self.restart.may_replace
+        return self.warehouse.put_files_where(PENDING_PART, files, self.cluster, replaced, may_replace)
 
     def as_of(self, opened: DataFrame) -> DataFrame:
         """Staged rows of offsets that hold, as if the log ended at the moment asked for."""

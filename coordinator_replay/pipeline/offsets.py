@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from coordinator_replay.pipeline.commit_shares import Share, share_of_events
+from coordinator_replay.pipeline.commit_shares import Covers, Share, share_of_events
 from coordinator_replay.pipeline.commit_sums import HISTORY as SUMMED
 from coordinator_replay.pipeline.commit_sums import interval_sums
 from coordinator_replay.pipeline.data_files import (
@@ -68,6 +68,7 @@ def write_offsets(
     since: datetime | None = None,
     until: datetime | None = None,
     shares: Sequence[Share] | None = None,
+    are_covered: Covers | None = None,
     staging: str = "",
 ) -> dict[str, list[DataFile]]:
     """Derive intervals and pending commits and write them: an action.
@@ -85,6 +86,7 @@ def write_offsets(
         until: add all rows of the history up, those from before this moment apart; None does not.
         shares: from ``plan_shares``, of the files that hold ``sources.commits`` and those of other clusters; None
             shuffles them.
+        are_covered: tells which commits of those files are ``sources.commits``; None takes all of the cluster.
         staging: a folder for what shares need beside their files.
 
     Returns:
@@ -115,7 +117,7 @@ def write_offsets(
         yield from written_rows(files.close())
 
     if shares is not None:
-        return files_of(_per_share(sources, cluster, shares, staging, write))
+        return files_of(_per_share(sources, cluster, shares, are_covered, staging, write))
     events = offset_events(sources)
     # The strings of a commit are at most 32 KiB each, and most are a few bytes.
     with short_rows(events.sparkSession):
@@ -136,6 +138,7 @@ def _per_share(
     sources: Sources,
     cluster: str,
     shares: Sequence[Share],
+    are_covered: Covers | None,
     staging: str,
     write: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
 ) -> DataFrame:
@@ -151,7 +154,7 @@ def _per_share(
         given = list(pool.map(kept, told))
 
     def each(share: Share) -> Iterator[pa.RecordBatch]:
-        return write(share_of_events(share, cluster, *given))
+        return write(share_of_events(share, cluster, *given, are_covered=are_covered))
 
     return per_task(sources.commits.sparkSession, shares, each, WRITTEN)
 

@@ -8,16 +8,25 @@ of new ones or a later one, it begins before them. A group whose own life is tol
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from functools import reduce
 
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 
+from coordinator_replay.pipeline.delta_log import HeldFile
 from coordinator_replay.pipeline.ledger import between
 from coordinator_replay.pipeline.positions import any_of, behind, within
+from coordinator_replay.pipeline.sums import numbers_of
+from coordinator_replay.pipeline.task_rows import codes_of
 from coordinator_replay.pipeline.warehouse import Warehouse, literal
 
 _MOST_GROUPS = 1000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _RECORDS = ("offset_commits", "group_records", "control_records")
 _WAITED = ("log_partition", "log_offset", "pending_since", "owner_member_id", "group_state")
 
@@ -40,6 +49,26 @@ class Restart:
         """A condition in SQL for what lies at or behind the restart."""
         return " OR ".join((self._elsewhere(), *self._behind(column), *self._is_anew()))
 
+    def are_covered(self, commits: pa.RecordBatch) -> npt.NDArray[np.bool_]:
+        """Which commits lie at or behind the restart: the same of a batch, ``group_id`` as a dictionary."""
+        partitions, at = (numbers_of(commits.column(name)) for name in ("log_partition", "log_offset"))
+        known = np.array(sorted(self.offsets), np.int64)
+        firsts = np.array([self.offsets[one] for one in sorted(self.offsets)], np.int64)
+        places = np.searchsorted(known, partitions)
+        is_known = np.isin(partitions, known)
+        covered: npt.NDArray[np.bool_] = ~is_known
+        covered[is_known] = at[is_known] >= firsts[places[is_known]]
+        if self.groups:
+            groups = commits.column("group_id")
+            anew = pc.is_in(groups.dictionary, value_set=pa.array(sorted(self.groups), pa.string()))
+            covered |= np.append(anew.to_numpy(zero_copy_only=False), False)[codes_of(groups)]
+        return covered
+
+    def first_at(self) -> datetime | None:
+        """The moment before which no commit is covered; None where that is not known."""
+        known = self.since_us is not None and not self.groups
+        return _EPOCH + timedelta(microseconds=self.since_us or 0) if known else None
+
     def replaces(self) -> str:
         """A condition in SQL for rows that new ones come in place of: those that are open, or ended behind it."""
         ended = " OR ".join((self._elsewhere(), *self._behind("to_offset")))
@@ -47,6 +76,12 @@ class Restart:
             # It says nothing new of a row, but lets Delta pass over files: each holds rows of many log partitions.
             ended = f"({ended}) AND (valid_to IS NULL OR valid_to >= TIMESTAMP_MICROS({self.since_us}))"
         return " OR ".join(("to_offset IS NULL", f"({ended})", *self._is_anew()))
+
+    def may_replace(self, file: HeldFile) -> bool:
+        """Whether a file of ``offset_history`` or ``pending_offsets`` may hold rows that new ones come in place of."""
+        first_at, newest = self.first_at(), file.highest.get("valid_to")
+        is_settled = file.nulls.get("to_offset") == 0 and file.nulls.get("valid_to") == 0
+        return not (is_settled and first_at is not None and newest is not None and newest < first_at)
 
     def held(self, rows: DataFrame) -> DataFrame:
         """The intervals that were open here: rows of ``offset_history`` or ``pending_offsets``."""

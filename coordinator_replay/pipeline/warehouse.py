@@ -241,6 +241,31 @@ class Warehouse:
         stay = staying(read_paths(self.spark, paths, spark_type(declared(name))))
         return self.swap(name, write_frame(rows.unionByName(stay), name, self.own_part(name)), paths)
 
+    def put_files_where(
+        self,
+        name: str,
+        files: Sequence[DataFile],
+        cluster: str,
+        condition: str,
+        may_hold: Callable[[HeldFile], bool],
+    ) -> int:
+        """Do as ``replace_where`` does with what files of a part hold; those in the table's folder join it as they are.
+
+        Args:
+            name: the table.
+            files: what workers wrote; the condition holds for all of it.
+            cluster: whose rows.
+            condition: in SQL.
+            may_hold: whether a file of the table may hold rows that the condition holds for.
+        """
+        held = self.held(name)
+        if held is None or not all(file.path.startswith(f"{self.path(name)}/") for file in files):
+            return self.replace_where(name, self.rows(name, files), cluster, condition)
+        paths = [file.path for file in held if may_hold(file)]
+        goes = F.coalesce(F.expr(f"cluster = {literal(cluster)} AND ({condition})"), F.lit(False))
+        stay = read_paths(self.spark, paths, spark_type(declared(name))).where(~goes)
+        return self.swap(name, [*files, *(write_frame(stay, name, self.own_part(name)) if paths else [])], paths)
+
     def _is_replaced_plainly(self, name: str) -> bool:
         """Whether files may take the place of all rows of a cluster as they are."""
         held = self.held(name)
@@ -277,25 +302,6 @@ class Warehouse:
         same = " AND ".join(f"held.{key} = new.{key}" for key in keys)
         merge.merge(rows.alias("new"), same).whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
         return self.version(name)
-
-    def go_on_plainly(self, name: str, files: Sequence[DataFile], touched: DataFrame, cluster: str) -> int:
-        """Do as ``go_on`` does, where none of the touched groups' rows have to go but those that are not final.
-
-        Such rows lie in few files. So these are written anew without them, instead of a look at all.
-
-        Args:
-            name: a table with ``settled_at_offset`` that ``takes_files``.
-            files: what to add, in the table's folder.
-            touched: group_id of the groups.
-            cluster: whose groups.
-        """
-        held = self.held(name) or []
-        open_files = [file.path for file in held if file.nulls.get("settled_at_offset") != 0]
-        rows = read_paths(self.spark, open_files, spark_type(declared(name)))
-        is_open = (F.col("cluster") == cluster) & F.col("settled_at_offset").isNull()
-        others = rows.where(~is_open).unionByName(rows.where(is_open).join(touched, "group_id", "left_anti"))
-        stay = write_frame(others, name, self.own_part(name)) if open_files else []
-        return self.swap(name, [*files, *stay], open_files)
 
     def go_on(self, name: str, df: DataFrame, touched: DataFrame, cluster: str) -> int:
         """Add rows of groups, and take away what they replace, in one commit; returns the version after that.

@@ -10,8 +10,9 @@ import pytest
 from delta.tables import DeltaTable
 
 from coordinator_replay.errors import WarehouseError
-from coordinator_replay.pipeline.data_files import DataFiles
+from coordinator_replay.pipeline.data_files import DataFiles, keep, paths_of
 from coordinator_replay.pipeline.delta_log import commit_info, make_table, newest_version, plain_files
+from coordinator_replay.pipeline.group_files import Replaced, without_groups
 from coordinator_replay.pipeline.warehouse import Warehouse, spark_type
 from coordinator_replay.tables.definition import table, tables
 
@@ -159,7 +160,12 @@ def test_rows_that_are_not_final_are_replaced_by_their_files_as_by_a_merge(spark
         touched = spark.createDataFrame([("g", 7), ("new", 7)], "group_id STRING, from_offset BIGINT")
         files = written_apart(warehouse, timeline_rows(["g", "new"], 9))
         if name == "plainly":
-            assert warehouse.go_on_plainly("group_timeline", files, touched.select("group_id"), "c") == 3
+            held = [one for one in warehouse.held("group_timeline") if one.nulls["settled_at_offset"] != 0]
+            assert len(held) == 2
+            paths, part = [one.path for one in held], warehouse.own_part("group_timeline")
+            ids = keep(touched, str(tmp_path / "touched"))
+            stay = without_groups(spark, [Replaced("group_timeline", part, paths, True)], paths_of(ids), "c")
+            assert warehouse.swap("group_timeline", [*files, *stay["group_timeline"]], paths) == 3
         else:
             warehouse.go_on("group_timeline", warehouse.rows("group_timeline", files), touched, "c")
         rows = spark.read.format("delta").load(warehouse.path("group_timeline"))
