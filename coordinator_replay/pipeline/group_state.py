@@ -6,8 +6,9 @@ topics that they could not name before.
 """
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 
 from coordinator_replay.analysis.group_life import VERSION
@@ -87,22 +88,51 @@ def touched_groups(group_records: DataFrame, group_state: DataFrame, *, anew: Da
     )
 
 
-def _above(touched: DataFrame) -> Column:
-    """A condition that files of older records fail as a whole: by log partition, the first offset that is needed."""
-    first = touched.groupBy("log_partition").agg(F.min("from_offset").alias("first"))
-    return behind({row["log_partition"]: row["first"] for row in first.collect()})
+class Reach(NamedTuple):
+    """How far back a replay of touched groups goes.
+
+    Attributes:
+        groups: how many there are.
+        anew: how many of them begin at their first record.
+        told_anew: how many of these were replayed before.
+        first: the first offset that is needed, by log partition.
+    """
+
+    groups: int
+    anew: int
+    told_anew: int
+    first: Mapping[int, int]
 
 
-def unseen_records(group_records: DataFrame, touched: DataFrame) -> DataFrame:
+def reach_of(touched: DataFrame) -> Reach:
+    """How far back a replay goes: an action.
+
+    Args:
+        touched: from ``touched_groups``, kept as files.
+    """
+    begins = F.col("from_offset") == START
+    rows = touched.groupBy("log_partition").agg(
+        F.count("*").alias("groups"),
+        F.count_if(begins).alias("anew"),
+        F.count_if(begins & ~F.col("is_first")).alias("told_anew"),
+        F.min("from_offset").alias("first"),
+    )
+    by_log = rows.collect()
+    groups, anew, told_anew = (sum(row[name] for row in by_log) for name in ("groups", "anew", "told_anew"))
+    return Reach(groups, anew, told_anew, {row["log_partition"]: row["first"] for row in by_log})
+
+
+def unseen_records(group_records: DataFrame, touched: DataFrame, reach: Reach) -> DataFrame:
     """The records that the groups to replay have not seen, in the columns of ``group_records``.
 
     Args:
         group_records: rows of ``group_records`` of one cluster.
         touched: from ``touched_groups``, kept as files.
+        reach: of these.
     """
     starts = touched.select("group_id", "from_offset")
-    anew = touched.where(F.col("from_offset") == START).isEmpty()
-    narrowed = group_records.where(_above(touched)) if anew else group_records
+    # A condition that files of older records fail as a whole.
+    narrowed = group_records if reach.anew else group_records.where(behind(reach.first))
     return narrowed.join(starts, "group_id").where(F.col("log_offset") >= F.col("from_offset")).drop("from_offset")
 
 

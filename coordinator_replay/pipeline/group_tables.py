@@ -13,7 +13,9 @@ from coordinator_replay.pipeline.data_files import DataFile, Part, files_of, kee
 from coordinator_replay.pipeline.group_files import Replaced, without_groups
 from coordinator_replay.pipeline.group_state import (
     START,
+    Reach,
     every_group,
+    reach_of,
     snapshot_rows,
     stale_groups,
     touched_groups,
@@ -92,11 +94,11 @@ class _Groups:
             return self.warehouse.own_part(name)
         return self.warehouse.part(name, f"{self.staging}/folded")
 
-    def may_go_on_plainly(self, touched: DataFrame) -> bool:
+    def may_go_on_plainly(self, reach: Reach) -> bool:
         """Whether all that new rows replace is what was not final: no run was killed, and no group begins anew."""
         as_left = all(self.warehouse.version(name) == self.news.versions.get(name) for name in self.names)
         are_plain = as_left and all(map(self.warehouse.takes_files, self.names))
-        return are_plain and touched.where((F.col("from_offset") == START) & ~F.col("is_first")).isEmpty()
+        return are_plain and not reach.told_anew
 
     def signs(self, departures: DataFrame, *, goes_on: bool) -> DataFrame | None:
         """The last commits before departures; None where there are none."""
@@ -169,10 +171,11 @@ class _Groups:
         touched: DataFrame | None = None
         if not all(self.are_new.values()):
             touched = self.keep("touched", self.touched(records))
-            if touched.isEmpty():
+            reach = reach_of(touched)
+            if not reach.groups:
                 return Replayed({}, None)
-            self.is_plain = self.may_go_on_plainly(touched)
-            records = unseen_records(records, touched)
+            self.is_plain = self.may_go_on_plainly(reach)
+            records = unseen_records(records, touched, reach)
         versions = self.write(self.replay(records, touched), touched)
         return Replayed(versions, None if touched is None else touched.where(F.col("from_offset") == START))
 

@@ -130,7 +130,7 @@ def _sources(warehouse: Warehouse, cluster: str, restart: Restart | None = None)
 def _end_of_log(warehouse: Warehouse, cluster: str) -> datetime | None:
     """The latest time of any record; None where none carries one."""
     newest = [
-        warehouse.read(name).where(F.col("cluster") == cluster).agg(F.max("log_timestamp").alias("at"))
+        warehouse.newest(name, "log_timestamp", cluster).agg(F.max("log_timestamp").alias("at"))
         for name in ("offset_commits", "group_records", "control_records")
     ]
     times = [row["at"] for row in reduce(DataFrame.unionByName, newest).collect() if row["at"] is not None]

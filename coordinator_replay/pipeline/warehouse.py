@@ -153,6 +153,18 @@ class Warehouse:
         # Delta itself asks Spark which files there are: each scan of a run would begin with one or two jobs more.
         return read_paths(self.spark, files, spark_type(declared(name)))
 
+    def newest(self, name: str, column: str, cluster: str) -> DataFrame:
+        """Rows of a cluster with the largest value of a column among them: all, where the files don't tell it."""
+        mine = F.col("cluster") == cluster
+        held = self.held(name)
+        if held is None or any(_cluster_of(file) is None for file in held):
+            return self.read(name).where(mine)
+        files = [file for file in held if _cluster_of(file) == cluster]
+        told = [file.highest.get(column) for file in files]
+        largest = max((one for one in told if one is not None), default=None)
+        paths = [file.path for file, one in zip(files, told, strict=True) if one is None or one == largest]
+        return read_paths(self.spark, paths, spark_type(declared(name))).where(mine)
+
     def version(self, name: str) -> int:
         """The table's newest Delta version."""
         newest = newest_version(self.path(name))
