@@ -9,11 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coordinator_replay.analysis.findings.thresholds import MINUTE_MS
+from coordinator_replay.pipeline.cells import Cells
 from coordinator_replay.pipeline.data_files import DataFiles, Part, written_rows
 from coordinator_replay.pipeline.minute_states import MinuteStates
 from coordinator_replay.pipeline.sums import NONE, Numbers, Sums, array_of, batch_of_columns, numbers_of
 
-_AT_ONCE = 1_000_000
+_AT_ONCE = 250_000
 
 COMMIT = (
     *("cluster", "group_id", "topic", "partition", "log_partition", "log_offset", "log_timestamp"),
@@ -161,7 +162,7 @@ def _as_cells(commits: pa.RecordBatch) -> pa.RecordBatch:
 def _added_up(cells: dict[str, pa.Array]) -> pa.RecordBatch:
     """One cell for each partition and minute."""
     keys = [numbers_of(cells[name].indices) for name in ("group_id", "topic")]
-    sums = Sums([*keys, numbers_of(cells["partition"]), numbers_of(cells["minute"])])
+    sums = Cells([*keys, numbers_of(cells["partition"]), numbers_of(cells["minute"])])
     told = [
         *(sums.first(cells[name]) for name in ("group_id", "topic", "partition", "minute")),
         sums.most(numbers_of(cells["log_partition"], NONE)),
@@ -177,7 +178,7 @@ class _Minutes:
 
     def __init__(self, cells: dict[str, pa.Array]) -> None:
         groups = cells["group_id"]
-        sums = Sums([numbers_of(groups.indices), numbers_of(cells["minute"])])
+        sums = Cells([numbers_of(groups.indices), numbers_of(cells["minute"])])
         self.names = groups.dictionary
         self.groups = numbers_of(sums.first(groups).indices)
         self.minutes = numbers_of(sums.first(cells["minute"]))
@@ -194,7 +195,7 @@ class _Minutes:
         """Rows in GROUPS."""
         is_over = self.minutes * MINUTE_MS < until_ms
         is_hot = self.each >= hot
-        sums = Sums([self.groups, is_over.astype(np.int64)])
+        sums = Cells([self.groups, is_over.astype(np.int64)])
         told = [
             sums.first(pa.array(is_over)),
             self.names.take(sums.first(pa.array(self.groups))),
@@ -214,8 +215,10 @@ class _Minutes:
     def by_kind(self, evidence: pa.Table) -> pa.RecordBatch:
         """Rows in MINUTES."""
         kinds = MinuteStates(self.names, evidence).kinds_at(self.groups, self.minutes)
-        sums = Sums([self.minutes, kinds])
-        return batch_of_columns([sums.last(self.minutes), sums.last(kinds), sums.sums(self.commits)], MINUTES)
+        sums = Cells([self.minutes, kinds])
+        return batch_of_columns(
+            [sums.first(pa.array(self.minutes)), sums.first(pa.array(kinds)), sums.sums(self.commits)], MINUTES
+        )
 
 
 def group_sums(
