@@ -16,6 +16,7 @@ FAILURES = (PySparkException, Py4JError, OSError, EOFError)
 """What a run can end with when a process of it dies, a disk is full or a store can't be reached."""
 
 _CAUSE = re.compile(r"^(?:Caused by: |: )?(?:[A-Za-z_$][\w$]*\.)*[A-Z]\w*(?:Error|Exception): (\S.*)$", re.MULTILINE)
+_FILE = re.compile(r"(?:while reading|footer for) file:? (?:file:(?://)?)?([^\s,]+)")
 
 _MOST = 400
 
@@ -41,4 +42,8 @@ def reason(problem: BaseException) -> str:
     told = str(problem).strip()
     causes: list[str] = _CAUSE.findall(told)
     said = causes[-1] if causes else told.splitlines()[0] if told else type(problem).__name__
-    return said.strip().rstrip(".")[:_MOST]
+    said = said.strip().rstrip(".")[:_MOST]
+    # What a file's reader says seldom names the file.
+    found = _FILE.search(told)
+    file = found[1].rstrip(".") if found else ""
+    return said if file in said else f"{file}: {said}"

@@ -21,6 +21,8 @@ Caused by: org.apache.spark.SparkException: Python worker exited unexpectedly (c
 \tat org.apache.spark.Other.method(Other.scala:9)
 Caused by: java.io.EOFException
 \t... 15 more"""
+UNREADABLE = """[FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:///dumps/x.parquet. SQLSTATE: KD001
+Caused by: java.lang.RuntimeException: corrupted file: the footer index is not within the file: 100"""
 
 
 @pytest.mark.parametrize(
@@ -29,6 +31,8 @@ Caused by: java.io.EOFException
         (PySparkException(FULL), "[Errno 28] Error writing bytes to file. Detail: [errno 28] No space left on device"),
         (PySparkException(NESTED), "Python worker exited unexpectedly (crashed)"),
         (PySparkException("[TABLE_GONE] It is gone.\n== Plan ==\nScan"), "[TABLE_GONE] It is gone"),
+        (PySparkException(UNREADABLE), "/dumps/x.parquet: corrupted file: the footer index is not within the file"),
+        (PySparkException(UNREADABLE.replace("///", "/")), "/dumps/x.parquet: corrupted file"),
         (OSError(28, "No space left on device", "/w"), "[Errno 28] No space left on device: '/w'"),
         (Py4JNetworkError("Answer from Java side is empty"), "the Java process of Spark ended in the middle of it"),
         (ConnectionRefusedError(111, "refused"), "the Java process of Spark ended in the middle of it"),
