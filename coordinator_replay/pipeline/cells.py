@@ -12,8 +12,6 @@ import pyarrow as pa
 from coordinator_replay.compiled import compiled
 from coordinator_replay.pipeline.sums import NONE, Numbers
 
-_LARGEST = int(np.iinfo(np.int64).max)
-
 
 @compiled
 def _find(keys: npt.NDArray[np.int64], slots: Numbers, cells: Numbers, firsts: Numbers) -> int:

@@ -121,6 +121,7 @@ class _Trial:
         self.until = kept_until(known.end)
         end_ms = round(known.end.timestamp() * 1000)
         self.court = Court(cluster=cluster, end_ms=end_ms, until=self.until, limits=known.limits)
+        self.evidence = self.table(EVIDENCE_TABLE, EVIDENCE)
 
     def mine(self, name: str) -> DataFrame:
         return self.warehouse.read(name).where(F.col("cluster") == self.cluster)
@@ -133,7 +134,7 @@ class _Trial:
 
     def aside(self, rows: DataFrame, source: str) -> Source:
         """Rows that were written aside, as a source."""
-        is_here = self.warehouse.held(EVIDENCE_TABLE) is not None
+        is_here = self.evidence.files is not None
         return Source(SCHEMAS[source], rows, Files(paths_of(rows)) if is_here else None)
 
     def history(self) -> HistorySums:
@@ -155,14 +156,13 @@ class _Trial:
     def sources(self) -> tuple[dict[str, Source], DataFrame]:
         """All that is known of groups, and what commits come to by the minute."""
         warehouse, cluster, known = self.warehouse, self.cluster, self.known
-        evidence = self.table(EVIDENCE_TABLE, EVIDENCE)
         with ThreadPoolExecutor(2) as pool:
             # Neither of these waits for the others, and each leaves a core idle at its end.
             summing = pool.submit(self.history)
             pending = pool.submit(self.pending)
             sums = sum_groups(
                 commits_since(warehouse, cluster, known.since),
-                evidence,
+                self.evidence,
                 hot=known.limits.hot_commits_per_minute,
                 until=self.until,
                 since=known.since,
@@ -170,7 +170,7 @@ class _Trial:
             )
         summed = summing.result()
         sources = {
-            EVIDENCE: evidence,
+            EVIDENCE: self.evidence,
             GROUP_PART: self.aside(sums.groups, GROUP_PART),
             PARTITION_PART: self.aside(summed.partitions, PARTITION_PART),
             REWIND_PART: self.aside(summed.rewinds, REWIND_PART),

@@ -253,6 +253,10 @@ class Warehouse:
         stay = staying(read_paths(self.spark, paths, spark_type(declared(name))))
         return self.swap(name, write_frame(rows.unionByName(stay), name, self.own_part(name)), paths)
 
+    def _are_in_place(self, name: str, files: Sequence[DataFile]) -> bool:
+        """Whether files lie in the table's own folder already."""
+        return all(file.path.startswith(f"{self.path(name)}/") for file in files)
+
     def put_files_where(
         self,
         name: str,
@@ -271,7 +275,7 @@ class Warehouse:
             may_hold: whether a file of the table may hold rows that the condition holds for.
         """
         held = self.held(name)
-        if held is None or not all(file.path.startswith(f"{self.path(name)}/") for file in files):
+        if held is None or not self._are_in_place(name, files):
             return self.replace_where(name, self.rows(name, files), cluster, condition)
         paths = [file.path for file in held if may_hold(file)]
         goes = F.coalesce(F.expr(f"cluster = {literal(cluster)} AND ({condition})"), F.lit(False))
@@ -291,7 +295,7 @@ class Warehouse:
         """Put what files of a part hold in place of all rows of a cluster, in one commit; returns the version."""
         if self.is_new(name):
             return self.add_files(name, files)
-        if self._is_replaced_plainly(name) and all(file.path.startswith(f"{self.path(name)}/") for file in files):
+        if self._is_replaced_plainly(name) and self._are_in_place(name, files):
             mine = [file.path for file in self.held(name) or [] if _cluster_of(file) == cluster]
             return self.swap(name, files, mine)
         return self.replace_cluster(name, self.rows(name, files), cluster)
