@@ -10,9 +10,7 @@ from pyarrow import fs
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 
-from coordinator_replay.analysis.findings.evidence import Evidence
 from coordinator_replay.analysis.findings.thresholds import DEFAULTS, Thresholds
-from coordinator_replay.engine.model import GroupState
 from coordinator_replay.log.dump import Dump, DumpFile, Format, find_dump, open_filesystem
 from coordinator_replay.pipeline import settle
 from coordinator_replay.pipeline.audited import task_of
@@ -20,6 +18,7 @@ from coordinator_replay.pipeline.commit_totals import TABLE as TOTALS_TABLE
 from coordinator_replay.pipeline.commit_totals import totals_since
 from coordinator_replay.pipeline.data_files import keep
 from coordinator_replay.pipeline.decode import stage_rows, stage_segments
+from coordinator_replay.pipeline.extremes import RECORDS, beyond, extremes_of
 from coordinator_replay.pipeline.findings import Known, write_findings
 from coordinator_replay.pipeline.group_tables import News, Replayed, write_group_tables
 from coordinator_replay.pipeline.ledger import Run, audited_ranges, last_run, unread, write_run
@@ -31,12 +30,13 @@ from coordinator_replay.pipeline.offset_tables import (
     Newest,
     write_offset_tables,
 )
-from coordinator_replay.pipeline.record_tables import RECORD_TABLES, write_first, write_records
+from coordinator_replay.pipeline.record_tables import RECORD_TABLES, write_records, write_staged
 from coordinator_replay.pipeline.renumber import missing_before_end, renumber
 from coordinator_replay.pipeline.replay import GROUP_TABLES, Given
 from coordinator_replay.pipeline.restart import Groups, Restart, groups_anew, has_strays, restart_at, unfinished_groups
 from coordinator_replay.pipeline.sources import read_tables
 from coordinator_replay.pipeline.staged_records import Staged, as_records, staged_by
+from coordinator_replay.pipeline.standing import standing_groups
 from coordinator_replay.pipeline.tally import CONTROL, Tally, tally_of
 from coordinator_replay.pipeline.topics import NAMING_KINDS, from_records, update_topics
 from coordinator_replay.pipeline.warehouse import TABLES_AT_ONCE, Warehouse
@@ -119,6 +119,10 @@ Report = Callable[[str], None]
 """Is told which step begins."""
 
 
+Rows = Callable[[], DataFrame]
+"""Rows for whoever needs them: to tell Spark of so many columns takes as long as other steps do."""
+
+
 def run_audit(
     spark: SparkSession, options: Options, report: Report = lambda _step: None, dump: Dump | None = None
 ) -> Summary:
@@ -191,12 +195,13 @@ class _Audit:
         self.run.cover(staged.extents, ends)
         self.has_new_positions = bool(first_new)
         self.late = {partition for partition, first in first_new.items() if first[0] < ends.get(partition, 0)}
-        records = self.carry_on(records, first_new, ends)
+        moved = self.moved(first_new, ends)
         self.report("writing commits, records and quarantine")
-        if self.is_apart and self.was_empty:
-            write_first(self.warehouse, self.run, staged)
-        else:
-            write_records(self.warehouse, self.run, records, summary.found)
+        plain = self.plain_tables(tally)
+        write_staged(self.warehouse, self.run, staged, moved, plain)
+        if others := RECORD_TABLES.keys() - plain:
+            rows = settle.move_missing(records(), moved, ends)
+            write_records(self.warehouse, self.run, rows, summary.found, others)
         self.run.check()
         if self.late:
             staging = self.warehouse.staging(self.run.run_id, "renumbered")
@@ -236,18 +241,20 @@ class _Audit:
             self.run.notes.append(passed_over if staged.rows else f"nothing new: {passed_over}")
         return staged
 
-    def settle(self, staged: Staged, dump: Dump) -> tuple[DataFrame, Tally]:
+    def settle(self, staged: Staged, dump: Dump) -> tuple[Rows, Tally]:
         """Each position once; notes, gaps and dropped copies go to the ledger row."""
         self.run.notes.extend(staged.notes)
-        self.run.gaps = staged.extents.gaps()
-        records = as_records(self.spark, staged)
-        if dump.format is Format.SEGMENTS and not staged.extents.have_copies():
+        extents = staged.extents
+        self.run.gaps = extents.gaps()
+        if dump.format is Format.SEGMENTS and not extents.have_copies():
             self.is_apart = True
-            return settle.settle_apart(records, staged.extents), staged.tally.shifted(staged.extents.missing_before())
-        settled = keep(settle.settle_copies(records), self.warehouse.staging(self.run.run_id, "settled"))
+            tally = staged.tally.shifted(extents.missing_before())
+            return lambda: settle.settle_apart(as_records(self.spark, staged), extents), tally
+        copies = as_records(self.spark, staged)
+        settled = keep(settle.settle_copies(copies), self.warehouse.staging(self.run.run_id, "settled"))
         tally = tally_of(settled, self.ranges)
         self.run.duplicates_dropped = staged.rows - sum(count.records for count in tally.counts)
-        return settled, tally
+        return lambda: settled, tally
 
     def count(self, tally: Tally) -> tuple[Summary, dict[int, tuple[int, int]]]:
         """What there is: by log partition for the ledger, by kind for the person who waits.
@@ -275,24 +282,43 @@ class _Audit:
         self.end = tally.end()
         return summary, first_new
 
-    def carry_on(self, records: DataFrame, first_new: dict[int, tuple[int, int]], ends: dict[int, int]) -> DataFrame:
-        """Let ``missing_before`` of new records go on from where the tables end.
+    def moved(self, first_new: dict[int, tuple[int, int]], ends: dict[int, int]) -> dict[int, int]:
+        """What ``missing_before`` of new records lacks, by log partition, to go on from where the tables end.
 
         A dump that begins where the last one ended would count all that came before as missing, and one taken after
         more compaction would count more of it than the records in the tables do.
         """
         later = {p: first for p, first in first_new.items() if p in ends and first[0] >= ends[p]}
         if not later:
-            return records
+            return {}
         held = missing_before_end(self.warehouse, self.run.cluster, {p: ends[p] for p in later})
-        shift = F.lit(0)
-        for partition, (offset, counted) in later.items():
-            right = held[partition] + offset - ends[partition] if partition in held else counted
-            is_later = (F.col("log_partition") == partition) & (F.col("log_offset") >= ends[partition])
-            shift = F.when(is_later, F.lit(right - counted)).otherwise(shift)
-        return records.withColumn("missing_before", F.col("missing_before") + shift)
+        return {
+            partition: held[partition] + offset - ends[partition] - counted
+            for partition, (offset, counted) in later.items()
+            if partition in held
+        }
 
-    def named_by(self, summary: Summary, records: DataFrame) -> tuple[DataFrame | None, Mapping[str, str]]:
+    def plain_tables(self, tally: Tally) -> frozenset[str]:
+        """The tables of records that hold none of this run's, and take them as they are staged."""
+        if not self.is_apart:
+            return frozenset()
+        if self.was_empty:
+            return frozenset(RECORD_TABLES)
+        if self.late or any(count.is_known for count in tally.counts) or self.has_unfinished_records():
+            return frozenset()
+        # Where damage was looked at twice, its position does not tell.
+        is_damaged = any(count.what == "quarantine" for count in tally.counts)
+        return frozenset(
+            name
+            for name in RECORD_TABLES
+            if not (is_damaged and name == "quarantine") and self.warehouse.takes_files(name)
+        )
+
+    def has_unfinished_records(self) -> bool:
+        """Whether the tables hold records behind what finished runs have read: a killed run's."""
+        return bool(extremes_of(self.warehouse, self.run.cluster, RECORDS, beyond(self.ends)))
+
+    def named_by(self, summary: Summary, records: Rows) -> tuple[DataFrame | None, Mapping[str, str]]:
         """What records say of topics: group records, and commits; all of them, where some were left to a later run."""
         if self.is_behind or self.is_told_anew:
             mine = F.col("cluster") == self.run.cluster
@@ -301,13 +327,15 @@ class _Audit:
             return from_records(self.warehouse.read("group_records").where(mine)), dict(map(tuple, pairs))
         if NAMING_KINDS.isdisjoint(summary.kinds):
             return None, self.names
-        told = records.where("record IS NOT NULL").select("log_offset", "record.kind", "record.value_json")
+        told = records().where("record IS NOT NULL").select("log_offset", "record.kind", "record.value_json")
         return from_records(told), self.names
 
-    def replay(self, summary: Summary, records: DataFrame) -> Replayed:
+    def replay(self, summary: Summary, records: Rows) -> Replayed:
         """Replay the groups that have records which their replay has not seen, from where it stands."""
         self.report("naming topics")
         options = self.options
+        # Names that a killed run has found are new to the groups.
+        was_left = self.warehouse.version("topics") == self.last.table_versions.get("topics")
         named_by, names = self.named_by(summary, records)
         topics = update_topics(
             self.spark,
@@ -326,23 +354,32 @@ class _Audit:
             topic_changes=topics.changes,
             limits=options.thresholds,
         )
-        news = News(is_told_anew=self.is_told_anew, late=frozenset(self.late), versions=self.last.table_versions)
+        self.run.table_versions["topics"] = self.warehouse.version("topics")
+        news = News(
+            is_told_anew=self.is_told_anew,
+            late=frozenset(self.late),
+            versions=self.last.table_versions,
+            are_names_known=was_left and topics.are_named_as_before,
+            ends=None if self.is_behind else self.ends,
+            records=summary.found.get("record", 0),
+        )
         staging = self.warehouse.staging(self.run.run_id, "groups")
         if self.goes_on():
-            self.unfinished = unfinished_groups(self.warehouse, self.run.cluster, self.last.run_id)
+            self.unfinished = self.unfinished_groups()
         replayed = write_group_tables(self.warehouse, given, news, staging)
         self.run.table_versions |= replayed.versions
         return replayed
 
+    def unfinished_groups(self) -> Groups:
+        """Groups that a run replayed which did not end."""
+        if self.warehouse.version("group_state") == self.last.table_versions.get("group_state"):
+            return frozenset()
+        return unfinished_groups(self.warehouse, self.run.cluster, self.last.run_id)
+
     def sum_up(self, summary: Summary) -> None:
         """What the tables now say of the cluster's groups."""
-        mine = F.col("cluster") == self.run.cluster
-        standing = self.warehouse.read("group_evidence").where(mine & (F.col("tag") == int(Evidence.STANDING)))
-        now = standing.select(F.from_json("told", "group_type STRING, state STRING").alias("now")).select("now.*")
-        alive = now.where(F.col("state") != str(GroupState.DEAD)).groupBy("group_type", "state").count()
-        for row in alive.collect():
-            summary.groups[(row["group_type"], row["state"])] = row["count"]
-        summary.rebalances = self.warehouse.read("rebalances").where(mine).count()
+        summary.groups = standing_groups(self.warehouse, self.run.cluster)
+        summary.rebalances = self.warehouse.count("rebalances", self.run.cluster)
 
     def has_news(self) -> bool:
         """Whether there is anything that the derived tables do not say yet."""

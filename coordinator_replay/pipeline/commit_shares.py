@@ -8,7 +8,7 @@ in one log partition, so a task is given a few of these, or a part of one that h
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
-from itertools import chain
+from itertools import chain, pairwise
 from math import ceil
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from coordinator_replay.pipeline.commit_intervals import Event
 from coordinator_replay.pipeline.data_files import conform, some
@@ -40,25 +41,27 @@ SHARE_ROWS = 1_200_000
 """How many commits a share has at most whose task keeps all of them."""
 
 _BY_NUMBER = pa.dictionary(pa.int32(), pa.string())
-_SHARED = pa.schema(
+SHARED = pa.schema(
     [(field.name, _BY_NUMBER if field.name in TEXT_BY_NUMBER else field.type) for field in (*EVENTS, *SORTED_BY)]
 )
+"""Events as tasks have them before they are in order."""
+
 _OWN = pa.schema([("cluster", pa.string()), ("is_tombstone", pa.bool_()), ("record_bytes", pa.int32())])
-_TYPES = {field.name: field.type for field in (*_SHARED, *_OWN)}
+_TYPES = {field.name: field.type for field in (*SHARED, *_OWN)}
 _READ = (
     *("cluster", "group_id", "topic", "partition", "log_partition", "log_offset", "log_timestamp", "missing_before"),
     *("producer_id", "producer_epoch", "committed_offset", "leader_epoch", "metadata"),
     *("commit_timestamp", "expire_timestamp", "is_tombstone"),
 )
 _LEAST_SHARE_ROWS = 100_000
+_OVER = 0.25
+"""By how much a share may be larger: one more for what little is left would read all files again."""
 _MOST_PARTITIONS = 10_000
 _MOST_READS = 10
 _BATCH_ROWS = 50_000
 _SORT_MEMORY = "1GB"
 
 Bools = npt.NDArray[np.bool_]
-
-Covers = Callable[[pa.RecordBatch], Bools]
 
 
 class Share(NamedTuple):
@@ -70,6 +73,7 @@ class Share(NamedTuple):
         high: its last one.
         number: which part it takes of the partitions that groups commit there.
         parts: how many parts there are.
+        since: commits from before that may be left out; None where none may.
     """
 
     paths: Sequence[str]
@@ -77,6 +81,19 @@ class Share(NamedTuple):
     high: int
     number: int
     parts: int
+    since: datetime | None = None
+
+
+EVERYWHERE = Share([], 0, 2**31 - 1, 0, 1)
+"""All log partitions, and no commits."""
+
+Covers = Callable[[pa.RecordBatch], Bools]
+
+Others = Callable[[Share], Iterator[pa.RecordBatch]]
+"""From a share to events of commits that are not plain, those of other shares among them: batches in SHARED."""
+
+Context = Callable[[pa.Array], Iterator[pa.RecordBatch]]
+"""From ids of groups to what is known of them: batches in SHARED, in no order."""
 
 
 def shares_of(
@@ -93,11 +110,13 @@ def shares_of(
     if held is None:
         return None
     tasks = int(warehouse.spark.sparkContext.defaultParallelism)
-    files = [file for file in held if since is None or _may_be_since(file, since)]
-    return plan_shares(files, tasks, most_rows) if tasks <= MOST_TASKS else None
+    files = [file for file in held if since is None or may_be_since(file, since)]
+    shares = plan_shares(files, tasks, most_rows) if tasks <= MOST_TASKS else None
+    return None if shares is None else [share._replace(since=since) for share in shares or [EVERYWHERE]]
 
 
-def _may_be_since(file: HeldFile, since: datetime) -> bool:
+def may_be_since(file: HeldFile, since: datetime) -> bool:
+    """Whether a file of commits may hold some that are not from before a moment, or of no known time."""
     newest = file.highest.get("log_timestamp")
     return newest is None or newest >= since or file.nulls.get("log_timestamp") != 0
 
@@ -111,7 +130,9 @@ def plan_shares(files: Sequence[HeldFile], tasks: int, most_rows: int = SHARE_RO
         most_rows: how many commits a share has at most, as far as the files tell.
 
     Returns:
-        the shares; None where the files do not tell enough, or lie so that the shares would read them too often.
+        the shares, which between them have every log partition, that without commits too: what held there goes on;
+        none where there are no files; None where these do not tell enough, or lie so that the shares would read them
+        too often.
     """
     rows: dict[int, float] = {}
     for file in files:
@@ -126,13 +147,20 @@ def plan_shares(files: Sequence[HeldFile], tasks: int, most_rows: int = SHARE_RO
     target = min(max(total / max(tasks, 1), _LEAST_SHARE_ROWS), most_rows)
     shares: list[Share] = []
     reads = 0
-    for low, high, held in _runs(rows, target):
+    for low, high, held in _everywhere(list(_runs(rows, target))):
         mine = [file for file in files if file.lowest["log_partition"] <= high and file.highest["log_partition"] >= low]
-        parts = ceil(held / target)
+        parts = max(ceil(held / target - _OVER), 1)
         reads += parts * sum(file.rows or 0 for file in mine)
         paths = [file.path for file in mine]
         shares += [Share(paths, low, high, number, parts) for number in range(parts)]
     return None if reads > _MOST_READS * total else shares
+
+
+def _everywhere(runs: Sequence[tuple[int, int, float]]) -> Iterator[tuple[int, int, float]]:
+    """The same runs, each as far as the next one, and with all that lies before and behind them."""
+    firsts = [EVERYWHERE.low, *(low for low, _, _ in runs[1:]), EVERYWHERE.high + 1]
+    for (_, _, held), (low, behind) in zip(runs, pairwise(firsts), strict=False):
+        yield low, behind - 1, held
 
 
 def _runs(rows: Mapping[int, float], target: float) -> Iterator[tuple[int, int, float]]:
@@ -167,29 +195,44 @@ def _is_in_log(rows: pa.RecordBatch, share: Share) -> Bools:
     return taken
 
 
-def _typed(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Rows in the types of EVENTS, which Parquet does not tell to the full, with groups and topics by number."""
+def typed(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows in the types of EVENTS, which Parquet does not tell to the full, with groups and topics by number.
+
+    Columns that EVENTS has not stay as they are.
+    """
     columns = [
         column.dictionary_encode() if name in TEXT_BY_NUMBER and not pa.types.is_dictionary(column.type) else column
         for name, column in zip(rows.schema.names, rows.columns, strict=True)
     ]
-    schema = pa.schema([(name, _TYPES[name]) for name in rows.schema.names])
-    typed = (column.cast(field.type) for field, column in zip(schema, columns, strict=True))
-    return pa.RecordBatch.from_arrays(list(typed), schema=schema)
+    names = rows.schema.names
+    told = [column.cast(_TYPES.get(name, column.type)) for name, column in zip(names, columns, strict=True)]
+    return pa.RecordBatch.from_arrays(told, names=names)
+
+
+def _may_be_of(group: pq.RowGroupMetaData, places: Sequence[int], share: Share) -> bool:
+    """Whether a row group may hold rows of a share, by what it tells of log partitions and times.
+
+    Args:
+        group: the row group.
+        places: of its columns: log_partition and, if there is one, log_timestamp.
+        share: what is wanted.
+    """
+    told = [group.column(place).statistics for place in places]
+    partition, *times = (one if one is not None and one.has_min_max and one.null_count == 0 else None for one in told)
+    is_elsewhere = partition is not None and (partition.max < share.low or partition.min > share.high)
+    is_old = share.since is not None and any(one is not None and one.max < share.since for one in times)
+    return not (is_elsewhere or is_old)
 
 
 def _batches(path: str, columns: Sequence[str], share: Share) -> Iterator[pa.RecordBatch]:
-    """What a file holds, but for row groups that tell that all of theirs is of other log partitions."""
+    """What a file holds, but for row groups that tell that all of theirs is elsewhere, or from before."""
     with open_file(path) as file:
-        place = file.schema_arrow.get_field_index("log_partition")
-        wanted = []
-        for number in range(file.num_row_groups):
-            told = file.metadata.row_group(number).column(place).statistics
-            is_elsewhere = told is not None and told.has_min_max and told.null_count == 0
-            if not (is_elsewhere and (told.max < share.low or told.min > share.high)):
-                wanted.append(number)
+        names = file.schema_arrow.names
+        places = [names.index(name) for name in ("log_partition", "log_timestamp") if name in columns]
+        groups = (file.metadata.row_group(number) for number in range(file.num_row_groups))
+        wanted = [number for number, group in enumerate(groups) if _may_be_of(group, places, share)]
         if wanted:
-            yield from map(_typed, file.iter_batches(_BATCH_ROWS, row_groups=wanted, columns=list(columns)))
+            yield from map(typed, file.iter_batches(_BATCH_ROWS, row_groups=wanted, columns=list(columns)))
 
 
 def _as_events(commits: pa.RecordBatch) -> pa.RecordBatch:
@@ -198,13 +241,15 @@ def _as_events(commits: pa.RecordBatch) -> pa.RecordBatch:
     kinds = pa.scalar(int(Event.TOMBSTONE), pa.int8()), pa.scalar(int(Event.PLAIN), pa.int8())
     offsets = commits.column("log_offset")
     given = {"at_offset": offsets, "at_timestamp": commits.column("log_timestamp"), "first": offsets, "second": offsets}
-    return conform(commits, _SHARED, kind=pc.if_else(is_tombstone, *kinds), **given)
+    return conform(commits, SHARED, kind=pc.if_else(is_tombstone, *kinds), **given)
 
 
 def commits_of(
     share: Share, cluster: str, columns: Sequence[str], *, whole_groups: bool = False
 ) -> Iterator[pa.RecordBatch]:
     """A share's commits in the order of their files, groups and topics by number.
+
+    Some of those that may be left out are among them.
 
     Args:
         share: from ``plan_shares``.
@@ -231,26 +276,54 @@ def _plain_commits(share: Share, cluster: str, are_covered: Covers | None) -> It
             yield _as_events(some(rows, plain))
 
 
-def _others(paths: Sequence[str], share: Share) -> Iterator[pa.RecordBatch]:
+def kept_others(paths: Sequence[str]) -> Others:
+    """Events of commits that are not plain, out of files in EVENTS and SORTED_BY.
+
+    Args:
+        paths: where these lie.
+    """
+
+    def events(share: Share) -> Iterator[pa.RecordBatch]:
+        for path in paths:
+            # What began before, and ends in the share, counts.
+            yield from _batches(path, SHARED.names, share._replace(since=None))
+
+    return events
+
+
+def _others(others: Others, share: Share) -> Iterator[pa.RecordBatch]:
     """A share's other commits."""
-    for path in paths:
-        for rows in _batches(path, _SHARED.names, share):
-            taken = _is_in_log(rows, share) & _is_in_part(rows, share)
-            if taken.any():
-                yield some(rows, taken)
+    for rows in others(share):
+        taken = _is_in_log(rows, share) & _is_in_part(rows, share)
+        if taken.any():
+            yield some(rows, taken)
 
 
-def _context(paths: Sequence[str], share: Share, groups: pa.Array) -> Iterator[pa.RecordBatch]:
+def kept_context(paths: Sequence[str]) -> Context:
+    """What is known of groups, out of files in EVENTS and SORTED_BY.
+
+    Args:
+        paths: where these lie.
+    """
+
+    def events(groups: pa.Array) -> Iterator[pa.RecordBatch]:
+        for path in paths:
+            with open_file(path) as file:
+                for rows in map(typed, file.iter_batches(_BATCH_ROWS, columns=SHARED.names)):
+                    group = rows.column("group_id")
+                    known = pc.is_in(group.dictionary, value_set=groups).to_numpy(zero_copy_only=False)
+                    yield some(rows, np.append(known, False)[codes_of(group)])
+
+    return events
+
+
+def _context(context: Context, share: Share, groups: pa.Array) -> Iterator[pa.RecordBatch]:
     """What is known of groups, and of those of their partitions that are of the share."""
-    for path in paths:
-        with open_file(path) as file:
-            for rows in map(_typed, file.iter_batches(_BATCH_ROWS, columns=_SHARED.names)):
-                group = rows.column("group_id")
-                known = pc.is_in(group.dictionary, value_set=groups).to_numpy(zero_copy_only=False)
-                is_of_group = rows.column("topic").is_null().to_numpy(zero_copy_only=False)
-                taken = np.append(known, False)[codes_of(group)] & (is_of_group | _is_in_part(rows, share))
-                if taken.any():
-                    yield some(rows, taken)
+    for rows in context(groups):
+        is_of_group = rows.column("topic").is_null().to_numpy(zero_copy_only=False)
+        taken = is_of_group | _is_in_part(rows, share)
+        if taken.any():
+            yield some(rows, taken)
 
 
 def _ranks(column: pa.DictionaryArray) -> Numbers:
@@ -306,7 +379,7 @@ def _sorted_on_disk(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Ite
 
 
 def _events(
-    share: Share, cluster: str, others: Sequence[str], context: Sequence[str], are_covered: Covers | None
+    share: Share, cluster: str, others: Others, context: Context, are_covered: Covers | None
 ) -> Iterator[pa.RecordBatch]:
     """All events of a share, in no order; of groups that commit nothing in it there are none."""
     groups: set[str] = set()
@@ -321,8 +394,8 @@ def _events(
 def share_of_events(
     share: Share,
     cluster: str,
-    others: Sequence[str],
-    context: Sequence[str],
+    others: Others,
+    context: Context,
     *,
     are_covered: Covers | None = None,
     most: int = MOST_SORTED,
@@ -332,8 +405,8 @@ def share_of_events(
     Args:
         share: from ``plan_shares``.
         cluster: whose commits.
-        others: paths of files in EVENTS and SORTED_BY with all events of commits that are not plain.
-        context: paths of files of the same shape with what is known of groups and their partitions.
+        others: tells all events of commits that are not plain.
+        context: tells what is known of groups and their partitions.
         are_covered: tells which plain commits of a batch count; None counts all.
         most: from how many events on they are sorted on disk.
     """

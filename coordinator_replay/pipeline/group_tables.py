@@ -1,19 +1,18 @@
 """The tables about groups: every group that has news is replayed from where its replay stands, and its rows go on."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from coordinator_replay.pipeline.commit_shares import shares_of
-from coordinator_replay.pipeline.data_files import DataFile, Part, files_of, keep, paths_of
-from coordinator_replay.pipeline.group_files import Replaced, without_groups
+from coordinator_replay.pipeline.data_files import DataFile, Part, files_of, keep, paths_of, read_paths
 from coordinator_replay.pipeline.group_state import (
     START,
-    Reach,
     every_group,
     reach_of,
     snapshot_rows,
@@ -21,7 +20,9 @@ from coordinator_replay.pipeline.group_state import (
     touched_groups,
     unseen_records,
 )
+from coordinator_replay.pipeline.night_fold import MOST_RECORDS, TOUCHED, fold_night, night_of
 from coordinator_replay.pipeline.replay import GROUP_TABLES, NOT_FINAL, STATE_TABLE, Given, replay_groups
+from coordinator_replay.pipeline.rewriting import GroupsGo, Rewritten, rewritten
 from coordinator_replay.pipeline.sign_shares import SIGN_ROWS, last_in_shares
 from coordinator_replay.pipeline.signs import (
     departure_records,
@@ -40,11 +41,17 @@ class News:
         is_told_anew: something is known that explains what happened before in another way.
         late: log partitions into which records came that lie before others.
         versions: those that the last run left of the tables: what has another one may hold rows of a killed run.
+        are_names_known: whether the last run knew the same names of topics.
+        ends: the first offset that earlier runs have not replayed, by log partition; None where that is not known.
+        records: how many records of groups this run has read.
     """
 
     is_told_anew: bool = False
     late: frozenset[int] = frozenset()
     versions: Mapping[str, int] = field(default_factory=dict)
+    are_names_known: bool = False
+    ends: Mapping[int, int] | None = None
+    records: int = 0
 
 
 class Replayed(NamedTuple):
@@ -78,12 +85,18 @@ class _Groups:
     def keep(self, step: str, df: DataFrame) -> DataFrame:
         return keep(df, f"{self.staging}/{step}")
 
+    def stale(self) -> DataFrame | None:
+        """Groups whose rows would now name other topics; None where none can."""
+        names = self.given.topic_names
+        if not names or self.news.are_names_known:
+            return None
+        return stale_groups(self.warehouse, self.given.cluster, names)
+
     def touched(self, held: DataFrame) -> DataFrame:
         """The groups to replay, and from where on."""
         if self.news.is_told_anew or self.are_new[STATE_TABLE]:
             return every_group(held)
-        state, names = self.mine(STATE_TABLE), self.given.topic_names
-        anew = stale_groups(self.warehouse, self.given.cluster, names) if names else None
+        state, anew = self.mine(STATE_TABLE), self.stale()
         if self.news.late:
             behind = state.where(F.col("log_partition").isin(sorted(self.news.late))).select("group_id")
             anew = behind if anew is None else anew.union(behind)
@@ -94,11 +107,29 @@ class _Groups:
             return self.warehouse.own_part(name)
         return self.warehouse.part(name, f"{self.staging}/folded")
 
-    def may_go_on_plainly(self, reach: Reach) -> bool:
-        """Whether all that new rows replace is what was not final: no run was killed, and no group begins anew."""
+    def are_plain(self) -> bool:
+        """Whether the tables are as the last run left them, and take files: no run was killed since."""
         as_left = all(self.warehouse.version(name) == self.news.versions.get(name) for name in self.names)
-        are_plain = as_left and all(map(self.warehouse.takes_files, self.names))
-        return are_plain and not reach.told_anew
+        return as_left and all(map(self.warehouse.takes_files, self.names))
+
+    def go_on(self) -> Replayed | None:
+        """Let groups go on in one job, without a plan of Spark's; None where that can't be."""
+        news, warehouse, cluster = self.news, self.warehouse, self.given.cluster
+        if news.ends is None or news.is_told_anew or news.late or news.records > MOST_RECORDS:
+            return None
+        night = night_of(warehouse, cluster, news.ends)
+        if night is None or ((stale := self.stale()) is not None and not stale.isEmpty()):
+            return None
+        parts = {name: warehouse.own_part(name) for name in self.names}
+        gone = fold_night(warehouse, night, self.given, parts, self.staging)
+        if gone is None:
+            return None
+        touched = [file.path for file in gone.touched]
+        if not touched:
+            return Replayed({}, None)
+        versions = self.put_plainly(gone.files, touched)
+        anew = read_paths(warehouse.spark, touched, from_arrow_schema(TOUCHED)).where(F.col("from_offset") == START)
+        return Replayed(versions, anew if gone.has_first else None)
 
     def signs(self, departures: DataFrame, *, goes_on: bool) -> DataFrame | None:
         """The last commits before departures; None where there are none."""
@@ -129,7 +160,7 @@ class _Groups:
         """Write the rows, and the snapshots last: a run that is killed before goes on from the old ones again."""
         warehouse = self.warehouse
         if touched is not None and self.is_plain:
-            return self.go_on_plainly(files, touched)
+            return self.put_plainly(files, paths_of(touched))
 
         def go_on(name: str) -> int:
             mine = _of_table(files, name)
@@ -145,8 +176,8 @@ class _Groups:
         rows = warehouse.rows(STATE_TABLE, states)
         return versions | {STATE_TABLE: warehouse.replace_groups(STATE_TABLE, rows)}
 
-    def go_on_plainly(self, files: dict[str, list[DataFile]], touched: DataFrame) -> dict[str, int]:
-        """Do the same where none of the touched groups' rows have to go but those that are not final.
+    def put_plainly(self, files: dict[str, list[DataFile]], touched: Sequence[str]) -> dict[str, int]:
+        """Write the rows, and the snapshots last, where no rows of touched groups have to go but those not final.
 
         Such rows lie in few files. So these are written anew without them, instead of a look at all.
         """
@@ -157,8 +188,9 @@ class _Groups:
             paths = [
                 file.path for file in warehouse.held(name) or [] if is_state or file.nulls.get("settled_at_offset") != 0
             ]
-            replaced.append(Replaced(name, warehouse.own_part(name), paths, only_open=not is_state))
-        stay = without_groups(warehouse.spark, replaced, paths_of(touched), self.given.cluster)
+            going = GroupsGo(touched, self.given.cluster, only_open=not is_state)
+            replaced.append(Rewritten(name, warehouse.own_part(name), paths, going))
+        stay = rewritten(warehouse.spark, replaced)
         return {
             table.name: warehouse.swap(
                 table.name, [*_of_table(files, table.name), *stay.get(table.name, [])], table.paths
@@ -170,11 +202,15 @@ class _Groups:
         records = self.mine("group_records")
         touched: DataFrame | None = None
         if not all(self.are_new.values()):
+            are_plain = self.are_plain()
+            if are_plain and (gone := self.go_on()) is not None:
+                return gone
             touched = self.keep("touched", self.touched(records))
             reach = reach_of(touched)
             if not reach.groups:
                 return Replayed({}, None)
-            self.is_plain = self.may_go_on_plainly(reach)
+            # All that new rows replace is what was not final, unless a group begins anew.
+            self.is_plain = are_plain and not reach.told_anew
             records = unseen_records(records, touched, reach)
         versions = self.write(self.replay(records, touched), touched)
         return Replayed(versions, None if touched is None else touched.where(F.col("from_offset") == START))

@@ -1,12 +1,12 @@
 """All that is known of some groups, shown to the rules group by group, and counted by the minute on the way."""
 
-import json
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
+import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -24,12 +24,12 @@ from coordinator_replay.analysis.findings.totals import (
     Totals,
     rewind,
 )
-from coordinator_replay.analysis.rows import ENCODE
 from coordinator_replay.pipeline.commit_sums import GROUP_PART, GROUPS, PARTITION_PART, PARTITIONS, REWIND_PART, REWINDS
 from coordinator_replay.pipeline.commit_totals import TABLE as TOTALS
 from coordinator_replay.pipeline.data_files import DataFiles, Part, written_rows
 from coordinator_replay.pipeline.group_metrics import Happened, minute_steps
 from coordinator_replay.pipeline.group_rows import Batches, Chunk
+from coordinator_replay.pipeline.json_text import encode
 from coordinator_replay.pipeline.minute_states import STATES, MinuteStates
 
 STEP_PART = "steps"
@@ -109,13 +109,13 @@ class _Known:
             totals.add(REWIND, _key(row), rewind(row), is_over=row["is_over"])
         for row in self.rows[TOTALS]:
             key = WHOLE if row["topic"] is None else _key(row)
-            totals.add(SUMMARIES[row["what"]], key, json.loads(row["told"]), is_over=True)
+            totals.add(SUMMARIES[row["what"]], key, orjson.loads(row["told"]), is_over=True)
         return totals
 
     def evidence(self, totals: Totals) -> list[Shown]:
         """All evidence about it, in order."""
         shown = [
-            Shown(row["tag"], row["at"], row["name"], row["seq"], json.loads(row["told"]))
+            Shown(row["tag"], row["at"], row["name"], row["seq"], orjson.loads(row["told"]))
             for row in self.rows[EVIDENCE]
         ]
         shown += (Shown(Evidence.HAPPENING, 0, "commits", 0, told) for told in totals.every[GROUP.name].values())
@@ -230,7 +230,7 @@ class _Hearing:
         for what, key, told in totals.kept():
             topic, partition = (None, None) if key == WHOLE else key
             place = {"group_id": group_id, "topic": topic, "partition": partition}
-            row = {"cluster": self.court.cluster, "what": what, "until": self.until_ms, "told": ENCODE(told)}
+            row = {"cluster": self.court.cluster, "what": what, "until": self.until_ms, "told": encode(told)}
             self.keep(TOTALS, row | place)
 
 

@@ -5,13 +5,13 @@ open there, in one commit each; everything is derived anew where records came in
 dumps, the result is that of one run over all of them.
 """
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
-from functools import reduce
 from typing import NamedTuple
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -19,9 +19,11 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from coordinator_replay.analysis.expiration import DEFAULT_RETENTION_MS
 from coordinator_replay.pipeline.commit_shares import shares_of
 from coordinator_replay.pipeline.commit_totals import LATELY, HistorySums, history_parts, kept_until
+from coordinator_replay.pipeline.context_files import context_files
 from coordinator_replay.pipeline.data_files import DataFile, Part, aside, keep, part_of, read_files, write_frame
-from coordinator_replay.pipeline.delta_log import HeldFile
 from coordinator_replay.pipeline.expiry import expired_offsets
+from coordinator_replay.pipeline.extremes import RECORDS, Stretch, extremes_of, moment_of
+from coordinator_replay.pipeline.held_files import held_files
 from coordinator_replay.pipeline.offset_events import Sources
 from coordinator_replay.pipeline.offset_stage import STAGED, Staged
 from coordinator_replay.pipeline.offsets import (
@@ -31,6 +33,7 @@ from coordinator_replay.pipeline.offsets import (
     PENDING_PART,
     REMOVED_PART,
     WAITING_PART,
+    Beside,
     history_of,
     staged_offsets,
     thin_history,
@@ -38,7 +41,8 @@ from coordinator_replay.pipeline.offsets import (
 )
 from coordinator_replay.pipeline.restart import Restart, waiting_commits
 from coordinator_replay.pipeline.retention import infer_retention, survivors
-from coordinator_replay.pipeline.tombstones import removed_offsets, tombstone_causes
+from coordinator_replay.pipeline.rewriting import Bools, Replacing, as_bools, put_files_where
+from coordinator_replay.pipeline.tombstones import causes_type, removed_offsets, tombstone_causes
 from coordinator_replay.pipeline.warehouse import Warehouse
 from coordinator_replay.tables.definition import table
 
@@ -104,18 +108,29 @@ class Derived(NamedTuple):
     sums: HistorySums | None
 
 
-def _sources(warehouse: Warehouse, cluster: str, restart: Restart | None = None) -> Sources:
-    """What tells about offsets: all of it, or from a restart on."""
+def _sources(
+    warehouse: Warehouse, cluster: str, restart: Restart | None = None, *, only_commits: bool = False
+) -> Sources:
+    """What tells about offsets: all of it, or from a restart on.
+
+    Args:
+        warehouse: holds the tables.
+        cluster: whose offsets.
+        restart: where to begin.
+        only_commits: without what is known of groups, and of what held: tasks read that themselves.
+    """
 
     def mine(name: str) -> DataFrame:
         return warehouse.read(name).where(F.col("cluster") == cluster)
 
     commits, markers, held, waiting = mine("offset_commits"), mine("control_records"), None, None
     if restart is not None:
-        held = restart.held(mine(HISTORY_PART))
+        held = None if only_commits else restart.held(mine(HISTORY_PART))
         if not warehouse.is_new(PENDING_PART):
             waiting = waiting_commits(commits, mine(PENDING_PART), restart)
         commits, markers = commits.where(restart.covers()), restart.markers(markers)
+    if only_commits:
+        return Sources(commits=commits, markers=markers, waiting=waiting)
     return Sources(
         commits=commits,
         markers=markers,
@@ -127,14 +142,26 @@ def _sources(warehouse: Warehouse, cluster: str, restart: Restart | None = None)
     )
 
 
-def _end_of_log(warehouse: Warehouse, cluster: str) -> datetime | None:
+def _end_of_log(warehouse: Warehouse, cluster: str, newest: Newest) -> datetime | None:
     """The latest time of any record; None where none carries one."""
-    newest = [
-        warehouse.newest(name, "log_timestamp", cluster).agg(F.max("log_timestamp").alias("at"))
-        for name in ("offset_commits", "group_records", "control_records")
-    ]
-    times = [row["at"] for row in reduce(DataFrame.unionByName, newest).collect() if row["at"] is not None]
-    return max(times, default=None)
+    if newest.is_end:
+        return newest.at
+    # Nearly always a record of this run tells it, or one behind that; but what is in quarantine has times too.
+    for since in dict.fromkeys((newest.at, None)):
+        found = extremes_of(warehouse, cluster, RECORDS, [Stretch(None, since=since)])
+        times = [one.latest for one in found.values() if one.latest is not None]
+        if times:
+            return moment_of(max(times))
+    return None
+
+
+def _with_tombstones(replacing: Replacing) -> Replacing:
+    """Also all rows of the history that a tombstone ended."""
+
+    def goes(rows: pa.RecordBatch) -> Bools:
+        return replacing.goes(rows) | as_bools(pc.not_equal(rows.column("ended_by"), "COMMIT"))
+
+    return Replacing(f"{replacing.condition} OR ended_by <> 'COMMIT'", goes, lambda _file: True)
 
 
 def _retention(
@@ -178,17 +205,30 @@ class _Derivation:
         parts |= {name: aside(f"{self.staging}/{name}", STAGED) for name in (OPEN_PART, REMOVED_PART)}
         if end is not None:
             parts |= history_parts(self.staging)
-        sources = _sources(self.warehouse, self.cluster, self.restart)
+        shares = shares_of(self.warehouse, None if self.restart is None else self.restart.first_at())
+        beside = None if shares is None else self.beside()
+        sources = _sources(self.warehouse, self.cluster, self.restart, only_commits=beside is not None)
         self.files = write_offsets(
             sources,
             parts,
             self.cluster,
             since=None if newest is None else newest - LATELY,
             until=None if end is None else kept_until(end),
-            shares=shares_of(self.warehouse, None if self.restart is None else self.restart.first_at()),
+            shares=shares,
             are_covered=None if self.restart is None else self.restart.are_covered,
+            beside=beside,
             staging=self.staging,
         )
+
+    def beside(self) -> Beside | None:
+        """What tasks of shares read beside commits; None where only Spark can."""
+        known = context_files(self.warehouse, self.cluster)
+        if known is None:
+            return None
+        if self.restart is None:
+            return Beside(known.events)
+        held = held_files(self.warehouse, self.cluster, self.restart)
+        return None if held is None else Beside(known.events, held.events)
 
     def staged(self, name: str) -> DataFrame:
         """Staged rows of a part."""
@@ -217,7 +257,7 @@ class _Derivation:
 
     def run(self, newest: Newest) -> Derived:
         with ThreadPoolExecutor(len(OFFSET_TABLES)) as pool:
-            finding_end = pool.submit(lambda: newest.at if newest.is_end else _end_of_log(self.warehouse, self.cluster))
+            finding_end = pool.submit(_end_of_log, self.warehouse, self.cluster, newest)
             is_whole = newest.is_end and self.restart is None and self.expiry.history_every_ms is None
             self.derive(newest.at, newest.at if is_whole else None)
             end = finding_end.result()
@@ -254,10 +294,9 @@ class _Derivation:
 
     def causes(self, removed: DataFrame | None, *, retention_ms: int, retention_is_known: bool) -> DataFrame:
         """Write what tombstones were, since four tables want it; most logs have none, and need no plan for it."""
-        told = removed_offsets(self.staged("")) if removed is None else removed
-        causes = tombstone_causes(told, retention_ms=retention_ms, retention_is_known=retention_is_known)
         if removed is None:
-            return self.warehouse.spark.createDataFrame([], causes.schema)
+            return self.warehouse.spark.createDataFrame([], causes_type())
+        causes = tombstone_causes(removed, retention_ms=retention_ms, retention_is_known=retention_is_known)
         return keep(causes, f"{self.staging}/causes")
 
     def write_history(self, causes: DataFrame | None, before: DataFrame | None) -> int:
@@ -276,15 +315,14 @@ class _Derivation:
 
     def go_on(self, restart: Restart, files: list[DataFile], causes: DataFrame | None, before: DataFrame | None) -> int:
         """Put rows in place of those that were open, and of what tombstones ended, if that is told otherwise now."""
-        replaced = restart.replaces()
+        replacing = restart.replacing()
         if causes is None:
-            return self.warehouse.put_files_where(HISTORY_PART, files, self.cluster, replaced, restart.may_replace)
-        may_replace: Callable[[HeldFile], bool] = restart.may_replace
+            return put_files_where(self.warehouse, HISTORY_PART, files, self.cluster, replacing)
         if before is not None and self.tells_otherwise(causes, before):
-            replaced, may_replace = f"{replaced} OR ended_by <> 'COMMIT'", lambda _file: True
-        ended = history_of(causes, self.cluster).where(replaced)
+            replacing = _with_tombstones(replacing)
+        ended = history_of(causes, self.cluster).where(replacing.condition)
         added = write_frame(ended, HISTORY_PART, self.part(HISTORY_PART))
-        return self.warehouse.put_files_where(HISTORY_PART, [*files, *added], self.cluster, replaced, may_replace)
+        return put_files_where(self.warehouse, HISTORY_PART, [*files, *added], self.cluster, replacing)
 
     def tells_otherwise(self, causes: DataFrame, before: DataFrame) -> bool:
         """Whether the cause of an earlier tombstone is another one by what is known now."""
@@ -297,8 +335,7 @@ class _Derivation:
         files = self.written(PENDING_PART, WAITING_PART)
         if self.restart is None or self.warehouse.is_new(PENDING_PART):
             return self.warehouse.put_files(PENDING_PART, files, self.cluster)
-        replaced, may_replace = self.restart.replaces(), self.restart.may_replace
-        return self.warehouse.put_files_where(PENDING_PART, files, self.cluster, replaced, may_replace)
+        return put_files_where(self.warehouse, PENDING_PART, files, self.cluster, self.restart.replacing())
 
     def as_of(self, opened: DataFrame) -> DataFrame:
         """Staged rows of offsets that hold, as if the log ended at the moment asked for."""

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import partial
+from itertools import chain
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,7 +16,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from coordinator_replay.pipeline.commit_shares import Covers, Share, share_of_events
+from coordinator_replay.pipeline.commit_shares import Context, Covers, Share, kept_context, kept_others, share_of_events
 from coordinator_replay.pipeline.commit_sums import HISTORY as SUMMED
 from coordinator_replay.pipeline.commit_sums import interval_sums
 from coordinator_replay.pipeline.data_files import (
@@ -45,6 +47,19 @@ _PARTS = {
 }
 """Where intervals of each kind are written."""
 
+
+class Beside(NamedTuple):
+    """What tasks of shares read themselves beside plain commits.
+
+    Attributes:
+        context: tells what is known of groups.
+        held: tells the offsets that hold when the commits begin; None where none do.
+    """
+
+    context: Context
+    held: Callable[[], Iterator[pa.RecordBatch]] | None = None
+
+
 _KEY = ("log_partition", "group_id", "topic", "partition")
 _ENDED = {"ended_confidence": "string", "ended_alternatives": "array<string>", "ended_evidence": "array<string>"}
 
@@ -69,6 +84,7 @@ def write_offsets(
     until: datetime | None = None,
     shares: Sequence[Share] | None = None,
     are_covered: Covers | None = None,
+    beside: Beside | None = None,
     staging: str = "",
 ) -> dict[str, list[DataFile]]:
     """Derive intervals and pending commits and write them: an action.
@@ -87,6 +103,7 @@ def write_offsets(
         shares: from ``plan_shares``, of the files that hold ``sources.commits`` and those of other clusters; None
             shuffles them.
         are_covered: tells which commits of those files are ``sources.commits``; None takes all of the cluster.
+        beside: what tasks of shares read beside commits; None makes it of ``sources``.
         staging: a folder for what shares need beside their files.
 
     Returns:
@@ -94,7 +111,7 @@ def write_offsets(
     """
     parts = dict(parts)
     late = pa.scalar(since or datetime.max.replace(tzinfo=UTC), pa.timestamp("us", tz="UTC"))
-    stage = partial(stage_offsets, knows_states=sources.timeline is not None)
+    stage = partial(stage_offsets, knows_states=beside is not None or sources.timeline is not None)
 
     def add(files: DataFiles, names: Sequence[str], rows: pa.RecordBatch) -> None:
         for name in names if rows.num_rows else ():
@@ -117,7 +134,7 @@ def write_offsets(
         yield from written_rows(files.close())
 
     if shares is not None:
-        return files_of(_per_share(sources, cluster, shares, are_covered, staging, write))
+        return files_of(_per_share(sources, cluster, shares, are_covered, beside, staging, write))
     events = offset_events(sources)
     # The strings of a commit are at most 32 KiB each, and most are a few bytes.
     with short_rows(events.sparkSession):
@@ -139,22 +156,26 @@ def _per_share(
     cluster: str,
     shares: Sequence[Share],
     are_covered: Covers | None,
+    beside: Beside | None,
     staging: str,
     write: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
 ) -> DataFrame:
     """One task a share; returns what they wrote, in WRITTEN."""
-    told = {"others": other_events(sources), "context": context_events(sources)}
 
-    def kept(name: str) -> list[str]:
-        rows = told[name]
+    def kept(name: str, rows: DataFrame | None) -> list[str]:
         return [] if rows is None else paths_of(keep(rows, f"{staging}/{name}"))
 
-    # Most logs have next to no others: finding that out takes as long as writing the context.
-    with ThreadPoolExecutor(len(told)) as pool:
-        given = list(pool.map(kept, told))
+    with ThreadPoolExecutor(1) as pool:
+        # Most logs have next to no others: finding that out takes as long as writing the context.
+        finding = pool.submit(kept, "others", other_events(sources))
+        told = Beside(kept_context(kept("context", context_events(sources)))) if beside is None else beside
+        marked = kept_others(finding.result())
+
+    def others(share: Share) -> Iterator[pa.RecordBatch]:
+        return marked(share) if told.held is None else chain(marked(share), told.held())
 
     def each(share: Share) -> Iterator[pa.RecordBatch]:
-        return write(share_of_events(share, cluster, *given, are_covered=are_covered))
+        return write(share_of_events(share, cluster, others, told.context, are_covered=are_covered))
 
     return per_task(sources.commits.sparkSession, shares, each, WRITTEN)
 

@@ -1,19 +1,17 @@
 """The tables of records: what a run read, as it was decoded, each record once whatever run brought it."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 
-from coordinator_replay.pipeline.data_files import part_of
 from coordinator_replay.pipeline.ledger import Run
 from coordinator_replay.pipeline.positions import behind
 from coordinator_replay.pipeline.staged_records import Staged, write_tables
 from coordinator_replay.pipeline.tally import CONTROL
 from coordinator_replay.pipeline.warehouse import TABLES_AT_ONCE, Warehouse
-from coordinator_replay.tables.definition import table
 
 RECORD_TABLES = {
     "offset_commits": "commit",
@@ -29,17 +27,21 @@ _PLACE = ("log_partition", "log_offset")
 _DAMAGED_PLACE = (*_PLACE, "source")
 
 
-def write_first(warehouse: Warehouse, run: Run, staged: Staged) -> None:
-    """Write the records of the first dump: nothing is there that they could overlap with.
+def write_staged(
+    warehouse: Warehouse, run: Run, staged: Staged, moved: Mapping[int, int], names: Collection[str]
+) -> None:
+    """Write records as files, past Spark, to tables that hold none of them.
 
     Args:
-        warehouse: has the tables, all empty.
+        warehouse: has the tables; they take files.
         run: is told what was written.
         staged: the records, no position twice.
+        moved: what is added to their ``missing_before``, by log partition.
+        names: the tables.
     """
-    kinds = {struct or CONTROL: name for name, struct in RECORD_TABLES.items()}
-    parts = {kind: part_of(table(name), warehouse.path(name)) for kind, name in kinds.items()}
-    files = write_tables(warehouse.spark, staged, parts, run.cluster)
+    kinds = {RECORD_TABLES[name] or CONTROL: name for name in names}
+    parts = {kind: warehouse.own_part(name) for kind, name in kinds.items()}
+    files = write_tables(warehouse.spark, staged, parts, run.cluster, moved)
     with ThreadPoolExecutor(TABLES_AT_ONCE) as pool:
         versions = list(pool.map(lambda kind: warehouse.add_files(kinds[kind], files.get(kind, [])), kinds))
     for (kind, name), version in zip(kinds.items(), versions, strict=True):
@@ -48,7 +50,9 @@ def write_first(warehouse: Warehouse, run: Run, staged: Staged) -> None:
         run.count_written(name, found=rows, written=rows)
 
 
-def write_records(warehouse: Warehouse, run: Run, records: DataFrame, found: Mapping[str, int]) -> None:
+def write_records(
+    warehouse: Warehouse, run: Run, records: DataFrame, found: Mapping[str, int], names: Collection[str]
+) -> None:
     """Append to each table of records what it does not hold yet.
 
     Args:
@@ -56,6 +60,7 @@ def write_records(warehouse: Warehouse, run: Run, records: DataFrame, found: Map
         run: is told what was written.
         records: settled rows, no position twice.
         found: how many there are by what they are, as ``Count.what`` has it.
+        names: the tables.
     """
 
     def write(name: str, struct: str | None) -> None:
@@ -68,7 +73,7 @@ def write_records(warehouse: Warehouse, run: Run, records: DataFrame, found: Map
         run.count_written(name, found=counted, written=written)
 
     with ThreadPoolExecutor(TABLES_AT_ONCE) as pool:
-        for done in [pool.submit(write, name, struct) for name, struct in RECORD_TABLES.items()]:
+        for done in [pool.submit(write, name, RECORD_TABLES[name]) for name in names]:
             done.result()
 
 

@@ -1,18 +1,16 @@
 """How ``missing_before`` goes on from the tables, and what a gap that is closed later does to records behind it."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import reduce
 
-from pyspark.sql import Column, DataFrame, Row, Window
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 
 from coordinator_replay.pipeline.data_files import keep
+from coordinator_replay.pipeline.extremes import RECORDS, Stretch, extremes_of
 from coordinator_replay.pipeline.positions import within
 from coordinator_replay.pipeline.settle import DAMAGE
 from coordinator_replay.pipeline.warehouse import Warehouse
-
-_NUMBERED = ("offset_commits", "group_records", "control_records")
-"""The tables whose rows carry ``missing_before``."""
 
 _NEAR = 100_000
 """How many offsets before an end are looked through first."""
@@ -30,13 +28,13 @@ def renumber(warehouse: Warehouse, cluster: str, log_partitions: Collection[int]
         staging: a folder for what is needed more than once.
     """
     mine = (F.col("cluster") == cluster) & F.col("log_partition").isin(sorted(log_partitions))
-    held = [warehouse.read(name).where(mine).select(*_POSITION) for name in _NUMBERED]
+    held = [warehouse.read(name).where(mine).select(*_POSITION) for name in RECORDS]
     held.append(_quarantined(warehouse).where(mine).select(*_POSITION).distinct())
     every = reduce(DataFrame.unionByName, held)
     in_log = Window.partitionBy("log_partition").orderBy("log_offset")
     missing = (F.col("log_offset") - F.row_number().over(in_log) + 1).cast("bigint")
     counted = keep(every.withColumn("missing_before", missing), staging)
-    for name in _NUMBERED:
+    for name in RECORDS:
         warehouse.update(name, counted, _POSITION, "missing_before", cluster)
 
 
@@ -52,27 +50,26 @@ def missing_before_end(warehouse: Warehouse, cluster: str, ends: Mapping[int, in
     Returns:
         by log partition; without those of which the tables hold no record that says how much is missing before it.
     """
-    mine = F.col("cluster") == cluster
     # The last record stands near the end nearly always: files of older ones are not opened for it.
-    tops = _tops(warehouse, mine & within((partition, end - _NEAR, end) for partition, end in ends.items()))
-    others = [(partition, 0, end) for partition, end in ends.items() if partition not in tops]
-    tops |= _tops(warehouse, mine & within(others)) if others else {}
+    near = [Stretch(partition, max(end - _NEAR, 0), end) for partition, end in ends.items()]
+    tops = extremes_of(warehouse, cluster, RECORDS, near)
+    tops |= extremes_of(warehouse, cluster, RECORDS, [Stretch(p, 0, ends[p]) for p in ends.keys() - tops.keys()])
     # Where nothing stands between that record and the end, it is missing: all but what is in quarantine.
-    after = {partition: top["log_offset"] + 1 for partition, top in tops.items()}
-    known = _quarantined(warehouse).where(mine & within((one, at, ends[one]) for one, at in after.items()))
-    counts = known.groupBy("log_partition").agg(F.countDistinct("log_offset")).collect()
-    quarantined = {row[0]: row[1] for row in counts}
+    after = [(partition, top.high + 1, ends[partition]) for partition, top in tops.items()]
+    between = [(partition, at, end) for partition, at, end in after if at < end]
+    quarantined = _quarantined_within(warehouse, cluster, between) if between else {}
     return {
-        partition: top["missing_before"] + ends[partition] - top["log_offset"] - 1 - quarantined.get(partition, 0)
-        for partition, top in tops.items()
+        partition: tops[partition].missing + end - at - quarantined.get(partition, 0) for partition, at, end in after
     }
 
 
-def _tops(warehouse: Warehouse, condition: Column) -> dict[int, Row]:
-    """The last record that a condition holds for, by log partition: log_offset and missing_before."""
-    rows = [warehouse.read(name).where(condition).select(*_POSITION, "missing_before") for name in _NUMBERED]
-    newest = F.max(F.struct("log_offset", "missing_before")).alias("newest")
-    return dict(map(tuple, reduce(DataFrame.unionByName, rows).groupBy("log_partition").agg(newest).collect()))
+def _quarantined_within(
+    warehouse: Warehouse, cluster: str, stretches: Sequence[tuple[int, int, int]]
+) -> dict[int, int]:
+    """How many positions in some stretches are in quarantine, by log partition."""
+    known = _quarantined(warehouse).where((F.col("cluster") == cluster) & within(stretches))
+    counts = known.groupBy("log_partition").agg(F.countDistinct("log_offset")).collect()
+    return {row[0]: row[1] for row in counts}
 
 
 def _quarantined(warehouse: Warehouse) -> DataFrame:

@@ -6,7 +6,6 @@ than its state. It writes the rows of each table itself, in the table's own colu
 """
 
 import gc
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -22,11 +21,12 @@ from coordinator_replay.analysis.findings.evidence import Evidence, evidence_row
 from coordinator_replay.analysis.findings.thresholds import DEFAULTS, Thresholds
 from coordinator_replay.analysis.group_life import VERSION, GroupReplay
 from coordinator_replay.analysis.reasons import TopicChanges
-from coordinator_replay.analysis.rows import ENCODE, Row, Scope
+from coordinator_replay.analysis.rows import Row, Scope
 from coordinator_replay.engine.model import Record
 from coordinator_replay.pipeline.buckets import by_group
 from coordinator_replay.pipeline.data_files import WRITTEN, DataFile, DataFiles, Part, written_rows
 from coordinator_replay.pipeline.group_state import SNAPSHOT
+from coordinator_replay.pipeline.json_text import compact, encode
 from coordinator_replay.pipeline.signs import last_commits
 from coordinator_replay.records.protocol import open_blobs
 
@@ -51,23 +51,6 @@ _CHUNK_ROWS = 10_000
 _SELDOM = 1_000_000
 _LARGE_RECORD = ("kind", "record_bytes", "timestamp_ms", "log_partition", "log_offset")
 _ORDER = ("group_id", "log_partition", "log_offset", "is_record")
-
-
-def _compact(row: Mapping[str, Any]) -> str:
-    try:
-        return orjson.dumps(row, option=orjson.OPT_NON_STR_KEYS).decode()
-    except TypeError:
-        # A hostile log can bring numbers above 64 bits, which only the standard library writes.
-        return json.dumps(row, separators=(",", ":"))
-
-
-def _encode(told: Any) -> str:
-    """What ENCODE writes, in a tenth of its time."""
-    try:
-        return orjson.dumps(told).decode()
-    except TypeError:
-        # What it does not take, the standard library may: numbers above 64 bits, half of a surrogate pair.
-        return ENCODE(told)
 
 
 class Fed(NamedTuple):
@@ -119,12 +102,17 @@ class Given:
     limits: Thresholds = DEFAULTS
 
 
-class _Fold:
-    """Folds one bucket; keeps the group it is at and the rows that are not written yet."""
+class Fold:
+    """Folds the groups of one task; keeps the group it is at and the rows that are not written yet.
+
+    Args:
+        given: what every group's replay is given.
+        parts: where the rows of GROUP_TABLES and STATE_TABLE go.
+    """
 
     def __init__(self, given: Given, parts: Mapping[str, Part]) -> None:
         self.given = given
-        self.told = (given.topic_names, given.topic_changes, given.limits, _encode)
+        self.told = (given.topic_names, given.topic_changes, given.limits, encode)
         self.large_bytes = given.limits.record_max_bytes * given.limits.size_percent // 100
         self.life: GroupReplay | None = None
         self.at: tuple[str, int, int, bool] = ("", -1, -1, False)
@@ -143,6 +131,7 @@ class _Fold:
                 self.write(name)
 
     def write(self, name: str) -> None:
+        """Write the rows that are kept for a file."""
         rows, self.rows[name] = self.rows[name], []
         self.files.add_rows(name, rows)
 
@@ -191,7 +180,7 @@ class _Fold:
             "log_partition": log_partition,
             "to_offset": log_offset + 1,
             "snapshot_version": VERSION,
-            "snapshot": _compact(self.life.snapshot()),
+            "snapshot": compact(self.life.snapshot()),
             "run_id": self.given.run_id,
         }
         self.keep([(STATE_TABLE, state)], self.final)
@@ -207,7 +196,7 @@ class _Fold:
 
 
 @contextmanager
-def _few_collections() -> Iterator[None]:
+def few_collections() -> Iterator[None]:
     """Look for garbage in cycles seldom: a replay makes none, and each look goes through all that is kept."""
     usual = gc.get_threshold()
     gc.set_threshold(_SELDOM, *usual[1:])
@@ -242,8 +231,8 @@ def replay_groups(
     parts = dict(parts)
 
     def fold(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        state = _Fold(given, parts)
-        with _few_collections():
+        state = Fold(given, parts)
+        with few_collections():
             for batch in batches:
                 for row in starmap(Fed, zip(*(column.to_pylist() for column in batch.columns), strict=True)):
                     state.feed(row)

@@ -8,26 +8,24 @@ of new ones or a later one, it begins before them. A group whose own life is tol
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from functools import reduce
+from datetime import datetime
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 
 from coordinator_replay.pipeline.delta_log import HeldFile
+from coordinator_replay.pipeline.extremes import RECORDS, Stretch, beyond, extremes_of, moment_of
 from coordinator_replay.pipeline.ledger import between
-from coordinator_replay.pipeline.positions import any_of, behind, within
+from coordinator_replay.pipeline.positions import within
+from coordinator_replay.pipeline.rewriting import Bools, Replacing, as_bools
 from coordinator_replay.pipeline.sums import numbers_of
 from coordinator_replay.pipeline.task_rows import codes_of
 from coordinator_replay.pipeline.warehouse import Warehouse, literal
 
 _MOST_GROUPS = 1000
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_RECORDS = ("offset_commits", "group_records", "control_records")
 _WAITED = ("log_partition", "log_offset", "pending_since", "owner_member_id", "group_state")
 
 
@@ -49,25 +47,36 @@ class Restart:
         """A condition in SQL for what lies at or behind the restart."""
         return " OR ".join((self._elsewhere(), *self._behind(column), *self._is_anew()))
 
-    def are_covered(self, commits: pa.RecordBatch) -> npt.NDArray[np.bool_]:
-        """Which commits lie at or behind the restart: the same of a batch, ``group_id`` as a dictionary."""
-        partitions, at = (numbers_of(commits.column(name)) for name in ("log_partition", "log_offset"))
+    def are_covered(self, rows: pa.RecordBatch, column: str = "log_offset") -> Bools:
+        """Which rows lie at or behind the restart: what ``covers`` says, of a batch."""
+        return self._are_behind(rows, column) | self._are_anew(rows)
+
+    def _are_anew(self, rows: pa.RecordBatch) -> Bools:
+        """Which rows are of groups that are derived from their first record on."""
+        groups = rows.column("group_id")
+        if not self.groups:
+            return np.zeros(len(groups), np.bool_)
+        anew = pa.array(sorted(self.groups), pa.string())
+        if not pa.types.is_dictionary(groups.type):
+            return as_bools(pc.is_in(groups, value_set=anew))
+        told: Bools = np.append(as_bools(pc.is_in(groups.dictionary, value_set=anew)), False)[codes_of(groups)]
+        return told
+
+    def _are_behind(self, rows: pa.RecordBatch, column: str) -> Bools:
+        """Which rows lie at or behind the restart, by their log partition and an offset that is no null."""
+        partitions, at = (numbers_of(rows.column(name), -1) for name in ("log_partition", column))
         known = np.array(sorted(self.offsets), np.int64)
         firsts = np.array([self.offsets[one] for one in sorted(self.offsets)], np.int64)
         places = np.searchsorted(known, partitions)
         is_known = np.isin(partitions, known)
-        covered: npt.NDArray[np.bool_] = ~is_known
+        covered: Bools = ~is_known
         covered[is_known] = at[is_known] >= firsts[places[is_known]]
-        if self.groups:
-            groups = commits.column("group_id")
-            anew = pc.is_in(groups.dictionary, value_set=pa.array(sorted(self.groups), pa.string()))
-            covered |= np.append(anew.to_numpy(zero_copy_only=False), False)[codes_of(groups)]
         return covered
 
     def first_at(self) -> datetime | None:
         """The moment before which no commit is covered; None where that is not known."""
         known = self.since_us is not None and not self.groups
-        return _EPOCH + timedelta(microseconds=self.since_us or 0) if known else None
+        return moment_of(self.since_us or 0) if known else None
 
     def replaces(self) -> str:
         """A condition in SQL for rows that new ones come in place of: those that are open, or ended behind it."""
@@ -77,11 +86,23 @@ class Restart:
             ended = f"({ended}) AND (valid_to IS NULL OR valid_to >= TIMESTAMP_MICROS({self.since_us}))"
         return " OR ".join(("to_offset IS NULL", f"({ended})", *self._is_anew()))
 
+    def are_replaced(self, rows: pa.RecordBatch) -> Bools:
+        """Which rows new ones come in place of: what ``replaces`` says, of a batch."""
+        replaced = self._are_behind(rows, "to_offset")
+        if self.since_us is not None:
+            replaced &= numbers_of(rows.column("valid_to"), self.since_us) >= self.since_us
+        replaced |= as_bools(rows.column("to_offset").is_null())
+        return replaced | self._are_anew(rows)
+
     def may_replace(self, file: HeldFile) -> bool:
         """Whether a file of ``offset_history`` or ``pending_offsets`` may hold rows that new ones come in place of."""
         first_at, newest = self.first_at(), file.highest.get("valid_to")
         is_settled = file.nulls.get("to_offset") == 0 and file.nulls.get("valid_to") == 0
         return not (is_settled and first_at is not None and newest is not None and newest < first_at)
+
+    def replacing(self) -> Replacing:
+        """The same rows, for files that are written anew without them."""
+        return Replacing(self.replaces(), self.are_replaced, self.may_replace)
 
     def held(self, rows: DataFrame) -> DataFrame:
         """The intervals that were open here: rows of ``offset_history`` or ``pending_offsets``."""
@@ -172,7 +193,7 @@ def has_strays(warehouse: Warehouse, cluster: str, ranges: Mapping[int, Sequence
         ranges: from ``audited_ranges``.
     """
     stretches = list(between(ranges))
-    rows = (warehouse.read(name).where((F.col("cluster") == cluster) & within(stretches)) for name in _RECORDS)
+    rows = (warehouse.read(name).where((F.col("cluster") == cluster) & within(stretches)) for name in RECORDS)
     return bool(stretches) and any(not one.isEmpty() for one in rows)
 
 
@@ -187,22 +208,16 @@ def restart_at(
         ends: the first log offset that the derived tables do not cover, by log partition.
         groups: groups that are derived from their first record on.
     """
-    is_new = behind(ends) | ~F.col("log_partition").isin(sorted(ends))
-    records = [warehouse.read(name).where(F.col("cluster") == cluster) for name in _RECORDS]
-    since = _earliest(records, is_new)
-    times = {partition: F.timestamp_micros(F.lit(at)) for partition, at in since.items()}
-    is_later = any_of((F.col("log_partition") == one) & (F.col("log_timestamp") >= at) for one, at in times.items())
-    told = records[0].where(is_later & ~is_new).groupBy("log_partition").agg(F.min("log_offset").alias("first"))
-    first = {row["log_partition"]: row["first"] for row in told.collect()}
-    again = _earliest(records, within((partition, at, ends[partition]) for partition, at in first.items()))
+    since = _earliest(warehouse, cluster, beyond(ends))
+    later = [Stretch(one, 0, ends[one], moment_of(at)) for one, at in since.items() if one in ends]
+    told = extremes_of(warehouse, cluster, ["offset_commits"], later)
+    first = {partition: known.low for partition, known in told.items()}
+    again = _earliest(warehouse, cluster, [Stretch(partition, at, ends[partition]) for partition, at in first.items()])
     earliest = min((*since.values(), *again.values()), default=None)
     return Restart({**ends, **first}, groups, earliest)
 
 
-def _earliest(records: Sequence[DataFrame], condition: Column) -> dict[int, int]:
-    """The earliest time of records that a condition holds for, by log partition, in microseconds."""
-    found = reduce(
-        DataFrame.unionByName, (one.where(condition).select("log_partition", "log_timestamp") for one in records)
-    )
-    first = found.groupBy("log_partition").agg(F.unix_micros(F.min("log_timestamp")).alias("at")).collect()
-    return {row["log_partition"]: row["at"] for row in first if row["at"] is not None}
+def _earliest(warehouse: Warehouse, cluster: str, stretches: Sequence[Stretch]) -> dict[int, int]:
+    """The earliest time of records of some stretches, by log partition, in microseconds."""
+    found = extremes_of(warehouse, cluster, RECORDS, stretches)
+    return {partition: known.earliest for partition, known in found.items() if known.earliest is not None}

@@ -4,8 +4,9 @@
 input. Between two records of a group it rises just where something may have been lost.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
@@ -63,9 +64,16 @@ class Extents:
             if ended is not None and extent.first_offset > ended + 1
         ]
 
-    def missing_before(self) -> dict[int, int]:
-        """For each file the number of offsets before it at which no record stood, if there are no copies."""
-        return {extent.file_id: extent.first_offset - records for extent, _, records in self._with_ends()}
+    def missing_before(self, moved: Mapping[int, int] = MappingProxyType({})) -> dict[int, int]:
+        """For each file the number of offsets before it at which no record stood, if there are no copies.
+
+        Args:
+            moved: what is added to that, by log partition.
+        """
+        return {
+            extent.file_id: extent.first_offset - records + moved.get(extent.log_partition, 0)
+            for extent, _, records in self._with_ends()
+        }
 
 
 def settle_apart(records: DataFrame, extents: Extents) -> DataFrame:
@@ -80,6 +88,23 @@ def settle_apart(records: DataFrame, extents: Extents) -> DataFrame:
         .withColumn("missing_before", F.col("missing_before") + F.coalesce("carried", F.lit(0)))
         .drop("carried")
     )
+
+
+def move_missing(records: DataFrame, moved: Mapping[int, int], ends: Mapping[int, int]) -> DataFrame:
+    """Add to ``missing_before`` of records that stand where earlier runs ended, or behind.
+
+    Args:
+        records: settled.
+        moved: what to add, by log partition.
+        ends: where earlier runs ended, by log partition.
+    """
+    if not moved:
+        return records
+    shift = F.lit(0)
+    for partition, more in moved.items():
+        is_later = (F.col("log_partition") == partition) & (F.col("log_offset") >= ends[partition])
+        shift = F.when(is_later, F.lit(more)).otherwise(shift)
+    return records.withColumn("missing_before", F.col("missing_before") + shift)
 
 
 def settle_copies(records: DataFrame) -> DataFrame:

@@ -36,7 +36,8 @@ LAST = pa.schema(
 SIGN_ROWS = 5_000_000
 """How many commits a share has at most: a task keeps a few columns of those that stand near a departure."""
 
-_READ = ("cluster", "group_id", "topic", "partition", "log_partition", "log_offset", "log_timestamp", "is_tombstone")
+COMMIT = ("cluster", "group_id", "topic", "partition", "log_partition", "log_offset", "log_timestamp", "is_tombstone")
+"""What is read of a commit."""
 
 
 class _Departures:
@@ -157,6 +158,6 @@ def last_in_shares(spark: SparkSession, shares: Sequence[Share], cluster: str, d
         told = pa.concat_tables(pq.read_table(path) for path in paths)
         partition = told.column("log_partition")
         is_mine = pc.and_(pc.greater_equal(partition, share.low), pc.less_equal(partition, share.high))
-        return last_before(commits_of(share, cluster, _READ), told.filter(is_mine))
+        return last_before(commits_of(share, cluster, COMMIT), told.filter(is_mine))
 
     return per_task(spark, shares, each, from_arrow_schema(LAST, prefer_timestamp_ntz=False))

@@ -46,11 +46,14 @@ def signs_from(departures: DataFrame) -> datetime | None:
         departures: from ``departure_records``, kept as files.
     """
     first = departures.agg(F.min("at_ms").alias("at_ms")).first()
-    if first is None or first["at_ms"] is None:
-        return None
+    return None if first is None or first["at_ms"] is None else signs_before(first["at_ms"])
+
+
+def signs_before(at_ms: int) -> datetime:
+    """The moment before which no commit is a sign of life, given the time of the first departure in milliseconds."""
     # A whole minute before: that is how commits are picked.
-    at_ms = first["at_ms"] - SIGNS_WITHIN_MS - MINUTE_MS
-    return _EPOCH + timedelta(milliseconds=min(max(at_ms, 0), LATEST_MS))
+    before_ms = at_ms - SIGNS_WITHIN_MS - MINUTE_MS
+    return _EPOCH + timedelta(milliseconds=min(max(before_ms, 0), LATEST_MS))
 
 
 def last_before_departures(commits: DataFrame, departures: DataFrame) -> DataFrame:

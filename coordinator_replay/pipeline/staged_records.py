@@ -123,20 +123,23 @@ def _shares(files: Sequence[tuple[DataFile, int]], at_least: int) -> list[list[i
 
 
 def write_tables(
-    spark: SparkSession, staged: Staged, parts: Mapping[str, Part], cluster: str
+    spark: SparkSession, staged: Staged, parts: Mapping[str, Part], cluster: str, moved: Mapping[int, int]
 ) -> dict[str, list[DataFile]]:
     """Write staged rows as rows of their tables, file by file; nothing crosses to the JVM but the files' names.
 
     Args:
         spark: the session.
         staged: rows of files that do not overlap.
-        parts: the table of each kind, in its own folder.
+        parts: the table of each kind, in its own folder; rows of other kinds are left out.
         cluster: the name of the cluster.
+        moved: what is added to ``missing_before``, by log partition.
 
     Returns:
         the files of each kind.
     """
-    files, missing = staged.files, staged.extents.missing_before()
+    files, missing = [file for file in staged.files if file[0].part in parts], staged.extents.missing_before(moved)
+    if not files:
+        return {}
     shares = _shares(files, spark.sparkContext.defaultParallelism)
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -29,6 +29,7 @@ TEXT_BY_NUMBER = ("group_id", "topic")
 
 _BATCH_ROWS = 50_000
 _MOST_TASKS = 64
+_TASK_ROWS = 500_000
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -82,6 +83,18 @@ def per_task(
     return spark.range(0, len(pieces), 1, max(len(pieces), 1)).mapInArrow(each, schema)
 
 
+def dealt(spark: SparkSession, paths: Sequence[str], tasks: int = 0) -> list[Sequence[str]]:
+    """Files dealt out to tasks.
+
+    Args:
+        spark: the session.
+        paths: the files.
+        tasks: how many there are at most, or as many as can run at once: for small files, more take longer than fewer.
+    """
+    tasks = min(len(paths), max(tasks, int(spark.sparkContext.defaultParallelism)))
+    return [paths[number::tasks] for number in range(tasks)]
+
+
 @dataclass(frozen=True, slots=True)
 class _Wanted:
     """Which rows of a file are wanted: of a cluster, and not from before a moment."""
@@ -111,7 +124,9 @@ class _Wanted:
                 if self.since is not None:
                     at = rows.column(self.time)
                     is_wanted = pc.and_(is_wanted, pc.greater_equal(at, pa.scalar(self.since, at.type)).fill_null(True))
-                yield rows.filter(is_wanted).select(list(columns))
+                mine = rows.filter(is_wanted).select(list(columns))
+                # Files of several writers differ in which columns may hold nulls.
+                yield pa.RecordBatch.from_arrays(mine.columns, names=mine.schema.names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +137,13 @@ class TaskRows:
         frame: the rows.
         paths: files that hold them, on this machine; None where only Spark can read them.
         wanted: which rows of the files they are.
+        rows: how many rows the files have.
     """
 
     frame: DataFrame
     paths: Sequence[str] | None = None
     wanted: _Wanted | None = None
+    rows: int = 0
 
     def map(self, columns: Sequence[str], function: Callable[[Batches], Batches], schema: pa.Schema) -> DataFrame:
         """Let tasks go through the rows, as ``mapInArrow`` does.
@@ -140,13 +157,13 @@ class TaskRows:
         paths, wanted, names = self.paths, self.wanted, list(columns)
         if paths is None or wanted is None:
             return self.frame.select(*names).mapInArrow(function, told)
-        tasks = min(len(paths), _MOST_TASKS)
-        dealt = [paths[number::tasks] for number in range(tasks)]
+        spark = self.frame.sparkSession
+        shares = dealt(spark, paths, min(self.rows // _TASK_ROWS, _MOST_TASKS))
 
         def each(mine: Sequence[str]) -> Batches:
             return function(rows for path in mine for rows in wanted.rows(path, names))
 
-        return per_task(self.frame.sparkSession, dealt, each, told)
+        return per_task(spark, shares, each, told)
 
 
 def is_since(column: str, since: datetime | None) -> Column:
@@ -167,4 +184,7 @@ def task_rows(warehouse: Warehouse, name: str, cluster: str, time: str, since: d
     frame = warehouse.read(name).where((F.col("cluster") == cluster) & is_since(time, since))
     held = warehouse.held(name)
     wanted = _Wanted(cluster, time, since)
-    return TaskRows(frame, None if held is None else [file.path for file in held if wanted.may_be_in(file)], wanted)
+    if held is None:
+        return TaskRows(frame)
+    files = [file for file in held if wanted.may_be_in(file)]
+    return TaskRows(frame, [file.path for file in files], wanted, sum(file.rows or _TASK_ROWS for file in files))

@@ -8,16 +8,33 @@ after their time they went tells how sure retention is.
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import DataType, StructField, StructType
 
 from coordinator_replay.analysis.expiration import DEFAULT_CHECK_INTERVAL_MS
 from coordinator_replay.pipeline.due import expire_at, milliseconds_between
-from coordinator_replay.pipeline.offset_stage import Staged
+from coordinator_replay.pipeline.offset_stage import STAGED, Staged
 from coordinator_replay.pipeline.offsets import of_kind
 
 TOPIC_DELETION_SPREAD_MS = 30_000
 """A deleted topic's offsets go in all offsets partitions at about the same time: at most so far from one another."""
 
 _OPERATION = ("log_partition", "group_id", "tombstone_at")
+
+
+_CAUSE_COLUMNS = (
+    ("tombstone_offset", "BIGINT"),
+    *((name, "TIMESTAMP") for name in ("tombstone_at", "expire_at")),
+    *((name, "STRING") for name in ("ended_by", "ended_confidence")),
+    *((name, "ARRAY<STRING>") for name in ("ended_alternatives", "ended_evidence")),
+)
+
+
+def causes_type() -> StructType:
+    """The columns of ``tombstone_causes``."""
+    told = from_arrow_schema(STAGED, prefer_timestamp_ntz=False)
+    kept = [field for field in told.fields if field.name not in ("kind", "ended_by")]
+    return StructType([*kept, *(StructField(name, DataType.fromDDL(type_)) for name, type_ in _CAUSE_COLUMNS)])
 
 
 def removed_offsets(staged: DataFrame) -> DataFrame:

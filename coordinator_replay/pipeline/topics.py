@@ -229,10 +229,12 @@ class KnownTopics(NamedTuple):
     Attributes:
         names: topic name by id.
         changes: when topics changed, by name.
+        are_named_as_before: whether the table had the same names.
     """
 
     names: dict[str, str]
     changes: dict[str, list[TopicChange]]
+    are_named_as_before: bool = False
 
 
 def update_topics(
@@ -268,12 +270,12 @@ def update_topics(
         sources.extend([from_commits(spark, names)] if names else [])
         return _told(_replace(warehouse, cluster, sources)) if sources else KnownTopics({}, {})
     known = warehouse.read("topics").where(F.col("cluster") == cluster).drop("cluster")
-    if not sources:
-        told = _told(known)
-        if names.items() <= told.names.items():
-            return told
+    told = _told(known)
+    if not sources and names.items() <= told.names.items():
+        return told._replace(are_named_as_before=True)
     sources.extend([from_commits(spark, names)] if names else [])
-    return _told(_replace(warehouse, cluster, [known, *sources]))
+    now = _told(_replace(warehouse, cluster, [known, *sources]))
+    return now._replace(are_named_as_before=now.names == told.names)
 
 
 def _replace(warehouse: Warehouse, cluster: str, sources: Sequence[DataFrame]) -> DataFrame:

@@ -153,17 +153,13 @@ class Warehouse:
         # Delta itself asks Spark which files there are: each scan of a run would begin with one or two jobs more.
         return read_paths(self.spark, files, spark_type(declared(name)))
 
-    def newest(self, name: str, column: str, cluster: str) -> DataFrame:
-        """Rows of a cluster with the largest value of a column among them: all, where the files don't tell it."""
-        mine = F.col("cluster") == cluster
-        held = self.held(name)
-        if held is None or any(_cluster_of(file) is None for file in held):
-            return self.read(name).where(mine)
-        files = [file for file in held if _cluster_of(file) == cluster]
-        told = [file.highest.get(column) for file in files]
-        largest = max((one for one in told if one is not None), default=None)
-        paths = [file.path for file, one in zip(files, told, strict=True) if one is None or one == largest]
-        return read_paths(self.spark, paths, spark_type(declared(name))).where(mine)
+    def count(self, name: str, cluster: str) -> int:
+        """How many rows a cluster has."""
+        held = self.held(name) or ()
+        told = [file.rows for file in held if _cluster_of(file) == cluster]
+        if held and None not in told and all(_cluster_of(file) is not None for file in held):
+            return sum(filter(None, told))
+        return self.read(name).where(F.col("cluster") == cluster).count()
 
     def version(self, name: str) -> int:
         """The table's newest Delta version."""
@@ -253,34 +249,9 @@ class Warehouse:
         stay = staying(read_paths(self.spark, paths, spark_type(declared(name))))
         return self.swap(name, write_frame(rows.unionByName(stay), name, self.own_part(name)), paths)
 
-    def _are_in_place(self, name: str, files: Sequence[DataFile]) -> bool:
+    def are_in_place(self, name: str, files: Sequence[DataFile]) -> bool:
         """Whether files lie in the table's own folder already."""
         return all(file.path.startswith(f"{self.path(name)}/") for file in files)
-
-    def put_files_where(
-        self,
-        name: str,
-        files: Sequence[DataFile],
-        cluster: str,
-        condition: str,
-        may_hold: Callable[[HeldFile], bool],
-    ) -> int:
-        """Do as ``replace_where`` does with what files of a part hold; those in the table's folder join it as they are.
-
-        Args:
-            name: the table.
-            files: what workers wrote; the condition holds for all of it.
-            cluster: whose rows.
-            condition: in SQL.
-            may_hold: whether a file of the table may hold rows that the condition holds for.
-        """
-        held = self.held(name)
-        if held is None or not self._are_in_place(name, files):
-            return self.replace_where(name, self.rows(name, files), cluster, condition)
-        paths = [file.path for file in held if may_hold(file)]
-        goes = F.coalesce(F.expr(f"cluster = {literal(cluster)} AND ({condition})"), F.lit(False))
-        stay = read_paths(self.spark, paths, spark_type(declared(name))).where(~goes)
-        return self.swap(name, [*files, *(write_frame(stay, name, self.own_part(name)) if paths else [])], paths)
 
     def _is_replaced_plainly(self, name: str) -> bool:
         """Whether files may take the place of all rows of a cluster as they are."""
@@ -295,7 +266,7 @@ class Warehouse:
         """Put what files of a part hold in place of all rows of a cluster, in one commit; returns the version."""
         if self.is_new(name):
             return self.add_files(name, files)
-        if self._is_replaced_plainly(name) and self._are_in_place(name, files):
+        if self._is_replaced_plainly(name) and self.are_in_place(name, files):
             mine = [file.path for file in self.held(name) or [] if _cluster_of(file) == cluster]
             return self.swap(name, files, mine)
         return self.replace_cluster(name, self.rows(name, files), cluster)

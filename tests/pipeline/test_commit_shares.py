@@ -8,7 +8,16 @@ from hypothesis import strategies as st
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 
 from coordinator_replay.pipeline.commit_intervals import Event
-from coordinator_replay.pipeline.commit_shares import SORTED_BY, Share, plan_shares, share_of_events
+from coordinator_replay.pipeline.commit_shares import (
+    EVERYWHERE,
+    SORTED_BY,
+    Share,
+    kept_context,
+    kept_others,
+    plan_shares,
+    share_of_events,
+    shares_of,
+)
 from coordinator_replay.pipeline.data_files import aside, conform, part_of
 from coordinator_replay.pipeline.delta_log import HeldFile
 from coordinator_replay.pipeline.offset_events import EVENTS, Sources
@@ -25,6 +34,7 @@ from coordinator_replay.pipeline.offsets import (
     staged_offsets,
     write_offsets,
 )
+from coordinator_replay.pipeline.warehouse import Warehouse
 from coordinator_replay.tables.definition import table
 from tests.pipeline.offset_rows import POSITION, dicts, expiry_rules, moment, sample_records
 
@@ -51,6 +61,21 @@ def test_every_log_partition_is_in_shares_that_read_all_files_of_it(spans, tasks
             mine = [one for one in shares if one.low <= partition <= one.high]
             assert sorted(one.number for one in mine) == list(range(mine[0].parts))
             assert all(str(i) in one.paths for one in mine)
+
+
+def test_what_held_in_log_partitions_without_commits_is_in_a_share_too():
+    shares = plan_shares([held("a", 3, 4, 100_000), held("b", 9, 9, 300_000)], 2)
+    for partition in (0, 3, 6, 9, 1000):
+        mine = [share for share in shares if share.low <= partition <= share.high]
+        assert sorted(share.number for share in mine) == list(range(mine[0].parts))
+    assert plan_shares([], 2) == []
+
+
+@pytest.mark.spark
+def test_a_night_without_commits_has_a_share(spark, tmp_path):
+    warehouse = Warehouse(spark, str(tmp_path))
+    warehouse.ensure("offset_commits")
+    assert shares_of(warehouse) == [EVERYWHERE]
 
 
 def test_files_that_do_not_tell_enough_are_not_shared():
@@ -110,16 +135,15 @@ def test_shares_hold_each_event_once_in_order_with_what_is_known_of_its_group(
         # Backwards, so that nothing comes in order by itself.
         pq.write_table(pa.Table.from_pylist(rows[i::files][::-1], COMMITS), path, row_group_size=7)
         paths.append(path)
-    beside = []
+    beside = {name: [str(folder / name)] for name in ("others", "context")}
     for name, events in (("others", others), ("context", known)):
-        path = str(folder / name)
-        pq.write_table(pa.Table.from_pylist(events, pa.schema([*EVENTS, *SORTED_BY])), path)
-        beside.append([path])
+        pq.write_table(pa.Table.from_pylist(events, pa.schema([*EVENTS, *SORTED_BY])), *beside[name])
     found = []
     for low, high in ((0, 1), (2, 2)):
         for number in range(parts):
             share = Share(paths, low, high, number, parts)
-            batches = list(share_of_events(share, "c", *beside, most=most))
+            told_beside = kept_others(beside["others"]), kept_context(beside["context"])
+            batches = list(share_of_events(share, "c", *told_beside, most=most))
             mine = pa.Table.from_batches(batches, EVENTS).to_pylist()
             in_order = [
                 order(row, row["at_offset"] if row["at_offset"] is not None else row["at_timestamp"].timestamp(), 0)

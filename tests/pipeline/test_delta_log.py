@@ -12,7 +12,7 @@ from delta.tables import DeltaTable
 from coordinator_replay.errors import WarehouseError
 from coordinator_replay.pipeline.data_files import DataFiles, keep, paths_of
 from coordinator_replay.pipeline.delta_log import commit_info, make_table, newest_version, plain_files
-from coordinator_replay.pipeline.group_files import Replaced, without_groups
+from coordinator_replay.pipeline.rewriting import GroupsGo, Rewritten, rewritten
 from coordinator_replay.pipeline.warehouse import Warehouse, spark_type
 from coordinator_replay.tables.definition import table, tables
 
@@ -164,7 +164,8 @@ def test_rows_that_are_not_final_are_replaced_by_their_files_as_by_a_merge(spark
             assert len(held) == 2
             paths, part = [one.path for one in held], warehouse.own_part("group_timeline")
             ids = keep(touched, str(tmp_path / "touched"))
-            stay = without_groups(spark, [Replaced("group_timeline", part, paths, True)], paths_of(ids), "c")
+            going = GroupsGo(paths_of(ids), "c", only_open=True)
+            stay = rewritten(spark, [Rewritten("group_timeline", part, paths, going)])
             assert warehouse.swap("group_timeline", [*files, *stay["group_timeline"]], paths) == 3
         else:
             warehouse.go_on("group_timeline", warehouse.rows("group_timeline", files), touched, "c")

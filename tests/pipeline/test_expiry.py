@@ -8,7 +8,7 @@ from coordinator_replay.analysis.expiration import DEFAULT_RETENTION_MS
 from coordinator_replay.pipeline.expiry import expired_offsets
 from coordinator_replay.pipeline.offsets import offset_history
 from coordinator_replay.pipeline.retention import infer_retention, survivors
-from coordinator_replay.pipeline.tombstones import removed_offsets, tombstone_causes
+from coordinator_replay.pipeline.tombstones import causes_type, removed_offsets, tombstone_causes
 from coordinator_replay.tables.definition import table
 from tests.pipeline.offset_rows import (
     as_records,
@@ -33,6 +33,11 @@ MINUTE = 60_000
 CHECKED_EVERY = 4_000
 HOUR = 3600
 DAY = 24 * HOUR
+
+
+def test_where_nothing_was_removed_its_causes_have_the_same_columns(samples):
+    causes = tombstone_causes(samples[1], retention_ms=DEFAULT_RETENTION_MS)
+    assert causes.dtypes == [(field.name, field.dataType.simpleString()) for field in causes_type()]
 
 
 @pytest.fixture(scope="module")

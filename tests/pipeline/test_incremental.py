@@ -7,7 +7,10 @@ import pytest
 
 from coordinator_replay.analysis.findings.thresholds import Thresholds
 from coordinator_replay.log.segment import walk_batches
+from coordinator_replay.pipeline import audit as audit_module
+from coordinator_replay.pipeline import group_tables
 from coordinator_replay.pipeline.audit import FOUND_TABLES, Options, run_audit
+from coordinator_replay.pipeline.night_fold import fold_night
 from coordinator_replay.pipeline.offset_tables import OFFSET_TABLES
 from coordinator_replay.pipeline.replay import GROUP_TABLES
 from coordinator_replay.pipeline.warehouse import Warehouse
@@ -64,13 +67,25 @@ def whole(spark, sample, tmp_path_factory):
     return {table: content(spark, warehouse, table) for table in (*TABLES, "group_state")}
 
 
-@pytest.mark.parametrize("order", [(0, 1), pytest.param((1, 0), marks=pytest.mark.long)], ids=["in order", "one late"])
-def test_nights_end_in_the_tables_of_one_run_over_everything(order, spark, nights, whole, tmp_path):
+@pytest.mark.parametrize(
+    ("order", "by_spark"),
+    [((0, 1), False), ((0, 1), True), pytest.param((1, 0), False, marks=pytest.mark.long)],
+    ids=["in order", "in order, by Spark alone", "one late"],
+)
+def test_nights_end_in_the_tables_of_one_run_over_everything(
+    order, by_spark, spark, nights, whole, tmp_path, monkeypatch
+):
+    folded = []
+    monkeypatch.setattr(group_tables, "fold_night", lambda *of: folded.append(fold_night(*of)) or folded[-1])
+    if by_spark:
+        # As on an object store, whose files tasks do not look for by themselves.
+        monkeypatch.setattr(Warehouse, "held", lambda *_: None)
     warehouse = str(tmp_path / "warehouse")
     for night in order:
         summary = run_audit(spark, Options(inputs=[str(nights[night])], warehouse=warehouse, thresholds=QUICK))
     went_on = any("went on from where it ended" in note for note in summary.run.notes)
     assert went_on == (order == (0, 1))
+    assert [one is not None for one in folded] == [True] * (went_on and not by_spark)
     for table, rows in whole.items():
         assert content(spark, warehouse, table) == rows, table
     # Other thresholds, no news: every group is judged anew.
@@ -107,6 +122,26 @@ def joined(nights: list[Path], folder: Path) -> str:
     for night in nights:
         shutil.copytree(night, folder, dirs_exist_ok=True)
     return str(folder)
+
+
+def test_what_held_in_a_log_partition_that_is_silent_for_a_night_goes_on(spark, tmp_path, monkeypatch):
+    """Its last commits are older than all of the night's, so that no file of them is read."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "scripts"))
+    from benchmarks.dump import make_dump
+
+    dump = make_dump(tmp_path / "dump", records=20_000, partitions=2)
+    slices = [tmp_path / f"part-{number}" for number in range(4)]
+    cut(str(dump), slices)
+    for number in (1, 2, 3):
+        shutil.rmtree(slices[number] / "__consumer_offsets-1")
+    nights = [[str(part) for part in slices[:3]], [str(slices[3])]]
+    for night in nights:
+        run_audit(spark, Options(inputs=night, warehouse=str(tmp_path / "nights")))
+    run_audit(spark, Options(inputs=[one for night in nights for one in night], warehouse=str(tmp_path / "whole")))
+    for name in TABLES:
+        assert content(spark, tmp_path / "nights", name) == content(spark, tmp_path / "whole", name), name
+    held = Warehouse(spark, str(tmp_path / "nights")).read("offset_history").where("to_offset IS NULL")
+    assert {row["log_partition"] for row in held.select("log_partition").distinct().collect()} == {0, 1}
 
 
 @pytest.mark.long
@@ -173,6 +208,29 @@ def test_what_a_killed_run_left_is_made_up_for(spark, nights, whole, tmp_path, m
         with pytest.raises(KeyboardInterrupt):
             run_audit(spark, Options(inputs=[str(nights[1])], warehouse=warehouse, thresholds=QUICK))
     run_audit(spark, Options(inputs=[str(nights[1])], warehouse=warehouse, thresholds=QUICK))
+    for table, rows in whole.items():
+        assert content(spark, warehouse, table) == rows, table
+
+
+def test_records_that_a_killed_run_left_behind_the_end_are_not_written_twice(
+    spark, nights, whole, tmp_path, monkeypatch
+):
+    """Not even where a run without news came in between, in whose eyes the tables are as they should be."""
+    warehouse = str(tmp_path / "warehouse")
+
+    def audit(night):
+        run_audit(spark, Options(inputs=[str(nights[night])], warehouse=warehouse, thresholds=QUICK))
+
+    def killed(*_, **__):
+        raise KeyboardInterrupt
+
+    audit(0)
+    with monkeypatch.context() as patch:
+        patch.setattr(audit_module, "write_group_tables", killed)
+        with pytest.raises(KeyboardInterrupt):
+            audit(1)
+    audit(0)
+    audit(1)
     for table, rows in whole.items():
         assert content(spark, warehouse, table) == rows, table
 

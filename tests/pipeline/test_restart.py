@@ -1,7 +1,9 @@
 """Deriving offsets from where the tables end, beginning with what held there, gives what deriving all at once gives."""
 
+from itertools import product
 from random import Random
 
+import numpy as np
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
@@ -67,6 +69,22 @@ def test_a_restart_knows_what_lies_behind_it(spark):
     assert df.where(none.covers()).count() == len(rows)
 
 
+@pytest.mark.parametrize("since_us", [None, 5_000_000])
+def test_a_batch_tells_what_sql_tells_of_rows_that_are_replaced(spark, since_us):
+    restart = Restart({0: 10, 3: 5}, frozenset({"it's"}), since_us)
+    ends, times = (None, 4, 5, 9, 10, 11), (None, 4, 5, 6)
+    rows = [
+        (number, group, partition, end, time)
+        for number, (group, partition, end, time) in enumerate(product(("g", "it's"), (0, 3, 7), ends, times))
+    ]
+    columns = "number INT, group_id STRING, log_partition INT, to_offset BIGINT, valid_to BIGINT"
+    df = spark.createDataFrame(rows, columns).withColumn("valid_to", F.timestamp_seconds("valid_to"))
+    replaced = {row["number"] for row in df.where(restart.replaces()).collect()}
+    [batch] = df.toArrow().combine_chunks().to_batches()
+    assert set(np.flatnonzero(restart.are_replaced(batch)).tolist()) == replaced
+    assert 0 < len(replaced) < len(rows)
+
+
 @pytest.fixture
 def tables(spark):
     """A warehouse of rows given by name."""
@@ -77,6 +95,9 @@ def tables(spark):
 
         def read(self, name):
             return self.rows[name].withColumn("cluster", F.lit("c"))
+
+        def held(self, name):
+            return None
 
     return Tables
 
