@@ -22,6 +22,15 @@ def word_at(data: Any, at: Any) -> Any:
 
 
 @spliced
+def number_at(data: Any, at: Any) -> Any:
+    """Eight bytes as a big-endian number, as Kafka writes them."""
+    number = np.uint64(0)
+    for byte in range(np.uint64(8)):
+        number = number << np.uint64(8) | np.uint64(data[at + byte])
+    return number
+
+
+@spliced
 def put_word(target: Any, at: Any, word: Any) -> None:
     """Writes a number as eight bytes, little-endian."""
     for byte in range(np.uint64(8)):

@@ -1,5 +1,6 @@
 """What the machine wrote, as Arrow arrays: numbers, strings, bytes and ids, without an interpreted loop over rows."""
 
+import string
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -9,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from coordinator_replay.compiled import compiled, inlined
+from coordinator_replay.compiled import compiled, inlined, spliced
 from coordinator_replay.memory import memory
 from coordinator_replay.records.machine import Bytes, Columns, Int32s, Int64s
+from coordinator_replay.words import number_at, put_word
 
 Flags = npt.NDArray[np.bool_]
 
@@ -23,7 +25,17 @@ _FEW_NUMBERS = 32
 
 ID_CHARACTERS = 22
 """Characters of an id as text, which has 16 bytes."""
-ID_ALPHABET = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", np.uint8)
+
+
+def base64_pairs(last_two: bytes) -> npt.NDArray[np.uint16]:
+    """What twelve bits are in base64: two characters, the first of them in the lower byte."""
+    alphabet = string.ascii_uppercase + string.ascii_lowercase + string.digits
+    characters = np.frombuffer(alphabet.encode() + last_two, np.uint8).astype(np.uint16)
+    pairs: npt.NDArray[np.uint16] = np.add.outer(characters, characters << 8).reshape(-1)
+    return pairs
+
+
+ID_PAIRS = base64_pairs(b"-_")
 
 
 class Spans:
@@ -184,34 +196,36 @@ def _gather(data: Bytes, first: Int64s, second: Int32s, offsets: Int32s, out: By
             out[at + step] = data[start + step]
 
 
+@spliced
+def _characters(bits: Any, pairs: Any) -> Any:
+    """The lower 48 bits of a number in base64: eight characters as a little-endian number."""
+    twelve, last = np.uint64(12), np.uint64(4095)
+    characters = np.uint64(0)
+    for step in range(np.uint64(4)):
+        pair = np.uint64(pairs[bits >> twelve * (np.uint64(3) - step) & last])
+        characters |= pair << np.uint64(16) * step
+    return characters
+
+
 @inlined
-def put_id(data: Bytes, start: Any, alphabet: Bytes, text: Bytes, at: Any) -> Any:
+def put_id(data: Bytes, start: Any, pairs: Any, text: Bytes, at: Any) -> Any:
     """Writes 22 characters for 16 bytes, URL-safe base64 without padding; 0 if all of them are zero, else 1."""
     source, target = np.uint64(start), np.uint64(at)
-    one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
-    seen = np.uint8(0)
-    for _ in range(5):
-        a, b, c = data[source], data[source + one], data[source + two]
-        seen |= a | b | c
-        text[target] = alphabet[a >> 2]
-        text[target + one] = alphabet[(a & 3) << 4 | b >> 4]
-        text[target + two] = alphabet[(b & 15) << 2 | c >> 6]
-        text[target + three] = alphabet[c & 63]
-        source += three
-        target += four
-    last = data[source]
-    text[target] = alphabet[last >> 2]
-    text[target + one] = alphabet[(last & 3) << 4]
-    return 1 if seen | last else 0
+    high, low = number_at(data, source), number_at(data, source + np.uint64(8))
+    put_word(text, target, _characters(high >> np.uint64(16), pairs))
+    put_word(text, target + np.uint64(8), _characters(high << np.uint64(32) | low >> np.uint64(32), pairs))
+    # The last word begins with two characters of the one before, so that it ends where the id does.
+    put_word(text, target + np.uint64(14), _characters(low << np.uint64(4), pairs))
+    return 1 if high | low else 0
 
 
 @compiled
-def _put_ids(data: Bytes, first: Int64s, second: Int32s, alphabet: Bytes, text: Bytes, bounds: Int32s) -> None:
+def _put_ids(data: Bytes, first: Int64s, second: Int32s, pairs: Any, text: Bytes, bounds: Int32s) -> None:
     """Write the ids of every entry, one after the other; entries that are missing or zero are marked as missing."""
     for entry in range(len(first)):
         bounds[entry + 1] = bounds[entry]
         if second[entry] >= 0:
-            if put_id(data, first[entry], alphabet, text, bounds[entry]):
+            if put_id(data, first[entry], pairs, text, bounds[entry]):
                 bounds[entry + 1] += 22
             else:
                 second[entry] = -1
@@ -242,7 +256,7 @@ class MachineColumns:
         first, second = self.columns.first[column], self.columns.second[column].copy()
         bounds = np.zeros(len(first) + 1, np.int32)
         text = np.empty(ID_CHARACTERS * len(first), np.uint8)
-        _put_ids(self.data, first, second, ID_ALPHABET, text, bounds)
+        _put_ids(self.data, first, second, ID_PAIRS, text, bounds)
         return text_array(bounds, text, second < 0)
 
     def integers(self, column: int, type_: pa.DataType, none: int | None = None) -> pa.Array:
