@@ -13,6 +13,7 @@ import numpy as np
 from crc32c import crc32c
 
 from coordinator_replay.compiled import compiled, crc32c_instruction
+from coordinator_replay.words import word_at
 
 BATCH_CRC_START = 21
 """A record batch is summed from its attributes to its end; leader epoch and base offset are the broker's to change."""
@@ -76,10 +77,7 @@ def first_mismatch_by_instruction(data: Any, starts: Any, ends: Any, checksums: 
         at, end = np.uint64(starts[index]), np.uint64(ends[index])
         crc = np.uint64(0xFFFFFFFF)
         for _ in range((end - at) >> np.uint64(3)):
-            word = np.uint64(0)
-            for byte in range(np.uint64(8)):
-                word |= np.uint64(data[at + byte]) << (np.uint64(8) * byte)
-            crc = _STEP(crc, word)
+            crc = _STEP(crc, word_at(data, at))
             at += np.uint64(8)
         rest = np.int64(crc)
         for place in range(at, end):
