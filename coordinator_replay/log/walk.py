@@ -39,6 +39,7 @@ from coordinator_replay.log.header import (
 from coordinator_replay.log.rows import DAMAGE_VALUE_LIMIT, Damage
 from coordinator_replay.log.schema import DamageClass
 from coordinator_replay.log.window import Window
+from coordinator_replay.memory import memory
 
 # After damage the first hops are short: where there is some, there is often more, and headers behind it are for naught.
 _FEWEST_ENTRIES = 64
@@ -119,7 +120,7 @@ class Walk:
     def __iter__(self) -> Iterator[Run | Damage | SegmentNote]:
         """Everything in the file, in order."""
         window = self._window
-        matrix = np.empty((len(Field), _MOST_ENTRIES + _STAGGER), np.int64)
+        matrix = memory((len(Field), _MOST_ENTRIES + _STAGGER), np.int64)
         limit = _MOST_ENTRIES
         at: int | None = 0
         while at is not None:

@@ -77,7 +77,9 @@ def nulls_of(array: pa.Array) -> Flags:
     """Which rows of a column are null; mostly none are or all."""
     if array.null_count in (0, len(array)):
         return np.full(len(array), bool(array.null_count))
-    flags: Flags = array.is_null().to_numpy(zero_copy_only=False)
+    bits = np.frombuffer(array.buffers()[0], np.uint8)
+    is_there = np.unpackbits(bits, count=array.offset + len(array), bitorder="little")[array.offset :]
+    flags: Flags = is_there == 0
     return flags
 
 
@@ -108,6 +110,28 @@ def _read_openings(data: Bytes, bounds: Int32s, is_null: Flags, numbers: Int32s)
             numbers[row] = number - ((number >> 15) << 16)
 
 
+@inlined
+def _sort_numbers(numbers: Bytes, left_out: Flags, ends: Int64s, rows: Int64s) -> None:
+    """Sorts rows by their numbers; ``ends`` says how many have each, and then where they end."""
+    begin = np.int64(0)
+    for each in range(len(ends)):
+        size = ends[each]
+        ends[each] = begin
+        begin += size
+    number, at = np.int64(-1), np.uint64(0)
+    for row in range(len(numbers)):
+        if not left_out[row]:
+            if numbers[row] != number:
+                if number >= 0:
+                    ends[number] = at
+                number = np.int64(numbers[row])
+                at = np.uint64(ends[number])
+            rows[at] = row
+            at += np.uint64(1)
+    if number >= 0:
+        ends[number] = at
+
+
 @compiled
 def _sort_pairs(
     firsts: Int32s, seconds: Int32s, left_out: Flags, pairs: Int32s, ends: Int64s, numbers: Bytes, rows: Int64s
@@ -126,30 +150,27 @@ def _sort_pairs(
     Returns:
         How many pairs there are; -1 for more than there is room for.
     """
-    found, pair = 0, 0
+    # Most rows have the pair of the one before: as long as that lasts, nothing is counted in memory.
+    found, pair, count = 0, 0, 0
+    first = second = np.int64(1 << 40)
     for row in range(len(firsts)):
         if left_out[row]:
             continue
-        if found == 0 or firsts[row] != pairs[pair, 0] or seconds[row] != pairs[pair, 1]:
-            pair = 0
-            while pair < found and (firsts[row] != pairs[pair, 0] or seconds[row] != pairs[pair, 1]):
+        if firsts[row] != first or seconds[row] != second:
+            ends[pair] += count
+            first, second = np.int64(firsts[row]), np.int64(seconds[row])
+            pair, count = 0, 0
+            while pair < found and (first != pairs[pair, 0] or second != pairs[pair, 1]):
                 pair += 1
             if pair == found:
                 if found == len(ends):
                     return -1
-                pairs[pair, 0], pairs[pair, 1] = firsts[row], seconds[row]
+                pairs[pair, 0], pairs[pair, 1] = first, second
                 found += 1
         numbers[row] = pair
-        ends[pair] += 1
-    begin = np.int64(0)
-    for pair in range(found):
-        size = ends[pair]
-        ends[pair] = begin
-        begin += size
-    for row in range(len(firsts)):
-        if not left_out[row]:
-            rows[ends[numbers[row]]] = row
-            ends[numbers[row]] += 1
+        count += 1
+    ends[pair] += count
+    _sort_numbers(numbers, left_out, ends[:found], rows)
     return found
 
 

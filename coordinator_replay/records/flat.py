@@ -326,7 +326,7 @@ def run_flat(program: Program, data: Bytes, starts: Int64s, ends: Int64s) -> Fla
     narrow[:, 0] = 0
     slots = program.text_slots
     # An id takes more room as text than the bytes that it stands in.
-    room = int((ends - starts).sum()) + rows * (ID_CHARACTERS - 16)
+    room = int(ends.sum() - starts.sum()) + rows * (ID_CHARACTERS - 16)
     text = memory((int(slots.max(initial=-1)) + 1, room), np.uint8)
     present = memory((program.columns, rows), np.uint8)
     present[:] = 1

@@ -430,7 +430,7 @@ def render(program: Program, data: Bytes, starts: Int64s, ends: Int64s) -> tuple
     rows = len(starts)
     status = np.zeros(rows, np.int32)
     offsets = np.zeros(rows + 1, np.int32)
-    out = memory(1024 + 8 * int((ends - starts).sum()), np.uint8)
+    out = memory(1024 + 8 * int(ends.sum() - starts.sum()), np.uint8)
     pieces = (_NULL_TEXT, _UNKNOWN_TEXT, _TAG_TEXT, _DATA_TEXT)
     alphabets = (_PAIRS, ID_PAIRS, _HEX)
     frames = np.zeros((9, _DEPTH), np.int64)
