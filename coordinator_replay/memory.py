@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 _SMALLEST = 1 << 15
-"""What is smaller, Arrow's pool has at hand itself."""
+"""What is smaller, numpy has at hand itself."""
 _MOST_FREE = 1 << 26
 
 
@@ -40,7 +40,7 @@ class Blocks:
     def take(self, size: int) -> np.ndarray:
         """An array of bytes. Its block is free again when it is gone, with all arrays and buffers made from it."""
         if size < _SMALLEST:
-            return np.frombuffer(pa.allocate_buffer(size), np.uint8)
+            return np.empty(size, np.uint8)
         # Sizes in steps of an eighth, for a block to serve sizes near by.
         step = 1 << (size.bit_length() - 4)
         rounded = -(-size // step) * step
