@@ -1,14 +1,15 @@
-"""The two decorators behind which numba hides, so that every loop over bytes also runs without it.
+"""The decorators behind which numba hides, so that every loop over bytes also runs without it.
 
 Functions marked here are written in the part of Python that means the same to numba and to the interpreter: no
 unbounded integers (``np.int64`` wraps in both), no slices with steps, no new arrays, results through arrays that they
 are given or tuples.
 An entry point and the functions it calls should stay in one file: numba's cache notices changes of the entry point's
-own file only. Where they can't (``records.flat`` and ``records.json_form`` read bytes with the machine's functions, the
-former writes ids with that of ``records.arrays``), a change of the called functions must touch the callers' files too.
+own file only. Where they can't (``records.flat`` and ``records.json_form`` read bytes with the machine's functions, and
+write ids with that of ``records.arrays``), a change of the called functions must touch the callers' files too.
 """
 
 import platform
+import sys
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
@@ -23,7 +24,7 @@ IS_COMPILED = njit is not None
 
 # Without numba's memory management: its counting of references to arrays, two atomic steps wherever one is handed on,
 # took longer than the loops themselves. So these functions make no arrays; they get them.
-_OPTIONS = {"nogil": True, "_nrt": False}
+_OPTIONS: Any = {"nogil": True, "_nrt": False}
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -104,3 +105,69 @@ def crc32c_instruction() -> Any:
         return types.uint64(types.uint64, types.uint64), generate
 
     return step
+
+
+def reads_word(order: str) -> Callable[[F], F]:
+    """Mark a function that reads eight bytes as a number: compiled functions do so by one instruction.
+
+    It takes a uint8 array whose bytes lie side by side, and the position as uint64. The compiler often sees by itself
+    that eight steps over bytes are one over a word, but not where it finds a use for some of the bytes before.
+
+    Args:
+        order: which of the bytes is the lowest, "little" for the first or "big" for the last.
+    """
+    if njit is None:
+        return lambda function: function
+    from numba import types
+    from numba.extending import intrinsic, overload
+
+    def load(_typing: Any, data: Any, _at: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            word = builder.load(_word_in(context, builder, signature, arguments), align=1)
+            return word if order == sys.byteorder else builder.bswap(word)
+
+        return (types.uint64(data, types.uint64), generate) if data.is_c_contig else None
+
+    instruction: Any = intrinsic(load)
+
+    def mark(function: F) -> F:
+        overload(function, inline="always", jit_options=_OPTIONS)(
+            lambda data, at: lambda data, at: instruction(data, at)
+        )
+        return function
+
+    return mark
+
+
+def writes_word(order: str) -> Callable[[F], F]:
+    """Mark a function that writes a number as eight bytes, as ``reads_word`` those that read one."""
+    if njit is None:
+        return lambda function: function
+    from numba import types
+    from numba.extending import intrinsic, overload
+
+    def store(_typing: Any, data: Any, _at: Any, _word: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            word = arguments[2] if order == sys.byteorder else builder.bswap(arguments[2])
+            builder.store(word, _word_in(context, builder, signature, arguments), align=1)
+            return context.get_dummy_value()
+
+        return (types.void(data, types.uint64, types.uint64), generate) if data.is_c_contig else None
+
+    instruction: Any = intrinsic(store)
+
+    def mark(function: F) -> F:
+        overload(function, inline="always", jit_options=_OPTIONS)(
+            lambda target, at, word: lambda target, at, word: instruction(target, at, word)
+        )
+        return function
+
+    return mark
+
+
+def _word_in(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    """A pointer to the word that stands at a position, the second argument, of an array, the first."""
+    from llvmlite import ir
+
+    array = context.make_array(signature.args[0])(context, builder, arguments[0])
+    return builder.bitcast(builder.gep(array.data, [arguments[1]]), ir.IntType(64).as_pointer())

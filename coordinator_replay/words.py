@@ -1,18 +1,17 @@
 """Eight bytes at a time, for compiled functions: what a processor moves in one instruction.
 
-The compiler sees that these eight steps over bytes are one over a word, whereas a loop whose length it can't know it
-turns into large strides and then single bytes, of which most keys and fields have many. Positions are unsigned, which
-spares the question whether one counts from the end.
+A loop over bytes whose length it can't know the compiler turns into large strides and then single bytes, of which most
+keys and fields have many. Positions are unsigned, which spares the question whether one counts from the end.
 """
 
 from typing import Any
 
 import numpy as np
 
-from coordinator_replay.compiled import spliced
+from coordinator_replay.compiled import reads_word, spliced, writes_word
 
 
-@spliced
+@reads_word("little")
 def word_at(data: Any, at: Any) -> Any:
     """Eight bytes as a little-endian number."""
     word = np.uint64(0)
@@ -21,7 +20,16 @@ def word_at(data: Any, at: Any) -> Any:
     return word
 
 
-@spliced
+@reads_word("big")
+def number_at(data: Any, at: Any) -> Any:
+    """Eight bytes as a big-endian number, as Kafka writes them."""
+    number = np.uint64(0)
+    for byte in range(np.uint64(8)):
+        number = number << np.uint64(8) | np.uint64(data[at + byte])
+    return number
+
+
+@writes_word("little")
 def put_word(target: Any, at: Any, word: Any) -> None:
     """Writes a number as eight bytes, little-endian."""
     for byte in range(np.uint64(8)):

@@ -71,8 +71,10 @@ class Batches:
         skipped_before = np.cumsum(skipped_counts) - skipped_counts + self._tally.skipped_before
         is_control = (headers[Field.ATTRIBUTES] & Attribute.CONTROL) != 0
         self._tally.skip(int(skipped_counts.sum()), int(skipped_counts[is_control].sum()))
-        kept = ~run.skipped
-        for group in self._groups(run, headers[:, kept], skipped_before[kept]):
+        if run.skipped.any():
+            kept = ~run.skipped
+            headers, skipped_before = headers[:, kept], skipped_before[kept]
+        for group in self._groups(run, headers, skipped_before):
             yield from self._read_group(run, group)
 
     def _groups(self, run: Run, headers: np.ndarray, skipped_before: np.ndarray) -> Iterator[_Group]:

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from crc32c import crc32c
 
-from coordinator_replay.compiled import compiled, crc32c_instruction
+from coordinator_replay.compiled import compiled, crc32c_instruction, inlined
+from coordinator_replay.words import word_at
 
 BATCH_CRC_START = 21
 """A record batch is summed from its attributes to its end; leader epoch and base offset are the broker's to change."""
@@ -69,24 +70,71 @@ def first_mismatch(data: Any, starts: Any, ends: Any, checksums: Any, longest: A
     return len(starts)
 
 
-@compiled
-def first_mismatch_by_instruction(data: Any, starts: Any, ends: Any, checksums: Any, tables: Any) -> Any:
-    """The first stretch whose CRC-32C is another; the number of stretches if none is."""
-    for index in range(len(starts)):
+@inlined
+def _agrees(crc: Any, data: Any, at: Any, end: Any, checksum: Any, tables: Any) -> Any:
+    """Whether a sum, with the last few bytes added to it, is the one that was wanted."""
+    rest = np.int64(crc)
+    for place in range(at, end):
+        rest = (rest >> 8) ^ tables[0, np.uint64((rest ^ np.int64(data[place])) & 0xFF)]
+    return rest ^ 0xFFFFFFFF == checksum
+
+
+@inlined
+def _first_wrong(data: Any, starts: Any, ends: Any, checksums: Any, tables: Any, index: Any, stop: Any) -> Any:
+    """The first stretch from ``index`` on whose CRC-32C is another; ``stop`` if there is none before that."""
+    while index < stop:
         at, end = np.uint64(starts[index]), np.uint64(ends[index])
         crc = np.uint64(0xFFFFFFFF)
         for _ in range((end - at) >> np.uint64(3)):
-            word = np.uint64(0)
-            for byte in range(np.uint64(8)):
-                word |= np.uint64(data[at + byte]) << (np.uint64(8) * byte)
-            crc = _STEP(crc, word)
+            crc = _STEP(crc, word_at(data, at))
             at += np.uint64(8)
-        rest = np.int64(crc)
-        for place in range(at, end):
-            rest = (rest >> 8) ^ tables[0, np.uint64((rest ^ np.int64(data[place])) & 0xFF)]
-        if rest ^ 0xFFFFFFFF != checksums[index]:
+        if not _agrees(crc, data, at, end, checksums[index], tables):
             return index
-    return len(starts)
+        index += 1
+    return stop
+
+
+@compiled
+def first_mismatch_by_instruction(data: Any, starts: Any, ends: Any, checksums: Any, tables: Any) -> Any:
+    """The first stretch whose CRC-32C is another; the number of stretches if none is.
+
+    A step has to wait for the one before, for three times as long as the instruction itself takes; so the stretches of
+    either half take turns.
+    """
+    eight, three = np.uint64(8), np.uint64(3)
+    count = len(starts)
+    half = count >> 1
+    front, back = 0, half
+    if half > 0:
+        at, other_at = np.uint64(starts[front]), np.uint64(starts[back])
+        left, other_left = (np.uint64(ends[front]) - at) >> three, (np.uint64(ends[back]) - other_at) >> three
+        crc = other_crc = np.uint64(0xFFFFFFFF)
+        while True:
+            steps = min(left, other_left)
+            for _ in range(steps):
+                crc, other_crc = _STEP(crc, word_at(data, at)), _STEP(other_crc, word_at(data, other_at))
+                at += eight
+                other_at += eight
+            left -= steps
+            other_left -= steps
+            if left == 0:
+                if not _agrees(crc, data, at, np.uint64(ends[front]), checksums[front], tables):
+                    return front
+                front += 1
+                if front == half:
+                    break
+                at, crc = np.uint64(starts[front]), np.uint64(0xFFFFFFFF)
+                left = (np.uint64(ends[front]) - at) >> three
+            if other_left == 0:
+                if not _agrees(other_crc, data, other_at, np.uint64(ends[back]), checksums[back], tables):
+                    break
+                back += 1
+                if back == count:
+                    break
+                other_at, other_crc = np.uint64(starts[back]), np.uint64(0xFFFFFFFF)
+                other_left = (np.uint64(ends[back]) - other_at) >> three
+    front = _first_wrong(data, starts, ends, checksums, tables, front, half)
+    return front if front < half else _first_wrong(data, starts, ends, checksums, tables, back, count)
 
 
 def entry_checksum(entry: memoryview, magic: int) -> int:

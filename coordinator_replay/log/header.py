@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from coordinator_replay.compiled import compiled, inlined
+from coordinator_replay.words import number_at
 
 LOG_OVERHEAD = 12
 """Bytes of offset and size, which the size itself does not count."""
@@ -94,7 +95,7 @@ def _int32(data: Any, at: Any) -> Any:
 
 @inlined
 def _int64(data: Any, at: Any) -> Any:
-    return _int32(data, at) << 32 | _uint32(data, at + 4)
+    return np.int64(number_at(data, np.uint64(at)))
 
 
 @compiled

@@ -143,9 +143,16 @@ class SegmentRows:
         kept, column = self._kept.get(name, (None, None))
         if column is None or kept != value or len(column) < count:
             # Some more than asked for, or each part that is a little larger than the last one would make it anew.
-            column = pa.repeat(pa.scalar(value, LOG_RECORD.field(name).type), count + count // 8)
+            column = _repeated(value, LOG_RECORD.field(name).type, count + count // 8)
             self._kept[name] = (value, column)
         return column[:count]
+
+
+def _repeated(value: object, type_: pa.DataType, count: int) -> pa.Array:
+    """One value over and over; of numbers Arrow takes one at a time, and numpy many."""
+    if value is None or not pa.types.is_integer(type_):
+        return pa.repeat(pa.scalar(value, type_), count)
+    return pa.array(np.full(count, value, type_.to_pandas_dtype()))
 
 
 def _timestamps(milliseconds: np.ndarray) -> pa.Array:

@@ -8,6 +8,8 @@ from typing import BinaryIO, Protocol, cast
 
 import numpy as np
 
+from coordinator_replay.memory import memory
+
 GZIP_MAGIC = b"\x1f\x8b"
 _PACKED_READ_BYTES = 1 << 18
 
@@ -112,7 +114,7 @@ class Window:
         self._file = _as_readable(file)
         self._gunzipped: _Gunzipped | None = None
         self._size = size
-        self._memory = np.empty(max(size, len(GZIP_MAGIC)), np.uint8)
+        self._memory = memory(max(size, len(GZIP_MAGIC)), np.uint8)
         self._end = 0
         self.position = 0
         self.at_end = False
@@ -147,15 +149,15 @@ class Window:
         """Lets go of the first bytes, then reads until the window is full, holds ``needed`` bytes or the file ends."""
         left = self._end - consumed
         size = max(self._size, needed, left)
-        memory = self._memory if size == len(self._memory) else np.empty(size, np.uint8)
-        memory[:left] = self._memory[consumed : self._end]
-        self._memory, self._end = memory, left
+        moved = self._memory if size == len(self._memory) else memory(size, np.uint8)
+        moved[:left] = self._memory[consumed : self._end]
+        self._memory, self._end = moved, left
         self.position += consumed
         self._fill(size)
 
     def _fill(self, size: int) -> None:
-        memory = self._memory.data
+        place = self._memory.data
         while self._end < size and not self.at_end:
-            count = self._file.readinto(memory[self._end : size])
+            count = self._file.readinto(place[self._end : size])
             self.at_end = not count
             self._end += count or 0

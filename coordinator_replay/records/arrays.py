@@ -1,5 +1,6 @@
 """What the machine wrote, as Arrow arrays: numbers, strings, bytes and ids, without an interpreted loop over rows."""
 
+import string
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -9,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from coordinator_replay.compiled import compiled, inlined
+from coordinator_replay.compiled import compiled, inlined, spliced
 from coordinator_replay.memory import memory
 from coordinator_replay.records.machine import Bytes, Columns, Int32s, Int64s
+from coordinator_replay.words import number_at, put_word
 
 Flags = npt.NDArray[np.bool_]
 
@@ -23,7 +25,17 @@ _FEW_NUMBERS = 32
 
 ID_CHARACTERS = 22
 """Characters of an id as text, which has 16 bytes."""
-ID_ALPHABET = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", np.uint8)
+
+
+def base64_pairs(last_two: bytes) -> npt.NDArray[np.uint16]:
+    """What twelve bits are in base64: two characters, the first of them in the lower byte."""
+    alphabet = string.ascii_uppercase + string.ascii_lowercase + string.digits
+    characters = np.frombuffer(alphabet.encode() + last_two, np.uint8).astype(np.uint16)
+    pairs: npt.NDArray[np.uint16] = np.add.outer(characters, characters << 8).reshape(-1)
+    return pairs
+
+
+ID_PAIRS = base64_pairs(b"-_")
 
 
 class Spans:
@@ -65,7 +77,9 @@ def nulls_of(array: pa.Array) -> Flags:
     """Which rows of a column are null; mostly none are or all."""
     if array.null_count in (0, len(array)):
         return np.full(len(array), bool(array.null_count))
-    flags: Flags = array.is_null().to_numpy(zero_copy_only=False)
+    bits = np.frombuffer(array.buffers()[0], np.uint8)
+    is_there = np.unpackbits(bits, count=array.offset + len(array), bitorder="little")[array.offset :]
+    flags: Flags = is_there == 0
     return flags
 
 
@@ -96,6 +110,28 @@ def _read_openings(data: Bytes, bounds: Int32s, is_null: Flags, numbers: Int32s)
             numbers[row] = number - ((number >> 15) << 16)
 
 
+@inlined
+def _sort_numbers(numbers: Bytes, left_out: Flags, ends: Int64s, rows: Int64s) -> None:
+    """Sorts rows by their numbers; ``ends`` says how many have each, and then where they end."""
+    begin = np.int64(0)
+    for each in range(len(ends)):
+        size = ends[each]
+        ends[each] = begin
+        begin += size
+    number, at = np.int64(-1), np.uint64(0)
+    for row in range(len(numbers)):
+        if not left_out[row]:
+            if numbers[row] != number:
+                if number >= 0:
+                    ends[number] = at
+                number = np.int64(numbers[row])
+                at = np.uint64(ends[number])
+            rows[at] = row
+            at += np.uint64(1)
+    if number >= 0:
+        ends[number] = at
+
+
 @compiled
 def _sort_pairs(
     firsts: Int32s, seconds: Int32s, left_out: Flags, pairs: Int32s, ends: Int64s, numbers: Bytes, rows: Int64s
@@ -114,30 +150,27 @@ def _sort_pairs(
     Returns:
         How many pairs there are; -1 for more than there is room for.
     """
-    found, pair = 0, 0
+    # Most rows have the pair of the one before: as long as that lasts, nothing is counted in memory.
+    found, pair, count = 0, 0, 0
+    first = second = np.int64(1 << 40)
     for row in range(len(firsts)):
         if left_out[row]:
             continue
-        if found == 0 or firsts[row] != pairs[pair, 0] or seconds[row] != pairs[pair, 1]:
-            pair = 0
-            while pair < found and (firsts[row] != pairs[pair, 0] or seconds[row] != pairs[pair, 1]):
+        if firsts[row] != first or seconds[row] != second:
+            ends[pair] += count
+            first, second = np.int64(firsts[row]), np.int64(seconds[row])
+            pair, count = 0, 0
+            while pair < found and (first != pairs[pair, 0] or second != pairs[pair, 1]):
                 pair += 1
             if pair == found:
                 if found == len(ends):
                     return -1
-                pairs[pair, 0], pairs[pair, 1] = firsts[row], seconds[row]
+                pairs[pair, 0], pairs[pair, 1] = first, second
                 found += 1
         numbers[row] = pair
-        ends[pair] += 1
-    begin = np.int64(0)
-    for pair in range(found):
-        size = ends[pair]
-        ends[pair] = begin
-        begin += size
-    for row in range(len(firsts)):
-        if not left_out[row]:
-            rows[ends[numbers[row]]] = row
-            ends[numbers[row]] += 1
+        count += 1
+    ends[pair] += count
+    _sort_numbers(numbers, left_out, ends[:found], rows)
     return found
 
 
@@ -184,34 +217,36 @@ def _gather(data: Bytes, first: Int64s, second: Int32s, offsets: Int32s, out: By
             out[at + step] = data[start + step]
 
 
+@spliced
+def _characters(bits: Any, pairs: Any) -> Any:
+    """The lower 48 bits of a number in base64: eight characters as a little-endian number."""
+    twelve, last = np.uint64(12), np.uint64(4095)
+    characters = np.uint64(0)
+    for step in range(np.uint64(4)):
+        pair = np.uint64(pairs[bits >> twelve * (np.uint64(3) - step) & last])
+        characters |= pair << np.uint64(16) * step
+    return characters
+
+
 @inlined
-def put_id(data: Bytes, start: Any, alphabet: Bytes, text: Bytes, at: Any) -> Any:
+def put_id(data: Bytes, start: Any, pairs: Any, text: Bytes, at: Any) -> Any:
     """Writes 22 characters for 16 bytes, URL-safe base64 without padding; 0 if all of them are zero, else 1."""
     source, target = np.uint64(start), np.uint64(at)
-    one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
-    seen = np.uint8(0)
-    for _ in range(5):
-        a, b, c = data[source], data[source + one], data[source + two]
-        seen |= a | b | c
-        text[target] = alphabet[a >> 2]
-        text[target + one] = alphabet[(a & 3) << 4 | b >> 4]
-        text[target + two] = alphabet[(b & 15) << 2 | c >> 6]
-        text[target + three] = alphabet[c & 63]
-        source += three
-        target += four
-    last = data[source]
-    text[target] = alphabet[last >> 2]
-    text[target + one] = alphabet[(last & 3) << 4]
-    return 1 if seen | last else 0
+    high, low = number_at(data, source), number_at(data, source + np.uint64(8))
+    put_word(text, target, _characters(high >> np.uint64(16), pairs))
+    put_word(text, target + np.uint64(8), _characters(high << np.uint64(32) | low >> np.uint64(32), pairs))
+    # The last word begins with two characters of the one before, so that it ends where the id does.
+    put_word(text, target + np.uint64(14), _characters(low << np.uint64(4), pairs))
+    return 1 if high | low else 0
 
 
 @compiled
-def _put_ids(data: Bytes, first: Int64s, second: Int32s, alphabet: Bytes, text: Bytes, bounds: Int32s) -> None:
+def _put_ids(data: Bytes, first: Int64s, second: Int32s, pairs: Any, text: Bytes, bounds: Int32s) -> None:
     """Write the ids of every entry, one after the other; entries that are missing or zero are marked as missing."""
     for entry in range(len(first)):
         bounds[entry + 1] = bounds[entry]
         if second[entry] >= 0:
-            if put_id(data, first[entry], alphabet, text, bounds[entry]):
+            if put_id(data, first[entry], pairs, text, bounds[entry]):
                 bounds[entry + 1] += 22
             else:
                 second[entry] = -1
@@ -242,7 +277,7 @@ class MachineColumns:
         first, second = self.columns.first[column], self.columns.second[column].copy()
         bounds = np.zeros(len(first) + 1, np.int32)
         text = np.empty(ID_CHARACTERS * len(first), np.uint8)
-        _put_ids(self.data, first, second, ID_ALPHABET, text, bounds)
+        _put_ids(self.data, first, second, ID_PAIRS, text, bounds)
         return text_array(bounds, text, second < 0)
 
     def integers(self, column: int, type_: pa.DataType, none: int | None = None) -> pa.Array:

@@ -239,7 +239,7 @@ def _pick(array: Any, places: Rows) -> Any:
 
 def _timestamps(milliseconds: pa.Array) -> pa.Array:
     """Milliseconds as UTC timestamps; null where negative (none), or beyond what a clock can show."""
-    numbers = milliseconds.fill_null(-1).to_numpy()
+    numbers = (milliseconds.fill_null(-1) if milliseconds.null_count else milliseconds).to_numpy()
     unknown = None
     if len(numbers) and (numbers.min() < 0 or numbers.max() > _LAST_MS):
         unknown = (numbers < 0) | (numbers > _LAST_MS)

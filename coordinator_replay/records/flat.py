@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from coordinator_replay.compiled import compiled, inlined
 from coordinator_replay.memory import memory
-from coordinator_replay.records.arrays import ID_ALPHABET, ID_CHARACTERS, Flags, number_array, put_id, text_array
+from coordinator_replay.records.arrays import ID_CHARACTERS, ID_PAIRS, Flags, number_array, put_id, text_array
 from coordinator_replay.records.machine import Bytes, Int32s, Int64s, _count, _integer, _is_utf8, _uvarint
 from coordinator_replay.records.program import Program
 from coordinator_replay.words import copy_bytes
@@ -69,11 +69,11 @@ def _copy_text(data: Bytes, starts: Int64s, must_be_text: Any, out: Bytes, bound
 
 
 @inlined
-def _copy_ids(data: Bytes, starts: Int64s, alphabet: Bytes, out: Bytes, out_ends: Int32s, present: Bytes) -> None:
+def _copy_ids(data: Bytes, starts: Int64s, pairs: Any, out: Bytes, out_ends: Int32s, present: Bytes) -> None:
     """Writes the ids of all rows that have one; where it is zero, there is none."""
     for row in range(len(starts)):
         if out_ends[row + 1] > out_ends[row]:
-            present[row] = put_id(data, starts[row], alphabet, out, out_ends[row])
+            present[row] = put_id(data, starts[row], pairs, out, out_ends[row])
 
 
 @inlined
@@ -208,7 +208,7 @@ def _run_flat(  # noqa: C901 - one loop over the instructions, each a case
     narrow: Any,
     text: Any,
     present: Any,
-    alphabet: Bytes,
+    pairs: Any,
     positions: Int64s,
     sources: Any,
 ) -> Any:
@@ -245,7 +245,7 @@ def _run_flat(  # noqa: C901 - one loop over the instructions, each a case
                     source[row] = at[row]
                     bounds[row + 1] = bounds[row] + 22
                     at[row] += 16
-                _copy_ids(data, source, alphabet, text[slots[column]], bounds, is_there)
+                _copy_ids(data, source, pairs, text[slots[column]], bounds, is_there)
                 pc += 1
             elif op == 8:  # TAG_END, of the only one
                 pc = ops[ops[pc, 2] - 1, 4]
@@ -262,7 +262,7 @@ def _run_flat(  # noqa: C901 - one loop over the instructions, each a case
                     source, bounds = sources[target, : stop - begin], narrow[target, begin : stop + 1]
                     if ops[known[k, 1], 0] == 2:
                         is_there = present[target, begin:stop]
-                        _copy_ids(data, source, alphabet, text[slots[target]], bounds, is_there)
+                        _copy_ids(data, source, pairs, text[slots[target]], bounds, is_there)
                     elif ops[known[k, 1], 0] == 3 and not (
                         _copy_text(data, source, ops[known[k, 1], 4] == 1, text[slots[target]], bounds)
                     ):
@@ -326,12 +326,12 @@ def run_flat(program: Program, data: Bytes, starts: Int64s, ends: Int64s) -> Fla
     narrow[:, 0] = 0
     slots = program.text_slots
     # An id takes more room as text than the bytes that it stands in.
-    room = int((ends - starts).sum()) + rows * (ID_CHARACTERS - 16)
+    room = int(ends.sum() - starts.sum()) + rows * (ID_CHARACTERS - 16)
     text = memory((int(slots.max(initial=-1)) + 1, room), np.uint8)
     present = memory((program.columns, rows), np.uint8)
     present[:] = 1
     tables = (program.ops, program.tags, slots)
     tile = (np.empty(_TILE_ROWS, np.int64), np.empty((program.columns, _TILE_ROWS), np.int64))
-    if not _run_flat(data, starts, ends, *tables, wide, narrow, text, present, ID_ALPHABET, *tile):
+    if not _run_flat(data, starts, ends, *tables, wide, narrow, text, present, ID_PAIRS, *tile):
         return None
     return FlatColumns(wide, narrow, text, slots, present)

@@ -12,8 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from coordinator_replay.compiled import compiled, inlined
+from coordinator_replay.compiled import compiled, inlined, spliced
 from coordinator_replay.memory import memory
+from coordinator_replay.records.arrays import ID_PAIRS, base64_pairs, put_id
 from coordinator_replay.records.machine import (
     _NULL,
     _TAG,
@@ -30,12 +31,12 @@ from coordinator_replay.records.machine import (
 )
 from coordinator_replay.records.program import Program
 from coordinator_replay.records.scalar import UNKNOWN_TAGS
-from coordinator_replay.words import copy_bytes
+from coordinator_replay.words import copy_bytes, put_word, word_at
 
 _DEPTH = 32
-_NUMBER_ROOM = 24
-_STANDARD = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", np.uint8)
-_URL_SAFE = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", np.uint8)
+# More than a number, an id, or what encloses a text or a list takes, and what is written too many behind a piece.
+_ROOM = 40
+_PAIRS = base64_pairs(b"+/")
 _HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
 _NULL_TEXT = np.frombuffer(b"null", np.uint8)
 _UNKNOWN_TEXT = np.frombuffer(f',"{UNKNOWN_TAGS}":['.encode(), np.uint8)
@@ -52,7 +53,16 @@ def _put(out: Bytes, at: Any, piece: Bytes, start: Any, end: Any) -> Any:
     return at + end - start
 
 
-@inlined
+@spliced
+def _put_piece(out: Bytes, at: Any, text: Bytes, start: Any, end: Any) -> Any:
+    """As ``_put``, of a program's text, behind which there is room to read: writes up to seven bytes too many."""
+    source, target = np.uint64(start), np.uint64(at)
+    for step in range((np.uint64(end - start) + np.uint64(7)) >> np.uint64(3)):
+        put_word(out, target + np.uint64(8) * step, word_at(text, source + np.uint64(8) * step))
+    return at + end - start
+
+
+@spliced
 def _put_number(out: Bytes, at: Any, number: Any) -> Any:
     # The smallest int64 has no positive twin, but as an unsigned number it has.
     rest = np.uint64(number)
@@ -65,24 +75,50 @@ def _put_number(out: Bytes, at: Any, number: Any) -> Any:
     while size < 19 and rest >= bound:
         bound *= np.uint64(10)
         size += 1
-    for place in range(at + size - 1, at - 1, -1):
+    place = np.uint64(at + size)
+    for _ in range(size):
+        place -= np.uint64(1)
         out[place] = np.uint8(_ZERO) + np.uint8(rest % np.uint64(10))
         rest //= np.uint64(10)
     return at + size
 
 
+@spliced
+def _strange(word: Any) -> Any:
+    """Whether any of eight bytes is not ASCII, or can't stand in JSON as it is: the highest bit of one is set then."""
+    high, one = np.uint64(0x8080808080808080), np.uint64(0x0101010101010101)
+    # With its highest bit set, a byte never borrows from the next one; it loses that bit where it was too small.
+    plain = (word | high) - np.uint64(0x20) * one
+    plain &= (word ^ np.uint64(_QUOTE) * one | high) - one
+    plain &= (word ^ np.uint64(_BACKSLASH) * one | high) - one
+    return (word | ~plain) & high
+
+
+@spliced
+def _put_plain(out: Bytes, at: Any, data: Bytes, start: Any, end: Any) -> Any:
+    """Copies text; whether all of it is ASCII that stands in JSON as it is."""
+    eight = np.uint64(8)
+    source, target, size = np.uint64(start), np.uint64(at), np.uint64(end - start)
+    strange = np.uint64(0)
+    if size >= eight:
+        for step in range((size - np.uint64(1)) >> np.uint64(3)):
+            word = word_at(data, source + eight * step)
+            strange |= _strange(word)
+            put_word(out, target + eight * step, word)
+        word = word_at(data, source + size - eight)
+        strange |= _strange(word)
+        put_word(out, target + size - eight, word)
+    else:
+        for step in range(size):
+            byte = data[source + step]
+            out[target + step] = byte
+            strange |= np.uint64((byte < 0x20) | (byte >= 0x80) | (byte == _QUOTE) | (byte == _BACKSLASH))
+    return strange == np.uint64(0)
+
+
 @inlined
-def _put_string(out: Bytes, at: Any, data: Bytes, start: Any, end: Any, digits: Bytes) -> Any:
-    out[at] = _QUOTE
-    at += 1
-    is_plain = True
-    first = np.uint64(start)
-    for step in range(np.uint64(end - start)):
-        byte = data[first + step]
-        is_plain &= (byte >= 0x20) & (byte != _QUOTE) & (byte != _BACKSLASH)
-    if is_plain:
-        at = _put(out, at, data, start, end)
-        start = end
+def _put_escaped(out: Bytes, at: Any, data: Bytes, start: Any, end: Any, digits: Bytes) -> Any:
+    """Writes text of which not all stands in JSON as it is; where that ends."""
     for i in range(start, end):
         byte = data[i]
         if byte < 0x20:
@@ -99,49 +135,54 @@ def _put_string(out: Bytes, at: Any, data: Bytes, start: Any, end: Any, digits: 
                 at += 1
             out[at] = byte
             at += 1
+    return at
+
+
+@spliced
+def _put_string(out: Bytes, at: Any, data: Bytes, start: Any, end: Any, digits: Bytes) -> Any:
+    """Writes a string and where it ends; -1 if it is not UTF-8."""
+    out[at] = _QUOTE
+    at += 1
+    if _put_plain(out, at, data, start, end):
+        at += end - start
+    elif _is_utf8(data, start, end):
+        at = _put_escaped(out, at, data, start, end, digits)
+    else:
+        return np.int64(-1)
     out[at] = _QUOTE
     return at + 1
 
 
 @inlined
-def _put_base64(out: Bytes, at: Any, data: Bytes, start: Any, end: Any, alphabet: Bytes, padded: Any) -> Any:
-    one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+def _put_base64(out: Bytes, at: Any, data: Bytes, start: Any, end: Any, pairs: Any) -> Any:
+    one, two, four = np.uint64(1), np.uint64(2), np.uint64(4)
+    eight, twelve = np.uint64(8), np.uint64(12)
     source, target, stop = np.uint64(start), np.uint64(at), np.uint64(end)
     out[target] = _QUOTE
     target += one
-    while source + two < stop:
-        a, b, c = data[source], data[source + one], data[source + two]
-        out[target] = alphabet[a >> 2]
-        out[target + one] = alphabet[(a & 3) << 4 | b >> 4]
-        out[target + two] = alphabet[(b & 15) << 2 | c >> 6]
-        out[target + three] = alphabet[c & 63]
-        source += three
-        target += four
-    if source < stop:
-        a = data[source]
-        b = data[source + one] if source + one < stop else np.uint8(0)
-        out[target] = alphabet[a >> 2]
-        out[target + one] = alphabet[(a & 3) << 4 | b >> 4]
-        target += two
+    while source < stop:
+        bits = np.uint64(data[source]) << np.uint64(16)
         if source + one < stop:
-            out[target] = alphabet[(b & 15) << 2]
-            target += one
-        elif padded:
-            out[target] = _EQUALS
-            target += one
-        if padded:
-            out[target] = _EQUALS
-            target += one
+            bits |= np.uint64(data[source + one]) << eight
+        if source + two < stop:
+            bits |= np.uint64(data[source + two])
+        first, second = np.uint64(pairs[bits >> twelve]), np.uint64(pairs[bits & np.uint64(4095)])
+        out[target] = np.uint8(first & np.uint64(255))
+        out[target + one] = np.uint8(first >> eight)
+        out[target + two] = np.uint8(second & np.uint64(255)) if source + one < stop else np.uint8(_EQUALS)
+        out[target + np.uint64(3)] = np.uint8(second >> eight) if source + two < stop else np.uint8(_EQUALS)
+        source += np.uint64(3)
+        target += four
     out[target] = _QUOTE
     return np.int64(target + one)
 
 
 @inlined
 def _put_unknown_tags(
-    out: Bytes, at: Any, data: Bytes, pos: Any, count: Any, tags: Int32s, pieces: tuple[Bytes, ...]
+    out: Bytes, at: Any, data: Bytes, pos: Any, count: Any, tags: Int32s, pieces: tuple[Any, ...]
 ) -> Any:
     """Write the tagged fields at ``pos`` that the table of known ones lacks; negative if there is no room."""
-    opening, tag_piece, data_piece, alphabet = pieces
+    opening, tag_piece, data_piece, pairs = pieces
     end = len(data)
     wrote = False
     for _ in range(count):
@@ -163,7 +204,7 @@ def _put_unknown_tags(
             at = _put(out, at, tag_piece, 0, len(tag_piece))
             at = _put_number(out, at, tag)
             at = _put(out, at, data_piece, 0, len(data_piece))
-            at = _put_base64(out, at, data, pos, pos + size, alphabet, True)
+            at = _put_base64(out, at, data, pos, pos + size, pairs)
             out[at] = _CLOSE_STRUCT
             at += 1
         pos += size
@@ -182,7 +223,7 @@ def _render(  # noqa: C901 - one interpreter loop, the twin of the machine's
     tags: Int32s,
     text: Bytes,
     spans: Int32s,
-    alphabets: tuple[Bytes, Bytes, Bytes],
+    alphabets: tuple[Any, Any, Bytes],
     pieces: tuple[Bytes, Bytes, Bytes, Bytes],
     out: Bytes,
     offsets: Int32s,
@@ -191,7 +232,7 @@ def _render(  # noqa: C901 - one interpreter loop, the twin of the machine's
     row: Any,
 ) -> Any:
     """Write rows from ``row`` on; returns the first row there was no room for, or their number."""
-    standard, url_safe, digits = alphabets
+    standard, id_pairs, digits = alphabets
     null = pieces[0]
     frame_pc, frame_left, frame_tags, frame_count, frame_text = frames[0], frames[1], frames[2], frames[3], frames[4]
     frame_value, frame_known, frame_seen, frame_end = frames[5], frames[6], frames[7], frames[8]
@@ -200,40 +241,39 @@ def _render(  # noqa: C901 - one interpreter loop, the twin of the machine's
         pos, end = starts[row], ends[row]
         pc, depth, error = 0, -1, 0
         while True:
-            op = ops[pc, 0]
+            here = np.uint64(pc)
+            op = ops[here, 0]
             if op == 0:  # END
                 if pos != end:
                     error = _TRAILING
                 break
-            begin, stop, after, after_stop = spans[pc, 0], spans[pc, 1], spans[pc, 2], spans[pc, 3]
-            if at + (stop - begin) + (after_stop - after) + _NUMBER_ROOM > len(out):
+            begin, stop, after, after_stop = spans[here, 0], spans[here, 1], spans[here, 2], spans[here, 3]
+            if at + (stop - begin) + (after_stop - after) + _ROOM > len(out):
                 return row
-            at = _put(out, at, text, begin, stop)
+            at = _put_piece(out, at, text, begin, stop)
+            pc += 1
             if op == 1:  # INTEGER
-                size = ops[pc, 2]
+                size = ops[here, 2]
                 if pos + size > end:
                     error = _UNDERFLOW
                     break
-                at = _put_number(out, at, _integer(data, pos, size, ops[pc, 3]))
+                at = _put_number(out, at, _integer(data, pos, size, ops[here, 3]))
                 pos += size
-                at = _put(out, at, text, after, after_stop)
-                pc += 1
             elif op == 2:  # UUID
                 if pos + 16 > end:
                     error = _UNDERFLOW
                     break
-                if at + 30 + (after_stop - after) > len(out):
-                    return row
-                at = _put_base64(out, at, data, pos, pos + 16, url_safe, False)
+                out[at] = _QUOTE
+                put_id(data, pos, id_pairs, out, at + 1)
+                out[at + 23] = _QUOTE
+                at += 24
                 pos += 16
-                at = _put(out, at, text, after, after_stop)
-                pc += 1
             elif op == 3:  # BYTES
-                length, pos, error = _count(data, pos, end, ops[pc, 2])
+                length, pos, error = _count(data, pos, end, ops[here, 2])
                 if error != 0:
                     break
                 if length < 0:
-                    if ops[pc, 3] == 0:
+                    if ops[here, 3] == 0:
                         error = _NULL
                         break
                     at = _put(out, at, null, 0, 4)
@@ -241,24 +281,22 @@ def _render(  # noqa: C901 - one interpreter loop, the twin of the machine's
                     if length > end - pos:
                         error = _UNDERFLOW
                         break
-                    if ops[pc, 4] == 1 and not _is_utf8(data, pos, pos + int(length)):
-                        error = _UNICODE
-                        break
-                    if at + 6 * length + 8 + (after_stop - after) > len(out):
+                    if at + 6 * length + (after_stop - after) + _ROOM > len(out):
                         return row
-                    if ops[pc, 4] == 1:
+                    if ops[here, 4] == 1:
                         at = _put_string(out, at, data, pos, pos + length, digits)
+                        if at < 0:
+                            error = _UNICODE
+                            break
                     else:
-                        at = _put_base64(out, at, data, pos, pos + length, standard, True)
+                        at = _put_base64(out, at, data, pos, pos + length, standard)
                     pos += length
-                at = _put(out, at, text, after, after_stop)
-                pc += 1
             elif op == 4:  # LIST
-                form = ops[pc, 2]
+                form = ops[here, 2]
                 count, pos, error = _count(data, pos, end, form)
                 if error != 0:
                     break
-                if count < 0 and ops[pc, 3] == 0:
+                if count < 0 and ops[here, 3] == 0:
                     error = _NULL
                     break
                 if count > end - pos:
@@ -266,12 +304,12 @@ def _render(  # noqa: C901 - one interpreter loop, the twin of the machine's
                     break
                 if count > 0:
                     depth += 1
-                    frame_pc[depth] = pc
+                    frame_pc[depth] = here
                     frame_left[depth] = count
                     if form <= 2:
                         out[at] = _OPEN_LIST
                         at += 1
-                    pc += 1
+                    after_stop = after  # what goes after it is for LIST_END to write
                 else:
                     if count < 0:
                         at = _put(out, at, null, 0, 4)
@@ -279,8 +317,7 @@ def _render(  # noqa: C901 - one interpreter loop, the twin of the machine's
                         out[at] = _OPEN_LIST
                         out[at + 1] = _CLOSE_LIST
                         at += 2
-                    at = _put(out, at, text, after, after_stop)
-                    pc = ops[pc, 4]
+                    pc = ops[here, 4]
             elif op == 5:  # LIST_END
                 frame_left[depth] -= 1
                 opening = frame_pc[depth]
@@ -292,68 +329,67 @@ def _render(  # noqa: C901 - one interpreter loop, the twin of the machine's
                     if ops[opening, 2] <= 2:
                         out[at] = _CLOSE_LIST
                         at += 1
-                    if at + (spans[opening, 3] - spans[opening, 2]) > len(out):
-                        return row
-                    at = _put(out, at, text, spans[opening, 2], spans[opening, 3])
+                    after, after_stop = spans[opening, 2], spans[opening, 3]
                     depth -= 1
-                    pc += 1
             elif op == 6:  # TAGS
                 count, pos, error = _uvarint(data, pos, end)
                 if error != 0:
                     break
                 depth += 1
-                frame_pc[depth] = pc
+                frame_pc[depth] = here
                 frame_left[depth] = count
                 frame_tags[depth] = pos
                 frame_count[depth] = count
                 frame_seen[depth] = 0
-                pc += 1
+                after_stop = after  # what goes after them is for TAGS_NEXT to write
             elif op == 7:  # TAGS_NEXT
                 opening = frame_pc[depth]
                 table, known = ops[opening, 2], ops[opening, 3]
                 if frame_left[depth] == 0:
-                    at = _put_unknown_tags(
-                        out,
-                        at,
-                        data,
-                        frame_tags[depth],
-                        frame_count[depth],
-                        tags[table : table + known],
-                        (pieces[1], pieces[2], pieces[3], standard),
-                    )
-                    if at < 0 or at + (spans[opening, 3] - spans[opening, 2]) > len(out):
-                        return row
-                    at = _put(out, at, text, spans[opening, 2], spans[opening, 3])
+                    if frame_count[depth] > 0:
+                        at = _put_unknown_tags(
+                            out,
+                            at,
+                            data,
+                            frame_tags[depth],
+                            frame_count[depth],
+                            tags[table : table + known],
+                            (pieces[1], pieces[2], pieces[3], standard),
+                        )
+                        if at < 0:
+                            return row
+                    after, after_stop = spans[opening, 2], spans[opening, 3]
                     depth -= 1
                     pc = ops[opening, 4]
-                    continue
-                frame_left[depth] -= 1
-                tag, pos, error = _uvarint(data, pos, end)
-                if error != 0:
-                    break
-                size, pos, error = _uvarint(data, pos, end)
-                if error != 0:
-                    break
-                if size > end - pos:
-                    error = _UNDERFLOW
-                    break
-                found = -1
-                for k in range(known):
-                    if tags[table + k, 0] == tag:
-                        found = k
-                if found < 0:
-                    pos += size
                 else:
-                    if frame_seen[depth] & (1 << found) != 0:
-                        error = _TAG
+                    frame_left[depth] -= 1
+                    tag, pos, error = _uvarint(data, pos, end)
+                    if error != 0:
                         break
-                    frame_seen[depth] |= 1 << found
-                    frame_end[depth] = pos + size
-                    body = tags[table + found, 1]
-                    frame_text[depth] = at
-                    frame_value[depth] = at + (spans[body, 1] - spans[body, 0])
-                    frame_known[depth] = len(ops) + table + found
-                    pc = body
+                    size, pos, error = _uvarint(data, pos, end)
+                    if error != 0:
+                        break
+                    if size > end - pos:
+                        error = _UNDERFLOW
+                        break
+                    found = -1
+                    for k in range(known):
+                        if tags[table + k, 0] == tag:
+                            found = k
+                    if found < 0:
+                        pos += size
+                        pc = opening + 1
+                    else:
+                        if frame_seen[depth] & (1 << found) != 0:
+                            error = _TAG
+                            break
+                        frame_seen[depth] |= 1 << found
+                        frame_end[depth] = pos + size
+                        body = tags[table + found, 1]
+                        frame_text[depth] = at
+                        frame_value[depth] = at + (spans[body, 1] - spans[body, 0])
+                        frame_known[depth] = len(ops) + table + found
+                        pc = body
             else:  # TAG_END
                 if pos != frame_end[depth]:
                     error = _TAG
@@ -370,7 +406,10 @@ def _render(  # noqa: C901 - one interpreter loop, the twin of the machine's
                             break
                 if same:
                     at = frame_text[depth]
-                pc = ops[pc, 2]
+                pc = ops[here, 2]
+            if at + (after_stop - after) + _ROOM > len(out):
+                return row
+            at = _put_piece(out, at, text, after, after_stop)
         status[row] = error
         if error != 0:
             at = np.int64(offsets[row])
@@ -391,9 +430,9 @@ def render(program: Program, data: Bytes, starts: Int64s, ends: Int64s) -> tuple
     rows = len(starts)
     status = np.zeros(rows, np.int32)
     offsets = np.zeros(rows + 1, np.int32)
-    out = memory(1024 + 8 * int((ends - starts).sum()), np.uint8)
+    out = memory(1024 + 8 * int(ends.sum() - starts.sum()), np.uint8)
     pieces = (_NULL_TEXT, _UNKNOWN_TEXT, _TAG_TEXT, _DATA_TEXT)
-    alphabets = (_STANDARD, _URL_SAFE, _HEX)
+    alphabets = (_PAIRS, ID_PAIRS, _HEX)
     frames = np.zeros((9, _DEPTH), np.int64)
     row = 0
     while True:

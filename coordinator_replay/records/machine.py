@@ -19,6 +19,7 @@ import numpy.typing as npt
 from coordinator_replay.compiled import compiled, inlined, spliced
 from coordinator_replay.records.damage import ErrorClass
 from coordinator_replay.records.program import Program
+from coordinator_replay.words import number_at
 
 NULL = -1
 ABSENT = -2
@@ -117,9 +118,7 @@ def _integer(data: Bytes, pos: Any, size: Any, signed: Any) -> Any:
     value = np.uint64(0)
     origin = np.uint64(pos)
     if size == 8:
-        for step in range(np.uint64(8)):
-            value = value << np.uint64(8) | np.uint64(data[origin + step])
-        return np.int64(value)
+        return np.int64(number_at(data, origin))
     if size == 4:
         for step in range(np.uint64(4)):
             value = value << np.uint64(8) | np.uint64(data[origin + step])

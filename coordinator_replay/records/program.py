@@ -33,6 +33,8 @@ import numpy.typing as npt
 
 from coordinator_replay.records.definition import INTEGER_SIZES, Field, Struct
 
+_TEXT_ROOM = 8
+
 
 class Op(IntEnum):
     """The machine's instructions."""
@@ -100,7 +102,7 @@ class Program:
         ops: a row for each instruction: the instruction, its column, its operands.
         tags: a row for each tagged field: tag, first instruction of its body, its column.
         columns: how many columns it writes.
-        text: the pieces of JSON, one after the other.
+        text: the pieces of JSON, one after the other, and some bytes more, for the last to be read by words.
         spans: for each instruction where in ``text`` stands what goes before it and what goes after it; behind the
             instructions a row for each tagged field: where its default stands.
     """
@@ -238,7 +240,7 @@ class _Builder:
                 text += piece.encode()
                 bounds.append(len(text))
             spans.append(bounds)
-        return np.frombuffer(bytes(text), np.uint8), np.array(spans, dtype=np.int32)
+        return np.frombuffer(bytes(text) + bytes(_TEXT_ROOM), np.uint8), np.array(spans, dtype=np.int32)
 
 
 @cache

@@ -2,14 +2,12 @@
 
 import pytest
 
-from coordinator_replay import words
 from coordinator_replay.log import bulk_writer, checksum, header, record_batch
 
 ENTRY_POINTS = [(header, "hop"), (checksum, "first_mismatch"), (record_batch, "scan"), (bulk_writer, "encode")]
 INLINED = [
     (header, ("_int16", "_uint32", "_int32", "_int64")),
     (record_batch, ("_varint", "_long_varint", "_after", "_after_headers", "_record", "copy_bytes")),
-    (words, ("word_at", "put_word")),
     (bulk_writer, ("_put_int", "_put_varint", "_put_bytes")),
 ]
 

@@ -130,6 +130,21 @@ def test_control_and_damaged_rows_are_passed_on_untouched():
     assert decoded.commits.num_rows == decoded.groups.num_rows == 0
 
 
+# What a text is searched for eight bytes at a time, and what comes next to it.
+_AWKWARD = st.text(st.sampled_from('ab~\x7f "\\\x00\x1f\x20\x21\x23\x5bé日😀'), max_size=40)
+
+
+@given(st.lists(_AWKWARD, min_size=1, max_size=4))
+def test_texts_are_escaped_wherever_one_needs_it(names):
+    check([(encode_key("ConsumerGroupMetadata", {"groupId": name}), None) for name in names])
+
+
+@given(st.text("abcdefgh", max_size=20), st.binary(min_size=1, max_size=3), st.text("abcdefgh", max_size=20))
+def test_bytes_that_are_no_text_are_found_wherever_they_stand(before, odd, after):
+    name = before.encode() + odd + after.encode()
+    check([(b"\x00\x03" + len(name).to_bytes(2, "big") + name, None)])
+
+
 @pytest.mark.parametrize("text", ["plain", "ünï", "日本", "😀", "\x7f", "a\x00b"])
 def test_utf8_is_accepted_by_the_compiled_check(text):
     data = np.frombuffer(text.encode(), np.uint8)
