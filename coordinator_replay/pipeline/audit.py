@@ -21,7 +21,7 @@ from coordinator_replay.pipeline.decode import stage_rows, stage_segments
 from coordinator_replay.pipeline.extremes import RECORDS, beyond, extremes_of
 from coordinator_replay.pipeline.findings import Known, write_findings
 from coordinator_replay.pipeline.group_tables import News, Replayed, write_group_tables
-from coordinator_replay.pipeline.ledger import Run, audited_ranges, last_run, unread, write_run
+from coordinator_replay.pipeline.ledger import Run, audited_ranges, done_runs, last_run, unread, write_run
 from coordinator_replay.pipeline.offset_tables import (
     OFFSET_TABLES,
     OFFSETS_VERSION,
@@ -165,10 +165,11 @@ class _Audit:
         self.run = run
         self.options = options
         self.report = report
-        self.ranges = audited_ranges(warehouse, run.cluster)
+        self.runs = done_runs(warehouse, run.cluster)
+        self.ranges = audited_ranges(self.runs)
         # A run that wrote records only leaves the derived tables behind; the next full one makes up for it.
         self.ends = {partition: ranges[-1][1] for partition, ranges in self.ranges.items() if ranges}
-        self.last = last_run(warehouse, run.cluster)
+        self.last = last_run(self.runs)
         last = self.last.settings
         self.is_behind = bool(last.get("records_only"))
         # Names and times of topics also explain what happened before, and what the rules saw in groups that have no
@@ -182,6 +183,8 @@ class _Audit:
         self.end: datetime | None = None
         self.late: set[int] = set()
         self.has_new_positions = False
+        self.may_wait = True
+        self.is_clean = False
         self.unfinished: Groups = None
 
     def of(self, dump: Dump) -> Summary:
@@ -190,7 +193,7 @@ class _Audit:
         self.report("ordering the records")
         records, tally = self.settle(staged, dump)
         summary, first_new = self.count(tally)
-        self.names = tally.names
+        self.names, self.may_wait = tally.names, tally.may_wait
         ends = self.ends
         self.run.cover(staged.extents, ends)
         self.has_new_positions = bool(first_new)
@@ -233,7 +236,7 @@ class _Audit:
         audited = {}
         if not self.options.full and not self.was_empty:
             # Exports don't tell what is missing between their records, and lack some kinds of them.
-            audited = audited_ranges(self.warehouse, self.run.cluster, Format.SEGMENTS)
+            audited = audited_ranges(self.runs, Format.SEGMENTS)
         task = task_of(segments, audited)
         staged = staged_by(stage_segments(self.spark, task.files, folder, task.skip, self.ranges))
         staged.extents = task.extents(staged.extents)
@@ -302,10 +305,10 @@ class _Audit:
         """The tables of records that hold none of this run's, and take them as they are staged."""
         if not self.is_apart:
             return frozenset()
-        if self.was_empty:
-            return frozenset(RECORD_TABLES)
-        if self.late or any(count.is_known for count in tally.counts) or self.has_unfinished_records():
-            return frozenset()
+        is_known = any(count.is_known for count in tally.counts)
+        self.is_clean = self.was_empty or not (self.late or is_known or self.has_unfinished_records())
+        if self.was_empty or not self.is_clean:
+            return frozenset(RECORD_TABLES) if self.was_empty else frozenset()
         # Where damage was looked at twice, its position does not tell.
         is_damaged = any(count.what == "quarantine" for count in tally.counts)
         return frozenset(
@@ -413,13 +416,26 @@ class _Audit:
             return None
         return totals_since(self.warehouse, self.run.cluster, restart.since_us)
 
+    def commits_may_wait(self) -> bool:
+        """Whether any commit may wait for a transaction's marker, of this run or of earlier ones."""
+        are_told = self.is_clean and not self.is_behind and self.warehouse.is_new("pending_offsets")
+        return self.may_wait or not are_told
+
     def derive(self, summary: Summary, replayed: Replayed) -> None:
         """What follows from all of it: offsets and their expiry, findings, metrics."""
         self.report("deriving offset history and expiry")
         staging = self.warehouse.staging(self.run.run_id, "offsets")
         expiry, restart = self.options.expiry, self.restart(replayed)
         newest = Newest(self.end, is_end=self.was_empty)
-        derived = write_offset_tables(self.warehouse, self.run.cluster, expiry, staging, newest=newest, restart=restart)
+        derived = write_offset_tables(
+            self.warehouse,
+            self.run.cluster,
+            expiry,
+            staging,
+            newest=newest,
+            restart=restart,
+            may_wait=self.commits_may_wait(),
+        )
         self.run.table_versions |= derived.versions
         self.run.notes.append(derived.said)
         if not self.was_empty:

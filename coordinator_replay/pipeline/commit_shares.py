@@ -53,7 +53,7 @@ _READ = (
     *("producer_id", "producer_epoch", "committed_offset", "leader_epoch", "metadata"),
     *("commit_timestamp", "expire_timestamp", "is_tombstone"),
 )
-_LEAST_SHARE_ROWS = 100_000
+_LEAST_SHARE_ROWS = 25_000
 _OVER = 0.25
 """By how much a share may be larger: one more for what little is left would read all files again."""
 _MOST_PARTITIONS = 10_000
@@ -110,7 +110,7 @@ def shares_of(
     if held is None:
         return None
     tasks = int(warehouse.spark.sparkContext.defaultParallelism)
-    files = [file for file in held if since is None or may_be_since(file, since)]
+    files = held if since is None else [_since(file, since) for file in held if may_be_since(file, since)]
     shares = plan_shares(files, tasks, most_rows) if tasks <= MOST_TASKS else None
     return None if shares is None else [share._replace(since=since) for share in shares or [EVERYWHERE]]
 
@@ -119,6 +119,14 @@ def may_be_since(file: HeldFile, since: datetime) -> bool:
     """Whether a file of commits may hold some that are not from before a moment, or of no known time."""
     newest = file.highest.get("log_timestamp")
     return newest is None or newest >= since or file.nulls.get("log_timestamp") != 0
+
+
+def _since(file: HeldFile, since: datetime) -> HeldFile:
+    """A file with about as many rows as it may hold since a moment, as if they came evenly: the others are not read."""
+    oldest, newest = (bounds.get("log_timestamp") for bounds in (file.lowest, file.highest))
+    if file.rows is None or oldest is None or newest is None or oldest >= since:
+        return file
+    return file._replace(rows=ceil(file.rows * ((newest - since) / (newest - oldest))))
 
 
 def plan_shares(files: Sequence[HeldFile], tasks: int, most_rows: int = SHARE_ROWS) -> list[Share] | None:

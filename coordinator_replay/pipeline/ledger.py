@@ -1,15 +1,15 @@
 """The ledger: what each run read and what became of it, one row of ``audit_runs`` a run, written last."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from threading import Lock
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 
 from coordinator_replay import __version__
 from coordinator_replay.errors import CoordinatorReplayError
@@ -19,6 +19,10 @@ from coordinator_replay.pipeline.warehouse import Warehouse
 from coordinator_replay.tables.definition import table
 
 _NAME = "audit_runs"
+_READ = (
+    *("cluster", "run_id", "status", "input_form", "from_offsets", "to_offsets", "gaps"),
+    *("table_versions", "settings"),
+)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -152,37 +156,62 @@ class Last(NamedTuple):
     table_versions: Mapping[str, int]
 
 
-def last_run(warehouse: Warehouse, cluster: str) -> Last:
-    """The cluster's newest run that is done."""
-    if warehouse.is_new("audit_runs"):
-        return Last("", {}, {})
-    done = warehouse.read("audit_runs").where((F.col("cluster") == cluster) & (F.col("status") == "done"))
-    newest = done.orderBy(F.col("run_id").desc()).select("run_id", "settings", "table_versions").first()
-    if newest is None:
-        return Last("", {}, {})
-    return Last(newest["run_id"], json.loads(newest["settings"]), newest["table_versions"] or {})
+def _rows_of(path: str) -> list[dict[str, Any]]:
+    """What a file of the ledger holds; null where an older release had no such column."""
+    with pq.ParquetFile(path) as file:
+        there = [name for name in _READ if name in file.schema_arrow.names]
+        rows = file.read(columns=there).to_pylist(maps_as_pydicts="strict")
+    return [dict.fromkeys(_READ) | row for row in rows]
 
 
-def audited_ranges(warehouse: Warehouse, cluster: str, form: str | None = None) -> dict[int, list[tuple[int, int]]]:
-    """Which offsets of each log partition earlier runs have read: half-open ranges between their gaps, in order.
-
-    A handful of numbers, whatever the size of the log and however many nights it was audited.
+def done_runs(warehouse: Warehouse, cluster: str) -> list[dict[str, Any]]:
+    """The runs of a cluster that are done, the newest first: a row each, maps as dictionaries.
 
     Args:
         warehouse: holds the ledger.
         cluster: whose runs.
+    """
+    if warehouse.is_new(_NAME):
+        return []
+    held = warehouse.held(_NAME)
+    if held is None:
+        rows = [row.asDict(recursive=True) for row in warehouse.read(_NAME).select(*_READ).toLocalIterator()]
+    else:
+        rows = [row for file in held for row in _rows_of(file.path)]
+    mine = [row for row in rows if row["cluster"] == cluster and row["status"] == "done"]
+    return sorted(mine, key=lambda row: row["run_id"], reverse=True)
+
+
+def last_run(runs: Sequence[Mapping[str, Any]]) -> Last:
+    """The newest of some runs.
+
+    Args:
+        runs: from ``done_runs``.
+    """
+    if not runs:
+        return Last("", {}, {})
+    return Last(runs[0]["run_id"], json.loads(runs[0]["settings"]), runs[0]["table_versions"] or {})
+
+
+def audited_ranges(runs: Iterable[Mapping[str, Any]], form: str | None = None) -> dict[int, list[tuple[int, int]]]:
+    """Which offsets of each log partition runs have read: half-open ranges between their gaps, in order.
+
+    A handful of numbers, whatever the size of the log and however many nights it was audited.
+
+    Args:
+        runs: from ``done_runs``.
         form: only runs over inputs of that form.
     """
-    if warehouse.is_new("audit_runs"):
-        return {}
-    runs = warehouse.read("audit_runs").where((F.col("cluster") == cluster) & (F.col("status") == "done"))
-    if form is not None:
-        runs = runs.where(F.col("input_form") == form)
     ranges: dict[int, list[tuple[int, int]]] = {}
-    for run in runs.select("from_offsets", "to_offsets", "gaps").toLocalIterator():
+    for run in runs:
+        if form is not None and run["input_form"] != form:
+            continue
         for partition, start in (run["from_offsets"] or {}).items():
             end = run["to_offsets"][partition]
-            for gap in sorted(g for g in (run["gaps"] or []) if g["log_partition"] == partition):
+            for gap in sorted(
+                (gap for gap in run["gaps"] or [] if gap["log_partition"] == partition),
+                key=lambda gap: (gap["from_offset"], gap["to_offset"]),
+            ):
                 ranges.setdefault(partition, []).append((start, gap["from_offset"]))
                 start = gap["to_offset"]
             ranges.setdefault(partition, []).append((start, end))

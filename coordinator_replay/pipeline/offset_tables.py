@@ -181,13 +181,21 @@ class _Derivation:
     """One derivation; its steps share the session, the warehouse and what is asked."""
 
     def __init__(
-        self, warehouse: Warehouse, cluster: str, expiry: Expiry, staging: str, restart: Restart | None
+        self,
+        warehouse: Warehouse,
+        cluster: str,
+        expiry: Expiry,
+        staging: str,
+        restart: Restart | None,
+        *,
+        may_wait: bool,
     ) -> None:
         self.warehouse = warehouse
         self.cluster = cluster
         self.expiry = expiry
         self.staging = staging
         self.restart = restart
+        self.may_wait = may_wait
         self.files: dict[str, list[DataFile]] = {}
 
     def part(self, name: str) -> Part:
@@ -226,9 +234,9 @@ class _Derivation:
         if known is None:
             return None
         if self.restart is None:
-            return Beside(known.events)
+            return Beside(known.events, may_wait=self.may_wait)
         held = held_files(self.warehouse, self.cluster, self.restart)
-        return None if held is None else Beside(known.events, held.events)
+        return None if held is None else Beside(known.events, held.events, self.may_wait)
 
     def staged(self, name: str) -> DataFrame:
         """Staged rows of a part."""
@@ -351,6 +359,7 @@ def write_offset_tables(
     *,
     newest: Newest,
     restart: Restart | None = None,
+    may_wait: bool = True,
 ) -> Derived:
     """Derive and write the tables about offsets.
 
@@ -361,5 +370,6 @@ def write_offset_tables(
         staging: a folder for what is needed more than once.
         newest: the latest time of the run's records.
         restart: where to begin; None derives all of it. With ``history_every_ms``, it has to be None.
+        may_wait: whether any commit may wait for a transaction's marker.
     """
-    return _Derivation(warehouse, cluster, expiry, staging, restart).run(newest)
+    return _Derivation(warehouse, cluster, expiry, staging, restart, may_wait=may_wait).run(newest)

@@ -54,10 +54,12 @@ class Beside(NamedTuple):
     Attributes:
         context: tells what is known of groups.
         held: tells the offsets that hold when the commits begin; None where none do.
+        may_wait: whether any commit may wait for a transaction's marker.
     """
 
     context: Context
     held: Callable[[], Iterator[pa.RecordBatch]] | None = None
+    may_wait: bool = True
 
 
 _KEY = ("log_partition", "group_id", "topic", "partition")
@@ -167,9 +169,10 @@ def _per_share(
 
     with ThreadPoolExecutor(1) as pool:
         # Most logs have next to no others: finding that out takes as long as writing the context.
-        finding = pool.submit(kept, "others", other_events(sources))
+        may_wait = beside is None or beside.may_wait
+        finding = pool.submit(kept, "others", other_events(sources)) if may_wait else None
         told = Beside(kept_context(kept("context", context_events(sources)))) if beside is None else beside
-        marked = kept_others(finding.result())
+        marked = kept_others([] if finding is None else finding.result())
 
     def others(share: Share) -> Iterator[pa.RecordBatch]:
         return marked(share) if told.held is None else chain(marked(share), told.held())

@@ -69,21 +69,24 @@ class Tally:
     Attributes:
         counts: of several batches or tasks, not summed.
         names: topic name by id.
+        may_wait: whether a commit may wait for a transaction's marker.
     """
 
     counts: list[Count] = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)
+    may_wait: bool = False
 
     def text(self) -> str:
         """As a worker hands it over: a count for each key, however many batches there were."""
         counts = [[getattr(count, name) for name in Count.__slots__] for count in _summed(self.counts)]
-        return json.dumps({"counts": counts, "names": self.names})
+        return json.dumps({"counts": counts, "names": self.names, "may_wait": self.may_wait})
 
     def take(self, text: str) -> None:
         """Add what a worker handed over."""
         told = json.loads(text)
         self.counts.extend(Count(*row) for row in told["counts"])
         self.name(told["names"].items())
+        self.may_wait |= told["may_wait"]
 
     def shifted(self, missing: Mapping[int, int]) -> "Tally":
         """The same, with what is missing before each file added to what is missing within it."""
@@ -93,7 +96,7 @@ class Tally:
             else count
             for count in self.counts
         ]
-        return Tally(counts, self.names)
+        return replace(self, counts=counts)
 
     def end(self) -> datetime | None:
         """The latest time of any record; None where none carries one."""
@@ -120,6 +123,9 @@ class Tally:
         )
         if what == "commit":
             self._name(rows)
+            # Those of unknown producers, of exports, wait for none; but nothing hangs on asking in vain.
+            producers = rows.column("producer_id") if "producer_id" in rows.schema.names else None
+            self.may_wait |= producers is None or pc.any(pc.not_equal(producers, -1)).as_py() is True
 
     def _count(self, columns: dict[str, pa.Array]) -> None:
         sums = pa.table(columns).group_by(list(_COUNTED), use_threads=False).aggregate(list(_SUMS))

@@ -1,5 +1,7 @@
 """Shares of commits: each event in one of them, in order, whatever files hold it."""
 
+from types import SimpleNamespace
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -69,6 +71,23 @@ def test_what_held_in_log_partitions_without_commits_is_in_a_share_too():
         mine = [share for share in shares if share.low <= partition <= share.high]
         assert sorted(share.number for share in mine) == list(range(mine[0].parts))
     assert plan_shares([], 2) == []
+
+
+def test_of_older_files_only_what_may_be_newer_counts():
+    def file(path, partition, rows, *times):
+        bounds = [{"log_partition": partition, "log_timestamp": moment(at)} for at in times]
+        return HeldFile(path, *bounds, {"log_partition": 0, "log_timestamp": 0}, rows)
+
+    class Files:
+        spark = SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=2))
+
+        def held(self, _):
+            return [file("old", 0, 990_000, 0, 99), file("new", 1, 40_000, 95, 99)]
+
+    assert [(share.paths, share.parts) for share in shares_of(Files(), moment(95))] == [(["old"], 1), (["new"], 1)]
+    assert [share.paths for share in shares_of(Files(), moment(100)) or []] == [[]]
+    # Half a million is what a task is given of all of them.
+    assert max(share.parts for share in shares_of(Files())) == 2
 
 
 @pytest.mark.spark

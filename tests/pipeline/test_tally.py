@@ -39,6 +39,8 @@ def test_workers_and_spark_count_what_kafka_decodes(spark, tmp_path, name):
     assert {key: records for key, (records, _, _) in found.items()} == expected
     assert all(low in range(3, 14) and high in range(3, 14) for key, (_, low, high) in found.items() if key[3])
     in_spark = tally_of(as_records(spark, staged), known)
+    # Through Spark, nobody looks.
+    assert in_spark.may_wait
     assert summed(in_spark) == found
     assert in_spark.end() == staged.tally.end()
     assert (
@@ -52,11 +54,21 @@ def test_workers_and_spark_count_what_kafka_decodes(spark, tmp_path, name):
     )
 
 
+@pytest.mark.parametrize(("name", "waits"), [("transactions", True), ("expiration", False)])
+def test_workers_tell_whether_a_commit_may_wait_for_a_marker(spark, tmp_path, name, waits):
+    sample = Sample(name)
+    commits = [record for record in sample.decoded if "OffsetCommit" in record.get("kind", "")]
+    assert any(record["producerId"] != -1 for record in commits) == waits
+    staged = staged_by(stage_segments(spark, find_dump([sample.segments]).segments, str(tmp_path)))
+    assert staged.tally.may_wait == waits
+
+
 def test_what_is_missing_before_a_file_is_added_to_what_is_missing_within_it():
     tally = Tally()
-    tally.take('{"counts": [[0, 4, "commit", "OffsetCommit", false, 2, 7, 9, 1, null]], "names": {}}')
+    tally.take('{"counts": [[0, 4, "commit", "OffsetCommit", false, 2, 7, 9, 1, null]], "names": {}, "may_wait": true}')
     [count] = tally.shifted({4: 5}).counts
     assert (count.missing, count.records, tally.shifted({}).end()) == (6, 2, None)
+    assert tally.shifted({}).may_wait
 
 
 def test_of_two_names_for_one_topic_the_same_one_stays_whatever_comes_first():
