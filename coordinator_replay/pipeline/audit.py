@@ -200,6 +200,7 @@ class _Audit:
         self.late = {partition for partition, first in first_new.items() if first[0] < ends.get(partition, 0)}
         moved = self.moved(first_new, ends)
         self.report("writing commits, records and quarantine")
+        self.is_clean = self.holds_none_of(tally)
         plain = self.plain_tables(tally)
         write_staged(self.warehouse, self.run, staged, moved, plain)
         if others := RECORD_TABLES.keys() - plain:
@@ -301,14 +302,19 @@ class _Audit:
             if partition in held
         }
 
-    def plain_tables(self, tally: Tally) -> frozenset[str]:
-        """The tables of records that hold none of this run's, and take them as they are staged."""
-        if not self.is_apart:
-            return frozenset()
+    def holds_none_of(self, tally: Tally) -> bool:
+        """Whether the tables hold records of finished runs alone, and none of this one's."""
+        if self.was_empty or not self.is_apart:
+            return self.is_apart
         is_known = any(count.is_known for count in tally.counts)
-        self.is_clean = self.was_empty or not (self.late or is_known or self.has_unfinished_records())
-        if self.was_empty or not self.is_clean:
-            return frozenset(RECORD_TABLES) if self.was_empty else frozenset()
+        return not (self.late or is_known or self.has_unfinished_records())
+
+    def plain_tables(self, tally: Tally) -> frozenset[str]:
+        """The tables of records that take this run's as they are staged."""
+        if not self.is_clean:
+            return frozenset()
+        if self.was_empty:
+            return frozenset(RECORD_TABLES)
         # Where damage was looked at twice, its position does not tell.
         is_damaged = any(count.what == "quarantine" for count in tally.counts)
         return frozenset(
