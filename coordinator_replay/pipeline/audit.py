@@ -210,13 +210,17 @@ class _Audit:
         if self.late:
             staging = self.warehouse.staging(self.run.run_id, "renumbered")
             renumber(self.warehouse, self.run.cluster, self.late, staging)
-        if not self.options.records_only and self.has_news():
-            replayed = self.replay(summary, records)
-            self.derive(summary, replayed)
-        else:
-            self.count_findings(summary)
-        self.report("counting groups")
-        self.sum_up(summary)
+        # Once the groups are written, nothing changes what is counted of them.
+        with ThreadPoolExecutor(1) as pool:
+            if not self.options.records_only and self.has_news():
+                replayed = self.replay(summary, records)
+                counting = pool.submit(self.sum_up, summary)
+                self.derive(summary, replayed)
+            else:
+                counting = pool.submit(self.sum_up, summary)
+                self.count_findings(summary)
+            self.report("counting groups")
+            counting.result()
         self.report("writing the ledger")
         # What this run had no reason to write stands as the last one left it, if nobody else was there.
         self.run.table_versions = {**self.last.table_versions, **self.run.table_versions}

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, Self
 
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -45,12 +47,23 @@ def totals_since(warehouse: Warehouse, cluster: str, since_us: int | None) -> da
     """
     if warehouse.is_new(TABLE):
         return None
-    held = warehouse.read(TABLE).where(F.col("cluster") == cluster)
-    first = held.select(F.unix_seconds("until").alias("until")).first()
-    if first is None or (since_us is not None and since_us < first["until"] * 1_000_000):
+    until = _until(warehouse, cluster)
+    if until is None or (since_us is not None and since_us < until * 1_000_000):
         return None
-    # Spark's own moments are of no time zone here: an hour that a clock goes through twice would be told wrong.
-    return datetime.fromtimestamp(first["until"], UTC)
+    return datetime.fromtimestamp(until, UTC)
+
+
+def _until(warehouse: Warehouse, cluster: str) -> int | None:
+    """The moment that all of a cluster's totals end at, in seconds."""
+    held = warehouse.held(TABLE)
+    if held is None:
+        rows = warehouse.read(TABLE).where(F.col("cluster") == cluster)
+        # Spark's own moments are of no time zone here: an hour that a clock goes through twice would be told wrong.
+        first = rows.select(F.unix_seconds("until").alias("until")).first()
+        return None if first is None else int(first["until"])
+    files = ds.dataset([file.path for file in held], format="parquet")
+    told = files.head(1, columns=["until"], filter=pc.field("cluster") == cluster).column("until")
+    return int(told[0].as_py().timestamp()) if len(told) else None
 
 
 class HistorySums(NamedTuple):

@@ -207,16 +207,19 @@ class _Trial:
             files.add_rows(FINDINGS, list(judge.take(Evidence.GAP, gap)))
         return files.close()
 
-    def metrics(self, steps: list[DataFile], commits: DataFrame) -> int:
+    def counted(self, commits: DataFrame) -> list[DataFrame]:
+        """What commits came to by the minute, in this run and in earlier ones."""
+        if self.known.since is None:
+            return [commit_steps(commits)]
+        earlier = self.mine(METRICS).where(F.col("bucket") < F.lit(self.known.since))
+        return [commit_steps(commits), earlier_steps(earlier)]
+
+    def metrics(self, steps: list[DataFile], counted: list[DataFrame]) -> int:
         """Write ``group_metrics``; its version."""
         warehouse = self.warehouse
         told = read_files(warehouse.spark, steps, from_arrow_schema(STEPS))
-        every = [told, commit_steps(commits)]
-        if self.known.since is not None:
-            earlier = self.mine(METRICS).where(F.col("bucket") < F.lit(self.known.since))
-            every.append(earlier_steps(earlier))
         part = warehouse.replacing_part(METRICS, self.staging)
-        written = files_of(write_metrics(every, part, self.cluster))
+        written = files_of(write_metrics([told, *counted], part, self.cluster))
         return warehouse.put_files(METRICS, written.get(METRICS, []), self.cluster)
 
     def write(self) -> tuple[dict[str, int], dict[str, int]]:
@@ -224,9 +227,12 @@ class _Trial:
         sources, commits = self.sources()
         parts = {name: warehouse.replacing_part(name, self.staging) for name in (FINDINGS, TOTALS)}
         parts[STEP_PART] = aside(f"{self.staging}/{STEP_PART}", STEPS)
-        heard = self.hear(sources, parts)
         with ThreadPoolExecutor(2) as pool:
-            metrics = pool.submit(self.metrics, heard.get(STEP_PART, []), commits)
+            hearing = pool.submit(self.hear, sources, parts)
+            # What Spark has to be told is told meanwhile.
+            by_minute = self.counted(commits)
+            heard = hearing.result()
+            metrics = pool.submit(self.metrics, heard.get(STEP_PART, []), by_minute)
             found = [*heard.get(FINDINGS, []), *self.of_log(parts[FINDINGS])]
             counted = warehouse.rows(FINDINGS, found).groupBy("severity").count()
             severities = {row["severity"]: row["count"] for row in counted.toLocalIterator()}

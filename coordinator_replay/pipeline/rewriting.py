@@ -1,4 +1,4 @@
-"""Files of tables on this machine, written anew without rows that others come in place of; one task a table."""
+"""Files of tables on this machine, written anew without rows that others come in place of."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from coordinator_replay.pipeline.data_files import (
     written_rows,
 )
 from coordinator_replay.pipeline.delta_log import HeldFile
-from coordinator_replay.pipeline.task_rows import open_file, per_task
+from coordinator_replay.pipeline.task_rows import dealt, open_file, per_task
 from coordinator_replay.pipeline.warehouse import Warehouse
 
 _BATCH_ROWS = 50_000
@@ -40,7 +40,7 @@ class Rewritten(NamedTuple):
         name: the table.
         part: where the rows that stay go.
         paths: the files that are written anew.
-        going: called once by the task, tells which rows go.
+        going: called once by its task, tells which rows go.
     """
 
     name: str
@@ -95,17 +95,18 @@ def rewritten(spark: SparkSession, tables: Sequence[Rewritten]) -> dict[str, lis
         what stays, by table.
     """
 
-    def each(table: Rewritten) -> Iterator[pa.RecordBatch]:
-        goes, files = table.going(), DataFiles({table.name: table.part})
-        for path in table.paths:
-            with open_file(path, ()) as file:
-                for rows in file.iter_batches(_BATCH_ROWS):
-                    stay = some(rows, ~goes(rows))
-                    if stay.num_rows:
-                        files.add(table.name, conform(stay, table.part.schema))
-        yield from written_rows(files.close())
+    def each(mine: Sequence[Rewritten]) -> Iterator[pa.RecordBatch]:
+        for table in mine:
+            goes, files = table.going(), DataFiles({table.name: table.part})
+            for path in table.paths:
+                with open_file(path, ()) as file:
+                    for rows in file.iter_batches(_BATCH_ROWS):
+                        stay = some(rows, ~goes(rows))
+                        if stay.num_rows:
+                            files.add(table.name, conform(stay, table.part.schema))
+            yield from written_rows(files.close())
 
-    return files_of(per_task(spark, [table for table in tables if table.paths], each, WRITTEN))
+    return files_of(per_task(spark, dealt(spark, [table for table in tables if table.paths]), each, WRITTEN))
 
 
 class Replacing(NamedTuple):

@@ -83,16 +83,16 @@ def per_task(
     return spark.range(0, len(pieces), 1, max(len(pieces), 1)).mapInArrow(each, schema)
 
 
-def dealt(spark: SparkSession, paths: Sequence[str], tasks: int = 0) -> list[Sequence[str]]:
-    """Files dealt out to tasks.
+def dealt(spark: SparkSession, work: Sequence[Work], tasks: int = 0) -> list[Sequence[Work]]:
+    """Pieces of work, as files, dealt out to tasks.
 
     Args:
         spark: the session.
-        paths: the files.
-        tasks: how many there are at most, or as many as can run at once: for small files, more take longer than fewer.
+        work: the pieces.
+        tasks: how many there are at most, or as many as can run at once: for small pieces, more take longer than fewer.
     """
-    tasks = min(len(paths), max(tasks, int(spark.sparkContext.defaultParallelism)))
-    return [paths[number::tasks] for number in range(tasks)]
+    tasks = min(len(work), max(tasks, int(spark.sparkContext.defaultParallelism)))
+    return [work[number::tasks] for number in range(tasks)]
 
 
 @dataclass(frozen=True, slots=True)
