@@ -18,7 +18,7 @@ from coordinator_replay.pipeline.commit_totals import TABLE as TOTALS_TABLE
 from coordinator_replay.pipeline.commit_totals import totals_since
 from coordinator_replay.pipeline.data_files import keep
 from coordinator_replay.pipeline.decode import stage_rows, stage_segments
-from coordinator_replay.pipeline.extremes import RECORDS, beyond, extremes_of
+from coordinator_replay.pipeline.extremes import RECORDS, extremes_of
 from coordinator_replay.pipeline.findings import Known, write_findings
 from coordinator_replay.pipeline.group_tables import News, Replayed, write_group_tables
 from coordinator_replay.pipeline.ledger import Run, audited_ranges, done_runs, last_run, unread, write_run
@@ -30,6 +30,7 @@ from coordinator_replay.pipeline.offset_tables import (
     Newest,
     write_offset_tables,
 )
+from coordinator_replay.pipeline.positions import beyond
 from coordinator_replay.pipeline.record_tables import RECORD_TABLES, write_records, write_staged
 from coordinator_replay.pipeline.renumber import missing_before_end, renumber
 from coordinator_replay.pipeline.replay import GROUP_TABLES, Given
@@ -348,7 +349,7 @@ class _Audit:
         self.report("naming topics")
         options = self.options
         # Names that a killed run has found are new to the groups.
-        was_left = self.warehouse.version("topics") == self.last.table_versions.get("topics")
+        was_left = self.is_as_left("topics")
         named_by, names = self.named_by(summary, records)
         topics = update_topics(
             self.spark,
@@ -383,9 +384,13 @@ class _Audit:
         self.run.table_versions |= replayed.versions
         return replayed
 
+    def is_as_left(self, name: str) -> bool:
+        """Whether nobody has written to a table since the last run."""
+        return self.warehouse.version(name) == self.last.table_versions.get(name)
+
     def unfinished_groups(self) -> Groups:
         """Groups that a run replayed which did not end."""
-        if self.warehouse.version("group_state") == self.last.table_versions.get("group_state"):
+        if self.is_as_left("group_state"):
             return frozenset()
         return unfinished_groups(self.warehouse, self.run.cluster, self.last.run_id)
 

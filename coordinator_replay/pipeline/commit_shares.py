@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 import duckdb
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -24,8 +23,8 @@ from coordinator_replay.pipeline.commit_intervals import Event
 from coordinator_replay.pipeline.data_files import conform, some
 from coordinator_replay.pipeline.delta_log import HeldFile
 from coordinator_replay.pipeline.offset_events import EVENTS
-from coordinator_replay.pipeline.sums import Numbers, numbers_of, packed
-from coordinator_replay.pipeline.task_rows import TEXT_BY_NUMBER, checksums, codes_of, open_file
+from coordinator_replay.pipeline.sums import Bools, Numbers, numbers_of, packed
+from coordinator_replay.pipeline.task_rows import BY_NUMBER, TEXT_BY_NUMBER, are_among, checksums, codes_of, open_file
 from coordinator_replay.pipeline.warehouse import Warehouse
 
 SORTED_BY = pa.schema([("first", pa.int64()), ("second", pa.int64())])
@@ -40,9 +39,8 @@ MOST_SORTED = 4_000_000
 SHARE_ROWS = 1_200_000
 """How many commits a share has at most whose task keeps all of them."""
 
-_BY_NUMBER = pa.dictionary(pa.int32(), pa.string())
 SHARED = pa.schema(
-    [(field.name, _BY_NUMBER if field.name in TEXT_BY_NUMBER else field.type) for field in (*EVENTS, *SORTED_BY)]
+    [(field.name, BY_NUMBER if field.name in TEXT_BY_NUMBER else field.type) for field in (*EVENTS, *SORTED_BY)]
 )
 """Events as tasks have them before they are in order."""
 
@@ -60,8 +58,6 @@ _MOST_PARTITIONS = 10_000
 _MOST_READS = 10
 _BATCH_ROWS = 50_000
 _SORT_MEMORY = "1GB"
-
-Bools = npt.NDArray[np.bool_]
 
 
 class Share(NamedTuple):
@@ -318,9 +314,7 @@ def kept_context(paths: Sequence[str]) -> Context:
         for path in paths:
             with open_file(path) as file:
                 for rows in map(typed, file.iter_batches(_BATCH_ROWS, columns=SHARED.names)):
-                    group = rows.column("group_id")
-                    known = pc.is_in(group.dictionary, value_set=groups).to_numpy(zero_copy_only=False)
-                    yield some(rows, np.append(known, False)[codes_of(group)])
+                    yield some(rows, are_among(rows.column("group_id"), groups))
 
     return events
 

@@ -9,14 +9,13 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, Self
 
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from coordinator_replay.pipeline.commit_sums import HISTORY, HISTORY_PARTS, history_sums
 from coordinator_replay.pipeline.data_files import WRITTEN_SCHEMA, DataFile, Part, aside, files_of, read_files
-from coordinator_replay.pipeline.task_rows import TaskRows
+from coordinator_replay.pipeline.task_rows import TaskRows, rows_where
 from coordinator_replay.pipeline.warehouse import Warehouse
 
 TABLE = "commit_totals"
@@ -61,9 +60,9 @@ def _until(warehouse: Warehouse, cluster: str) -> int | None:
         # Spark's own moments are of no time zone here: an hour that a clock goes through twice would be told wrong.
         first = rows.select(F.unix_seconds("until").alias("until")).first()
         return None if first is None else int(first["until"])
-    files = ds.dataset([file.path for file in held], format="parquet")
-    told = files.head(1, columns=["until"], filter=pc.field("cluster") == cluster).column("until")
-    return int(told[0].as_py().timestamp()) if len(told) else None
+    files = rows_where([file.path for file in held], ["until"], pc.field("cluster") == cluster)
+    told = next((rows.column("until")[0].as_py() for rows in files if rows.num_rows), None)
+    return None if told is None else int(told.timestamp())
 
 
 class HistorySums(NamedTuple):

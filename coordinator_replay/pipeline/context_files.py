@@ -6,14 +6,14 @@ A task wants those of its groups only, and reads faster what it wants than Spark
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from coordinator_replay.pipeline.commit_intervals import LATEST, Event
 from coordinator_replay.pipeline.commit_shares import SHARED, typed
 from coordinator_replay.pipeline.data_files import conform
-from coordinator_replay.pipeline.task_rows import TEXT_BY_NUMBER, codes_of, open_file
+from coordinator_replay.pipeline.sums import as_bools
+from coordinator_replay.pipeline.task_rows import TEXT_BY_NUMBER, are_among, open_file
 from coordinator_replay.pipeline.warehouse import Warehouse
 
 _BATCH_ROWS = 50_000
@@ -120,16 +120,10 @@ class ContextFiles:
             for path in self.paths[name]:
                 with open_file(path, [text for text in TEXT_BY_NUMBER if text in wanted]) as file:
                     for rows in file.iter_batches(_BATCH_ROWS, columns=wanted):
-                        mine = rows.filter(pa.array(self._are_of(rows, groups)))
+                        is_mine = as_bools(pc.equal(rows.column("cluster"), self.cluster))
+                        mine = rows.filter(pa.array(is_mine & are_among(rows.column("group_id"), groups)))
                         if mine.num_rows:
                             yield shape(typed(mine.drop_columns(["cluster"])))
-
-    def _are_of(self, rows: pa.RecordBatch, groups: pa.Array) -> np.ndarray:
-        group = rows.column("group_id")
-        known = pc.is_in(group.dictionary, value_set=groups).to_numpy(zero_copy_only=False)
-        is_of_cluster = pc.equal(rows.column("cluster"), self.cluster).to_numpy(zero_copy_only=False)
-        taken: np.ndarray = np.append(known, False)[codes_of(group)] & is_of_cluster
-        return taken
 
 
 def context_files(warehouse: Warehouse, cluster: str) -> ContextFiles | None:

@@ -4,24 +4,23 @@ Where the tables' files lie on this machine, one job answers them, whose tasks l
 such records; a plan of Spark's over three tables takes as long as much larger steps do.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from functools import reduce
-from operator import or_
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from coordinator_replay.pipeline.delta_log import HeldFile
+from coordinator_replay.pipeline.positions import Stretch, lies_in
 from coordinator_replay.pipeline.sums import numbers_of
-from coordinator_replay.pipeline.task_rows import dealt, per_task
+from coordinator_replay.pipeline.task_rows import dealt, per_task, rows_where
 from coordinator_replay.pipeline.warehouse import Warehouse
 
 RECORDS = ("offset_commits", "group_records", "control_records")
@@ -38,22 +37,6 @@ _MOMENT = pa.timestamp("us", tz="UTC")
 def moment_of(at_us: int) -> datetime:
     """A time in microseconds as a moment."""
     return _EPOCH + timedelta(microseconds=at_us)
-
-
-class Stretch(NamedTuple):
-    """A stretch of the log.
-
-    Attributes:
-        log_partition: None for all that no other stretch names.
-        first: its first offset.
-        end: the offset after its last one; None for the log's end.
-        since: its records are not older than this; None for records of any time, and of none.
-    """
-
-    log_partition: int | None
-    first: int = 0
-    end: int | None = None
-    since: datetime | None = None
 
 
 @dataclass(slots=True)
@@ -80,27 +63,6 @@ class Extremes:
         last = max(self, other, key=lambda one: one.high)
         low, high = min(self.low, other.low), max(self.high, other.high)
         return Extremes(low, high, last.missing, min(times, default=None), max(times, default=None))
-
-
-def lies_in(field: Any, stretches: Sequence[Stretch]) -> Any:
-    """Whether a record lies in one of some stretches: a condition.
-
-    Args:
-        field: names a column, in the terms of pyarrow (``pc.field``) or Spark (``F.col``).
-        stretches: at least one.
-    """
-    named = sorted({one.log_partition for one in stretches if one.log_partition is not None})
-
-    def of(one: Stretch) -> Any:
-        is_there = field("log_partition") == one.log_partition
-        if one.log_partition is None:
-            is_there = ~field("log_partition").isin(named)
-        is_there = is_there & (field("log_offset") >= one.first)
-        if one.end is not None:
-            is_there = is_there & (field("log_offset") < one.end)
-        return is_there if one.since is None else is_there & (field("log_timestamp") >= one.since)
-
-    return reduce(or_, map(of, stretches))
 
 
 def _is_named(file: HeldFile, stretches: Sequence[Stretch]) -> bool:
@@ -145,11 +107,6 @@ def files_in(files: Sequence[HeldFile], cluster: str, stretches: Sequence[Stretc
     ]
 
 
-def beyond(ends: Mapping[int, int]) -> list[Stretch]:
-    """All that stands at or behind some offsets, by log partition; of one that is not named, everything."""
-    return [*(Stretch(partition, end) for partition, end in ends.items()), Stretch(None)]
-
-
 def _of_rows(rows: pa.RecordBatch) -> Iterator[dict[str, int | None]]:
     """The extremes of a batch, by log partition: a row of _EXTREMES each."""
     partitions, offsets = (numbers_of(rows.column(name)) for name in ("log_partition", "log_offset"))
@@ -174,8 +131,7 @@ def _by_files(warehouse: Warehouse, paths: Sequence[str], cluster: str, stretche
 
     def each(mine: Sequence[str]) -> Iterator[pa.RecordBatch]:
         wanted = (pc.field("cluster") == cluster) & lies_in(pc.field, stretches)
-        batches = ds.dataset(mine, format="parquet").to_batches(columns=list(_READ), filter=wanted, use_threads=False)
-        told = [row for batch in batches for row in _of_rows(batch)]
+        told = [row for batch in rows_where(mine, _READ, wanted) for row in _of_rows(batch)]
         yield pa.RecordBatch.from_pylist(told, schema=_EXTREMES)
 
     return per_task(warehouse.spark, dealt(warehouse.spark, paths), each, from_arrow_schema(_EXTREMES))
@@ -207,9 +163,9 @@ def extremes_of(
     Returns:
         without log partitions in which no record lies there.
     """
-    held = [warehouse.held(name) for name in names]
     if not stretches:
         return {}
+    held = [warehouse.held(name) for name in names]
     if any(files is None for files in held):
         rows = _by_spark(warehouse, names, cluster, stretches).collect()
     else:

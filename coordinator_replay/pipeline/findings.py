@@ -218,14 +218,14 @@ class _Trial:
         """Write ``group_metrics``; its version."""
         warehouse = self.warehouse
         told = read_files(warehouse.spark, steps, from_arrow_schema(STEPS))
-        part = warehouse.replacing_part(METRICS, self.staging)
+        part = warehouse.replacing_part(METRICS, self.staging, self.cluster)
         written = files_of(write_metrics([told, *counted], part, self.cluster))
         return warehouse.put_files(METRICS, written.get(METRICS, []), self.cluster)
 
     def write(self) -> tuple[dict[str, int], dict[str, int]]:
         warehouse, cluster = self.warehouse, self.cluster
         sources, commits = self.sources()
-        parts = {name: warehouse.replacing_part(name, self.staging) for name in (FINDINGS, TOTALS)}
+        parts = {name: warehouse.replacing_part(name, self.staging, cluster) for name in (FINDINGS, TOTALS)}
         parts[STEP_PART] = aside(f"{self.staging}/{STEP_PART}", STEPS)
         with ThreadPoolExecutor(2) as pool:
             hearing = pool.submit(self.hear, sources, parts)

@@ -10,7 +10,7 @@ from coordinator_replay.pipeline.commit_intervals import Event
 from coordinator_replay.pipeline.commit_shares import SHARED, typed
 from coordinator_replay.pipeline.data_files import conform
 from coordinator_replay.pipeline.restart import Restart
-from coordinator_replay.pipeline.rewriting import as_bools
+from coordinator_replay.pipeline.sums import as_bools
 from coordinator_replay.pipeline.task_rows import open_file
 from coordinator_replay.pipeline.warehouse import Warehouse
 

@@ -15,21 +15,22 @@ import numpy as np
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 
 from coordinator_replay.analysis.group_life import VERSION
 from coordinator_replay.analysis.reasons.signs import DEPARTURES
 from coordinator_replay.pipeline.commit_shares import EVERYWHERE, MOST_TASKS, commits_of, may_be_since
 from coordinator_replay.pipeline.data_files import WRITTEN, DataFile, DataFiles, Part, aside, files_of, written_rows
 from coordinator_replay.pipeline.delta_log import HeldFile
-from coordinator_replay.pipeline.extremes import Stretch, beyond, files_in, lies_in
+from coordinator_replay.pipeline.extremes import files_in
 from coordinator_replay.pipeline.group_state import SNAPSHOT, START
+from coordinator_replay.pipeline.positions import Stretch, beyond, lies_in
 from coordinator_replay.pipeline.replay import STATE_TABLE, Fed, Fold, Given, few_collections
 from coordinator_replay.pipeline.sign_shares import COMMIT, last_before
 from coordinator_replay.pipeline.signs import signs_before
 from coordinator_replay.pipeline.sums import numbers_of
-from coordinator_replay.pipeline.task_rows import checksums, per_task
+from coordinator_replay.pipeline.task_rows import BY_NUMBER, checksums, per_task, rows_where
 from coordinator_replay.pipeline.warehouse import Warehouse
+from coordinator_replay.tables.definition import table
 
 TOUCHED = pa.schema([("group_id", pa.string()), ("from_offset", pa.int64()), ("is_first", pa.bool_())])
 """A group that was replayed: from where on (START for its first record), and whether it never was before."""
@@ -40,32 +41,20 @@ MOST_RECORDS = 1_000_000
 
 _MOST_GROUPS = 200_000
 _BATCH_ROWS = 50_000
-_MOMENT = pa.timestamp("us", tz="UTC")
-_BY_NUMBER = pa.dictionary(pa.int32(), pa.string())
-_RECORD = pa.schema(
-    [
-        ("group_id", _BY_NUMBER),
-        ("log_partition", pa.int32()),
-        ("log_offset", pa.int64()),
-        ("log_timestamp", _MOMENT),
-        ("kind", pa.string()),
-        ("key_json", pa.string()),
-        ("value_json", pa.string()),
-        ("value_version", pa.int16()),
-        ("missing_before", pa.int64()),
-        ("record_bytes", pa.int32()),
-        ("is_tombstone", pa.bool_()),
-    ]
+
+
+def _of_table(name: str, *columns: str) -> pa.Schema:
+    """Some columns of a table, groups by number."""
+    types = table(name).arrow_schema()
+    return pa.schema([(one, BY_NUMBER if one == "group_id" else types.field(one).type) for one in columns])
+
+
+_RECORD = _of_table(
+    "group_records",
+    *("group_id", "log_partition", "log_offset", "log_timestamp", "kind", "key_json", "value_json", "value_version"),
+    *("missing_before", "record_bytes", "is_tombstone"),
 )
-_STATE = pa.schema(
-    [
-        ("group_id", _BY_NUMBER),
-        ("log_partition", pa.int32()),
-        ("to_offset", pa.int64()),
-        ("snapshot_version", pa.int32()),
-    ]
-)
-_SNAPSHOT = pa.schema([("group_id", _BY_NUMBER), ("snapshot", pa.string())])
+_STATE = _of_table(STATE_TABLE, "group_id", "log_partition", "to_offset", "snapshot_version", SNAPSHOT)
 _FED = pa.schema(
     [
         ("group_id", pa.string()),
@@ -120,14 +109,12 @@ class Night:
 
     def rows(self, paths: Sequence[str], schema: pa.Schema, number: int, which: Any = None) -> pa.Table:
         """Rows of the cluster about a task's groups: those for which a condition holds, or all."""
-        found = []
         is_mine = pc.field("cluster") == self.cluster
         wanted = is_mine if which is None else is_mine & which
-        if paths:
-            files = ds.dataset(paths, format=ds.ParquetFileFormat(dictionary_columns=["group_id"]))
-            for rows in files.to_batches(columns=schema.names, filter=wanted, use_threads=False):
-                is_of_task = pa.array(checksums(rows.column("group_id")) % self.tasks == number)
-                found.append(rows.filter(is_of_task).cast(schema))
+        found = []
+        for rows in rows_where(paths, schema.names, wanted, texts=["group_id"]):
+            is_of_task = pa.array(checksums(rows.column("group_id")) % self.tasks == number)
+            found.append(rows.filter(is_of_task).cast(schema))
         return pa.Table.from_batches(found, schema).unify_dictionaries().combine_chunks()
 
     def unseen(self, number: int) -> pa.Table:
@@ -227,7 +214,7 @@ def _snapshots(states: pa.Table, touched: pa.Table) -> pa.Table:
         "log_partition": pa.repeat(pa.scalar(START, pa.int32()), n),
         "log_offset": pa.repeat(pa.scalar(START, pa.int64()), n),
         "kind": pa.repeat(SNAPSHOT, n),
-        "value_json": mine.column("snapshot"),
+        "value_json": mine.column(SNAPSHOT),
         "is_record": pa.repeat(False, n),
     }
     return pa.table([given.get(field.name, pa.nulls(n, field.type)) for field in _FED], _FED)
@@ -235,15 +222,18 @@ def _snapshots(states: pa.Table, touched: pa.Table) -> pa.Table:
 
 def _fold(night: Night, number: int, given: Given, parts: Mapping[str, Part], touched: Part) -> Iterator[DataFile]:
     """Fold a task's groups; the files that were written."""
-    news = _News(night.unseen(number), night.rows(night.states, _STATE, number))
+    unseen = night.unseen(number)
+    if not unseen.num_rows:
+        return
+    states = night.rows(night.states, _STATE, number)
+    news = _News(unseen, states)
     if news.begins_anew:
         yield DataFile(_ANEW, "", 0, 0, "")
         return
     groups = news.touched()
     if not groups.num_rows:
         return
-    snapshots = _snapshots(night.rows(night.states, _SNAPSHOT, number), groups)
-    every = pa.concat_tables([news.fed(), night.signs(news.records), snapshots]).sort_by(_ORDER)
+    every = pa.concat_tables([news.fed(), night.signs(news.records), _snapshots(states, groups)]).sort_by(_ORDER)
     fold = Fold(given, parts)
     with few_collections():
         for batch in every.to_batches(_BATCH_ROWS):

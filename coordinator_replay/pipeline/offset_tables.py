@@ -22,7 +22,7 @@ from coordinator_replay.pipeline.commit_totals import LATELY, HistorySums, histo
 from coordinator_replay.pipeline.context_files import context_files
 from coordinator_replay.pipeline.data_files import DataFile, Part, aside, keep, part_of, read_files, write_frame
 from coordinator_replay.pipeline.expiry import expired_offsets
-from coordinator_replay.pipeline.extremes import RECORDS, Stretch, extremes_of, moment_of
+from coordinator_replay.pipeline.extremes import RECORDS, extremes_of, moment_of
 from coordinator_replay.pipeline.held_files import held_files
 from coordinator_replay.pipeline.offset_events import Sources
 from coordinator_replay.pipeline.offset_stage import STAGED, Staged
@@ -39,9 +39,11 @@ from coordinator_replay.pipeline.offsets import (
     thin_history,
     write_offsets,
 )
+from coordinator_replay.pipeline.positions import Stretch
 from coordinator_replay.pipeline.restart import Restart, waiting_commits
 from coordinator_replay.pipeline.retention import infer_retention, survivors
-from coordinator_replay.pipeline.rewriting import Bools, Replacing, as_bools, put_files_where
+from coordinator_replay.pipeline.rewriting import Replacing, put_files_where
+from coordinator_replay.pipeline.sums import Bools, as_bools
 from coordinator_replay.pipeline.tombstones import causes_type, removed_offsets, tombstone_causes
 from coordinator_replay.pipeline.warehouse import Warehouse
 from coordinator_replay.tables.definition import table

@@ -7,8 +7,8 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 
 from coordinator_replay.pipeline.data_files import keep
-from coordinator_replay.pipeline.extremes import RECORDS, Stretch, extremes_of
-from coordinator_replay.pipeline.positions import within
+from coordinator_replay.pipeline.extremes import RECORDS, extremes_of
+from coordinator_replay.pipeline.positions import Stretch, lies_in
 from coordinator_replay.pipeline.settle import DAMAGE
 from coordinator_replay.pipeline.warehouse import Warehouse
 
@@ -56,18 +56,16 @@ def missing_before_end(warehouse: Warehouse, cluster: str, ends: Mapping[int, in
     tops |= extremes_of(warehouse, cluster, RECORDS, [Stretch(p, 0, ends[p]) for p in ends.keys() - tops.keys()])
     # Where nothing stands between that record and the end, it is missing: all but what is in quarantine.
     after = [(partition, top.high + 1, ends[partition]) for partition, top in tops.items()]
-    between = [(partition, at, end) for partition, at, end in after if at < end]
+    between = [Stretch(*one) for one in after if one[1] < one[2]]
     quarantined = _quarantined_within(warehouse, cluster, between) if between else {}
     return {
         partition: tops[partition].missing + end - at - quarantined.get(partition, 0) for partition, at, end in after
     }
 
 
-def _quarantined_within(
-    warehouse: Warehouse, cluster: str, stretches: Sequence[tuple[int, int, int]]
-) -> dict[int, int]:
+def _quarantined_within(warehouse: Warehouse, cluster: str, stretches: Sequence[Stretch]) -> dict[int, int]:
     """How many positions in some stretches are in quarantine, by log partition."""
-    known = _quarantined(warehouse).where((F.col("cluster") == cluster) & within(stretches))
+    known = _quarantined(warehouse).where((F.col("cluster") == cluster) & lies_in(F.col, stretches))
     counts = known.groupBy("log_partition").agg(F.countDistinct("log_offset")).collect()
     return {row[0]: row[1] for row in counts}
 

@@ -12,17 +12,16 @@ from datetime import datetime
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 
 from coordinator_replay.pipeline.delta_log import HeldFile
-from coordinator_replay.pipeline.extremes import RECORDS, Stretch, beyond, extremes_of, moment_of
+from coordinator_replay.pipeline.extremes import RECORDS, extremes_of, moment_of
 from coordinator_replay.pipeline.ledger import between
-from coordinator_replay.pipeline.positions import within
-from coordinator_replay.pipeline.rewriting import Bools, Replacing, as_bools
-from coordinator_replay.pipeline.sums import numbers_of
-from coordinator_replay.pipeline.task_rows import codes_of
+from coordinator_replay.pipeline.positions import Stretch, beyond
+from coordinator_replay.pipeline.rewriting import Replacing
+from coordinator_replay.pipeline.sums import Bools, as_bools, numbers_of
+from coordinator_replay.pipeline.task_rows import are_among
 from coordinator_replay.pipeline.warehouse import Warehouse, literal
 
 _MOST_GROUPS = 1000
@@ -56,11 +55,7 @@ class Restart:
         groups = rows.column("group_id")
         if not self.groups:
             return np.zeros(len(groups), np.bool_)
-        anew = pa.array(sorted(self.groups), pa.string())
-        if not pa.types.is_dictionary(groups.type):
-            return as_bools(pc.is_in(groups, value_set=anew))
-        told: Bools = np.append(as_bools(pc.is_in(groups.dictionary, value_set=anew)), False)[codes_of(groups)]
-        return told
+        return are_among(groups, pa.array(sorted(self.groups), pa.string()))
 
     def _are_behind(self, rows: pa.RecordBatch, column: str) -> Bools:
         """Which rows lie at or behind the restart, by their log partition and an offset that is no null."""
@@ -192,9 +187,7 @@ def has_strays(warehouse: Warehouse, cluster: str, ranges: Mapping[int, Sequence
         cluster: whose.
         ranges: from ``audited_ranges``.
     """
-    stretches = list(between(ranges))
-    rows = (warehouse.read(name).where((F.col("cluster") == cluster) & within(stretches)) for name in RECORDS)
-    return bool(stretches) and any(not one.isEmpty() for one in rows)
+    return bool(extremes_of(warehouse, cluster, RECORDS, [Stretch(*one) for one in between(ranges)]))
 
 
 def restart_at(

@@ -4,8 +4,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -22,12 +20,11 @@ from coordinator_replay.pipeline.data_files import (
     written_rows,
 )
 from coordinator_replay.pipeline.delta_log import HeldFile
+from coordinator_replay.pipeline.sums import Bools, as_bools
 from coordinator_replay.pipeline.task_rows import dealt, open_file, per_task
 from coordinator_replay.pipeline.warehouse import Warehouse
 
 _BATCH_ROWS = 50_000
-
-Bools = npt.NDArray[np.bool_]
 
 Goes = Callable[[pa.RecordBatch], Bools]
 """Tells of each row of a batch whether others come in its place."""
@@ -76,12 +73,6 @@ class GroupsGo:
             return as_bools(told)
 
         return goes
-
-
-def as_bools(told: pa.Array) -> Bools:
-    """Answers as numpy has them; null is no."""
-    bools: Bools = told.fill_null(False).to_numpy(zero_copy_only=False)
-    return bools
 
 
 def rewritten(spark: SparkSession, tables: Sequence[Rewritten]) -> dict[str, list[DataFile]]:

@@ -6,17 +6,17 @@ from collections.abc import Iterator, Sequence
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from coordinator_replay.analysis.findings.evidence import Evidence
 from coordinator_replay.engine.model import GroupState
-from coordinator_replay.pipeline.task_rows import dealt, per_task
+from coordinator_replay.pipeline.task_rows import dealt, per_task, rows_where
 from coordinator_replay.pipeline.warehouse import Warehouse
 
 _TABLE = "group_evidence"
-_COUNTED = "group_type STRING, state STRING, count BIGINT"
+_COUNTED = pa.schema([("group_type", pa.string()), ("state", pa.string()), ("count", pa.int64())])
 
 
 def _by_spark(warehouse: Warehouse, cluster: str) -> DataFrame:
@@ -29,14 +29,13 @@ def _by_files(warehouse: Warehouse, paths: Sequence[str], cluster: str) -> DataF
     def count(mine: Sequence[str]) -> Iterator[pa.RecordBatch]:
         wanted = (pc.field("cluster") == cluster) & (pc.field("tag") == int(Evidence.STANDING))
         counts: Counter[tuple[str, str]] = Counter()
-        for rows in ds.dataset(mine, format="parquet").to_batches(columns=["told"], filter=wanted, use_threads=False):
+        for rows in rows_where(mine, ["told"], wanted):
             told = map(orjson.loads, rows.column("told").to_pylist())
             counts.update((one["group_type"], one["state"]) for one in told)
         rows_of = [{"group_type": type_, "state": state, "count": n} for (type_, state), n in counts.items()]
-        schema = pa.schema([("group_type", pa.string()), ("state", pa.string()), ("count", pa.int64())])
-        yield pa.RecordBatch.from_pylist(rows_of, schema=schema)
+        yield pa.RecordBatch.from_pylist(rows_of, schema=_COUNTED)
 
-    return per_task(warehouse.spark, dealt(warehouse.spark, paths), count, _COUNTED)
+    return per_task(warehouse.spark, dealt(warehouse.spark, paths), count, from_arrow_schema(_COUNTED))
 
 
 def standing_groups(warehouse: Warehouse, cluster: str) -> dict[tuple[str, str], int]:

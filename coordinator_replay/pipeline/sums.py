@@ -8,6 +8,8 @@ import pyarrow as pa
 
 Numbers = npt.NDArray[np.int64]
 
+Bools = npt.NDArray[np.bool_]
+
 NONE = int(np.iinfo(np.int64).min)
 """Stands for a value that is not there."""
 
@@ -19,6 +21,12 @@ def numbers_of(column: pa.Array, nothing: int = 0) -> Numbers:
     plain = column.view(pa.int64()) if pa.types.is_timestamp(column.type) else column.cast(pa.int64())
     numbers: Numbers = plain.fill_null(nothing).to_numpy(zero_copy_only=False)
     return numbers
+
+
+def as_bools(told: pa.Array) -> Bools:
+    """Answers as numpy has them; null is no."""
+    bools: Bools = told.fill_null(False).to_numpy(zero_copy_only=False)
+    return bools
 
 
 def array_of(numbers: Numbers, type_: pa.DataType) -> pa.Array:

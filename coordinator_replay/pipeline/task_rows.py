@@ -14,6 +14,7 @@ from zlib import crc32
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
@@ -21,11 +22,14 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from coordinator_replay.pipeline.delta_log import HeldFile
-from coordinator_replay.pipeline.sums import Numbers, numbers_of
+from coordinator_replay.pipeline.sums import Bools, Numbers, as_bools, numbers_of
 from coordinator_replay.pipeline.warehouse import Warehouse
 
 TEXT_BY_NUMBER = ("group_id", "topic")
 """Columns that a file's batches may have as dictionaries."""
+
+BY_NUMBER = pa.dictionary(pa.int32(), pa.string())
+"""The type that they have then."""
 
 _BATCH_ROWS = 50_000
 _MOST_TASKS = 64
@@ -46,9 +50,33 @@ def open_file(path: str, texts: Sequence[str] = TEXT_BY_NUMBER) -> pq.ParquetFil
     return pq.ParquetFile(path, read_dictionary=list(texts), coerce_int96_timestamp_unit="us")
 
 
+def rows_where(
+    paths: Sequence[str], columns: Sequence[str], wanted: ds.Expression, texts: Sequence[str] = ()
+) -> Batches:
+    """Rows of tables' files for which a condition holds; where a row group tells that it has none, it is not read.
+
+    Args:
+        paths: the files.
+        columns: what to read.
+        wanted: the condition.
+        texts: columns that come as dictionaries.
+    """
+    if paths:
+        files = ds.dataset(list(paths), format=ds.ParquetFileFormat(dictionary_columns=list(texts)))
+        yield from files.to_batches(columns=list(columns), filter=wanted, use_threads=False)
+
+
 def codes_of(column: pa.DictionaryArray) -> Numbers:
     """Places in the dictionary; the one behind its end for null."""
     return numbers_of(column.indices, len(column.dictionary))
+
+
+def are_among(column: pa.Array, values: pa.Array) -> Bools:
+    """Which rows of a column, as texts or as a dictionary, have one of some values."""
+    if not pa.types.is_dictionary(column.type):
+        return as_bools(pc.is_in(column, value_set=values))
+    told: Bools = np.append(as_bools(pc.is_in(column.dictionary, value_set=values)), False)[codes_of(column)]
+    return told
 
 
 @lru_cache(maxsize=1_000_000)

@@ -155,9 +155,9 @@ class Warehouse:
 
     def count(self, name: str, cluster: str) -> int:
         """How many rows a cluster has."""
-        held = self.held(name) or ()
-        told = [file.rows for file in held if _cluster_of(file) == cluster]
-        if held and None not in told and all(_cluster_of(file) is not None for file in held):
+        mine = self._files_of(name, cluster)
+        told = None if mine is None else [file.rows for file in mine]
+        if told is not None and None not in told:
             return sum(filter(None, told))
         return self.read(name).where(F.col("cluster") == cluster).count()
 
@@ -215,10 +215,9 @@ class Warehouse:
     def replace_cluster(self, name: str, df: DataFrame, cluster: str) -> int:
         """Put rows in place of all rows of a cluster, in one commit; returns the version after that."""
         rows = self._conform(name, df)
-        held = self.held(name)
-        if held is not None and all(_cluster_of(file) is not None for file in held):
-            mine = [file.path for file in held if _cluster_of(file) == cluster]
-            return self.swap(name, write_frame(rows, name, self.own_part(name)), mine)
+        mine = self._files_of(name, cluster)
+        if mine is not None:
+            return self.swap(name, write_frame(rows, name, self.own_part(name)), [file.path for file in mine])
         if self.is_new(name) or self.read(name).where(F.col("cluster") == cluster).isEmpty():
             rows.write.format("delta").mode("append").save(self.path(name))
         else:
@@ -253,22 +252,25 @@ class Warehouse:
         """Whether files lie in the table's own folder already."""
         return all(file.path.startswith(f"{self.path(name)}/") for file in files)
 
-    def _is_replaced_plainly(self, name: str) -> bool:
-        """Whether files may take the place of all rows of a cluster as they are."""
+    def _files_of(self, name: str, cluster: str) -> list[HeldFile] | None:
+        """The files that hold a cluster's rows and no others; None where some may hold rows of several clusters."""
         held = self.held(name)
-        return held is not None and all(_cluster_of(file) is not None for file in held) and self.takes_files(name)
+        if held is None or any(_cluster_of(file) is None for file in held):
+            return None
+        return [file for file in held if _cluster_of(file) == cluster]
 
-    def replacing_part(self, name: str, staging: str) -> Part:
+    def replacing_part(self, name: str, staging: str, cluster: str) -> Part:
         """Where workers write rows for ``put_files``: into the table's folder where that takes them as they are."""
-        return self.own_part(name) if self._is_replaced_plainly(name) else self.part(name, staging)
+        is_plain = self._files_of(name, cluster) is not None and self.takes_files(name)
+        return self.own_part(name) if is_plain else self.part(name, staging)
 
     def put_files(self, name: str, files: Sequence[DataFile], cluster: str) -> int:
         """Put what files of a part hold in place of all rows of a cluster, in one commit; returns the version."""
         if self.is_new(name):
             return self.add_files(name, files)
-        if self._is_replaced_plainly(name) and self.are_in_place(name, files):
-            mine = [file.path for file in self.held(name) or [] if _cluster_of(file) == cluster]
-            return self.swap(name, files, mine)
+        mine = self._files_of(name, cluster)
+        if mine is not None and self.takes_files(name) and self.are_in_place(name, files):
+            return self.swap(name, files, [file.path for file in mine])
         return self.replace_cluster(name, self.rows(name, files), cluster)
 
     def replace_groups(self, name: str, df: DataFrame) -> int:

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator_replay.pipeline.delta_log import HeldFile
-from coordinator_replay.pipeline.extremes import Extremes, Stretch, extremes_of, moment_of
+from coordinator_replay.pipeline.extremes import Extremes, extremes_of, moment_of
+from coordinator_replay.pipeline.positions import Stretch
 
 pytestmark = pytest.mark.spark
 
