@@ -17,8 +17,9 @@ from coordinator_replay.cli.thresholds import THRESHOLD
 from coordinator_replay.errors import CoordinatorReplayError, InputError
 
 if TYPE_CHECKING:
-    from coordinator_replay.log.dump import Dump
+    from coordinator_replay.log.dump import Dump, DumpFile
     from coordinator_replay.pipeline.audit import Options, Summary
+    from coordinator_replay.pipeline.session import Load
 
 FORMATS = ("auto", "segments", "parquet", "delta", "jsonl")
 """Forms of a dump, as log.dump.Format has them; not taken from there, because help must not wait for pyarrow."""
@@ -50,6 +51,25 @@ def _is_small(dump: "Dump", warehouse: str) -> bool:
     return sum(file.size for file in held) <= SMALL_WAREHOUSE
 
 
+def _are_apart(segments: "Sequence[DumpFile]") -> bool:
+    """Whether no two segments are likely to hold the same record: copies are what Spark has to hold against each other.
+
+    So do other replicas of a partition, which lie in folders of their own, and files that are no part of the log.
+    """
+    folders = {(file.log_partition, file.uri.rpartition("/")[0]) for file in segments}
+    is_one_each = len(folders) == len({file.log_partition for file in segments})
+    return is_one_each and all(file.is_current for file in segments)
+
+
+def _load(dump: "Dump", warehouse: str) -> "Load":
+    """What the session is to be tuned for."""
+    from coordinator_replay.pipeline.session import Load
+
+    if _is_small(dump, warehouse):
+        return Load.SMALL
+    return Load.WORKERS if dump.segments and _are_apart(dump.segments) else Load.ROWS
+
+
 def _audit(options: "Options", common: Common, command: str, wait: timedelta = timedelta()) -> "Summary":
     """Run an audit, alone on its warehouse, and print what it did."""
     from coordinator_replay.log.dump import find_dump
@@ -70,8 +90,8 @@ def _audit_alone(options: "Options", common: Common, dump: "Dump") -> "Summary":
 
     began = time.monotonic()
     click.echo("starting Spark …", err=True)
-    small = _is_small(dump, options.warehouse)
-    spark = open_session(verbose=common.verbose, with_catalog=options.database is not None, small=small)
+    load = _load(dump, options.warehouse)
+    spark = open_session(verbose=common.verbose, with_catalog=options.database is not None, load=load)
     try:
         with shown_progress(spark) as report:
             summary = run_audit(spark, options, report, dump)

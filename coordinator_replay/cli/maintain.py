@@ -59,10 +59,11 @@ def _maintain(upkeep: "Upkeep", *, verbose: bool) -> "list[Kept]":
 
     from coordinator_replay.cli.progress import shown_progress
     from coordinator_replay.pipeline.maintain import run_maintain, stored_bytes
-    from coordinator_replay.pipeline.session import open_session
+    from coordinator_replay.pipeline.session import Load, open_session
 
     click.echo("starting Spark …", err=True)
-    spark = open_session(verbose=verbose, small=stored_bytes(upkeep.warehouse) <= SMALL_WAREHOUSE)
+    is_small = stored_bytes(upkeep.warehouse) <= SMALL_WAREHOUSE
+    spark = open_session(verbose=verbose, load=Load.SMALL if is_small else Load.ROWS)
     try:
         with shown_progress(spark) as report:
             return run_maintain(spark, upkeep, report)

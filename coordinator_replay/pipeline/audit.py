@@ -385,8 +385,8 @@ class _Audit:
         return replayed
 
     def is_as_left(self, name: str) -> bool:
-        """Whether nobody has written to a table since the last run."""
-        return self.warehouse.version(name) == self.last.table_versions.get(name)
+        """Whether a table says of the cluster what the last run left."""
+        return self.warehouse.is_as_left(name, self.last.table_versions.get(name), self.run.cluster)
 
     def unfinished_groups(self) -> Groups:
         """Groups that a run replayed which did not end."""

@@ -73,13 +73,13 @@ class HeldFile(NamedTuple):
     rows: int | None
 
 
-def _plain_table(path: str) -> DeltaTable | None:
+def _plain_table(path: str, version: int | None = None) -> DeltaTable | None:
     filesystem, folder = open_filesystem(path)
     # Other names are written in as many ways as there are readers of them.
     if not isinstance(filesystem, fs.LocalFileSystem) or not _SAFE_PATH.fullmatch(folder):
         return None
     try:
-        table = DeltaTable(folder)
+        table = DeltaTable(folder, version=version)
     except DeltaError:
         # What is wrong with it, Delta itself says best.
         return None
@@ -101,9 +101,14 @@ def plain_files(path: str) -> list[str] | None:
     return None if table is None else table.file_uris()
 
 
-def held_files(path: str) -> list[HeldFile] | None:
-    """The same files, with what Delta's log says of their columns; None as ``plain_files``."""
-    table = _plain_table(path)
+def held_files(path: str, version: int | None = None) -> list[HeldFile] | None:
+    """The same files, with what Delta's log says of their columns; None as ``plain_files``.
+
+    Args:
+        path: the table.
+        version: the version to look at; None for the newest.
+    """
+    table = _plain_table(path, version)
     if table is None:
         return None
     folder = path.removeprefix("file://").rstrip("/")
@@ -119,15 +124,26 @@ def held_files(path: str) -> list[HeldFile] | None:
     ]
 
 
-def commit_info(path: str, version: int) -> dict[str, Any]:
-    """What a commit says of itself: its operation, its metrics, the user's words."""
+def _actions(path: str, version: int) -> list[dict[str, Any]]:
+    """What a commit consists of."""
     filesystem, file = open_filesystem(f"{path}/_delta_log/{version:020}.json")
     with filesystem.open_input_stream(file) as stream:
-        for line in stream.read().decode("utf-8").splitlines():
-            action = json.loads(line)
-            if "commitInfo" in action:
-                return dict(action["commitInfo"])
-    return {}
+        return [json.loads(line) for line in stream.read().decode("utf-8").splitlines()]
+
+
+def actions_since(path: str, version: int) -> list[dict[str, Any]] | None:
+    """What the commits after a version consist of, in order; None where one of them is gone."""
+    newest = newest_version(path) or version
+    try:
+        return [action for later in range(version + 1, newest + 1) for action in _actions(path, later)]
+    except FileNotFoundError:
+        return None
+
+
+def commit_info(path: str, version: int) -> dict[str, Any]:
+    """What a commit says of itself: its operation, its metrics, the user's words."""
+    told = (action["commitInfo"] for action in _actions(path, version) if "commitInfo" in action)
+    return dict(next(told, {}))
 
 
 def _first_commit(table: Table, schema: StructType, at_ms: int) -> str:

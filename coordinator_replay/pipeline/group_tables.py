@@ -109,8 +109,9 @@ class _Groups:
 
     def are_plain(self) -> bool:
         """Whether the tables are as the last run left them, and take files: no run was killed since."""
-        as_left = all(self.warehouse.version(name) == self.news.versions.get(name) for name in self.names)
-        return as_left and all(map(self.warehouse.takes_files, self.names))
+        warehouse, versions, cluster = self.warehouse, self.news.versions, self.given.cluster
+        as_left = all(warehouse.is_as_left(name, versions.get(name), cluster) for name in self.names)
+        return as_left and all(map(warehouse.takes_files, self.names))
 
     def go_on(self) -> Replayed | None:
         """Let groups go on in one job, without a plan of Spark's; None where that can't be."""

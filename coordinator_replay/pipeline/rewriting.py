@@ -1,9 +1,10 @@
 """Files of tables on this machine, written anew without rows that others come in place of."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -25,6 +26,8 @@ from coordinator_replay.pipeline.task_rows import dealt, open_file, per_task
 from coordinator_replay.pipeline.warehouse import Warehouse
 
 _BATCH_ROWS = 50_000
+_SETTLED = "settled_at_offset"
+_FINAL, _OPEN = "final", "open"
 
 Goes = Callable[[pa.RecordBatch], Bools]
 """Tells of each row of a batch whether others come in its place."""
@@ -69,14 +72,23 @@ class GroupsGo:
             is_mine = pc.equal(rows.column("cluster"), self.cluster)
             told = pc.and_(is_mine, pc.is_in(rows.column("group_id"), value_set=known))
             if self.only_open:
-                told = pc.and_(told, pc.is_null(rows.column("settled_at_offset")))
+                told = pc.and_(told, pc.is_null(rows.column(_SETTLED)))
             return as_bools(told)
 
         return goes
 
 
+def _are_open(rows: pa.RecordBatch) -> Bools:
+    """Which rows are not final, as far as the table tells."""
+    if _SETTLED not in rows.schema.names:
+        return np.zeros(rows.num_rows, np.bool_)
+    return as_bools(rows.column(_SETTLED).is_null())
+
+
 def rewritten(spark: SparkSession, tables: Sequence[Rewritten]) -> dict[str, list[DataFile]]:
     """Write files anew without rows that go: an action.
+
+    Final rows get files of their own, which no later run has to write anew.
 
     Args:
         spark: the session.
@@ -88,14 +100,16 @@ def rewritten(spark: SparkSession, tables: Sequence[Rewritten]) -> dict[str, lis
 
     def each(mine: Sequence[Rewritten]) -> Iterator[pa.RecordBatch]:
         for table in mine:
-            goes, files = table.going(), DataFiles({table.name: table.part})
+            goes, files = table.going(), DataFiles({_FINAL: table.part, _OPEN: table.part})
             for path in table.paths:
                 with open_file(path, ()) as file:
                     for rows in file.iter_batches(_BATCH_ROWS):
-                        stay = some(rows, ~goes(rows))
-                        if stay.num_rows:
-                            files.add(table.name, conform(stay, table.part.schema))
-            yield from written_rows(files.close())
+                        stay = conform(some(rows, ~goes(rows)), table.part.schema)
+                        is_open = _are_open(stay)
+                        for part, told in ((_FINAL, some(stay, ~is_open)), (_OPEN, some(stay, is_open))):
+                            if told.num_rows:
+                                files.add(part, told)
+            yield from written_rows(replace(file, part=table.name) for file in files.close())
 
     return files_of(per_task(spark, dealt(spark, [table for table in tables if table.paths]), each, WRITTEN))
 

@@ -5,6 +5,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from enum import Enum, auto
 from importlib.resources import files
 
 from pyspark.sql import SparkSession
@@ -61,8 +62,23 @@ SMALL = {
 """For a few hundred records, where every task costs more than its work."""
 
 _QUICK_JAVA = " -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
-"""A JVM that starts fast and never gets fast: right for a run of seconds. With one compiler only, its room for code is
-a fifth of the usual, and once that is full nothing is compiled any more."""
+"""A JVM that starts fast and never gets fast. With one compiler only, its room for code is a fifth of the usual, and
+once that is full nothing is compiled any more."""
+
+
+class Load(Enum):
+    """What a session on this machine is to be tuned for.
+
+    Attributes:
+        SMALL: a few hundred records.
+        WORKERS: Python workers read and write all that is large, and Spark only plans it. Its plans are so many that
+            the JVM's second compiler takes a third of all time of a night on two cores, and is never worth it.
+        ROWS: Spark itself moves rows; with one compiler, that takes up to twice as long.
+    """
+
+    SMALL = auto()
+    WORKERS = auto()
+    ROWS = auto()
 
 
 _BATCHES = {
@@ -106,7 +122,7 @@ def _java_output_aside() -> Iterator[None]:
         os.close(keep)
 
 
-def _local_session(app_name: str, *, with_catalog: bool, with_kafka: bool, small: bool) -> SparkSession:
+def _local_session(app_name: str, *, with_catalog: bool, with_kafka: bool, load: Load) -> SparkSession:
     check_java()
     jars = jars_of(DELTA_JARS) + (jars_of(KAFKA_SOURCE) if with_kafka else [])
     # Workers start the python3 of the PATH unless told otherwise, and that one lacks our packages.
@@ -114,13 +130,14 @@ def _local_session(app_name: str, *, with_catalog: bool, with_kafka: bool, small
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(app_name).master("local[*]")
     log4j = files("coordinator_replay.pipeline") / "log4j2.properties"
+    java = "" if load is Load.ROWS else _QUICK_JAVA
     settings = {
         **LOCAL,
         **DELTA,
         **RELIED_ON,
         "spark.jars": ",".join(map(str, jars)),
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j}" + (_QUICK_JAVA if small else ""),
-        **(SMALL if small else {}),
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j}{java}",
+        **(SMALL if load is Load.SMALL else {}),
     }
     for key, value in settings.items():
         builder = builder.config(key, value)
@@ -135,7 +152,7 @@ def open_session(
     verbose: bool = False,
     with_catalog: bool = False,
     with_kafka: bool = False,
-    small: bool = False,
+    load: Load = Load.ROWS,
 ) -> SparkSession:
     """Take the session that runs, or that ``spark-submit`` prepared; else start one on this machine.
 
@@ -144,7 +161,7 @@ def open_session(
         verbose: let Spark's own messages through.
         with_catalog: keep table names in a catalog that outlives the session.
         with_kafka: let a session on this machine read from Kafka.
-        small: tune a session on this machine for a few hundred records.
+        load: what to tune a session on this machine for.
 
     Raises:
         PrerequisiteError: Java, Delta's jars or those of the Kafka source are missing.
@@ -157,7 +174,7 @@ def open_session(
             active.conf.set(key, value)
         return active
     if verbose:
-        return _local_session(app_name, with_catalog=with_catalog, with_kafka=with_kafka, small=small)
+        return _local_session(app_name, with_catalog=with_catalog, with_kafka=with_kafka, load=load)
     leave_it_to_the_run()
     with _java_output_aside():
-        return _local_session(app_name, with_catalog=with_catalog, with_kafka=with_kafka, small=small)
+        return _local_session(app_name, with_catalog=with_catalog, with_kafka=with_kafka, load=load)

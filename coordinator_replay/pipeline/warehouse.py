@@ -12,6 +12,7 @@ from pyspark.sql.types import StructField, StructType
 
 from coordinator_replay.errors import InputError, WarehouseError
 from coordinator_replay.log.dump import open_filesystem
+from coordinator_replay.pipeline.as_left import cluster_of, is_as_left
 from coordinator_replay.pipeline.data_files import (
     DataFile,
     Part,
@@ -72,12 +73,6 @@ def spark_type(table: Table) -> StructType:
             for column in table.columns
         ]
     )
-
-
-def _cluster_of(file: HeldFile) -> str | None:
-    """The cluster that all rows of a file belong to; None where they may be of several."""
-    lowest, highest = file.lowest.get("cluster"), file.highest.get("cluster")
-    return lowest if lowest == highest else None
 
 
 class Warehouse:
@@ -168,6 +163,10 @@ class Warehouse:
             raise WarehouseError(f"{self.path(name)}: the table is gone")
         return newest
 
+    def is_as_left(self, name: str, version: int | None, cluster: str) -> bool:
+        """Whether nobody has added or taken away rows of a cluster since a version of the table."""
+        return is_as_left(self.path(name), version, cluster)
+
     def is_new(self, name: str) -> bool:
         """Whether nothing was ever written to the table."""
         return self.version(name) == 0
@@ -255,9 +254,9 @@ class Warehouse:
     def _files_of(self, name: str, cluster: str) -> list[HeldFile] | None:
         """The files that hold a cluster's rows and no others; None where some may hold rows of several clusters."""
         held = self.held(name)
-        if held is None or any(_cluster_of(file) is None for file in held):
+        if held is None or any(cluster_of(file) is None for file in held):
             return None
-        return [file for file in held if _cluster_of(file) == cluster]
+        return [file for file in held if cluster_of(file) == cluster]
 
     def replacing_part(self, name: str, staging: str, cluster: str) -> Part:
         """Where workers write rows for ``put_files``: into the table's folder where that takes them as they are."""

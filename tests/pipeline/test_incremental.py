@@ -10,6 +10,7 @@ from coordinator_replay.log.segment import walk_batches
 from coordinator_replay.pipeline import audit as audit_module
 from coordinator_replay.pipeline import group_tables
 from coordinator_replay.pipeline.audit import FOUND_TABLES, Options, run_audit
+from coordinator_replay.pipeline.maintain import Upkeep, run_maintain
 from coordinator_replay.pipeline.night_fold import fold_night
 from coordinator_replay.pipeline.offset_tables import OFFSET_TABLES
 from coordinator_replay.pipeline.replay import GROUP_TABLES
@@ -91,6 +92,29 @@ def test_nights_end_in_the_tables_of_one_run_over_everything(
     # Other thresholds, no news: every group is judged anew.
     again = run_audit(spark, Options(inputs=[str(nights[0])], warehouse=warehouse))
     assert again.findings == {"warning": 1}
+
+
+@pytest.mark.parametrize("between", ["upkeep", "another cluster"])
+def test_a_night_is_folded_from_files_whatever_else_the_warehouse_has_seen(
+    between, spark, nights, whole, tmp_path, monkeypatch
+):
+    warehouse, folded = str(tmp_path / "warehouse"), []
+    monkeypatch.setattr(group_tables, "fold_night", lambda *of: folded.append(fold_night(*of)) or folded[-1])
+
+    def audit(*dumps, cluster="default"):
+        inputs = [str(dump) for dump in dumps]
+        run_audit(spark, Options(inputs=inputs, warehouse=warehouse, thresholds=QUICK, cluster=cluster))
+
+    audit(nights[0])
+    if between == "upkeep":
+        run_maintain(spark, Upkeep(warehouse=warehouse))
+    else:
+        audit(*nights, cluster="another")
+    audit(nights[1])
+    assert [one is not None for one in folded] == [True]
+    for table, rows in whole.items():
+        mine = [row for row in content(spark, warehouse, table) if "'cluster': 'default'" in row]
+        assert mine == rows, table
 
 
 @pytest.mark.long
