@@ -6,6 +6,7 @@ of ``analysis/findings``. What goes through is as much as there are groups, part
 row for each commit.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -17,13 +18,12 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from coordinator_replay.analysis.findings.evidence import TABLE as EVIDENCE_TABLE
 from coordinator_replay.analysis.findings.evidence import Evidence
-from coordinator_replay.analysis.findings.judge import FINDINGS
+from coordinator_replay.analysis.findings.judge import FINDINGS, Found
 from coordinator_replay.analysis.findings.thresholds import Thresholds
 from coordinator_replay.pipeline.commit_sums import GROUP_PART, PARTITION_PART, REWIND_PART
 from coordinator_replay.pipeline.commit_totals import TABLE as TOTALS
 from coordinator_replay.pipeline.commit_totals import HistorySums, kept_until, sum_history
 from coordinator_replay.pipeline.data_files import (
-    WRITTEN,
     DataFile,
     DataFiles,
     Part,
@@ -40,12 +40,14 @@ from coordinator_replay.pipeline.hearing import (
     CAUSES,
     EVIDENCE,
     EXPIRED,
+    HEARD,
     HELD,
     PENDING,
     SCHEMAS,
     STEP_PART,
     Court,
     hear,
+    heard,
 )
 from coordinator_replay.pipeline.task_rows import task_rows
 from coordinator_replay.pipeline.warehouse import Warehouse
@@ -122,6 +124,7 @@ class _Trial:
         end_ms = round(known.end.timestamp() * 1000)
         self.court = Court(cluster=cluster, end_ms=end_ms, until=self.until, limits=known.limits)
         self.evidence = self.table(EVIDENCE_TABLE, EVIDENCE)
+        self.severities = Counter[str]()
 
     def mine(self, name: str) -> DataFrame:
         return self.warehouse.read(name).where(F.col("cluster") == self.cluster)
@@ -194,17 +197,22 @@ class _Trial:
             nothing = {name: schema.empty_table() for name, schema in schemas.items()}
             return hear(({**nothing, **chunk} for chunk in chunks), court, parts)
 
-        return files_of(map_groups(sources, each, WRITTEN, buckets=buckets))
+        outcome = heard(map_groups(sources, each, HEARD, buckets=buckets))
+        self.severities.update(outcome.severities)
+        return outcome.files
 
     def of_log(self, part: Part) -> list[DataFile]:
         """Findings about the log itself: what could not be read of it, and what nobody has read."""
-        judge, files = self.court.judge(""), DataFiles({FINDINGS: part})
+        judge, found = self.court.judge(""), list[Found]()
         if self.known.is_damaged:
             for row in _unreadable(self.mine("quarantine")).collect():
-                files.add_rows(FINDINGS, list(judge.take(Evidence.UNREADABLE, row.asDict())))
+                found += judge.take(Evidence.UNREADABLE, row.asDict())
         for log_partition, low, high in self.known.gaps:
             gap = {"log_partition": log_partition, "from_offset": low, "to_offset": high}
-            files.add_rows(FINDINGS, list(judge.take(Evidence.GAP, gap)))
+            found += judge.take(Evidence.GAP, gap)
+        self.severities.update(one["severity"] for one in found)
+        files = DataFiles({FINDINGS: part})
+        files.add_rows(FINDINGS, found)
         return files.close()
 
     def counted(self, commits: DataFrame) -> list[DataFrame]:
@@ -231,15 +239,13 @@ class _Trial:
             hearing = pool.submit(self.hear, sources, parts)
             # What Spark has to be told is told meanwhile.
             by_minute = self.counted(commits)
-            heard = hearing.result()
-            metrics = pool.submit(self.metrics, heard.get(STEP_PART, []), by_minute)
-            found = [*heard.get(FINDINGS, []), *self.of_log(parts[FINDINGS])]
-            counted = warehouse.rows(FINDINGS, found).groupBy("severity").count()
-            severities = {row["severity"]: row["count"] for row in counted.toLocalIterator()}
+            files = hearing.result()
+            metrics = pool.submit(self.metrics, files.get(STEP_PART, []), by_minute)
+            found = [*files.get(FINDINGS, []), *self.of_log(parts[FINDINGS])]
             versions = {FINDINGS: warehouse.put_files(FINDINGS, found, cluster), METRICS: metrics.result()}
         # After the metrics: what a killed run has written of them is no part of what these totals are taken for.
-        versions[TOTALS] = warehouse.put_files(TOTALS, heard.get(TOTALS, []), cluster)
-        return versions, severities
+        versions[TOTALS] = warehouse.put_files(TOTALS, files.get(TOTALS, []), cluster)
+        return versions, dict(self.severities)
 
 
 def write_findings(

@@ -1,14 +1,15 @@
 """All that is known of some groups, shown to the rules group by group, and counted by the minute on the way."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import DataFrame
 
 from coordinator_replay.analysis.findings.evidence import Evidence
 from coordinator_replay.analysis.findings.judge import FINDINGS, Found, Judge
@@ -26,7 +27,7 @@ from coordinator_replay.analysis.findings.totals import (
 )
 from coordinator_replay.pipeline.commit_sums import GROUP_PART, GROUPS, PARTITION_PART, PARTITIONS, REWIND_PART, REWINDS
 from coordinator_replay.pipeline.commit_totals import TABLE as TOTALS
-from coordinator_replay.pipeline.data_files import DataFiles, Part, written_rows
+from coordinator_replay.pipeline.data_files import WRITTEN, WRITTEN_SCHEMA, DataFile, DataFiles, Part, file_of
 from coordinator_replay.pipeline.group_metrics import Happened, minute_steps
 from coordinator_replay.pipeline.group_rows import Batches, Chunk
 from coordinator_replay.pipeline.json_text import encode
@@ -76,6 +77,10 @@ SCHEMAS = {
 """What is read about groups, by source: their own evidence, what commits come to (new sums and those of earlier runs),
 the offsets that hold, long transactions, what retention takes, and what each tombstone was."""
 
+HEARD = f"{WRITTEN}, severity STRING"
+"""What a task tells: a row for each file that it wrote, and one for each severity with how many findings have it."""
+
+_HEARD_SCHEMA = pa.schema([*WRITTEN_SCHEMA, ("severity", pa.string())])
 _CHUNK_ROWS = 10_000
 _INTO_EMPTY = "empty_"
 
@@ -183,6 +188,7 @@ class _Hearing:
         self.until_ms = round(court.until.timestamp() * 1000)
         self.files = DataFiles(parts)
         self.rows: dict[str, list[Found]] = {FINDINGS: [], TOTALS: []}
+        self.severities = Counter[str]()
 
     def keep(self, name: str, row: Found) -> None:
         rows = self.rows[name]
@@ -222,9 +228,13 @@ class _Hearing:
         judge = self.court.judge(group_id)
         for shown in evidence:
             for found in judge.take(Evidence(shown.tag), shown.told):
-                self.keep(FINDINGS, found)
+                self.find(found)
         for found in judge.finish():
-            self.keep(FINDINGS, found)
+            self.find(found)
+
+    def find(self, found: Found) -> None:
+        self.severities[found["severity"]] += 1
+        self.keep(FINDINGS, found)
 
     def keep_totals(self, group_id: str, totals: Totals) -> None:
         for what, key, told in totals.kept():
@@ -257,11 +267,41 @@ def hear(chunks: Iterator[Chunk], court: Court, parts: dict[str, Part]) -> Batch
         parts: where findings go, the rows of ``commit_totals``, and steps: FINDINGS, TOTALS, STEP_PART.
 
     Returns:
-        the files that were written.
+        rows in HEARD.
     """
     hearing = _Hearing(court, parts)
     for chunk in chunks:
         hearing.hear(chunk)
     for name in hearing.rows:
         hearing.write(name)
-    yield from written_rows(hearing.files.close())
+    told = [{"severity": severity, "rows": count} for severity, count in hearing.severities.items()]
+    rows = [*map(asdict, hearing.files.close()), *told]
+    if rows:
+        yield pa.RecordBatch.from_pylist(rows, schema=_HEARD_SCHEMA)
+
+
+class Heard(NamedTuple):
+    """What hearings came to.
+
+    Attributes:
+        files: what was written, by part.
+        severities: how many findings have each severity.
+    """
+
+    files: dict[str, list[DataFile]]
+    severities: Counter[str]
+
+
+def heard(told: DataFrame) -> Heard:
+    """Let tasks hear their groups: an action.
+
+    Args:
+        told: rows in HEARD.
+    """
+    outcome = Heard({}, Counter())
+    for row in told.collect():
+        if row["part"] is None:
+            outcome.severities[row["severity"]] += row["rows"]
+        else:
+            outcome.files.setdefault(row["part"], []).append(file_of(row))
+    return outcome

@@ -42,10 +42,10 @@ class Setting:
 
     @cached_property
     def spark(self) -> Any:
-        """One session for all Spark rows, so that start-up counts for none of them."""
-        from coordinator_replay.pipeline.session import open_session
+        """One session for all Spark rows, so that start-up counts for none of them; as the audit's for such a dump."""
+        from coordinator_replay.pipeline.session import Load, open_session
 
-        return open_session("coordinator-replay-benchmark")
+        return open_session("coordinator-replay-benchmark", load=Load.WORKERS)
 
     @cached_property
     def found(self) -> Dump:

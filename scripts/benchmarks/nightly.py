@@ -11,6 +11,7 @@ from typing import Any
 
 import psutil
 
+from benchmarks.copying import copy_seconds
 from benchmarks.dump import make_dump
 from benchmarks.measured import Measured, Setting, seconds
 from coordinator_replay.log.segment import walk_batches
@@ -107,24 +108,17 @@ class _Clock:
 
 @cache
 def _series(dump: Path, records: int, work: Path, spark: Any) -> Series:
-
-    from coordinator_replay.log.dump import find_dump
     from coordinator_replay.pipeline.audit import Options, run_audit
-    from coordinator_replay.pipeline.decode import read_segments
 
     def audit(folder: Path, name: str, clock: _Clock | None = None) -> None:
         run_audit(spark, Options(inputs=[str(folder)], warehouse=str(work / name)), clock or _Clock())
 
-    def copy() -> None:
-        rows = read_segments(spark, find_dump([str(before)]).segments)
-        rows.write.format("delta").mode("overwrite").save(str(work / "copy"))
-
     small = make_dump(dump.parent / f"dump-{records // 10}", records=records // 10)
     before, night = cut_night(dump, work / "nights")
+    copied = copy_seconds(small, before, work / "copy")
     # Once beforehand, so that what is compiled first counts for nobody.
     audit(small, "warm")
     tenth = seconds(lambda: audit(small, "tenth"))
-    copied = seconds(copy)
     clock = _Clock()
     with PeakMemory() as memory:
         first = seconds(lambda: audit(before, "nightly", clock))

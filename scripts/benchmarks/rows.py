@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from benchmarks.copying import copy_seconds
 from benchmarks.measured import Measured, Setting, in_turns, seconds
 from benchmarks.nightly import findings, growth, memory, night, offsets, whole
 from benchmarks.replay import engine, groups, skew
@@ -92,7 +93,6 @@ def spark_decode(setting: Setting) -> Measured:
 def audit_records(setting: Setting) -> Measured:
     """Read, decode and write all records, against a plain copy of the raw ones into Delta; both read the segments."""
     from coordinator_replay.pipeline.audit import Options, run_audit
-    from coordinator_replay.pipeline.decode import read_segments
 
     def ours() -> None:
         warehouse = setting.work / "warehouse"
@@ -102,11 +102,8 @@ def audit_records(setting: Setting) -> Measured:
         if summary.run.records_decoded != setting.records:
             raise SystemExit(f"the audit decoded {summary.run.records_decoded} of {setting.records} records")
 
-    def baseline() -> None:
-        copy = read_segments(setting.spark, setting.found.segments)
-        copy.write.format("delta").mode("overwrite").save(str(setting.work / "copy"))
-
-    a, b = in_turns(setting.repeat, ours, baseline)
+    b = copy_seconds(setting.dump, setting.dump, setting.work / "copy")
+    a = min(seconds(ours) for _ in range(setting.repeat))
     return Measured(
         name="audit-records",
         ours="audit --records-only, start-up aside",

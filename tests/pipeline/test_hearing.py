@@ -1,6 +1,7 @@
 """Groups heard: what commits come to, goes on from run to run, and metrics by the minute."""
 
 import json
+from collections import Counter
 from datetime import datetime, timedelta
 from random import Random
 from typing import Any
@@ -79,7 +80,7 @@ class Run:
         from coordinator_replay.analysis.findings.judge import FINDINGS
         from coordinator_replay.pipeline import hearing
         from coordinator_replay.pipeline.commit_totals import sum_history
-        from coordinator_replay.pipeline.data_files import WRITTEN, aside, files_of, part_of, read_files
+        from coordinator_replay.pipeline.data_files import aside, part_of, read_files
         from coordinator_replay.pipeline.group_metrics import STEPS
         from coordinator_replay.pipeline.group_rows import Source, map_groups
         from coordinator_replay.pipeline.group_sums import Commits, sum_groups
@@ -113,7 +114,9 @@ class Run:
         def each(chunks):
             return hearing.hear(({**empty, **chunk} for chunk in chunks), court, parts)
 
-        files = files_of(map_groups(sources, each, WRITTEN, buckets=2))
+        files, severities = hearing.heard(map_groups(sources, each, hearing.HEARD, buckets=2))
+        found = self.read(files.get(FINDINGS, []), parts[FINDINGS].schema)
+        assert severities == Counter(row["severity"] for row in found)
         steps = read_files(self.spark, files.get(hearing.STEP_PART, []), from_arrow_schema(STEPS))
         kept = self.read(files.get(hearing.TOTALS, []), parts[hearing.TOTALS].schema)
         assert {row["until"] for row in kept} <= {self.until}
