@@ -26,6 +26,9 @@ from coordinator_replay.records.program import Program, compile_struct
 Rows = npt.NDArray[np.int64]
 """Positions of rows in the batch that is being decoded, rising."""
 
+Places = Rows | None
+"""Places among some rows, rising; None for all of them, as it mostly is."""
+
 _TIMESTAMP = pa.timestamp("us", "UTC")
 
 _COMMON = [
@@ -105,7 +108,7 @@ class _Read:
     """
 
     rows: Rows
-    places: Rows
+    places: Places
     columns: FlatColumns | MachineColumns
     program: Program
 
@@ -155,22 +158,22 @@ class _Batch:
         starts, ends = spans.of(rows)
         flat = run_flat(program, spans.data, starts, ends)
         if flat is not None:
-            return _Read(rows, np.arange(len(rows)), flat, program)
+            return _Read(rows, None, flat, program)
         columns = run(program, spans.data, starts, ends)
         intact = self.intact(struct, rows, columns.status)
-        return _Read(rows[intact], intact, MachineColumns(columns, spans.data), program)
+        return _Read(_pick(rows, intact), intact, MachineColumns(columns, spans.data), program)
 
-    def texts(self, struct: Struct, version: int, spans: arrays.Spans, rows: Rows) -> tuple[Rows, pa.StringArray]:
+    def texts(self, struct: Struct, version: int, spans: arrays.Spans, rows: Rows) -> tuple[Places, pa.StringArray]:
         """Kafka's JSON form of a struct, and the places of the rows that have one; failed rows are noted."""
         program = compile_struct(struct, version)
         text, status = json_form.render(program, spans.data, *spans.of(rows))
         places = self.intact(struct, rows, status)
         return places, _pick(text, places)
 
-    def intact(self, struct: Struct, rows: Rows, status: Int32s) -> Rows:
+    def intact(self, struct: Struct, rows: Rows, status: Int32s) -> Places:
         """The places of rows that were read; those that failed are noted."""
         if not status.any():
-            return np.arange(len(rows))
+            return None
         for number, places in arrays.split(status.astype(np.int16)):
             error = STATUS[number]
             if error is not None:
@@ -201,7 +204,7 @@ class _Batch:
         """Put together rows whose keys were read: tombstones, or values of one version."""
         is_commit = kind.is_offset_commit and not self.commits_as_json
         value, value_json = None, None
-        places = np.arange(len(keys.rows))
+        places: Places = None
         if version is not None and is_commit:
             value = self.read(kind.value, version, self.values, keys.rows)
             places = value.places
@@ -230,9 +233,9 @@ class _Batch:
         self.groups.append((rows, pa.RecordBatch.from_arrays(columns, schema=GROUP_COLUMNS)))
 
 
-def _pick(array: Any, places: Rows) -> Any:
-    """An array of Arrow's or numpy's at some places, rising; mostly these are all of them."""
-    if len(places) == len(array):
+def _pick(array: Any, places: Places) -> Any:
+    """An array of Arrow's or numpy's at some places."""
+    if places is None or len(places) == len(array):
         return array
     return array[places] if isinstance(array, np.ndarray) else array.take(pa.array(places))
 
