@@ -1,5 +1,6 @@
 """The commands that compute: audit and demo, which run on Spark, and decode, which runs without it."""
 
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -61,13 +62,22 @@ def _are_apart(segments: "Sequence[DumpFile]") -> bool:
     return is_one_each and all(file.is_current for file in segments)
 
 
+def _are_tables_near(warehouse: str) -> bool:
+    """Whether tasks will read the tables' own files, instead of Spark for them."""
+    from coordinator_replay.pipeline.commit_shares import MOST_TASKS
+
+    is_here = "://" not in warehouse or warehouse.startswith("file://")
+    return is_here and (os.cpu_count() or 1) <= MOST_TASKS
+
+
 def _load(dump: "Dump", warehouse: str) -> "Load":
     """What the session is to be tuned for."""
     from coordinator_replay.pipeline.session import Load
 
     if _is_small(dump, warehouse):
         return Load.SMALL
-    return Load.WORKERS if dump.segments and _are_apart(dump.segments) else Load.ROWS
+    is_for_workers = dump.segments and _are_apart(dump.segments) and _are_tables_near(warehouse)
+    return Load.WORKERS if is_for_workers else Load.ROWS
 
 
 def _audit(options: "Options", common: Common, command: str, wait: timedelta = timedelta()) -> "Summary":
