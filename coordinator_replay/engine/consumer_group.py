@@ -17,7 +17,6 @@ from coordinator_replay.engine.model import (
     Current,
     GroupState,
     GroupType,
-    Member,
     MemberState,
     Protocol,
     Record,
@@ -27,7 +26,8 @@ from coordinator_replay.engine.model import (
     epochs_by_topic,
     partitions_by_topic,
 )
-from coordinator_replay.engine.operation import Header, Operation
+from coordinator_replay.engine.modern_group import ReconcilingGroup
+from coordinator_replay.engine.operation import Operation
 from coordinator_replay.engine.reconciliation import Reconciliation, first_that_holds
 
 STATES: tuple[tuple[GroupState, str, Callable[[Reconciliation], bool]], ...] = (
@@ -105,15 +105,15 @@ class TopicMetadata:
     partitions: int
 
 
-class ConsumerGroup:
+class ConsumerGroup(ReconcilingGroup):
     """The replayed state of one consumer group."""
 
     group_type = GroupType.CONSUMER
-    __slots__ = ("assignors", "group_id", "reconciliation", "regexes", "topic_metadata")
+    protocol_type = "consumer"
+    __slots__ = ("assignors", "regexes", "topic_metadata")
 
     def __init__(self, group_id: str, birth_missing: int | None = None) -> None:
-        self.group_id = group_id
-        self.reconciliation = Reconciliation(birth_missing)
+        super().__init__(group_id, birth_missing)
         self.regexes: dict[str, Regex] = {}
         self.topic_metadata: tuple[TopicMetadata, ...] | None = None
         self.assignors: dict[str, int] = {}
@@ -122,21 +122,6 @@ class ConsumerGroup:
     def state(self) -> GroupState:
         """The first state whose condition holds."""
         return first_that_holds(STATES, self.reconciliation)
-
-    @property
-    def members(self) -> Mapping[str, Member]:
-        """Members by id."""
-        return self.reconciliation.members
-
-    @property
-    def epoch(self) -> int:
-        """The group epoch."""
-        return self.reconciliation.epoch
-
-    @property
-    def assignment_epoch(self) -> int:
-        """The epoch of the targets, -1 when their record was deleted."""
-        return self.reconciliation.assignment_epoch
 
     @property
     def assignor(self) -> str | None:
@@ -156,27 +141,6 @@ class ConsumerGroup:
                 topics.update(member.subscription.topics or ())
         return frozenset(topics)
 
-    def header(self, state: GroupState) -> Header:
-        """The group as it is, its members aside; the state is given because it has just been worked out."""
-        group = self.reconciliation
-        return Header(
-            GroupType.CONSUMER,
-            state,
-            group.epoch,
-            group.assignment_epoch,
-            len(group.members),
-            group.epoch_missing,
-            group.assignment_missing,
-            "consumer",
-            self.assignor if self.assignors else None,
-            metadata_hash=group.metadata_hash,
-        )
-
-    def replay_metadata(self, record: Record, operation: Operation) -> None:
-        """Kind 3: group epoch and metadata hash."""
-        value = record.value or {}
-        self.reconciliation.bump(record, operation, value.get("epoch", 0), value.get("metadataHash", 0))
-
     def replay_partition_metadata(self, record: Record, operation: Operation) -> None:
         """Kind 4: topics with ids and partition counts; written up to Kafka 4.0."""
         old = self.topic_metadata
@@ -192,54 +156,41 @@ class ConsumerGroup:
             operation.at["topic_metadata"] = record.offset
 
     def replay_member(self, record: Record, operation: Operation) -> None:
-        """Kind 5: what a member told of itself."""
-        if record.value is None:
-            gone = self.reconciliation.remove(record, operation)
-            if gone is not None:
-                self._vote(gone.subscription, None)
-            return
+        """Kind 5: what a member told of itself, its choice of an assignor too."""
         known = self.members.get(record.key["memberId"])
-        subscription = read_subscription(record.value)
-        self._vote(known.subscription if known is not None else None, subscription)
-        self.reconciliation.subscribe(record, operation, subscription)
+        super().replay_member(record, operation)
+        told = self.members.get(record.key["memberId"])
+        self._vote(*(None if member is None else member.subscription for member in (known, told)))
 
-    def replay_target_epoch(self, record: Record, operation: Operation) -> None:
-        """Kind 6: the epoch of the targets."""
-        self.reconciliation.install(record, operation)
+    def read_subscription(self, value: Mapping[str, Any]) -> Subscription:
+        """Kind 5."""
+        return read_subscription(value)
 
     def replay_target(self, record: Record, operation: Operation) -> None:
         """Kind 7: what a member is to have."""
         self.reconciliation.aim(record, operation, read_target(record))
 
-    def replay_current(self, record: Record, operation: Operation) -> None:
-        """Kind 8: what a member has."""
-        value = record.value
-        if value is None:
-            self.reconciliation.release(record, operation)
-            return
+    def read_current(self, value: Mapping[str, Any], missing: int) -> Current:
+        """Kind 8."""
         assigned = value.get("assignedPartitions")
         if assigned is None:
             assigned = value.get("topicPartitions", ())
         pending = value.get("partitionsPendingRevocation") or ()
         epoch = value.get("memberEpoch", 0)
-        self.reconciliation.assign(
-            record,
-            operation,
-            Current(
-                epoch,
-                value.get("previousMemberEpoch", epoch),
-                MEMBER_STATES.get(value.get("state", 0), UNKNOWN),
-                partitions_by_topic(assigned),
-                partitions_by_topic(pending) if pending else NOTHING,
-                epochs_by_topic(assigned),
-                epochs_by_topic(pending) if pending else NOTHING,
-                NOTHING,
-                NOTHING,
-                NOTHING,
-                NOTHING,
-                draft=draft_fields(value, DRAFT_CURRENT_FIELDS),
-                missing=record.missing_before,
-            ),
+        return Current(
+            epoch,
+            value.get("previousMemberEpoch", epoch),
+            MEMBER_STATES.get(value.get("state", 0), UNKNOWN),
+            partitions_by_topic(assigned),
+            partitions_by_topic(pending) if pending else NOTHING,
+            epochs_by_topic(assigned),
+            epochs_by_topic(pending) if pending else NOTHING,
+            NOTHING,
+            NOTHING,
+            NOTHING,
+            NOTHING,
+            draft=draft_fields(value, DRAFT_CURRENT_FIELDS),
+            missing=missing,
         )
 
     def replay_regex(self, record: Record, operation: Operation) -> None:

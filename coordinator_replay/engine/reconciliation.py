@@ -165,12 +165,12 @@ class Reconciliation:
         gone = Current(LEFT_EPOCH, LEFT_EPOCH, (known.current or JOINING).state, NOTHING, missing=record.missing_before)
         self.put(Member(member_id, known.subscription, gone, known.target))
 
-    def remove(self, record: Record, operation: Operation) -> Member | None:
+    def remove(self, record: Record, operation: Operation) -> None:
         """Tombstone of a member's subscription: the member is gone."""
         member_id = record.key["memberId"]
         known = self.members.get(member_id)
         if known is None:
-            return None
+            return
         operation.wrote_subscription = True
         operation.touch(member_id, known).subscription_at = record.offset
         if (known.current or JOINING).epoch != LEFT_EPOCH or member_id in self.targets:
@@ -178,7 +178,6 @@ class Reconciliation:
         del self.members[member_id]
         self.unreconciled.discard(member_id)
         self.incomplete.discard(member_id)
-        return known
 
     def put(self, member: Member) -> None:
         """Keep the member, and whether it is on the way."""

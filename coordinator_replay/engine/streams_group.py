@@ -15,7 +15,6 @@ from coordinator_replay.engine.model import (
     Current,
     GroupState,
     GroupType,
-    Member,
     MemberState,
     Record,
     Subscription,
@@ -23,8 +22,9 @@ from coordinator_replay.engine.model import (
     epochs_by_topic,
     partitions_by_topic,
 )
-from coordinator_replay.engine.operation import Header, Operation
-from coordinator_replay.engine.reconciliation import Reconciliation, first_that_holds
+from coordinator_replay.engine.modern_group import ReconcilingGroup
+from coordinator_replay.engine.operation import Operation
+from coordinator_replay.engine.reconciliation import first_that_holds
 
 NOT_VALIDATED = -1
 
@@ -43,15 +43,15 @@ class Topology:
     source_topics: Mapping[str, tuple[str, ...]]
 
 
-class StreamsGroup:
+class StreamsGroup(ReconcilingGroup):
     """The replayed state of one streams group."""
 
     group_type = GroupType.STREAMS
-    __slots__ = ("assignment_configs", "group_id", "reconciliation", "topology", "validated_topology_epoch")
+    protocol_type = "streams"
+    __slots__ = ("assignment_configs", "topology", "validated_topology_epoch")
 
     def __init__(self, group_id: str, birth_missing: int | None = None) -> None:
-        self.group_id = group_id
-        self.reconciliation = Reconciliation(birth_missing)
+        super().__init__(group_id, birth_missing)
         self.topology: Topology | None = None
         self.validated_topology_epoch = NOT_VALIDATED
         self.assignment_configs: tuple[tuple[str, str], ...] = ()
@@ -61,39 +61,9 @@ class StreamsGroup:
         """The first state whose condition holds."""
         return first_that_holds(STATES, self)
 
-    @property
-    def members(self) -> Mapping[str, Member]:
-        """Members by id."""
-        return self.reconciliation.members
-
-    @property
-    def epoch(self) -> int:
-        """The group epoch."""
-        return self.reconciliation.epoch
-
-    @property
-    def assignment_epoch(self) -> int:
-        """The epoch of the targets, -1 when their record was deleted."""
-        return self.reconciliation.assignment_epoch
-
     def is_ready(self) -> bool:
         """The topology is there and is the one that was validated."""
         return self.topology is not None and self.topology.epoch == self.validated_topology_epoch
-
-    def header(self, state: GroupState) -> Header:
-        """The group as it is, its members aside; the state is given because it has just been worked out."""
-        group = self.reconciliation
-        return Header(
-            GroupType.STREAMS,
-            state,
-            group.epoch,
-            group.assignment_epoch,
-            len(group.members),
-            group.epoch_missing,
-            group.assignment_missing,
-            "streams",
-            metadata_hash=group.metadata_hash,
-        )
 
     def replay_metadata(self, record: Record, operation: Operation) -> None:
         """Kind 17: group epoch, metadata hash, and the topology epoch that was validated."""
@@ -102,34 +72,22 @@ class StreamsGroup:
         self.assignment_configs = tuple(
             (config["key"], config["value"]) for config in value.get("lastAssignmentConfigs") or ()
         )
-        self.reconciliation.bump(record, operation, value.get("epoch", 0), value.get("metadataHash", 0))
+        super().replay_metadata(record, operation)
 
-    def replay_member(self, record: Record, operation: Operation) -> None:
-        """Kind 19: what a member told of itself."""
-        value = record.value
-        if value is None:
-            self.reconciliation.remove(record, operation)
-            return
+    def read_subscription(self, value: Mapping[str, Any]) -> Subscription:
+        """Kind 19."""
         endpoint = value.get("userEndpoint")
-        self.reconciliation.subscribe(
-            record,
-            operation,
-            Subscription(
-                value.get("instanceId"),
-                value.get("rackId"),
-                value.get("clientId"),
-                value.get("clientHost"),
-                rebalance_timeout_ms=value.get("rebalanceTimeoutMs", -1),
-                process_id=value.get("processId"),
-                topology_epoch=value.get("topologyEpoch"),
-                user_endpoint=(endpoint["host"], endpoint["port"]) if endpoint else None,
-                client_tags=tuple((tag["key"], tag["value"]) for tag in value.get("clientTags") or ()),
-            ),
+        return Subscription(
+            value.get("instanceId"),
+            value.get("rackId"),
+            value.get("clientId"),
+            value.get("clientHost"),
+            rebalance_timeout_ms=value.get("rebalanceTimeoutMs", -1),
+            process_id=value.get("processId"),
+            topology_epoch=value.get("topologyEpoch"),
+            user_endpoint=(endpoint["host"], endpoint["port"]) if endpoint else None,
+            client_tags=tuple((tag["key"], tag["value"]) for tag in value.get("clientTags") or ()),
         )
-
-    def replay_target_epoch(self, record: Record, operation: Operation) -> None:
-        """Kind 20: the epoch of the targets."""
-        self.reconciliation.install(record, operation)
 
     def replay_target(self, record: Record, operation: Operation) -> None:
         """Kind 21: the tasks a member is to have."""
@@ -144,29 +102,21 @@ class StreamsGroup:
             )
         self.reconciliation.aim(record, operation, target)
 
-    def replay_current(self, record: Record, operation: Operation) -> None:
+    def read_current(self, value: Mapping[str, Any], missing: int) -> Current:
         """Kind 22: the tasks a member has."""
-        value = record.value
-        if value is None:
-            self.reconciliation.release(record, operation)
-            return
-        self.reconciliation.assign(
-            record,
-            operation,
-            Current(
-                value.get("memberEpoch", 0),
-                value.get("previousMemberEpoch", 0),
-                MEMBER_STATES.get(value.get("state", 1), MemberState.UNKNOWN),
-                _tasks(value, "activeTasks"),
-                _tasks(value, "activeTasksPendingRevocation"),
-                epochs_by_topic(value.get("activeTasks"), "subtopologyId"),
-                epochs_by_topic(value.get("activeTasksPendingRevocation"), "subtopologyId"),
-                _tasks(value, "standbyTasks"),
-                _tasks(value, "warmupTasks"),
-                _tasks(value, "standbyTasksPendingRevocation"),
-                _tasks(value, "warmupTasksPendingRevocation"),
-                missing=record.missing_before,
-            ),
+        return Current(
+            value.get("memberEpoch", 0),
+            value.get("previousMemberEpoch", 0),
+            MEMBER_STATES.get(value.get("state", 1), MemberState.UNKNOWN),
+            _tasks(value, "activeTasks"),
+            _tasks(value, "activeTasksPendingRevocation"),
+            epochs_by_topic(value.get("activeTasks"), "subtopologyId"),
+            epochs_by_topic(value.get("activeTasksPendingRevocation"), "subtopologyId"),
+            _tasks(value, "standbyTasks"),
+            _tasks(value, "warmupTasks"),
+            _tasks(value, "standbyTasksPendingRevocation"),
+            _tasks(value, "warmupTasksPendingRevocation"),
+            missing=missing,
         )
 
     def replay_topology(self, record: Record, operation: Operation) -> None:

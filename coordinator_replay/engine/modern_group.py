@@ -1,0 +1,108 @@
+"""What consumer, share and streams groups show and read alike; each knows its own states, members and assignments.
+
+Mirrors ``modern.ModernGroup``. The three differ in what a member's records say, not in what becomes of it: that is
+``Reconciliation``.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from coordinator_replay.engine.model import Current, GroupState, GroupType, Member, Record, Subscription
+from coordinator_replay.engine.operation import Header, Operation
+from coordinator_replay.engine.reconciliation import Reconciliation
+
+
+class ReconcilingGroup(ABC):
+    """A group whose members reconcile what they have with their targets.
+
+    Attributes:
+        group_type: what it is.
+        protocol_type: what the broker calls its members' protocol.
+        reconciliation: its epochs, members and targets.
+    """
+
+    group_type: ClassVar[GroupType]
+    protocol_type: ClassVar[str]
+    __slots__ = ("group_id", "reconciliation")
+
+    def __init__(self, group_id: str, birth_missing: int | None = None) -> None:
+        self.group_id = group_id
+        self.reconciliation = Reconciliation(birth_missing)
+
+    @property
+    @abstractmethod
+    def state(self) -> GroupState:
+        """The first state whose condition holds."""
+
+    @property
+    def members(self) -> Mapping[str, Member]:
+        """Members by id."""
+        return self.reconciliation.members
+
+    @property
+    def epoch(self) -> int:
+        """The group epoch."""
+        return self.reconciliation.epoch
+
+    @property
+    def assignment_epoch(self) -> int:
+        """The epoch of the targets, -1 when their record was deleted."""
+        return self.reconciliation.assignment_epoch
+
+    @property
+    def assignor(self) -> str | None:
+        """The assignor that members have chosen; None where they can't, or none does."""
+        return None
+
+    def header(self, state: GroupState) -> Header:
+        """The group as it is, its members aside; the state is given because it has just been worked out."""
+        group = self.reconciliation
+        return Header(
+            self.group_type,
+            state,
+            group.epoch,
+            group.assignment_epoch,
+            len(group.members),
+            group.epoch_missing,
+            group.assignment_missing,
+            self.protocol_type,
+            self.assignor,
+            metadata_hash=group.metadata_hash,
+        )
+
+    def replay_metadata(self, record: Record, operation: Operation) -> None:
+        """Group epoch and metadata hash."""
+        value = record.value or {}
+        self.reconciliation.bump(record, operation, value.get("epoch", 0), value.get("metadataHash", 0))
+
+    def replay_member(self, record: Record, operation: Operation) -> None:
+        """What a member told of itself."""
+        if record.value is None:
+            self.reconciliation.remove(record, operation)
+        else:
+            self.reconciliation.subscribe(record, operation, self.read_subscription(record.value))
+
+    def replay_target_epoch(self, record: Record, operation: Operation) -> None:
+        """The epoch of the targets."""
+        self.reconciliation.install(record, operation)
+
+    def replay_current(self, record: Record, operation: Operation) -> None:
+        """What a member has."""
+        if record.value is None:
+            self.reconciliation.release(record, operation)
+        else:
+            self.reconciliation.assign(record, operation, self.read_current(record.value, record.missing_before))
+
+    @abstractmethod
+    def read_subscription(self, value: Mapping[str, Any]) -> Subscription:
+        """What a member told of itself, by the value of its record."""
+
+    @abstractmethod
+    def read_current(self, value: Mapping[str, Any], missing: int) -> Current:
+        """What a member has, by the value of its record.
+
+        Args:
+            value: the value.
+            missing: the record's ``missing_before``.
+        """
