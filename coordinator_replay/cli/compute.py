@@ -15,7 +15,7 @@ from coordinator_replay.cli.moments import DURATION, MOMENT
 from coordinator_replay.cli.options import EXIT_FINDINGS, Command, Common, common_options, wait_option
 from coordinator_replay.cli.paths import absolute
 from coordinator_replay.cli.thresholds import THRESHOLD
-from coordinator_replay.errors import CoordinatorReplayError, InputError
+from coordinator_replay.errors import InputError
 
 if TYPE_CHECKING:
     from coordinator_replay.log.dump import Dump, DumpFile
@@ -95,20 +95,16 @@ def _audit_alone(options: "Options", common: Common, dump: "Dump") -> "Summary":
     from coordinator_replay.cli.progress import shown_progress
     from coordinator_replay.cli.summary import print_summary
     from coordinator_replay.pipeline.audit import run_audit
-    from coordinator_replay.pipeline.failure import FAILURES, reason
+    from coordinator_replay.pipeline.failure import told_in_a_sentence
     from coordinator_replay.pipeline.session import open_session
 
     began = time.monotonic()
     click.echo("starting Spark …", err=True)
     load = _load(dump, options.warehouse)
-    spark = open_session(verbose=common.verbose, with_catalog=options.database is not None, load=load)
-    try:
+    with told_in_a_sentence("the run", "what it has left is made up for by the next one"):
+        spark = open_session(verbose=common.verbose, with_catalog=options.database is not None, load=load)
         with shown_progress(spark) as report:
             summary = run_audit(spark, options, report, dump)
-    except FAILURES as problem:
-        raise CoordinatorReplayError(
-            f"the run could not be finished: {reason(problem)}; what it has left is made up for by the next one"
-        ) from problem
     print_summary(summary, common.output, seconds=time.monotonic() - began)
     return summary
 

@@ -113,6 +113,7 @@ def export(
     """
     from coordinator_replay.cli.progress import shown_progress
     from coordinator_replay.pipeline.export import ExportOptions, run_export
+    from coordinator_replay.pipeline.failure import told_in_a_sentence
     from coordinator_replay.pipeline.session import open_session
 
     options = ExportOptions(
@@ -123,9 +124,10 @@ def export(
         min_partitions=min_partitions,
     )
     click.echo("starting Spark …", err=True)
-    spark = open_session(verbose=verbose, with_kafka=True)
-    with shown_progress(spark) as report:
-        exported = run_export(spark, options, report)
+    with told_in_a_sentence("the export", "the next one goes on from where the last one ended"):
+        spark = open_session(verbose=verbose, with_kafka=True)
+        with shown_progress(spark) as report:
+            exported = run_export(spark, options, report)
     _print_exported(exported, options.out, output)
 
 

@@ -17,7 +17,6 @@ from coordinator_replay.cli.options import (
 )
 from coordinator_replay.cli.output import Column, print_note, print_rows
 from coordinator_replay.cli.paths import absolute
-from coordinator_replay.errors import CoordinatorReplayError
 
 if TYPE_CHECKING:
     from coordinator_replay.pipeline.maintain import Kept, Upkeep
@@ -55,21 +54,17 @@ def _row(kept: "Kept") -> list[object]:
 
 
 def _maintain(upkeep: "Upkeep", *, verbose: bool) -> "list[Kept]":
-    from pyspark.errors import PySparkException
-
     from coordinator_replay.cli.progress import shown_progress
+    from coordinator_replay.pipeline.failure import told_in_a_sentence
     from coordinator_replay.pipeline.maintain import run_maintain, stored_bytes
     from coordinator_replay.pipeline.session import Load, open_session
 
     click.echo("starting Spark …", err=True)
     is_small = stored_bytes(upkeep.warehouse) <= SMALL_WAREHOUSE
-    spark = open_session(verbose=verbose, load=Load.SMALL if is_small else Load.ROWS)
-    try:
+    with told_in_a_sentence("upkeep", "what is done stays done"):
+        spark = open_session(verbose=verbose, load=Load.SMALL if is_small else Load.ROWS)
         with shown_progress(spark) as report:
             return run_maintain(spark, upkeep, report)
-    except PySparkException as problem:
-        first = str(problem).strip().splitlines()[0]
-        raise CoordinatorReplayError(f"Spark could not finish: {first}; what is done stays done") from problem
 
 
 @click.command(cls=Command)

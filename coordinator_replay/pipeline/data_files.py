@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, date, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 import numpy as np
@@ -54,6 +54,28 @@ class DataFile:
     stats: str
 
 
+class GivenUp(NamedTuple):
+    """Rows that a table has given up: what was over before a moment, and no record can change any more.
+
+    Attributes:
+        over: the column that says when a row was over.
+        before: the moment.
+        settled: the column that says by which record a row became final; None where all are.
+    """
+
+    over: str
+    before: datetime
+    settled: str | None
+
+    def out_of(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """A batch without such rows."""
+        at = rows.column(self.over)
+        is_over = pc.less(at, pa.scalar(self.before, at.type)).fill_null(False)
+        if self.settled is not None:
+            is_over = pc.and_(is_over, pc.is_valid(rows.column(self.settled)))
+        return rows.filter(pc.invert(is_over))
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """Where the rows of one part go, and in which columns.
@@ -64,6 +86,7 @@ class Part:
         bounded: columns whose bounds help readers to pass over a file.
         required: columns that may hold no null.
         compression: of its files; those that only live as long as a run need none.
+        given_up: rows that are left out.
     """
 
     folder: str
@@ -71,6 +94,7 @@ class Part:
     bounded: tuple[str, ...] = ()
     required: tuple[str, ...] = ()
     compression: str = "zstd"
+    given_up: GivenUp | None = None
 
 
 def aside(folder: str, schema: pa.Schema) -> Part:
@@ -271,9 +295,9 @@ class DataFiles:
         self.done: list[DataFile] = []
 
     def add(self, name: str, batch: pa.RecordBatch) -> None:
-        """Add rows to a part, in the part's columns."""
-        file = self.open[name]
-        file.add(batch)
+        """Add rows to a part, in the part's columns; what its table has given up is left out."""
+        file, given_up = self.open[name], self.parts[name].given_up
+        file.add(batch if given_up is None else given_up.out_of(batch))
         if file.rows >= _FILE_ROWS:
             self._end(file)
 

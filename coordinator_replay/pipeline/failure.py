@@ -6,11 +6,15 @@ most. Where its JVM is gone, nobody is left to tell.
 
 import logging
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from socketserver import BaseServer
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.accumulators import AccumulatorTCPServer, AccumulatorUnixServer
 from pyspark.errors import PySparkException
+
+from coordinator_replay.errors import CoordinatorReplayError
 
 FAILURES = (PySparkException, Py4JError, OSError, EOFError)
 """What a run can end with when a process of it dies, a disk is full or a store can't be reached."""
@@ -47,3 +51,20 @@ def reason(problem: BaseException) -> str:
     found = _FILE.search(told)
     file = found[1].rstrip(".") if found else ""
     return said if file in said else f"{file}: {said}"
+
+
+@contextmanager
+def told_in_a_sentence(what: str, then: str) -> Iterator[None]:
+    """Let whoever waits for the block be told in a sentence what ended it, from the start of Spark on.
+
+    Args:
+        what: could not be finished.
+        then: what becomes of what was done.
+
+    Raises:
+        CoordinatorReplayError: the block ended with one of FAILURES.
+    """
+    try:
+        yield
+    except FAILURES as problem:
+        raise CoordinatorReplayError(f"{what} could not be finished: {reason(problem)}; {then}") from problem

@@ -15,7 +15,9 @@ from datetime import UTC, datetime
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 
+from coordinator_replay.pipeline.data_files import GivenUp
 from coordinator_replay.pipeline.evolution import properties_of
+from coordinator_replay.tables.definition import table
 from coordinator_replay.tables.migrations import KEPT_SINCE_PROPERTY
 
 FORGETFUL = {"rebalances": "completed_at", "member_timeline": "valid_to", "group_metrics": "bucket"}
@@ -44,9 +46,18 @@ def kept_since(properties: dict[str, str]) -> datetime | None:
     return None if written is None else datetime.fromisoformat(written).astimezone(UTC)
 
 
-def keeps_all(spark: SparkSession, name: str, path: str) -> bool:
-    """Whether a table has never given up rows."""
-    return name not in FORGETFUL or kept_since(properties_of(spark, path)) is None
+def given_up(spark: SparkSession, name: str, path: str) -> GivenUp | None:
+    """Which rows a table has given up; None where it has kept all.
+
+    Args:
+        spark: the session.
+        name: the table.
+        path: where it lies.
+    """
+    since = kept_since(properties_of(spark, path)) if name in FORGETFUL else None
+    if since is None:
+        return None
+    return GivenUp(FORGETFUL[name], since, _SETTLED if _SETTLED in table(name).arrow_schema().names else None)
 
 
 def kept(rows: DataFrame, name: str, path: str) -> DataFrame:
@@ -57,7 +68,5 @@ def kept(rows: DataFrame, name: str, path: str) -> DataFrame:
         name: the table.
         path: where it lies.
     """
-    if name not in FORGETFUL:
-        return rows
-    since = kept_since(properties_of(rows.sparkSession, path))
-    return rows if since is None else rows.where(~is_over(name, rows.columns, since))
+    gone = given_up(rows.sparkSession, name, path)
+    return rows if gone is None else rows.where(~is_over(name, rows.columns, gone.before))

@@ -1,6 +1,7 @@
 """The warehouse: a folder of Delta tables, each made from its definition, with comments a person can read."""
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 
 from delta.tables import DeltaTable
 from pyarrow import fs
@@ -34,7 +35,7 @@ from coordinator_replay.pipeline.delta_log import (
     plain_files,
 )
 from coordinator_replay.pipeline.evolution import bring_up
-from coordinator_replay.pipeline.keeping import keeps_all, kept
+from coordinator_replay.pipeline.keeping import given_up, kept
 from coordinator_replay.tables.definition import Table
 from coordinator_replay.tables.definition import table as declared
 from coordinator_replay.tables.types import parse_type
@@ -181,15 +182,16 @@ class Warehouse:
 
     def own_part(self, name: str) -> Part:
         """Where workers write rows into a table's own folder, to be committed as they are."""
-        return part_of(declared(name), self.path(name))
+        gone = given_up(self.spark, name, self.path(name))
+        return replace(part_of(declared(name), self.path(name)), given_up=gone)
 
     def held(self, name: str) -> list[HeldFile] | None:
         """The files of a table that can be put in place of each other; None where only Spark can do that."""
         return held_files(self.path(name)) if can_commit(self.spark) else None
 
     def takes_files(self, name: str) -> bool:
-        """Whether rows may reach a table as files, past Spark: none of them is held against what was given up."""
-        return self.held(name) is not None and keeps_all(self.spark, name, self.path(name))
+        """Whether rows may reach a table as files, past Spark."""
+        return self.held(name) is not None
 
     def swap(self, name: str, files: Sequence[DataFile], removed: Collection[str]) -> int:
         """Put files that workers wrote into the table's folder in place of others, in one commit; the version."""
@@ -260,7 +262,7 @@ class Warehouse:
 
     def replacing_part(self, name: str, staging: str, cluster: str) -> Part:
         """Where workers write rows for ``put_files``: into the table's folder where that takes them as they are."""
-        is_plain = self._files_of(name, cluster) is not None and self.takes_files(name)
+        is_plain = self._files_of(name, cluster) is not None
         return self.own_part(name) if is_plain else self.part(name, staging)
 
     def put_files(self, name: str, files: Sequence[DataFile], cluster: str) -> int:
@@ -268,7 +270,7 @@ class Warehouse:
         if self.is_new(name):
             return self.add_files(name, files)
         mine = self._files_of(name, cluster)
-        if mine is not None and self.takes_files(name) and self.are_in_place(name, files):
+        if mine is not None and self.are_in_place(name, files):
             return self.swap(name, files, [file.path for file in mine])
         return self.replace_cluster(name, self.rows(name, files), cluster)
 

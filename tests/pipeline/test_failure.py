@@ -7,7 +7,8 @@ from py4j.protocol import Py4JNetworkError
 from pyspark.accumulators import AccumulatorTCPServer
 from pyspark.errors import PySparkException
 
-from coordinator_replay.pipeline.failure import FAILURES, leave_it_to_the_run, reason
+from coordinator_replay.errors import CoordinatorReplayError, UsageError
+from coordinator_replay.pipeline.failure import FAILURES, leave_it_to_the_run, reason, told_in_a_sentence
 
 FULL = """An exception was thrown from the Python worker. Please see the stack trace below.
 Traceback (most recent call last):
@@ -53,3 +54,11 @@ def test_a_connection_that_ends_with_java_prints_no_trace(capfd):
         except EOFError:
             server.handle_error(None, ("127.0.0.1", 1))
     assert capfd.readouterr() == ("", "")
+
+
+def test_what_ends_a_block_is_a_sentence_and_what_was_meant_stays_as_it_is():
+    said = r"^the run could not be finished: the Java process .*; try again$"
+    with pytest.raises(CoordinatorReplayError, match=said), told_in_a_sentence("the run", "try again"):
+        raise Py4JNetworkError("Error while sending or receiving")
+    with pytest.raises(UsageError, match="no such option"), told_in_a_sentence("the run", "try again"):
+        raise UsageError("no such option")

@@ -10,11 +10,14 @@ from coordinator_replay.log.segment import walk_batches
 from coordinator_replay.pipeline import audit as audit_module
 from coordinator_replay.pipeline import group_tables
 from coordinator_replay.pipeline.audit import FOUND_TABLES, Options, run_audit
+from coordinator_replay.pipeline.evolution import set_property
+from coordinator_replay.pipeline.keeping import FORGETFUL
 from coordinator_replay.pipeline.maintain import Upkeep, run_maintain
 from coordinator_replay.pipeline.night_fold import fold_night
 from coordinator_replay.pipeline.offset_tables import OFFSET_TABLES
 from coordinator_replay.pipeline.replay import GROUP_TABLES
 from coordinator_replay.pipeline.warehouse import Warehouse
+from coordinator_replay.tables.migrations import KEPT_SINCE_PROPERTY
 from tests.samples import Sample
 
 pytestmark = pytest.mark.spark
@@ -94,7 +97,7 @@ def test_nights_end_in_the_tables_of_one_run_over_everything(
     assert again.findings == {"warning": 1}
 
 
-@pytest.mark.parametrize("between", ["upkeep", "another cluster"])
+@pytest.mark.parametrize("between", ["upkeep", "a limit to what is kept", "another cluster"])
 def test_a_night_is_folded_from_files_whatever_else_the_warehouse_has_seen(
     between, spark, nights, whole, tmp_path, monkeypatch
 ):
@@ -105,10 +108,15 @@ def test_a_night_is_folded_from_files_whatever_else_the_warehouse_has_seen(
         inputs = [str(dump) for dump in dumps]
         run_audit(spark, Options(inputs=inputs, warehouse=warehouse, thresholds=QUICK, cluster=cluster))
 
+    if between == "a limit to what is kept":
+        tables = Warehouse(spark, warehouse)
+        for name in FORGETFUL:
+            tables.ensure(name)
+            set_property(spark, tables.path(name), KEPT_SINCE_PROPERTY, "2000-01-01T00:00:00+00:00")
     audit(nights[0])
     if between == "upkeep":
         run_maintain(spark, Upkeep(warehouse=warehouse))
-    else:
+    elif between == "another cluster":
         audit(*nights, cluster="another")
     audit(nights[1])
     assert [one is not None for one in folded] == [True]

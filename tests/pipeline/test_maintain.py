@@ -4,12 +4,14 @@ import os
 import time
 from datetime import UTC, datetime, timedelta
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
 from coordinator_replay.errors import UsageError, WarehouseError
 from coordinator_replay.pipeline import evolution
 from coordinator_replay.pipeline.audit import Options, run_audit
+from coordinator_replay.pipeline.data_files import DataFiles
 from coordinator_replay.pipeline.maintain import Upkeep, run_maintain
 from coordinator_replay.pipeline.warehouse import Warehouse
 from coordinator_replay.query.rebalances import rebalances_of
@@ -89,12 +91,23 @@ def test_history_that_was_over_is_given_up_and_does_not_come_back(spark, tmp_pat
     # A later audit derives the group anew, and the old row with it.
     write(spark, tmp_path, [rebalance("old", NOW - 100 * DAY), rebalance("new", NOW)])
     assert ids(warehouse) == ["new", "old-but-not-final", "open", "young"]
+    # So does a night, whose workers write files into the table's own folder.
+    files = DataFiles({"rebalances": warehouse.own_part("rebalances")})
+    for row in (
+        rebalance("older", NOW - 95 * DAY),
+        rebalance("open-long", None, settled=None),
+        rebalance("newer", NOW),
+    ):
+        told = pa.RecordBatch.from_pylist([row], schema=table("rebalances").arrow_schema().remove_metadata())
+        files.add("rebalances", told)
+    warehouse.add_files("rebalances", files.close())
+    assert ids(warehouse) == ["new", "newer", "old-but-not-final", "open", "open-long", "young"]
     # What was given up stays so, even if more is to be kept from now on.
     run_maintain(spark, Upkeep(warehouse=str(tmp_path), keep=1000 * DAY), now=NOW)
     asked = Asked(str(tmp_path))
     with pytest.raises(UsageError, match="nothing from before 2026-08-22"):
         rebalances_of(asked, None, end=NOW - 95 * DAY)
-    assert len(rebalances_of(asked, None, start=NOW - 2 * DAY)) == 3
+    assert len(rebalances_of(asked, None, start=NOW - 2 * DAY)) == 5
     assert asked.notes == []
     rebalances_of(asked, None)
     assert len(asked.notes) == 1
