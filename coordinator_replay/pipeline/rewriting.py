@@ -26,6 +26,7 @@ from coordinator_replay.pipeline.task_rows import dealt, open_file, per_task
 from coordinator_replay.pipeline.warehouse import Warehouse
 
 _BATCH_ROWS = 50_000
+_TASK_ROWS = 500_000
 _SETTLED = "settled_at_offset"
 _FINAL, _OPEN = "final", "open"
 
@@ -111,7 +112,8 @@ def rewritten(spark: SparkSession, tables: Sequence[Rewritten]) -> dict[str, lis
                                 files.add(part, told)
             yield from written_rows(replace(file, part=table.name) for file in files.close())
 
-    return files_of(per_task(spark, dealt(spark, [table for table in tables if table.paths]), each, WRITTEN))
+    work = [table for table in tables if table.paths]
+    return files_of(per_task(spark, dealt(spark, work), each, WRITTEN)) if work else {}
 
 
 class Replacing(NamedTuple):
@@ -145,11 +147,14 @@ def put_files_where(
     held = warehouse.held(name)
     if held is None or not warehouse.are_in_place(name, files):
         return warehouse.replace_where(name, warehouse.rows(name, files), cluster, replacing.condition)
-    paths = [file.path for file in held if replacing.may_hold(file)]
-    goes = replacing.goes
+    old = [file for file in held if replacing.may_hold(file)]
+    paths, goes = [file.path for file in old], replacing.goes
 
     def going() -> Goes:
         return lambda rows: as_bools(pc.equal(rows.column("cluster"), cluster)) & goes(rows)
 
-    stay = rewritten(warehouse.spark, [Rewritten(name, warehouse.own_part(name), paths, going)]) if paths else {}
+    # Few rows are written by few tasks; but upkeep may have put all of a table where some of them go.
+    tasks = min(len(old), max(sum(file.rows or _TASK_ROWS for file in old) // _TASK_ROWS, 1))
+    part = warehouse.own_part(name)
+    stay = rewritten(warehouse.spark, [Rewritten(name, part, paths[task::tasks], going) for task in range(tasks)])
     return warehouse.swap(name, [*files, *stay.get(name, [])], paths)
