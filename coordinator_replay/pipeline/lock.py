@@ -40,6 +40,7 @@ LEASE_LASTS = timedelta(minutes=2)
 """For how long a run that died without a word holds up others, where there are no locks."""
 
 _POLL_SECONDS = 0.5
+_TOLD_SECONDS = 1.0
 _ALL_WRITTEN_SECONDS = 1.0
 """After so long, whoever saw no lease when we did has written its own."""
 
@@ -109,11 +110,14 @@ class FileGuard:
         return True
 
     def holder(self) -> Holder | None:
-        """Who has the lock; None in the moment before it has said so."""
-        try:
-            return Holder.read(json.loads(self._told.read_text(encoding="utf-8")))
-        except (OSError, ValueError):
-            return None
+        """Who has the lock; whoever has just taken it says so in a moment, or else None."""
+        until = time.monotonic() + _TOLD_SECONDS
+        while True:
+            with suppress(OSError, ValueError):
+                return Holder.read(json.loads(self._told.read_text(encoding="utf-8")))
+            if time.monotonic() >= until:
+                return None
+            time.sleep(_TOLD_SECONDS / 50)
 
     def give_back(self) -> None:
         """Unlock."""

@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import sys
+import threading
 import time
 from contextlib import contextmanager
 from datetime import timedelta
@@ -10,7 +11,7 @@ from datetime import timedelta
 import pytest
 
 from coordinator_replay.errors import LockedError
-from coordinator_replay.pipeline.lock import LEASE_FILE, FileGuard, Holder, Lease, guard_of, one_at_a_time
+from coordinator_replay.pipeline.lock import HOLDER_FILE, LEASE_FILE, FileGuard, Holder, Lease, guard_of, one_at_a_time
 
 LASTS = timedelta(seconds=1.5)
 HOLD = """
@@ -58,6 +59,23 @@ def test_the_second_run_ends_at_once_and_says_who_is_at_work(kind, tmp_path):
         ):
             pytest.fail("it was let in")
         assert time.monotonic() - began < 5
+
+
+def test_whoever_asks_before_the_holder_has_said_so_is_told_all_the_same(tmp_path):
+    folder = str(tmp_path)
+    first, second = guard("file", folder, "audit"), guard("file", folder)
+    assert first.try_to_take()
+    told = (tmp_path / HOLDER_FILE).read_text(encoding="utf-8")
+    (tmp_path / HOLDER_FILE).unlink()
+    later = threading.Timer(0.2, (tmp_path / HOLDER_FILE).write_text, [told])
+    later.start()
+    try:
+        assert second.holder() == first.mine
+    finally:
+        later.join()
+        first.give_back()
+    # Nobody at all says so: whoever asks does not wait for long.
+    assert second.holder() is None
 
 
 def test_the_second_run_waits_for_the_first(kind, tmp_path):
