@@ -61,13 +61,15 @@ class Table:
     Attributes:
         about: what a row is; the table's comment.
         keys: columns that together tell one row from every other.
-        clustering: columns that Delta clusters the files by; empty for small tables.
+        clustering: columns that upkeep orders the rows of a partition by; empty for small tables.
+        partitioned_by: columns whose values stand in Delta's log instead of in the files.
     """
 
     name: str
     about: str
     keys: tuple[str, ...]
     clustering: tuple[str, ...]
+    partitioned_by: tuple[str, ...]
     columns: tuple[Column, ...]
 
     @property
@@ -95,6 +97,10 @@ class Table:
         """
         columns = self.columns if names is None else [self.column(name) for name in names]
         return pa.schema([column.arrow_field() for column in columns])
+
+    def file_schema(self) -> pa.Schema:
+        """The columns that the table's files hold: all but the partition columns."""
+        return self.arrow_schema([column.name for column in self.columns if column.name not in self.partitioned_by])
 
     def spark_ddl(self) -> str:
         """The columns as a schema string that Spark parses, every column nullable."""
@@ -133,9 +139,9 @@ def _check_table(table: Table) -> None:
         raise DefinitionError(f"{table.name}: 'keys' must say what tells rows apart")
     if len(table.clustering) > MAX_CLUSTERING:
         raise DefinitionError(f"{table.name}: more than {MAX_CLUSTERING} clustering columns")
-    for name in (*table.keys, *table.clustering):
+    for name in (*table.keys, *table.clustering, *table.partitioned_by):
         if table.column(name).type not in SCALARS:
-            raise DefinitionError(f"{table.name}: {name} is nested and can be neither key nor clustering column")
+            raise DefinitionError(f"{table.name}: {name} is nested: it can be no key, clustering or partition column")
 
 
 def parse_table(raw: Mapping[str, Any], where: str) -> Table:
@@ -148,7 +154,7 @@ def parse_table(raw: Mapping[str, Any], where: str) -> Table:
     Raises:
         DefinitionError: an entry is missing, unknown, or of the wrong form.
     """
-    unknown = set(raw) - {"name", "about", "keys", "clustering", "columns"}
+    unknown = set(raw) - {"name", "about", "keys", "clustering", "partitioned_by", "columns"}
     if unknown:
         raise DefinitionError(f"{where}: unknown entries {sorted(unknown)}")
     try:
@@ -157,6 +163,7 @@ def parse_table(raw: Mapping[str, Any], where: str) -> Table:
             about=str(raw["about"]),
             keys=tuple(raw["keys"]),
             clustering=tuple(raw["clustering"]),
+            partitioned_by=tuple(raw["partitioned_by"]),
             columns=tuple(_parse_column(entry, str(raw["name"])) for entry in raw["columns"]),
         )
     except (KeyError, TypeError) as problem:

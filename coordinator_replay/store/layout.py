@@ -1,0 +1,42 @@
+"""How the rows of a warehouse lie on disk: partition columns, and the bucket of a log partition.
+
+Kafka keeps all records of a group in one partition of ``__consumer_offsets``, so the log partition is the unit of work
+and of layout: ``bucket = log_partition % buckets``, with the number of buckets a property of the warehouse. Rows that
+later records may still change are ``is_open``; a run adds closed rows and exchanges the open ones of a bucket.
+"""
+
+from coordinator_replay.tables.definition import Table
+
+BUCKETS_PROPERTY = "coordinatorReplay.buckets"
+"""Table property that holds the number of buckets; every table of a warehouse that has buckets carries it."""
+
+DEFAULT_BUCKETS = 10
+"""Buckets of a new warehouse on one machine."""
+
+NO_BUCKET = -1
+"""The bucket of what has no log partition, such as a malformed line: only ``quarantine`` holds such rows."""
+
+PARTITION_COLUMNS = ("cluster", "bucket", "is_open")
+"""Columns that stand in Delta's log instead of in the files."""
+
+
+def bucket_of(log_partition: int | None, buckets: int) -> int:
+    """The bucket of a log partition; NO_BUCKET where it is not known."""
+    return NO_BUCKET if log_partition is None or log_partition < 0 else log_partition % buckets
+
+
+def has_buckets(table: Table) -> bool:
+    """Whether a table's rows lie by bucket."""
+    return "bucket" in table.partitioned_by
+
+
+def has_open_rows(table: Table) -> bool:
+    """Whether a table keeps rows that may still change apart from those that can't."""
+    return "is_open" in table.partitioned_by
+
+
+def partition_text(value: object) -> str | None:
+    """A partition value as Delta's log writes it."""
+    if value is None:
+        return None
+    return str(value).lower() if isinstance(value, bool) else str(value)

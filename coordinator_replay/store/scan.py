@@ -1,0 +1,81 @@
+"""Rows of files, for tasks: Parquet on any file system, column by column, row groups passed over by their bounds."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from coordinator_replay.errors import WarehouseError
+from coordinator_replay.log.dump import open_filesystem
+from coordinator_replay.store.snapshot import TableFile
+from coordinator_replay.store.writer import DataFile
+
+BATCH_ROWS = 50_000
+"""How many rows a batch has at most."""
+
+Batches = Iterator[pa.RecordBatch]
+
+
+def read_paths(
+    uris: Iterable[str],
+    columns: Sequence[str],
+    where: ds.Expression | None = None,
+    dictionaries: Sequence[str] = (),
+) -> Batches:
+    """Rows of Parquet files, file by file in their order; a column that a file lacks is left out.
+
+    Args:
+        uris: the files, as paths or URIs.
+        columns: what to read.
+        where: which rows; a row group whose bounds prove that it has none is not read.
+        dictionaries: text columns that come as dictionaries.
+
+    Raises:
+        WarehouseError: a file is missing or damaged.
+    """
+    parquet = ds.ParquetFileFormat(dictionary_columns=list(dictionaries), coerce_int96_timestamp_unit="us")
+    for uri in uris:
+        filesystem, path = open_filesystem(uri)
+        try:
+            fragment = parquet.make_fragment(path, filesystem)
+            schema = fragment.physical_schema
+            names = [name for name in columns if name in schema.names]
+            yield from fragment.to_batches(columns=names, filter=where, batch_size=BATCH_ROWS, use_threads=False)
+        except (OSError, pa.ArrowInvalid) as problem:
+            raise WarehouseError(f"{uri} can't be read: {problem}") from problem
+
+
+def read_staged(
+    files: Iterable[DataFile],
+    columns: Sequence[str],
+    where: ds.Expression | None = None,
+    dictionaries: Sequence[str] = (),
+) -> Batches:
+    """Rows of files that workers of this run wrote, see ``read_paths``."""
+    return read_paths((file.path for file in files), columns, where, dictionaries)
+
+
+def read_table(
+    files: Iterable[TableFile],
+    columns: Sequence[str],
+    where: ds.Expression | None = None,
+    dictionaries: Sequence[str] = (),
+) -> Batches:
+    """Rows of files of a table, see ``read_paths``; partition columns are not among the columns."""
+    return read_paths((file.uri for file in files), columns, where, dictionaries)
+
+
+def rows_of(batches: Batches, schema: pa.Schema) -> pa.Table:
+    """Batches as one table in the columns of a schema; columns that a batch lacks are null."""
+    return pa.Table.from_batches((in_schema(batch, schema) for batch in batches), schema)
+
+
+def in_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """A batch in the columns and types of a schema, by name; others are left out, missing ones null."""
+    arrays = [
+        batch.column(field.name).cast(field.type)
+        if field.name in batch.schema.names
+        else pa.nulls(batch.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -1,0 +1,131 @@
+"""One version of a table: its files with their partition values and bounds, as Delta's log tells them."""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Self
+
+import pyarrow as pa
+from deltalake import DeltaTable
+
+_TIMES = ("timestamp",)
+
+
+@dataclass(frozen=True, slots=True)
+class TableFile:
+    """A file that belongs to a table; small enough to be handed to tasks.
+
+    Attributes:
+        table: the table's name.
+        uri: the file, as a path or URI.
+        action_path: the same as Delta's log names it.
+        size: its bytes.
+        rows: how many it has; None where the log does not tell.
+        cluster: its value of that partition column.
+        bucket: likewise; None for a table without buckets.
+        is_open: likewise; None for a table that does not keep open rows apart.
+        lowest: lower bounds by column, where the log tells them.
+        highest: upper bounds likewise.
+        nulls: how many nulls by column likewise.
+    """
+
+    table: str
+    uri: str
+    action_path: str
+    size: int
+    rows: int | None
+    cluster: str
+    bucket: int | None = None
+    is_open: bool | None = None
+    lowest: Mapping[str, Any] = field(default_factory=dict)
+    highest: Mapping[str, Any] = field(default_factory=dict)
+    nulls: Mapping[str, int] = field(default_factory=dict)
+
+    def partition_values(self) -> dict[str, Any]:
+        """Values of the partition columns that the table has."""
+        values = {"cluster": self.cluster, "bucket": self.bucket, "is_open": self.is_open}
+        return {name: value for name, value in values.items() if value is not None}
+
+    def may_hold_since(self, column: str, since: datetime | int) -> bool:
+        """Whether some row may have a value of a column that is not below another, or none at all."""
+        highest = self.highest.get(column)
+        return highest is None or highest >= since or self.nulls.get(column) != 0
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A table as of one version.
+
+    Attributes:
+        table: its name.
+        uri: its folder.
+        version: Delta's version.
+        properties: the table's properties.
+        every: all of its files.
+    """
+
+    table: str
+    uri: str
+    version: int
+    properties: Mapping[str, str]
+    every: tuple[TableFile, ...]
+
+    @classmethod
+    def of(cls, name: str, uri: str, opened: DeltaTable) -> Self:
+        """The snapshot of an opened table.
+
+        Args:
+            name: the table's name.
+            uri: its folder.
+            opened: the table at some version.
+        """
+        properties = {key: value for key, value in opened.metadata().configuration.items() if value is not None}
+        return cls(name, uri, opened.version(), properties, tuple(_files_of(name, uri, opened)))
+
+    def files(
+        self, *, cluster: str | None = None, buckets: Collection[int] | None = None, is_open: bool | None = None
+    ) -> list[TableFile]:
+        """Those files that hold rows of a cluster, of some buckets, open or closed ones; None takes any."""
+        return [
+            file
+            for file in self.every
+            if (cluster is None or file.cluster == cluster)
+            and (buckets is None or file.bucket in buckets)
+            and (is_open is None or file.is_open == is_open)
+        ]
+
+    def rows(self, cluster: str) -> int:
+        """How many rows a cluster has."""
+        return sum(file.rows or 0 for file in self.files(cluster=cluster))
+
+
+def _files_of(name: str, uri: str, opened: DeltaTable) -> Iterator[TableFile]:
+    actions = pa.table(opened.get_add_actions(flatten=True))
+    columns = {column: actions.column(column).to_pylist() for column in actions.column_names}
+    bounds = {
+        kind: [column.removeprefix(kind) for column in columns if column.startswith(kind)]
+        for kind in ("min.", "max.", "null_count.")
+    }
+    for place, path in enumerate(columns.get("path", [])):
+
+        def told(kind: str, place: int = place) -> dict[str, Any]:
+            values = ((column, columns[f"{kind}{column}"][place]) for column in bounds[kind])
+            return {column: value for column, value in values if value is not None}
+
+        def value(column: str, place: int = place) -> Any:
+            found = columns.get(f"partition.{column}")
+            return None if found is None else found[place]
+
+        yield TableFile(
+            table=name,
+            uri=path if "://" in path else f"{uri}/{path}",
+            action_path=path,
+            size=columns["size_bytes"][place],
+            rows=columns["num_records"][place] if "num_records" in columns else None,
+            cluster=value("cluster"),
+            bucket=value("bucket"),
+            is_open=value("is_open"),
+            lowest=told("min."),
+            highest=told("max."),
+            nulls=told("null_count."),
+        )

@@ -1,0 +1,176 @@
+"""A warehouse: a folder of Delta tables. The driver opens them, makes them, and commits files to them."""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from deltalake import CommitProperties, DeltaTable
+from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.transaction import AddAction, RemoveAction
+from pyarrow import fs
+
+from coordinator_replay.errors import WarehouseError
+from coordinator_replay.log.dump import open_filesystem
+from coordinator_replay.store.layout import BUCKETS_PROPERTY, partition_text
+from coordinator_replay.store.snapshot import Snapshot, TableFile
+from coordinator_replay.store.writer import DataFile
+from coordinator_replay.tables.definition import table as declared
+from coordinator_replay.tables.migrations import (
+    SCHEMA_VERSION,
+    SCHEMA_VERSION_PROPERTY,
+    check_version,
+    version_of,
+)
+
+RUN_PROPERTY = "coordinatorReplay.run"
+"""Which run made a commit, in the commit's own information."""
+
+LEDGER = "audit_runs"
+"""The table that every run writes last: where it is, there is a warehouse."""
+
+STAGING = "_staging"
+"""The folder of what runs keep for themselves."""
+
+
+def delta_uri(uri: str) -> str:
+    """A path or URI as ``deltalake`` takes it: a path's special characters would be read as a URL's."""
+    return uri if "://" in uri else Path(uri).absolute().as_uri()
+
+
+class Store:
+    """The tables under one path or object-store URI.
+
+    Args:
+        uri: where each table is a folder of its own name.
+    """
+
+    def __init__(self, uri: str) -> None:
+        self.uri = uri.rstrip("/") or uri
+
+    def path(self, name: str) -> str:
+        """Where a table lies."""
+        return f"{self.uri}/{name}"
+
+    def staging(self, run_id: str) -> str:
+        """Where a run keeps what no table holds yet; a run removes it when it ends."""
+        return f"{self.uri}/{STAGING}/{run_id}"
+
+    def open(self, name: str) -> DeltaTable | None:
+        """A table at its newest version; None where there is none.
+
+        Raises:
+            WarehouseError: something is there that can't be read as a Delta table, or is of a newer release.
+        """
+        try:
+            opened = DeltaTable(delta_uri(self.path(name)))
+        except TableNotFoundError:
+            return None
+        except (DeltaError, OSError, ValueError) as problem:
+            raise WarehouseError(f"{self.path(name)} can't be read as a Delta table: {problem}") from problem
+        properties = {key: value for key, value in opened.metadata().configuration.items() if value is not None}
+        check_version(version_of(properties), self.path(name))
+        return opened
+
+    def snapshot(self, name: str) -> Snapshot | None:
+        """A table's newest version; None where there is no such table."""
+        opened = self.open(name)
+        return None if opened is None else Snapshot.of(name, self.path(name), opened)
+
+    def create(self, name: str, buckets: int) -> Snapshot:
+        """Make a table as its definition says, if it is not there.
+
+        Args:
+            name: of a table of the contract.
+            buckets: how many buckets the warehouse has.
+
+        Raises:
+            WarehouseError: something else lies in its place.
+        """
+        found = self.snapshot(name)
+        if found is not None:
+            return found
+        table = declared(name)
+        self._check_folder(name)
+        try:
+            DeltaTable.create(
+                delta_uri(self.path(name)),
+                table.arrow_schema(),
+                partition_by=list(table.partitioned_by),
+                description=table.about,
+                configuration=_properties(buckets),
+                raise_if_key_not_exists=False,
+            )
+        except (DeltaError, OSError, ValueError) as problem:
+            raise WarehouseError(f"{self.path(name)}: table {name} can't be made: {problem}") from problem
+        made = self.snapshot(name)
+        assert made is not None  # noqa: S101 - it has just been made
+        return made
+
+    def _check_folder(self, name: str) -> None:
+        path = self.path(name)
+        try:
+            filesystem, folder = open_filesystem(path)
+            there = filesystem.get_file_info(fs.FileSelector(folder, allow_not_found=True))
+        except OSError as problem:
+            raise WarehouseError(f"{path}: can't be used as table {name}: {problem}") from problem
+        if any(info.base_name != "_delta_log" for info in there):
+            raise WarehouseError(f"{path}: can't be used as table {name}: the folder holds other files")
+
+    def commit(
+        self,
+        snapshot: Snapshot,
+        added: Sequence[DataFile],
+        removed: Sequence[TableFile],
+        run_id: str,
+        **about: str,
+    ) -> int:
+        """Add files to a table and remove others, in one commit.
+
+        Args:
+            snapshot: the table as the run found it: if somebody has changed it since, the commit is refused.
+            added: files that workers wrote into the table's folder.
+            removed: files of the snapshot.
+            run_id: the run, kept in the commit's information.
+            about: more of that information.
+
+        Returns:
+            The table's version after that; the snapshot's where there is nothing to commit.
+
+        Raises:
+            WarehouseError: the table was changed since the snapshot, or can't be written.
+        """
+        if not added and not removed:
+            return snapshot.version
+        table, now = declared(snapshot.table), int(time.time() * 1000)
+        actions: list[AddAction | RemoveAction] = [_add(file, snapshot.uri, now) for file in added]
+        actions += [RemoveAction(file.action_path, True, now, file.size, _texts(file)) for file in removed]
+        try:
+            opened = DeltaTable(delta_uri(snapshot.uri), version=snapshot.version)
+            opened.create_write_transaction(
+                actions,
+                mode="append",
+                schema=table.arrow_schema(),
+                partition_by=list(table.partitioned_by),
+                commit_properties=CommitProperties(
+                    custom_metadata={RUN_PROPERTY: run_id, **about}, max_commit_retries=0
+                ),
+            )
+        except (DeltaError, OSError, ValueError) as problem:
+            raise WarehouseError(
+                f"{snapshot.uri}: the table was changed by somebody else while this run was at work, or can't be "
+                f"written ({problem}); run it again"
+            ) from problem
+        return snapshot.version + 1
+
+
+def _properties(buckets: int) -> dict[str, str]:
+    return {SCHEMA_VERSION_PROPERTY: str(SCHEMA_VERSION), BUCKETS_PROPERTY: str(buckets)}
+
+
+def _add(file: DataFile, folder: str, now: int) -> AddAction:
+    path = file.path.removeprefix(f"{folder}/")
+    return AddAction(path, file.size, dict(file.partition), now, True, file.stats)
+
+
+def _texts(file: TableFile) -> dict[str, str | None]:
+    return {name: partition_text(value) for name, value in file.partition_values().items()}
