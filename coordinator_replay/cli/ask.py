@@ -5,7 +5,7 @@ Each parses, calls one function of the query room and prints. The query room is 
 """
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,9 +21,10 @@ from coordinator_replay.cli.completion import (
     RULE_NAME,
     TOPIC_NAME,
 )
+from coordinator_replay.cli.layout import Column
 from coordinator_replay.cli.moments import DURATION, MOMENT, parse_moment
-from coordinator_replay.cli.options import WAREHOUSE_VARIABLE, Command, Common, common_options
-from coordinator_replay.cli.output import Column, print_note, print_rows
+from coordinator_replay.cli.options import WAREHOUSE_VARIABLE, Command, Common, common_options, examples
+from coordinator_replay.cli.output import print_note, print_rows
 from coordinator_replay.errors import UsageError
 
 if TYPE_CHECKING:
@@ -55,11 +56,6 @@ cause_option = click.option(
 )
 
 
-def examples(*lines: str) -> str:
-    """The end of a command's help; its first character keeps click from joining the lines."""
-    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
-
-
 def open_warehouse(common: Common) -> "Warehouse":
     """The warehouse that a command asks; what it has to say beside its answers follows them."""
     from coordinator_replay.query.warehouse import Warehouse
@@ -69,10 +65,10 @@ def open_warehouse(common: Common) -> "Warehouse":
     return warehouse
 
 
-def show(common: Common, shown: Mapping[str, str], answers: Iterable[object], **same: object) -> None:
+def show(common: Common, shown: Sequence[Column], answers: Iterable[object], **same: object) -> None:
     """Print answers; ``same`` are columns with one value in all rows."""
-    rows = [[same[name] if name in same else getattr(answer, name) for name in shown] for answer in answers]
-    print_rows([Column(name, heading) for name, heading in shown.items()], rows, common.output)
+    rows = [[same[one.name] if one.name in same else getattr(answer, one.name) for one in shown] for answer in answers]
+    print_rows(shown, rows, common.output, is_wide=common.wide)
 
 
 def say(*texts: str | None) -> None:
@@ -92,10 +88,19 @@ def say(*texts: str | None) -> None:
 @common_options()
 @at_option
 @click.option(
-    "--type", "types", multiple=True, type=click.Choice(GROUP_TYPES, case_sensitive=False), help="Only these."
+    "--type",
+    "types",
+    multiple=True,
+    type=click.Choice(GROUP_TYPES, case_sensitive=False),
+    help="Only groups of this type.",
 )
 @click.option(
-    "--state", "states", multiple=True, type=click.Choice(GROUP_STATES, case_sensitive=False), help="Only in these."
+    "--state",
+    "states",
+    multiple=True,
+    metavar="STATE",
+    type=click.Choice(GROUP_STATES, case_sensitive=False),
+    help=f"Only groups in this state: {', '.join(GROUP_STATES)}.",
 )
 def groups(common: Common, at: datetime | None, types: Sequence[str], states: Sequence[str]) -> None:
     """List the groups there were, with type, protocol type and state."""
@@ -111,30 +116,31 @@ def groups(common: Common, at: datetime | None, types: Sequence[str], states: Se
 
 
 def _print_description(common: Common, found: "Description") -> None:
-    same = {"assignor": found.assignor}
+    group_values = {"assignor": found.assignor}
+    member_values = {"group_id": found.group.group_id, "target_epoch": found.group.assignment_epoch}
     if common.output == "table":
-        show(common, columns.DESCRIBED, [found.group], **same)
-        shown = {"group_id": "GROUP", **columns.MEMBER}
-        if not any(member.pending_revocation for member in found.members):
-            shown["pending_revocation"] = ""
+        show(common, columns.DESCRIBED, [found.group], **group_values)
         if found.members:
             click.echo()
-            epoch = found.group.assignment_epoch
-            show(common, shown, found.members, group_id=found.group.group_id, target_epoch=epoch)
+            show(common, columns.MEMBER, found.members, **member_values)
         return
-    group = {name: found.assignor if name == "assignor" else getattr(found.group, name) for name in columns.DESCRIBED}
-    epochs = {"target_epoch": found.group.assignment_epoch}
+    group = {
+        one.name: group_values[one.name] if one.name in group_values else getattr(found.group, one.name)
+        for one in columns.DESCRIBED
+    }
+    own = [one for one in columns.MEMBER if one.name != "group_id"]
     members = [
-        {name: epochs[name] if name in epochs else getattr(member, name) for name in columns.MEMBER}
+        {one.name: member_values[one.name] if one.name in member_values else getattr(member, one.name) for one in own}
         for member in found.members
     ]
     if common.output == "json":
-        print_rows([Column(name, "") for name in (*group, "members")], [[*group.values(), members]], "json")
+        print_rows([Column(name) for name in (*group, "members")], [[*group.values(), members]], "json")
         return
     # One line for each member; the group's own columns that a member has as well are told apart by a prefix.
-    names = [*(f"group_{name}" if name in columns.MEMBER else name for name in group), *columns.MEMBER]
-    rows = [[*group.values(), *member.values()] for member in members or [dict.fromkeys(columns.MEMBER)]]
-    print_rows([Column(name, "") for name in names], rows, "csv")
+    member_names = [one.name for one in own]
+    names = [*(f"group_{name}" if name in member_names else name for name in group), *member_names]
+    rows = [[*group.values(), *member.values()] for member in members or [dict.fromkeys(member_names)]]
+    print_rows([Column(name) for name in names], rows, "csv")
 
 
 @click.command(
@@ -206,12 +212,12 @@ def offsets(
     warehouse = open_warehouse(common)
     note = warehouse.check_moment(at)
     found = offsets_at(warehouse, group, at, topics=topics, require_stable=require_stable)
-    shown = dict(columns.OFFSET)
+    shown: tuple[Column, ...] = columns.OFFSET
     if require_stable:
-        shown |= columns.UNSTABLE
+        shown += columns.UNSTABLE
     if end_file is not None:
         found = with_lag(found, read_end_offsets(end_file, parse_moment, at))
-        shown |= columns.LAG
+        shown += columns.LAG
     show(common, shown, found, group_id=group)
     unproven = sum(offset.is_proven is False for offset in found)
     if unproven:
@@ -351,7 +357,7 @@ def findings(common: Common, severity: str | None, rules: Sequence[str], group: 
     epilog=examples(
         "coordinator-replay sql --list",
         "coordinator-replay sql --query flapping-groups",
-        'coordinator-replay sql "SELECT group_id, count(*) FROM rebalances GROUP BY 1 ORDER BY 2 DESC"',
+        'coordinator-replay sql "SELECT cause, count(*) FROM rebalances GROUP BY ALL"',
         "coordinator-replay sql --output csv - < question.sql",
     ),
 )
@@ -378,7 +384,7 @@ def sql(common: Common, statement: str | None, name: str | None, is_list: bool) 
     warehouse = open_warehouse(common)
     names, rows = run_sql(warehouse, text)
     if names:
-        print_rows([Column(name, name) for name in names], rows, common.output)
+        print_rows(columns.of_statement(names), rows, common.output, is_wide=common.wide)
     if name is not None and not rows:
         say(f"Nothing; cluster {common.cluster!r} is covered from {warehouse.coverage}.")
 

@@ -6,6 +6,7 @@ file before the default.
 
 import difflib
 import functools
+import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -34,12 +35,38 @@ class Common:
     Attributes:
         warehouse: path or URI under which the tables lie; empty where a command can do without.
         output: ``table``, ``json`` or ``csv``.
+        wide: whether tables have all columns in full, whatever the terminal's width.
     """
 
     warehouse: str
     cluster: str
     output: str
+    wide: bool
     verbose: bool
+
+
+_EXAMPLE_WIDTH = 74
+"""Cells of a line of examples: with its indentation it fits a terminal of 80."""
+
+
+def examples(*lines: str) -> str:
+    """The end of a command's help: examples to type, long ones continued behind a backslash.
+
+    The first character keeps click from joining the lines.
+    """
+    return "\b\nExamples:\n" + "\n".join(f"  {part}" for line in lines for part in _continued(line))
+
+
+def _continued(line: str) -> list[str]:
+    """A command in lines that a shell reads as one: broken before options and pipes."""
+    parts = [""]
+    for word in re.split(r" (?=--|\|)", line):
+        if parts[-1] and len(parts[-1]) + len(word) + 3 > _EXAMPLE_WIDTH:
+            parts[-1] += " \\"
+            parts.append(f"    {word}")
+        else:
+            parts[-1] += f" {word}" if parts[-1] else word
+    return parts
 
 
 class Failure(click.ClickException):
@@ -181,6 +208,9 @@ output_option = click.option(
     show_default=True,
     help="Form of the answer; json is one object a line.",
 )
+wide_option = click.option(
+    "--wide", is_flag=True, help="Show all columns of a table in full, whatever the terminal's width."
+)
 verbose_option = click.option("-v", "--verbose", is_flag=True, help="Say more, and show what an error came from.")
 
 
@@ -193,8 +223,10 @@ def common_options(*, needs_warehouse: bool = True) -> Callable[[Function], Func
 
     def decorate(function: Function) -> Function:
         @functools.wraps(function)
-        def run(*args: Any, warehouse: str | None, cluster: str, output: str, verbose: bool, **others: Any) -> Any:
-            common = Common(warehouse=warehouse or "", cluster=cluster, output=output, verbose=verbose)
+        def run(
+            *args: Any, warehouse: str | None, cluster: str, output: str, wide: bool, verbose: bool, **others: Any
+        ) -> Any:
+            common = Common(warehouse=warehouse or "", cluster=cluster, output=output, wide=wide, verbose=verbose)
             return function(common, *args, **others)
 
         options = [
@@ -202,6 +234,7 @@ def common_options(*, needs_warehouse: bool = True) -> Callable[[Function], Func
             click.option("--cluster", default="default", show_default=True, help="Name of the Kafka cluster."),
             config_option,
             output_option,
+            wide_option,
             verbose_option,
         ]
         decorated: Any = run

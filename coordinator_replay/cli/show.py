@@ -12,15 +12,14 @@ from coordinator_replay.cli.ask import (
     any_group_argument,
     at_option,
     cause_option,
-    examples,
     from_option,
     open_warehouse,
     say,
     show,
     to_option,
 )
-from coordinator_replay.cli.options import Command, Common, common_options
-from coordinator_replay.cli.output import moment_text, neutral, to_json
+from coordinator_replay.cli.options import Command, Common, common_options, examples
+from coordinator_replay.cli.output import moment_text, print_text, to_json
 from coordinator_replay.errors import UsageError
 
 if TYPE_CHECKING:
@@ -47,8 +46,7 @@ def _print_reason(one: "Rebalance") -> None:
     began = one.started_at or one.completed_at
     sure = f", {one.confidence}" if one.confidence else ""
     when = "at a time not known" if began is None else moment_text(began)
-    head = f"{when}  {neutral(one.group_id)}  epoch {one.epoch}  "
-    click.echo(head + click.style(f"{neutral(one.cause or 'UNKNOWN')}{sure}", bold=True))
+    print_text(f"{when}  {one.group_id}  epoch {one.epoch}  {one.cause or 'UNKNOWN'}{sure}", style={"bold": True})
     if one.completed_at is None:
         took = "not over at the end of the log"
     else:
@@ -57,13 +55,13 @@ def _print_reason(one: "Rebalance") -> None:
     cost.append(f"{_counted(one.partitions_moved, 'partition')} moved")
     if one.unowned_ms_max:
         cost.append(f"{one.unowned_ms_max:,} ms without an owner at most")
-    click.echo(f"  {', '.join(cost)}")
+    print_text(", ".join(cost), indent="  ")
     for fact in one.evidence or ():
-        click.echo(f"  - {neutral(fact)}")
+        print_text(f"- {fact}", indent="  ")
     if one.alternatives:
-        click.echo(f"  the same records would be left by: {neutral(', '.join(one.alternatives))}")
+        print_text(f"the same records would be left by: {', '.join(one.alternatives)}", indent="  ")
     if one.is_exact is False:
-        click.echo("  not exact: records are missing from the log, so that steps in between were not seen")
+        print_text("not exact: records are missing from the log, so that steps in between were not seen", indent="  ")
 
 
 @click.command(

@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 from coordinator_replay.errors import InputError, UsageError
 from coordinator_replay.log.coverage import SegmentNote
 from coordinator_replay.log.dump import Dump, DumpFile, Format, open_filesystem
+from coordinator_replay.log.reading import read_file
 from coordinator_replay.log.schema import LOG_RECORD
-from coordinator_replay.log.segment import read_segment
 from coordinator_replay.records.decoder import Rows, decode_records
 from coordinator_replay.records.json_form import render_rows
 
@@ -65,11 +65,9 @@ def decode_lines(records: pa.RecordBatch) -> pa.StringArray:
 
 
 def _segment(file: DumpFile, notes: list[str]) -> Iterator[pa.RecordBatch]:
-    filesystem, path = open_filesystem(file.uri)
-    with filesystem.open_input_stream(path, compression=None) as stream:
-        for part in read_segment(stream, source=file.uri, log_partition=file.log_partition):
-            notes += [_said(file, note) for note in part.notes]
-            yield part.records
+    for part in read_file(file):
+        notes += [_said(file, note) for note in part.notes]
+        yield part.records
 
 
 def _said(file: DumpFile, note: SegmentNote) -> str:

@@ -5,6 +5,7 @@ import io
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from textwrap import dedent
 
@@ -15,6 +16,7 @@ from click.testing import CliRunner, Result
 
 from coordinator_replay.cli import columns, show
 from coordinator_replay.cli.ask import COMMANDS, GROUP_STATES, GROUP_TYPES, SEVERITIES, STATUSES
+from coordinator_replay.cli.layout import Column
 from coordinator_replay.query.expired import STATUSES as QUERY_STATUSES
 from coordinator_replay.query.findings import SEVERITIES as QUERY_SEVERITIES
 from coordinator_replay.tables.definition import table
@@ -174,8 +176,8 @@ def test_timeline_of_members(ask):
 
 def test_rebalances(ask):
     assert answer(ask("rebalances", "payments", "--from", f"{NIGHT}02:05")) == lines("""
-        STARTED                   COMPLETED                 DURATION-MS  GROUP     EPOCH  CAUSE        CONFIDENCE  BEFORE  AFTER  MOVED  UNOWNED-MS-MAX  METADATA-DELAY-MS  ALTERNATIVES  EVIDENCE
-        2026-11-20T02:10:00.000Z  2026-11-20T02:10:20.000Z        20000  payments      3  MEMBER_JOIN  certain          1      2      1            5000  -                  -             member m-2 joined (3:103); epoch 2 to 3 (3:103)
+        STARTED                   COMPLETED                 DURATION-MS  GROUP     EPOCH  CAUSE        CONFIDENCE  BEFORE  AFTER  MOVED  UNOWNED-MS-MAX  METADATA-DELAY-MS  ALTERNATIVES
+        2026-11-20T02:10:00.000Z  2026-11-20T02:10:20.000Z        20000  payments      3  MEMBER_JOIN  certain          1      2      1            5000  -                  -
         """)  # noqa: E501
 
 
@@ -284,8 +286,8 @@ def test_the_shell_completes_groups_and_topics(program: click.Group, folder: Pat
                                             "ended_evidence", "previous_offset"}),
     ],
 )  # fmt: skip
-def test_answers_show_every_column_of_their_table(name: str, shown: dict[str, str], left_out: set[str]):
-    assert {column.name for column in table(name).columns} - set(shown) == {"cluster", *left_out}
+def test_answers_show_every_column_of_their_table(name: str, shown: Sequence[Column], left_out: set[str]):
+    assert {one.name for one in table(name).columns} - {one.name for one in shown} == {"cluster", *left_out}
 
 
 def test_choices_are_the_words_of_the_query_room(ask):
@@ -381,7 +383,7 @@ def test_why_says_what_else_would_leave_the_same_records(ask):
 def test_report_and_trace_say_what_they_wrote(ask, tmp_path: Path):
     page, trace = tmp_path / "payments.html", tmp_path / "payments.json"
     told = ask("report", "payments", "--out", str(page))
-    assert (told.stdout, told.stderr) == ("", f"Wrote {page}: 2 rebalances, 5 commits.\n")
+    assert (told.stdout, told.stderr) == ("", f"Wrote {page}: 2 rebalances, 2 commits.\n")
     assert page.read_text().startswith("<!DOCTYPE html>")
     told = json.loads(answer(ask("report", "--out", str(page), "--output", "json")))
     assert told == {"file": str(page), "groups": 3, "rebalances": 3}

@@ -1,0 +1,1 @@
+"""The group coordinator itself: requests and time in, responses and records out."""
