@@ -45,12 +45,13 @@ UNREVOKED = frozenset({MemberState.UNREVOKED_PARTITIONS, MemberState.UNREVOKED_T
 
 
 class Holding(NamedTuple):
-    """A partition in a member's hands, since when."""
+    """A partition in a member's hands, since when and since which record."""
 
     member_id: str
     instance_id: str | None
     group_type: GroupType
     from_ms: int
+    from_offset: int
 
 
 class Gap(NamedTuple):
@@ -63,6 +64,7 @@ class Gap(NamedTuple):
     topic: str
     holding: Holding
     to_ms: int
+    to_offset: int
     release_event: str
     rebalance_id: str | None
 
@@ -97,9 +99,10 @@ class Ownership:
         holders: who owns a partition, by what the records call its topic, and by its number.
         gaps: partitions that were owned and are not; their rows wait for the next owner.
         handovers: what the last operation handed over.
+        at_offset: log offset of the last record of the operation that is folded.
     """
 
-    __slots__ = ("gaps", "handovers", "held", "holders", "scope", "topics", "unrevoked_since")
+    __slots__ = ("at_offset", "gaps", "handovers", "held", "holders", "scope", "topics", "unrevoked_since")
 
     def __init__(self, scope: Scope, topics: Topics) -> None:
         self.scope = scope
@@ -109,6 +112,7 @@ class Ownership:
         self.held: dict[str, Assignment] = {}
         self.unrevoked_since: dict[str, int] = {}
         self.handovers: list[Handover] = []
+        self.at_offset = -1
 
     @property
     def partition_count(self) -> int:
@@ -128,6 +132,7 @@ class Ownership:
             rebalance_id: the rebalance it belongs to.
         """
         self.handovers = []
+        self.at_offset = events[-1].offset
         group_type = events[-1].group_type
         kinds = [event.kind for event in events]
         if CONVERTED in kinds:
@@ -150,10 +155,10 @@ class Ownership:
     def open_rows(self) -> Iterator[Row]:
         """Intervals that are not over, and those after which nobody owns the partition yet."""
         for key, gap in self.gaps.items():
-            yield from self._rows((gap.topic, key[1]), gap.holding, gap.to_ms, None, gap.release_event)
+            yield from self._rows((gap.topic, key[1]), gap.holding, gap, None)
         for key, holders in self.holders.items():
             for holding in holders.values():
-                yield from self._rows(key, holding, None, None, None)
+                yield from self._rows(key, holding, None, None)
 
     def _convert(self, changed: Changed, group_type: GroupType, at_ms: int) -> Iterator[Row]:
         """Other keys, same partitions: everything ends, and what goes on begins anew in the same moment."""
@@ -182,7 +187,7 @@ class Ownership:
                 likely = next((key for key in renamed if key in owned), renamed[0])
                 self.gaps[likely, partition] = gap
             else:
-                yield from self._rows((gap.topic, partition), gap.holding, gap.to_ms, None, gap.release_event)
+                yield from self._rows((gap.topic, partition), gap.holding, gap, None)
 
     def _why(self, circumstances: Circumstances, member_id: str, member: Member | None, at_ms: int) -> str:
         if member is not None:
@@ -207,24 +212,25 @@ class Ownership:
                 if holders is None or holding is None:
                     continue
                 until_ms = max(to_ms, holding.from_ms)
+                gap = Gap(topic, holding, until_ms, self.at_offset, why, rebalance_id)
                 if holders:
                     # Others own it too: nobody is without it, and there is no gap to wait for.
-                    yield from self._rows(key, holding, until_ms, 0, why)
+                    yield from self._rows(key, holding, gap, 0)
                 else:
                     del self.holders[key]
-                    self.gaps[key] = Gap(topic, holding, until_ms, why, rebalance_id)
+                    self.gaps[key] = gap
 
     def _take(
         self, member: Member, group_type: GroupType, taken: Assignment, at_ms: int, rebalance_id: str | None
     ) -> Iterator[Row]:
-        holding = Holding(member.member_id, member.instance_id, group_type, at_ms)
+        holding = Holding(member.member_id, member.instance_id, group_type, at_ms, self.at_offset)
         for topic, partitions in taken.items():
             for partition in partitions:
                 key = (topic, partition)
                 gap = self.gaps.pop(key, None)
                 if gap is not None:
                     unowned_ms = max(at_ms - gap.to_ms, 0)
-                    yield from self._rows((gap.topic, partition), gap.holding, gap.to_ms, unowned_ms, gap.release_event)
+                    yield from self._rows((gap.topic, partition), gap.holding, gap, unowned_ms)
                     is_moved = not _is_same_owner(gap.holding, holding)
                     self.handovers.append(Handover(gap.rebalance_id or rebalance_id, unowned_ms, is_moved))
                 self.holders.setdefault(key, {})[member.member_id] = holding
@@ -241,10 +247,8 @@ class Ownership:
         else:
             self.unrevoked_since.pop(member_id, None)
 
-    def _rows(
-        self, key: Key, holding: Holding, to_ms: int | None, unowned_ms: int | None, why: str | None
-    ) -> Iterator[Row]:
-        if to_ms == holding.from_ms:
+    def _rows(self, key: Key, holding: Holding, gap: Gap | None, unowned_ms: int | None) -> Iterator[Row]:
+        if gap is not None and gap.to_ms == holding.from_ms:
             # It was owned at no moment: taken and given up within one millisecond.
             return
         topic, partition = key
@@ -260,9 +264,11 @@ class Ownership:
                     "member_id": holding.member_id,
                     "instance_id": holding.instance_id,
                     "owned_from": holding.from_ms,
-                    "owned_to": to_ms,
+                    "owned_to": None if gap is None else gap.to_ms,
                     "unowned_ms": unowned_ms,
-                    "release_event": why,
+                    "release_event": None if gap is None else gap.release_event,
+                    "from_offset": holding.from_offset,
+                    "to_offset": None if gap is None else gap.to_offset,
                 },
             )
 
@@ -275,8 +281,7 @@ class Ownership:
                 for holding in holders.values()
             ],
             "gaps": [
-                [topic, partition, gap.topic, list(gap.holding), gap.to_ms, gap.release_event, gap.rebalance_id]
-                for (topic, partition), gap in self.gaps.items()
+                [topic, partition, gap.topic, list(gap.holding), *gap[2:]] for (topic, partition), gap in self.gaps.items()
             ],
             "unrevoked_since": dict(self.unrevoked_since),
         }
@@ -298,8 +303,8 @@ class Ownership:
 
 
 def _holding(plain: Sequence[Any]) -> Holding:
-    member_id, instance_id, group_type, from_ms = plain
-    return Holding(member_id, instance_id, GroupType(group_type), from_ms)
+    member_id, instance_id, group_type, from_ms, from_offset = plain
+    return Holding(member_id, instance_id, GroupType(group_type), from_ms, from_offset)
 
 
 def _owned(member: Member | None) -> Assignment:

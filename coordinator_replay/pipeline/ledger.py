@@ -4,24 +4,18 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from threading import Lock
-from typing import Any, NamedTuple
-
-import pyarrow as pa
-import pyarrow.parquet as pq
-from pyspark.sql import SparkSession
+from typing import Any
 
 from coordinator_replay import __version__
 from coordinator_replay.errors import CoordinatorReplayError
-from coordinator_replay.pipeline.data_files import DataFiles
-from coordinator_replay.pipeline.settle import Extents
-from coordinator_replay.pipeline.warehouse import Warehouse
-from coordinator_replay.tables.definition import table
+from coordinator_replay.pipeline.read.extents import Extents
+from coordinator_replay.pipeline.read.tally import Ranges
+from coordinator_replay.store.scan import read_table
+from coordinator_replay.store.snapshot import Snapshot
 
-_NAME = "audit_runs"
-_READ = (
-    *("cluster", "run_id", "status", "input_form", "from_offsets", "to_offsets", "gaps"),
-    *("table_versions", "settings"),
+_COLUMNS = (
+    *("run_id", "status", "input_form", "from_offsets", "to_offsets", "gaps", "settings", "log_end", "positions"),
+    "table_versions",
 )
 
 
@@ -52,24 +46,14 @@ class Run:
     gaps: list[tuple[int, int, int]] = field(default_factory=list)
     table_versions: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    _lock: Lock = field(default_factory=Lock, repr=False)
+    log_end: datetime | None = None
+    positions: dict[int, int] = field(default_factory=dict)
 
     @staticmethod
     def begin(cluster: str, inputs: Sequence[str], settings: Mapping[str, Any]) -> "Run":
         """A run that starts now; ids rise with time."""
         now = datetime.now(UTC)
         return Run(run_id=f"{now:%Y%m%dT%H%M%S.%f}Z", cluster=cluster, started_at=now, inputs=inputs, settings=settings)
-
-    def count_written(self, name: str, *, found: int, written: int) -> None:
-        """Account for the records of one table: those written, and those that it held already."""
-        with self._lock:
-            self.already_audited += found - written
-            if name == "quarantine":
-                self.records_quarantined += written
-            elif name == "control_records":
-                self.control_records += written
-            else:
-                self.records_decoded += written
 
     def cover(self, extents: Extents, ends: Mapping[int, int]) -> None:
         """Let the offsets of the run go as far as its files do, with what was passed over as audited before.
@@ -108,16 +92,16 @@ class Run:
             )
 
     def row(self) -> dict[str, Any]:
-        """The run as a row of ``audit_runs``."""
+        """The run as a row of ``audit_runs``, times in milliseconds, maps as pairs."""
         return {
             "run_id": self.run_id,
             "cluster": self.cluster,
-            "started_at": self.started_at,
-            "finished_at": self.finished_at,
+            "started_at": _ms(self.started_at),
+            "finished_at": _ms(self.finished_at),
             "status": self.status,
             "inputs": list(self.inputs),
-            "from_offsets": self.from_offsets,
-            "to_offsets": self.to_offsets,
+            "from_offsets": list(self.from_offsets.items()),
+            "to_offsets": list(self.to_offsets.items()),
             "records_read": self.records_read,
             "records_decoded": self.records_decoded,
             "records_quarantined": self.records_quarantined,
@@ -128,92 +112,98 @@ class Run:
                 {"log_partition": partition, "from_offset": start, "to_offset": end}
                 for partition, start, end in self.gaps
             ],
-            "table_versions": self.table_versions,
+            "table_versions": list(self.table_versions.items()),
             "software_version": __version__,
             "settings": json.dumps(dict(self.settings), sort_keys=True),
             "notes": self.notes,
             "input_form": self.input_form,
+            "log_end": _ms(self.log_end),
+            "positions": list(self.positions.items()),
         }
 
 
-def write_run(spark: SparkSession, warehouse: Warehouse, run: Run) -> None:
-    """Write a run's row: the last thing a run does."""
-    if warehouse.takes_files(_NAME):
-        files = DataFiles({_NAME: warehouse.own_part(_NAME)})
-        told = {name: list(value.items()) if isinstance(value, dict) else value for name, value in run.row().items()}
-        files.add(_NAME, pa.RecordBatch.from_pylist([told], schema=files.parts[_NAME].schema))
-        warehouse.add_files(_NAME, files.close())
-        return
-    row = spark.createDataFrame([run.row()], table(_NAME).spark_ddl())
-    warehouse.append(_NAME, row, run.run_id)
+def _ms(moment: datetime | None) -> int | None:
+    return None if moment is None else round(moment.timestamp() * 1000)
 
 
-class Last(NamedTuple):
-    """The newest run of a cluster that is done; empty where there is none."""
+@dataclass(frozen=True, slots=True)
+class FinishedRun:
+    """A run that is done, as far as later ones ask.
+
+    Attributes:
+        settings: what it was asked to do.
+        log_end: timestamp of the last record that it or an earlier run had read.
+        positions: for log partitions that it read, how many offsets below their end hold a record.
+    """
 
     run_id: str
+    input_form: str | None
+    from_offsets: Mapping[int, int]
+    to_offsets: Mapping[int, int]
+    gaps: Sequence[tuple[int, int, int]]
     settings: Mapping[str, Any]
-    table_versions: Mapping[str, int]
+    log_end: datetime | None
+    positions: Mapping[int, int]
 
 
-def _rows_of(path: str) -> list[dict[str, Any]]:
-    """What a file of the ledger holds; null where an older release had no such column."""
-    with pq.ParquetFile(path) as file:
-        there = [name for name in _READ if name in file.schema_arrow.names]
-        rows = file.read(columns=there).to_pylist(maps_as_pydicts="strict")
-    return [dict.fromkeys(_READ) | row for row in rows]
-
-
-def done_runs(warehouse: Warehouse, cluster: str) -> list[dict[str, Any]]:
-    """The runs of a cluster that are done, the newest first: a row each, maps as dictionaries.
+def finished_runs(ledger: Snapshot, cluster: str) -> list[FinishedRun]:
+    """The runs of a cluster that are done, the newest first: a handful of numbers each.
 
     Args:
-        warehouse: holds the ledger.
+        ledger: table ``audit_runs``.
         cluster: whose runs.
     """
-    if warehouse.is_new(_NAME):
-        return []
-    held = warehouse.held(_NAME)
-    if held is None:
-        rows = [row.asDict(recursive=True) for row in warehouse.read(_NAME).select(*_READ).toLocalIterator()]
-    else:
-        rows = [row for file in held for row in _rows_of(file.path)]
-    mine = [row for row in rows if row["cluster"] == cluster and row["status"] == "done"]
-    return sorted(mine, key=lambda row: row["run_id"], reverse=True)
+    found = []
+    for batch in read_table(ledger.files(cluster=cluster), _COLUMNS):
+        for row in batch.to_pylist(maps_as_pydicts="strict"):
+            if row["status"] == "done":
+                found.append(_finished(row))
+    return sorted(found, key=lambda run: run.run_id, reverse=True)
 
 
-def last_run(runs: Sequence[Mapping[str, Any]]) -> Last:
-    """The newest of some runs.
+def _finished(row: Mapping[str, Any]) -> FinishedRun:
+    return FinishedRun(
+        run_id=row["run_id"],
+        input_form=row["input_form"],
+        from_offsets=row["from_offsets"] or {},
+        to_offsets=row["to_offsets"] or {},
+        gaps=[(gap["log_partition"], gap["from_offset"], gap["to_offset"]) for gap in row["gaps"] or ()],
+        settings=json.loads(row["settings"]),
+        log_end=row["log_end"],
+        positions=row["positions"] or {},
+    )
+
+
+def positions_of(runs: Sequence[FinishedRun]) -> dict[int, int]:
+    """For each log partition how many offsets below the end of what runs have read hold a record.
 
     Args:
-        runs: from ``done_runs``.
+        runs: the newest first.
     """
-    if not runs:
-        return Last("", {}, {})
-    return Last(runs[0]["run_id"], json.loads(runs[0]["settings"]), runs[0]["table_versions"] or {})
+    found: dict[int, int] = {}
+    for run in reversed(runs):
+        found.update(run.positions)
+    return found
 
 
-def audited_ranges(runs: Iterable[Mapping[str, Any]], form: str | None = None) -> dict[int, list[tuple[int, int]]]:
+def audited_ranges(runs: Iterable[FinishedRun], form: str | None = None) -> dict[int, list[tuple[int, int]]]:
     """Which offsets of each log partition runs have read: half-open ranges between their gaps, in order.
 
     A handful of numbers, whatever the size of the log and however many nights it was audited.
 
     Args:
-        runs: from ``done_runs``.
+        runs: from ``finished_runs``.
         form: only runs over inputs of that form.
     """
     ranges: dict[int, list[tuple[int, int]]] = {}
     for run in runs:
-        if form is not None and run["input_form"] != form:
+        if form is not None and run.input_form != form:
             continue
-        for partition, start in (run["from_offsets"] or {}).items():
-            end = run["to_offsets"][partition]
-            for gap in sorted(
-                (gap for gap in run["gaps"] or [] if gap["log_partition"] == partition),
-                key=lambda gap: (gap["from_offset"], gap["to_offset"]),
-            ):
-                ranges.setdefault(partition, []).append((start, gap["from_offset"]))
-                start = gap["to_offset"]
+        for partition, first in run.from_offsets.items():
+            start, end = first, run.to_offsets[partition]
+            for _, gap_from, gap_to in sorted(gap for gap in run.gaps if gap[0] == partition):
+                ranges.setdefault(partition, []).append((start, gap_from))
+                start = gap_to
             ranges.setdefault(partition, []).append((start, end))
     return {partition: _joined(of_partition) for partition, of_partition in ranges.items()}
 
@@ -229,7 +219,7 @@ def _joined(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     return joined
 
 
-def unread(earlier: Mapping[int, Sequence[tuple[int, int]]], run: Run) -> list[tuple[int, int, int]]:
+def unread(earlier: Ranges, run: Run) -> list[tuple[int, int, int]]:
     """Stretches between what earlier runs and this one have read that none of them has: log_partition, from, to.
 
     Args:

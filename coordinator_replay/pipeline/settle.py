@@ -1,123 +1,350 @@
-"""From staged rows to records as the log held them: each position once, and how much is missing before it.
+"""Each position of the log once, and how much is missing before it: staged rows become rows of the record tables.
 
-``missing_before`` of a record is the number of lower offsets of its log partition at which no record stood in the
-input. Between two records of a group it rises just where something may have been lost.
+``missing_before`` of a record is the number of lower offsets of its log partition at which no record stood in any
+dump. Between two records of a group it rises just where something may have been lost. A position that several copies
+hold counts once: the copy with the highest leader epoch, which is the history that the replicas agreed on.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from coordinator_replay.log.schema import DamageClass
+from coordinator_replay.pipeline.bucket_files import BucketFiles, TableWriter
+from coordinator_replay.pipeline.columns import Bools, Numbers, numbers_of
+from coordinator_replay.pipeline.read.decode import BATCH_EPOCH, STAGED, StagedFile
+from coordinator_replay.pipeline.read.tally import COMMIT, CONTROL, QUARANTINE, RECORD, Ranges, kinds_of
+from coordinator_replay.store.scan import read_paths
+from coordinator_replay.store.writer import some
+from coordinator_replay.tables.definition import table
 
-DAMAGE = [*DamageClass, "MalformedLine"]
-"""Error classes of stretches that are no records: they have no position of their own."""
+RECORD_TABLES = {
+    COMMIT: "offset_commits",
+    RECORD: "group_records",
+    QUARANTINE: "quarantine",
+    CONTROL: "control_records",
+}
+"""The tables of records, by what a staged row is."""
+
+NUMBERED = tuple(name for what, name in RECORD_TABLES.items() if what != QUARANTINE)
+"""Those whose rows say what is missing before them."""
+
+DAMAGE = pa.array([*map(str, DamageClass), "MalformedLine"], pa.string())
+"""Error classes of stretches of bytes that are no records: they have no position of their own."""
+
+_NO_EPOCH = -(2**31)
+_PLACE = ("log_partition", "log_offset")
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Extent:
-    """The offsets that one file covers, both ends included.
+@dataclass(slots=True)
+class Settled:
+    """What settling a bucket came to.
 
-    ``records`` counts control records too, and those passed over as audited before: ``skipped`` of them.
+    Attributes:
+        written: records that are new to the tables, by what they are.
+        kinds: the same by Kafka's name of their kind, or the class of their error.
+        duplicates: further copies that were dropped.
+        already: records that the tables have.
+        positions: how many positions of each log partition hold a record now.
+        is_rewritten: whether records in the tables were numbered anew.
     """
 
-    log_partition: int
-    first_offset: int
-    last_offset: int
-    file_id: int
-    records: int
-    goes_back: bool
-    skipped: int = 0
+    written: Counter[str] = field(default_factory=Counter)
+    kinds: Counter[tuple[str, str | None]] = field(default_factory=Counter)
+    duplicates: int = 0
+    already: int = 0
+    positions: dict[int, int] = field(default_factory=dict)
+    is_rewritten: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Extents:
-    """The extents of all files of a run: as many as there are files, and the driver has listed those anyway."""
+class _Rows:
+    """Staged rows of a bucket by number: file by file, in the order of the dump.
 
-    files: tuple[Extent, ...]
+    Attributes:
+        starts: where the rows of each file begin, and behind the last one, where they end.
+        has_place: which rows stand at an offset of a known log partition.
+        identity: what tells damage from other damage, by row; only damage is in it.
+    """
 
-    def _with_ends(self) -> Iterator[tuple[Extent, int | None, int]]:
-        """Each extent in order, with the last offset and the number of records before it in its partition."""
-        partition, ended, records = None, None, 0
-        for extent in sorted(self.files):
-            if extent.log_partition != partition:
-                partition, ended, records = extent.log_partition, None, 0
-            yield extent, ended, records
-            ended = extent.last_offset if ended is None else max(ended, extent.last_offset)
-            records += extent.records
-
-    def have_copies(self) -> bool:
-        """Whether some offset may stand in the files more than once: copies of a partition, or damage."""
-        return any(
-            extent.goes_back or (ended is not None and extent.first_offset <= ended)
-            for extent, ended, _ in self._with_ends()
-        )
-
-    def gaps(self) -> list[tuple[int, int, int]]:
-        """Stretches between files that no file covers: log_partition, from, to (not included)."""
-        return [
-            (extent.log_partition, ended + 1, extent.first_offset)
-            for extent, ended, _ in self._with_ends()
-            if ended is not None and extent.first_offset > ended + 1
-        ]
-
-    def missing_before(self, moved: Mapping[int, int] = MappingProxyType({})) -> dict[int, int]:
-        """For each file the number of offsets before it at which no record stood, if there are no copies.
-
-        Args:
-            moved: what is added to that, by log partition.
-        """
-        return {
-            extent.file_id: extent.first_offset - records + moved.get(extent.log_partition, 0)
-            for extent, _, records in self._with_ends()
-        }
+    partitions: Numbers
+    offsets: Numbers
+    epochs: Numbers
+    is_quarantined: Bools
+    has_place: Bools
+    starts: Sequence[int]
+    identity: Mapping[int, tuple[Any, ...]]
 
 
-def settle_apart(records: DataFrame, extents: Extents) -> DataFrame:
-    """Records of files that do not overlap: only ``missing_before`` has to be carried from file to file."""
-    missing = extents.missing_before()
-    if not any(missing.values()):
-        return records
-    rows = list(missing.items())
-    carried = F.broadcast(records.sparkSession.createDataFrame(rows, "file_id INT, carried BIGINT"))
-    return (
-        records.join(carried, "file_id", "left")
-        .withColumn("missing_before", F.col("missing_before") + F.coalesce("carried", F.lit(0)))
-        .drop("carried")
-    )
+def _identity(partition: Any, offset: Any, source: str | None, error_class: str, value: bytes | None) -> tuple[Any, ...]:
+    """What makes two pieces of damage the same, whatever folder they were read from.
+
+    A piece of a segment is known by file name and byte position; a malformed line by its bytes.
+    """
+    name = (source or "").rstrip("/").rsplit("/", 1)[-1]
+    is_placed = "@" in name
+    return partition, offset, error_class, name if is_placed else None, None if is_placed else value
 
 
-def move_missing(records: DataFrame, moved: Mapping[int, int], ends: Mapping[int, int]) -> DataFrame:
-    """Add to ``missing_before`` of records that stand where earlier runs ended, or behind.
+def _is_damage(batch: pa.RecordBatch) -> Bools:
+    found: Bools = pc.is_in(batch.column("error_class"), value_set=DAMAGE).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _read(files: Sequence[StagedFile]) -> _Rows:
+    found: dict[str, list[npt.NDArray[Any]]] = {name: [] for name in ("log_partition", "log_offset", BATCH_EPOCH)}
+    quarantined: list[npt.NDArray[np.bool_]] = []
+    damaged: list[npt.NDArray[np.bool_]] = []
+    starts, identity = [0], {}
+    for what, _, file in files:
+        rows = starts[-1]
+        names = [*_PLACE, BATCH_EPOCH, *(("error_class", "source", "value") if what == QUARANTINE else ())]
+        for batch in read_paths([file.path], names):
+            n = batch.num_rows
+            found["log_partition"].append(numbers_of(batch.column("log_partition"), -1))
+            found["log_offset"].append(numbers_of(batch.column("log_offset"), -1))
+            found[BATCH_EPOCH].append(numbers_of(batch.column(BATCH_EPOCH), _NO_EPOCH))
+            quarantined.append(np.full(n, what == QUARANTINE))
+            is_damage = _is_damage(batch) if what == QUARANTINE else np.zeros(n, np.bool_)
+            damaged.append(is_damage)
+            for place in np.flatnonzero(is_damage).tolist():
+                row = batch.slice(place, 1).to_pylist()[0]
+                identity[rows + place] = _identity(
+                    row["log_partition"], row["log_offset"], row["source"], row["error_class"], row["value"]
+                )
+            rows += n
+        starts.append(rows)
+
+    def every(parts: list[Any], kind: Any) -> Any:
+        return np.concatenate(parts) if parts else np.zeros(0, kind)
+
+    partitions, offsets = (every(found[name], np.int64) for name in _PLACE)
+    has_place = (partitions >= 0) & (offsets >= 0) & ~every(damaged, np.bool_)
+    is_quarantined = every(quarantined, np.bool_)
+    return _Rows(partitions, offsets, every(found[BATCH_EPOCH], np.int64), is_quarantined, has_place, starts, identity)
+
+
+def _best_copies(rows: _Rows) -> Bools:
+    """Which rows stay of those that stand at a position: the highest leader epoch, then the first file."""
+    [placed] = np.nonzero(rows.has_place)
+    partitions, offsets = rows.partitions[placed], rows.offsets[placed]
+    keep = np.zeros(len(rows.partitions), np.bool_)
+    is_next = (partitions[1:] > partitions[:-1]) | ((partitions[1:] == partitions[:-1]) & (offsets[1:] > offsets[:-1]))
+    if is_next.all():
+        keep[placed] = True
+        return keep
+    order = np.lexsort([placed, -rows.epochs[placed], offsets, partitions])
+    in_order = np.stack([partitions[order], offsets[order]])
+    is_first = np.ones(len(order), np.bool_)
+    is_first[1:] = (in_order[:, 1:] != in_order[:, :-1]).any(axis=0)
+    keep[placed[order[is_first]]] = True
+    return keep
+
+
+def _in_ranges(rows: _Rows, ranges: Ranges) -> Bools:
+    found = np.zeros(len(rows.partitions), np.bool_)
+    for partition, of_partition in ranges.items():
+        mine = rows.partitions == partition
+        for start, end in of_partition:
+            found |= mine & (rows.offsets >= start) & (rows.offsets < end)
+    return found & rows.has_place
+
+
+class _Held:
+    """Positions of the records that a bucket's tables hold, and damage in quarantine."""
+
+    def __init__(self, files: BucketFiles, *, positions: bool) -> None:
+        self.places: dict[int, Numbers] = {}
+        self.quarantined: dict[int, Numbers] = {}
+        self.identities = set(self._damage(files))
+        if positions:
+            found = {name: list(self._positions(files, name)) for name in RECORD_TABLES.values()}
+            self.places = _by_partition([one for name in NUMBERED for one in found[name]])
+            self.quarantined = _by_partition(found[RECORD_TABLES[QUARANTINE]])
+
+    @staticmethod
+    def _damage(files: BucketFiles) -> Iterator[tuple[Any, ...]]:
+        uris = [file.uri for file in files.old(RECORD_TABLES[QUARANTINE])]
+        for batch in read_paths(uris, [*_PLACE, "source", "error_class", "value"]):
+            for row in some(batch, _is_damage(batch)).to_pylist():
+                yield _identity(
+                    row["log_partition"], row["log_offset"], row["source"], row["error_class"], row["value"]
+                )
+
+    @staticmethod
+    def _positions(files: BucketFiles, name: str) -> Iterator[tuple[Numbers, Numbers]]:
+        names = [*_PLACE, *(("error_class",) if name == RECORD_TABLES[QUARANTINE] else ())]
+        for batch in read_paths([file.uri for file in files.old(name)], names):
+            rows = some(batch, ~_is_damage(batch)) if "error_class" in batch.schema.names else batch
+            partitions, offsets = (numbers_of(rows.column(one), -1) for one in _PLACE)
+            is_placed = (partitions >= 0) & (offsets >= 0)
+            yield partitions[is_placed], offsets[is_placed]
+
+
+def _by_partition(found: Sequence[tuple[Numbers, Numbers]]) -> dict[int, Numbers]:
+    """Offsets of each log partition, sorted."""
+    if not found:
+        return {}
+    partitions, offsets = (np.concatenate(columns) for columns in zip(*found, strict=True))
+    return {one: np.unique(offsets[partitions == one]) for one in np.unique(partitions).tolist()}
+
+
+def _are_held(rows: _Rows, held: Mapping[int, Numbers]) -> Bools:
+    found = np.zeros(len(rows.partitions), np.bool_)
+    for partition, offsets in held.items():
+        [mine] = np.nonzero((rows.partitions == partition) & rows.has_place)
+        found[mine] = np.isin(rows.offsets[mine], offsets)
+    return found
+
+
+class Settlement:
+    """Settles one bucket.
 
     Args:
-        records: settled.
-        moved: what to add, by log partition.
-        ends: where earlier runs ended, by log partition.
+        staged: the bucket's staged files, in the order of the dump.
+        files: the bucket's files of the record tables.
+        ranges: positions that earlier runs have read, by log partition.
+        positions: how many positions hold a record below the end of what they have read.
+        merges: whether staged records may stand between those that the tables hold: then each position is looked up
+            in the tables, and all records are numbered anew.
     """
-    if not moved:
-        return records
-    shift = F.lit(0)
-    for partition, more in moved.items():
-        is_later = (F.col("log_partition") == partition) & (F.col("log_offset") >= ends[partition])
-        shift = F.when(is_later, F.lit(more)).otherwise(shift)
-    return records.withColumn("missing_before", F.col("missing_before") + shift)
+
+    def __init__(
+        self,
+        staged: Sequence[StagedFile],
+        files: BucketFiles,
+        *,
+        ranges: Ranges,
+        positions: Mapping[int, int],
+        merges: bool,
+    ) -> None:
+        self.staged = staged
+        self.files = files
+        self.ranges = ranges
+        self.before = positions
+        self.merges = merges
+
+    def run(self, writer: TableWriter) -> Settled:
+        """Write the records that are new, and those of the tables again where they are numbered anew."""
+        rows = _read(self.staged)
+        held = _Held(self.files, positions=self.merges)
+        keep = _best_copies(rows)
+        settled = Settled(duplicates=int((rows.has_place & ~keep).sum()))
+        is_known = self._known(rows, held) & keep
+        keep &= ~is_known
+        settled.already = int(is_known.sum())
+        self._keep_damage(rows, keep, held, settled)
+        numbers = self._numbers(rows, keep, held)
+        settled.positions = {
+            one: len(offsets) + (0 if self.merges else self.before.get(one, 0)) for one, offsets in numbers.items()
+        }
+        self._write(rows, keep, numbers, writer, settled)
+        if self.merges and (keep & rows.has_place).any():
+            settled.is_rewritten = True
+            self._rewrite(rows, keep, numbers, writer)
+        return settled
+
+    def _known(self, rows: _Rows, held: _Held) -> Bools:
+        if not self.merges:
+            return _in_ranges(rows, self.ranges)
+        # A record that can be decoded now takes the place of one that could not be.
+        again = _are_held(rows, held.quarantined) & rows.is_quarantined
+        return _are_held(rows, held.places) | again
+
+    def _keep_damage(self, rows: _Rows, keep: Bools, held: _Held, settled: Settled) -> None:
+        """Each piece of damage once; malformed lines of one dump as often as they stand there."""
+        seen: set[tuple[Any, ...]] = set()
+        for place, identity in rows.identity.items():
+            if identity in held.identities:
+                settled.already += 1
+            elif identity in seen and identity[3] is not None:
+                settled.duplicates += 1
+            else:
+                seen.add(identity)
+                keep[place] = True
+        for place in np.flatnonzero(~rows.has_place & ~keep).tolist():
+            # A record that could not be decoded and has no position.
+            keep[place] = place not in rows.identity
+
+    def _numbers(self, rows: _Rows, keep: Bools, held: _Held) -> dict[int, Numbers]:
+        """Sorted offsets by log partition: those that are new, or with merging all that hold a record."""
+        new = keep & rows.has_place
+        found = _by_partition([(rows.partitions[new], rows.offsets[new])])
+        if not self.merges:
+            return found
+        every = {*found, *held.places, *held.quarantined}
+        none = np.zeros(0, np.int64)
+        return {
+            one: np.unique(np.concatenate([of.get(one, none) for of in (found, held.places, held.quarantined)]))
+            for one in every
+        }
+
+    def _missing(self, partitions: Numbers, offsets: Numbers, numbers: Mapping[int, Numbers]) -> Numbers:
+        """What is missing before records."""
+        missing = np.zeros(len(offsets), np.int64)
+        for one in np.unique(partitions).tolist():
+            [mine] = np.nonzero(partitions == one)
+            before = 0 if self.merges else self.before.get(one, 0)
+            missing[mine] = offsets[mine] - before - np.searchsorted(numbers[one], offsets[mine])
+        return missing
+
+    def _write(
+        self, rows: _Rows, keep: Bools, numbers: Mapping[int, Numbers], writer: TableWriter, settled: Settled
+    ) -> None:
+        for number, (what, _, file) in enumerate(self.staged):
+            start = rows.starts[number]
+            kept = keep[start : rows.starts[number + 1]]
+            settled.written[what] += int(kept.sum())
+            if not kept.any():
+                continue
+            at = 0
+            for batch in read_paths([file.path], STAGED[what].names):
+                taken = some(batch, kept[at : at + batch.num_rows])
+                at += batch.num_rows
+                if taken.num_rows:
+                    settled.kinds.update(_kinds(what, taken))
+                    writer.add(RECORD_TABLES[what], self._numbered(taken, numbers) if what != QUARANTINE else taken)
+
+    def _numbered(self, batch: pa.RecordBatch, numbers: Mapping[int, Numbers]) -> pa.RecordBatch:
+        partitions, offsets = (numbers_of(batch.column(name)) for name in _PLACE)
+        place = batch.schema.get_field_index("missing_before")
+        missing = pa.array(self._missing(partitions, offsets, numbers))
+        return batch.set_column(place, "missing_before", missing)
+
+    def _rewrite(self, rows: _Rows, keep: Bools, numbers: Mapping[int, Numbers], writer: TableWriter) -> None:
+        """Write what the tables hold again, numbered anew, without quarantined records that are decoded now."""
+        for name in RECORD_TABLES.values():
+            old = self.files.old(name)
+            self.files.remove(name)
+            for file in old:
+                for batch in read_paths([file.uri], _columns(name)):
+                    if name == RECORD_TABLES[QUARANTINE]:
+                        writer.add(name, some(batch, ~self._are_replaced(batch, rows, keep)))
+                    else:
+                        writer.add(name, self._numbered(batch, numbers))
+
+    @staticmethod
+    def _are_replaced(batch: pa.RecordBatch, rows: _Rows, keep: Bools) -> Bools:
+        new = keep & rows.has_place & ~rows.is_quarantined
+        partitions, offsets = (numbers_of(batch.column(name), -1) for name in _PLACE)
+        replaced = np.zeros(batch.num_rows, np.bool_)
+        is_record = ~_is_damage(batch)
+        for one in np.unique(partitions).tolist():
+            of_partition = rows.offsets[new & (rows.partitions == one)]
+            replaced |= is_record & (partitions == one) & np.isin(offsets, of_partition)
+        return replaced
 
 
-def settle_copies(records: DataFrame) -> DataFrame:
-    """Records of files or tables that may hold one position more than once.
+def _kinds(what: str, rows: pa.RecordBatch) -> Counter[tuple[str, str | None]]:
+    found = pc.value_counts(kinds_of(what, rows))
+    return Counter({(what, one["values"]): one["counts"] for one in found.to_pylist()})
 
-    Of several copies the one with the highest leader epoch survives: it is the history that the partition's replicas
-    agreed on. Damaged stretches are not positions and are all kept.
-    """
-    is_damage = F.coalesce(F.col("quarantine.error_class").isin(DAMAGE), F.lit(False))
-    is_position = F.col("log_offset").isNotNull() & ~is_damage
-    same_offset = Window.partitionBy("log_partition", "log_offset")
-    best = same_offset.orderBy(F.col("leader_epoch").desc_nulls_last(), "file_id")
-    survivors = records.where(is_position).withColumn("copy", F.row_number().over(best)).where("copy = 1").drop("copy")
-    in_log = Window.partitionBy("log_partition").orderBy("log_offset")
-    placed = survivors.withColumn("missing_before", F.col("log_offset") - F.row_number().over(in_log) + 1)
-    return placed.unionByName(records.where(~is_position))
+
+def _columns(name: str) -> list[str]:
+    return list(table(name).file_schema().names)

@@ -305,9 +305,14 @@ class FileWriter:
     """
 
     def __init__(self, parts: Mapping[str, Part]) -> None:
-        self.parts = parts
+        self.parts = dict(parts)
         self.open = {name: _OpenFile(name, part) for name, part in parts.items()}
         self.done: list[DataFile] = []
+
+    def add_part(self, name: str, part: Part) -> None:
+        """Write rows of one more part."""
+        self.parts[name] = part
+        self.open[name] = _OpenFile(name, part)
 
     def add(self, name: str, batch: pa.RecordBatch) -> None:
         """Add rows to a part, in the part's columns; what its table has given up is left out."""

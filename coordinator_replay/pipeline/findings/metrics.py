@@ -6,21 +6,24 @@ only is a classic one, Empty from its first offset on; it is gone when its last 
 that go on committing have as many minutes as there are.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
+from datetime import datetime
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
 
 from coordinator_replay.analysis.findings.thresholds import MINUTE_MS
 from coordinator_replay.engine.model import GroupState
-from coordinator_replay.pipeline.data_files import WRITTEN, DataFiles, Part, written_rows
-from coordinator_replay.pipeline.minute_states import NUMBERED, SIMPLE, MinuteStates
-from coordinator_replay.pipeline.sums import Numbers, Sums, numbers_of
+from coordinator_replay.pipeline.bucket_files import Place, TableWriter
+from coordinator_replay.pipeline.columns import Numbers, Sums, numbers_of
+from coordinator_replay.pipeline.findings.commit_sums import MINUTES
+from coordinator_replay.pipeline.findings.minute_states import NUMBERED, SIMPLE, MinuteStates
+from coordinator_replay.store.scan import read_paths
+from coordinator_replay.store.writer import DataFile
+from coordinator_replay.tables.definition import table
 
 METRICS = "group_metrics"
 
@@ -31,6 +34,7 @@ STEPS = pa.schema([(name, pa.int64()) for name in ("minute", "kind", "delta", *C
 
 _DEAD = tuple(number for number, (_, state) in enumerate(NUMBERED, 1) if state is GroupState.DEAD)
 _MINUTE_US = MINUTE_MS * 1000
+_MOMENT = pa.timestamp("us", tz="UTC")
 
 
 @dataclass(slots=True)
@@ -121,25 +125,7 @@ def minute_steps(
     return pa.RecordBatch.from_arrays([pa.array(told[name]) for name in STEPS.names], schema=STEPS)
 
 
-def commit_steps(commits: DataFrame) -> DataFrame:
-    """Commits of each minute by what their groups were at its end, from ``sum_groups``, in the columns of STEPS."""
-    return _steps(commits, minute="minute", kind="kind", offset_commits="commits")
-
-
-def earlier_steps(metrics: DataFrame) -> DataFrame:
-    """Commits that were counted before: the states they went into are final, and all else is counted again."""
-    structs = (f"STRUCT('{group_type}' AS group_type, '{state}' AS state)" for group_type, state in NUMBERED)
-    kind = f"ARRAY_POSITION(ARRAY({', '.join(structs)}), STRUCT(group_type, state))"
-    minute = f"FLOOR(UNIX_MICROS(bucket) / {_MINUTE_US})"
-    return _steps(metrics.where("offset_commits > 0"), minute=minute, kind=kind, offset_commits="offset_commits")
-
-
-def _steps(rows: DataFrame, **columns: str) -> DataFrame:
-    shape = {name: columns.get(name, "0") for name in STEPS.names}
-    return rows.selectExpr(*(f"CAST({sql} AS BIGINT) AS {name}" for name, sql in shape.items()))
-
-
-def _standing(steps: dict[str, Numbers], cluster: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _standing(steps: dict[str, Numbers], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Rows of table ``group_metrics``, kind by kind.
 
     A log is bounded by its records, while the time between two timestamps is not: what held in the last minute in
@@ -158,7 +144,6 @@ def _standing(steps: dict[str, Numbers], cluster: str, schema: pa.Schema) -> Ite
         counts = {"group_count": groups} | {name: filled[name] for name in COUNTERS}
         n = int(is_told.sum())
         columns: dict[str, Any] = {
-            "cluster": pa.repeat(cluster, n),
             "bucket": pa.array(minutes[is_told] * _MINUTE_US).cast(pa.timestamp("us", tz="UTC")),
             "group_type": pa.repeat(str(group_type), n),
             "state": pa.repeat(str(state), n),
@@ -166,29 +151,61 @@ def _standing(steps: dict[str, Numbers], cluster: str, schema: pa.Schema) -> Ite
         yield pa.RecordBatch.from_arrays([columns[one.name].cast(one.type) for one in schema], schema=schema)
 
 
-def write_metrics(steps: list[DataFrame], part: Part, cluster: str) -> DataFrame:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricsShare:
+    """What the metrics of a cluster are made of.
+
+    Attributes:
+        steps: files in STEPS.
+        minutes: files of commits by minute, in MINUTES.
+        earlier: files of ``group_metrics`` whose commits of minutes before ``since`` go on counting.
+        since: the moment from which on commits were added up again; None where all were.
+        place: where rows go.
+    """
+
+    steps: Sequence[str]
+    minutes: Sequence[str]
+    earlier: Sequence[str]
+    since: datetime | None
+    place: Place
+
+
+def _earlier(share: MetricsShare) -> Iterator[dict[str, Numbers]]:
+    """Commits that were counted before: the states they went into are final, and all else is counted again."""
+    if share.since is None:
+        return
+    kinds = {(str(group_type), str(state)): number for number, (group_type, state) in enumerate(NUMBERED, 1)}
+    is_before = pc.field("bucket") < pa.scalar(share.since, _MOMENT)
+    names = ["bucket", "group_type", "state", "offset_commits"]
+    for batch in read_paths(share.earlier, names, is_before & (pc.field("offset_commits") > 0)):
+        pairs = zip(*(batch.column(name).to_pylist() for name in ("group_type", "state")), strict=True)
+        yield {
+            "minute": np.floor_divide(numbers_of(batch.column("bucket").cast(_MOMENT)), _MINUTE_US),
+            "kind": np.array([kinds[pair] for pair in pairs], np.int64),
+            "offset_commits": numbers_of(batch.column("offset_commits")),
+        }
+
+
+def write_metrics(share: MetricsShare) -> list[DataFile]:
     """Write rows of table ``group_metrics``: each minute in which the log has a record, for each type and state.
 
     Args:
-        steps: rows in STEPS: all that happened, at least one frame.
-        part: where the rows go.
-        cluster: the cluster's name.
+        share: what they are made of.
 
     Returns:
-        The files that were written, in WRITTEN.
+        The files that were written.
     """
-
-    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        held = [
-            {name: numbers_of(batch.column(name)) for name in STEPS.names}
-            for batch in (rows.filter(pc.greater(rows.column("kind"), 0)) for rows in batches)
-        ]
-        files = DataFiles({METRICS: part})
-        if any(len(one["minute"]) for one in held):
-            for rows in _standing(_added_up(held), cluster, part.schema):
-                files.add(METRICS, rows)
-        yield from written_rows(files.close())
-
-    # What minutes come to is as much as there are minutes: one task is enough, if there is anything to run it for.
-    nothing = steps[0].sparkSession.range(1).selectExpr(*(f"CAST(NULL AS BIGINT) AS {name}" for name in STEPS.names))
-    return reduce(DataFrame.unionByName, [nothing, *steps]).coalesce(1).mapInArrow(write, WRITTEN)
+    steps = [
+        {name: numbers_of(batch.column(name)) for name in STEPS.names} for batch in read_paths(share.steps, STEPS.names)
+    ]
+    for batch in read_paths(share.minutes, MINUTES.names):
+        columns = {name: numbers_of(batch.column(name)) for name in MINUTES.names}
+        steps.append({"minute": columns["minute"], "kind": columns["kind"], "offset_commits": columns["commits"]})
+    steps += _earlier(share)
+    writer = TableWriter(share.place, None)
+    schema = table(METRICS).file_schema().remove_metadata()
+    added = _added_up([one for one in steps if len(one["minute"])]) if steps else {}
+    if added and len(added["minute"]):
+        for rows in _standing(added, schema):
+            writer.add(METRICS, rows)
+    return writer.close()

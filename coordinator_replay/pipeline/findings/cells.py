@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from coordinator_replay.compiled import compiled
-from coordinator_replay.pipeline.sums import NONE, Numbers
+from coordinator_replay.pipeline.columns import NONE, Numbers
 
 
 @compiled

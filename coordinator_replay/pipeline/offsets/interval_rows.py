@@ -59,4 +59,4 @@ JUDGED = pa.schema(
 the offset expire), since when (null: as long as the group is known), whether a transaction on it was open, whether the
 group's own tombstone follows in the same operation, the last owner, and the group's state before."""
 
-STAGED = pa.schema([("kind", pa.int8()), *HISTORY, *PRODUCER, *JUDGED])
+STAGED = pa.schema([("kind", pa.int8()), *HISTORY, *PRODUCER, *JUDGED, ("commits_merged", pa.int64())])

@@ -8,14 +8,11 @@ import numpy as np
 from coordinator_replay.log.coverage import SkipRanges
 from coordinator_replay.log.dump import DumpFile
 from coordinator_replay.log.stretch import named_stretches
-from coordinator_replay.pipeline.settle import Extent, Extents
-
-_UNOPENED = -1
-"""In place of a number among the files that were opened."""
+from coordinator_replay.pipeline.read.extents import Extent, Extents
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class UnreadFiles:
     """What there is to read of a dump.
 
     Attributes:
@@ -29,12 +26,12 @@ class Task:
     unopened: list[tuple[DumpFile, Extent]]
 
     def extents(self, opened: Extents) -> Extents:
-        """What all of the dump covers, as far as it was opened and beyond."""
+        """What all of the dump covers, files that were not opened too."""
         return Extents((*opened.files, *(extent for _, extent in self.unopened)))
 
-    def said(self, extents: Extents) -> str | None:
+    def note(self, extents: Extents) -> str | None:
         """A sentence about what was passed over; None where nothing was."""
-        hopped = sum(extent.skipped for extent in extents.files if extent.file_id != _UNOPENED)
+        hopped = sum(extent.skipped for extent in extents.files if extent.is_opened)
         parts = []
         if self.unopened:
             size = sum(file.size for file, _ in self.unopened)
@@ -47,7 +44,7 @@ class Task:
         return f"{' and '.join(parts)}: earlier runs have read these offsets; --full reads them again"
 
 
-def task_of(files: Sequence[DumpFile], audited: Mapping[int, Sequence[tuple[int, int]]]) -> Task:
+def unread_files(files: Sequence[DumpFile], audited: Mapping[int, Sequence[tuple[int, int]]]) -> UnreadFiles:
     """Find out what there is to read of a dump.
 
     Files that are no longer part of the log are read whole: they are there for what the log has lost since.
@@ -59,14 +56,14 @@ def task_of(files: Sequence[DumpFile], audited: Mapping[int, Sequence[tuple[int,
     skip = {p: [(start, end - 1) for start, end in ranges] for p, ranges in audited.items()}
     covering = {p: SkipRanges(ranges) for p, ranges in skip.items()}
     stretches = named_stretches(files)
-    task = Task([], skip, [])
+    found = UnreadFiles([], skip, [])
     for place, file in enumerate(files):
         ranges, stretch = covering.get(file.log_partition), stretches.get(place)
         if ranges is None or stretch is None or not _covers(ranges, *stretch):
-            task.files.append(file)
+            found.files.append(file)
         else:
-            task.unopened.append((file, _extent(file, *stretch)))
-    return task
+            found.unopened.append((file, _extent(file, *stretch)))
+    return found
 
 
 def _covers(ranges: SkipRanges, start: int, end: int) -> bool:
@@ -79,8 +76,8 @@ def _extent(file: DumpFile, start: int, end: int) -> Extent:
         log_partition=file.log_partition,
         first_offset=start,
         last_offset=end - 1,
-        file_id=_UNOPENED,
         records=end - start,
         goes_back=False,
         skipped=end - start,
+        is_opened=False,
     )

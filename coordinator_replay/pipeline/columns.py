@@ -1,10 +1,11 @@
-"""Sums by key over columns of numbers, for tasks that add up many rows at once."""
+"""Columns of numbers as numpy has them, and sums of them by key, for tasks that handle many rows at once."""
 
 from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 Numbers = npt.NDArray[np.int64]
 
@@ -27,6 +28,19 @@ def as_bools(told: pa.Array) -> Bools:
     """Answers as numpy has them; null is no."""
     bools: Bools = told.fill_null(False).to_numpy(zero_copy_only=False)
     return bools
+
+
+def codes_of(column: pa.DictionaryArray) -> Numbers:
+    """Places in the dictionary; the one behind its end for null."""
+    return numbers_of(column.indices, len(column.dictionary))
+
+
+def are_among(column: pa.Array, values: pa.Array) -> Bools:
+    """Which rows of a column, as texts or as a dictionary, have one of some values."""
+    if not pa.types.is_dictionary(column.type):
+        return as_bools(pc.is_in(column, value_set=values))
+    found: Bools = np.append(as_bools(pc.is_in(column.dictionary, value_set=values)), False)[codes_of(column)]
+    return found
 
 
 def array_of(numbers: Numbers, type_: pa.DataType) -> pa.Array:

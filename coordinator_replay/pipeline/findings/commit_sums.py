@@ -1,6 +1,6 @@
-"""What commits come to, task by task: nothing of a commit leaves the task that reads it but what it adds to a sum."""
+"""What commits come to by group, minute and partition: nothing of a commit leaves its task but what it adds to a sum."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
 import numpy as np
@@ -9,18 +9,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coordinator_replay.analysis.findings.thresholds import MINUTE_MS
-from coordinator_replay.pipeline.cells import Cells
-from coordinator_replay.pipeline.data_files import DataFiles, Part, written_rows
-from coordinator_replay.pipeline.minute_states import MinuteStates
-from coordinator_replay.pipeline.sums import NONE, Numbers, Sums, array_of, batch_of_columns, numbers_of
+from coordinator_replay.pipeline.findings.cells import Cells
+from coordinator_replay.pipeline.findings.minute_states import MinuteStates
+from coordinator_replay.pipeline.columns import NONE, Numbers, Sums, array_of, batch_of_columns, numbers_of
 
 _AT_ONCE = 250_000
 
 COMMIT = (
-    *("cluster", "group_id", "topic", "partition", "log_partition", "log_offset", "log_timestamp"),
+    *("group_id", "topic", "partition", "log_partition", "log_offset", "log_timestamp"),
     *("record_bytes", "is_tombstone"),
 )
-"""What is read of a commit for its group and its minute."""
+"""What is read of ``offset_commits`` for sums by group and by minute."""
 
 _COUNTED = [
     ("log_partition", pa.int32()),
@@ -47,8 +46,6 @@ were too many for each of its partitions that were committed then."""
 MINUTES = pa.schema([("minute", pa.int64()), ("kind", pa.int32()), ("commits", pa.int64())])
 """Commits of all groups in a minute since 1970, by what these groups were at its end."""
 
-GROUP_PART, MINUTE_PART = "groups", "minutes"
-
 _CELL = pa.schema(
     [
         ("group_id", pa.dictionary(pa.int32(), pa.string())),
@@ -58,12 +55,6 @@ _CELL = pa.schema(
         *_COUNTED,
     ]
 )
-
-HISTORY = (
-    *("group_id", "topic", "partition", "log_partition", "commits_merged", "valid_from", "metadata", "from_offset"),
-    *("committed_offset", "previous_offset", "group_state", "owner_member_id"),
-)
-"""What is read of a row of ``offset_history`` for its partition, and for rewinds."""
 
 _KEY = [("is_over", pa.bool_()), ("group_id", pa.string()), ("topic", pa.string()), ("partition", pa.int32())]
 PARTITIONS = pa.schema(
@@ -101,12 +92,8 @@ REWINDS = pa.schema(
 )
 """Commits below the one before, while the group was not Empty."""
 
-PARTITION_PART, REWIND_PART = "partitions", "rewinds"
-
-HISTORY_PARTS = {PARTITION_PART: PARTITIONS, REWIND_PART: REWINDS}
-"""What rows of the history come to, by part."""
-
-Batches = Iterator[pa.RecordBatch]
+PARTITION_SUMS, REWIND_SUMS = "partition_sums", "rewinds"
+"""What rows of the history come to, by the name of their staged files."""
 
 
 def _ms(column: pa.Array) -> Numbers:
@@ -118,20 +105,6 @@ def _ms(column: pa.Array) -> Numbers:
 
 def _coded(column: pa.Array) -> pa.DictionaryArray:
     return column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-
-
-def _many(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, pa.Array]]:
-    """Columns of many rows at once."""
-    held: list[pa.RecordBatch] = []
-    rows = 0
-    for batch in batches:
-        held.append(batch)
-        rows += batch.num_rows
-        if rows >= _AT_ONCE:
-            yield _joined(held)
-            held, rows = [], 0
-    if rows:
-        yield _joined(held)
 
 
 def _joined(batches: Sequence[pa.RecordBatch]) -> dict[str, pa.Array]:
@@ -173,7 +146,7 @@ def _added_up(cells: dict[str, pa.Array]) -> pa.RecordBatch:
     return batch_of_columns(told, _CELL)
 
 
-class _Minutes:
+class MinuteSums:
     """Commits of each group and minute, from cells of whole groups; a row is one of these."""
 
     def __init__(self, cells: dict[str, pa.Array]) -> None:
@@ -191,8 +164,14 @@ class _Minutes:
         # A cell is one partition.
         self.each = self.commits // sums.counts()
 
-    def by_group(self, hot: int, until_ms: int) -> pa.RecordBatch:
-        """Rows in GROUPS."""
+    def by_group(self, hot: int, until: datetime) -> pa.RecordBatch:
+        """Rows in GROUPS.
+
+        Args:
+            hot: so many commits of each partition in a minute are too many.
+            until: which minutes are over: those from before this moment.
+        """
+        until_ms = round(until.timestamp() * 1000)
         is_over = self.minutes * MINUTE_MS < until_ms
         is_hot = self.each >= hot
         sums = Cells([self.groups, is_over.astype(np.int64)])
@@ -213,7 +192,11 @@ class _Minutes:
         return batch_of_columns(told, GROUPS)
 
     def by_kind(self, evidence: pa.Table) -> pa.RecordBatch:
-        """Rows in MINUTES."""
+        """Rows in MINUTES.
+
+        Args:
+            evidence: rows of ``group_evidence`` of the same groups, in STATES.
+        """
         kinds = MinuteStates(self.names, evidence).kinds_at(self.groups, self.minutes)
         sums = Cells([self.minutes, kinds])
         return batch_of_columns(
@@ -221,45 +204,48 @@ class _Minutes:
         )
 
 
-def group_sums(
-    parts: dict[str, Part], *, hot: int, until: datetime, since: datetime | None
-) -> Callable[[Batches, Callable[[], pa.Table]], Batches]:
-    """A function for tasks that writes what commits of whole groups come to, and returns what it wrote.
+class CommitSums:
+    """Adds commits of whole groups up by partition and minute, then by group and by kind of group.
 
-    Args:
-        parts: where rows in GROUPS and MINUTES go, GROUP_PART and MINUTE_PART.
-        hot: so many commits of each partition in a minute are too many.
-        until: which minutes are over: those from before this moment.
-        since: the moment before which commits do not count; None for no such.
-
-    Returns:
-        a function that takes batches in COMMIT, and another that gives rows of ``group_evidence`` when they are at
-        their end, in STATES.
+    A bucket holds whole groups, and of its commits only these sums stay in memory.
     """
-    until_ms = round(until.timestamp() * 1000)
 
-    def not_before(rows: pa.RecordBatch) -> pa.RecordBatch:
-        at = rows.column("log_timestamp")
-        return rows if since is None else rows.filter(pc.greater_equal(at, pa.scalar(since, at.type)))
+    def __init__(self) -> None:
+        self._waiting: list[pa.RecordBatch] = []
+        self._rows = 0
+        self._cells: list[pa.RecordBatch] = []
 
-    def add_up(batches: Batches, evidence: Callable[[], pa.Table]) -> Batches:
-        cells = [_added_up(rows) for rows in _many(_as_cells(not_before(batch)) for batch in batches)]
-        if not cells:
-            return
-        minutes = _Minutes(_joined([_added_up(_joined(cells))] if len(cells) > 1 else cells))
-        files = DataFiles(parts)
-        files.add(GROUP_PART, minutes.by_group(hot, until_ms))
-        files.add(MINUTE_PART, minutes.by_kind(evidence()))
-        yield from written_rows(files.close())
+    def add(self, commits: pa.RecordBatch) -> None:
+        """Add commits.
 
-    return add_up
+        Args:
+            commits: at least the columns of COMMIT.
+        """
+        cells = _as_cells(commits)
+        self._waiting.append(cells)
+        self._rows += cells.num_rows
+        if self._rows >= _AT_ONCE:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._rows:
+            self._cells.append(_added_up(_joined(self._waiting)))
+        self._waiting, self._rows = [], 0
+
+    def minutes(self) -> "MinuteSums | None":
+        """The sums by group and minute; None where no commit was added."""
+        self._flush()
+        if not self._cells:
+            return None
+        whole = [_added_up(_joined(self._cells))] if len(self._cells) > 1 else self._cells
+        return MinuteSums(_joined(whole))
 
 
-def _partition_sums(rows: Mapping[str, pa.Array], is_over: npt.NDArray[np.bool_]) -> pa.RecordBatch:
+def _partition_sums(rows: Mapping[str, pa.Array]) -> pa.RecordBatch:
     groups, topics = _coded(rows["group_id"]), _coded(rows["topic"])
     at, offsets = _ms(rows["valid_from"]), numbers_of(rows["from_offset"])
     keys = [numbers_of(one.indices) for one in (groups, topics)]
-    sums = Sums([*keys, numbers_of(rows["partition"]), is_over.astype(np.int64)], offsets)
+    sums = Sums([*keys, numbers_of(rows["partition"])], offsets)
     is_empty = _is_empty(rows["group_state"])
     # The newest of a key is its last row; the newest into an Empty group stands where the last such row is.
     places = np.empty(len(offsets), np.int64)
@@ -272,8 +258,8 @@ def _partition_sums(rows: Mapping[str, pa.Array], is_over: npt.NDArray[np.bool_]
         return np.where(has_any, numbers[at_newest], NONE)
 
     committed = numbers_of(rows["committed_offset"], NONE)
-    told = [
-        sums.first(pa.array(is_over)),
+    found = [
+        pa.repeat(True, len(sums.starts)),
         sums.first(groups),
         sums.first(topics),
         sums.first(rows["partition"]),
@@ -291,7 +277,7 @@ def _partition_sums(rows: Mapping[str, pa.Array], is_over: npt.NDArray[np.bool_]
         of_newest(committed),
         of_newest(numbers_of(rows["previous_offset"], NONE)),
     ]
-    return batch_of_columns(told, PARTITIONS)
+    return batch_of_columns(found, PARTITIONS)
 
 
 def _is_empty(states: pa.Array) -> npt.NDArray[np.bool_]:
@@ -299,43 +285,23 @@ def _is_empty(states: pa.Array) -> npt.NDArray[np.bool_]:
     return is_empty
 
 
-def _rewinds(rows: Mapping[str, pa.Array], is_over: npt.NDArray[np.bool_]) -> pa.RecordBatch:
+def _rewinds(rows: Mapping[str, pa.Array]) -> pa.RecordBatch:
     goes_back = pc.less(rows["committed_offset"], rows["previous_offset"]).fill_null(False)
     back = goes_back.to_numpy(zero_copy_only=False) & ~_is_empty(rows["group_state"])
     at = pa.array(np.flatnonzero(back))
-    told = {**rows, "is_over": pa.array(is_over), "valid_from": array_of(_ms(rows["valid_from"]), pa.int64())}
-    columns = [told[field.name].take(at).cast(field.type) for field in REWINDS]
-    return pa.RecordBatch.from_arrays(columns, schema=REWINDS)
+    n = len(rows["valid_from"])
+    columns = {**rows, "is_over": pa.repeat(True, n), "valid_from": array_of(_ms(rows["valid_from"]), pa.int64())}
+    return pa.RecordBatch.from_arrays(
+        [columns[one.name].take(at).cast(one.type) for one in REWINDS], schema=REWINDS
+    )
 
 
-def interval_sums(rows: Mapping[str, pa.Array], until: datetime) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """What rows of ``offset_history`` come to: rows in PARTITIONS for PARTITION_PART, in REWINDS for REWIND_PART.
-
-    Args:
-        rows: columns in HISTORY, at least one row.
-        until: which commits are over: those from before this moment.
-    """
-    at = _ms(rows["valid_from"])
-    is_over = (at < round(until.timestamp() * 1000)) & (at != NONE)
-    for name, found in ((PARTITION_PART, _partition_sums), (REWIND_PART, _rewinds)):
-        told = found(rows, is_over)
-        if told.num_rows:
-            yield name, told
-
-
-def history_sums(parts: dict[str, Part], until: datetime) -> Callable[[Batches], Batches]:
-    """A function for tasks that writes what rows of ``offset_history`` come to, and returns what it wrote.
+def interval_sums(rows: Mapping[str, pa.Array]) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """What rows of ``offset_history`` come to: rows in PARTITIONS for PARTITION_SUMS, in REWINDS for REWIND_SUMS.
 
     Args:
-        parts: where rows in PARTITIONS and REWINDS go, PARTITION_PART and REWIND_PART.
-        until: which commits are over: those from before this moment.
+        rows: columns of the history by name, at least one row.
     """
-
-    def add_up(batches: Batches) -> Batches:
-        files = DataFiles(parts)
-        for rows in _many(batches):
-            for name, told in interval_sums(rows, until):
-                files.add(name, told)
-        yield from written_rows(files.close())
-
-    return add_up
+    for name, found in ((PARTITION_SUMS, _partition_sums(rows)), (REWIND_SUMS, _rewinds(rows))):
+        if found.num_rows:
+            yield name, found

@@ -31,7 +31,7 @@ class Event(IntEnum):
 
 
 class Field(IntEnum):
-    """Rows of the matrix of events; UNTIL is an ownership's end, LATEST where it has none."""
+    """Rows of the matrix of events; UNTIL is the log offset of an ownership's end, LATEST where it has none."""
 
     KIND = 0
     AT_OFFSET = 1
@@ -60,7 +60,7 @@ class Told(IntEnum):
 
 
 class Interval(IntEnum):
-    """Rows of the matrix of intervals; the last four are what decides about expiry at the interval's end."""
+    """Rows of the matrix of intervals; the last three are what decides about expiry at the interval's end."""
 
     ROW = 0
     NEXT = 1
@@ -69,7 +69,6 @@ class Interval(IntEnum):
     RULE = 4
     LAST_OWNER = 5
     LAST_STATE = 6
-    HAS_GROUP_TOMBSTONE = 7
 
 
 class End(IntEnum):
@@ -142,32 +141,34 @@ def _last_at(firsts: Any, seconds: Any, start: Any, end: Any, first: Any, second
 
 
 @inlined
-def _owner(events: Any, memory: Any, time: Any) -> Any:
-    """The last row at a time that says who owns; NOWHERE if none does."""
+def _owner(events: Any, memory: Any, offset: Any) -> Any:
+    """The last row at or before a log offset that names an owner; NOWHERE if none does."""
     start = memory[_At.OWNERS]
-    times, offsets = events[Field.AT_TIME], events[Field.LOG_OFFSET]
-    found = _last_at(times, offsets, start, memory[_At.OWNERS_END], time, LATEST)
+    found = _last_at(
+        events[Field.AT_OFFSET], events[Field.UNTIL], start, memory[_At.OWNERS_END], offset, LATEST
+    )
     return found if found >= start else NOWHERE
 
 
 @inlined
-def _state(events: Any, memory: Any, time: Any, offset: Any) -> Any:
+def _state(events: Any, memory: Any, offset: Any) -> Any:
+    """The last row at or before a log offset that names the group's state; NO_STATES if the group has none."""
     start, end = memory[_At.STATES], memory[_At.STATES_END]
-    if start == end or time == UNKNOWN:
+    if start == end:
         return NO_STATES
-    found = _last_at(events[Field.AT_TIME], events[Field.LOG_OFFSET], start, end, time, offset)
+    found = _last_at(events[Field.AT_OFFSET], events[Field.LOG_OFFSET], start, end, offset, LATEST)
     return found if found >= start else NOWHERE
 
 
 @inlined
 def _tell(events: Any, told: Any, memory: Any, row: Any) -> Any:
     """Look up who owned the partition, and the group's state, at a commit's own record."""
-    time = events[Field.LOG_TIME, row]
-    owner = _owner(events, memory, time)
-    if owner != NOWHERE and events[Field.UNTIL, owner] <= time:
+    offset = events[Field.LOG_OFFSET, row]
+    owner = _owner(events, memory, offset)
+    if owner != NOWHERE and events[Field.UNTIL, owner] <= offset:
         owner = NOWHERE
     told[Told.OWNER, row] = owner
-    told[Told.STATE, row] = _state(events, memory, time, events[Field.LOG_OFFSET, row])
+    told[Told.STATE, row] = _state(events, memory, offset)
 
 
 @inlined
@@ -189,26 +190,15 @@ def _end(events: Any, memory: Any, intervals: Any, by: Any, end: Any) -> Any:
 
 @inlined
 def _judge(events: Any, memory: Any, intervals: Any, n: Any, row: Any, by: Any) -> Any:
-    """Note the rule in force, the last owner and the state just before a tombstone, or at the end."""
+    """Note the rule in force, the last owner and the state at a tombstone, or at the end."""
     partition = events[Field.LOG_PARTITION, row]
     offset = events[Field.AT_OFFSET, by] if by != NOWHERE else LATEST
-    time = events[Field.AT_TIME, by] if by != NOWHERE else LATEST
     start, end = memory[_At.RULES], memory[_At.RULES_END]
     rule = _last_at(events[Field.LOG_PARTITION], events[Field.AT_OFFSET], start, end, partition, offset)
     is_known = rule >= start and events[Field.LOG_PARTITION, rule] == partition
     intervals[Interval.RULE, n] = rule if is_known else NOWHERE
-    intervals[Interval.LAST_OWNER, n] = NOWHERE if time == UNKNOWN else _owner(events, memory, time)
-    # Events of the operation that a tombstone belongs to share its time: the state before it is wanted.
-    before = time if by == NOWHERE or time == UNKNOWN else time - 1
-    intervals[Interval.LAST_STATE, n] = _state(events, memory, before, LATEST)
-    is_deleted = False
-    rule += 1
-    while by != NOWHERE and rule < end and events[Field.AT_TIME, rule] == time and time != UNKNOWN:
-        is_deleted |= events[Field.KIND, rule] == Event.GROUP_TOMBSTONE and (
-            events[Field.LOG_PARTITION, rule] == partition
-        )
-        rule += 1
-    intervals[Interval.HAS_GROUP_TOMBSTONE, n] = is_deleted
+    intervals[Interval.LAST_OWNER, n] = _owner(events, memory, offset)
+    intervals[Interval.LAST_STATE, n] = _state(events, memory, offset)
 
 
 @inlined

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from coordinator_replay.analysis.findings.evidence import KINDS, Evidence
 from coordinator_replay.analysis.findings.thresholds import MINUTE_MS
 from coordinator_replay.engine.model import GroupState, GroupType
-from coordinator_replay.pipeline.sums import NONE, Numbers, numbers_of
+from coordinator_replay.pipeline.columns import NONE, Numbers, numbers_of
 
 NUMBERED = tuple(KINDS)
 """Types and states. A kind is the number of one of them, from 1 on: sums by numbers are far faster than by texts."""

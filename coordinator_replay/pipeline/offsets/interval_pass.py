@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coordinator_replay.analysis.expiration import Rule
-from coordinator_replay.pipeline.commit_intervals import (
+from coordinator_replay.pipeline.offsets.intervals import (
     LATEST,
     NO_STATES,
     NOWHERE,
@@ -30,8 +30,8 @@ from coordinator_replay.pipeline.commit_intervals import (
     Wait,
     find_intervals,
 )
-from coordinator_replay.pipeline.offset_events import EVENTS
-from coordinator_replay.pipeline.offset_stage import HISTORY, STAGED, Staged
+from coordinator_replay.pipeline.offsets.events import EVENTS
+from coordinator_replay.pipeline.offsets.interval_rows import HISTORY, STAGED, Staged
 
 _MOMENT = pa.timestamp("us", tz="UTC")
 
@@ -65,9 +65,8 @@ def _words(codes: Numbers, words: dict[Any, str]) -> pa.Array:
 class _Batch:
     """A batch of events and what was found in it."""
 
-    def __init__(self, events: pa.RecordBatch, *, is_last: bool, knows_states: bool) -> None:
+    def __init__(self, events: pa.RecordBatch, *, is_last: bool) -> None:
         self.events = events
-        self.knows_states = knows_states
         n = events.num_rows
         fields = np.empty((len(Field), n), np.int64)
         for field, name, nothing in _FIELDS:
@@ -129,8 +128,6 @@ class _Batch:
 
     def _states(self, rows: Numbers) -> pa.Array:
         """The group's state at commits: Kafka makes a simple group, which is Empty, where it has no record of one."""
-        if not self.knows_states:
-            return pa.nulls(len(rows), pa.string())
         at = self.told[Told.STATE, rows]
         is_held = (at == rows) & (at >= 0)
         found = self.take("name", _rows(at))
@@ -194,7 +191,6 @@ class _Batch:
             "base_timestamp": pc.if_else(never, None, base),
             "rule_since": self.take("at_timestamp", rules),
             "is_protected": pa.array(intervals[Interval.IS_PROTECTED] == 1),
-            "has_group_tombstone": pa.array(intervals[Interval.HAS_GROUP_TOMBSTONE] == 1),
             "last_consumed_by": self.take("name", _rows(intervals[Interval.LAST_OWNER])),
             "last_state": pc.coalesce(pc.if_else(is_alive, state, None), by_rules),
         }
@@ -239,7 +235,7 @@ _FIELDS = (
     (Field.LOG_OFFSET, "log_offset", NOWHERE),
     (Field.LOG_TIME, "log_timestamp", UNKNOWN),
     (Field.PRODUCER, "producer_id", NOWHERE),
-    (Field.UNTIL, "expire_timestamp", LATEST),
+    (Field.UNTIL, "until_offset", LATEST),
 )
 _AS_WRITTEN = frozenset(EVENTS.names) - {"group_state", "previous_offset"}
 _STAGED_BY_END = np.array([Staged.OPEN, Staged.CLOSED, Staged.REMOVED], np.int8)
@@ -264,12 +260,11 @@ def _with_last(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[pa.RecordBat
         yield before, True
 
 
-def stage_offsets(batches: Iterator[pa.RecordBatch], *, knows_states: bool) -> Iterator[pa.RecordBatch]:
+def find_offset_intervals(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Turn sorted events into staged rows.
 
     Args:
         batches: in EVENTS, whole keys in order.
-        knows_states: whether the groups' states are among the events; otherwise nothing is said of them.
 
     Yields:
         batches in STAGED.
@@ -280,6 +275,6 @@ def stage_offsets(batches: Iterator[pa.RecordBatch], *, knows_states: bool) -> I
     carried: list[pa.RecordBatch] = []
     for batch, is_last in _with_last(batches):
         events = pa.RecordBatch.from_arrays(batch.columns, schema=EVENTS)
-        found = _Batch(pa.concat_batches([*carried, events]), is_last=is_last, knows_states=knows_states)
+        found = _Batch(pa.concat_batches([*carried, events]), is_last=is_last)
         carried = [found.carry()]
         yield from (rows for rows in (*found.history(), found.pending()) if rows.num_rows)

@@ -1,0 +1,124 @@
+"""The files of one bucket while a run works on it: those that the tables have, those to add and those to remove."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from coordinator_replay.store.snapshot import TableFile
+from coordinator_replay.store.writer import DataFile, FileWriter, GivenUp, Part, conform, staged_part, table_part
+from coordinator_replay.tables.definition import table as declared
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where the rows of a run go.
+
+    Attributes:
+        warehouse: its path or URI.
+        cluster: whose rows.
+        folder: where staged files go.
+        given_up: old rows that tables no longer take, by table.
+    """
+
+    warehouse: str
+    cluster: str
+    folder: str
+    given_up: Mapping[str, GivenUp] = field(default_factory=dict)
+
+    def part(self, table: str, bucket: int | None = None, is_open: bool | None = None) -> Part:
+        """Where rows of a table go, by the values of its partition columns."""
+        values = {"cluster": self.cluster, "bucket": bucket, "is_open": is_open}
+        return table_part(declared(table), f"{self.warehouse}/{table}", values, self.given_up.get(table))
+
+
+class TableWriter:
+    """Writes rows of tables and staged rows of one task.
+
+    Args:
+        place: where they go.
+        bucket: the bucket of the rows; None for tables without buckets.
+    """
+
+    def __init__(self, place: Place, bucket: int | None) -> None:
+        self.place = place
+        self.bucket = bucket
+        self._writer = FileWriter({})
+        self._names: dict[tuple[str, bool | None, int | None], str] = {}
+
+    def _part(self, table: str, is_open: bool | None, bucket: int | None) -> str:
+        key = (table, is_open, bucket)
+        if key not in self._names:
+            self._names[key] = f"{table} {is_open} {bucket}"
+            columns = declared(table).partitioned_by
+            part = self.place.part(
+                table, bucket if "bucket" in columns else None, is_open if "is_open" in columns else None
+            )
+            self._writer.add_part(self._names[key], part)
+        return self._names[key]
+
+    def add(self, table: str, rows: pa.RecordBatch, *, is_open: bool | None = None, bucket: int | None = None) -> None:
+        """Add rows to a table; columns that they lack are null, others are left out."""
+        if rows.num_rows:
+            name = self._part(table, is_open, self.bucket if bucket is None else bucket)
+            self._writer.add(name, conform(rows, self._writer.parts[name].schema))
+
+    def add_rows(self, table: str, rows: list[Mapping[str, Any]], *, is_open: bool | None = None) -> None:
+        """Add rows of plain values to a table, times in milliseconds."""
+        if rows:
+            self._writer.add_rows(self._part(table, is_open, self.bucket), rows)
+
+    def stage(self, name: str, rows: pa.RecordBatch) -> None:
+        """Add rows to the staged files of some name, which only live as long as the run."""
+        if rows.num_rows:
+            if name not in self._writer.parts:
+                self._writer.add_part(name, staged_part(f"{self.place.folder}/{name}", rows.schema))
+            self._writer.add(name, rows)
+
+    def close(self) -> list[DataFile]:
+        """Finish the files; staged ones have no table."""
+        return self._writer.close()
+
+
+@dataclass(slots=True)
+class BucketFiles:
+    """What a bucket's files become.
+
+    Attributes:
+        existing: files that the tables have, by table.
+        added: files to add.
+        removed: files to remove.
+        staged: files for later stages, by name.
+    """
+
+    existing: Mapping[str, tuple[TableFile, ...]]
+    added: list[DataFile] = field(default_factory=list)
+    removed: list[TableFile] = field(default_factory=list)
+    staged: dict[str, list[DataFile]] = field(default_factory=dict)
+
+    def take(self, files: Iterable[DataFile]) -> None:
+        """Take what a writer wrote."""
+        for file in files:
+            if file.table is None:
+                self.staged.setdefault(file.part, []).append(file)
+            else:
+                self.added.append(file)
+
+    def old(self, table: str, is_open: bool | None = None) -> list[TableFile]:
+        """Files that the table had when the run began, removed ones too."""
+        return [file for file in self.existing.get(table, ()) if is_open is None or file.is_open == is_open]
+
+    def new(self, table: str) -> list[DataFile]:
+        """Files that this run adds."""
+        return [file for file in self.added if file.table == table]
+
+    def remove(self, table: str, is_open: bool | None = None) -> None:
+        """Remove files that the table had."""
+        gone = {file.uri for file in self.removed}
+        self.removed += [file for file in self.old(table, is_open) if file.uri not in gone]
+
+    def uris(self, table: str) -> list[str]:
+        """All files that the table has after the run, as far as it is known by now."""
+        gone = {file.uri for file in self.removed}
+        return [*(file.uri for file in self.old(table) if file.uri not in gone), *(one.path for one in self.new(table))]

@@ -1,0 +1,508 @@
+"""The last stage of a bucket: what expires, findings, and steps of the metrics, from all that is known of its groups.
+
+No rule sees a commit: what commits come to is added up before. So what goes through here is as much as there are
+groups, partitions committed and rebalances.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from math import ceil
+from typing import Any, NamedTuple
+from zlib import crc32
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from coordinator_replay.analysis.findings.evidence import Evidence
+from coordinator_replay.analysis.findings.judge import FINDINGS, Found, Judge
+from coordinator_replay.analysis.findings.thresholds import Thresholds
+from coordinator_replay.analysis.findings.totals import (
+    GROUP,
+    PARTITION,
+    REWIND,
+    SUMMARIES,
+    WHOLE,
+    Key,
+    Sum,
+    Totals,
+    rewind,
+)
+from coordinator_replay.engine.model import GroupState
+from coordinator_replay.pipeline.bucket_files import BucketFiles, Place, TableWriter
+from coordinator_replay.pipeline.findings.commit_sums import (
+    GROUPS,
+    PARTITION_SUMS,
+    PARTITIONS,
+    REWIND_SUMS,
+    REWINDS,
+)
+from coordinator_replay.pipeline.findings.metrics import STEPS, Happened, minute_steps
+from coordinator_replay.pipeline.findings.minute_states import STATES, MinuteStates
+from coordinator_replay.pipeline.groups.json_text import encode
+from coordinator_replay.pipeline.offsets.bucket import GROUP_SUMS, OPEN_ROWS
+from coordinator_replay.pipeline.offsets.causes import Retention
+from coordinator_replay.pipeline.offsets.expiry import Horizon, expected_offsets
+from coordinator_replay.pipeline.offsets.interval_rows import STAGED
+from coordinator_replay.store.scan import read_paths
+from coordinator_replay.store.writer import DataFile
+
+STEP_ROWS = "metric_steps"
+"""Staged steps of the metrics, in STEPS."""
+
+TOTALS = "commit_totals"
+"""The internal table of what commits come to, kept from run to run."""
+
+EVIDENCE, PENDING, EXPIRED, CAUSES, HELD = "evidence", "pending", "expired", "causes", "held"
+
+_CHUNK_ROWS = 50_000
+_WRITE_ROWS = 10_000
+_PENDING_ENDS = pa.array(["COMMIT", "ABORT", "SKIPPED", "SUPERSEDED", "TOMBSTONE"])
+_MOMENT = pa.timestamp("us", tz="UTC")
+_PARTITION = [("topic", pa.string()), ("partition", pa.int32())]
+SCHEMAS = {
+    EVIDENCE: pa.schema([*STATES, ("told", pa.string())]),
+    GROUP_SUMS: GROUPS,
+    PARTITION_SUMS: PARTITIONS,
+    REWIND_SUMS: REWINDS,
+    TOTALS: pa.schema([("group_id", pa.string()), ("what", pa.string()), *_PARTITION, ("told", pa.string())]),
+    HELD: pa.schema([("group_id", pa.string()), *_PARTITION]),
+    PENDING: pa.schema(
+        [
+            ("group_id", pa.string()),
+            ("topic", pa.string()),
+            ("log_partition", pa.int32()),
+            ("producer_id", pa.int64()),
+            ("producer_epoch", pa.int32()),
+            ("from_offset", pa.int64()),
+            ("to_offset", pa.int64()),
+            ("ended_by", pa.string()),
+            ("pending_since", pa.int64()),
+            ("settled_at", pa.int64()),
+        ]
+    ),
+    EXPIRED: pa.schema(
+        [
+            ("group_id", pa.string()),
+            *_PARTITION,
+            ("status", pa.string()),
+            ("rule", pa.string()),
+            ("confidence", pa.string()),
+            ("last_consumed_by", pa.string()),
+            ("tombstone_at", pa.int64()),
+            ("tombstone_offset", pa.int64()),
+            ("expire_at", pa.int64()),
+        ]
+    ),
+    CAUSES: pa.schema([("group_id", pa.string()), ("ended_by", pa.string()), ("tombstone_at", pa.int64())]),
+}
+"""What is read about groups, by source: their own evidence, what commits come to (new sums and those of earlier runs),
+the offsets that hold, long transactions, what retention removes, and what each tombstone was."""
+
+Row = dict[str, Any]
+Chunk = Mapping[str, pa.Table]
+
+
+class EvidenceRow(NamedTuple):
+    """A row of evidence; they sort as rules take them."""
+
+    tag: int
+    at: int
+    name: str
+    seq: int
+    told: Row
+
+
+@dataclass(slots=True)
+class GroupEvidence:
+    """Rows about one group, by source."""
+
+    rows: defaultdict[str, list[Row]] = field(default_factory=lambda: defaultdict(list))
+
+    def totals(self) -> Totals:
+        """What its commits come to."""
+        totals = Totals()
+        for row in self.rows[GROUP_SUMS]:
+            totals.add(GROUP, WHOLE, row, is_over=row.pop("is_over"))
+        for row in self.rows[PARTITION_SUMS]:
+            totals.add(PARTITION, _key(row), row, is_over=row.pop("is_over"))
+        for row in self.rows[REWIND_SUMS]:
+            totals.add(REWIND, _key(row), rewind(row), is_over=row["is_over"])
+        for row in self.rows[TOTALS]:
+            key = WHOLE if row["topic"] is None else _key(row)
+            totals.add(SUMMARIES[row["what"]], key, orjson.loads(row["told"]), is_over=True)
+        return totals
+
+    def evidence(self, totals: Totals) -> list[EvidenceRow]:
+        """All evidence about it, in order."""
+        rows = [
+            EvidenceRow(row["tag"], row["at"], row["name"], row["seq"], orjson.loads(row["told"]))
+            for row in self.rows[EVIDENCE]
+        ]
+        rows += (EvidenceRow(Evidence.HAPPENING, 0, "commits", 0, told) for told in totals.every[GROUP.name].values())
+        held = {_key(row) for row in self.rows[HELD]}
+        for key, told in totals.every[PARTITION.name].items():
+            rows.append(EvidenceRow(Evidence.OFFSETS, 0, key[0], key[1], _of_partition(told, key, is_held=key in held)))
+        for key, told in totals.every[REWIND.name].items():
+            rows.append(EvidenceRow(Evidence.REWIND, 0, key[0], key[1], {**told, "topic": key[0], "partition": key[1]}))
+        rows += (EvidenceRow(Evidence.PENDING, row["from_offset"], "", 0, row) for row in self.rows[PENDING])
+        rows += (EvidenceRow(Evidence.EXPIRY, told["at"], told["topic"], told["at"], told) for told in self.expiries())
+        return sorted(rows, key=_order)
+
+    def expiries(self) -> Iterator[Row]:
+        """What retention removed or removes of partitions that ever had an owner."""
+        for row in self.rows[EXPIRED]:
+            at = row["expire_at"] if row["tombstone_at"] is None else row["tombstone_at"]
+            if row["last_consumed_by"] is not None and at is not None:
+                yield {**row, "at": at // 1000, "log_offset": row["tombstone_offset"]}
+
+    def tombstones(self) -> Iterator[tuple[int, str]]:
+        """When each of its tombstones was written, in milliseconds, and what that counts as."""
+        for row in self.rows[CAUSES]:
+            if row["tombstone_at"] is not None:
+                counter = "expired_offsets" if row["ended_by"] == "EXPIRED" else "deleted_offsets"
+                yield row["tombstone_at"] // 1000, counter
+
+
+def _order(row: EvidenceRow) -> tuple[Any, ...]:
+    """By tag, time, name and number, then by where it stands in the log: no order is left to how files were read."""
+    return (*row[:4], _number(row.told.get("log_partition")), _number(row.told.get("log_offset")), encode(row.told))
+
+
+def _number(value: Any) -> int:
+    return value if isinstance(value, int) else -1
+
+
+def _key(row: Row) -> Key:
+    """Which partition a row is about; what else it says is of it."""
+    return row.pop("topic"), row.pop("partition")
+
+
+_INTO_EMPTY = "empty_"
+
+
+def _of_partition(told: Sum, key: Key, *, is_held: bool) -> Row:
+    """What the history of a partition comes to, as evidence."""
+    inner = {name.removeprefix(_INTO_EMPTY): value for name, value in told.items() if name.startswith(_INTO_EMPTY)}
+    return {**told, "topic": key[0], "partition": key[1], "is_held": is_held, "into_empty": inner}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluationContext:
+    """What every bucket is evaluated with.
+
+    Attributes:
+        place: where rows go.
+        end: timestamp of the last record of the log.
+        until: the moment before which what commits come to is kept for the next run.
+        since: the moment from which on commits were added up again; None where all were.
+        limits: from when on something is a finding.
+        retention: to judge expiry by.
+        horizon: how far expiry is looked at.
+    """
+
+    place: Place
+    end: datetime
+    until: datetime
+    since: datetime | None
+    limits: Thresholds
+    retention: Retention
+    horizon: Horizon
+
+    def judge(self, group_id: str) -> Judge:
+        """The rules for a group."""
+        return Judge(self.place.cluster, group_id, round(self.end.timestamp() * 1000), self.limits)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluationShare:
+    """A bucket to evaluate.
+
+    Attributes:
+        bucket: its number.
+        files: its files, as far as the run has come.
+        is_anew: whether its offsets were derived from their first commit on.
+    """
+
+    bucket: int
+    files: BucketFiles
+    is_anew: bool
+
+
+@dataclass(slots=True)
+class EvaluationResult:
+    """What evaluating a bucket came to.
+
+    Attributes:
+        bucket: its number.
+        files: what was written: tables' files and staged ones.
+        severities: how many findings have each severity.
+        groups: how many groups exist, by type and state.
+    """
+
+    bucket: int
+    files: list[DataFile] = field(default_factory=list)
+    severities: Counter[str] = field(default_factory=Counter)
+    groups: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+
+def _typed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """A batch in the columns of a source; moments are microseconds there."""
+    columns = []
+    for one in schema:
+        column = batch.column(one.name)
+        columns.append((column.cast(_MOMENT) if pa.types.is_timestamp(column.type) else column).cast(one.type))
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _table(uris: Sequence[str], source: str, where: Any = None) -> pa.Table:
+    schema = SCHEMAS[source]
+    return pa.Table.from_batches((_typed(one, schema) for one in read_paths(uris, schema.names, where)), schema)
+
+
+def _chunks(tables: Chunk) -> Iterator[Chunk]:
+    """Rows of whole groups in parts of about so many rows, as far as groups are no larger."""
+    parts = max(ceil(sum(table.num_rows for table in tables.values()) / _CHUNK_ROWS), 1)
+    places = {name: _places(table.column("group_id"), parts) for name, table in tables.items()}
+    for part in range(parts):
+        yield {name: table.filter(pa.array(places[name] == part)) for name, table in tables.items()}
+
+
+def _places(groups: pa.ChunkedArray, parts: int) -> Any:
+    coded = groups.combine_chunks().dictionary_encode()
+    numbers = [crc32(value.encode("utf-8", "surrogatepass")) % parts for value in coded.dictionary.to_pylist()]
+    return np.array([*numbers, 0], np.int64)[coded.indices.fill_null(len(numbers)).to_numpy(zero_copy_only=False)]
+
+
+class Evaluation:
+    """Evaluates one bucket.
+
+    Args:
+        share: the bucket.
+        context: what every bucket is evaluated with.
+    """
+
+    def __init__(self, share: EvaluationShare, context: EvaluationContext) -> None:
+        self.share = share
+        self.files = share.files
+        self.context = context
+        self.until_ms = round(context.until.timestamp() * 1000)
+        self.writer = TableWriter(context.place, share.bucket)
+        self.rows: dict[str, list[Mapping[str, Any]]] = {FINDINGS: [], TOTALS: []}
+        self.result = EvaluationResult(share.bucket)
+
+    def run(self) -> EvaluationResult:
+        """Write what expires, findings, steps of the metrics and what commits come to."""
+        expected = self._expected()
+        for batch in expected.to_batches():
+            self.writer.add("expired_offsets", batch, is_open=True)
+        sources = self._sources(expected)
+        for chunk in _chunks(sources):
+            self._evaluate_chunk(chunk)
+        self._evaluate_quarantine()
+        for name in self.rows:
+            self._write(name)
+        self.result.files = self.writer.close()
+        return self.result
+
+    def _expected(self) -> pa.Table:
+        uris = [file.path for file in self.files.staged.get(OPEN_ROWS, [])]
+        opened = pa.Table.from_batches(read_paths(uris, STAGED.names), STAGED)
+        return expected_offsets(opened, self.context.retention, self.context.horizon)
+
+    def _sources(self, expected: pa.Table) -> dict[str, pa.Table]:
+        def staged(name: str) -> pa.Table:
+            return _table([file.path for file in self.files.staged.get(name, [])], name)
+
+        def told(name: str, source: str, where: Any = None) -> pa.Table:
+            return _table(self.files.uris(name), source, where)
+
+        schema = SCHEMAS[EXPIRED]
+        coming = pa.Table.from_batches(
+            (
+                _typed(_with_nulls(batch, ("tombstone_at", "tombstone_offset")), schema)
+                for batch in expected.to_batches()
+            ),
+            schema,
+        )
+        return {
+            EVIDENCE: told("group_evidence", EVIDENCE),
+            GROUP_SUMS: staged(GROUP_SUMS),
+            PARTITION_SUMS: staged(PARTITION_SUMS),
+            REWIND_SUMS: staged(REWIND_SUMS),
+            TOTALS: self._totals(),
+            HELD: told("offset_history", HELD, pc.field("to_offset").is_null()),
+            PENDING: self._pending(),
+            EXPIRED: pa.concat_tables([coming, told("expired_offsets", EXPIRED)]),
+            CAUSES: self._causes(),
+        }
+
+    def _totals(self) -> pa.Table:
+        """What earlier runs added up, as far as this run has not added it up again."""
+        kept = {
+            GROUP.name: self.context.since is not None,
+            PARTITION.name: not self.share.is_anew,
+            REWIND.name: not self.share.is_anew,
+        }
+        names = [name for name, is_kept in kept.items() if is_kept]
+        uris = [file.uri for file in self.files.old(TOTALS)]
+        return _table(uris, TOTALS, pc.field("what").isin(names)) if names else SCHEMAS[TOTALS].empty_table()
+
+    def _causes(self) -> pa.Table:
+        schema = SCHEMAS[CAUSES]
+        names = ["group_id", "ended_by", "valid_to"]
+        batches = (
+            _typed(batch.rename_columns(schema.names), schema)
+            for batch in read_paths(self.files.uris("removed_offsets"), names)
+        )
+        return pa.Table.from_batches(batches, schema)
+
+    def _pending(self) -> pa.Table:
+        """Transactional commits that waited long; those replaced within their transaction count by the later one."""
+        schema, found = SCHEMAS[PENDING], []
+        names = [*(name for name in schema.names if name != "settled_at"), "valid_to"]
+        end_ms = round(self.context.end.timestamp() * 1000)
+        for batch in read_paths(self.files.uris("pending_offsets"), names):
+            times = {
+                name: pc.floor(pc.divide(batch.column(of).cast(_MOMENT).cast(pa.int64()).cast(pa.float64()), 1000.0)).cast(
+                    pa.int64()
+                )
+                for name, of in (("pending_since", "pending_since"), ("settled_at", "valid_to"))
+            }
+            is_told = pc.or_(
+                pc.is_null(batch.column("to_offset")), pc.is_in(batch.column("ended_by"), value_set=_PENDING_ENDS)
+            )
+            took = pc.subtract(pc.fill_null(times["settled_at"], end_ms), times["pending_since"])
+            is_long = pc.greater_equal(took, self.context.limits.pending_ms)
+            columns = {name: times.get(name, batch.column(name) if name in names else None) for name in schema.names}
+            rows = pa.RecordBatch.from_arrays(
+                [columns[one.name].cast(one.type) for one in schema], schema=schema
+            )
+            found.append(rows.filter(pc.and_(is_told, is_long).fill_null(False)))
+        return pa.Table.from_batches(found, schema)
+
+    def _evaluate_chunk(self, chunk: Chunk) -> None:
+        """Let the rules look at whole groups, and count what happened to them."""
+        groups = _by_group(chunk)
+        states = MinuteStates(pa.array(list(groups), pa.string()), chunk[EVIDENCE])
+        happened, begun, ended = Happened(), dict[int, int](), dict[int, int]()
+        for place, (group_id, known) in enumerate(groups.items()):
+            totals = known.totals()
+            first_at = totals.first_at()
+            if first_at is not None:
+                begun[place] = first_at
+            for at_ms, counter in known.tombstones():
+                happened.count(place, at_ms, counter)
+                if not known.rows[HELD]:
+                    ended[place] = max(at_ms, ended.get(place, at_ms))
+            evidence = known.evidence(totals)
+            for row in evidence:
+                if row.tag == Evidence.HAPPENING and row.told.get("is_over") is True:
+                    happened.count(place, row.at, "rebalance_count")
+                elif row.tag == Evidence.STANDING and row.told["state"] != str(GroupState.DEAD):
+                    self.result.groups[row.told["group_type"], row.told["state"]] += 1
+            if evidence:
+                self._evaluate_group(group_id, evidence)
+            self._keep_totals(group_id, totals)
+        self.writer.stage(STEP_ROWS, minute_steps(states, happened, begun=begun, ended=ended))
+
+    def _evaluate_group(self, group_id: str, evidence: Sequence[EvidenceRow]) -> None:
+        judge = self.context.judge(group_id)
+        for row in evidence:
+            for found in judge.take(Evidence(row.tag), row.told):
+                self._find(found)
+        for found in judge.finish():
+            self._find(found)
+
+    def _evaluate_quarantine(self) -> None:
+        """Findings about what could not be read, by log partition and what was wrong."""
+        names = ["log_partition", "log_offset", "log_timestamp", "error_class", "error_message"]
+        counts: dict[tuple[int | None, str], Row] = {}
+        for batch in read_paths(self.files.uris("quarantine"), names):
+            at = batch.column("log_timestamp").cast(_MOMENT).cast(pa.int64()).to_pylist()
+            others = (batch.column(name).to_pylist() for name in ("log_partition", "log_offset", *names[3:]))
+            for at_us, partition, offset, error_class, message in zip(at, *others, strict=True):
+                _count_damage(counts, (partition, error_class), at_us, offset, message)
+        judge = self.context.judge("")
+        for _, row in sorted(counts.items(), key=lambda one: (one[0][0] is not None, one[0][0] or 0, one[0][1])):
+            for found in judge.take(Evidence.UNREADABLE, row):
+                self._find(found)
+
+    def _find(self, found: Found) -> None:
+        self.result.severities[found["severity"]] += 1
+        self._keep(FINDINGS, found)
+
+    def _keep_totals(self, group_id: str, totals: Totals) -> None:
+        for what, key, told in totals.kept():
+            topic, partition = (None, None) if key == WHOLE else key
+            row = {"what": what, "until": self.until_ms, "told": encode(told)}
+            self._keep(TOTALS, row | {"group_id": group_id, "topic": topic, "partition": partition})
+
+    def _keep(self, name: str, row: Mapping[str, Any]) -> None:
+        self.rows[name].append(row)
+        if len(self.rows[name]) >= _WRITE_ROWS:
+            self._write(name)
+
+    def _write(self, name: str) -> None:
+        rows, self.rows[name] = self.rows[name], []
+        self.writer.add_rows(name, rows)
+
+
+def _with_nulls(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
+    for name in names:
+        batch = batch.append_column(name, pa.nulls(batch.num_rows, pa.int64()))
+    return batch
+
+
+def _count_damage(
+    counts: dict[tuple[int | None, str], Row],
+    key: tuple[int | None, str],
+    at_us: int | None,
+    offset: int | None,
+    message: str | None,
+) -> None:
+    def best(choose: Any, *values: Any) -> Any:
+        known = [value for value in values if value is not None]
+        return choose(known, default=None)
+
+    at_ms = None if at_us is None else at_us // 1000
+    text = None if message is None else message[:200]
+    row = counts.setdefault(
+        key,
+        {
+            "log_partition": key[0],
+            "error_class": key[1],
+            "records": 0,
+            "first_at": at_ms,
+            "last_at": at_ms,
+            "log_offset": offset,
+            "error_message": text,
+        },
+    )
+    row["records"] += 1
+    row["first_at"] = best(min, row["first_at"], at_ms)
+    row["last_at"] = best(max, row["last_at"], at_ms)
+    row["log_offset"] = best(min, row["log_offset"], offset)
+    row["error_message"] = best(min, row["error_message"], text)
+
+
+def _by_group(chunk: Chunk) -> dict[str, GroupEvidence]:
+    """The rows of a chunk by group; states are looked at as columns."""
+    groups = defaultdict[str, GroupEvidence](GroupEvidence)
+    for name, table in chunk.items():
+        rows = table
+        if name == EVIDENCE:
+            rows = table.filter(pc.not_equal(table.column("tag"), int(Evidence.STATE)))
+            for group_id in pc.unique(table.column("group_id")).to_pylist():
+                groups.setdefault(group_id, GroupEvidence())
+        for row in rows.to_pylist():
+            groups[row.pop("group_id")].rows[name].append(row)
+    return groups
+
+
+def evaluate_bucket(share: EvaluationShare, context: EvaluationContext) -> EvaluationResult:
+    """Evaluate a bucket, see ``Evaluation``."""
+    return Evaluation(share, context).run()

@@ -1,0 +1,195 @@
+"""The groups of one bucket: those with new records go on from their snapshots, or all begin anew.
+
+A run adds rows that no later record changes and exchanges the bucket's open ones: those of groups without new records
+are copied.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from coordinator_replay.analysis.group_life import VERSION
+from coordinator_replay.pipeline.bucket_files import BucketFiles, TableWriter
+from coordinator_replay.pipeline.columns import as_bools
+from coordinator_replay.pipeline.groups.replay import (
+    GROUP_TABLES,
+    RECORD_COLUMNS,
+    STATE_TABLE,
+    GroupKey,
+    OutputRow,
+    ReplayContext,
+    few_collections,
+    input_rows,
+    replay_groups,
+    sort_records,
+)
+from coordinator_replay.pipeline.groups.signs import (
+    COMMIT,
+    DEPARTURE,
+    LastCommits,
+    departures,
+    record_columns,
+    signs_since,
+)
+from coordinator_replay.store.scan import in_schema, read_paths
+from coordinator_replay.tables.definition import table
+
+_CHUNK_ROWS = 10_000
+_RECORDS, _COMMITS, _TOTALS = "group_records", "offset_commits", "commit_totals"
+_RECORD_SCHEMA = table(_RECORDS).arrow_schema(list(RECORD_COLUMNS)).remove_metadata()
+_STATE_COLUMNS = ("group_id", "log_partition", "snapshot_version", "snapshot")
+
+
+@dataclass(frozen=True, slots=True)
+class _States:
+    """What the tables know of the groups that have new records.
+
+    Attributes:
+        snapshots: the states that they go on from.
+        is_old: whether some snapshot is of another release.
+    """
+
+    snapshots: Mapping[GroupKey, str]
+    is_old: bool
+
+
+def _ids(uris: Iterable[str]) -> set[str]:
+    """The groups that rows of some files are about."""
+    found: set[str] = set()
+    for batch in read_paths(uris, ["group_id"], dictionaries=["group_id"]):
+        column = batch.column("group_id")
+        found.update(column.dictionary.take(column.indices.unique().drop_null()).to_pylist())
+    return found
+
+
+def _states(files: BucketFiles, groups: Collection[str]) -> _States:
+    snapshots: dict[GroupKey, str] = {}
+    is_old = False
+    wanted = pc.field("group_id").isin(sorted(groups))
+    for batch in read_paths([file.uri for file in files.old(STATE_TABLE)], _STATE_COLUMNS, wanted):
+        is_old |= pc.any(pc.not_equal(batch.column("snapshot_version"), VERSION)).as_py() is True
+        keys = zip(*(batch.column(name).to_pylist() for name in ("group_id", "log_partition")), strict=True)
+        snapshots.update(zip(keys, batch.column("snapshot").to_pylist(), strict=True))
+    return _States(snapshots, is_old)
+
+
+def _names_are_old(files: BucketFiles, names: Mapping[str, str], renamed: Collection[str]) -> bool:
+    """Whether rows of the bucket lack the name of a topic that is known now, or give another.
+
+    Args:
+        files: the bucket's.
+        names: topic name by id.
+        renamed: ids whose name was learned, or changed, since the last run.
+    """
+    if not renamed:
+        return False
+    ids = pa.array(sorted(renamed), pa.string())
+    uris = [file.uri for file in files.old("partition_ownership")]
+    texts = ["topic_id", "topic"]
+    for batch in read_paths(uris, texts, dictionaries=texts):
+        rows = batch.filter(pc.is_in(batch.column("topic_id"), value_set=ids))
+        shown = pa.table({name: rows.column(name).cast(pa.string()) for name in texts}).group_by(texts).aggregate([])
+        if any(names.get(row["topic_id"]) != row["topic"] for row in shown.to_pylist()):
+            return True
+    return False
+
+
+def _committed_before(files: BucketFiles, groups: Collection[str]) -> bool:
+    """Whether some of these groups have committed in an earlier run."""
+    wanted = pc.field("group_id").isin(sorted(groups))
+    uris = [file.uri for file in files.old(_TOTALS)]
+    return any(batch.num_rows for batch in read_paths(uris, ["group_id"], wanted))
+
+
+class GroupStep:
+    """Replays the groups of a bucket.
+
+    Args:
+        files: the bucket's; records that are new stand in it already.
+        context: what is known beside the records.
+        renamed: ids of topics whose name was learned, or changed, since the last run.
+    """
+
+    def __init__(self, files: BucketFiles, context: ReplayContext, renamed: Collection[str]) -> None:
+        self.files = files
+        self.context = context
+        self.renamed = renamed
+
+    def must_begin_anew(self) -> bool:
+        """Whether the bucket can't go on from where its tables end.
+
+        So it is where snapshots are of another release, where rows would now name other topics, and where a group
+        appears whose earlier commits were taken for those of a group without members.
+        """
+        groups = _ids(file.path for file in self.files.new(_RECORDS))
+        states = _states(self.files, groups)
+        first = groups - {group_id for group_id, _ in states.snapshots}
+        return (
+            states.is_old
+            or _names_are_old(self.files, self.context.topic_names, self.renamed)
+            or (bool(first) and _committed_before(self.files, first))
+        )
+
+    def go_on(self, writer: TableWriter) -> int:
+        """Replay groups with new records from their snapshots; returns how many rebalances are new."""
+        uris = [file.path for file in self.files.new(_RECORDS)]
+        groups = _ids(uris)
+        if not groups:
+            return 0
+        states = _states(self.files, groups)
+        self._replay(uris, writer, states.snapshots)
+        self._copy_others(groups, writer)
+        for name in GROUP_TABLES:
+            self.files.remove(name, is_open=True)
+        self.files.remove(STATE_TABLE)
+        return len(groups)
+
+    def begin_anew(self, writer: TableWriter) -> None:
+        """Replay all groups of the bucket from their first record."""
+        for name in (*GROUP_TABLES, STATE_TABLE):
+            self.files.remove(name)
+        self._replay(self.files.uris(_RECORDS), writer, {})
+
+    def _replay(self, uris: Sequence[str], writer: TableWriter, snapshots: Mapping[GroupKey, str]) -> None:
+        records = (in_schema(batch, _RECORD_SCHEMA) for batch in read_paths(uris, RECORD_COLUMNS))
+        rows = input_rows(sort_records(records, _RECORD_SCHEMA))
+        with few_collections():
+            _write(replay_groups(rows, self.context, snapshots=snapshots, signs=self._signs(uris)), writer)
+
+    def _signs(self, uris: Sequence[str]) -> LastCommits | None:
+        """The last commits before records that may show a departure."""
+        found = pa.Table.from_batches(map(departures, read_paths(uris, record_columns())), DEPARTURE)
+        since = signs_since(found)
+        if since is None:
+            return None
+        near = (pc.field("log_timestamp") >= pa.scalar(since, pa.timestamp("us", tz="UTC"))) | pc.field(
+            "log_timestamp"
+        ).is_null()
+        commits = read_paths(self.files.uris(_COMMITS), COMMIT, near, ["group_id", "topic"])
+        return LastCommits(found, commits)
+
+    def _copy_others(self, groups: Collection[str], writer: TableWriter) -> None:
+        """Copy the state and the open rows of all other groups."""
+        known = pa.array(sorted(groups), pa.string())
+        for name in (*GROUP_TABLES, STATE_TABLE):
+            is_open = None if name == STATE_TABLE else True
+            uris = [file.uri for file in self.files.old(name, is_open)]
+            for batch in read_paths(uris, table(name).file_schema().names):
+                is_other = ~as_bools(pc.is_in(batch.column("group_id"), value_set=known))
+                writer.add(name, batch.filter(pa.array(is_other)), is_open=is_open)
+
+
+def _write(rows: Iterator[OutputRow], writer: TableWriter) -> None:
+    waiting: dict[tuple[str, bool], list[Mapping[str, Any]]] = defaultdict(list)
+    for name, is_open, row in rows:
+        kept = waiting[name, is_open]
+        kept.append(row)
+        if len(kept) >= _CHUNK_ROWS:
+            writer.add_rows(name, kept, is_open=is_open)
+            waiting[name, is_open] = []
+    for (name, is_open), kept in waiting.items():
+        writer.add_rows(name, kept, is_open=is_open)

@@ -1,0 +1,279 @@
+"""Topic names by id, from every source at hand: a file, the cluster's metadata log, group records, commits.
+
+KIP-848 records name topics by id alone. Where sources differ, the one nearer to the cluster's own truth counts: what
+the user says, then the metadata log, then records that carry both, then commits. All of it is as much as a cluster has
+topics and partitions.
+"""
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from coordinator_replay.analysis.reasons.topic_changes import CREATED, PARTITIONS_ADDED, REMOVED, TopicChange
+from coordinator_replay.errors import InputError
+from coordinator_replay.log.dump import DumpFile, Format, list_files, open_filesystem, recognise
+from coordinator_replay.log.segment import read_segment
+from coordinator_replay.pipeline.read.tally import Tally
+from coordinator_replay.records.cluster_metadata import decode_metadata
+
+TABLE = "topics"
+
+SOURCES = ("file", "cluster_metadata", "record", "commit")
+"""Where a name can come from; an earlier one counts before a later one."""
+
+COLUMNS = (
+    *("topic_id", "topic", "partition_count", "created_at", "partitions_changed_at", "removed_at", "changes"),
+    "source",
+)
+"""What is read of table ``topics``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topic:
+    """What one source says of a topic; times in milliseconds.
+
+    Attributes:
+        changes: when it changed, oldest first; None where the source does not tell.
+    """
+
+    topic_id: str
+    topic: str
+    source: str
+    partition_count: int | None = None
+    created_ms: int | None = None
+    partitions_changed_ms: int | None = None
+    removed_ms: int | None = None
+    changes: tuple[TopicChange, ...] | None = None
+
+    def row(self) -> dict[str, Any]:
+        """A row of table ``topics``."""
+        changes = self.changes
+        return {
+            "topic_id": self.topic_id,
+            "topic": self.topic,
+            "partition_count": self.partition_count,
+            "created_at": self.created_ms,
+            "partitions_changed_at": self.partitions_changed_ms,
+            "removed_at": self.removed_ms,
+            "source": self.source,
+            "changes": None
+            if changes is None
+            else [
+                {"changed_at": one.at_ms * 1000, "change": one.change, "partition_count": one.partition_count}
+                for one in changes
+            ],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class KnownTopics:
+    """What is known of a cluster's topics.
+
+    Attributes:
+        topics: by id.
+    """
+
+    topics: Mapping[str, Topic]
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Topic name by id."""
+        return {topic_id: topic.topic for topic_id, topic in self.topics.items()}
+
+    @property
+    def changes(self) -> dict[str, list[TopicChange]]:
+        """When topics changed, by name, oldest first; a topic that was made anew has another id and the same name."""
+        found: dict[str, list[TopicChange]] = {}
+        for topic in self.topics.values():
+            if topic.changes:
+                found[topic.topic] = sorted([*found.get(topic.topic, ()), *topic.changes])
+        return found
+
+    def renamed(self, before: "KnownTopics") -> frozenset[str]:
+        """Ids whose name was not known before, or was another."""
+        names = before.names
+        return frozenset(topic_id for topic_id, name in self.names.items() if names.get(topic_id) != name)
+
+
+def _ms(moment: Any) -> int | None:
+    return None if moment is None else round(moment.timestamp() * 1000)
+
+
+def from_rows(rows: Iterable[Mapping[str, Any]]) -> Iterator[Topic]:
+    """Topics as table ``topics`` has them.
+
+    Args:
+        rows: in COLUMNS.
+    """
+    for row in rows:
+        changes = row["changes"]
+        yield Topic(
+            topic_id=row["topic_id"],
+            topic=row["topic"],
+            source=row["source"],
+            partition_count=row["partition_count"],
+            created_ms=_ms(row["created_at"]),
+            partitions_changed_ms=_ms(row["partitions_changed_at"]),
+            removed_ms=_ms(row["removed_at"]),
+            changes=None
+            if changes is None
+            else tuple(
+                TopicChange(_ms(one["changed_at"]) or 0, one["change"], one["partition_count"]) for one in changes
+            ),
+        )
+
+
+def from_tally(tally: Tally) -> Iterator[Topic]:
+    """Topics as records of the dump name them: group records and, since 4.1, commits."""
+    for topic_id, named in tally.named.items():
+        yield Topic(
+            topic_id=topic_id, topic=named.topic, source="record", partition_count=named.partition_count
+        )
+    for topic_id, name in tally.names.items():
+        yield Topic(topic_id=topic_id, topic=name, source="commit")
+
+
+def from_file(path: str) -> list[Topic]:
+    """Names from a CSV (with or without a heading) or JSON-lines file of topic id, name and partition count.
+
+    Raises:
+        InputError: the file can't be read, or a line is not of that form.
+    """
+    filesystem, inner = open_filesystem(path)
+    try:
+        with filesystem.open_input_stream(inner) as stream:
+            lines = stream.read().decode("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as problem:
+        raise InputError(f"{path}: can't be read: {problem}") from problem
+    found = (_named_topic(line, f"{path}, line {number}") for number, line in enumerate(lines, 1))
+    return [topic for topic in found if topic is not None]
+
+
+def _named_topic(line: str, where: str) -> Topic | None:
+    line = line.strip()
+    if not line or line.lower().replace(" ", "").startswith(("topic_id,", "id,", "topicid,")):
+        return None
+    try:
+        if line.startswith("{"):
+            raw = json.loads(line)
+            topic_id, name = raw.get("topic_id") or raw["id"], raw.get("topic") or raw["name"]
+            count = raw.get("partition_count", raw.get("partitions"))
+        else:
+            topic_id, name, count = [*(part.strip().strip('"') for part in line.split(",")), None][:3]
+        if len(topic_id) != 22 or not name:
+            raise ValueError(topic_id)
+        partitions = int(count) if count not in (None, "") else None
+        return Topic(topic_id=topic_id, topic=name, source="file", partition_count=partitions)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
+        raise InputError(f"{where}: expected are a topic id of 22 characters, a name and maybe a count") from problem
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataRecord:
+    """A record of the ``__cluster_metadata`` log that is about a topic."""
+
+    kind: str
+    topic_id: str
+    topic: str | None
+    partition: int | None
+    at_ms: int | None
+
+
+def metadata_files(path: str) -> list[DumpFile]:
+    """The files of a dump of the ``__cluster_metadata`` log.
+
+    Raises:
+        InputError: there is no such log.
+    """
+    names = (".log", ".checkpoint")
+    files = [file for file in list_files(path) if file.uri.endswith(names) and recognise(file.uri) is Format.SEGMENTS]
+    if not files:
+        raise InputError(f"{path}: no segment of the __cluster_metadata log here")
+    return files
+
+
+def read_metadata(file: DumpFile) -> list[MetadataRecord]:
+    """A stage: what one file of the metadata log says of topics."""
+    found: list[MetadataRecord] = []
+    filesystem, path = open_filesystem(file.uri)
+    with filesystem.open_input_stream(path, compression=None) as stream:
+        for part in read_segment(stream, source=file.uri, log_partition=0):
+            good = part.records.filter(part.records.column("control_type").is_null())
+            for value, at in zip(*(good.column(name).to_pylist() for name in ("value", "log_timestamp")), strict=True):
+                record = None if value is None else decode_metadata(value)
+                if record is not None and "topicId" in record.fields:
+                    fields = record.fields
+                    about = (fields["topicId"], fields.get("name"), fields.get("partitionId"))
+                    found.append(MetadataRecord(record.kind, *about, _ms(at)))
+    return found
+
+
+def from_metadata(records: Iterable[MetadataRecord]) -> Iterator[Topic]:
+    """Names, partition counts and their times from records of the metadata log."""
+    by_topic: dict[str, list[MetadataRecord]] = defaultdict(list)
+    for record in records:
+        by_topic[record.topic_id].append(record)
+    for topic_id, mine in by_topic.items():
+        names = [record.topic for record in mine if record.topic is not None]
+        if not names:
+            continue
+        made = [record for record in mine if record.kind == "PartitionRecord"]
+        yield Topic(
+            topic_id=topic_id,
+            topic=max(names),
+            source="cluster_metadata",
+            partition_count=len({record.partition for record in made}),
+            created_ms=_time(min, mine, "TopicRecord"),
+            partitions_changed_ms=_time(max, mine, "PartitionRecord"),
+            removed_ms=_time(max, mine, "RemoveTopicRecord"),
+            changes=_changes(mine),
+        )
+
+
+def _time(choose: Any, records: Iterable[MetadataRecord], kind: str) -> int | None:
+    times = [record.at_ms for record in records if record.kind == kind and record.at_ms is not None]
+    return choose(times, default=None)  # type: ignore[no-any-return]
+
+
+def _changes(records: Iterable[MetadataRecord]) -> tuple[TopicChange, ...] | None:
+    """When a topic changed, oldest first.
+
+    Its first partitions are written with it; a record about a partition that is known is no change of the topic.
+    """
+    first: dict[int | None, int] = {}
+    changes: list[TopicChange] = []
+    for record in records:
+        if record.at_ms is None:
+            continue
+        if record.kind == "PartitionRecord":
+            first[record.partition] = min(record.at_ms, first.get(record.partition, record.at_ms))
+        elif record.kind == "RemoveTopicRecord":
+            changes.append(TopicChange(record.at_ms, REMOVED, 0))
+    count = 0
+    for number, (at_ms, added) in enumerate(sorted(Counter(first.values()).items())):
+        count += added
+        changes.append(TopicChange(at_ms, PARTITIONS_ADDED if number else CREATED, count))
+    return tuple(sorted(changes)) if changes else None
+
+
+def best_topics(sources: Iterable[Topic]) -> KnownTopics:
+    """One topic an id: the source that counts most, and the longest history of changes that any has."""
+    by_id: dict[str, list[Topic]] = defaultdict(list)
+    for topic in sources:
+        by_id[topic.topic_id].append(topic)
+    return KnownTopics({topic_id: _best(mine) for topic_id, mine in by_id.items()})
+
+
+def _length(topic: Topic) -> int:
+    return -1 if topic.changes is None else len(topic.changes)
+
+
+def _best(mine: Sequence[Topic]) -> Topic:
+    def rank(topic: Topic) -> tuple[int, int, int, str]:
+        # Partitions are only ever added: of two counts the larger is the newer.
+        count = -1 if topic.partition_count is None else topic.partition_count
+        return SOURCES.index(topic.source), -_length(topic), -count, topic.topic
+
+    return replace(min(mine, key=rank), changes=max(mine, key=lambda one: (_length(one), one.changes or ())).changes)

@@ -1,0 +1,404 @@
+"""The committed offsets of one bucket: history and pending commits, and what later stages need to know of them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from coordinator_replay.analysis.expiration import Rule
+from coordinator_replay.analysis.findings.evidence import Evidence
+from coordinator_replay.pipeline.bucket_files import BucketFiles, TableWriter
+from coordinator_replay.pipeline.columns import Bools, as_bools, numbers_of
+from coordinator_replay.pipeline.findings.commit_sums import COMMIT, CommitSums, interval_sums
+from coordinator_replay.pipeline.findings.minute_states import STATES
+from coordinator_replay.pipeline.offsets.derive import Derivation, Sources
+from coordinator_replay.pipeline.offsets.interval_rows import STAGED, Staged
+from coordinator_replay.store.scan import read_paths, rows_of
+from coordinator_replay.store.writer import some
+from coordinator_replay.tables.definition import table
+
+HISTORY, PENDING, REMOVED = "offset_history", "pending_offsets", "removed_offsets"
+OFFSET_TABLES = (HISTORY, PENDING, REMOVED)
+"""The tables that this step, and the one that tells causes, fill."""
+
+OPEN_ROWS, REMOVED_ROWS = "open_offsets", "removed_rows"
+"""Staged rows of offsets that hold at the end of the log, and of those that a tombstone removed and whose cause may
+still be told otherwise; in STAGED."""
+
+GROUP_SUMS, MINUTE_SUMS = "group_sums", "minute_sums"
+"""Staged sums of commits, see ``commit_sums``."""
+
+_BY_AGE = pa.array([str(rule) for rule in (Rule.EMPTY_SINCE, Rule.SIMPLE_GROUP, Rule.UNSUBSCRIBED_TOPIC)])
+_MOMENT = pa.timestamp("us", tz="UTC")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SumsRange:
+    """Which commits the sums of this run are about.
+
+    Commits that earlier runs have followed, in minutes before ``since``, are in the tables' sums already.
+
+    Attributes:
+        since: the moment from which on all commits are added up again; None adds all of them up.
+        until: minutes before this moment are over: later runs need not add them up again.
+        hot: so many commits of each partition in a minute are too many.
+    """
+
+    since: datetime | None
+    until: datetime
+    hot: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetContext:
+    """What the offsets of every bucket are derived with.
+
+    Attributes:
+        end: timestamp of the last record of the log; None where none has one.
+        sums: which commits are added up.
+        as_of: the moment to judge expiry at; None for the end of the log.
+        history_every_ms: keep the last commit of each such stretch of time only; None keeps all.
+    """
+
+    end: datetime | None
+    sums: SumsRange | None
+    as_of: datetime | None = None
+    history_every_ms: int | None = None
+
+
+@dataclass(slots=True)
+class OffsetResult:
+    """What the step tells the later ones.
+
+    Attributes:
+        oldest_survivor_ms: the age of the oldest offset that holds, of those that could expire by age; None for none.
+    """
+
+    oldest_survivor_ms: int | None = None
+
+
+class OffsetStep:
+    """Derives the offsets of a bucket.
+
+    Args:
+        files: the bucket's; records and rows about groups that are new stand in it already.
+        context: what every bucket is derived with.
+        ends: the first offset that the tables about offsets do not cover, by log partition.
+        is_anew: whether everything is derived from the first commit on.
+    """
+
+    def __init__(
+        self, files: BucketFiles, context: OffsetContext, *, ends: Mapping[int, int], is_anew: bool
+    ) -> None:
+        self.files = files
+        self.context = context
+        self.ends = ends
+        self.is_anew = is_anew
+
+    def run(self, writer: TableWriter) -> OffsetResult:
+        """Derive and write: history, pending commits, staged rows and sums."""
+        result = OffsetResult()
+        sums = None if self.context.sums is None else CommitSums()
+        derivation = Derivation(
+            self._sources(), on_commits=lambda commits: self._count(sums, commits), extra=["record_bytes"]
+        )
+        tombstones = self._group_tombstones()
+        thin = None if self.context.history_every_ms is None else _Thinning(self.context.history_every_ms)
+        opened: list[pa.RecordBatch] = []
+        for staged in derivation.run():
+            kinds = numbers_of(staged.column("kind"))
+            self._write_pending(some(staged, kinds == Staged.PENDING), writer)
+            history = some(staged, kinds != Staged.PENDING)
+            if thin is not None:
+                thin.add(history)
+                continue
+            self._write_history(history, writer, tombstones, opened)
+        for history in [] if thin is None else thin.rows():
+            self._write_history(history, writer, tombstones, opened)
+        self._keep_removed(writer, tombstones)
+        self._stage_open(opened, writer, result)
+        if sums is not None:
+            self._write_sums(sums, writer)
+        for name in (HISTORY, PENDING, REMOVED):
+            self.files.remove(name, is_open=None if self.is_anew else True)
+        return result
+
+    def _count(self, sums: CommitSums | None, commits: pa.RecordBatch) -> None:
+        """Let commits count that the tables' sums do not hold yet."""
+        wanted = self.context.sums
+        if sums is None or wanted is None:
+            return
+        if self.is_anew and wanted.since is not None:
+            at = commits.column("log_timestamp")
+            is_recent = as_bools(pc.greater_equal(at, pa.scalar(wanted.since, at.type)))
+            commits = some(commits, _at_least(commits, self.ends, "log_offset") | is_recent)
+        sums.add(commits)
+
+    def _sources(self) -> Sources:
+        context = {
+            "ownership": self.files.uris("partition_ownership"),
+            "timeline": self.files.uris("group_timeline"),
+            "rules": self.files.uris("expiry_rules"),
+        }
+        if self.is_anew:
+            commits = self.files.uris("offset_commits")
+            rows = sum(one.rows or 0 for one in self.files.old("offset_commits"))
+            rows += sum(one.rows for one in self.files.new("offset_commits"))
+            return Sources(
+                commits=commits, commit_rows=rows, markers=self.files.uris("control_records"), **context
+            )
+        new = self.files.new("offset_commits")
+        return Sources(
+            commits=[file.path for file in new],
+            commit_rows=sum(file.rows for file in new),
+            markers=[file.path for file in self.files.new("control_records")],
+            held=[file.uri for file in self.files.old(HISTORY, is_open=True)],
+            waiting=[file.uri for file in self.files.old(PENDING, is_open=True)],
+            **context,
+        )
+
+    def _write_pending(self, rows: pa.RecordBatch, writer: TableWriter) -> None:
+        if not rows.num_rows:
+            return
+        rows = _with_merged(rows)
+        is_open = as_bools(pc.is_null(rows.column("to_offset")))
+        writer.add(PENDING, some(rows, ~is_open), is_open=False)
+        writer.add(PENDING, some(rows, is_open), is_open=True)
+
+    def _write_history(
+        self,
+        rows: pa.RecordBatch,
+        writer: TableWriter,
+        tombstones: pa.Table,
+        opened: list[pa.RecordBatch],
+    ) -> None:
+        if not rows.num_rows:
+            return
+        rows = _with_merged(rows)
+        kinds = numbers_of(rows.column("kind"))
+        self._stage_interval_sums(rows, writer)
+        writer.add(HISTORY, some(rows, kinds == Staged.CLOSED), is_open=False)
+        held = some(rows, kinds == Staged.OPEN)
+        if held.num_rows:
+            writer.add(HISTORY, held, is_open=True)
+            opened.append(held)
+        removed = some(rows, kinds == Staged.REMOVED)
+        if removed.num_rows:
+            writer.stage(REMOVED_ROWS, _in_staged(_with_group_tombstones(removed, tombstones)))
+
+    def _stage_interval_sums(self, rows: pa.RecordBatch, writer: TableWriter) -> None:
+        """Add up intervals that began in this run; earlier ones are in the tables' sums."""
+        if self.context.sums is None:
+            return
+        since = _at_least(rows, self.ends, "from_offset") if not self.is_anew else np.ones(rows.num_rows, np.bool_)
+        begun = some(rows, since)
+        if begun.num_rows:
+            columns = {name: begun.column(name) for name in begun.schema.names}
+            for name, sums in interval_sums(columns):
+                writer.stage(name, sums)
+
+    def _group_tombstones(self) -> pa.Table:
+        """When and where each group was deleted."""
+        names = ["group_id", "log_partition", "log_timestamp", "log_offset"]
+        schema = table("expiry_rules").arrow_schema(names).remove_metadata()
+        found = rows_of(
+            read_paths(self.files.uris("expiry_rules"), names, pc.field("is_group_tombstone")), schema
+        )
+        keys = names[:3]
+        last = found.group_by(keys, use_threads=False).aggregate([("log_offset", "max")])
+        return last.rename_columns([*keys, "deleted_at"])
+
+    def _keep_removed(self, writer: TableWriter, tombstones: pa.Table) -> None:
+        """Hand on what earlier runs saw removed, as long as its cause may still be told otherwise."""
+        if self.is_anew:
+            return
+        files = self.files.old(REMOVED, is_open=None if self.context.as_of is not None else True)
+        names = table(REMOVED).file_schema().names
+        for batch in read_paths([file.uri for file in files], names):
+            if batch.num_rows:
+                kept = _in_staged(batch)
+                place = kept.schema.get_field_index("kind")
+                kinds = pa.array(np.full(batch.num_rows, Staged.REMOVED, np.int8))
+                kept = kept.set_column(place, "kind", kinds)
+                writer.stage(REMOVED_ROWS, _in_staged(_with_group_tombstones(kept, tombstones)))
+        if self.context.as_of is not None:
+            self.files.remove(REMOVED)
+
+    def _stage_open(self, opened: Sequence[pa.RecordBatch], writer: TableWriter, result: OffsetResult) -> None:
+        for rows in opened:
+            age = None if self.context.end is None else _oldest_ms(rows, self.context.end)
+            if age is not None:
+                result.oldest_survivor_ms = max(age, result.oldest_survivor_ms or age)
+        if self.context.as_of is None:
+            for rows in opened:
+                writer.stage(OPEN_ROWS, _in_staged(rows))
+            return
+        for rows in self._as_of(self.context.as_of):
+            writer.stage(OPEN_ROWS, rows)
+
+    def _as_of(self, moment: datetime) -> list[pa.RecordBatch]:
+        """Offsets that held at a moment, as if the log ended there."""
+        every = {
+            "commits": self.files.uris("offset_commits"),
+            "commit_rows": 0,
+            "markers": self.files.uris("control_records"),
+            "ownership": self.files.uris("partition_ownership"),
+            "timeline": self.files.uris("group_timeline"),
+            "rules": self.files.uris("expiry_rules"),
+        }
+        before = self._ends_at(moment)
+        found = Derivation(Sources(**every), before=before).run()
+        kept = [some(rows, numbers_of(rows.column("kind")) == Staged.OPEN) for rows in found]
+        return [rows for rows in kept if rows.num_rows]
+
+    def _ends_at(self, moment: datetime) -> dict[int, int]:
+        """The first offset of each log partition whose record is later than a moment."""
+        ends: dict[int, int] = {}
+        later = pc.field("log_timestamp") > pa.scalar(moment, _MOMENT)
+        for name in ("offset_commits", "group_records", "control_records"):
+            for where in (None, later):
+                for batch in read_paths(self.files.uris(name), ["log_partition", "log_offset"], where):
+                    partitions, offsets = (numbers_of(batch.column(one)) for one in ("log_partition", "log_offset"))
+                    for one in np.unique(partitions).tolist():
+                        if where is None:
+                            ends.setdefault(one, np.iinfo(np.int64).max)
+                        else:
+                            ends[one] = min(ends[one], int(offsets[partitions == one].min()))
+        return ends
+
+    def _write_sums(self, sums: CommitSums, writer: TableWriter) -> None:
+        """Add up commits by group and by minute."""
+        wanted = self.context.sums
+        assert wanted is not None  # noqa: S101 - there are sums
+        if not self.is_anew:
+            self._add_recent(sums, wanted.since)
+        minutes = sums.minutes()
+        if minutes is None:
+            return
+        states = rows_of(
+            read_paths(self.files.uris("group_evidence"), STATES.names, pc.field("tag") == int(Evidence.STATE)), STATES
+        )
+        writer.stage(GROUP_SUMS, minutes.by_group(wanted.hot, wanted.until))
+        writer.stage(MINUTE_SUMS, minutes.by_kind(states))
+
+    def _add_recent(self, sums: CommitSums, since: datetime | None) -> None:
+        """Add commits that earlier runs have followed, but whose minutes were not over."""
+        where = None if since is None else pc.field("log_timestamp") >= pa.scalar(since, _MOMENT)
+        uris = [file.uri for file in self.files.old("offset_commits")]
+        for batch in read_paths(uris, COMMIT, where, ["group_id", "topic"]):
+            sums.add(batch)
+
+
+def _with_merged(rows: pa.RecordBatch) -> pa.RecordBatch:
+    place = rows.schema.get_field_index("commits_merged")
+    return rows.set_column(place, "commits_merged", rows.column("commits_merged").fill_null(0))
+
+
+def _at_least(rows: pa.RecordBatch, ends: Mapping[int, int], column: str) -> Bools:
+    """Which rows lie at or behind the end of their log partition."""
+    partitions, offsets = (numbers_of(rows.column(name), -1) for name in ("log_partition", column))
+    found = np.ones(rows.num_rows, np.bool_)
+    for partition, end in ends.items():
+        found &= (partitions != partition) | (offsets >= end)
+    return found
+
+
+def _in_staged(rows: pa.RecordBatch) -> pa.RecordBatch:
+    arrays = [
+        rows.column(one.name).cast(one.type) if one.name in rows.schema.names else pa.nulls(rows.num_rows, one.type)
+        for one in STAGED
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=STAGED)
+
+
+def _with_group_tombstones(removed: pa.RecordBatch, tombstones: pa.Table) -> pa.RecordBatch:
+    """Removed offsets, with whether the group's own tombstone follows in the same operation.
+
+    Told by the time that records of one operation share, whether one run read all of them or not.
+    """
+    rows = pa.table(
+        {
+            "group_id": removed.column("group_id").cast(pa.string()),
+            "log_partition": removed.column("log_partition"),
+            "log_timestamp": removed.column("valid_to"),
+            "at": removed.column("to_offset"),
+            "row": pa.array(np.arange(removed.num_rows)),
+        }
+    )
+    keys = ["group_id", "log_partition", "log_timestamp"]
+    joined = rows.join(tombstones, keys, join_type="inner", use_threads=False)
+    follows = joined.filter(pc.greater(joined.column("deleted_at"), joined.column("at"))).column("row")
+    has = np.zeros(removed.num_rows, np.bool_)
+    has[follows.to_numpy()] = True
+    place = removed.schema.get_field_index("has_group_tombstone")
+    return removed.set_column(place, "has_group_tombstone", pa.array(has))
+
+
+def _oldest_ms(held: pa.RecordBatch, end: datetime) -> int | None:
+    """The age of the oldest offset that could expire by age, counted from when its rule was in force."""
+    is_by_age = pc.and_(pc.is_in(held.column("rule"), value_set=_BY_AGE), pc.is_null(held.column("expire_timestamp")))
+    rows = held.filter(pc.and_(is_by_age, pc.invert(held.column("is_protected"))).fill_null(False))
+    base = rows.column("base_timestamp")
+    since = pc.max_element_wise(base, pc.coalesce(rows.column("rule_since"), base), skip_nulls=False)
+    first = pc.min(since.cast(_MOMENT).cast(pa.int64())).as_py()
+    return None if first is None else (round(end.timestamp() * 1_000_000) - first) // 1000
+
+
+class _Thinning:
+    """Keeps the last commit of each stretch of time, see ``--history-every``.
+
+    What is kept is exact, but for valid_to and to_offset, which move to the next row that is kept, so that every moment
+    has an answer: the last kept commit at or before it. The first commit after nothing held, the last one before a
+    tombstone, and one that went backwards are kept whatever their time. ``commits_merged`` counts those left out.
+
+    Args:
+        every_ms: the stretch; they begin at multiples of it since 1970, UTC.
+    """
+
+    def __init__(self, every_ms: int) -> None:
+        self.every_ms = every_ms
+        self.batches: list[pa.RecordBatch] = []
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        """Take rows of the history, in STAGED."""
+        if rows.num_rows:
+            self.batches.append(rows)
+
+    def rows(self) -> list[pa.RecordBatch]:
+        """The rows that are kept."""
+        if not self.batches:
+            return []
+        names = ", ".join(f'"{name}"' for name in STAGED.names if name not in ("valid_to", "to_offset", "commits_merged"))
+        with duckdb.connect(config={"threads": 1}) as connection:
+            connection.execute("SET TimeZone = 'UTC'")
+            connection.register("history", pa.Table.from_batches(self.batches, STAGED))
+            found = connection.execute(
+                f"""
+                WITH in_order AS (
+                    SELECT *, row_number() OVER key AS place,
+                        coalesce(lag(ended_by) OVER key = 'COMMIT', false)
+                        AND NOT coalesce(committed_offset < previous_offset, false)
+                        AND coalesce(ended_by = 'COMMIT', false)
+                        AND coalesce(epoch_ms(valid_from) // $every = epoch_ms(valid_to) // $every, false)
+                        AS is_left_out
+                    FROM history
+                    WINDOW key AS (PARTITION BY log_partition, group_id, topic, partition ORDER BY from_offset)
+                ), kept AS (
+                    SELECT *, lead(valid_from) OVER key AS next_from, lead(from_offset) OVER key AS next_offset,
+                        coalesce(lag(place) OVER key, 0) AS place_before
+                    FROM in_order WHERE NOT is_left_out
+                    WINDOW key AS (PARTITION BY log_partition, group_id, topic, partition ORDER BY from_offset)
+                )
+                SELECT {names},
+                    CASE WHEN ended_by = 'COMMIT' THEN next_from ELSE valid_to END AS valid_to,
+                    CASE WHEN ended_by = 'COMMIT' THEN next_offset ELSE to_offset END AS to_offset,
+                    place - place_before - 1 AS commits_merged
+                FROM kept
+                """,  # noqa: S608 - names of our own
+                {"every": self.every_ms},
+            ).to_arrow_table()
+        return [batch for batch in rows_of(iter(found.to_batches()), STAGED).to_batches() if batch.num_rows]

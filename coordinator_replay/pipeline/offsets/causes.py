@@ -1,0 +1,366 @@
+"""Why offsets were removed: a tombstone names no cause, so it is told from what else happened at its time.
+
+Retention removes every offset of a group that is past ``offsets.retention.minutes``, and the group with the last of
+them. DeleteGroups removes all offsets of a group whatever their age, a deleted topic takes its offsets from many groups
+at once, and DeleteOffsets removes what an admin names. So one offset that is too young proves that its operation was
+not retention's; where all are old enough, how soon after their time they went tells how sure retention is.
+
+This is the one step that looks across buckets: a topic is deleted in all of them, and retention is the same for all.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from coordinator_replay.analysis.expiration import DEFAULT_CHECK_INTERVAL_MS, DEFAULT_RETENTION_MS, Rule
+from coordinator_replay.pipeline.bucket_files import Place, TableWriter
+from coordinator_replay.pipeline.columns import numbers_of
+from coordinator_replay.pipeline.offsets.interval_rows import STAGED
+from coordinator_replay.store.scan import BATCH_ROWS, Batches, read_paths
+from coordinator_replay.store.writer import DataFile, some
+
+TOPIC_DELETION_SPREAD_MS = 30_000
+"""A deleted topic's offsets go in all log partitions at about the same time: at most so far from one another."""
+
+OPEN_FOR = timedelta(days=7)
+"""For how long, counted back from the end of the log, the cause of a tombstone may still be told otherwise."""
+
+HISTORY, REMOVED, EXPIRED = "offset_history", "removed_offsets", "expired_offsets"
+
+_MINUTE_MS = 60_000
+_ROUND_MS = (24 * 60 * _MINUTE_MS, 60 * _MINUTE_MS, 10 * _MINUTE_MS, _MINUTE_MS)
+"""What people set: whole days before hours before minutes."""
+
+_BY_AGE = ", ".join(f"'{rule}'" for rule in (Rule.EMPTY_SINCE, Rule.SIMPLE_GROUP, Rule.UNSUBSCRIBED_TOPIC))
+_AGES = (
+    *("log_partition", "group_id", "rule", "expire_timestamp", "is_protected", "base_timestamp", "rule_since"),
+    "valid_to",
+)
+_MEMORY = "1GB"
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """The retention to judge by.
+
+    Attributes:
+        ms: offsets.retention.minutes in milliseconds.
+        is_known: given or observed; a mere default makes nothing certain.
+        note: a sentence that says where it is from.
+    """
+
+    ms: int
+    is_known: bool
+    note: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CausesShare:
+    """What there is to tell causes from.
+
+    Attributes:
+        removed: files of removed offsets whose cause may still be told otherwise, in STAGED.
+        closed: files of ``removed_offsets`` whose causes stay: they count for the retention.
+        oldest_survivor_ms: the age of the oldest offset that holds, of those that could expire by age.
+        retention_ms: offsets.retention.minutes as given; None to infer it, or else to take Kafka's default.
+        end: timestamp of the last record of the log.
+        as_of: the moment to judge expiry at; None for the end.
+        place: where rows go.
+        buckets: how many buckets there are.
+    """
+
+    removed: Sequence[str]
+    closed: Sequence[str]
+    oldest_survivor_ms: int | None
+    retention_ms: int | None
+    end: datetime | None
+    as_of: datetime | None
+    place: Place
+    buckets: int
+
+
+@dataclass(slots=True)
+class CausesResult:
+    """What telling causes came to: the files of rows, and the retention that was used."""
+
+    retention: Retention
+    files: list[DataFile] = field(default_factory=list)
+
+
+def _connect() -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect(config={"threads": 1, "memory_limit": _MEMORY})
+    connection.execute("SET TimeZone = 'UTC'")
+    return connection
+
+
+def _ms_between(earlier: str, later: str) -> str:
+    """SQL for the milliseconds from one timestamp to another."""
+    return f"CAST(floor((epoch_us({later}) - epoch_us({earlier})) / 1000.0) AS BIGINT)"
+
+
+def expire_at(retention_ms: str) -> str:
+    """SQL for when an offset's time is up; null where no rule lets it expire."""
+    later = f"make_timestamptz(epoch_us(base_timestamp) + {retention_ms} * 1000)"
+    return f"CASE WHEN rule = '{Rule.EXPLICIT_EXPIRE_TIMESTAMP}' THEN expire_timestamp ELSE {later} END"
+
+
+_INFERENCE = f"""
+WITH by_age AS (
+    SELECT *, {_ms_between("base_timestamp", "valid_to")} AS age_ms,
+        {_ms_between("coalesce(rule_since, base_timestamp)", "valid_to")} AS at_risk_ms
+    FROM removed WHERE rule IN ({_BY_AGE}) AND expire_timestamp IS NULL AND NOT is_protected
+), operations AS (
+    SELECT log_partition, group_id, valid_to, min(age_ms) AS age_ms FROM by_age GROUP BY ALL
+), bound AS (
+    SELECT greatest(greatest(max(least(age_ms, at_risk_ms)), $survivor) - $check, {_MINUTE_MS}) AS at_least_ms
+    FROM by_age
+), agreeing AS (
+    SELECT floor(age_ms / $check) AS place, any_value(at_least_ms) AS at_least_ms,
+        count(DISTINCT group_id) AS groups, min(age_ms) AS youngest_ms, max(age_ms) AS oldest_ms
+    FROM operations, bound WHERE age_ms >= at_least_ms GROUP BY place HAVING groups >= 2
+), bounded AS (
+    SELECT *, greatest(at_least_ms, oldest_ms - $check) AS lowest_ms FROM agreeing
+), found AS (
+    SELECT *, coalesce({", ".join(
+        f"CASE WHEN youngest_ms // {unit} * {unit} >= lowest_ms THEN youngest_ms // {unit} * {unit} END"
+        for unit in _ROUND_MS
+    )}) AS retention_ms
+    FROM bounded
+)
+SELECT retention_ms FROM found WHERE retention_ms IS NOT NULL ORDER BY groups DESC, place LIMIT 1
+"""
+
+
+def infer_retention(
+    removed: pa.Table, oldest_survivor_ms: int | None, check_interval_ms: int = DEFAULT_CHECK_INTERVAL_MS
+) -> int | None:
+    """What the retention must have been, from the ages at which offsets of several groups went.
+
+    Retention is at most the age of each offset it removed, and at least the age of each offset it left, less one check.
+    Where several groups lost offsets at ages that agree with both and with one another, it lies between; whole days,
+    hours or minutes are taken before odd values.
+
+    Args:
+        removed: removed offsets, in the columns of STAGED that tell their age.
+        oldest_survivor_ms: the age of the oldest offset that was left; None for none.
+        check_interval_ms: offsets.retention.check.interval.ms, or a bound of it.
+
+    Returns:
+        The retention in milliseconds; None where nothing can be inferred.
+    """
+    with _connect() as connection:
+        connection.register("removed", removed)
+        asked = {"survivor": oldest_survivor_ms, "check": check_interval_ms}
+        row = connection.execute(_INFERENCE, asked).fetchone()
+    return None if row is None else int(row[0])
+
+
+def _retention(share: CausesShare, removed: pa.Table) -> Retention:
+    if share.retention_ms is not None:
+        note = f"offset retention: {share.retention_ms // _MINUTE_MS} minutes, as given"
+        return Retention(share.retention_ms, True, note)
+    found = None
+    if share.end is not None:
+        closed = [batch.select(list(_AGES)) for batch in read_paths(share.closed, _AGES)]
+        ages = pa.Table.from_batches(closed, removed.select(list(_AGES)).schema) if closed else None
+        known = removed.select(list(_AGES))
+        found = infer_retention(known if ages is None else pa.concat_tables([known, ages]), share.oldest_survivor_ms)
+    if found is not None:
+        minutes = found // _MINUTE_MS
+        return Retention(found, True, f"offset retention: {minutes} minutes, inferred from observed expirations")
+    return Retention(
+        DEFAULT_RETENTION_MS, False, "offset retention: 7 days, Kafka's default; none was given or observed"
+    )
+
+
+def _case(ended_by: str, confidence: str, evidence: Sequence[str], alternatives: str) -> str:
+    texts = ", ".join("'" + text.replace("'", "''") + "'" for text in evidence)
+    return (
+        f"{{'ended_by': '{ended_by}', 'ended_confidence': {confidence}, "
+        f"'ended_alternatives': CAST({alternatives} AS VARCHAR[]), 'ended_evidence': [{texts}]}}"
+    )
+
+
+_SURE = "CASE WHEN $is_known THEN 'certain' ELSE 'likely' END"
+_OTHERWISE_DELETED = "CASE WHEN has_group_tombstone THEN ['GROUP_DELETED'] ELSE ['DELETED'] END"
+_MAY_HAVE_EXPIRED = "CASE WHEN $is_known THEN [] ELSE ['EXPIRED'] END"
+_EXPIRED_TOO = f"list_concat(['EXPIRED'], {_OTHERWISE_DELETED})"
+_ALL_PAST = "every offset removed in the same write was past offsets.retention.minutes"
+
+_DECISION = f"""CASE
+    WHEN tombstone_at IS NULL
+        THEN {_case("TOMBSTONE", "'possible'", ["the tombstone has no timestamp"], _EXPIRED_TOO)}
+    WHEN NOT all_old AND has_group_tombstone THEN {_case(
+        "GROUP_DELETED", _SURE,
+        ["the group's own tombstone follows in the same operation", "an offset of it was too young to expire"],
+        _MAY_HAVE_EXPIRED,
+    )}
+    WHEN topic_went THEN {_case(
+        "DELETED", "'likely'",
+        ["offsets of the topic were removed from several groups at about the same time: the topic was deleted"],
+        "CASE WHEN all_old THEN ['EXPIRED'] ELSE [] END",
+    )}
+    WHEN NOT all_old THEN {_case(
+        "DELETED", _SURE,
+        ["removed before its retention was over while the group existed: DeleteOffsets, or the topic was deleted"],
+        _MAY_HAVE_EXPIRED,
+    )}
+    WHEN with_others AND coalesce(is_prompt, false) THEN {_case(
+        "EXPIRED", _SURE,
+        [f"{_ALL_PAST}, by less than one check of retention", "offsets of other groups expired at the same time"],
+        "[]",
+    )}
+    WHEN coalesce(is_prompt, false) OR with_others THEN {_case(
+        "EXPIRED", "CASE WHEN coalesce(is_prompt, false) THEN 'likely' ELSE 'possible' END",
+        [_ALL_PAST], _OTHERWISE_DELETED,
+    )}
+    ELSE {_case(
+        "TOMBSTONE", "'possible'", [f"{_ALL_PAST}, but for longer than retention leaves them"], _EXPIRED_TOO,
+    )}
+END"""
+"""The first case that fits."""
+
+_CAUSES = f"""
+WITH timed AS (
+    SELECT * EXCLUDE (ended_by), to_offset AS tombstone_offset, valid_to AS tombstone_at,
+        {expire_at("$retention")} AS expire_at
+    FROM removed
+), aged AS (
+    SELECT *, coalesce(expire_at <= tombstone_at, false) AND NOT is_protected AS is_old,
+        {_ms_between("greatest(expire_at, rule_since)", "tombstone_at")} AS late_ms,
+        CASE WHEN coalesce({_ms_between("lag(tombstone_at) OVER in_topic", "tombstone_at")} > $spread, false)
+            THEN 1 ELSE 0 END AS starts_session
+    FROM timed
+    WINDOW in_topic AS (
+        PARTITION BY topic ORDER BY tombstone_at NULLS FIRST, log_partition NULLS FIRST, tombstone_offset NULLS FIRST
+    )
+), judged AS (
+    SELECT *, bool_and(is_old) OVER operation AS all_old, max(late_ms) OVER operation <= $check AS is_prompt,
+        sum(starts_session) OVER (
+            PARTITION BY topic
+            ORDER BY tombstone_at NULLS FIRST, log_partition NULLS FIRST, tombstone_offset NULLS FIRST
+            ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+        ) AS session
+    FROM aged
+    WINDOW operation AS (PARTITION BY log_partition, group_id, tombstone_at)
+), shared AS (
+    SELECT *,
+        coalesce(
+            min(CASE WHEN all_old THEN group_id END) OVER at_once
+            <> max(CASE WHEN all_old THEN group_id END) OVER at_once, false
+        ) AS with_others,
+        coalesce(
+            min(CASE WHEN NOT all_old AND NOT has_group_tombstone THEN group_id END) OVER of_topic
+            <> max(CASE WHEN NOT all_old AND NOT has_group_tombstone THEN group_id END) OVER of_topic, false
+        ) AS topic_went
+    FROM judged
+    WINDOW at_once AS (PARTITION BY log_partition, tombstone_at), of_topic AS (PARTITION BY topic, session)
+), decided AS (
+    SELECT *, {_DECISION} AS cause FROM shared
+)
+SELECT {", ".join(name for name in STAGED.names if name not in ("kind", "ended_by"))},
+    tombstone_offset, tombstone_at, expire_at, unnest(cause)
+FROM decided ORDER BY log_partition, group_id, topic, partition, from_offset
+"""
+
+_TEXTS = pa.list_(pa.string())
+CAUSES = pa.schema(
+    [
+        *(field for field in STAGED if field.name not in ("kind", "ended_by")),
+        ("tombstone_offset", pa.int64()),
+        ("tombstone_at", pa.timestamp("us", tz="UTC")),
+        ("expire_at", pa.timestamp("us", tz="UTC")),
+        ("ended_by", pa.string()),
+        ("ended_confidence", pa.string()),
+        ("ended_alternatives", _TEXTS),
+        ("ended_evidence", _TEXTS),
+    ]
+)
+"""Removed offsets with what is known of why."""
+
+
+def tombstone_causes(
+    removed: pa.Table, retention: Retention, check_interval_ms: int = DEFAULT_CHECK_INTERVAL_MS
+) -> Batches:
+    """What each tombstone that removed an offset was, as far as it can be told: batches in CAUSES.
+
+    Args:
+        removed: removed offsets, in STAGED.
+        retention: to judge by.
+        check_interval_ms: offsets.retention.check.interval.ms, or a bound of it.
+    """
+    asked = {
+        "retention": retention.ms,
+        "is_known": retention.is_known,
+        "check": check_interval_ms,
+        "spread": TOPIC_DELETION_SPREAD_MS,
+    }
+    with _connect() as connection:
+        connection.register("removed", removed)
+        used = {name: value for name, value in asked.items() if f"${name}" in _CAUSES}
+        for batch in connection.execute(_CAUSES, used).to_arrow_reader(BATCH_ROWS):
+            columns = [batch.column(one.name).cast(one.type) for one in CAUSES]
+            yield pa.RecordBatch.from_arrays(columns, schema=CAUSES)
+
+
+def _expired_rows(causes: pa.RecordBatch, as_of: datetime | None, retention: Retention) -> pa.RecordBatch:
+    """Rows of ``expired_offsets`` for offsets that retention removed up to a moment."""
+    taken = np.array([one == "EXPIRED" for one in causes.column("ended_by").to_pylist()], np.bool_)
+    if as_of is not None:
+        at = numbers_of(causes.column("tombstone_at"), 0)
+        taken &= at <= round(as_of.timestamp() * 1_000_000)
+    rows = some(causes, taken)
+    n = rows.num_rows
+    named: dict[str, Any] = {
+        "status": pa.repeat("EXPIRED", n),
+        "confidence": rows.column("ended_confidence"),
+        "alternatives": rows.column("ended_alternatives"),
+        "group_state": rows.column("last_state"),
+        "retention_ms": pa.repeat(retention.ms, n),
+    }
+    columns = {name: rows.column(name) for name in rows.schema.names} | named
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def _by_bucket(rows: pa.RecordBatch, share: CausesShare) -> Iterator[tuple[int, bool, pa.RecordBatch]]:
+    """Rows by bucket, and whether their cause may still be told otherwise."""
+    buckets = numbers_of(rows.column("log_partition"), 0) % share.buckets
+    is_open = np.ones(rows.num_rows, np.bool_)
+    if share.end is not None and share.as_of is None:
+        since = round((share.end - OPEN_FOR).timestamp() * 1_000_000)
+        is_open = numbers_of(rows.column("tombstone_at"), since) >= since
+    for bucket in np.unique(buckets).tolist():
+        for value in (False, True):
+            mine = (buckets == bucket) & (is_open == value)
+            if mine.any():
+                yield bucket, value, some(rows, mine)
+
+
+def tell_causes(share: CausesShare) -> CausesResult:
+    """Tell the causes of all tombstones that are open, and write what follows from them.
+
+    Args:
+        share: what there is to tell from.
+
+    Returns:
+        The retention, and files of rows of ``offset_history``, ``removed_offsets`` and ``expired_offsets``.
+    """
+    batches = [*read_paths(share.removed, STAGED.names)]
+    removed = pa.Table.from_batches(batches, STAGED) if batches else STAGED.empty_table()
+    result = CausesResult(_retention(share, removed))
+    if not removed.num_rows:
+        return result
+    writer = TableWriter(share.place, None)
+    for causes in tombstone_causes(removed, result.retention):
+        for bucket, is_open, rows in _by_bucket(causes, share):
+            writer.add(HISTORY, rows, is_open=is_open, bucket=bucket)
+            writer.add(REMOVED, rows, is_open=is_open, bucket=bucket)
+            expired = _expired_rows(rows, share.as_of, result.retention)
+            writer.add(EXPIRED, expired, is_open=is_open, bucket=bucket)
+    result.files = writer.close()
+    return result

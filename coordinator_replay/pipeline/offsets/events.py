@@ -1,0 +1,380 @@
+"""Everything that tells about committed offsets as events of one form, in the order in which one pass takes them.
+
+A key is a group, topic, partition and log partition. Before the events of a key come those that its commits are looked
+up in: the group's states and expiry rules at the beginning of the group, owners at the beginning of a topic's
+partition. All lookups are by log offset: a group's records and commits stand in one log partition, and its order is
+the coordinator's own, while timestamps of two brokers may disagree.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from coordinator_replay.log.schema import ControlType
+from coordinator_replay.pipeline.columns import Bools, Numbers, as_bools, codes_of, numbers_of, packed
+from coordinator_replay.pipeline.offsets.intervals import LATEST, Event
+from coordinator_replay.store.scan import BATCH_ROWS, Batches
+from coordinator_replay.store.writer import conform, some
+
+_MOMENT = pa.timestamp("us", tz="UTC")
+EVENTS = pa.schema(
+    [
+        ("group_id", pa.string()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("log_partition", pa.int32()),
+        ("kind", pa.int8()),
+        ("at_offset", pa.int64()),
+        ("at_timestamp", _MOMENT),
+        ("log_offset", pa.int64()),
+        ("log_timestamp", _MOMENT),
+        ("until_offset", pa.int64()),
+        ("missing_before", pa.int64()),
+        ("producer_id", pa.int64()),
+        ("producer_epoch", pa.int16()),
+        ("committed_offset", pa.int64()),
+        ("leader_epoch", pa.int32()),
+        ("metadata", pa.string()),
+        ("commit_timestamp", _MOMENT),
+        ("expire_timestamp", _MOMENT),
+        ("name", pa.string()),
+        ("group_state", pa.string()),
+        ("spared_topics", pa.list_(pa.string())),
+        ("previous_offset", pa.int64()),
+    ]
+)
+"""A row is one ``Event``. Where an event takes effect is at_offset and at_timestamp, which for a transactional commit
+are its marker's; log_offset and log_timestamp are its record's own. ``name`` is the owner, the state or the rule; a
+rule's base is in commit_timestamp, the end of an ownership in until_offset. ``previous_offset`` is what a commit of an
+earlier batch or run replaced."""
+
+_TEXTS = ("group_id", "topic")
+_DICTIONARY = pa.dictionary(pa.int32(), pa.string())
+_SORT = ("first", "second")
+UNSORTED = pa.schema(
+    [
+        *(pa.field(field.name, _DICTIONARY if field.name in _TEXTS else field.type) for field in EVENTS),
+        *((name, pa.int64()) for name in _SORT),
+    ]
+)
+"""EVENTS with groups and topics as dictionaries, and two columns that events of a key are sorted by."""
+
+COMMIT = (
+    *("group_id", "topic", "partition", "log_partition", "log_offset", "log_timestamp", "missing_before"),
+    *("producer_id", "producer_epoch", "committed_offset", "leader_epoch", "metadata"),
+    *("commit_timestamp", "expire_timestamp", "is_tombstone"),
+)
+"""What is read of ``offset_commits``."""
+
+HELD = (
+    *("group_id", "topic", "partition", "log_partition", "committed_offset", "leader_epoch", "metadata"),
+    *("commit_timestamp", "expire_timestamp", "group_state", "previous_offset", "from_offset", "to_offset"),
+    *("valid_from", "record_offset", "is_transactional", "owner_member_id"),
+)
+"""What is read of open rows of ``offset_history``."""
+
+WAITING = (
+    *("group_id", "topic", "partition", "log_partition", "committed_offset", "leader_epoch", "metadata"),
+    *("commit_timestamp", "expire_timestamp", "group_state", "from_offset", "valid_from", "owner_member_id"),
+    *("producer_id", "producer_epoch", "pending_since"),
+)
+"""What is read of open rows of ``pending_offsets``."""
+
+MARKER = ("log_partition", "log_offset", "log_timestamp", "producer_id", "control_type")
+"""What is read of ``control_records``."""
+
+OWNER = ("group_id", "topic", "partition", "member_id", "from_offset", "to_offset")
+"""What is read of ``partition_ownership``."""
+
+STATE = ("group_id", "from_state", "to_state", "seq", "log_offset")
+"""What is read of ``group_timeline``."""
+
+RULE = (
+    *("group_id", "log_partition", "log_offset", "log_timestamp", "rule", "base_timestamp"),
+    *("group_state", "spared_topics", "is_group_tombstone"),
+)
+"""What is read of ``expiry_rules``."""
+
+
+def _typed(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows with groups and topics as dictionaries."""
+    columns = [
+        column.dictionary_encode() if name in _TEXTS and not pa.types.is_dictionary(column.type) else column
+        for name, column in zip(rows.schema.names, rows.columns, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=rows.schema.names)
+
+
+def _shaped(rows: pa.RecordBatch, **given: Any) -> pa.RecordBatch:
+    return conform(_typed(rows), UNSORTED, **given)
+
+
+def _kind(event: Event) -> pa.Scalar:
+    return pa.scalar(int(event), pa.int8())
+
+
+def waits_for_marker(commits: pa.RecordBatch) -> Bools:
+    """Which commits are pending at first: those of a producer; of an export nobody knows whose they are."""
+    is_commit = pc.invert(commits.column("is_tombstone").fill_null(False))
+    return as_bools(pc.and_(pc.not_equal(commits.column("producer_id"), -1), is_commit))
+
+
+def plain_commits(commits: pa.RecordBatch) -> pa.RecordBatch:
+    """Commits that hold from their record on, and tombstones.
+
+    Args:
+        commits: rows in COMMIT that wait for no marker.
+    """
+    is_tombstone = commits.column("is_tombstone").fill_null(False)
+    offsets = commits.column("log_offset")
+    return _shaped(
+        commits,
+        kind=pc.if_else(is_tombstone, _kind(Event.TOMBSTONE), _kind(Event.PLAIN)),
+        at_offset=offsets,
+        at_timestamp=commits.column("log_timestamp"),
+        first=offsets,
+        second=offsets,
+    )
+
+
+def opened_commits(commits: pa.RecordBatch) -> pa.RecordBatch:
+    """Commits of producers at their own record, where they begin to wait."""
+    offsets = commits.column("log_offset")
+    return _shaped(
+        commits,
+        kind=_kind(Event.OPENED),
+        at_offset=offsets,
+        at_timestamp=commits.column("log_timestamp"),
+        first=offsets,
+        second=offsets,
+    )
+
+
+def waiting_commits(pending: pa.RecordBatch) -> pa.RecordBatch:
+    """Commits that wait already where the events begin, with what was told of each when it was made.
+
+    Args:
+        pending: open rows in WAITING.
+    """
+    offsets = pending.column("from_offset")
+    return _shaped(
+        pending,
+        kind=_kind(Event.WAITING),
+        at_offset=offsets,
+        at_timestamp=pending.column("pending_since"),
+        log_offset=offsets,
+        log_timestamp=pending.column("valid_from"),
+        name=pending.column("owner_member_id"),
+        first=offsets,
+        second=offsets,
+    )
+
+
+def held_offsets(history: pa.RecordBatch) -> pa.RecordBatch:
+    """Offsets that hold where the events begin, with what was told of each when it was committed.
+
+    Args:
+        history: open rows in HELD.
+    """
+    begins, records = history.column("from_offset"), history.column("record_offset")
+    producers = pa.scalar(0, pa.int64()), pa.scalar(-1, pa.int64())
+    return _shaped(
+        history,
+        kind=_kind(Event.HELD),
+        at_offset=begins,
+        at_timestamp=history.column("valid_from"),
+        log_offset=records,
+        log_timestamp=history.column("valid_from"),
+        producer_id=pc.if_else(history.column("is_transactional"), *producers),
+        name=history.column("owner_member_id"),
+        first=begins,
+        second=records,
+    )
+
+
+def owners(ownership: pa.RecordBatch) -> pa.RecordBatch:
+    """From which record to which a member owned a partition; a topic without a name has no commits.
+
+    Args:
+        ownership: rows in OWNER.
+    """
+    rows = ownership.filter(pc.and_(ownership.column("topic").is_valid(), ownership.column("from_offset").is_valid()))
+    since, until = rows.column("from_offset"), rows.column("to_offset")
+    return _shaped(
+        rows.select(["group_id", "topic", "partition"]),
+        kind=_kind(Event.OWNER),
+        at_offset=since,
+        log_offset=-1,
+        until_offset=until,
+        name=rows.column("member_id"),
+        first=since,
+        second=until.fill_null(LATEST),
+    )
+
+
+def states(timeline: pa.RecordBatch) -> pa.RecordBatch:
+    """Each change of a group's state, and the state that it begins with.
+
+    Args:
+        timeline: rows in STATE.
+    """
+    before, after = timeline.column("from_state"), timeline.column("to_state")
+    is_change = pc.not_equal(before, after).fill_null(True)
+    is_first = pc.equal(timeline.column("seq"), 0).fill_null(False)
+    rows = timeline.filter(pc.and_(pc.or_(is_change, is_first), after.is_valid()).fill_null(False))
+    offsets = rows.column("log_offset")
+    return _shaped(
+        rows.select(["group_id", "log_offset"]),
+        kind=_kind(Event.STATE),
+        at_offset=offsets,
+        name=rows.column("to_state"),
+        first=offsets,
+        second=rows.column("seq").cast(pa.int64()),
+    )
+
+
+def rules(expiry_rules: pa.RecordBatch) -> pa.RecordBatch:
+    """Each change of how a group's offsets expire, and its tombstones.
+
+    Args:
+        expiry_rules: rows in RULE.
+    """
+    is_tombstone = expiry_rules.column("is_group_tombstone").fill_null(False)
+    offsets = expiry_rules.column("log_offset")
+    return _shaped(
+        expiry_rules.select(["group_id", "log_partition", "group_state", "spared_topics"]),
+        kind=pc.if_else(is_tombstone, _kind(Event.GROUP_TOMBSTONE), _kind(Event.RULE)),
+        at_offset=offsets,
+        at_timestamp=expiry_rules.column("log_timestamp"),
+        name=expiry_rules.column("rule"),
+        commit_timestamp=expiry_rules.column("base_timestamp"),
+        first=offsets,
+        second=0,
+    )
+
+
+def ended_commits(waiting: pa.Table, markers: pa.Table) -> Iterator[pa.RecordBatch]:
+    """What becomes of commits that wait: the next marker of their producer in their log partition commits or aborts.
+
+    The producer's epoch does not count: with KIP-890 the marker's is a newer one.
+
+    Args:
+        waiting: events of kinds OPENED and WAITING, in UNSORTED.
+        markers: rows in MARKER.
+
+    Yields:
+        events of kinds COMMITTED and ABORTED, none for commits whose transaction is still open.
+    """
+    ends = [ControlType.COMMIT.value, ControlType.ABORT.value]
+    markers = markers.filter(pc.is_in(markers.column("control_type"), value_set=pa.array(ends))).combine_chunks()
+    waiting = waiting.combine_chunks()
+    if not markers.num_rows or not waiting.num_rows:
+        return
+    of_commits, of_markers = _places(waiting, markers)
+    order = np.argsort(of_markers, kind="stable")
+    found = np.searchsorted(of_markers[order], of_commits)
+    is_any = found < len(order)
+    next_place = np.where(is_any, of_markers[order[np.where(is_any, found, 0)]], -1)
+    width = _width(waiting, markers)
+    is_ended = is_any & (next_place // width == of_commits // width)
+    if not is_ended.any():
+        return
+    by = markers.take(pa.array(order[found[is_ended]])).combine_chunks()
+    rows = waiting.filter(pa.array(is_ended)).combine_chunks()
+    is_commit = pc.equal(by.column("control_type"), ControlType.COMMIT.value)
+    offsets = by.column("log_offset")
+    changed = {
+        "kind": pc.if_else(is_commit, _kind(Event.COMMITTED), _kind(Event.ABORTED)),
+        "at_offset": offsets,
+        "at_timestamp": by.column("log_timestamp"),
+        "first": offsets,
+        "second": rows.column("log_offset"),
+    }
+    columns = [changed.get(name, rows.column(name)) for name in UNSORTED.names]
+    yield from pa.table(columns, schema=UNSORTED).to_batches()
+
+
+def _width(waiting: pa.Table, markers: pa.Table) -> int:
+    """One more than there are different offsets."""
+    return len(_offsets(waiting, markers)) + 1
+
+
+def _offsets(waiting: pa.Table, markers: pa.Table) -> Numbers:
+    return np.unique(np.concatenate([_column(one, "log_offset") for one in (waiting, markers)]))
+
+
+def _column(rows: pa.Table, name: str) -> Numbers:
+    return numbers_of(rows.column(name).combine_chunks(), -1)
+
+
+def _places(waiting: pa.Table, markers: pa.Table) -> tuple[Numbers, Numbers]:
+    """A number for each commit and each marker: by log partition and producer first, then by log offset."""
+    offsets = _offsets(waiting, markers)
+    owners_ = [
+        np.stack([_column(one, "log_partition"), _column(one, "producer_id")], axis=1) for one in (waiting, markers)
+    ]
+    _, codes = np.unique(np.concatenate(owners_), axis=0, return_inverse=True)
+    width = len(offsets) + 1
+    at = [np.searchsorted(offsets, _column(one, "log_offset")) for one in (waiting, markers)]
+    codes = codes.reshape(-1)
+    n = waiting.num_rows
+    return codes[:n] * width + at[0], codes[n:] * width + at[1]
+
+
+def _ranks(column: pa.DictionaryArray) -> Numbers:
+    """Numbers in the order of the values, null first."""
+    ranks = np.zeros(len(column.dictionary) + 1, np.int64)
+    ranks[pc.sort_indices(column.dictionary).to_numpy()] = np.arange(1, len(column.dictionary) + 1)
+    return ranks[codes_of(column)]
+
+
+def _order(events: pa.Table) -> Numbers:
+    """Indices that sort events by key, then by what they are sorted by within it; null comes first."""
+    columns = {name: events.column(name).chunk(0) for name in events.column_names}
+    keys = [_ranks(columns[name]) for name in _TEXTS]
+    for name in ("partition", "log_partition"):
+        known = numbers_of(columns[name].drop_null())
+        keys.append(numbers_of(columns[name], int(known.min()) - 1 if len(known) else 0))
+    order = _within_keys(numbers_of(columns["kind"]), [numbers_of(columns[name]) for name in _SORT])
+    for code in reversed(packed(keys)):
+        order = order[np.argsort(code[order], kind="stable")]
+    return order
+
+
+def _within_keys(kinds: Numbers, within: Sequence[Numbers]) -> Numbers:
+    """Indices that sort events of the same key; most commits are in order as their files have them."""
+    order: list[Numbers] = []
+    is_commit = kinds > Event.OWNER
+    # What is known of a group or a partition never has the key of a commit.
+    for [rows] in (np.nonzero(~is_commit), np.nonzero(is_commit)):
+        first, second = (one[rows] for one in within)
+        is_behind = (first[1:] > first[:-1]) | ((first[1:] == first[:-1]) & (second[1:] >= second[:-1]))
+        order.append(rows if is_behind.all() else rows[np.lexsort([second, first])])
+    return np.concatenate(order)
+
+
+def in_order(batches: Sequence[pa.RecordBatch]) -> Batches:
+    """Events in the order in which the pass takes them: batches in EVENTS.
+
+    Args:
+        batches: in UNSORTED.
+    """
+    if not batches:
+        return
+    events = pa.Table.from_batches(batches, UNSORTED).unify_dictionaries().combine_chunks()
+    order = _order(events)
+    for at in range(0, len(order), BATCH_ROWS):
+        [rows] = events.take(pa.array(order[at : at + BATCH_ROWS])).combine_chunks().to_batches()
+        yield conform(rows, EVENTS)
+
+
+def split_commits(commits: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Commits as events of kinds PLAIN and TOMBSTONE, then OPENED: batches in UNSORTED."""
+    waits = waits_for_marker(commits)
+    if not waits.all():
+        yield plain_commits(some(commits, ~waits))
+    if waits.any():
+        yield opened_commits(some(commits, waits))

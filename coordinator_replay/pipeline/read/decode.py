@@ -1,0 +1,257 @@
+"""The first stage: a file of the dump to staged rows, which the tasks write themselves.
+
+A staged row has position and batch facts, and the columns of what it is: a commit, a group's record, a control record,
+or one for quarantine. Each sort of each bucket has files of its own, so that the stage after this one reads only what
+it needs, and raw bytes never cross to the JVM.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from coordinator_replay.log.dump import DumpFile
+from coordinator_replay.log.reading import gather_records, read_file
+from coordinator_replay.log.schema import LOG_RECORD
+from coordinator_replay.log.segment import SegmentPart
+from coordinator_replay.pipeline.columns import numbers_of
+from coordinator_replay.pipeline.read.extents import Extent
+from coordinator_replay.pipeline.read.tally import COMMIT, CONTROL, QUARANTINE, RECORD, Ranges, Tally
+from coordinator_replay.records.decoder import (
+    COMMIT_COLUMNS,
+    GROUP_COLUMNS,
+    QUARANTINE_COLUMNS,
+    Decoded,
+    Rows,
+    decode_records,
+)
+from coordinator_replay.store.layout import NO_BUCKET
+from coordinator_replay.store.scan import Batches
+from coordinator_replay.store.writer import DataFile, FileWriter, some, staged_part
+
+_CARRIED = [
+    *("log_partition", "log_offset", "log_timestamp", "leader_epoch", "producer_id", "producer_epoch"),
+    *("is_transactional", "control_type", "missing_before"),
+]
+"""Columns of a log record that every staged row keeps."""
+
+BATCH_EPOCH = "batch_epoch"
+"""The leader epoch of a record's batch: commits have one of their own by that name."""
+
+_NAMED = {"leader_epoch": BATCH_EPOCH}
+
+KINDS = {
+    COMMIT: COMMIT_COLUMNS,
+    RECORD: GROUP_COLUMNS,
+    QUARANTINE: pa.schema([("source", pa.string()), *QUARANTINE_COLUMNS]),
+    CONTROL: pa.schema([]),
+}
+"""What a record can be, and the columns that each sort has beside those of every staged row."""
+
+STAGED = {
+    kind: pa.schema(
+        [
+            *(LOG_RECORD.field(name).remove_metadata().with_name(_NAMED.get(name, name)) for name in _CARRIED),
+            *(field.remove_metadata() for field in columns),
+        ]
+    )
+    for kind, columns in KINDS.items()
+}
+"""The columns of each sort's files."""
+
+Skip = Mapping[int, Sequence[tuple[int, int]]]
+"""Closed ranges of offsets that were audited before, by log partition."""
+
+
+class StagedFile(NamedTuple):
+    """A file of staged rows.
+
+    Attributes:
+        what: what its rows are, one of KINDS.
+        bucket: whose records they are.
+    """
+
+    what: str
+    bucket: int
+    file: DataFile
+
+
+@dataclass(frozen=True, slots=True)
+class FileShare:
+    """A file of the dump to decode.
+
+    Attributes:
+        file: the file.
+        skip: what need not be read; batches that lie wholly within are hopped over by their headers.
+        known: positions that earlier runs have read, to be counted apart.
+        buckets: how many buckets the warehouse has.
+        folder: where staged files go.
+    """
+
+    file: DumpFile
+    skip: Sequence[tuple[int, int]]
+    known: Ranges
+    buckets: int
+    folder: str
+
+
+@dataclass(slots=True)
+class DecodedFile:
+    """What decoding a file, or a task's share of rows, came to.
+
+    Attributes:
+        files: the staged files.
+        tally: counts of all records, copies included.
+        extents: what a segment covers.
+        notes: what there is to say about it.
+    """
+
+    files: list[StagedFile] = field(default_factory=list)
+    tally: Tally = field(default_factory=Tally)
+    extents: list[Extent] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def _staged(kind: str, carried: Sequence[pa.Array], columns: Sequence[pa.Array] = ()) -> tuple[str, pa.RecordBatch]:
+    """A batch of staged rows of one sort."""
+    return kind, pa.RecordBatch.from_arrays([*carried, *columns], schema=STAGED[kind])
+
+
+def _carried(records: pa.RecordBatch, rows: Rows) -> list[pa.Array]:
+    columns = [records.column(name) for name in _CARRIED]
+    if len(rows) == records.num_rows:
+        return columns
+    taken = pa.array(rows)
+    return [column.take(taken) for column in columns]
+
+
+def _with_source(records: pa.RecordBatch, decoded: Decoded) -> list[pa.Array]:
+    """Columns of quarantined rows, with the file and byte position they came from."""
+    rows = pa.array(decoded.quarantine_rows)
+    sources = records.column("source").take(rows).to_pylist()
+    positions = records.column("source_position").take(rows).to_pylist()
+    named = [
+        source if position is None else f"{source}@{position}"
+        for source, position in zip(sources, positions, strict=True)
+    ]
+    return [pa.array(named, pa.string()), *decoded.quarantine.columns]
+
+
+def decode_batch(records: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Decode a batch of log records into staged rows: each record of the batch becomes exactly one row.
+
+    Args:
+        records: a batch in ``LOG_RECORD``.
+
+    Yields:
+        what the rows are, and the rows in the columns of STAGED for that.
+    """
+    if records.num_rows == 0:
+        return
+    decoded = decode_records(records)
+    if len(decoded.commit_rows):
+        yield _staged(COMMIT, _carried(records, decoded.commit_rows), decoded.commits.columns)
+    if len(decoded.group_rows):
+        yield _staged(RECORD, _carried(records, decoded.group_rows), decoded.groups.columns)
+    if len(decoded.quarantine_rows):
+        carried = _carried(records, decoded.quarantine_rows)
+        yield _staged(QUARANTINE, carried, _with_source(records, decoded))
+    control = np.flatnonzero(records.column("control_type").is_valid().to_numpy(zero_copy_only=False))
+    if len(control):
+        yield _staged(CONTROL, _carried(records, control))
+
+
+class _Stager:
+    """Writes and counts the staged rows of one task.
+
+    Args:
+        folder: where staged files go.
+        known: positions that earlier runs have read.
+        buckets: how many buckets the warehouse has.
+    """
+
+    def __init__(self, folder: str, known: Ranges, buckets: int) -> None:
+        self.folder = folder
+        self.known = known
+        self.buckets = buckets
+        self.places: dict[str, tuple[str, int]] = {}
+        self.writer = FileWriter({})
+        self.done = DecodedFile()
+
+    def add(self, records: pa.RecordBatch) -> None:
+        """Decode log records and write what they are."""
+        for what, rows in decode_batch(records):
+            self.done.tally.add(what, rows, self.known)
+            partitions = numbers_of(rows.column("log_partition"), -1)
+            of_rows = np.where(partitions < 0, NO_BUCKET, partitions % self.buckets)
+            for bucket in np.unique(of_rows).tolist():
+                self._write(what, bucket, some(rows, of_rows == bucket))
+
+    def _write(self, what: str, bucket: int, rows: pa.RecordBatch) -> None:
+        name = f"{what}-{bucket}"
+        if name not in self.places:
+            self.places[name] = (what, bucket)
+            self.writer.add_part(name, staged_part(f"{self.folder}/{what}", STAGED[what]))
+        self.writer.add(name, rows)
+
+    def close(self) -> DecodedFile:
+        """Finish the files."""
+        self.done.files = [StagedFile(*self.places[file.part], file) for file in self.writer.close()]
+        return self.done
+
+
+def _cover(done: DecodedFile, part: SegmentPart, file: DumpFile) -> None:
+    """Note what a part of a segment covers, and what there is to say about it."""
+    done.notes += [f"{file.uri}: {note.text.rstrip('.')} (byte {note.position})" for note in part.notes]
+    covered = part.coverage
+    if covered is not None and covered.first_offset is not None and covered.last_offset is not None:
+        skipped = covered.skipped_records + covered.skipped_control_records
+        done.extents.append(
+            Extent(
+                log_partition=file.log_partition,
+                first_offset=covered.first_offset,
+                last_offset=covered.last_offset,
+                records=covered.records + covered.control_records + skipped,
+                goes_back=covered.offsets_decrease,
+                skipped=skipped,
+            )
+        )
+
+
+def decode_file(share: FileShare) -> DecodedFile:
+    """Read and decode a segment file, and write its staged rows.
+
+    Args:
+        share: the file, and what is known of it.
+    """
+    stager = _Stager(share.folder, share.known, share.buckets)
+
+    def parts() -> Iterator[SegmentPart]:
+        # What compaction took away since is all that a file beside the log is read for.
+        for part in read_file(share.file, share.skip if share.file.is_current else ()):
+            _cover(stager.done, part, share.file)
+            yield part
+
+    for records in gather_records(parts()):
+        stager.add(records)
+    return stager.close()
+
+
+def decode_rows(
+    batches: Batches, folder: str, buckets: int, known: Ranges = MappingProxyType({})
+) -> DecodedFile:
+    """Decode log records of a dump that is a table, and write their staged rows.
+
+    Args:
+        batches: in ``LOG_RECORD``.
+        folder: where staged files go.
+        buckets: how many buckets the warehouse has.
+        known: positions that earlier runs have read.
+    """
+    stager = _Stager(folder, known, buckets)
+    for records in batches:
+        stager.add(records)
+    return stager.close()

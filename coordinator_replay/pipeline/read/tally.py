@@ -1,0 +1,209 @@
+"""What a run read, counted where it is decoded: as much as there are log partitions, kinds and topics."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from coordinator_replay.pipeline.columns import numbers_of
+
+Ranges = Mapping[int, Sequence[tuple[int, int]]]
+"""Half-open ranges of offsets, by log partition."""
+
+COMMIT, RECORD, QUARANTINE, CONTROL = "commit", "record", "quarantine", "control"
+"""What a record can be."""
+
+NAMING_KINDS = frozenset({"ConsumerGroupPartitionMetadata", "ShareGroupStatePartitionMetadata"})
+"""Group records that carry ids and names of topics side by side."""
+
+_SHARE_LISTS = ("initializingTopics", "initializedTopics")
+_UNKNOWN_TOPIC = "<UNKNOWN>"
+_KEY = ("log_partition", "what", "kind", "is_known")
+_SUMS: tuple[tuple[Any, str], ...] = (
+    ([], "count_all"),
+    ("log_offset", "min"),
+    ("log_offset", "max"),
+    ("log_timestamp", "min"),
+    ("log_timestamp", "max"),
+)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class CountKey:
+    """What is counted together.
+
+    Attributes:
+        log_partition: None where it is not known.
+        what: COMMIT, RECORD, QUARANTINE or CONTROL.
+        kind: Kafka's name of the record, or the class of its error; None for control records.
+        is_known: whether earlier runs have read these positions.
+    """
+
+    log_partition: int | None
+    what: str
+    kind: str | None
+    is_known: bool
+
+
+@dataclass(slots=True)
+class Count:
+    """Records of one key.
+
+    Attributes:
+        records: how many.
+        low: the lowest offset, None where none has one.
+        high: the highest.
+        begin_us: the earliest timestamp, in microseconds; None where none has one.
+        end_us: the latest.
+    """
+
+    records: int
+    low: int | None
+    high: int | None
+    begin_us: int | None
+    end_us: int | None
+
+    def add(self, other: "Count") -> None:
+        """Let others count here too."""
+
+        def best(choose: Callable[..., int], name: str) -> int | None:
+            known = [value for one in (self, other) if (value := getattr(one, name)) is not None]
+            return choose(known, default=None)
+
+        low, high, begin, end = best(min, "low"), best(max, "high"), best(min, "begin_us"), best(max, "end_us")
+        self.records += other.records
+        self.low, self.high, self.begin_us, self.end_us = low, high, begin, end
+
+
+@dataclass(frozen=True, slots=True)
+class NamedTopic:
+    """What a group record says of a topic.
+
+    Attributes:
+        log_offset: of the record; of two records the later one counts.
+    """
+
+    log_offset: int
+    topic: str
+    partition_count: int | None
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts of records, and what they call topics.
+
+    Attributes:
+        counts: by key.
+        names: topic name by id, as commits say.
+        named: topics by id, as group records say.
+    """
+
+    counts: dict[CountKey, Count] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+    named: dict[str, NamedTopic] = field(default_factory=dict)
+
+    def add(self, what: str, rows: pa.RecordBatch, known: Ranges) -> None:
+        """Count a batch of staged rows.
+
+        Args:
+            what: what they are.
+            rows: in the columns of STAGED for that.
+            known: positions that earlier runs have read, to be counted apart.
+        """
+        n = rows.num_rows
+        columns = {name: rows.column(name) for name in ("log_partition", "log_offset", "log_timestamp")}
+        keys = {"what": pa.repeat(what, n), "kind": kinds_of(what, rows), "is_known": pa.array(is_known(rows, known))}
+        sums = pa.table(columns | keys).group_by(list(_KEY), use_threads=False).aggregate(list(_SUMS))
+        names = [*_KEY, "count_all", *(f"{column}_{how}" for column, how in _SUMS[1:])]
+        values = [_plain(sums.column(name)) for name in names]
+        for row in zip(*values, strict=True):
+            self.count(CountKey(*row[: len(_KEY)]), Count(*row[len(_KEY) :]))
+        if what == COMMIT:
+            self._name_by_commits(rows)
+        elif what == RECORD:
+            self._name_by_records(rows)
+
+    def count(self, key: CountKey, count: Count) -> None:
+        """Count records of a key."""
+        if key in self.counts:
+            self.counts[key].add(count)
+        else:
+            self.counts[key] = count
+
+    def merge(self, other: "Tally") -> None:
+        """Add what another task has counted."""
+        for key, count in other.counts.items():
+            self.count(key, count)
+        self.name(other.names.items())
+        for topic_id, topic in other.named.items():
+            self._take(topic_id, topic)
+
+    def end(self) -> datetime | None:
+        """The latest time of any record, in quarantine or not; None where none carries one."""
+        latest = max((count.end_us for count in self.counts.values() if count.end_us is not None), default=None)
+        return None if latest is None else moment_of(latest)
+
+    def name(self, named: Iterable[tuple[str, str]]) -> None:
+        """Add what commits call topics; of two names of one id, the same stays whatever comes first."""
+        for topic_id, topic in named:
+            self.names[topic_id] = max(topic, self.names.get(topic_id, topic))
+
+    def _take(self, topic_id: str, topic: NamedTopic) -> None:
+        known = self.named.get(topic_id)
+        if known is None or topic.log_offset > known.log_offset:
+            self.named[topic_id] = topic
+
+    def _name_by_commits(self, rows: pa.RecordBatch) -> None:
+        topic_ids = rows.column("topic_id")
+        if topic_ids.null_count == rows.num_rows:
+            return
+        named = pa.table({"topic_id": topic_ids, "topic": rows.column("topic")}).filter(pc.is_valid(topic_ids))
+        best = named.group_by("topic_id", use_threads=False).aggregate([("topic", "max")])
+        self.name(zip(*(best.column(name).to_pylist() for name in ("topic_id", "topic_max")), strict=True))
+
+    def _name_by_records(self, rows: pa.RecordBatch) -> None:
+        kinds = pc.is_in(rows.column("kind"), value_set=pa.array(sorted(NAMING_KINDS)))
+        naming = rows.filter(pc.and_(kinds, rows.column("value_json").is_valid()))
+        for offset, text in zip(*(naming.column(name).to_pylist() for name in ("log_offset", "value_json")), strict=True):
+            value = orjson.loads(text)
+            for topic in (*(value.get("topics") or ()), *(one for name in _SHARE_LISTS for one in value.get(name) or ())):
+                topic_id, name = topic.get("topicId"), topic.get("topicName")
+                if topic_id and name and name != _UNKNOWN_TOPIC:
+                    self._take(topic_id, NamedTopic(offset, name, topic.get("numPartitions")))
+
+
+def moment_of(at_us: int) -> datetime:
+    """A time in microseconds as a datetime."""
+    return _EPOCH + timedelta(microseconds=at_us)
+
+
+def _plain(column: pa.ChunkedArray) -> list[Any]:
+    if pa.types.is_timestamp(column.type):
+        column = column.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
+    values: list[Any] = column.to_pylist()
+    return values
+
+
+def kinds_of(what: str, rows: pa.RecordBatch) -> pa.Array:
+    """Kafka's name of each record's kind, or the class of its error."""
+    if what == COMMIT:
+        is_legacy = pc.equal(rows.column("key_version"), 0)
+        return pc.if_else(is_legacy, "LegacyOffsetCommit", "OffsetCommit")
+    names = {RECORD: "kind", QUARANTINE: "error_class"}
+    return rows.column(names[what]) if what in names else pa.nulls(rows.num_rows, pa.string())
+
+
+def is_known(rows: pa.RecordBatch, known: Ranges) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Which rows stand where earlier runs have read, by log_partition and log_offset."""
+    partitions, offsets = (numbers_of(rows.column(name), -1) for name in ("log_partition", "log_offset"))
+    found = np.zeros(rows.num_rows, np.bool_)
+    for partition, ranges in known.items():
+        for start, end in ranges:
+            found |= (partitions == partition) & (offsets >= start) & (offsets < end)
+    return found
