@@ -10,6 +10,15 @@ from coordinator_replay.tables.definition import Table
 BUCKETS_PROPERTY = "coordinatorReplay.buckets"
 """Table property that holds the number of buckets; every table of a warehouse that has buckets carries it."""
 
+RUN_PROPERTY = "coordinatorReplay.run"
+"""Which run made a commit, in the commit's own information."""
+
+UPKEEP_PROPERTY = "coordinatorReplay.upkeep"
+"""What upkeep did by a commit, in the commit's own information: after it the table counts as before."""
+
+RESTORED_PROPERTY = "coordinatorReplay.restored"
+"""The version that a commit went back to when it undid an unfinished run, in the commit's own information."""
+
 DEFAULT_BUCKETS = 10
 """Buckets of a new warehouse on one machine."""
 

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Self
+from urllib.parse import unquote
 
 import pyarrow as pa
 from deltalake import DeltaTable
@@ -18,7 +19,7 @@ class TableFile:
     Attributes:
         table: the table's name.
         uri: the file, as a path or URI.
-        action_path: the same as Delta's log names it.
+        action_path: the same as Delta's log names it: relative to the table, encoded as a URL's path is.
         size: its bytes.
         rows: how many it has; None where the log does not tell.
         cluster: its value of that partition column.
@@ -118,7 +119,7 @@ def _files_of(name: str, uri: str, opened: DeltaTable) -> Iterator[TableFile]:
 
         yield TableFile(
             table=name,
-            uri=path if "://" in path else f"{uri}/{path}",
+            uri=unquote(path) if "://" in path else f"{uri}/{unquote(path)}",
             action_path=path,
             size=columns["size_bytes"][place],
             rows=columns["num_records"][place] if "num_records" in columns else None,

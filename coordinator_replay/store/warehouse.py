@@ -1,5 +1,6 @@
 """A warehouse: a folder of Delta tables. The driver opens them, makes them, and commits files to them."""
 
+import re
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,25 +12,20 @@ from pyarrow import fs
 
 from coordinator_replay.errors import WarehouseError
 from coordinator_replay.log.dump import open_filesystem
-from coordinator_replay.store.layout import BUCKETS_PROPERTY, partition_text
+from coordinator_replay.store.evolution import add_columns, check_layout
+from coordinator_replay.store.layout import BUCKETS_PROPERTY, RUN_PROPERTY, partition_text
 from coordinator_replay.store.snapshot import Snapshot, TableFile
 from coordinator_replay.store.writer import DataFile
 from coordinator_replay.tables.definition import table as declared
-from coordinator_replay.tables.migrations import (
-    SCHEMA_VERSION,
-    SCHEMA_VERSION_PROPERTY,
-    check_version,
-    version_of,
-)
-
-RUN_PROPERTY = "coordinatorReplay.run"
-"""Which run made a commit, in the commit's own information."""
+from coordinator_replay.tables.migrations import SCHEMA_VERSION, SCHEMA_VERSION_PROPERTY
 
 LEDGER = "audit_runs"
 """The table that every run writes last: where it is, there is a warehouse."""
 
 STAGING = "_staging"
 """The folder of what runs keep for themselves."""
+
+_ENCODED = re.compile("%[0-9A-Fa-f]{2}")
 
 
 def delta_uri(uri: str) -> str:
@@ -42,10 +38,18 @@ class Store:
 
     Args:
         uri: where each table is a folder of its own name.
+
+    Raises:
+        WarehouseError: no warehouse can lie there.
     """
 
     def __init__(self, uri: str) -> None:
         self.uri = uri.rstrip("/") or uri
+        if _ENCODED.search(uri if "://" in uri else str(Path(uri).absolute())):
+            raise WarehouseError(
+                f"{uri}: a path with a percent sign before two hexadecimal digits can't hold a warehouse, because the "
+                f"Delta library reads these three as one character; choose another folder"
+            )
 
     def path(self, name: str) -> str:
         """Where a table lies."""
@@ -59,7 +63,7 @@ class Store:
         """A table at its newest version; None where there is none.
 
         Raises:
-            WarehouseError: something is there that can't be read as a Delta table, or is of a newer release.
+            WarehouseError: something is there that can't be read as a Delta table, or another release has made it.
         """
         try:
             opened = DeltaTable(delta_uri(self.path(name)))
@@ -67,8 +71,7 @@ class Store:
             return None
         except (DeltaError, OSError, ValueError) as problem:
             raise WarehouseError(f"{self.path(name)} can't be read as a Delta table: {problem}") from problem
-        properties = {key: value for key, value in opened.metadata().configuration.items() if value is not None}
-        check_version(version_of(properties), self.path(name))
+        check_layout(opened, self.path(name))
         return opened
 
     def snapshot(self, name: str) -> Snapshot | None:
@@ -77,7 +80,7 @@ class Store:
         return None if opened is None else Snapshot.of(name, self.path(name), opened)
 
     def create(self, name: str, buckets: int) -> Snapshot:
-        """Make a table as its definition says, if it is not there.
+        """Make a table as its definition says; one that is there gets the columns that are new in the contract.
 
         Args:
             name: of a table of the contract.
@@ -86,13 +89,14 @@ class Store:
         Raises:
             WarehouseError: something else lies in its place.
         """
-        found = self.snapshot(name)
-        if found is not None:
-            return found
-        table = declared(name)
-        self._check_folder(name)
+        table, found = declared(name), self.open(name)
+        if found is None:
+            self._check_folder(name)
         try:
-            DeltaTable.create(
+            if found is not None:
+                add_columns(found, table)
+                return Snapshot.of(name, self.path(name), found)
+            made = DeltaTable.create(
                 delta_uri(self.path(name)),
                 table.arrow_schema(),
                 partition_by=list(table.partitioned_by),
@@ -102,9 +106,7 @@ class Store:
             )
         except (DeltaError, OSError, ValueError) as problem:
             raise WarehouseError(f"{self.path(name)}: table {name} can't be made: {problem}") from problem
-        made = self.snapshot(name)
-        assert made is not None  # noqa: S101 - it has just been made
-        return made
+        return Snapshot.of(name, self.path(name), made)
 
     def _check_folder(self, name: str) -> None:
         path = self.path(name)
