@@ -178,26 +178,26 @@ def state_of(store: Store, name: str, newest: int | None, last: Finished) -> Tab
 
 def _after(store: Store, name: str, newest: int, known: int) -> TableState:
     """What the commits after a version that counts have made of a table."""
-    good, counts, is_ahead = {known}, known, False
+    good, counts, is_ahead, foreign = {known}, known, False, ""
     for version in range(known + 1, newest + 1):
         commit = _commit(store, name, version)
         if commit is None:
             continue
-        if RUN_PROPERTY in commit.info:
+        if commit.restored() in good:
+            is_ahead, foreign = False, ""
+        elif RUN_PROPERTY in commit.info:
             is_ahead = is_ahead or name != LEDGER
-        elif commit.restored() in good:
-            is_ahead = False
         elif commit.changes_data and UPKEEP_PROPERTY not in commit.info:
-            who = commit.info.get("operation", "an unknown operation")
-            damage = (
-                f"{store.path(name)} was changed by somebody else: version {version} is a {who}, and the last version "
-                f"that audits know is {counts}"
-            )
-            return TableState(name, newest, counts, damage=damage)
-        if not is_ahead:
+            foreign = foreign or f"version {version} is a {commit.info.get('operation', 'commit of unknown kind')}"
+        if not is_ahead and not foreign:
             good.add(version)
             counts = version
-    return TableState(name, newest, counts, is_ahead=is_ahead)
+    damage = (
+        f"{store.path(name)} was changed by somebody else: {foreign}, and the last version that audits know is {counts}"
+        if foreign
+        else ""
+    )
+    return TableState(name, newest, counts, is_ahead=is_ahead and not foreign, damage=damage)
 
 
 def refuse(state: TableState) -> None:
@@ -257,7 +257,7 @@ def begin(store: Store, *, except_derived: bool = False) -> Begun:
         if state.newest is None:
             continue
         versions[state.name] = state.newest
-        if state.is_ahead and not state.damage:
+        if state.is_ahead:
             versions[state.name] = _restore(store, state)
             undone.append(state.name)
     return Begun(last, versions, tuple(undone))
