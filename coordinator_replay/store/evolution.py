@@ -1,37 +1,10 @@
-"""Tables that an older release has made: which of them can be used, and what they are given to follow this release."""
+"""Tables that an older release has made are given what is new in the contract."""
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Schema
 
-from coordinator_replay.errors import WarehouseError
-from coordinator_replay.store.layout import BUCKETS_PROPERTY, UPKEEP_PROPERTY
+from coordinator_replay.store.layout import UPKEEP_PROPERTY
 from coordinator_replay.tables.definition import Table
-from coordinator_replay.tables.migrations import SCHEMA_VERSION, check_version, version_of
-
-
-def properties_of(opened: DeltaTable) -> dict[str, str]:
-    """The properties of a table."""
-    return {key: value for key, value in opened.metadata().configuration.items() if value is not None}
-
-
-def check_layout(opened: DeltaTable, path: str) -> None:
-    """Make sure that a table is laid out as this release reads and writes it.
-
-    Args:
-        opened: the table.
-        path: where it lies.
-
-    Raises:
-        WarehouseError: a newer release has made it, or one that knew no buckets.
-    """
-    properties = properties_of(opened)
-    version = version_of(properties)
-    check_version(version, path)
-    if version < SCHEMA_VERSION or BUCKETS_PROPERTY not in properties:
-        raise WarehouseError(
-            f"{path} was written by an older release, whose layout this one does not know; audit the dump again into "
-            f"a new warehouse"
-        )
 
 
 def missing_columns(opened: DeltaTable, table: Table) -> list[str]:

@@ -6,10 +6,9 @@ from datetime import datetime
 from typing import Any, Self
 from urllib.parse import unquote
 
-import pyarrow as pa
 from deltalake import DeltaTable
 
-_TIMES = ("timestamp",)
+from coordinator_replay.store.opening import properties_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +79,7 @@ class Snapshot:
             uri: its folder.
             opened: the table at some version.
         """
-        properties = {key: value for key, value in opened.metadata().configuration.items() if value is not None}
-        return cls(name, uri, opened.version(), properties, tuple(_files_of(name, uri, opened)))
+        return cls(name, uri, opened.version(), properties_of(opened), tuple(_files_of(name, uri, opened)))
 
     def files(
         self, *, cluster: str | None = None, buckets: Collection[int] | None = None, is_open: bool | None = None
@@ -101,8 +99,8 @@ class Snapshot:
 
 
 def _files_of(name: str, uri: str, opened: DeltaTable) -> Iterator[TableFile]:
-    actions = pa.table(opened.get_add_actions(flatten=True))
-    columns = {column: actions.column(column).to_pylist() for column in actions.column_names}
+    actions = opened.get_add_actions(flatten=True)
+    columns = {column: actions.column(column).to_pylist() for column in actions.schema.names}
     bounds = {
         kind: [column.removeprefix(kind) for column in columns if column.startswith(kind)]
         for kind in ("min.", "max.", "null_count.")

@@ -14,26 +14,20 @@ counts.
 """
 
 import json
-from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from deltalake import CommitProperties, DeltaTable
-from deltalake.exceptions import DeltaError
-
 from coordinator_replay.errors import WarehouseError
-from coordinator_replay.log.dump import open_filesystem
-from coordinator_replay.store.layout import RESTORED_PROPERTY, RUN_PROPERTY, UPKEEP_PROPERTY
-from coordinator_replay.store.scan import read_table
-from coordinator_replay.store.snapshot import Snapshot
-from coordinator_replay.store.warehouse import LEDGER, Store
-from coordinator_replay.tables.definition import tables
+from coordinator_replay.store.layout import LEDGER, RESTORED_PROPERTY, RUN_PROPERTY, UPKEEP_PROPERTY
+from coordinator_replay.store.snapshot import Snapshot, TableFile
+
+Read = Callable[[str], bytes | None]
+"""Gives the bytes of a file by its path or URI; None where there is none."""
 
 RECORD_TABLES = frozenset({"offset_commits", "group_records", "control_records", "quarantine", LEDGER})
 """Tables that no other is made from; all others can be derived anew by ``--full``."""
 
-_TABLES_AT_ONCE = 8
 _CHANGES_DATA = b'"dataChange":true'
 
 
@@ -73,21 +67,6 @@ class TableState:
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
-    """A warehouse that is ready for a run.
-
-    Attributes:
-        last: the newest run that is done.
-        versions: the version of each table that is there.
-        undone: tables that a killed run had changed, and that were restored.
-    """
-
-    last: Finished
-    versions: Mapping[str, int]
-    undone: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class _Commit:
     version: int
     info: Mapping[str, Any]
@@ -101,67 +80,49 @@ class _Commit:
         return int(written) if str(written).isdigit() else None
 
 
-def last_finished(store: Store) -> Finished:
-    """The newest run that is done, by the ledger.
-
-    Args:
-        store: the warehouse.
-
-    Raises:
-        WarehouseError: the ledger can't be read.
-    """
-    ledger = store.snapshot(LEDGER)
-    return NOTHING_FINISHED if ledger is None else finished_of(ledger)
-
-
-def finished_of(ledger: Snapshot) -> Finished:
+def newest_of(rows: Iterable[tuple[str, str | None, Mapping[str, int] | None]], so_far: Finished) -> Finished:
     """The newest run that is done.
 
     Args:
-        ledger: the table ``audit_runs``.
-
-    Raises:
-        WarehouseError: a file of it is missing or damaged.
+        rows: of the ledger: run_id, status, table_versions.
+        so_far: the newest one of other rows.
     """
-    found = NOTHING_FINISHED
-    # The newest file first: the others are passed over by their bounds.
-    for file in sorted(ledger.every, key=lambda file: str(file.highest.get("run_id", "~")), reverse=True):
-        if str(file.highest.get("run_id", "~")) <= found.run_id:
-            break
-        for batch in read_table([file], ["run_id", "status", "table_versions"]):
-            for row in batch.to_pylist(maps_as_pydicts="strict"):
-                if row.get("status") == "done" and row["run_id"] > found.run_id:
-                    found = Finished(row["run_id"], row.get("table_versions") or {})
+    found = so_far
+    for run_id, status, versions in rows:
+        if status == "done" and run_id > found.run_id:
+            found = Finished(run_id, versions or {})
     return found
 
 
-def _commit(store: Store, name: str, version: int) -> _Commit | None:
+def newest_files(ledger: Snapshot) -> Iterator[tuple[str, TableFile]]:
+    """The files of the ledger, those that may hold the newest run first: each with the highest id that it can hold."""
+    bounded = [(str(file.highest.get("run_id", "~")), file) for file in ledger.every]
+    yield from sorted(bounded, key=lambda one: one[0], reverse=True)
+
+
+def _commit(path: str, version: int, read: Read) -> _Commit | None:
     """A commit of a table's log; None where the log does not go back to it any more."""
-    filesystem, path = open_filesystem(f"{store.path(name)}/_delta_log/{version:020}.json")
-    try:
-        with filesystem.open_input_stream(path) as stream:
-            written = bytes(stream.read())
-    except FileNotFoundError:
+    written = read(f"{path}/_delta_log/{version:020}.json")
+    if written is None:
         return None
-    except OSError as problem:
-        raise WarehouseError(f"{store.path(name)}: version {version} of its log can't be read: {problem}") from problem
     info = next((line for line in written.splitlines() if line.startswith(b'{"commitInfo"')), b"{}")
     return _Commit(version, json.loads(info).get("commitInfo", {}), _CHANGES_DATA in written)
 
 
-def state_of(store: Store, name: str, newest: int | None, last: Finished) -> TableState:
+def state_of(path: str, name: str, newest: int | None, last: Finished, read: Read) -> TableState:
     """How a table compares with the ledger.
 
     Args:
-        store: the warehouse.
-        name: a table of the contract.
+        path: where the table lies.
+        name: which it is.
         newest: its newest version; None where it is missing.
         last: the newest run that is done.
+        read: gives the bytes of a file; None where there is none.
 
     Raises:
         WarehouseError: its log can't be read.
     """
-    path, known = store.path(name), last.versions.get(name)
+    known = last.versions.get(name)
     if newest is None:
         damage = "" if known is None else f"{path}: the table is gone, the last audit left it at version {known}"
         return TableState(name, None, 0, damage=damage)
@@ -173,14 +134,14 @@ def state_of(store: Store, name: str, newest: int | None, last: Finished) -> Tab
             damage=f"{path} is at version {newest}, the last audit left it at version {known}: part of its log was "
             f"lost, or an older copy put in its place",
         )
-    return _after(store, name, newest, known or 0)
+    return _after(path, name, newest, known or 0, read)
 
 
-def _after(store: Store, name: str, newest: int, known: int) -> TableState:
+def _after(path: str, name: str, newest: int, known: int, read: Read) -> TableState:
     """What the commits after a version that counts have made of a table."""
     good, counts, is_ahead, foreign = {known}, known, False, ""
     for version in range(known + 1, newest + 1):
-        commit = _commit(store, name, version)
+        commit = _commit(path, version, read)
         if commit is None:
             continue
         if commit.restored() in good:
@@ -193,7 +154,7 @@ def _after(store: Store, name: str, newest: int, known: int) -> TableState:
             good.add(version)
             counts = version
     damage = (
-        f"{store.path(name)} was changed by somebody else: {foreign}, and the last version that audits know is {counts}"
+        f"{path} was changed by somebody else: {foreign}, and the last version that audits know is {counts}"
         if foreign
         else ""
     )
@@ -214,84 +175,3 @@ def refuse(state: TableState) -> None:
     back = "" if state.newest is None or state.newest == state.counts else f"restore it to version {state.counts}, "
     anew = "" if state.name in RECORD_TABLES else "run audit with --full, which derives it anew, "
     raise WarehouseError(f"{state.damage}; {back}{anew}restore a backup, or audit into a new warehouse")
-
-
-def _states(store: Store, last: Finished, *, is_ledger_there: bool) -> list[TableState]:
-    def state(name: str) -> TableState:
-        opened = store.open(name)
-        if opened is None:
-            return state_of(store, name, None, last)
-        if not is_ledger_there and opened.version() > 0:
-            raise WarehouseError(
-                f"{store.path(LEDGER)}: the ledger is gone, and without it nothing says which audits have finished; "
-                f"restore a backup, or audit into a new warehouse"
-            )
-        return state_of(store, name, opened.version(), last)
-
-    with ThreadPoolExecutor(_TABLES_AT_ONCE) as pool:
-        return list(pool.map(state, tables()))
-
-
-def begin(store: Store, *, except_derived: bool = False) -> Begun:
-    """Make sure that the tables hold what finished runs wrote; undo what a killed run has left in them.
-
-    Whoever calls this holds the lock of the warehouse.
-
-    Args:
-        store: the warehouse; it may be empty.
-        except_derived: leave tables as they are that are going to be derived anew, as ``--full`` does.
-
-    Raises:
-        WarehouseError: a table is missing, was rolled back, or was changed by somebody else; or the warehouse was
-            made by another release.
-    """
-    ledger = store.snapshot(LEDGER)
-    last = NOTHING_FINISHED if ledger is None else finished_of(ledger)
-    states = _states(store, last, is_ledger_there=ledger is not None)
-    # All are looked at before any is touched.
-    for state in states:
-        if not (except_derived and state.name not in RECORD_TABLES):
-            refuse(state)
-    versions, undone = {}, []
-    for state in states:
-        if state.newest is None:
-            continue
-        versions[state.name] = state.newest
-        if state.is_ahead:
-            versions[state.name] = _restore(store, state)
-            undone.append(state.name)
-    return Begun(last, versions, tuple(undone))
-
-
-def _restore(store: Store, state: TableState) -> int:
-    path = store.path(state.name)
-    properties = CommitProperties(custom_metadata={RESTORED_PROPERTY: str(state.counts)})
-    opened = store.open(state.name)
-    assert opened is not None  # noqa: S101 - its state is known
-    try:
-        opened.restore(state.counts, commit_properties=properties)
-    except (DeltaError, OSError, ValueError) as problem:
-        raise WarehouseError(
-            f"{path}: what an unfinished audit left can't be undone by restoring version {state.counts}: {problem}; "
-            f"restore a backup, or audit into a new warehouse"
-        ) from problem
-    again = store.open(state.name)
-    assert again is not None  # noqa: S101 - it has just been restored
-    return again.version()
-
-
-def version_that_counts(store: Store, opened: DeltaTable, name: str, last: Callable[[], Finished]) -> int:
-    """The newest version of a table that holds what finished runs wrote: the one that questions read.
-
-    Args:
-        store: the warehouse.
-        opened: the table at its newest version.
-        name: which it is.
-        last: gives the newest run that is done.
-
-    Raises:
-        WarehouseError: the table was rolled back, or was changed by somebody else.
-    """
-    state = state_of(store, name, opened.version(), last())
-    refuse(state)
-    return state.counts

@@ -1,36 +1,22 @@
 """A warehouse: a folder of Delta tables. The driver opens them, makes them, and commits files to them."""
 
-import re
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 from deltalake import CommitProperties, DeltaTable
-from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 from pyarrow import fs
 
 from coordinator_replay.errors import WarehouseError
 from coordinator_replay.log.dump import open_filesystem
-from coordinator_replay.store.evolution import add_columns, check_layout
-from coordinator_replay.store.layout import BUCKETS_PROPERTY, RUN_PROPERTY, partition_text
+from coordinator_replay.store.evolution import add_columns
+from coordinator_replay.store.layout import BUCKETS_PROPERTY, RUN_PROPERTY, STAGING, partition_text
+from coordinator_replay.store.opening import check_place, delta_uri, open_table
 from coordinator_replay.store.snapshot import Snapshot, TableFile
 from coordinator_replay.store.writer import DataFile
 from coordinator_replay.tables.definition import table as declared
 from coordinator_replay.tables.migrations import SCHEMA_VERSION, SCHEMA_VERSION_PROPERTY
-
-LEDGER = "audit_runs"
-"""The table that every run writes last: where it is, there is a warehouse."""
-
-STAGING = "_staging"
-"""The folder of what runs keep for themselves."""
-
-_ENCODED = re.compile("%[0-9A-Fa-f]{2}")
-
-
-def delta_uri(uri: str) -> str:
-    """A path or URI as ``deltalake`` takes it: a path's special characters would be read as a URL's."""
-    return uri if "://" in uri else Path(uri).absolute().as_uri()
 
 
 class Store:
@@ -45,11 +31,7 @@ class Store:
 
     def __init__(self, uri: str) -> None:
         self.uri = uri.rstrip("/") or uri
-        if _ENCODED.search(uri if "://" in uri else str(Path(uri).absolute())):
-            raise WarehouseError(
-                f"{uri}: a path with a percent sign before two hexadecimal digits can't hold a warehouse, because the "
-                f"Delta library reads these three as one character; choose another folder"
-            )
+        check_place(self.uri)
 
     def path(self, name: str) -> str:
         """Where a table lies."""
@@ -65,14 +47,7 @@ class Store:
         Raises:
             WarehouseError: something is there that can't be read as a Delta table, or another release has made it.
         """
-        try:
-            opened = DeltaTable(delta_uri(self.path(name)))
-        except TableNotFoundError:
-            return None
-        except (DeltaError, OSError, ValueError) as problem:
-            raise WarehouseError(f"{self.path(name)} can't be read as a Delta table: {problem}") from problem
-        check_layout(opened, self.path(name))
-        return opened
+        return open_table(self.path(name))
 
     def snapshot(self, name: str) -> Snapshot | None:
         """A table's newest version; None where there is no such table."""

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from coordinator_replay.store.layout import DEFAULT_BUCKETS
+from coordinator_replay.store.beginning import begin
+from coordinator_replay.store.layout import DEFAULT_BUCKETS, LEDGER
 from coordinator_replay.store.scan import read_table
 from coordinator_replay.store.snapshot import Snapshot
-from coordinator_replay.store.versions import begin
-from coordinator_replay.store.warehouse import LEDGER, Store
+from coordinator_replay.store.warehouse import Store
 from coordinator_replay.store.writer import DataFile, FileWriter, table_part
 from coordinator_replay.tables.definition import table, tables
 

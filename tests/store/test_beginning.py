@@ -5,14 +5,20 @@ import pytest
 from deltalake import DeltaTable
 
 from coordinator_replay.errors import WarehouseError
-from coordinator_replay.store.layout import RUN_PROPERTY
-from coordinator_replay.store.versions import begin, last_finished, state_of
-from coordinator_replay.store.warehouse import LEDGER, Store, delta_uri
+from coordinator_replay.store.beginning import begin, last_finished, read_bytes
+from coordinator_replay.store.layout import LEDGER, RUN_PROPERTY
+from coordinator_replay.store.opening import delta_uri
+from coordinator_replay.store.versions import NOTHING_FINISHED, TableState, state_of
+from coordinator_replay.store.warehouse import Store
 from tests.store.warehouses import WRITTEN, Run, held, prepare
 
 
 def opened(store: Store, name: str) -> DeltaTable:
     return DeltaTable(delta_uri(store.path(name)))
+
+
+def state(store: Store, name: str, newest: int) -> TableState:
+    return state_of(store.path(name), name, newest, last_finished(store) or NOTHING_FINISHED, read_bytes)
 
 
 def test_a_place_without_tables_is_ready(store: Store):
@@ -27,6 +33,7 @@ def test_the_newest_finished_run_of_any_cluster_counts(store: Store):
     Run(store, 2, "other").whole()
     third = Run(store, 3).whole()
     last = last_finished(store)
+    assert last is not None
     assert last.run_id == third.run_id
     assert last.versions["offset_commits"] == 3
     assert last.versions[LEDGER] == 3
@@ -75,8 +82,8 @@ def test_what_only_moves_rows_is_fine_and_an_undo_keeps_it(store: Store):
     compacted = table.version()
     assert begin(store).undone == ()
     Run(store, 3).commit("offset_commits")
-    state = state_of(store, "offset_commits", compacted + 1, last_finished(store))
-    assert (state.counts, state.is_ahead, state.damage) == (compacted, True, "")
+    found = state(store, "offset_commits", compacted + 1)
+    assert (found.counts, found.is_ahead, found.damage) == (compacted, True, "")
     assert begin(store).undone == ("offset_commits",)
     assert held(store, "offset_commits", "log_offset") == [1, 2]
     snapshot = store.snapshot("offset_commits")
@@ -208,7 +215,7 @@ def test_columns_that_are_new_in_the_contract_are_added_with_their_comments(stor
     assert snapshot.version == 1
     [added] = [field for field in opened(remade, "findings").schema().fields if field.name == "detail"]
     assert added.metadata["comment"]
-    assert state_of(remade, "findings", 1, last_finished(remade)).damage == ""
+    assert state(remade, "findings", 1).damage == ""
     assert remade.create("findings", 10).version == 1
 
 
