@@ -10,9 +10,11 @@ from coordinator_replay.log.dump import open_filesystem
 from coordinator_replay.store.warehouse import Store
 
 
-@pytest.fixture(params=["local"])
+@pytest.fixture(params=["local", "s3"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
-    return Store(str(tmp_path / "ware house"))
+    if request.param == "local":
+        return Store(str(tmp_path / "ware house"))
+    return Store(f"{request.getfixturevalue('s3')}/warehouse")
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from coordinator_replay.store.scan import read_table
 from coordinator_replay.store.snapshot import Snapshot
 from coordinator_replay.store.warehouse import Store
 from coordinator_replay.store.writer import DataFile, FileWriter, table_part
-from coordinator_replay.tables.definition import table, tables
+from coordinator_replay.tables.definition import table
 
 WRITTEN = ("offset_commits", "rebalances", "findings")
 """The tables that the runs here write to, beside the ledger."""
@@ -69,9 +69,8 @@ def write(store: Store, name: str, rows: Sequence[Row], **values: Any) -> list[D
 
 
 def prepare(store: Store) -> Mapping[str, Snapshot]:
-    """All tables, the ledger first."""
-    names = [LEDGER, *(name for name in tables() if name != LEDGER)]
-    return {name: store.create(name, DEFAULT_BUCKETS) for name in names}
+    """The tables that runs write, the ledger first."""
+    return {name: store.create(name, DEFAULT_BUCKETS) for name in (LEDGER, *WRITTEN)}
 
 
 class Run:
