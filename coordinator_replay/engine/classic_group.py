@@ -128,6 +128,14 @@ class ClassicGroup:
         """How long a rebalance may take: the longest any member asked for, 0 without members."""
         return max((_subscription(member).rebalance_timeout_ms for member in self.members.values()), default=0)
 
+    def copy(self) -> "ClassicGroup":
+        """A group of its own that is as this one is, to be driven by hand."""
+        copy = ClassicGroup(self.group_id, is_simple=self.is_simple)
+        for name in self.__slots__:
+            value = getattr(self, name)
+            setattr(copy, name, dict(value) if isinstance(value, dict) else value)
+        return copy
+
     def header(self, state: GroupState) -> Header:
         """The group as it is, its members aside."""
         return Header(
