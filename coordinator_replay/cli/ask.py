@@ -22,14 +22,14 @@ from coordinator_replay.cli.completion import (
     TOPIC_NAME,
 )
 from coordinator_replay.cli.layout import Column
-from coordinator_replay.cli.moments import DURATION, MOMENT, parse_moment
-from coordinator_replay.cli.options import WAREHOUSE_VARIABLE, Command, Common, common_options, examples
+from coordinator_replay.cli.options import WAREHOUSE_VARIABLE, Command, Common, common_options, examples, open_warehouse
 from coordinator_replay.cli.output import print_note, print_rows
+from coordinator_replay.cli.times import DURATION, TIME
 from coordinator_replay.errors import UsageError
+from coordinator_replay.query.times import parse_absolute_time
 
 if TYPE_CHECKING:
     from coordinator_replay.query.describe import Description
-    from coordinator_replay.query.warehouse import Warehouse
 
 GROUP_TYPES = ("classic", "consumer", "share", "streams")
 GROUP_STATES = (
@@ -44,9 +44,9 @@ GROUP_STATES = (
 STATUSES = ("EXPIRED", "DUE", "EXPIRING")
 SEVERITIES = ("error", "warning", "info")
 
-at_option = click.option("--at", type=MOMENT, help="The moment asked about; the end of the log read if left out.")
-from_option = click.option("--from", "start", type=MOMENT, help="From then on.")
-to_option = click.option("--to", "end", type=MOMENT, help="Up to then, not included.")
+at_option = click.option("--at", type=TIME, help="Point in time; default: the end of the log.")
+from_option = click.option("--from", "start", type=TIME, help="From this time on; default: the start of the log.")
+to_option = click.option("--to", "end", type=TIME, help="Up to this time, not included; default: the end of the log.")
 _group = click.argument("group", type=GROUP_NAME)
 any_group_argument = click.argument("group", type=GROUP_NAME, required=False)
 
@@ -54,15 +54,6 @@ any_group_argument = click.argument("group", type=GROUP_NAME, required=False)
 cause_option = click.option(
     "--cause", "causes", multiple=True, type=CAUSE_NAME, help="Only rebalances of this cause; can be given again."
 )
-
-
-def open_warehouse(common: Common) -> "Warehouse":
-    """The warehouse that a command asks; what it has to say beside its answers follows them."""
-    from coordinator_replay.query.warehouse import Warehouse
-
-    warehouse = Warehouse(common.warehouse, common.cluster)
-    click.get_current_context().call_on_close(lambda: say(*(f"{note}." for note in warehouse.notes)))
-    return warehouse
 
 
 def show(common: Common, shown: Sequence[Column], answers: Iterable[object], **same: object) -> None:
@@ -216,7 +207,7 @@ def offsets(
     if require_stable:
         shown += columns.UNSTABLE
     if end_file is not None:
-        found = with_lag(found, read_end_offsets(end_file, parse_moment, at))
+        found = with_lag(found, read_end_offsets(end_file, parse_absolute_time, at))
         shown += columns.LAG
     show(common, shown, found, group_id=group)
     unproven = sum(offset.is_proven is False for offset in found)

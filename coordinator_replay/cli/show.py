@@ -13,12 +13,11 @@ from coordinator_replay.cli.ask import (
     at_option,
     cause_option,
     from_option,
-    open_warehouse,
     say,
     show,
     to_option,
 )
-from coordinator_replay.cli.options import Command, Common, common_options, examples
+from coordinator_replay.cli.options import Command, Common, common_options, examples, open_warehouse
 from coordinator_replay.cli.output import moment_text, print_text, to_json
 from coordinator_replay.errors import UsageError
 

@@ -236,7 +236,7 @@ def test_sql_from_the_command_line_and_from_standard_input(ask):
         (("groups", "--at", "2020-01-01"), f"lies before the log read: cluster 'default' is covered from {COVERED}"),
         (("describe", "payments", "--at", "2030-01-01"), "lies after the last audit"),
         (("rebalances", "--from", "2030-01-01"), "not covered"),
-        (("groups", "--at", "yesterday"), "'yesterday' is no moment"),
+        (("groups", "--at", "soon"), "invalid time 'soon'"),
         (("owner", "payments", "orders", "x"), "'x' is not a valid integer"),
         (("groups", "--warehouse", "there-is-none"), "there is no warehouse at there-is-none"),
         (("sql", "SELECT 1 FROM nothing_here"), "no table is called nothing_here"),
