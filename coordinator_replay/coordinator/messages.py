@@ -6,6 +6,7 @@ that its version does not have are reset to them, as reading the message from th
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from coordinator_replay.coordinator.message_layouts import REQUESTS, RESPONSES
@@ -168,7 +169,7 @@ def _trimmed(fields: tuple[Field, ...], version: int, body: Mapping[str, Any]) -
 def _parse(text: str) -> Iterator[Layout]:
     lines = [line for line in text.splitlines() if line]
     starts = [at for at, line in enumerate(lines) if not line.startswith(" ")]
-    for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
+    for start, end in pairwise([*starts, len(lines)]):
         name, versions = lines[start].split(" ")
         lowest, highest = versions.split("-")
         yield Layout(name, int(lowest), int(highest), _fields(lines[start + 1 : end], 1))
@@ -178,7 +179,7 @@ def _fields(lines: list[str], depth: int) -> tuple[Field, ...]:
     starts = [at for at, line in enumerate(lines) if line[depth * 4] != " "]
     return tuple(
         _field(lines[start].strip(), _fields(lines[start + 1 : end], depth + 1))
-        for start, end in zip(starts, [*starts[1:], len(lines)], strict=True)
+        for start, end in pairwise([*starts, len(lines)])
     )
 
 
