@@ -30,6 +30,7 @@ from coordinator_replay.query.times import parse_absolute_time
 
 if TYPE_CHECKING:
     from coordinator_replay.query.describe import Description
+    from coordinator_replay.query.rebalances import Rebalance
 
 GROUP_TYPES = ("classic", "consumer", "share", "streams")
 GROUP_STATES = (
@@ -52,7 +53,11 @@ any_group_argument = click.argument("group", type=GROUP_NAME, required=False)
 
 
 cause_option = click.option(
-    "--cause", "causes", multiple=True, type=CAUSE_NAME, help="Only rebalances of this cause; can be given again."
+    "--cause",
+    "causes",
+    multiple=True,
+    type=CAUSE_NAME,
+    help="Only rebalances of this cause, or that could also be of it; can be given again.",
 )
 
 
@@ -67,6 +72,16 @@ def say(*texts: str | None) -> None:
     for text in texts:
         if text:
             print_note(text)
+
+
+def alternatives_note(found: "Sequence[Rebalance]", causes: Sequence[str]) -> str | None:
+    """What to say where rebalances have a cause that was asked for as an alternative only."""
+    wanted = [cause.upper() for cause in causes]
+    others = sum(bool(wanted) and (one.cause or "").upper() not in wanted for one in found)
+    if not others:
+        return None
+    asked = " or ".join(wanted)
+    return f"{others} of {len(found)} name {asked} as an alternative: the log can't tell it from their cause."
 
 
 @click.command(
@@ -271,6 +286,7 @@ def rebalances(
     warehouse = open_warehouse(common)
     found = rebalances_of(warehouse, group, start, end, causes=causes)
     show(common, columns.REBALANCE, found)
+    say(alternatives_note(found, causes))
     if not found:
         say(f"No such rebalance; the tables cover {warehouse.coverage}.")
 

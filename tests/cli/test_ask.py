@@ -176,8 +176,8 @@ def test_timeline_of_members(ask):
 
 def test_rebalances(ask):
     assert answer(ask("rebalances", "payments", "--from", f"{NIGHT}02:05")) == lines("""
-        STARTED                   COMPLETED                 DURATION-MS  GROUP     EPOCH  CAUSE        CONFIDENCE  BEFORE  AFTER  MOVED  UNOWNED-MS-MAX  METADATA-DELAY-MS  ALTERNATIVES
-        2026-11-20T02:10:00.000Z  2026-11-20T02:10:20.000Z        20000  payments      3  MEMBER_JOIN  certain          1      2      1            5000  -                  -
+        STARTED                   COMPLETED                 AT-LEAST-MS  AT-MOST-MS  COMMIT-PAUSE-MS  GROUP     EPOCH  CAUSE        CONFIDENCE  BEFORE  AFTER  REASSIGNED  NEW  UNOWNED-MS-MAX  HELD-UP-BY  HELD-UP-MS  METADATA-DELAY-MS  ALTERNATIVES
+        2026-11-20T02:10:00.000Z  2026-11-20T02:10:20.000Z        20000       20000             6000  payments      3  MEMBER_JOIN  certain          1      2           1    0            5000  m-1              15000  -                  -
         """)  # noqa: E501
 
 
@@ -360,13 +360,16 @@ def test_the_shell_completes_what_options_take(program, folder, arguments, incom
 def test_why_tells_the_reason_first_and_what_it_rests_on(ask):
     assert answer(ask("why", "payments")) == lines("""
         2026-11-20T02:00:00.000Z  payments  epoch 2  GROUP_CREATED, certain
-          took 2,000 ms, 0 to 1 member, 2 partitions moved
+          took 2,000 ms
+          0 to 1 member, 0 partitions reassigned, 2 newly assigned
 
         2026-11-20T02:10:00.000Z  payments  epoch 3  MEMBER_JOIN, certain
-          took 20,000 ms, 1 to 2 members, 1 partition moved, 5,000 ms without an owner at most
+          took 20,000 ms
+          1 to 2 members, 1 partition reassigned, 0 newly assigned, longest without an owner 5,000 ms, commits paused 6,000 ms
+          held up by member m-1 (client-m-1 on 10.0.0.1): m-2 waited 15,000 ms for orders-1
           - member m-2 joined (3:103)
           - epoch 2 to 3 (3:103)
-        """)
+        """)  # noqa: E501
 
 
 @pytest.mark.parametrize(("at", "epoch"), [("02:10", 3), ("02:05", 2), ("02:18", 3)])
@@ -375,9 +378,31 @@ def test_why_at_a_moment_tells_of_the_rebalance_then_or_the_last_before(ask, at:
 
 
 def test_why_says_what_else_would_leave_the_same_records(ask):
-    assert "the same records would be left by: UNKNOWN" in answer(ask("why", "legacy"))
+    assert answer(ask("why", "legacy")) == lines("""
+        2026-11-20T02:02:00.000Z  legacy  generation 1  GROUP_CREATED, likely
+          sync took 40 ms, the whole rebalance at most 60,000 ms; its join phase is not on record
+          0 to 1 member, 0 partitions reassigned, 1 newly assigned
+          could also be: UNKNOWN
+        """)
     refused = ask("why", "payments", "--at", f"{NIGHT}02:10", "--from", f"{NIGHT}02:00")
     assert (refused.exit_code, refused.stdout) == (2, "")
+
+
+def test_why_at_a_time_at_which_a_classic_rebalance_may_have_begun_names_it(ask):
+    told = ask("why", "legacy", "--at", f"{NIGHT}02:01:30", "--output", "json")
+    assert json.loads(answer(told))["epoch"] == 1
+    assert ask("why", "legacy", "--at", f"{NIGHT}02:00:59").stdout == ""
+
+
+def test_a_cause_finds_what_names_it_as_an_alternative_and_one_without_rows_finds_none(ask):
+    told = ask("rebalances", "--cause", "unknown", "--output", "json")
+    assert json.loads(answer(told))["group_id"] == "legacy"
+    assert told.stderr == "1 of 1 name UNKNOWN as an alternative: the log can't tell it from their cause.\n"
+    none = ask("why", "--cause", "SESSION_TIMEOUT")
+    assert (none.exit_code, none.stdout) == (0, "")
+    assert "No such rebalance" in none.stderr
+    assert ask("findings", "--rule", "stuck_group").exit_code == 0
+    assert "did you mean 'stuck_group'?" in ask("findings", "--rule", "stuck_groups").stderr
 
 
 def test_report_and_trace_say_what_they_wrote(ask, tmp_path: Path):
