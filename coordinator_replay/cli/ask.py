@@ -17,6 +17,7 @@ from coordinator_replay.cli.completion import (
     CAUSE_NAME,
     COMMITTED_TOPIC_NAME,
     GROUP_NAME,
+    PARAMETER,
     QUERY_NAME,
     RULE_NAME,
     TOPIC_NAME,
@@ -364,36 +365,55 @@ def findings(common: Common, severity: str | None, rules: Sequence[str], group: 
     epilog=examples(
         "coordinator-replay sql --list",
         "coordinator-replay sql --query flapping-groups",
+        'coordinator-replay sql "SHOW TABLES"',
         'coordinator-replay sql "SELECT cause, count(*) FROM rebalances GROUP BY ALL"',
         "coordinator-replay sql --output csv - < question.sql",
     ),
 )
 @common_options(needs_warehouse=False)
 @click.argument("statement", required=False)
-@click.option("--query", "name", type=QUERY_NAME, help="Ask the ready query of this name.")
-@click.option("--list", "is_list", is_flag=True, help="Show the ready queries, each with what it answers.")
-def sql(common: Common, statement: str | None, name: str | None, is_list: bool) -> None:
-    """Answer STATEMENT over all tables by name, in DuckDB's SQL; "-" reads it from standard input.
+@click.option("--query", "name", type=QUERY_NAME, help="Run the saved query of this name.")
+@click.option(
+    "--param",
+    "parameters",
+    multiple=True,
+    type=PARAMETER,
+    help="A parameter of the saved query; can be given again. --list shows which it takes.",
+)
+@click.option("--list", "is_list", is_flag=True, help="Show the saved queries, their parameters and what they answer.")
+def sql(
+    common: Common,
+    statement: str | None,
+    name: str | None,
+    parameters: Sequence[tuple[str, str]],
+    is_list: bool,
+) -> None:
+    """Run STATEMENT over the tables, in DuckDB's SQL; "-" reads it from standard input.
 
-    All clusters of the warehouse are in the tables: $cluster in a statement stands for the one that --cluster names.
+    SHOW TABLES and DESCRIBE table tell names, types and comments. The tables hold all clusters of the warehouse:
+    $cluster in a statement stands for the one that --cluster names.
     """
-    from coordinator_replay.query.ready import ready_queries, ready_query
+    from coordinator_replay.query.saved import run_saved_query, saved_queries
     from coordinator_replay.query.sql import run_sql
 
     if is_list:
-        show(common, columns.READY_QUERY, ready_queries().values())
+        show(common, columns.SAVED_QUERY, saved_queries().values())
         return
     if (statement is None) == (name is None):
-        raise UsageError("give either a statement or --query NAME; --list shows the queries that are ready")
+        raise UsageError("give either a statement or --query NAME; --list shows the saved queries")
+    if parameters and name is None:
+        raise UsageError("--param is for saved queries: give --query NAME too, or write the value into the statement")
     if not common.warehouse:
-        raise UsageError(f"give the warehouse to ask, with --warehouse or in {WAREHOUSE_VARIABLE}")
-    text = ready_query(name).sql if name is not None else sys.stdin.read() if statement == "-" else str(statement)
+        raise UsageError(f"give the warehouse, with --warehouse or in {WAREHOUSE_VARIABLE}")
     warehouse = open_warehouse(common)
-    names, rows = run_sql(warehouse, text)
+    if name is not None:
+        names, rows = run_saved_query(warehouse, name, dict(parameters))
+    else:
+        names, rows = run_sql(warehouse, sys.stdin.read() if statement == "-" else str(statement))
     if names:
         print_rows(columns.of_statement(names), rows, common.output, is_wide=common.wide)
     if name is not None and not rows:
-        say(f"Nothing; cluster {common.cluster!r} is covered from {warehouse.coverage}.")
+        say(f"No rows; cluster {common.cluster!r} is covered from {warehouse.coverage}.")
 
 
 COMMANDS: list[click.Command] = [groups, describe, offsets, timeline, rebalances, owner, expired, findings, sql]

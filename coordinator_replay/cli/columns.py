@@ -197,8 +197,9 @@ FINDING = (
     Column("log_offset"),
     Column("finding_id"),
 )
-READY_QUERY = (
+SAVED_QUERY = (
     Column("name", "NAME", 1),
+    Column("parameters", "PARAMETERS", 1, 12),
     Column("about", "ANSWERS", 2, 20),
     Column("sql"),
 )

@@ -317,7 +317,7 @@ def test_a_plain_warehouse_is_read_without_arrow(folder: Path):
     assert told.stdout == "set()\n"
 
 
-def test_ready_queries_are_listed_and_asked_by_name(ask):
+def test_saved_queries_are_listed_and_run_by_name(ask):
     listed = answer(ask("sql", "--list"))
     assert "rewinds" in listed
     told = ask("sql", "--query", "stuck-transactions", "--output", "csv")
@@ -336,6 +336,27 @@ def test_sql_wants_one_question(ask, arguments: tuple[str, ...], message: str):
     refused = ask(*arguments)
     assert (refused.exit_code, refused.stdout) == (2, "")
     assert message in refused.stderr
+
+
+def test_show_tables_and_describe_tell_names_and_comments(ask):
+    shown = {
+        row["name"]: row for row in csv.DictReader(io.StringIO(answer(ask("sql", "show tables;", "--output", "csv"))))
+    }
+    assert shown["rebalances"]["comment"] == table("rebalances").about
+    assert shown["offset_history"]["kind"] == "table"
+    for statement in ("DESCRIBE rebalances", "desc table REBALANCES ;", "SHOW COLUMNS FROM rebalances"):
+        columns_ = [json.loads(line) for line in answer(ask("sql", statement, "--output", "json")).splitlines()]
+        assert [(one["column"], one["type"], one["comment"]) for one in columns_] == [
+            (one.name, one.type, one.about) for one in table("rebalances").columns
+        ]
+    assert answer(ask("sql", "DESCRIBE SELECT 1 AS a")).splitlines()[1].startswith("a ")
+    assert "did you mean rebalances?" in ask("sql", "DESCRIBE rebalance").stderr
+
+
+def test_parameters_are_for_saved_queries(ask):
+    assert "--param is for saved queries" in ask("sql", "SELECT 1", "--param", "a=1").stderr
+    assert "'a' is not NAME=VALUE" in ask("sql", "--query", "rewinds", "--param", "a").stderr
+    assert "takes no parameter 'nothing'" in ask("sql", "--query", "rewinds", "--param", "nothing=1").stderr
 
 
 def test_a_statement_can_name_the_cluster_asked_about(ask):
