@@ -11,13 +11,13 @@ Rules of this package:
 A protocol plugs in with functions ``(shard, request, reply) -> Outcome``, listed in ``HANDLERS``. An answer that has to
 wait is sent later, by keeping the ``Reply`` and calling ``send`` in another operation. Timers are set with
 ``Shard.schedule``, whose operation is run like a request. What must follow a change of topics, a reload or a check by
-time is listed in ``ON_TOPICS``, ``ON_LOAD``.
+time is listed in ``ON_TOPICS``, ``ON_UNLOAD``, ``ON_LOAD``.
 """
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from coordinator_replay.coordinator import classic_protocol, consumer_heartbeat
+from coordinator_replay.coordinator import classic_describe, classic_protocol, consumer_heartbeat
 from coordinator_replay.coordinator.config import Config
 from coordinator_replay.coordinator.ids import MemberIds
 from coordinator_replay.coordinator.messages import Request, complete
@@ -33,11 +33,15 @@ Handler = Callable[[Shard, Request, Reply], Outcome]
 HANDLERS: Mapping[str, Handler] = {
     **consumer_heartbeat.HANDLERS,
     **classic_protocol.HANDLERS,
+    **classic_describe.HANDLERS,
 }
 """Which function handles a request."""
 
 ON_LOAD: tuple[Callable[[Shard], None], ...] = (classic_protocol.load,)
 """What begins when the partition is loaded."""
+
+ON_UNLOAD: tuple[Callable[[Shard], None], ...] = (classic_protocol.unload,)
+"""What ends when the partition gets another leader."""
 
 ON_TOPICS: tuple[Callable[[Shard, TopicChange], None], ...] = ()
 """What follows when topics change."""
@@ -167,6 +171,8 @@ class Coordinator:
 
     def reload(self) -> list[Result]:
         """The partition gets a new leader: what records do not say is lost, timers begin anew."""
+        for unload in ON_UNLOAD:
+            unload(self._shard)
         self._shard.forget_soft_state()
         self._load()
         self._shard.settle()

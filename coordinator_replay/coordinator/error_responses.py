@@ -28,7 +28,7 @@ def _code_only(_: Mapping[str, Any], error: RequestError) -> Body:
 
 def _join_group(body: Mapping[str, Any], error: RequestError) -> Body:
     member_id = error.member_id if isinstance(error, MemberSideError) else body["memberId"]
-    return {"errorCode": error.code, "memberId": member_id, "protocolName": None}
+    return {"errorCode": error.code, "memberId": member_id}
 
 
 def _every_partition(body: Mapping[str, Any], error: RequestError) -> Body:

@@ -1,7 +1,7 @@
 """Requests as they come in and responses as they go out: complete, checked, and in the fields of their version.
 
-A request's body is Kafka's JSON form of the message; fields that are left out have the message's defaults, and fields
-that its version does not have are reset to them, as reading the message from the wire would do.
+A request's body is Kafka's JSON form of the message; fields that are left out have the message's defaults. A field
+that the version does not have counts where it is given, as it does when Kafka reads that form.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -106,8 +106,7 @@ def _filled(fields: tuple[Field, ...], version: int, body: Any, where: str) -> B
         field = known.get(name)
         if field is None:
             raise UsageError(f"{where}: unknown field {name!r}")
-        if field.is_in(version):
-            filled[name] = _checked(field, version, value, f"{where}.{name}")
+        filled[name] = _checked(field, version, value, f"{where}.{name}")
     return filled
 
 

@@ -40,12 +40,14 @@ class Reply:
         request: the request, complete.
     """
 
-    __slots__ = ("_send", "is_sent", "request")
+    __slots__ = ("_held", "_is_held", "_send", "is_sent", "request")
 
     def __init__(self, request: Request, send: Callable[[Request, Mapping[str, Any] | RequestError], None]) -> None:
         self.request = request
         self.is_sent = False
         self._send = send
+        self._is_held = False
+        self._held: Mapping[str, Any] | RequestError | None = None
 
     def send(self, body: Mapping[str, Any]) -> None:
         """Answer now; fields left out have their defaults. A second answer is not sent."""
@@ -55,7 +57,22 @@ class Reply:
         """Answer now with the error response of the request's kind."""
         self._answer(error)
 
+    def hold(self) -> None:
+        """Keep the answer back: the request's own operation runs, and its answer comes after all else."""
+        self._is_held = True
+
+    def release(self) -> None:
+        """Send what was kept back, and from now on at once."""
+        self._is_held = False
+        held, self._held = self._held, None
+        if held is not None:
+            self._send(self.request, held)
+
     def _answer(self, answer: Mapping[str, Any] | RequestError) -> None:
-        if not self.is_sent:
-            self.is_sent = True
+        if self.is_sent:
+            return
+        self.is_sent = True
+        if self._is_held:
+            self._held = answer
+        else:
             self._send(self.request, answer)

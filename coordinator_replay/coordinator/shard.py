@@ -15,6 +15,7 @@ from coordinator_replay.coordinator.consumer_state import ConsumerState
 from coordinator_replay.coordinator.error_responses import error_response
 from coordinator_replay.coordinator.errors import RequestError
 from coordinator_replay.coordinator.ids import MemberIds
+from coordinator_replay.coordinator.java_order import TimelineOrder, string_hash
 from coordinator_replay.coordinator.messages import Request, respond
 from coordinator_replay.coordinator.new_records import NewRecord
 from coordinator_replay.coordinator.operations import Outcome, Reply
@@ -96,8 +97,16 @@ class Shard:
         if live is None:
             replay = self.replays.get(group_id)
             if replay is not None and isinstance(replay.group, ClassicGroup):
-                live = self.classic_groups[group_id] = LiveClassicGroup(replay.group.copy())
+                live = self.classic_groups[group_id] = LiveClassicGroup.loaded(replay.group)
         return live
+
+    def group_order(self) -> list[str]:
+        """Ids of all groups in the order of Kafka's table of groups, as far as their number now tells it."""
+        order: TimelineOrder[str, None] = TimelineOrder(string_hash)
+        for group_id in (*self.replays, *self.classic_groups):
+            if self.group(group_id) is not None:
+                order[group_id] = None
+        return list(order)
 
     def consumer_state(self, group_id: str) -> ConsumerState:
         """What a consumer group has beside its records."""
@@ -114,6 +123,14 @@ class Shard:
 
     def run(self, operation: Operation, reply: Reply | None = None) -> bool:
         """Run an operation: write its records, then answer; False where it was refused."""
+        if reply is not None:
+            reply.hold()
+        is_done = self._run(operation, reply)
+        if reply is not None:
+            reply.release()
+        return is_done
+
+    def _run(self, operation: Operation, reply: Reply | None) -> bool:
         try:
             outcome = operation()
         except RequestError as error:

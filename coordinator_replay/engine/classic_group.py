@@ -6,7 +6,7 @@ CompletingRebalance and Dead are never written; they and the votes of members ma
 themselves, with the operations the broker's own object has. A refused operation raises and changes nothing.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, MutableMapping, Sequence
 from typing import Any
 
 from coordinator_replay.engine.model import (
@@ -114,7 +114,7 @@ class ClassicGroup:
         self.leader: str | None = None
         self.generation = 0
         self.missing = 0
-        self.members: dict[str, Member] = {}
+        self.members: MutableMapping[str, Member] = {}
         self.votes: dict[str, int] = {}
         self.static_members: dict[str, str] = {}
 
@@ -127,14 +127,6 @@ class ClassicGroup:
     def rebalance_timeout_ms(self) -> int:
         """How long a rebalance may take: the longest any member asked for, 0 without members."""
         return max((_subscription(member).rebalance_timeout_ms for member in self.members.values()), default=0)
-
-    def copy(self) -> "ClassicGroup":
-        """A group of its own that is as this one is, to be driven by hand."""
-        copy = ClassicGroup(self.group_id, is_simple=self.is_simple)
-        for name in self.__slots__:
-            value = getattr(self, name)
-            setattr(copy, name, dict(value) if isinstance(value, dict) else value)
-        return copy
 
     def header(self, state: GroupState) -> Header:
         """The group as it is, its members aside."""
