@@ -67,9 +67,11 @@ def _queries_page() -> str:
     lines = [
         "# Saved queries",
         "",
-        "`coordinator-replay sql --query NAME --param NAME=VALUE` runs one; `sql --list` shows them all. Each is a file in",
+        "`coordinator-replay sql --query NAME --param NAME=VALUE` runs one; `sql --list` shows them all. Each is a file",
     ]
-    lines += ["`conf/queries`, to copy and change: `$cluster` stands for the cluster that `--cluster` names, and each"]
+    lines += [
+        "in `conf/queries`, to copy and change: `$cluster` stands for the cluster that `--cluster` names, and each"
+    ]
     lines += ["parameter is declared at the head of its file. Times are written as in every command.", ""]
     lines += [_MADE.format(source="`conf/queries`")]
     for name, query in saved_queries().items():

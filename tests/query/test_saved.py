@@ -150,7 +150,7 @@ def test_parameters_take_what_is_typed_or_their_defaults(
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"grop": "x"}, "saved query own takes no parameter 'grop'; it takes group, from, least"),
+        ({"groupp": "x"}, "saved query own takes no parameter 'groupp'; it takes group, from, least"),
         ({"least": "many"}, "parameter least: 'many' is no number"),
         ({"from": "soon"}, "invalid time 'soon'"),
     ],
