@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from coordinator_replay.memory import memory
+from coordinator_replay.arrow_times import TIMESTAMP, timestamps_of
 from coordinator_replay.records import arrays, json_form
 from coordinator_replay.records.arrays import MachineColumns
 from coordinator_replay.records.damage import MESSAGES, ErrorClass
@@ -28,8 +28,6 @@ Rows = npt.NDArray[np.int64]
 
 Places = Rows | None
 """Places among some rows, rising; None for all of them, as it mostly is."""
-
-_TIMESTAMP = pa.timestamp("us", "UTC")
 
 _COMMON = [
     ("group_id", pa.string()),
@@ -48,8 +46,8 @@ COMMIT_COLUMNS = pa.schema(
         ("committed_offset", pa.int64()),
         ("leader_epoch", pa.int32()),
         ("metadata", pa.string()),
-        ("commit_timestamp", _TIMESTAMP),
-        ("expire_timestamp", _TIMESTAMP),
+        ("commit_timestamp", TIMESTAMP),
+        ("expire_timestamp", TIMESTAMP),
     ]
 )
 """Columns of a decoded offset commit, beside those carried along."""
@@ -77,9 +75,6 @@ QUARANTINE_COLUMNS = pa.schema(
     ]
 )
 """Columns of a record that could not be read."""
-
-_LAST_MS = 253_402_300_799_999
-"""The last millisecond of year 9999: beyond it Spark and Python can't show a moment, and no coordinator wrote it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +124,8 @@ class _Read:
 
     def timestamps(self, name: str) -> pa.Array:
         if self.program.node(name) is None:
-            return pa.nulls(len(self.rows), _TIMESTAMP)
-        return _timestamps(self.integers(name, pa.int64()))
+            return pa.nulls(len(self.rows), TIMESTAMP)
+        return timestamps_of(self.integers(name, pa.int64()))
 
     def ids(self, name: str) -> pa.Array:
         node = self.program.node(name)
@@ -248,18 +243,6 @@ def _pick(array: Any, places: Places) -> Any:
     if places is None or len(places) == len(array):
         return array
     return array[places] if isinstance(array, np.ndarray) else array.take(pa.array(places))
-
-
-def _timestamps(milliseconds: pa.Array) -> pa.Array:
-    """Milliseconds as UTC timestamps; null where negative (none), or beyond what a clock can show."""
-    numbers = (milliseconds.fill_null(-1) if milliseconds.null_count else milliseconds).to_numpy()
-    unknown = None
-    if len(numbers) and (numbers.min() < 0 or numbers.max() > _LAST_MS):
-        unknown = (numbers < 0) | (numbers > _LAST_MS)
-    # A number out of range overflows here and is masked.
-    with np.errstate(over="ignore"):
-        microseconds = np.multiply(numbers, 1000, out=memory(len(numbers), np.int64))
-    return pa.array(microseconds, pa.int64(), mask=unknown).view(_TIMESTAMP)
 
 
 def _commit_value(value: _Read | None, n: int) -> list[pa.Array]:
