@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
+from coordinator_replay.coordinator.assign_command import assign
 from coordinator_replay.coordinator.config import Config
 from coordinator_replay.coordinator.coordinator import Coordinator
 from coordinator_replay.coordinator.errors import NAMES
@@ -154,6 +155,10 @@ class ScriptRun:
         coordinator = self._started()
         return [{"at": coordinator.now_ms - START_MS, "timers": coordinator.timers()}]
 
+    def _assign(self, command: Line) -> list[Line]:
+        now_ms = self.coordinator.now_ms if self.coordinator is not None else START_MS
+        return [{"at": now_ms - START_MS, "assignment": assign(command)}]
+
     def _nothing(self, _: Line) -> list[Line]:
         return []
 
@@ -190,6 +195,7 @@ COMMANDS: Mapping[str, Callable[[ScriptRun, Line], list[Line]]] = {
     "advance_ms": ScriptRun._advance,
     "async": ScriptRun._async,
     "reload": ScriptRun._reload,
+    "assign": ScriptRun._assign,
     "dump": ScriptRun._nothing,
     "timers": ScriptRun._timers,
     "note": ScriptRun._nothing,
