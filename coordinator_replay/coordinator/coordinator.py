@@ -17,7 +17,13 @@ time is listed in ``ON_TOPICS``, ``ON_UNLOAD``, ``ON_LOAD``.
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from coordinator_replay.coordinator import classic_describe, classic_protocol, consumer_heartbeat
+from coordinator_replay.coordinator import (
+    classic_describe,
+    classic_protocol,
+    consumer_heartbeat,
+    consumer_timers,
+    group_admin,
+)
 from coordinator_replay.coordinator.config import Config
 from coordinator_replay.coordinator.ids import MemberIds
 from coordinator_replay.coordinator.messages import Request, complete
@@ -34,16 +40,17 @@ HANDLERS: Mapping[str, Handler] = {
     **consumer_heartbeat.HANDLERS,
     **classic_protocol.HANDLERS,
     **classic_describe.HANDLERS,
+    **group_admin.HANDLERS,
 }
 """Which function handles a request."""
 
-ON_LOAD: tuple[Callable[[Shard], None], ...] = (classic_protocol.load,)
+ON_LOAD: tuple[Callable[[Shard], None], ...] = (consumer_timers.load, classic_protocol.load)
 """What begins when the partition is loaded."""
 
 ON_UNLOAD: tuple[Callable[[Shard], None], ...] = (classic_protocol.unload,)
 """What ends when the partition gets another leader."""
 
-ON_TOPICS: tuple[Callable[[Shard, TopicChange], None], ...] = ()
+ON_TOPICS: tuple[Callable[[Shard, TopicChange], None], ...] = (consumer_timers.topics_changed,)
 """What follows when topics change."""
 
 
@@ -71,7 +78,9 @@ class Coordinator:
         Raises:
             UsageError: the topics contradict each other.
         """
-        self._shard = Shard(config or Config(), Topics(topics, 1), now_ms, partition, ids or MemberIds())
+        known = tuple(topics)
+        image = Topics(known, version=1 if known else 0)
+        self._shard = Shard(config or Config(), image, now_ms, partition, ids or MemberIds())
         self._load()
 
     @property
@@ -134,9 +143,8 @@ class Coordinator:
         """
         shard = self._shard
         self._check_time(at_ms)
-        new = Topics(topics, shard.topics.version + 1)
+        new, change = shard.topics.followed_by(topics)
         shard.advance(at_ms)
-        change = new.change_from(shard.topics)
         shard.topics = new
         for follow in ON_TOPICS:
             follow(shard, change)

@@ -4,8 +4,9 @@ A request's body is Kafka's JSON form of the message; fields that are left out h
 that the version does not have counts where it is given, as it does when Kafka reads that form.
 """
 
+import base64
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -84,6 +85,12 @@ def complete(request: Request) -> Request:
         raise UsageError(f"{request.api}: version {version} is not among {layout.lowest} to {layout.highest}")
     body = _filled(layout.fields, version, request.body, request.api)
     return request._replace(version=version, body=body)
+
+
+@lru_cache(maxsize=1 << 14)
+def uuid_bytes(text: str) -> bytes:
+    """The 16 bytes of an id as Kafka prints it."""
+    return base64.urlsafe_b64decode(text + "==")
 
 
 def respond(api: str, version: int, body: Mapping[str, Any]) -> Body:

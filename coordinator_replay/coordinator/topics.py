@@ -48,10 +48,15 @@ class TopicChange:
 class Topics:
     """All topics of a moment; never changed, a new image takes its place."""
 
-    __slots__ = ("by_id", "by_name", "version")
+    __slots__ = ("by_id", "by_name", "version", "version_with_new")
 
-    def __init__(self, topics: Iterable[Topic] = (), version: int = 0) -> None:
+    def __init__(self, topics: Iterable[Topic] = (), version: int = 0, version_with_new: int | None = None) -> None:
         """Take the topics.
+
+        Args:
+            topics: all of them.
+            version: of this image.
+            version_with_new: of the last image in which topics were created, this one without it.
 
         Raises:
             UsageError: two topics have one name or one id, or a topic is not as it must be.
@@ -59,6 +64,7 @@ class Topics:
         self.by_name: Mapping[str, Topic] = {}
         self.by_id: Mapping[str, Topic] = {}
         self.version = version
+        self.version_with_new = version if version_with_new is None else version_with_new
         by_name: dict[str, Topic] = {}
         by_id: dict[str, Topic] = {}
         for topic in topics:
@@ -67,6 +73,21 @@ class Topics:
                 raise UsageError(f"topic {topic.name!r} with id {topic.topic_id!r}: name or id is there twice")
             by_name[topic.name] = by_id[topic.topic_id] = topic
         self.by_name, self.by_id = by_name, by_id
+
+    def followed_by(self, topics: Iterable[Topic]) -> tuple["Topics", TopicChange]:
+        """The next image, and what is different in it.
+
+        Raises:
+            UsageError: the topics contradict each other, or one of them has lost partitions.
+        """
+        new = Topics(topics, self.version + 1)
+        change = new.change_from(self)
+        for name in change.changed:
+            if new.by_name[name].partitions < self.by_name[name].partitions:
+                raise UsageError(f"topic {name!r} can't lose partitions unless it gets another id")
+        if not change.created:
+            new.version_with_new = self.version_with_new
+        return new, change
 
     def change_from(self, old: "Topics") -> TopicChange:
         """What is different from an older image."""
