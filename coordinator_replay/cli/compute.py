@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from coordinator_replay.cli.moments import DURATION, MOMENT
-from coordinator_replay.cli.options import EXIT_FINDINGS, Command, Common, common_options, wait_option
+from coordinator_replay.cli.options import EXIT_FINDINGS, Command, Common, common_options, examples, wait_option
 from coordinator_replay.cli.paths import absolute
 from coordinator_replay.cli.thresholds import THRESHOLD
+from coordinator_replay.cli.times import ABSOLUTE_TIME, DURATION
 from coordinator_replay.errors import InputError
 
 if TYPE_CHECKING:
@@ -109,7 +109,13 @@ def _audit_alone(options: "Options", common: Common, dump: "Dump") -> "Summary":
     return summary
 
 
-@click.command(cls=Command)
+@click.command(
+    cls=Command,
+    epilog=examples(
+        "coordinator-replay audit /dumps/broker-1 /dumps/broker-2 --warehouse /data/audit",
+        "coordinator-replay audit 's3://dumps/2026-11-20/*.parquet' --warehouse s3://lake/audit --cluster prod",
+    ),
+)
 @click.argument("inputs", nargs=-1, required=True, metavar="INPUT…")
 @common_options()
 @click.option(
@@ -129,7 +135,11 @@ def _audit_alone(options: "Options", common: Common, dump: "Dump") -> "Summary":
     "--topics", metavar="FILE", help="CSV or JSON lines of topic id, name and maybe partition count, to name topics by."
 )
 @click.option("--cluster-metadata", metavar="PATH", help="Dump of the __cluster_metadata log: names and their times.")
-@click.option("--as-of", type=MOMENT, help="Moment to judge expiry at; the end of the log if left out.")
+@click.option(
+    "--as-of",
+    type=ABSOLUTE_TIME,
+    help="Date and time (or now, by the clock) at which expiry is evaluated; default: the end of the log.",
+)
 @click.option(
     "--retention", type=DURATION, help="offsets.retention.minutes of the brokers, as 7d or 90m; else inferred."
 )
@@ -175,11 +185,6 @@ def audit(
 
     INPUT is a file, folder, glob or URI: segment files as they lie on a broker, Parquet or Delta in the columns of
     Spark's Kafka source, or JSON lines. What earlier runs have written is not written again.
-
-    \b
-    Examples:
-      coordinator-replay audit /dumps/broker-1 /dumps/broker-2 --warehouse /data/audit
-      coordinator-replay audit 's3://dumps/2026-11-20/*.parquet' --warehouse s3://lake/audit --cluster prod
     """
     from coordinator_replay.analysis.findings.thresholds import DEFAULTS
     from coordinator_replay.log.dump import Format
@@ -253,7 +258,13 @@ def _shown(path: str) -> str:
     return str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else path
 
 
-@click.command(cls=Command)
+@click.command(
+    cls=Command,
+    epilog=examples(
+        "coordinator-replay decode __consumer_offsets-7/00000000000000000000.log | jq .",
+        "coordinator-replay decode /dumps/broker-1 | jq 'select(.group_id == \"billing\")'",
+    ),
+)
 @click.argument("inputs", nargs=-1, required=True, metavar="FILE…")
 @click.option(
     "--format", "form", type=click.Choice(FORMATS), default="auto", show_default=True, help="Form of the dump."
@@ -265,10 +276,6 @@ def decode(inputs: Sequence[str], form: str, include_deleted: bool, verbose: boo
 
     Lines hold what offset_commits, group_records and quarantine would hold; notes about the files go to standard
     error.
-
-    \b
-    Examples:
-      coordinator-replay decode __consumer_offsets-7/00000000000000000000.log | jq 'select(.group_id == "billing")'
     """
     from coordinator_replay.log.dump import Format, find_dump
     from coordinator_replay.pipeline.lines import decode_lines, read_without_spark

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from coordinator_replay.cli.options import Command, config_option, output_option, verbose_option
+from coordinator_replay.cli.options import Command, config_option, examples, output_option, verbose_option
 from coordinator_replay.cli.paths import absolute
 from coordinator_replay.errors import UsageError
 
@@ -67,7 +67,13 @@ def _print_exported(exported: "Exported", out: str, output: str) -> None:
     click.echo(f"Next: coordinator-replay audit {' '.join(exported.folders)} --warehouse …")
 
 
-@click.command(cls=Command)
+@click.command(
+    cls=Command,
+    epilog=examples(
+        "coordinator-replay export --bootstrap-servers broker-1:9092 --out /dumps/prod",
+        "coordinator-replay export --bootstrap-servers broker-1:9093 --out s3a://dumps --command-config tls.properties",
+    ),
+)
 @click.option("--bootstrap-servers", required=True, metavar="HOST:PORT,…", help="Brokers of the cluster.")
 @click.option(
     "--out", required=True, metavar="DIR", help="Folder or URI of the dump, which all exports of a cluster share."
@@ -105,11 +111,6 @@ def export(
 
     Each export is a new folder of Parquet files in DIR, in the columns of Spark's Kafka source. Where it ended is kept
     in DIR too, so that no record is left out or taken twice, even if an export is killed.
-
-    \b
-    Examples:
-      coordinator-replay export --bootstrap-servers broker-1:9092 --out /dumps/prod
-      coordinator-replay export --bootstrap-servers broker-1:9093 --out s3a://dumps/prod --command-config tls.properties
     """
     from coordinator_replay.cli.progress import shown_progress
     from coordinator_replay.pipeline.export import ExportOptions, run_export

@@ -6,33 +6,36 @@ from typing import TYPE_CHECKING
 import click
 
 from coordinator_replay.cli.compute import SMALL_WAREHOUSE
-from coordinator_replay.cli.moments import DURATION
+from coordinator_replay.cli.layout import Column
 from coordinator_replay.cli.options import (
     Command,
     config_option,
+    examples,
     output_option,
     verbose_option,
     wait_option,
     warehouse_option,
+    wide_option,
 )
-from coordinator_replay.cli.output import Column, print_note, print_rows
+from coordinator_replay.cli.output import print_note, print_rows
 from coordinator_replay.cli.paths import absolute
+from coordinator_replay.cli.times import DURATION
 
 if TYPE_CHECKING:
     from coordinator_replay.pipeline.maintain import Kept, Upkeep
 
 _COLUMNS = (
-    Column("table", "TABLE"),
-    Column("rows_removed", "ROWS REMOVED"),
-    Column("files_before", "FILES"),
-    Column("files_after", "NOW"),
-    Column("bytes_before", "BYTES"),
-    Column("bytes_after", "NOW"),
-    Column("stored_files_before", "FILES STORED"),
-    Column("stored_files_after", "NOW"),
-    Column("stored_bytes_before", "BYTES STORED"),
-    Column("stored_bytes_after", "NOW"),
-    Column("from_version", ""),
+    Column("table", "TABLE", 1),
+    Column("rows_removed", "ROWS-REMOVED", 2),
+    Column("files_before", "FILES-BEFORE", 3),
+    Column("files_after", "FILES", 2),
+    Column("bytes_before", "BYTES-BEFORE", 3),
+    Column("bytes_after", "BYTES", 2),
+    Column("stored_files_before", "STORED-FILES-BEFORE", 4),
+    Column("stored_files_after", "STORED-FILES", 4),
+    Column("stored_bytes_before", "STORED-BYTES-BEFORE", 4),
+    Column("stored_bytes_after", "STORED-BYTES", 3),
+    Column("from_version"),
 )
 
 
@@ -67,7 +70,13 @@ def _maintain(upkeep: "Upkeep", *, verbose: bool) -> "list[Kept]":
             return run_maintain(spark, upkeep, report)
 
 
-@click.command(cls=Command)
+@click.command(
+    cls=Command,
+    epilog=examples(
+        "coordinator-replay maintain --warehouse /data/audit",
+        "coordinator-replay maintain --warehouse s3a://lake/audit --keep 400d --wait 2h --output json",
+    ),
+)
 @warehouse_option(is_required=True)
 @click.option(
     "--vacuum-after",
@@ -85,6 +94,7 @@ def _maintain(upkeep: "Upkeep", *, verbose: bool) -> "list[Kept]":
 @wait_option
 @config_option
 @output_option
+@wide_option
 @verbose_option
 def maintain(
     warehouse: str,
@@ -93,6 +103,7 @@ def maintain(
     force: bool,
     wait: timedelta,
     output: str,
+    wide: bool,
     verbose: bool,
 ) -> None:
     """Keep a warehouse in good order: compact and cluster its tables, remove files that they no longer need.
@@ -103,11 +114,6 @@ def maintain(
     With --keep, old rows of rebalances, member_timeline and group_metrics are given up for good: no later audit brings
     them back, and questions about the time before are refused. All other tables keep what they have, because later
     audits are made from it: to let go of records too, begin a new warehouse with a dump of today.
-
-    \b
-    Examples:
-      coordinator-replay maintain --warehouse /data/audit
-      coordinator-replay maintain --warehouse s3a://lake/audit --keep 400d --wait 2h --output json
     """
     from coordinator_replay.pipeline.lock import one_at_a_time
     from coordinator_replay.pipeline.maintain import Upkeep, check_upkeep
@@ -116,7 +122,7 @@ def maintain(
     check_upkeep(upkeep)
     with one_at_a_time(upkeep.warehouse, "maintain", wait=wait, say=lambda text: click.echo(text, err=True)):
         done = _maintain(upkeep, verbose=verbose)
-    print_rows(_COLUMNS, map(_row, done), output)
+    print_rows(_COLUMNS, map(_row, done), output, is_wide=wide)
     saved = sum(kept.before.stored - kept.after.stored for kept in done)
     print_note(f"{len(done) - 1} tables, {abs(saved):,} bytes {'less' if saved >= 0 else 'more'} stored than before.")
 

@@ -6,19 +6,27 @@ file before the default.
 
 import difflib
 import functools
+import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from coordinator_replay.cli.moments import DURATION
+from coordinator_replay.cli.times import DURATION, Time
 from coordinator_replay.errors import CoordinatorReplayError, InputError, UsageError, WarehouseError
+from coordinator_replay.query.times import RULE, LogTime
+
+if TYPE_CHECKING:
+    from coordinator_replay.query.warehouse import Warehouse
 
 WAREHOUSE_VARIABLE = "COORDINATOR_REPLAY_WAREHOUSE"
 OUTPUT_FORMS = ("table", "json", "csv")
+
+_OPENED = "coordinator_replay.warehouse"
+"""Under which a command's context keeps the warehouse that it has opened."""
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -34,12 +42,38 @@ class Common:
     Attributes:
         warehouse: path or URI under which the tables lie; empty where a command can do without.
         output: ``table``, ``json`` or ``csv``.
+        wide: whether tables have all columns in full, whatever the terminal's width.
     """
 
     warehouse: str
     cluster: str
     output: str
+    wide: bool
     verbose: bool
+
+
+_EXAMPLE_WIDTH = 74
+"""Cells of a line of examples: with its indentation it fits a terminal of 80."""
+
+
+def examples(*lines: str) -> str:
+    """The end of a command's help: examples to type, long ones continued behind a backslash.
+
+    The first character keeps click from joining the lines.
+    """
+    return "\b\nExamples:\n" + "\n".join(f"  {part}" for line in lines for part in _continued(line))
+
+
+def _continued(line: str) -> list[str]:
+    """A command in lines that a shell reads as one: broken before options and pipes."""
+    parts = [""]
+    for word in re.split(r" (?=--|\|)", line):
+        if parts[-1] and len(parts[-1]) + len(word) + 3 > _EXAMPLE_WIDTH:
+            parts[-1] += " \\"
+            parts.append(f"    {word}")
+        else:
+            parts[-1] += f" {word}" if parts[-1] else word
+    return parts
 
 
 class Failure(click.ClickException):
@@ -71,6 +105,13 @@ def _print_causes(error: BaseException) -> None:
 
 class Command(click.Command):
     """A command whose errors end in a sentence and an exit code; ``-v`` adds what they came from."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The end of its help: how times are written, where it takes any, and examples."""
+        if any(isinstance(param.type, Time) for param in self.params):
+            with formatter.section("Times"):
+                formatter.write_text(RULE)
+        super().format_epilog(ctx, formatter)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
@@ -147,6 +188,33 @@ def _load_config(ctx: click.Context, param: click.Parameter, value: Path | None)
         raise click.BadParameter(str(problem), ctx, param) from problem
 
 
+def open_warehouse(common: Common) -> "Warehouse":
+    """The warehouse that the running command asks, opened once; its notes follow the answer."""
+    from coordinator_replay.cli.output import print_note
+    from coordinator_replay.query.warehouse import Warehouse
+
+    ctx = click.get_current_context()
+    if _OPENED not in ctx.meta:
+        warehouse = Warehouse(common.warehouse, common.cluster)
+
+        def print_notes() -> None:
+            for note in warehouse.notes:
+                print_note(f"{note}.")
+
+        ctx.call_on_close(print_notes)
+        ctx.meta[_OPENED] = warehouse
+    opened: Warehouse = ctx.meta[_OPENED]
+    return opened
+
+
+def _resolved(common: Common, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Options with every time that is counted from the end of the log turned into one."""
+    return {
+        name: value.resolve(open_warehouse(common).coverage.last) if isinstance(value, LogTime) else value
+        for name, value in values.items()
+    }
+
+
 def warehouse_option(*, is_required: bool) -> Callable[[Function], Function]:
     """The option that names a warehouse."""
     return click.option(
@@ -181,6 +249,9 @@ output_option = click.option(
     show_default=True,
     help="Form of the answer; json is one object a line.",
 )
+wide_option = click.option(
+    "--wide", is_flag=True, help="Show all columns of a table in full, whatever the terminal's width."
+)
 verbose_option = click.option("-v", "--verbose", is_flag=True, help="Say more, and show what an error came from.")
 
 
@@ -193,15 +264,18 @@ def common_options(*, needs_warehouse: bool = True) -> Callable[[Function], Func
 
     def decorate(function: Function) -> Function:
         @functools.wraps(function)
-        def run(*args: Any, warehouse: str | None, cluster: str, output: str, verbose: bool, **others: Any) -> Any:
-            common = Common(warehouse=warehouse or "", cluster=cluster, output=output, verbose=verbose)
-            return function(common, *args, **others)
+        def run(
+            *args: Any, warehouse: str | None, cluster: str, output: str, wide: bool, verbose: bool, **others: Any
+        ) -> Any:
+            common = Common(warehouse=warehouse or "", cluster=cluster, output=output, wide=wide, verbose=verbose)
+            return function(common, *args, **_resolved(common, others))
 
         options = [
             warehouse_option(is_required=needs_warehouse),
             click.option("--cluster", default="default", show_default=True, help="Name of the Kafka cluster."),
             config_option,
             output_option,
+            wide_option,
             verbose_option,
         ]
         decorated: Any = run

@@ -1,5 +1,7 @@
 """Rows as people and programs want them: an aligned table, one JSON object a line, or CSV.
 
+On a terminal a table fits its width (``layout.py``); anywhere else it is aligned and complete, and stays as it is.
+
 What the rows hold was written by clients of a cluster, so a table shows control characters as escapes and knows no
 markup: nothing in a group's name or a commit's metadata reaches the terminal as a command. CSV is opened in
 spreadsheets, which run what begins like a formula: such a text gets an apostrophe in front, as spreadsheets themselves
@@ -11,20 +13,21 @@ import io
 import json
 import os
 import re
+import shutil
 import sys
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
 import click
 
+from coordinator_replay.cli.layout import Cell, Column, lay_out
+
 NOTHING = "-"
 """What a table shows for null, as Kafka's own tools do."""
-
-MOST_FOLDED_ROWS = 1000
-"""Longer answers are not folded to the terminal's width: nobody reads them there, and a pager can scroll."""
 
 # Controls (C0, DEL, C1), line separators, and the characters that turn the direction of writing.
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -33,19 +36,6 @@ _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u
 _FORMULA = re.compile(r"[=@\t\r]|[+-](?!\d+(\.\d+)?\Z)(?=.)", re.DOTALL)
 
 Row = Sequence[object]
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """One column of an answer.
-
-    Attributes:
-        name: its name in JSON and CSV.
-        heading: its name above the table; empty for a column that a table leaves out.
-    """
-
-    name: str
-    heading: str
 
 
 def _escape(match: re.Match[str]) -> str:
@@ -128,41 +118,43 @@ def _are_numbers(cells: Iterable[object]) -> bool:
     return bool(kinds) and kinds <= {int, float, Decimal}
 
 
-def _print_folded(headings: Sequence[str], cells: Sequence[Sequence[str]], numbers: Sequence[bool]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    shown = Table(box=None, pad_edge=False, header_style="bold")
-    for heading, is_number in zip(headings, numbers, strict=True):
-        shown.add_column(Text(heading), justify="right" if is_number else "left", overflow="fold")
-    for row in cells:
-        shown.add_row(*map(Text, row))
-    Console(file=sys.stdout).print(shown)
+def terminal_width(*, err: bool = False) -> int | None:
+    """Cells of the terminal that standard output (or standard error) is, None where it is none."""
+    return shutil.get_terminal_size().columns if (sys.stderr if err else sys.stdout).isatty() else None
 
 
-def _print_lines(headings: Sequence[str], cells: Sequence[Sequence[str]], numbers: Sequence[bool]) -> None:
-    from rich.cells import cell_len
-
-    lines = [headings, *cells]
-    widths = [max(cell_len(line[place]) for line in lines) for place in range(len(headings))]
-    for line in lines:
-        padded = []
-        for text, width, is_number in zip(line, widths, numbers, strict=True):
-            space = " " * (width - cell_len(text))
-            padded.append(space + text if is_number else text + space)
-        click.echo("  ".join(padded).rstrip())
+def _styled(text: str, **style: bool) -> str:
+    return text if os.environ.get("NO_COLOR") else click.style(text, **style)
 
 
-def _print_table(columns: Sequence[Column], rows: Sequence[Row]) -> None:
-    places = [place for place, column in enumerate(columns) if column.heading]
-    headings = [columns[place].heading for place in places]
-    cells = [[_cell(row[place]) for place in places] for row in rows]
-    numbers = [_are_numbers(row[place] for row in rows) for place in places]
-    if sys.stdout.isatty() and len(rows) <= MOST_FOLDED_ROWS:
-        _print_folded(headings, cells, numbers)
-    else:
-        _print_lines(headings, cells, numbers)
+def _print_table(columns: Sequence[Column], rows: Sequence[Row], *, is_wide: bool) -> None:
+    shown = [replace(column, heading=_heading(column)) for column in columns] if is_wide else columns
+    places = [place for place, column in enumerate(shown) if column.heading]
+    width = None if is_wide else terminal_width()
+    table = lay_out(
+        [shown[place] for place in places],
+        [[_table_cell(row[place]) for place in places] for row in rows],
+        width=width,
+        numbers=[_are_numbers(row[place] for row in rows) for place in places],
+        nothing=NOTHING,
+    )
+    if table.date:
+        click.echo(_styled(table.date, dim=True))
+    click.echo(_styled(table.heading, bold=True))
+    for line in table.lines:
+        click.echo(line)
+    if width is not None and (table.left_out or table.is_cut):
+        left_out = f"Left out: {', '.join(table.left_out)}. " if table.left_out else ""
+        print_note(f"{left_out}--wide shows everything in full.")
+
+
+def _heading(column: Column) -> str:
+    return column.heading or column.name.upper().replace("_", "-")
+
+
+def _table_cell(value: object) -> Cell:
+    """A value for the layout, which writes times itself."""
+    return value if isinstance(value, datetime) else _cell(value)
 
 
 def _print_csv(columns: Sequence[Column], rows: Iterable[Row]) -> None:
@@ -181,13 +173,14 @@ def _print_csv(columns: Sequence[Column], rows: Iterable[Row]) -> None:
     click.echo(buffer.getvalue(), nl=False)
 
 
-def print_rows(columns: Sequence[Column], rows: Iterable[Row], form: str) -> None:
+def print_rows(columns: Sequence[Column], rows: Iterable[Row], form: str, *, is_wide: bool = False) -> None:
     """Print an answer.
 
     Args:
         columns: what the values of a row are, in their order.
         rows: the values; ``table`` needs all of them to align, ``json`` and ``csv`` print as they come.
         form: ``table``, ``json`` or ``csv``.
+        is_wide: whether a table has all columns in full, whatever the terminal's width.
     """
     if form == "json":
         for row in rows:
@@ -196,10 +189,28 @@ def print_rows(columns: Sequence[Column], rows: Iterable[Row], form: str) -> Non
     elif form == "csv":
         _print_csv(columns, rows)
     else:
-        _print_table(columns, list(rows))
+        _print_table(columns, list(rows), is_wide=is_wide)
+
+
+def print_text(text: str, *, indent: str = "", style: Mapping[str, bool] | None = None, err: bool = False) -> None:
+    """Print a sentence; on a terminal it goes on, indented by two more, where a line ends.
+
+    Args:
+        text: what to print; control characters are shown, not obeyed.
+        indent: what each line begins with.
+        style: of the text, as click.style takes it.
+        err: whether it goes to standard error.
+    """
+    width = terminal_width(err=err)
+    lines = [indent + neutral(text)]
+    if width is not None:
+        lines = textwrap.wrap(
+            neutral(text), width, initial_indent=indent, subsequent_indent=f"{indent}  ", break_on_hyphens=False
+        )
+    for line in lines or [""]:
+        click.echo(_styled(line, **style) if style else line, err=err)
 
 
 def print_note(text: str) -> None:
     """Say something about the answer, beside it: on standard error, where it disturbs no program."""
-    colour = not os.environ.get("NO_COLOR")
-    click.secho(neutral(text), err=True, dim=colour)
+    print_text(text, style={"dim": True}, err=True)

@@ -5,7 +5,7 @@ quarantine, or a control record. Each kind has files of its own, so that raw byt
 reads only what it holds.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from types import MappingProxyType
 
@@ -15,9 +15,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from coordinator_replay.log.dump import DumpFile, open_filesystem
+from coordinator_replay.log.dump import DumpFile
+from coordinator_replay.log.reading import gather_records, read_file
 from coordinator_replay.log.schema import LOG_RECORD
-from coordinator_replay.log.segment import SegmentPart, read_segment
+from coordinator_replay.log.segment import SegmentPart
 from coordinator_replay.pipeline.data_files import WRITTEN_SCHEMA, DataFiles, aside
 from coordinator_replay.pipeline.tally import Ranges, Tally
 from coordinator_replay.records.decoder import (
@@ -28,9 +29,6 @@ from coordinator_replay.records.decoder import (
     Rows,
     decode_records,
 )
-
-DECODE_ROWS = 60_000
-"""How many records are decoded at a time; fewer cost more each, more only memory."""
 
 _CARRIED = [
     "log_partition",
@@ -162,14 +160,6 @@ Skip = Mapping[int, Sequence[tuple[int, int]]]
 """Closed ranges of offsets that were audited before, by log partition."""
 
 
-def _open_parts(file: DumpFile, skip: Skip = MappingProxyType({})) -> Iterator[SegmentPart]:
-    # What compaction took away since is all that a file beside the log is read for.
-    ranges = skip.get(file.log_partition, ()) if file.is_current else ()
-    filesystem, path = open_filesystem(file.uri)
-    with filesystem.open_input_stream(path, compression=None) as stream:
-        yield from read_segment(stream, source=file.uri, log_partition=file.log_partition, skip=ranges)
-
-
 def _per_file(
     files: Sequence[DumpFile], read: Callable[[DumpFile, int], Iterator[pa.RecordBatch]]
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -183,30 +173,15 @@ def _per_file(
     return read_files
 
 
-def gather_records(parts: Iterable[SegmentPart]) -> Iterator[pa.RecordBatch]:
-    """The records of parts in batches large enough that the cost of a batch does not show."""
-    gathered: list[pa.RecordBatch] = []
-    rows = 0
-    for part in parts:
-        if part.records.num_rows >= DECODE_ROWS // 2 and not gathered:
-            yield part.records
-            continue
-        gathered.append(part.records)
-        rows += part.records.num_rows
-        if rows >= DECODE_ROWS:
-            yield pa.concat_batches(gathered)
-            gathered, rows = [], 0
-    if rows:
-        yield pa.concat_batches(gathered)
-
-
 def stage_file(
     file: DumpFile, file_id: int, said: list[dict[str, object]], skip: Skip = MappingProxyType({})
 ) -> Iterator[Kinded]:
     """Read and decode one file; what there is to say about it is added to ``said``."""
 
     def parts() -> Iterator[SegmentPart]:
-        for part in _open_parts(file, skip):
+        # A file that is not part of the log is read for what compaction has taken away since: all of it is wanted.
+        ranges = skip.get(file.log_partition, ()) if file.is_current else ()
+        for part in read_file(file, ranges):
             said.extend(_coverage_rows(part, file, file_id))
             yield part
 
@@ -215,7 +190,7 @@ def stage_file(
 
 
 def _raw_file(file: DumpFile, _file_id: int) -> Iterator[pa.RecordBatch]:
-    for part in _open_parts(file):
+    for part in read_file(file):
         yield part.records
 
 

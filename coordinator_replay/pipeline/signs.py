@@ -7,15 +7,13 @@ it is columns; a group's replay sees one row for each such record.
 
 import json
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 
 from coordinator_replay.analysis.reasons.signs import DEPARTURES, SIGNS_WITHIN_MS
-from coordinator_replay.pipeline.data_files import LATEST_MS
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+from coordinator_replay.times import EPOCH, LATEST_MS
 
 _LOG = ("group_id", "log_partition")
 MINUTE_MS = 60_000
@@ -53,7 +51,7 @@ def signs_before(at_ms: int) -> datetime:
     """The moment before which no commit is a sign of life, given the time of the first departure in milliseconds."""
     # A whole minute before: that is how commits are picked.
     before_ms = at_ms - SIGNS_WITHIN_MS - MINUTE_MS
-    return _EPOCH + timedelta(milliseconds=min(max(before_ms, 0), LATEST_MS))
+    return EPOCH + timedelta(milliseconds=min(max(before_ms, 0), LATEST_MS))
 
 
 def last_before_departures(commits: DataFrame, departures: DataFrame) -> DataFrame:

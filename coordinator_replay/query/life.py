@@ -4,115 +4,38 @@ Bands of one state, members, owners and committed offsets are put together by th
 millions of commits becomes some ten thousand marks. What had to be left out is counted and said.
 """
 
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
+from coordinator_replay.query import life_statements
 from coordinator_replay.query.expired import ExpiredOffset, expired_offsets
+from coordinator_replay.query.findings import Finding, findings_of
 from coordinator_replay.query.groups import check_group
-from coordinator_replay.query.rebalances import Rebalance, rebalances_of
+from coordinator_replay.query.rebalances import Rebalance
 from coordinator_replay.query.warehouse import Warehouse
 
-MOST_INTERVALS = 30_000
-"""Intervals of members, and of owners, beyond which a page in a browser turns slow."""
+GROUPS_AT_ONCE = 100
+"""Groups that are read together: bounds the memory for a whole cluster."""
 
-MOST_POINTS = 40_000
-"""Points of committed offsets, shared by all partitions of the group."""
 
-_POINTS_EACH = range(40, 1600)
-"""Points that each partition's line has at least, and at most: a screen is no wider."""
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much of a life is kept; a page in a browser turns slow beyond.
 
-_SPAN = """
-    SELECT min(first), max(last) FROM (
-        SELECT min(log_timestamp) AS first, max(log_timestamp) AS last FROM group_timeline
-        WHERE cluster = $cluster AND group_id = $group
-        UNION ALL SELECT min(valid_from), max(coalesce(valid_to, valid_from)) FROM offset_history
-        WHERE cluster = $cluster AND group_id = $group
-        UNION ALL SELECT min(valid_from), max(coalesce(valid_to, valid_from)) FROM pending_offsets
-        WHERE cluster = $cluster AND group_id = $group
-    )
-"""
+    Attributes:
+        intervals: of members, and of owners; the latest ones are kept.
+        points: of committed offsets, shared by all partitions of the group.
+    """
 
-_STATES = """
-    WITH told AS (
-        SELECT seq, log_timestamp, group_type, epoch, member_count, is_exact,
-               CASE WHEN event = 'GROUP_DELETED' THEN 'Dead' ELSE to_state END AS state
-        FROM group_timeline WHERE cluster = $cluster AND group_id = $group AND log_timestamp IS NOT NULL
-    ), turned AS (
-        SELECT *, (state IS DISTINCT FROM lag(state) OVER in_order
-                   OR group_type IS DISTINCT FROM lag(group_type) OVER in_order) AS turns
-        FROM told WINDOW in_order AS (ORDER BY seq)
-    ), numbered AS (SELECT *, sum(CAST(turns AS INTEGER)) OVER (ORDER BY seq) AS band FROM turned),
-    bands AS (
-        SELECT band, any_value(state) AS state, any_value(group_type) AS group_type, min(log_timestamp) AS since,
-               min(epoch) AS first_epoch, max(epoch) AS last_epoch, min(member_count) AS fewest,
-               max(member_count) AS most, bool_and(coalesce(is_exact, true)) AS is_exact
-        FROM numbered GROUP BY band
-    )
-    SELECT state, group_type, since, lead(since) OVER (ORDER BY band) AS until, first_epoch, last_epoch, fewest, most,
-           is_exact
-    FROM bands
-    QUALIFY since < $end AND coalesce(until > $start, true)
-    ORDER BY band
-"""
+    intervals: int = 30_000
+    points: int = 40_000
 
-_ASSIGNED = """array_to_string(list_transform({column}, lambda one:
-    coalesce(one.topic, one.topic_id) || ':' || array_to_string(one.partitions, ',')), '; ')"""
 
-_MEMBERS = f"""
-    SELECT member_id, instance_id, client_id, client_host, group_type, member_state, member_epoch,
-           coalesce(list_sum(list_transform(assigned, lambda one: len(one.partitions))), 0)
-           + coalesce(list_sum(list_transform(pending_revocation, lambda one: len(one.partitions))), 0) AS partitions,
-           {_ASSIGNED.format(column="assigned")} AS assigned,
-           {_ASSIGNED.format(column="pending_revocation")} AS pending,
-           valid_from, valid_to
-    FROM member_timeline
-    WHERE cluster = $cluster AND group_id = $group
-      AND coalesce(valid_to > $start, true) AND coalesce(valid_from < $end, true)
-    ORDER BY coalesce(valid_from, $start) DESC, from_offset DESC, member_id
-    LIMIT $most + 1
-"""  # noqa: S608 - put together from constants
-
-_OWNERS = """
-    SELECT coalesce(topic, topic_id, '?') AS topic, partition, member_id, instance_id, owned_from, owned_to,
-           release_event, unowned_ms
-    FROM partition_ownership
-    WHERE cluster = $cluster AND group_id = $group
-      AND coalesce(owned_to + to_milliseconds(coalesce(unowned_ms, 0)) >= $start, true)
-      AND coalesce(owned_from < $end, true)
-    ORDER BY coalesce(owned_from, $start) DESC, topic, partition
-    LIMIT $most + 1
-"""
-
-# Of each stretch of time a line keeps its last commit; what went backwards, or ended otherwise, is always kept.
-_COMMITS = """
-    WITH inside AS (
-        SELECT topic, partition, committed_offset, valid_from, valid_to, from_offset, ended_by,
-               floor((epoch_ms(valid_from) - epoch_ms($start)) * $points
-                     / greatest(epoch_ms($end) - epoch_ms($start), 1)) AS stretch
-        FROM offset_history
-        WHERE cluster = $cluster AND group_id = $group
-          AND coalesce(valid_to > $start, true) AND coalesce(valid_from < $end, true)
-    ), compared AS (
-        SELECT *, lag(committed_offset) OVER in_order AS before,
-               lead(stretch) OVER in_order IS DISTINCT FROM stretch AS is_last
-        FROM inside WINDOW in_order AS (PARTITION BY topic, partition ORDER BY from_offset)
-    )
-    SELECT topic, partition, committed_offset, greatest(valid_from, $start), valid_to,
-           coalesce(ended_by, 'COMMIT') AS ended_by, CASE WHEN committed_offset < before THEN before END AS back_from
-    FROM compared
-    WHERE is_last OR committed_offset < before OR coalesce(ended_by, 'COMMIT') <> 'COMMIT'
-    ORDER BY topic, partition, from_offset
-"""
-
-_LINES = """
-    SELECT count(*), coalesce(sum(commits), 0) FROM (
-        SELECT topic, partition, count(*) AS commits FROM offset_history
-        WHERE cluster = $cluster AND group_id = $group
-          AND coalesce(valid_to > $start, true) AND coalesce(valid_from < $end, true)
-        GROUP BY topic, partition
-    )
-"""
+ONE_GROUP = Limits()
+MANY_GROUPS = Limits(intervals=3000, points=4000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,13 +106,28 @@ class Commit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Subscription:
+    """A stretch of time in which some member of the group subscribed to a topic.
+
+    Attributes:
+        topic: None where members may subscribe to any topic (by a regular expression, or in a way that the tables
+            don't tell); empty for the stretches in which the group had members at all.
+    """
+
+    topic: str | None
+    since: datetime | None
+    until: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GroupLife:
     """What happened to a group from one moment to another, by time.
 
     Attributes:
         start: where the pictures begin.
         end: where they end.
-        commit_count: commits in the tables, of which ``commits`` are those that the lines keep.
+        commits: offsets that held at some time in the range, as many as lines need.
+        commit_count: commits on record that were written in the range.
         notes: what was left out, in sentences.
     """
 
@@ -202,40 +140,60 @@ class GroupLife:
     rebalances: tuple[Rebalance, ...]
     commits: tuple[Commit, ...]
     commit_count: int
+    subscriptions: tuple[Subscription, ...]
     expirations: tuple[ExpiredOffset, ...]
+    findings: tuple[Finding, ...]
     notes: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """From when to when pictures of a group show it."""
+
+    group: str
+    start: datetime
+    end: datetime
+
+
 Interval = TypeVar("Interval", MemberSpan, Holding)
+Answer = TypeVar("Answer", StateBand, MemberSpan, Holding, Subscription, Rebalance)
 
 
-def _latest(
-    kind: type[Interval], rows: list[tuple[Any, ...]], most: int, what: str, notes: list[str]
-) -> tuple[Interval, ...]:
-    """Rows that came latest first as intervals by time, and a note where there were more."""
-    if len(rows) > most:
-        notes.append(f"Only the latest {most:,} intervals of {what} are here: ask for less with --from and --to.")
-    names = kind.__slots__
-    return tuple(kind(**dict(zip(names, row, strict=True))) for row in reversed(rows[:most]))
+def _latest(latest_first: Sequence[Interval], most: int, what: str, notes: list[str]) -> tuple[Interval, ...]:
+    """Intervals by time, and a note where there were more."""
+    if len(latest_first) > most:
+        notes.append(f"Only the latest {most:,} intervals of {what} are shown: ask for less with --from and --to.")
+    return tuple(reversed(latest_first[:most]))
 
 
-def window_of(
-    warehouse: Warehouse, group: str, start: datetime | None, end: datetime | None
-) -> tuple[datetime, datetime]:
-    """The stretch of time that pictures of a group show: from its first record to the end of the log read.
+def spans_of(
+    warehouse: Warehouse, group: str | None = None, start: datetime | None = None, end: datetime | None = None
+) -> list[Span]:
+    """The time range that pictures of a group show: from its first record to the end of the log read.
+
+    Args:
+        warehouse: the tables.
+        group: the group; every one that was there in the range if None.
+        start: from then on; the group's first record if None.
+        end: before then; after the last record of the log read if None.
 
     Raises:
-        UsageError: the tables don't know the group, or nothing of that stretch of time.
+        UsageError: the tables don't know the group, or nothing of that range.
     """
     warehouse.check_range(start, end)
-    first, last = warehouse.rows(_SPAN, group=group)[0]
-    if first is None:
+    some = "" if group is None else "AND group_id = $group"
+    found = warehouse.rows(life_statements.SPANS.format(some=some), group=group)
+    if not found and group is not None:
         check_group(warehouse, group)
     covered = warehouse.coverage
-    start = start or first or covered.first
-    end = end or max(covered.last, last or covered.last)
-    warehouse.check_range(start, end if end > start else None)
-    return start, max(start, end)
+    spans = []
+    for name, first, last in found:
+        # The last record belongs to the range, which ends before its end.
+        until = end or max(covered.last, last or covered.last) + timedelta(milliseconds=1)
+        since = start or first or covered.first
+        if since < until or group is not None:
+            spans.append(Span(group=name, start=min(since, until), end=until))
+    return spans
 
 
 def life_of(
@@ -245,50 +203,130 @@ def life_of(
     end: datetime | None = None,
     *,
     with_commits: bool = True,
-    most_intervals: int = MOST_INTERVALS,
+    limits: Limits = ONE_GROUP,
 ) -> GroupLife:
-    """What happened to a group from one moment to another.
+    """What happened to a group in a time range.
 
     Args:
         warehouse: the tables.
         group: the group.
         start: from then on; its first record if None.
-        end: up to then; the end of the log read if None.
-        with_commits: False leaves out committed offsets and expirations.
-        most_intervals: of members, and of owners; the latest ones count.
+        end: before then; after the last record of the log read if None.
+        with_commits: False leaves out committed offsets, expirations and findings.
+        limits: how much is kept.
 
     Raises:
-        UsageError: the tables don't know the group, or nothing of that stretch of time.
+        UsageError: the tables don't know the group, or nothing of that range.
     """
-    start, end = window_of(warehouse, group, start, end)
-    notes: list[str] = []
-    asked: dict[str, Any] = {"group": group, "start": start, "end": end}
-    states = [StateBand(**dict(zip(StateBand.__slots__, row, strict=True))) for row in warehouse.rows(_STATES, **asked)]
-    commits: list[Commit] = []
-    commit_count = 0
-    if with_commits:
-        lines, commit_count = warehouse.rows(_LINES, **asked)[0]
-        points = min(max(_POINTS_EACH.start, MOST_POINTS // max(lines, 1)), _POINTS_EACH.stop)
-        commits = [
-            Commit(**dict(zip(Commit.__slots__, row, strict=True)))
-            for row in warehouse.rows(_COMMITS, points=points, **asked)
-        ]
-        if commit_count > len(commits):
-            notes.append(f"Lines show {len(commits):,} of {commit_count:,} commits: the last of each short stretch.")
-    return GroupLife(
-        group=group,
-        start=start,
-        end=end,
-        states=tuple(states),
-        members=_latest(
-            MemberSpan, warehouse.rows(_MEMBERS, most=most_intervals, **asked), most_intervals, "members", notes
-        ),
-        holdings=_latest(
-            Holding, warehouse.rows(_OWNERS, most=most_intervals, **asked), most_intervals, "ownership", notes
-        ),
-        rebalances=tuple(rebalances_of(warehouse, group, start, end)) if end > start else (),
-        commits=tuple(commits),
-        commit_count=commit_count,
-        expirations=tuple(expired_offsets(warehouse, group)) if with_commits else (),
-        notes=tuple(notes),
+    (life,) = lives_of(
+        warehouse, spans_of(warehouse, group, start, end), start, end, with_commits=with_commits, limits=limits
     )
+    return life
+
+
+def lives_of(
+    warehouse: Warehouse,
+    spans: Sequence[Span],
+    start: datetime | None = None,
+    end: datetime | None = None,
+    *,
+    with_commits: bool = True,
+    limits: Limits = MANY_GROUPS,
+) -> Iterator[GroupLife]:
+    """What happened to each of several groups, by name: read for many groups at a time.
+
+    Args:
+        warehouse: the tables.
+        spans: the groups.
+        start: from then on; no bound if None.
+        end: before then; no bound if None.
+        with_commits: False leaves out committed offsets, expirations and findings.
+        limits: how much is kept of each group.
+    """
+    one = spans[0].group if len(spans) == 1 else None
+    expirations: dict[str, list[ExpiredOffset]] = defaultdict(list)
+    findings: dict[str, list[Finding]] = defaultdict(list)
+    if with_commits and spans:
+        for offset in expired_offsets(warehouse, one):
+            expirations[offset.group_id].append(offset)
+        for finding in findings_of(warehouse):
+            if finding.group_id is not None:
+                findings[finding.group_id].append(finding)
+    for first in range(0, len(spans), GROUPS_AT_ONCE):
+        chosen = spans[first : first + GROUPS_AT_ONCE]
+        read = _Reading(warehouse, chosen, start, end, limits, with_commits=with_commits)
+        for span in chosen:
+            yield read.life(span, tuple(expirations[span.group]), tuple(findings[span.group]))
+
+
+class _Reading:
+    """The rows of some groups, read by one statement for each kind."""
+
+    def __init__(
+        self,
+        warehouse: Warehouse,
+        spans: Sequence[Span],
+        start: datetime | None,
+        end: datetime | None,
+        limits: Limits,
+        *,
+        with_commits: bool,
+    ) -> None:
+        names = [span.group for span in spans]
+        self._warehouse = warehouse
+        self._limits = limits
+        # One group's name also keeps files without it from being read.
+        self._some = "AND group_id = $group" if len(names) == 1 else "AND list_contains($groups, group_id)"
+        self._asked: dict[str, Any] = {"groups": names, "start": start, "end": end}
+        self._asked |= {"group": names[0]} if len(names) == 1 else {}
+        self._states = self._answers(StateBand, life_statements.STATES)
+        self._members = self._answers(MemberSpan, life_statements.MEMBERS)
+        self._holdings = self._answers(Holding, life_statements.OWNERS)
+        self._subscriptions = self._answers(Subscription, life_statements.SUBSCRIPTIONS)
+        columns = ", ".join(Rebalance.__slots__)
+        self._rebalances = self._answers(Rebalance, life_statements.REBALANCES.replace("{columns}", columns))
+        self._commits = self._rows(life_statements.COMMITS) if with_commits else {}
+        self._counts = self._rows(life_statements.COMMIT_COUNTS) if with_commits else {}
+
+    def _rows(self, statement: str) -> Mapping[str, list[tuple[Any, ...]]]:
+        """Rows by group, without the group's name."""
+        found: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
+        rows = self._warehouse.rows(
+            statement.replace("{some}", self._some),
+            most=self._limits.intervals,
+            points=self._limits.points,
+            **self._asked,
+        )
+        for group, *row in rows:
+            found[group].append(tuple(row))
+        return found
+
+    def _answers(self, kind: type[Answer], statement: str) -> Mapping[str, list[Answer]]:
+        names = kind.__slots__
+        return {
+            group: [kind(**dict(zip(names, row, strict=True))) for row in rows]
+            for group, rows in self._rows(statement).items()
+        }
+
+    def life(self, span: Span, expirations: tuple[ExpiredOffset, ...], findings: tuple[Finding, ...]) -> GroupLife:
+        """One of the groups."""
+        group, most = span.group, self._limits.intervals
+        notes: list[str] = []
+        rows = self._commits.get(group, [])
+        if rows and rows[0][-1] > len(rows):
+            notes.append(f"Lines show {len(rows):,} of {rows[0][-1]:,} commits: the last of each short stretch.")
+        return GroupLife(
+            group=group,
+            start=span.start,
+            end=span.end,
+            states=tuple(self._states.get(group, ())),
+            members=_latest(self._members.get(group, ()), most, "members", notes),
+            holdings=_latest(self._holdings.get(group, ()), most, "ownership", notes),
+            rebalances=tuple(self._rebalances.get(group, ())),
+            commits=tuple(Commit(**dict(zip(Commit.__slots__, row[:-1], strict=True))) for row in rows),
+            commit_count=self._counts[group][0][0] if group in self._counts else 0,
+            subscriptions=tuple(self._subscriptions.get(group, ())),
+            expirations=expirations,
+            findings=findings,
+            notes=tuple(notes),
+        )

@@ -1,7 +1,6 @@
 """Who owned what: a row for each partition, or a row for each member."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime
+from collections.abc import Mapping
 from typing import Any
 
 from bokeh.models import Range1d
@@ -22,6 +21,7 @@ from coordinator_replay.report.figures import (
     neutral,
     time_figure,
 )
+from coordinator_replay.report.gaps import Wanted
 
 MOST_ROWS = 1000
 """Rows of one figure; beyond that no screen tells them apart."""
@@ -39,24 +39,6 @@ def member_colours(life: GroupLife) -> dict[str, str]:
     return {member_id: known[identity] for member_id, identity in identities.items()}
 
 
-def gaps_between(holdings: Iterable[Holding], end: datetime) -> Iterator[tuple[datetime, datetime, Holding]]:
-    """Stretches in which nobody owned a partition, each with the ownership before it; the last may reach the end.
-
-    Args:
-        holdings: of one partition; several may hold at the same time.
-        end: where the page ends.
-    """
-    until: datetime | None = None
-    last: Holding | None = None
-    for holding in sorted(holdings, key=lambda one: (one.owned_from is not None, one.owned_from)):
-        if last is not None and until is not None and holding.owned_from is not None and holding.owned_from > until:
-            yield until, holding.owned_from, last
-        if last is None or (until is not None and (holding.owned_to is None or holding.owned_to > until)):
-            last, until = holding, holding.owned_to
-    if last is not None and until is not None and until < end:
-        yield until, end, last
-
-
 def owners_by_partition(life: GroupLife, times: Range1d, colours: Mapping[str, str]) -> figure:
     """A row for each partition: who owned it, and hatched in red when nobody did."""
     by_partition: dict[tuple[str, int], list[Holding]] = {}
@@ -65,6 +47,7 @@ def owners_by_partition(life: GroupLife, times: Range1d, colours: Mapping[str, s
     partitions = sorted(by_partition)[:MOST_ROWS]
     stretch = Stretch(life.start, life.end)
     clients = {member.member_id: member.client_id for member in life.members}
+    wanted = Wanted(life)
     owned, gaps = [], []
     for row, partition in enumerate(partitions):
         name = neutral(f"{partition[0]}-{partition[1]}")
@@ -79,7 +62,7 @@ def owners_by_partition(life: GroupLife, times: Range1d, colours: Mapping[str, s
                 "before": neutral(holding.member_id),
                 "release": neutral(holding.release_event or "not known"),
             }
-            for since, until, holding in gaps_between(by_partition[partition], life.end)
+            for since, until, holding in wanted.gaps(partition[0], by_partition[partition], life.end)
             if (right := stretch.right(until)) > (left := stretch.left(since))
         ]
     drawn = time_figure(

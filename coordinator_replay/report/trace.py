@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from coordinator_replay.errors import UsageError
-from coordinator_replay.query.life import GroupLife, life_of
+from coordinator_replay.query.life import GroupLife, Limits, life_of
 from coordinator_replay.query.warehouse import Warehouse
 
-MOST_INTERVALS = 250_000
-"""Intervals of each kind; viewers turn slow at a million events."""
+LIMITS = Limits(intervals=250_000)
+"""Viewers turn slow at a million events."""
 
 GROUP_PROCESS = 1
 PARTITIONS_PROCESS = 2
@@ -197,4 +197,4 @@ def trace_of(warehouse: Warehouse, group: str, start: datetime | None = None, en
     Raises:
         UsageError: the tables don't know the group, or nothing of that stretch of time.
     """
-    return life_of(warehouse, group, start, end, with_commits=False, most_intervals=MOST_INTERVALS)
+    return life_of(warehouse, group, start, end, with_commits=False, limits=LIMITS)

@@ -15,8 +15,8 @@ from benchmarks.copying import copy_seconds
 from benchmarks.measured import Measured, Setting, in_turns, seconds
 from benchmarks.nightly import findings, growth, memory, night, offsets, whole
 from benchmarks.replay import engine, groups, skew
+from coordinator_replay.log.reading import gather_records
 from coordinator_replay.log.segment import read_segment
-from coordinator_replay.pipeline.decode import gather_records
 from coordinator_replay.records.decoder import decode_records
 
 

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_replay.cli import output
-from coordinator_replay.cli.output import Column, neutral, print_rows
+from coordinator_replay.cli.layout import Column
+from coordinator_replay.cli.output import neutral, print_rows
 
 COLUMNS = [Column("group_id", "GROUP"), Column("count", "#COUNT"), Column("hidden", "")]
 
@@ -120,21 +121,43 @@ def test_csv_leaves_numbers_and_plain_text_alone(capsys, text):
     assert cells == [[text, "1"]]
 
 
-def test_terminal_gets_the_same_cells_folded_to_its_width(monkeypatch):
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
 
+
+def test_terminal_gets_lines_of_its_width_and_a_bold_heading(monkeypatch):
     terminal = Terminal()
     monkeypatch.setattr("sys.stdout", terminal)
     monkeypatch.setenv("COLUMNS", "20")
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    print_rows(COLUMNS, [["[bold]word " * 4, 12, ""]], "table")
-    told = terminal.getvalue()
-    assert "\x1b[1m" in told
-    assert told.count("[bold]word") == 4
-    assert max(len(line) for line in told.replace("\x1b[1m", "").replace("\x1b[0m", "").splitlines()) <= 20
+    columns = [Column("text", "TEXT", 1, 8), Column("count", "#COUNT", 1), Column("hidden")]
+    print_rows(columns, [["[bold]word " * 4, 12, ""]], "table")
+    assert terminal.getvalue() == (
+        "\x1b[1mTEXT          #COUNT\x1b[0m\n"
+        "[bold]word…       12\n"
+    )  # fmt: skip
+
+
+def test_wide_tables_have_every_column_in_full_on_a_terminal_too(monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stdout", terminal)
+    monkeypatch.setenv("COLUMNS", "20")
+    monkeypatch.setenv("NO_COLOR", "1")
+    print_rows(COLUMNS, [["a long name of a group", 12, "x"]], "table", is_wide=True)
+    assert terminal.getvalue() == (
+        "GROUP                   #COUNT  HIDDEN\n"
+        "a long name of a group      12  x\n"
+    )  # fmt: skip
+
+
+def test_what_was_left_out_is_said_beside_the_table(monkeypatch, capsys):
+    monkeypatch.setattr(output, "terminal_width", lambda *, err=False: 20)
+    print_rows([Column("a", "A", 1), Column("b", "B", 2)], [["x" * 15, "y" * 15]], "table")
+    told = capsys.readouterr()
+    assert told.out == "A\n" + "x" * 15 + "\n"
+    assert told.err == "Left out: B. --wide\n  shows everything\n  in full.\n"
 
 
 def test_no_color_is_respected(monkeypatch, capsys):

@@ -8,7 +8,6 @@ from coordinator_replay.query.warehouse import Warehouse
 from coordinator_replay.report.figures import neutral
 from coordinator_replay.report.fleet_page import fleet_page
 from coordinator_replay.report.group_page import group_page
-from coordinator_replay.report.owner_figures import gaps_between
 from tests.query.small_warehouse import at
 from tests.report.hostile import EVIL, GROUP
 from tests.report.pages import Page, strings
@@ -45,13 +44,6 @@ def test_a_partition_that_nobody_owned_is_a_mark_of_its_own(page: Page):
     told = strings(page.figures["owners-by-partition"])
     assert "5.0 s" in told
     assert "orders-1" in told
-
-
-def test_gaps_are_those_between_owners_and_after_the_last_one(warehouse: Warehouse):
-    _, life = group_page(warehouse, "payments")
-    second = [holding for holding in life.holdings if holding.partition == 1]
-    assert [(gap[0], gap[1]) for gap in gaps_between(second, life.end)] == [(at("02:10:15"), at("02:10:20"))]
-    assert [gap[:2] for gap in gaps_between(second[:1], life.end)] == [(at("02:10:15"), life.end)]
 
 
 def test_what_was_not_seen_is_said(page: Page, warehouse: Warehouse):

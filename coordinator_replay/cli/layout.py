@@ -1,0 +1,323 @@
+"""A table in as many cells as a terminal is wide: no cell ever folds.
+
+What gives way, in this order, until the lines fit:
+
+1. The date: where all times fall on one day (or in one year) it stands once above the table.
+2. Columns, by their rank: those without a value in any row first, then those of the highest rank.
+3. Width: ids are shortened so that different ones stay different, milliseconds go where no two times become one, other
+   texts end in ``…``. A column never gets narrower than it is declared to.
+
+A table that is not for a terminal, or is asked for with ``--wide``, is aligned and nothing else.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+GAP = "  "
+CUT = "…"
+
+LAST = 9
+"""Rank of what is shown only where there is room for everything."""
+
+_NARROWEST_ID = 8
+"""Cells that an id keeps; four of a uuid's digits and the mark behind them are among these."""
+
+_UUID = re.compile(r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
+_UUID_START = 5
+"""Characters of a uuid that are enough to tell most members apart, the dash before it included."""
+
+_READABLE_ID = 20
+_READABLE_TEXT = 24
+"""Cells beyond which an id or a text gets no wider before other columns have what they want."""
+
+_TAIL = 4
+"""Characters kept of an id's end where its beginning is that of others too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of an answer.
+
+    Attributes:
+        name: its name in JSON and CSV.
+        heading: its name above the table; empty for a column that only JSON, CSV and ``--wide`` have.
+        rank: 1 for what an answer is about; the higher, the sooner a column gives way on a narrow terminal.
+        least: cells that its text may be cut down to; None where it is shown whole or not at all.
+        is_id: whether it names one of several, so that shortened texts must stay different.
+    """
+
+    name: str
+    heading: str = ""
+    rank: int = 5
+    least: int | None = None
+    is_id: bool = False
+
+
+Cell = str | datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table ready to print.
+
+    Attributes:
+        date: the day or year that all its times share, empty where they share none or stand in full.
+        heading: the line of headings.
+        lines: a line for each row.
+        left_out: headings of the columns that did not fit.
+        is_cut: whether a text was cut or an id shortened.
+    """
+
+    date: str
+    heading: str
+    lines: list[str]
+    left_out: list[str]
+    is_cut: bool
+
+
+def _cells(text: str) -> int:
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def cut(text: str, width: int) -> str:
+    """The beginning of a text in at most so many cells, ending in ``…`` where something is missing.
+
+    >>> cut("orders", 4)
+    'ord…'
+    """
+    from rich.cells import set_cell_size
+
+    return text if _cells(text) <= width else set_cell_size(text, max(width - 1, 0)).rstrip() + CUT[:width]
+
+
+def _beginning(text: str, width: int) -> str:
+    return cut(text, width)
+
+
+def _name_and_uuid(text: str, width: int) -> str:
+    """``client-0f3c…``: a client's name, shortened where it must be, and the first digits of the uuid behind it."""
+    found = _UUID.search(text)
+    if found is None or _cells(text) <= width:
+        return cut(text, width)
+    name, uuid = text[: found.start()], found[0]
+    if _cells(name) + _UUID_START < width:
+        return cut(text, width)
+    return cut(name, max(width - _UUID_START - 1, 1)) + uuid[:_UUID_START] + CUT
+
+
+def _both_ends(text: str, width: int) -> str:
+    if _cells(text) <= width or width <= _TAIL + 1:
+        return cut(text, width)
+    return cut(text, width - _TAIL) + text[-_TAIL:]
+
+
+_STYLES: tuple[Callable[[str, int], str], ...] = (_name_and_uuid, _beginning, _both_ends)
+
+
+def shortened_ids(texts: Iterable[str], width: int) -> dict[str, str]:
+    """Each id in at most so many cells, or in as many more as it takes to tell them all apart.
+
+    >>> shortened_ids(["worker-1-8d05801b", "worker-2-9a03038e"], 12)
+    {'worker-1-8d05801b': 'worker-1-8d…', 'worker-2-9a03038e': 'worker-2-9a…'}
+    """
+    whole = sorted(set(texts))
+    widest = max(map(_cells, whole), default=0)
+    for tried in range(max(width, 1), widest):
+        for style in _STYLES:
+            short = {text: style(text, tried) for text in whole}
+            if len(set(short.values())) == len(whole) and max(map(_cells, short.values())) <= tried:
+                return short
+    return {text: text for text in whole}
+
+
+def _in_full(moment: datetime) -> str:
+    return moment.isoformat(timespec="milliseconds" if moment.microsecond % 1000 == 0 else "microseconds").replace(
+        "+00:00", "Z"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Times:
+    """How the times of one table are written: what they share stands above it."""
+
+    date: str
+    pattern: str
+    has_milliseconds: bool
+
+    def text(self, moment: datetime) -> str:
+        if not self.pattern:
+            return _in_full(moment)
+        text = moment.strftime(self.pattern)
+        return f"{text}.{moment.microsecond // 1000:03}" if self.has_milliseconds else text
+
+
+_FULL = _Times("", "", has_milliseconds=True)
+
+
+def _short_times(columns: Sequence[Sequence[Cell]]) -> list[_Times]:
+    """Short forms of a table's times, the better one first; in none do two different times of a column become one."""
+    times = [{cell for cell in column if isinstance(cell, datetime)} for column in columns]
+    everything = set().union(*times)
+    if not everything:
+        return [_FULL]
+    days = {time.date() for time in everything}
+    if len(days) == 1:
+        date, pattern = f"{min(days)}, UTC", "%H:%M:%S"
+    elif len({day.year for day in days}) == 1:
+        date, pattern = f"{min(days).year}, UTC", "%m-%d %H:%M:%S"
+    else:
+        date, pattern = "UTC", "%Y-%m-%d %H:%M:%S"
+    is_fine = any(time.microsecond for time in everything)
+    is_needed = any(len({time.replace(microsecond=0) for time in column}) < len(column) for column in times)
+    forms = [_Times(date, pattern, has_milliseconds=True)] if is_fine else []
+    return forms if is_needed else [*forms, _Times(date, pattern, has_milliseconds=False)]
+
+
+class _Fitted:
+    """A column while it is being fitted: its texts, and the widths it may have."""
+
+    def __init__(self, column: Column, cells: Sequence[Cell], times: _Times, *, is_number: bool, nothing: str) -> None:
+        self.column = column
+        self.is_number = is_number
+        self.texts = [times.text(cell) if isinstance(cell, datetime) else cell for cell in cells]
+        self.rank = LAST if all(text == nothing for text in self.texts) else column.rank
+        self.longest = max(map(_cells, self.texts), default=0)
+        self.widest = max(self.longest, _cells(column.heading))
+        self.least = self._least()
+        self.width = self.least
+
+    def _least(self) -> int:
+        """The least width that still says what the column is for."""
+        if self.is_number or (self.column.least is None and not self.column.is_id):
+            return self.widest
+        least = min(self.column.least or _NARROWEST_ID, self.widest)
+        if not self.column.is_id:
+            return least
+        return max([least, *map(_cells, shortened_ids(self.texts, least).values())])
+
+    @property
+    def readable(self) -> int:
+        """The width that says enough: of an id the whole name of a client, of a text the beginning."""
+        if not self.column.is_id:
+            return self.widest if self.least == self.widest else max(self.least, min(self.widest, _READABLE_TEXT))
+        names = (found.start() if (found := _UUID.search(text)) else _cells(text) for text in self.texts)
+        return max(self.least, min(max(names, default=0) + _UUID_START + 1, _READABLE_ID, self.widest))
+
+    @property
+    def is_cut(self) -> bool:
+        return self.width < self.longest
+
+    def aligned(self) -> list[str]:
+        """Heading and texts, each in exactly its width."""
+        if self.column.is_id:
+            short = shortened_ids(self.texts, self.width)
+            texts = [short[text] for text in self.texts]
+        else:
+            texts = [cut(text, self.width) for text in self.texts]
+        texts = [cut(self.column.heading, self.width), *texts]
+        spaces = [" " * (self.width - _cells(text)) for text in texts]
+        if self.is_number:
+            return [space + text for space, text in zip(spaces, texts, strict=True)]
+        return [text + space for space, text in zip(spaces, texts, strict=True)]
+
+
+def _chosen(fitted: Sequence[_Fitted], width: int) -> list[_Fitted]:
+    """The columns to show, in the order in which they were declared.
+
+    Those of rank 1 stay as long as their least widths fit, others only where all are readable beside them, and those
+    without a value where all others are whole.
+    """
+    kept: list[int] = []
+    for place in sorted(range(len(fitted)), key=lambda place: (fitted[place].rank, place)):
+        one = fitted[place]
+        others = [fitted[other] for other in kept]
+        room = width - len(GAP) * len(kept)
+        if one.rank == 1:
+            fits = sum(other.least for other in others) + one.least <= room
+        elif one.rank < LAST:
+            fits = sum(other.readable for other in others) + one.readable <= room
+        else:
+            fits = sum(other.widest for other in others) + one.widest <= room
+        if fits or not kept:
+            kept.append(place)
+    return [fitted[place] for place in sorted(kept)]
+
+
+def _widen(chosen: Sequence[_Fitted], width: int) -> None:
+    """Give what room is left to the columns that want it, the most important first; whole ids come last."""
+    room = width - sum(one.width for one in chosen) - len(GAP) * (len(chosen) - 1)
+    by_rank = sorted(chosen, key=lambda one: one.rank)
+    for goals in ([one.readable for one in by_rank], [one.widest for one in by_rank]):
+        for one, goal in zip(by_rank, goals, strict=True):
+            more = max(0, min(room, goal - one.width))
+            one.width += more
+            room -= more
+
+
+def lay_out(
+    columns: Sequence[Column],
+    rows: Sequence[Sequence[Cell]],
+    *,
+    width: int | None,
+    numbers: Sequence[bool],
+    nothing: str,
+) -> Table:
+    """Fit a table into a terminal.
+
+    Args:
+        columns: its columns, each with a heading.
+        rows: a cell for each column.
+        width: cells of the terminal; None shows everything in full.
+        numbers: for each column whether it is set to the right.
+        nothing: what stands for null.
+    """
+    cells = [[_in_utc(row[place]) for row in rows] for place in range(len(columns))]
+    tables = (
+        _laid_out(columns, cells, times, width, numbers, nothing)
+        for times in ([_FULL] if width is None else _short_times(cells))
+    )
+    for table in tables:
+        if not (table.left_out or table.is_cut):
+            break
+    return table
+
+
+def _laid_out(
+    columns: Sequence[Column],
+    cells: Sequence[Sequence[Cell]],
+    times: _Times,
+    width: int | None,
+    numbers: Sequence[bool],
+    nothing: str,
+) -> Table:
+    fitted = [
+        _Fitted(column, column_cells, times, is_number=is_number, nothing=nothing)
+        for column, column_cells, is_number in zip(columns, cells, numbers, strict=True)
+    ]
+    chosen = fitted
+    if width is None:
+        for one in fitted:
+            one.width = one.widest
+    else:
+        chosen = _chosen(fitted, width)
+        _widen(chosen, width)
+    heading, *lines = (GAP.join(line).rstrip() for line in zip(*(one.aligned() for one in chosen), strict=True))
+    if width is not None:
+        heading, lines = cut(heading, width), [cut(line, width) for line in lines]
+    return Table(
+        date=times.date,
+        heading=heading,
+        lines=lines,
+        left_out=[one.column.heading for one in fitted if one not in chosen and one.rank < LAST],
+        is_cut=any(one.is_cut for one in chosen),
+    )
+
+
+def _in_utc(cell: Cell) -> Cell:
+    if not isinstance(cell, datetime):
+        return cell
+    return cell.replace(tzinfo=UTC) if cell.tzinfo is None else cell.astimezone(UTC)

@@ -1,0 +1,209 @@
+"""The order in which Java's and Kafka's hash tables give out what they hold.
+
+Kafka leaves some choices to the order of a hash table: the leader after the old one went, the winner of a tied vote,
+the order of members in a record. To answer as Kafka does, the coordinator keeps such things in tables that iterate in
+the same order. Only the order is reproduced; finding a key is a ``dict``'s work.
+
+Sources: ``java.util.HashMap`` (OpenJDK 17), ``org.apache.kafka.timeline.BaseHashTable`` and
+``SnapshottableHashTable``.
+
+What is left out: a bin of a HashMap with nine or more keys and a table of 64 or more places becomes a tree, which can
+put another key first in that bin. It takes nine member ids with equal low hash bits.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, MutableMapping
+from functools import lru_cache
+from typing import TypeVar
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+DEFAULT_CAPACITY = 16
+TREE_CAPACITY = 64
+CROWDED_BIN = 9
+"""A table below ``TREE_CAPACITY`` grows when a put makes a bin this long, however empty the rest is.
+
+``compute`` and its kin count differently: one key less is enough.
+"""
+
+_INT = 0xFFFFFFFF
+_LONG = 0xFFFFFFFFFFFFFFFF
+_FIBONACCI = -7046029254386353131
+
+
+@lru_cache(maxsize=1 << 16)
+def string_hash(text: str) -> int:
+    """``String.hashCode``: base 31 over UTF-16 code units, as a signed 32-bit number.
+
+    >>> string_hash("range"), string_hash("cooperative-sticky")
+    (108280125, 1843682987)
+    """
+    units = memoryview(text.encode("utf-16-le", "surrogatepass")).cast("H")
+    found = 0
+    for unit in units:
+        found = (31 * found + unit) & _INT
+    return found - (1 << 32) if found >> 31 else found
+
+
+def string_order(text: str) -> bytes:
+    """A sort key with the order of ``String.compareTo``: by UTF-16 code units."""
+    return text.encode("utf-16-be", "surrogatepass")
+
+
+def partition_hash(partition: tuple[str, int]) -> int:
+    """``TopicPartition.hashCode`` of a topic name and a partition number."""
+    topic, number = partition
+    found = (31 * (31 + number) + string_hash(topic)) & _INT
+    return found - (1 << 32) if found >> 31 else found
+
+
+def table_size_for(capacity: int) -> int:
+    """The power of two that a table of at least this capacity has."""
+    return 1 << max(capacity - 1, 0).bit_length()
+
+
+class HashOrder(MutableMapping[K, V]):
+    """A mapping that iterates as a ``java.util.HashMap`` of the same history does.
+
+    Bins are iterated by the low bits of the spread hash. Inside a bin ``put`` appends, and growing keeps the order,
+    so that the order is that of insertion; only ``compute`` and its kin put a new key first.
+
+    Args:
+        hash_of: ``hashCode`` of a key.
+        capacity: what the table was created with; later it only grows.
+    """
+
+    __slots__ = ("_capacity", "_hash_of", "_head", "_places", "_tail", "_values")
+
+    def __init__(self, hash_of: Callable[[K], int], capacity: int = DEFAULT_CAPACITY) -> None:
+        self._hash_of = hash_of
+        self._capacity = table_size_for(capacity)
+        self._values: dict[K, V] = {}
+        self._places: dict[K, tuple[int, int]] = {}
+        self._tail = 0
+        self._head = 0
+
+    @classmethod
+    def copy_of(cls, hash_of: Callable[[K], int], items: Iterable[tuple[K, V]]) -> "HashOrder[K, V]":
+        """The table that ``new HashMap<>(other)`` makes of entries in the other's order."""
+        entries = list(items)
+        table: HashOrder[K, V] = cls(hash_of, int(len(entries) / 0.75 + 1.0) if entries else DEFAULT_CAPACITY)
+        for key, value in entries:
+            table[key] = value
+        return table
+
+    def __getitem__(self, key: K) -> V:
+        return self._values[key]
+
+    def __setitem__(self, key: K, value: V) -> None:
+        """Put: a new key goes to the end of its bin."""
+        is_new = key not in self._values
+        self._values[key] = value
+        if is_new:
+            self._tail += 1
+            spread = self._place(key, self._tail)
+            if self._size_is_over() or self._is_crowded(spread, CROWDED_BIN):
+                self._capacity *= 2
+
+    def put_first(self, key: K, value: V) -> None:
+        """What ``compute``, ``computeIfAbsent`` and ``merge`` do: a new key goes to the head of its bin."""
+        if self._size_is_over():
+            self._capacity *= 2
+        if key in self._values:
+            self._values[key] = value
+            return
+        self._values[key] = value
+        self._head -= 1
+        if self._is_crowded(self._place(key, self._head), CROWDED_BIN - 1):
+            self._capacity *= 2
+
+    def __delitem__(self, key: K) -> None:
+        del self._values[key]
+        del self._places[key]
+
+    def __iter__(self) -> Iterator[K]:
+        mask, places = self._capacity - 1, self._places
+        return iter(sorted(places, key=lambda key: (places[key][0] & mask, places[key][1])))
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._values
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return f"HashOrder({dict(self.items())!r})"
+
+    def _place(self, key: K, turn: int) -> int:
+        found = self._hash_of(key) & _INT
+        spread = found ^ (found >> 16)
+        self._places[key] = (spread, turn)
+        return spread
+
+    def _size_is_over(self) -> bool:
+        return len(self._values) * 4 > self._capacity * 3
+
+    def _is_crowded(self, spread: int, limit: int) -> bool:
+        if self._capacity >= TREE_CAPACITY or len(self._values) < limit:
+            return False
+        mask = self._capacity - 1
+        return sum((other & mask) == (spread & mask) for other, _ in self._places.values()) >= limit
+
+
+def hash_map() -> HashOrder[str, V]:
+    """An empty ``HashMap<String, …>``."""
+    return HashOrder(string_hash)
+
+
+def set_order(items: Iterable[K], hash_of: Callable[[K], int]) -> list[K]:
+    """The order of a ``HashSet`` to which these were added one by one."""
+    table: HashOrder[K, None] = HashOrder(hash_of)
+    for item in items:
+        table[item] = None
+    return list(table)
+
+
+class TimelineOrder(MutableMapping[K, V]):
+    """A mapping that iterates as a ``TimelineHashMap`` created for no particular size does.
+
+    The place is the highest bits of the hash multiplied by a constant; in one place the youngest key comes first, and
+    growing keeps the order.
+    """
+
+    __slots__ = ("_hash_of", "_log2_capacity", "_places", "_turn", "_values")
+
+    def __init__(self, hash_of: Callable[[K], int]) -> None:
+        self._hash_of = hash_of
+        self._log2_capacity = 1
+        self._values: dict[K, V] = {}
+        self._places: dict[K, tuple[int, int]] = {}
+        self._turn = 0
+
+    def __getitem__(self, key: K) -> V:
+        return self._values[key]
+
+    def __setitem__(self, key: K, value: V) -> None:
+        """Put: a key keeps its turn. Before a put that could make four keys to three places, the table doubles."""
+        if (len(self._values) + 1) * 3 > 4 << self._log2_capacity:
+            self._log2_capacity += 1
+        if key not in self._values:
+            self._turn += 1
+            self._places[key] = ((self._hash_of(key) * _FIBONACCI) & _LONG, -self._turn)
+        self._values[key] = value
+
+    def __delitem__(self, key: K) -> None:
+        del self._values[key]
+        del self._places[key]
+
+    def __iter__(self) -> Iterator[K]:
+        shift, places = 64 - self._log2_capacity, self._places
+        return iter(sorted(places, key=lambda key: (places[key][0] >> shift, places[key][1])))
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._values
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return f"TimelineOrder({dict(self.items())!r})"

@@ -1,0 +1,144 @@
+"""The statements behind lives of groups: each for one group or for many, its rows by group.
+
+``{some}`` is the condition on the group; ``$start`` and ``$end`` bound the time range, null means no bound. A range is
+half-open: from ``$start`` on, before ``$end``.
+"""
+
+SPANS = """
+    SELECT group_id, min(first), max(last) FROM (
+        SELECT group_id, min(log_timestamp) AS first, max(log_timestamp) AS last FROM group_timeline
+        WHERE cluster = $cluster {some} GROUP BY 1
+        UNION ALL SELECT group_id, min(valid_from), max(coalesce(valid_to, valid_from)) FROM offset_history
+        WHERE cluster = $cluster {some} GROUP BY 1
+        UNION ALL SELECT group_id, min(valid_from), max(coalesce(valid_to, valid_from)) FROM pending_offsets
+        WHERE cluster = $cluster {some} GROUP BY 1
+    ) GROUP BY group_id ORDER BY group_id
+"""
+
+STATES = """
+    WITH events AS (
+        SELECT group_id, seq, log_timestamp, group_type, epoch, member_count, is_exact,
+               CASE WHEN event = 'GROUP_DELETED' THEN 'Dead' ELSE to_state END AS state
+        FROM group_timeline
+        WHERE cluster = $cluster {some} AND log_timestamp IS NOT NULL AND coalesce(log_timestamp < $end, true)
+    ), compared AS (
+        SELECT *, (state IS DISTINCT FROM lag(state) OVER in_order
+                   OR group_type IS DISTINCT FROM lag(group_type) OVER in_order) AS is_change
+        FROM events WINDOW in_order AS (PARTITION BY group_id ORDER BY seq)
+    ), numbered AS (
+        SELECT *, sum(CAST(is_change AS INTEGER)) OVER (PARTITION BY group_id ORDER BY seq) AS band FROM compared
+    ), bands AS (
+        SELECT group_id, band, any_value(state) AS state, any_value(group_type) AS group_type,
+               min(log_timestamp) AS since, min(epoch) AS first_epoch, max(epoch) AS last_epoch,
+               min(member_count) AS fewest, max(member_count) AS most, bool_and(coalesce(is_exact, true)) AS is_exact
+        FROM numbered GROUP BY group_id, band
+    )
+    SELECT group_id, state, group_type, since, lead(since) OVER (PARTITION BY group_id ORDER BY band) AS until,
+           first_epoch, last_epoch, fewest, most, is_exact
+    FROM bands
+    QUALIFY coalesce(until > $start, true)
+    ORDER BY group_id, band
+"""
+
+_ASSIGNED = """array_to_string(list_transform({column}, lambda one:
+    coalesce(one.topic, one.topic_id) || ':' || array_to_string(one.partitions, ',')), '; ')"""
+
+MEMBERS = f"""
+    SELECT group_id, member_id, instance_id, client_id, client_host, group_type, member_state, member_epoch,
+           coalesce(list_sum(list_transform(assigned, lambda one: len(one.partitions))), 0)
+           + coalesce(list_sum(list_transform(pending_revocation, lambda one: len(one.partitions))), 0) AS partitions,
+           {_ASSIGNED.format(column="assigned")} AS assigned,
+           {_ASSIGNED.format(column="pending_revocation")} AS pending,
+           valid_from, valid_to
+    FROM member_timeline
+    WHERE cluster = $cluster {{some}}
+      AND coalesce(valid_to > $start, true) AND coalesce(valid_from < $end, true)
+    QUALIFY row_number() OVER (
+        PARTITION BY group_id ORDER BY valid_from DESC NULLS LAST, from_offset DESC, member_id
+    ) <= $most + 1
+    ORDER BY group_id, valid_from DESC NULLS LAST, from_offset DESC, member_id
+"""  # noqa: S608 - put together from constants
+
+OWNERS = """
+    SELECT group_id, coalesce(topic, topic_id, '?') AS name, partition, member_id, instance_id, owned_from, owned_to,
+           release_event, unowned_ms
+    FROM partition_ownership
+    WHERE cluster = $cluster {some}
+      AND coalesce(owned_to + to_milliseconds(coalesce(unowned_ms, 0)) >= $start, true)
+      AND coalesce(owned_from < $end, true)
+    QUALIFY row_number() OVER (PARTITION BY group_id ORDER BY owned_from DESC NULLS LAST, name, partition) <= $most + 1
+    ORDER BY group_id, owned_from DESC NULLS LAST, name, partition
+"""
+
+# Classic and KIP-848 members name their topics, a regular expression may stand for any topic, and a streams group's
+# topology, or a subscription that could not be read, says nothing here: those rows have no topic. Rows with an empty
+# name tell when there were members at all.
+SUBSCRIPTIONS = """
+    WITH members AS (
+        SELECT group_id, valid_from, valid_to, coalesce(subscribed_topic_regex, '') = '' AND group_type <> 'streams'
+               AND subscribed_topics IS NOT NULL AS is_plain, subscribed_topics
+        FROM member_timeline WHERE cluster = $cluster {some} AND coalesce(valid_from < $end, true)
+    ), wanted AS (
+        SELECT group_id, unnest(subscribed_topics) AS topic, valid_from, valid_to FROM members WHERE is_plain
+        UNION ALL SELECT group_id, NULL, valid_from, valid_to FROM members WHERE NOT is_plain
+        UNION ALL SELECT group_id, '', valid_from, valid_to FROM members
+    ), ordered AS (
+        SELECT *, coalesce(valid_from > max(coalesce(valid_to, TIMESTAMPTZ '9999-12-31')) OVER (
+            PARTITION BY group_id, topic ORDER BY valid_from NULLS FIRST
+            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), false) AS is_new
+        FROM wanted
+    ), numbered AS (
+        SELECT *, sum(CAST(is_new AS INTEGER)) OVER (
+            PARTITION BY group_id, topic ORDER BY valid_from NULLS FIRST
+            ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS stretch
+        FROM ordered
+    )
+    SELECT group_id, topic, CASE WHEN count(valid_from) = count(*) THEN min(valid_from) END AS since,
+           CASE WHEN count(valid_to) = count(*) THEN max(valid_to) END
+    FROM numbered GROUP BY group_id, topic, stretch
+    ORDER BY group_id, topic, since NULLS FIRST
+"""
+
+# Of each stretch of time a line keeps its last commit; what went backwards, or ended otherwise, is always kept. A
+# partition's line has at least 40 points and at most 1,600: a screen is no wider.
+COMMITS = """
+    WITH inside AS (
+        SELECT group_id, topic, partition, committed_offset, valid_from, valid_to, from_offset, ended_by
+        FROM offset_history
+        WHERE cluster = $cluster {some}
+          AND coalesce(valid_to > $start, true) AND coalesce(valid_from < $end, true)
+    ), lines AS (
+        SELECT group_id, greatest(40, least(1600, $points // count(DISTINCT (topic, partition)))) AS points,
+               epoch_ms(coalesce($start, min(valid_from))) AS first,
+               epoch_ms(coalesce($end, max(coalesce(valid_to, valid_from)))) AS last
+        FROM inside GROUP BY group_id
+    ), placed AS (
+        SELECT inside.*, floor((epoch_ms(valid_from) - first) * points / greatest(last - first, 1)) AS stretch
+        FROM inside JOIN lines ON lines.group_id = inside.group_id
+    ), compared AS (
+        SELECT *, lag(committed_offset) OVER in_order AS before,
+               lead(stretch) OVER in_order IS DISTINCT FROM stretch AS is_last,
+               count(*) OVER (PARTITION BY group_id) AS rows_of_group
+        FROM placed WINDOW in_order AS (PARTITION BY group_id, topic, partition ORDER BY from_offset)
+    )
+    SELECT group_id, topic, partition, committed_offset, greatest(valid_from, $start), valid_to,
+           coalesce(ended_by, 'COMMIT') AS ended, CASE WHEN committed_offset < before THEN before END, rows_of_group
+    FROM compared
+    WHERE is_last OR committed_offset < before OR coalesce(ended_by, 'COMMIT') <> 'COMMIT'
+    ORDER BY group_id, topic, partition, from_offset
+"""
+
+# Records, not rows of offset_history: these hold since before the range, and may stand for several commits.
+COMMIT_COUNTS = """
+    SELECT group_id, count(*) FROM offset_commits
+    WHERE cluster = $cluster {some} AND is_tombstone IS NOT TRUE
+      AND coalesce(log_timestamp >= $start, true) AND coalesce(log_timestamp < $end, true)
+    GROUP BY group_id
+"""
+
+REBALANCES = """
+    SELECT group_id AS of_group, {columns} FROM rebalances
+    WHERE cluster = $cluster {some}
+      AND coalesce(completed_at >= $start, true) AND coalesce(coalesce(started_at, completed_at) < $end, true)
+    ORDER BY of_group, coalesce(started_at, completed_at), epoch
+"""

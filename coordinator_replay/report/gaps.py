@@ -1,0 +1,84 @@
+"""When nobody owned a partition although the group wanted it.
+
+A topic that no member subscribes to any more is not without an owner: the group has left it, as the saved query
+``abandoned-topics`` says. Nor is a partition of a group that was deleted.
+"""
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+
+from coordinator_replay.query.life import GroupLife, Holding, Subscription
+
+Interval = tuple[datetime, datetime]
+"""From then on, before then."""
+
+_ALWAYS = datetime.min.replace(tzinfo=UTC)
+_FOREVER = datetime.max.replace(tzinfo=UTC)
+
+
+def gaps_between(holdings: Iterable[Holding], end: datetime) -> Iterator[tuple[datetime, datetime, Holding]]:
+    """Stretches in which nobody owned a partition, each with the ownership before it; the last may reach the end.
+
+    Args:
+        holdings: of one partition; several may hold at the same time.
+        end: where the page ends.
+    """
+    until: datetime | None = None
+    last: Holding | None = None
+    for holding in sorted(holdings, key=lambda one: one.owned_from or _ALWAYS):
+        if last is not None and until is not None and holding.owned_from is not None and holding.owned_from > until:
+            yield until, holding.owned_from, last
+        if last is None or (until is not None and (holding.owned_to is None or holding.owned_to > until)):
+            last, until = holding, holding.owned_to
+    if last is not None and until is not None and until < end:
+        yield until, end, last
+
+
+def without(intervals: Iterable[Interval], holes: Iterable[Interval]) -> list[Interval]:
+    """What is left of intervals outside of others."""
+    left = list(intervals)
+    for begin, end in holes:
+        cut = []
+        for since, until in left:
+            if since < begin:
+                cut.append((since, min(until, begin)))
+            if until > end:
+                cut.append((max(since, end), until))
+        left = [(since, until) for since, until in cut if since < until]
+    return left
+
+
+class Wanted:
+    """Tells when a group wanted the partitions of a topic: while a member subscribed to it, or nobody was a member.
+
+    Args:
+        life: the group's.
+    """
+
+    def __init__(self, life: GroupLife) -> None:
+        self._subscriptions: dict[str | None, list[Interval]] = {}
+        for one in life.subscriptions:
+            self._subscriptions.setdefault(one.topic, []).append(_interval(one))
+        self._deleted = [(band.since, band.until or _FOREVER) for band in life.states if band.state == "Dead"]
+        self._left: dict[str, list[Interval]] = {}
+
+    def _left_alone(self, topic: str) -> list[Interval]:
+        """When the group had members, and none of them subscribed to the topic; and when the group was deleted."""
+        if topic not in self._left:
+            with_members = self._subscriptions.get("", [])
+            to_any_topic = self._subscriptions.get(None, [])
+            to_this_one = self._subscriptions.get(topic, [])
+            self._left[topic] = [*without(with_members, [*to_any_topic, *to_this_one]), *self._deleted]
+        return self._left[topic]
+
+    def gaps(
+        self, topic: str, holdings: Iterable[Holding], end: datetime
+    ) -> Iterator[tuple[datetime, datetime, Holding]]:
+        """As ``gaps_between``, without the time in which the group did not want the topic."""
+        for since, until, holding in gaps_between(holdings, end):
+            for begin, stop in without([(since, until)], self._left_alone(topic)):
+                yield begin, stop, holding
+
+
+def _interval(subscription: Subscription) -> Interval:
+    return subscription.since or _ALWAYS, subscription.until or _FOREVER

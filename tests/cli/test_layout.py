@@ -1,0 +1,120 @@
+"""A table fits any terminal, and what it shortens stays different."""
+
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from coordinator_replay.cli.layout import Cell, Column, Table, cut, lay_out, shortened_ids
+
+START = datetime(2026, 11, 20, 2, 13, 5, tzinfo=UTC)
+
+
+def table(columns: list[Column], rows: list[list[Cell]], width: int | None, numbers: list[bool] | None = None) -> Table:
+    numbers = numbers or [False] * len(columns)
+    return lay_out(columns, rows, width=width, numbers=numbers, nothing="-")
+
+
+texts = st.text(st.characters(exclude_categories=["C", "M", "Z"]), max_size=60)
+columns = st.builds(
+    Column,
+    name=st.just("name"),
+    heading=st.text("ABCDEFGHIJ-", min_size=1, max_size=24),
+    rank=st.integers(1, 9),
+    least=st.one_of(st.none(), st.integers(8, 20)),
+    is_id=st.booleans(),
+)
+
+
+@given(st.data(), st.integers(20, 200))
+def test_no_line_is_wider_than_the_terminal_and_every_row_is_one_line(data: st.DataObject, width: int):
+    shape = data.draw(st.lists(columns, min_size=1, max_size=8))
+    cell = st.one_of(texts, st.datetimes(datetime(2020, 1, 1), datetime(2030, 1, 1)))  # noqa: DTZ001
+    rows = data.draw(st.lists(st.tuples(*(cell for _ in shape)).map(list), max_size=6))
+    told = table(shape, rows, width)
+    assert len(told.lines) == len(rows)
+    assert all(cell_len(line) <= width for line in (told.heading, *told.lines))
+
+
+@given(st.lists(texts.filter(bool), unique=True, max_size=20), st.integers(1, 70))
+def test_shortened_ids_stay_different(ids: list[str], width: int):
+    short = shortened_ids(ids, width)
+    assert len(set(short.values())) == len(ids)
+    assert all(cell_len(text) <= max(width, cell_len(whole)) for whole, text in short.items())
+
+
+@given(st.sets(st.uuids(), min_size=2, max_size=30), st.integers(8, 50))
+def test_member_ids_of_one_client_stay_different(uuids: set[UUID], width: int):
+    short = shortened_ids([f"consumer-payments-1-{uuid}" for uuid in uuids], width)
+    assert len(set(short.values())) == len(uuids)
+
+
+@pytest.mark.parametrize(
+    ("width", "expected"),
+    [
+        (60, ["worker-1-8d05801b-e2a9-4a6a-8288-9a03038e6a27", "worker-2-8d05801b-e2a9-4a6a-8288-9a03038e6a27"]),
+        (16, ["worker-1-8d0580…", "worker-2-8d0580…"]),
+        (14, ["worker-1-8d05…", "worker-2-8d05…"]),
+        (8, ["worker-1…", "worker-2…"]),
+    ],
+)
+def test_a_client_s_name_is_kept_longer_than_the_uuid_behind_it(width: int, expected: list[str]):
+    ids = [f"worker-{number}-8d05801b-e2a9-4a6a-8288-9a03038e6a27" for number in (1, 2)]
+    assert list(shortened_ids(ids, width).values()) == expected
+
+
+@given(texts, st.integers(0, 70))
+def test_cut_text_is_as_wide_as_it_may_be(text: str, width: int):
+    assert cell_len(cut(text, width)) <= width
+    assert cut(text, width) == text or cell_len(text) > width
+
+
+def test_columns_give_way_by_rank_and_are_named():
+    shape = [Column("a", "FIRST", 1), Column("b", "SECOND", 3), Column("c", "THIRD", 2)]
+    told = table(shape, [["x" * 10, "y" * 10, "z" * 10]], 24)
+    assert (told.heading, told.lines) == ("FIRST       THIRD", ["x" * 10 + "  " + "z" * 10])
+    assert told.left_out == ["SECOND"]
+
+
+def test_columns_without_any_value_are_the_first_to_go_and_not_missed():
+    shape = [Column("a", "FIRST", 1), Column("b", "EMPTY", 2), Column("c", "LAST", 5, 4)]
+    told = table(shape, [["x" * 10, "-", "z" * 10]], 22)
+    assert (told.lines, told.left_out, told.is_cut) == (["x" * 10 + "  " + "z" * 10], [], False)
+    assert table(shape, [["x" * 10, "-", "z" * 10]], 29).heading == "FIRST       EMPTY  LAST"
+
+
+def test_texts_are_cut_only_where_there_is_no_room():
+    shape = [Column("a", "NAME", 1), Column("b", "TEXT", 1, 8)]
+    assert table(shape, [["n" * 10, "t" * 20]], 32).lines == ["n" * 10 + "  " + "t" * 20]
+    assert table(shape, [["n" * 10, "t" * 20]], 24).lines == ["n" * 10 + "  " + "t" * 11 + "…"]
+    assert table(shape, [["n" * 10, "t" * 20]], 24).is_cut
+
+
+def test_the_day_that_all_times_share_stands_above_the_table():
+    shape = [Column("a", "TIME", 1), Column("b", "TEXT", 1)]
+    rows: list[list[Cell]] = [[START, "a"], [START + timedelta(hours=1), "b"]]
+    told = table(shape, rows, 80)
+    assert (told.date, told.lines) == ("2026-11-20, UTC", ["02:13:05  a", "03:13:05  b"])
+    told = table(shape, [*rows, [START + timedelta(days=1), "c"]], 80)
+    assert (told.date, told.lines[0]) == ("2026, UTC", "11-20 02:13:05  a")
+    told = table(shape, [*rows, [START + timedelta(days=400), "c"]], 80)
+    assert (told.date, told.lines[0]) == ("UTC", "2026-11-20 02:13:05  a")
+    told = table(shape, rows, None)
+    assert (told.date, told.lines[0]) == ("", "2026-11-20T02:13:05.000Z  a")
+
+
+def test_milliseconds_go_where_room_is_short_unless_they_tell_two_times_apart():
+    shape = [Column("a", "TIME", 1), Column("b", "TEXT", 2)]
+    rows: list[list[Cell]] = [[START + timedelta(milliseconds=5), "a" * 10], [START + timedelta(seconds=1), "b" * 10]]
+    assert table(shape, rows, 24).lines[0] == "02:13:05.005  " + "a" * 10
+    assert table(shape, rows, 23).lines[0] == "02:13:05  " + "a" * 10
+    told = table(shape, [*rows, [START, "c" * 10]], 23)
+    assert (told.lines[0], told.left_out) == ("02:13:05.005", ["TEXT"])
+
+
+def test_numbers_stand_to_the_right_and_are_never_cut():
+    told = table([Column("a", "N", 1, 2), Column("b", "T", 1, 2)], [["12345678", "text" * 10]], 14, [True, False])
+    assert told.lines == ["12345678  tex…"]

@@ -1,0 +1,143 @@
+"""What people see: help, tables and reasons on terminals of 80, 120 and 200 cells, over a warehouse with long names."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+from rich.cells import cell_len
+
+from coordinator_replay.cli import output
+from coordinator_replay.cli.main import main
+from tests.query.small_warehouse import (
+    event,
+    member,
+    offset,
+    orders,
+    owned,
+    write_rows,
+    write_small_warehouse,
+)
+
+WIDTHS = (80, 120, 200)
+CLIENT = "checkout-service-europe-west-consumer"
+MEMBERS = [
+    f"{CLIENT}-{number}-{start}-e2a9-4a6a-8288-9a03038e6a27"
+    for number, start in ((1, "8d05801b"), (2, "8d05801c"), (3, "17362ead"))
+]
+GROUP = "checkout-service-europe-west"
+
+ASKED = {
+    "groups": ("groups",),
+    "describe": ("describe", GROUP),
+    "offsets": ("offsets", GROUP),
+    "unstable": ("offsets", GROUP, "--require-stable"),
+    "timeline": ("timeline", GROUP),
+    "members": ("timeline", GROUP, "--members"),
+    "rebalances": ("rebalances",),
+    "why": ("why",),
+    "owner": ("owner", GROUP, "orders", "0"),
+    "expired": ("expired",),
+    "findings": ("findings",),
+    "queries": ("sql", "--list"),
+    "sql": ("sql", "SELECT * FROM member_timeline"),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = write_small_warehouse(tmp_path_factory.mktemp("screens"))
+    long = {"client_id": CLIENT, "client_host": "/192.168.117.214"}
+    write_rows(folder, "group_timeline", [
+        event(GROUP, seq, f"02:03:{seq:02}", "MEMBER_JOINED", "Stable>Assigning", epoch=seq, member_count=seq,
+              member_id=name)
+        for seq, name in enumerate(MEMBERS, start=1)
+    ])  # fmt: skip
+    write_rows(folder, "member_timeline", [
+        member(GROUP, name, "02:03", None, place, member_epoch=place, assigned=orders(*range(place, 90, 3)),
+               target=orders(*range(place, 90, 3)), **long)
+        for place, name in enumerate(MEMBERS)
+    ])  # fmt: skip
+    write_rows(folder, "partition_ownership", [owned(0, name, "02:03", group_id=GROUP) for name in MEMBERS])
+    write_rows(folder, "offset_history", [
+        offset("orders-by-customer-and-day", place, 10**12 + place, "02:03", group_id=GROUP, owner_member_id=name,
+               metadata="left by the loader " * 3)
+        for place, name in enumerate(MEMBERS)
+    ])  # fmt: skip
+    return folder
+
+
+@pytest.fixture
+def screen(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
+    def run(width: int, *arguments: str) -> list[str]:
+        monkeypatch.setattr(output, "terminal_width", lambda *, err=False: width)
+        runner = CliRunner(env={"COORDINATOR_REPLAY_WAREHOUSE": str(folder), "COLUMNS": str(width), "NO_COLOR": "1"})
+        result = runner.invoke(main, arguments)
+        assert result.exit_code == 0, result.output
+        return result.output.splitlines()
+
+    return run
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", ASKED)
+def test_no_line_is_wider_than_the_terminal(screen, name: str, width: int):
+    shown = screen(width, *ASKED[name])
+    assert shown
+    assert [line for line in shown if cell_len(line) > width] == []
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", sorted(main.commands))
+def test_no_line_of_help_is_wider_than_the_terminal(name: str, width: int):
+    # The width that click found is asked for here: a terminal of the test's own would be another one.
+    program = main.make_context("coordinator-replay", [], resilient_parsing=True)
+    context = click.Context(
+        main.commands[name], program, name, terminal_width=min(width, main.context_settings["max_content_width"])
+    )
+    lines = main.commands[name].get_help(context).splitlines()
+    assert [line for line in lines if cell_len(line) > width] == []
+
+
+def rows(shown: list[str], heading: str) -> list[str]:
+    """The lines of the table whose headings begin so, up to the next empty line or note."""
+    place = next(place for place, line in enumerate(shown) if line.startswith(heading))
+    kept = []
+    for line in shown[place + 1 :]:
+        if not line or line.startswith(("Left out", "--wide")):
+            break
+        kept.append(line)
+    return kept
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize(
+    ("name", "heading", "count"), [("describe", "CONSUMER-ID", 3), ("members", "FROM", 3), ("offsets", "TOPIC", 3)]
+)
+def test_no_cell_folds_and_shortened_ids_stay_different(screen, name: str, heading: str, count: int, width: int):
+    lines = rows(screen(width, *ASKED[name]), heading)
+    assert len(lines) == count
+    ids = [next((word for word in re.split(r" {2,}", line) if word.startswith(CLIENT[:4])), None) for line in lines]
+    assert len(set(ids)) == (count if name != "offsets" or width > 80 else 1)
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_piped_answers_are_complete_whatever_the_width(folder: Path, name: str):
+    told = [
+        CliRunner(env={"COORDINATOR_REPLAY_WAREHOUSE": str(folder), "COLUMNS": str(width)})
+        .invoke(main, ASKED[name])
+        .stdout
+        for width in WIDTHS
+    ]
+    assert len(set(told)) == 1
+    assert "…" not in told[0]
+
+
+@pytest.mark.parametrize("name", ["describe", "members", "offsets"])
+def test_wide_shows_every_column_in_full(screen, name: str):
+    text = "\n".join(screen(80, *ASKED[name], "--wide"))
+    assert "…" not in text
+    assert all(name in text for name in MEMBERS)
+    assert "LOG-PARTITION" in text or "RACK-ID" in text
