@@ -3,9 +3,12 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.object_store import BUCKET, serve_s3
 
 DATA = Path(__file__).parent / "data"
 
@@ -35,3 +38,18 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     session = open_session("coordinator-replay-tests", load=Load.SMALL)
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def object_store() -> Iterator[str]:
+    """A bucket behind an S3 API on loopback, which this process and those it starts find by their environment."""
+    with serve_s3() as environment, pytest.MonkeyPatch.context() as patch:
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        yield f"s3://{BUCKET}"
+
+
+@pytest.fixture
+def s3(object_store: str) -> str:
+    """A folder of its own in an object store."""
+    return f"{object_store}/{uuid4()}"

@@ -1,10 +1,11 @@
 """Who owned a partition, when, and for how long nobody did: ``partition_ownership``.
 
 Owned is what a member has assigned and what it still has to give up. In consumer groups that is written step by step.
-A classic group writes the outcome of a rebalance only: a partition that changes hands has been given up by the end of
-the join phase at the latest (``currentStateTimestamp``) and is taken when the generation is written, so what lies
-between the two is the least for which nobody owned it. Streams groups own tasks, shown as partitions of the source
-topics; members of a share group own partitions together.
+A classic group writes the outcome of a rebalance only: a partition that changes hands within one has been given up by
+the end of the join phase at the latest (``currentStateTimestamp``), and for how long nobody owned it is not on record.
+It is on record where a generation leaves the partition without an owner: between the two steps of a cooperative
+rebalance, and in an Empty group. Streams groups own tasks, shown as partitions of the source topics; members of a share
+group own partitions together.
 """
 
 from collections.abc import Iterator, Sequence
@@ -59,6 +60,7 @@ class Gap(NamedTuple):
 
     Attributes:
         topic: what the records of the holding's group type call the topic; a conversion gives the gap another key.
+        awaited_ms: since when the target assignment had taken it from the member; None where it never had.
     """
 
     topic: str
@@ -67,6 +69,7 @@ class Gap(NamedTuple):
     to_offset: int
     release_event: str
     rebalance_id: str | None
+    awaited_ms: int | None
 
 
 class Handover(NamedTuple):
@@ -74,13 +77,35 @@ class Handover(NamedTuple):
 
     Attributes:
         rebalance_id: the rebalance in which it had been given up.
-        unowned_ms: for how long nobody owned it.
+        unowned_ms: for how long nobody owned it; None where the log has no more than a lower bound.
         is_moved: it went to another member, and not to a static member under its new id.
+        member_id: the member that had it before.
+        released_ms: when that member gave it up.
+        awaited_ms: since when the target assignment had taken it from that member; None where it never had.
     """
 
     rebalance_id: str | None
-    unowned_ms: int
+    unowned_ms: int | None
     is_moved: bool
+    member_id: str
+    released_ms: int
+    awaited_ms: int | None
+
+
+class Release(NamedTuple):
+    """How partitions are given up in one operation.
+
+    Attributes:
+        at_ms: when.
+        rebalance_id: the rebalance it belongs to.
+        retaken: partitions that a classic rebalance gives to another member in the same operation,
+        retaken_ms: and the latest moment at which those were given up: the end of the join phase.
+    """
+
+    at_ms: int
+    rebalance_id: str | None
+    retaken: frozenset[Key] = frozenset()
+    retaken_ms: int = 0
 
 
 class Circumstances(NamedTuple):
@@ -90,6 +115,7 @@ class Circumstances(NamedTuple):
     is_emptied: bool
     replaced: set[str]
     rebalance_timeouts: dict[str, int]
+    targets: dict[str, Assignment]
 
 
 class Ownership:
@@ -99,10 +125,24 @@ class Ownership:
         holders: who owns a partition, by what the records call its topic, and by its number.
         gaps: partitions that were owned and are not; their rows wait for the next owner.
         handovers: what the last operation handed over.
-        at_offset: log offset of the last record of the operation that is folded.
+        added: how many partitions it assigned that nobody had owned before.
+        at_offset: log offset of its last record.
+        unrevoked_since: members in the state UNREVOKED_PARTITIONS or UNREVOKED_TASKS, and since when.
+        awaited_since: members that own partitions outside their target assignment, and since when.
     """
 
-    __slots__ = ("at_offset", "gaps", "handovers", "held", "holders", "scope", "topics", "unrevoked_since")
+    __slots__ = (
+        "added",
+        "at_offset",
+        "awaited_since",
+        "gaps",
+        "handovers",
+        "held",
+        "holders",
+        "scope",
+        "topics",
+        "unrevoked_since",
+    )
 
     def __init__(self, scope: Scope, topics: Topics) -> None:
         self.scope = scope
@@ -111,7 +151,9 @@ class Ownership:
         self.gaps: dict[Key, Gap] = {}
         self.held: dict[str, Assignment] = {}
         self.unrevoked_since: dict[str, int] = {}
+        self.awaited_since: dict[str, int] = {}
         self.handovers: list[Handover] = []
+        self.added = 0
         self.at_offset = -1
 
     @property
@@ -132,24 +174,25 @@ class Ownership:
             rebalance_id: the rebalance it belongs to.
         """
         self.handovers = []
+        self.added = 0
         self.at_offset = events[-1].offset
         group_type = events[-1].group_type
         kinds = [event.kind for event in events]
         if CONVERTED in kinds:
             yield from self._convert(changed, group_type, at_ms)
             return
-        given_up_ms = _given_up_ms(events, at_ms, last_ms)
+        release = Release(at_ms, rebalance_id, *self._retaken(events, changed, at_ms, last_ms))
         circumstances = _circumstances(events, kinds)
         for member_id, (member, _) in changed.items():
             left = without(self.held.get(member_id, NOTHING), _owned(member))
             if left:
                 why = self._why(circumstances, member_id, member, at_ms)
-                yield from self._release(member_id, left, given_up_ms, why, rebalance_id)
+                yield from self._release(member_id, left, why, release, circumstances.targets.get(member_id))
         for member_id, (member, _) in changed.items():
             owned = _owned(member)
             taken = without(owned, self.held.get(member_id, NOTHING))
             if member is not None and taken:
-                yield from self._take(member, group_type, taken, at_ms, rebalance_id)
+                yield from self._take(member, group_type, taken, release)
             self._remember(member_id, member, at_ms)
 
     def open_rows(self) -> Iterator[Row]:
@@ -160,18 +203,37 @@ class Ownership:
             for holding in holders.values():
                 yield from self._rows(key, holding, None, None)
 
+    def _retaken(
+        self, events: Sequence[Event], changed: Changed, at_ms: int, last_ms: int
+    ) -> tuple[frozenset[Key], int]:
+        """What a classic generation takes from one member and gives to another, and when that was given up at last."""
+        for event in events:
+            if "join_done_ms" in event.changes:
+                joined_ms = event.changes["join_done_ms"]
+                retaken = [
+                    (topic, partition)
+                    for member_id, (member, _) in changed.items()
+                    for topic, partitions in _owned(member).items()
+                    for partition in partitions
+                    if member_id not in self.holders.get((topic, partition), (member_id,))
+                ]
+                return frozenset(retaken), at_ms if joined_ms is None else int(min(max(joined_ms, last_ms), at_ms))
+        return frozenset(), at_ms
+
     def _convert(self, changed: Changed, group_type: GroupType, at_ms: int) -> Iterator[Row]:
         """Other keys, same partitions: everything ends, and what goes on begins anew in the same moment."""
         for member_id, assignment in list(self.held.items()):
             is_gone = member_id not in changed or changed[member_id][0] is None
-            yield from self._release(member_id, assignment, at_ms, MEMBER_LEFT if is_gone else GROUP_CONVERTED, None)
+            why = MEMBER_LEFT if is_gone else GROUP_CONVERTED
+            yield from self._release(member_id, assignment, why, Release(at_ms, None))
         self.held = {}
         yield from self._rename_gaps(group_type, {topic for member, _ in changed.values() for topic in _owned(member)})
         for member_id, (member, _) in changed.items():
             owned = _owned(member)
             if member is not None and owned:
-                yield from self._take(member, group_type, owned, at_ms, None)
+                yield from self._take(member, group_type, owned, Release(at_ms, None))
             self._remember(member_id, member, at_ms)
+        self.added = 0
 
     def _rename_gaps(self, group_type: GroupType, owned: set[str]) -> Iterator[Row]:
         """Put gaps under the keys of the new type; where a topic's name is not known, nobody can tell its next owner.
@@ -202,17 +264,20 @@ class Ownership:
         return GROUP_EMPTIED if circumstances.is_emptied else MEMBER_LEFT
 
     def _release(
-        self, member_id: str, left: Assignment, to_ms: int, why: str, rebalance_id: str | None
+        self, member_id: str, left: Assignment, why: str, release: Release, target: Assignment | None = None
     ) -> Iterator[Row]:
+        awaited_ms = self.awaited_since.get(member_id)
         for topic, partitions in left.items():
+            wanted = (target or NOTHING).get(topic, ())
             for partition in partitions:
                 key = (topic, partition)
                 holders = self.holders.get(key)
                 holding = holders.pop(member_id, None) if holders is not None else None
                 if holders is None or holding is None:
                     continue
-                until_ms = max(to_ms, holding.from_ms)
-                gap = Gap(topic, holding, until_ms, self.at_offset, why, rebalance_id)
+                until_ms = max(release.retaken_ms if key in release.retaken else release.at_ms, holding.from_ms)
+                since = None if partition in wanted else awaited_ms
+                gap = Gap(topic, holding, until_ms, self.at_offset, why, release.rebalance_id, since)
                 if holders:
                     # Others own it too: nobody is without it, and there is no gap to wait for.
                     yield from self._rows(key, holding, gap, 0)
@@ -220,19 +285,28 @@ class Ownership:
                     del self.holders[key]
                     self.gaps[key] = gap
 
-    def _take(
-        self, member: Member, group_type: GroupType, taken: Assignment, at_ms: int, rebalance_id: str | None
-    ) -> Iterator[Row]:
+    def _take(self, member: Member, group_type: GroupType, taken: Assignment, release: Release) -> Iterator[Row]:
+        at_ms = release.at_ms
         holding = Holding(member.member_id, member.instance_id, group_type, at_ms, self.at_offset)
         for topic, partitions in taken.items():
             for partition in partitions:
                 key = (topic, partition)
                 gap = self.gaps.pop(key, None)
                 if gap is not None:
-                    unowned_ms = max(at_ms - gap.to_ms, 0)
+                    unowned_ms = None if key in release.retaken else max(at_ms - gap.to_ms, 0)
                     yield from self._rows((gap.topic, partition), gap.holding, gap, unowned_ms)
-                    is_moved = not _is_same_owner(gap.holding, holding)
-                    self.handovers.append(Handover(gap.rebalance_id or rebalance_id, unowned_ms, is_moved))
+                    self.handovers.append(
+                        Handover(
+                            gap.rebalance_id or release.rebalance_id,
+                            unowned_ms,
+                            not _is_same_owner(gap.holding, holding),
+                            gap.holding.member_id,
+                            gap.to_ms,
+                            gap.awaited_ms,
+                        )
+                    )
+                elif key not in self.holders:
+                    self.added += 1
                 self.holders.setdefault(key, {})[member.member_id] = holding
 
     def _remember(self, member_id: str, member: Member | None, at_ms: int) -> None:
@@ -241,6 +315,11 @@ class Ownership:
             self.held[member_id] = owned
         else:
             self.held.pop(member_id, None)
+        target = member.target.assigned if member is not None and member.target is not None else None
+        if target is not None and owned != target and without(owned, target):
+            self.awaited_since.setdefault(member_id, at_ms)
+        else:
+            self.awaited_since.pop(member_id, None)
         state = member.current.state if member is not None and member.current is not None else None
         if state is not None and state in UNREVOKED:
             self.unrevoked_since.setdefault(member_id, at_ms)
@@ -281,9 +360,11 @@ class Ownership:
                 for holding in holders.values()
             ],
             "gaps": [
-                [topic, partition, gap.topic, list(gap.holding), *gap[2:]] for (topic, partition), gap in self.gaps.items()
+                [topic, partition, gap.topic, list(gap.holding), *gap[2:]]
+                for (topic, partition), gap in self.gaps.items()
             ],
             "unrevoked_since": dict(self.unrevoked_since),
+            "awaited_since": dict(self.awaited_since),
         }
 
     def restore(self, plain: dict[str, Any]) -> None:
@@ -300,6 +381,7 @@ class Ownership:
             for member_id, topics in held.items()
         }
         self.unrevoked_since = dict(plain["unrevoked_since"])
+        self.awaited_since = dict(plain["awaited_since"])
 
 
 def _holding(plain: Sequence[Any]) -> Holding:
@@ -322,22 +404,17 @@ def _is_same_owner(before: Holding, after: Holding) -> bool:
 
 def _circumstances(events: Sequence[Event], kinds: Sequence[EventKind]) -> Circumstances:
     replaced = set()
-    timeouts = {}
+    timeouts: dict[str, int] = {}
+    targets: dict[str, Assignment] = {}
     for event in events:
         gone = event.before
         if gone is None:
             continue
         if event.kind is EventKind.MEMBER_REPLACED:
             replaced.add(gone.member_id)
-        elif event.kind is EventKind.MEMBER_LEFT and gone.subscription is not None:
-            timeouts[gone.member_id] = gone.subscription.rebalance_timeout_ms
-    return Circumstances(DELETED in kinds, EMPTIED in kinds, replaced, timeouts)
-
-
-def _given_up_ms(events: Sequence[Event], at_ms: int, last_ms: int) -> int:
-    """When a partition that changes hands was given up, at the latest."""
-    for event in events:
-        joined_ms = event.changes.get("join_done_ms")
-        if joined_ms is not None:
-            return int(min(max(joined_ms, last_ms), at_ms))
-    return at_ms
+        elif event.kind is EventKind.MEMBER_LEFT:
+            if gone.subscription is not None:
+                timeouts[gone.member_id] = gone.subscription.rebalance_timeout_ms
+            if gone.target is not None:
+                targets[gone.member_id] = gone.target.assigned
+    return Circumstances(DELETED in kinds, EMPTIED in kinds, replaced, timeouts, targets)

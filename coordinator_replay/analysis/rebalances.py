@@ -3,8 +3,15 @@
 In consumer, share and streams groups every new group epoch is a rebalance of its own, with a reason of its own: the
 broker logs each as one. It is over when the group has reached the targets of that epoch or of a later one; an epoch
 that is overtaken is over together with the one that overtook it. In classic groups every new generation is one. Its
-beginning is not on disk: ``started_at`` is the end of the join phase where the record has it, so ``duration_ms`` is
-the least it can have taken.
+beginning is not on record, so ``started_at`` and ``duration_ms`` are null and two bounds take their place:
+
+- At least it took from the end of the join phase (``currentStateTimestamp``) to the record: the sync.
+- At most it took the time since the group's last record. Each record of a classic group is written when it becomes
+  Stable or Empty, or for a static member that is replaced while it is Stable, so a rebalance begins after it; the one
+  exception is the record of generation 0, by which a group is created while its first member joins. An offset commit
+  proves nothing of the kind: Kafka takes commits of a generation while its members are joining again
+  (``ClassicGroup.validateOffsetCommit`` refuses them in CompletingRebalance alone). Nor does the join phase last longer
+  than the longest rebalance timeout of a member, where no generation was passed over (``attempts`` is 1).
 
 Joins and leaves count to the first rebalance that begins with or after them; the time for which nobody owned a
 partition counts to the rebalance in which it was given up. A row is final once a later rebalance is over too, because
@@ -43,18 +50,31 @@ ENDS = frozenset(
 )
 """Events after which no rebalance of the group is running any more."""
 
+WAIT_FOR_EACH_OTHER = frozenset({GroupType.CONSUMER, GroupType.STREAMS})
+"""Types of groups in which a member gets a partition only after another has given it up."""
+
 OPENS_OR_ENDS = GENERATIONS | ENDS | {EventKind.REBALANCE_STARTED}
 
 
 @dataclass(slots=True)
 class Rebalance:
-    """One rebalance so far; ``is_counted`` once the partitions owned at its end were counted."""
+    """One rebalance so far.
+
+    Attributes:
+        started_ms: when it began; of a classic one, when it had begun at the latest.
+        earliest_ms: when it began at the earliest; None where the log does not tell.
+        is_counted: the partitions owned at its end were counted.
+        held_up_until_ms: when the member ``held_up_by`` gave up partitions that others waited for.
+        unowned_ms_max: None where no partition given up in it has been without an owner for a time on record.
+        is_unowned_known: False once a partition went to another member within a join phase that is not on record.
+    """
 
     rebalance_id: str
     group_type: str
     epoch: int
     attempts: int
     started_ms: int
+    earliest_ms: int | None
     completed_ms: int | None
     members_before: int
     members_after: int
@@ -70,9 +90,14 @@ class Rebalance:
     metadata_delay_ms: int | None
     moved: int = 0
     partitions: int = 0
+    added: int = 0
     is_counted: bool = False
-    unowned_ms_max: int = 0
-    unowned_ms_total: int = 0
+    held_up_by: str | None = None
+    held_up_ms: int | None = None
+    held_up_until_ms: int = 0
+    unowned_ms_max: int | None = None
+    unowned_ms_total: int | None = None
+    is_unowned_known: bool = True
 
 
 _values = attrgetter(*Rebalance.__slots__)
@@ -154,7 +179,7 @@ class Rebalances:
                 started_ms, completed_ms = _opens(event, at_ms, last_ms)
                 if started_ms is not None:
                     opened = self._situation(events, event, at_ms, started_ms)
-                    belongs_to = self._open(opened, completed_ms)
+                    belongs_to = self._open(opened, completed_ms, _earliest(opened, last_ms))
                 if kind in ENDS:
                     self._complete(at_ms, is_exact=event.is_exact)
         self.past.watch(events, at_ms)
@@ -163,12 +188,18 @@ class Rebalances:
             self.past.begin(opened.started_ms, self.running[-1].join_reason, {one.departed.member_id for one in back})
         return belongs_to
 
-    def end(self, handovers: Sequence[Handover], partitions: int) -> Iterator[Row]:
-        """Count what an operation handed over; yields the rebalances that are final by it."""
-        if handovers:
-            self._count(handovers)
-        self.partitions = partitions
-        running = self.running
+    def end(self, rebalance_id: str | None) -> Iterator[Row]:
+        """Count what an operation did to the ownership of partitions; yields the rebalances that are final by it.
+
+        Args:
+            rebalance_id: the rebalance that the operation belongs to.
+        """
+        ownership, running = self._ownership, self.running
+        if ownership.handovers:
+            self._count(ownership.handovers)
+        if ownership.added and running and running[-1].rebalance_id == rebalance_id:
+            running[-1].added += ownership.added
+        self.partitions = ownership.partition_count
         if self.has_completed:
             # A group that is never stable has ever more rebalances that run: only an end is a reason to see to them.
             self.has_completed = False
@@ -188,8 +219,10 @@ class Rebalances:
             one = by_id.get(handover.rebalance_id or "")
             if one is not None:
                 one.moved += handover.is_moved
-                one.unowned_ms_total += handover.unowned_ms
-                one.unowned_ms_max = max(one.unowned_ms_max, handover.unowned_ms)
+                _count_unowned(one, handover.unowned_ms)
+            if handover.is_moved and handover.awaited_ms is not None:
+                for one in self.running:
+                    _count_wait(one, handover, handover.awaited_ms)
 
     def open_rows(self) -> Iterator[Row]:
         """Rebalances that are not over, and those whose cost is not final."""
@@ -211,7 +244,7 @@ class Rebalances:
             topic_changes=self._topic_changes,
         )
 
-    def _open(self, situation: Situation, completed_ms: int | None) -> str:
+    def _open(self, situation: Situation, completed_ms: int | None, earliest_ms: int | None) -> str:
         event, reason = situation.opening, reason_of(situation)
         one = Rebalance(
             rebalance_id(self.scope, event.partition, event.offset),
@@ -219,6 +252,7 @@ class Rebalances:
             event.epoch,
             event.changes.get("attempts") or 1,
             situation.started_ms,
+            earliest_ms,
             completed_ms,
             self.member_count,
             event.member_count,
@@ -227,6 +261,8 @@ class Rebalances:
             self.left,
             **_plain(reason),
         )
+        if event.group_type is not GroupType.CLASSIC:
+            one.unowned_ms_max = one.unowned_ms_total = 0
         self.running.append(one)
         self.has_completed |= completed_ms is not None
         self.member_count = event.member_count
@@ -241,6 +277,11 @@ class Rebalances:
                 one.is_exact = one.is_exact and is_exact
 
     def _row(self, one: Rebalance) -> Row:
+        is_classic = one.group_type == GroupType.CLASSIC
+        least_ms = one.completed_ms - one.started_ms if one.completed_ms is not None else None
+        most_ms = None
+        if one.completed_ms is not None and one.earliest_ms is not None:
+            most_ms = one.completed_ms - one.earliest_ms
         return TABLE, {
             "rebalance_id": one.rebalance_id,
             "cluster": self.scope.cluster,
@@ -248,9 +289,13 @@ class Rebalances:
             "group_type": one.group_type,
             "epoch": one.epoch,
             "attempts": one.attempts,
-            "started_at": one.started_ms,
+            "started_at": None if is_classic else one.started_ms,
             "completed_at": one.completed_ms,
-            "duration_ms": one.completed_ms - one.started_ms if one.completed_ms is not None else None,
+            "duration_ms": None if is_classic else least_ms,
+            "duration_ms_min": least_ms,
+            "duration_ms_max": most_ms,
+            # Offset commits are not replayed: the run fills it in.
+            "commit_pause_ms": None,
             "join_reason": one.join_reason,
             "cause": one.cause,
             "confidence": one.confidence,
@@ -262,9 +307,12 @@ class Rebalances:
             "members_joined": list(one.joined),
             "members_left": list(one.left),
             "partitions_moved": one.moved,
+            "partitions_added": one.added,
             "partitions_total": one.partitions,
-            "unowned_ms_max": one.unowned_ms_max,
-            "unowned_ms_total": one.unowned_ms_total,
+            "unowned_ms_max": one.unowned_ms_max if one.is_unowned_known else None,
+            "unowned_ms_total": one.unowned_ms_total if one.is_unowned_known else None,
+            "held_up_by": one.held_up_by,
+            "held_up_ms": one.held_up_ms,
             "metadata_delay_ms": one.metadata_delay_ms,
             "is_exact": one.is_exact,
         }
@@ -297,6 +345,51 @@ def _opens(event: Event, at_ms: int, last_ms: int) -> tuple[int | None, int | No
     if event.group_type is GroupType.CLASSIC and kind in GENERATIONS:
         return _join_done(event, at_ms, last_ms), at_ms
     return (at_ms, at_ms) if kind is EventKind.GROUP_EMPTIED else (None, None)
+
+
+def _earliest(situation: Situation, last_ms: int) -> int | None:
+    """When a rebalance can have begun at the earliest, None where the log does not tell.
+
+    Args:
+        situation: the rebalance.
+        last_ms: the time of the group's last operation; 0 where there was none.
+    """
+    event = situation.opening
+    if event.group_type is not GroupType.CLASSIC:
+        return situation.started_ms
+    before, _ = event.changes.get("epoch") or (None, None)
+    # The first record of a new group, generation 0, is written while its first member is joining.
+    known = [last_ms] if last_ms and before != 0 else []
+    timeout_ms = max(
+        (
+            member.subscription.rebalance_timeout_ms
+            for member in (*situation.before.values(), *event.members)
+            if member.subscription is not None
+        ),
+        default=0,
+    )
+    if timeout_ms > 0 and event.changes.get("join_done_ms") is not None and event.changes.get("attempts") == 1:
+        known.append(situation.started_ms - timeout_ms)
+    return min(max(known), situation.started_ms) if known else None
+
+
+def _count_unowned(one: Rebalance, unowned_ms: int | None) -> None:
+    if unowned_ms is None:
+        one.is_unowned_known = False
+        return
+    one.unowned_ms_total = (one.unowned_ms_total or 0) + unowned_ms
+    one.unowned_ms_max = max(one.unowned_ms_max or 0, unowned_ms)
+
+
+def _count_wait(one: Rebalance, handover: Handover, awaited_ms: int) -> None:
+    """A member gave up what the target assignment had given to another: who did so last held the rebalance up."""
+    if one.group_type not in WAIT_FOR_EACH_OTHER:
+        return
+    if one.completed_ms is not None and one.completed_ms < handover.released_ms:
+        return
+    waited_ms = handover.released_ms - max(awaited_ms, one.started_ms)
+    if waited_ms > 0 and handover.released_ms >= one.held_up_until_ms:
+        one.held_up_by, one.held_up_ms, one.held_up_until_ms = handover.member_id, waited_ms, handover.released_ms
 
 
 def _plain(reason: Reason) -> dict[str, Any]:

@@ -17,19 +17,21 @@ from coordinator_replay.cli.completion import (
     CAUSE_NAME,
     COMMITTED_TOPIC_NAME,
     GROUP_NAME,
+    PARAMETER,
     QUERY_NAME,
     RULE_NAME,
     TOPIC_NAME,
 )
 from coordinator_replay.cli.layout import Column
-from coordinator_replay.cli.moments import DURATION, MOMENT, parse_moment
-from coordinator_replay.cli.options import WAREHOUSE_VARIABLE, Command, Common, common_options, examples
+from coordinator_replay.cli.options import WAREHOUSE_VARIABLE, Command, Common, common_options, examples, open_warehouse
 from coordinator_replay.cli.output import print_note, print_rows
+from coordinator_replay.cli.times import DURATION, TIME
 from coordinator_replay.errors import UsageError
+from coordinator_replay.query.times import parse_absolute_time
 
 if TYPE_CHECKING:
     from coordinator_replay.query.describe import Description
-    from coordinator_replay.query.warehouse import Warehouse
+    from coordinator_replay.query.rebalances import Rebalance
 
 GROUP_TYPES = ("classic", "consumer", "share", "streams")
 GROUP_STATES = (
@@ -44,25 +46,20 @@ GROUP_STATES = (
 STATUSES = ("EXPIRED", "DUE", "EXPIRING")
 SEVERITIES = ("error", "warning", "info")
 
-at_option = click.option("--at", type=MOMENT, help="The moment asked about; the end of the log read if left out.")
-from_option = click.option("--from", "start", type=MOMENT, help="From then on.")
-to_option = click.option("--to", "end", type=MOMENT, help="Up to then, not included.")
+at_option = click.option("--at", type=TIME, help="Point in time; default: the end of the log.")
+from_option = click.option("--from", "start", type=TIME, help="From this time on; default: the start of the log.")
+to_option = click.option("--to", "end", type=TIME, help="Up to this time, not included; default: the end of the log.")
 _group = click.argument("group", type=GROUP_NAME)
 any_group_argument = click.argument("group", type=GROUP_NAME, required=False)
 
 
 cause_option = click.option(
-    "--cause", "causes", multiple=True, type=CAUSE_NAME, help="Only rebalances of this cause; can be given again."
+    "--cause",
+    "causes",
+    multiple=True,
+    type=CAUSE_NAME,
+    help="Only rebalances of this cause, or that could also be of it; can be given again.",
 )
-
-
-def open_warehouse(common: Common) -> "Warehouse":
-    """The warehouse that a command asks; what it has to say beside its answers follows them."""
-    from coordinator_replay.query.warehouse import Warehouse
-
-    warehouse = Warehouse(common.warehouse, common.cluster)
-    click.get_current_context().call_on_close(lambda: say(*(f"{note}." for note in warehouse.notes)))
-    return warehouse
 
 
 def show(common: Common, shown: Sequence[Column], answers: Iterable[object], **same: object) -> None:
@@ -76,6 +73,16 @@ def say(*texts: str | None) -> None:
     for text in texts:
         if text:
             print_note(text)
+
+
+def alternatives_note(found: "Sequence[Rebalance]", causes: Sequence[str]) -> str | None:
+    """What to say where rebalances have a cause that was asked for as an alternative only."""
+    wanted = [cause.upper() for cause in causes]
+    others = sum(bool(wanted) and (one.cause or "").upper() not in wanted for one in found)
+    if not others:
+        return None
+    asked = " or ".join(wanted)
+    return f"{others} of {len(found)} name {asked} as an alternative: the log can't tell it from their cause."
 
 
 @click.command(
@@ -216,7 +223,7 @@ def offsets(
     if require_stable:
         shown += columns.UNSTABLE
     if end_file is not None:
-        found = with_lag(found, read_end_offsets(end_file, parse_moment, at))
+        found = with_lag(found, read_end_offsets(end_file, parse_absolute_time, at))
         shown += columns.LAG
     show(common, shown, found, group_id=group)
     unproven = sum(offset.is_proven is False for offset in found)
@@ -280,6 +287,7 @@ def rebalances(
     warehouse = open_warehouse(common)
     found = rebalances_of(warehouse, group, start, end, causes=causes)
     show(common, columns.REBALANCE, found)
+    say(alternatives_note(found, causes))
     if not found:
         say(f"No such rebalance; the tables cover {warehouse.coverage}.")
 
@@ -357,36 +365,55 @@ def findings(common: Common, severity: str | None, rules: Sequence[str], group: 
     epilog=examples(
         "coordinator-replay sql --list",
         "coordinator-replay sql --query flapping-groups",
+        'coordinator-replay sql "SHOW TABLES"',
         'coordinator-replay sql "SELECT cause, count(*) FROM rebalances GROUP BY ALL"',
         "coordinator-replay sql --output csv - < question.sql",
     ),
 )
 @common_options(needs_warehouse=False)
 @click.argument("statement", required=False)
-@click.option("--query", "name", type=QUERY_NAME, help="Ask the ready query of this name.")
-@click.option("--list", "is_list", is_flag=True, help="Show the ready queries, each with what it answers.")
-def sql(common: Common, statement: str | None, name: str | None, is_list: bool) -> None:
-    """Answer STATEMENT over all tables by name, in DuckDB's SQL; "-" reads it from standard input.
+@click.option("--query", "name", type=QUERY_NAME, help="Run the saved query of this name.")
+@click.option(
+    "--param",
+    "parameters",
+    multiple=True,
+    type=PARAMETER,
+    help="A parameter of the saved query; can be given again. --list shows which it takes.",
+)
+@click.option("--list", "is_list", is_flag=True, help="Show the saved queries, their parameters and what they answer.")
+def sql(
+    common: Common,
+    statement: str | None,
+    name: str | None,
+    parameters: Sequence[tuple[str, str]],
+    is_list: bool,
+) -> None:
+    """Run STATEMENT over the tables, in DuckDB's SQL; "-" reads it from standard input.
 
-    All clusters of the warehouse are in the tables: $cluster in a statement stands for the one that --cluster names.
+    SHOW TABLES and DESCRIBE table tell names, types and comments. The tables hold all clusters of the warehouse:
+    $cluster in a statement stands for the one that --cluster names.
     """
-    from coordinator_replay.query.ready import ready_queries, ready_query
+    from coordinator_replay.query.saved import run_saved_query, saved_queries
     from coordinator_replay.query.sql import run_sql
 
     if is_list:
-        show(common, columns.READY_QUERY, ready_queries().values())
+        show(common, columns.SAVED_QUERY, saved_queries().values())
         return
     if (statement is None) == (name is None):
-        raise UsageError("give either a statement or --query NAME; --list shows the queries that are ready")
+        raise UsageError("give either a statement or --query NAME; --list shows the saved queries")
+    if parameters and name is None:
+        raise UsageError("--param is for saved queries: give --query NAME too, or write the value into the statement")
     if not common.warehouse:
-        raise UsageError(f"give the warehouse to ask, with --warehouse or in {WAREHOUSE_VARIABLE}")
-    text = ready_query(name).sql if name is not None else sys.stdin.read() if statement == "-" else str(statement)
+        raise UsageError(f"give the warehouse, with --warehouse or in {WAREHOUSE_VARIABLE}")
     warehouse = open_warehouse(common)
-    names, rows = run_sql(warehouse, text)
+    if name is not None:
+        names, rows = run_saved_query(warehouse, name, dict(parameters))
+    else:
+        names, rows = run_sql(warehouse, sys.stdin.read() if statement == "-" else str(statement))
     if names:
         print_rows(columns.of_statement(names), rows, common.output, is_wide=common.wide)
     if name is not None and not rows:
-        say(f"Nothing; cluster {common.cluster!r} is covered from {warehouse.coverage}.")
+        say(f"No rows; cluster {common.cluster!r} is covered from {warehouse.coverage}.")
 
 
 COMMANDS: list[click.Command] = [groups, describe, offsets, timeline, rebalances, owner, expired, findings, sql]

@@ -117,9 +117,12 @@ INTERVAL = (
     Column("from_offset", "LOG-OFFSET", 6),
 )
 REBALANCE = (
-    Column("started_at", "STARTED", 1),
-    Column("completed_at", "COMPLETED", 3),
-    Column("duration_ms", "DURATION-MS", 2),
+    Column("started_at", "STARTED", 3),
+    Column("completed_at", "COMPLETED", 1),
+    Column("duration_ms"),
+    Column("duration_ms_min", "AT-LEAST-MS", 4),
+    Column("duration_ms_max", "AT-MOST-MS", 4),
+    Column("commit_pause_ms", "COMMIT-PAUSE-MS", 2),
     GROUP_ID,
     Column("group_type"),
     Column("epoch", "EPOCH", 2),
@@ -129,10 +132,13 @@ REBALANCE = (
     Column("join_reason"),
     Column("members_before", "BEFORE", 3),
     Column("members_after", "AFTER", 3),
-    Column("partitions_moved", "MOVED", 3),
+    Column("partitions_moved", "REASSIGNED", 3),
+    Column("partitions_added", "NEW", 5),
     Column("partitions_total"),
-    Column("unowned_ms_max", "UNOWNED-MS-MAX", 4),
+    Column("unowned_ms_max", "UNOWNED-MS-MAX", 6),
     Column("unowned_ms_total"),
+    Column("held_up_by", "HELD-UP-BY", 6, 10, is_id=True),
+    Column("held_up_ms", "HELD-UP-MS", 6),
     Column("metadata_delay_ms", "METADATA-DELAY-MS", 6),
     Column("trigger_members"),
     Column("members_joined"),
@@ -191,8 +197,9 @@ FINDING = (
     Column("log_offset"),
     Column("finding_id"),
 )
-READY_QUERY = (
+SAVED_QUERY = (
     Column("name", "NAME", 1),
+    Column("parameters", "PARAMETERS", 1, 12),
     Column("about", "ANSWERS", 2, 20),
     Column("sql"),
 )

@@ -1,7 +1,7 @@
-"""Arguments that the shell completes: names from the tables, and those of the ready queries."""
+"""Arguments that the shell completes: names from the tables, and those of the saved queries."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -61,9 +61,9 @@ def _rules(ctx: click.Context) -> Sequence[str]:
 
 
 def _queries(ctx: click.Context) -> Sequence[str]:
-    from coordinator_replay.query.ready import ready_queries
+    from coordinator_replay.query.saved import saved_queries
 
-    return list(ready_queries())
+    return list(saved_queries())
 
 
 class _Name(click.ParamType):  # type: ignore[type-arg]  # generic in newer click only
@@ -81,9 +81,31 @@ class _Name(click.ParamType):  # type: ignore[type-arg]  # generic in newer clic
         return [CompletionItem(name) for name in names if name.lower().startswith(incomplete.lower())]
 
 
+class _ParameterValue(click.ParamType):  # type: ignore[type-arg]  # as above
+    """Option type of ``name=value``."""
+
+    name = "name=value"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        """What was typed, as a name and the text of its value."""
+        name, separator, text = str(value).partition("=")
+        if not separator or not name.strip():
+            self.fail(f"{value!r} is not NAME=VALUE", param, ctx)
+        return name.strip(), text
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """The parameters of the saved query that was named before."""
+        from coordinator_replay.query.saved import saved_queries
+
+        query = saved_queries().get(str(ctx.params.get("name")))
+        names = [f"{parameter.name}=" for parameter in query.parameters] if query else []
+        return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+
+
 GROUP_NAME = _Name("group", _groups)
 TOPIC_NAME = _Name("topic", _owned_topics)
 COMMITTED_TOPIC_NAME = _Name("topic", _committed_topics)
 CAUSE_NAME = _Name("cause", _causes)
 RULE_NAME = _Name("rule", _rules)
+PARAMETER = _ParameterValue()
 QUERY_NAME = _Name("name", _queries)

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from coordinator_replay.cli.moments import DURATION, MOMENT
 from coordinator_replay.cli.options import EXIT_FINDINGS, Command, Common, common_options, examples, wait_option
 from coordinator_replay.cli.paths import absolute
 from coordinator_replay.cli.thresholds import THRESHOLD
+from coordinator_replay.cli.times import ABSOLUTE_TIME, DURATION
 from coordinator_replay.errors import InputError
 
 if TYPE_CHECKING:
@@ -135,7 +135,11 @@ def _audit_alone(options: "Options", common: Common, dump: "Dump") -> "Summary":
     "--topics", metavar="FILE", help="CSV or JSON lines of topic id, name and maybe partition count, to name topics by."
 )
 @click.option("--cluster-metadata", metavar="PATH", help="Dump of the __cluster_metadata log: names and their times.")
-@click.option("--as-of", type=MOMENT, help="Moment to judge expiry at; the end of the log if left out.")
+@click.option(
+    "--as-of",
+    type=ABSOLUTE_TIME,
+    help="Date and time (or now, by the clock) at which expiry is evaluated; default: the end of the log.",
+)
 @click.option(
     "--retention", type=DURATION, help="offsets.retention.minutes of the brokers, as 7d or 90m; else inferred."
 )

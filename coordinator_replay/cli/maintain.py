@@ -7,7 +7,6 @@ import click
 
 from coordinator_replay.cli.compute import SMALL_WAREHOUSE
 from coordinator_replay.cli.layout import Column
-from coordinator_replay.cli.moments import DURATION
 from coordinator_replay.cli.options import (
     Command,
     config_option,
@@ -20,6 +19,7 @@ from coordinator_replay.cli.options import (
 )
 from coordinator_replay.cli.output import print_note, print_rows
 from coordinator_replay.cli.paths import absolute
+from coordinator_replay.cli.times import DURATION
 
 if TYPE_CHECKING:
     from coordinator_replay.pipeline.maintain import Kept, Upkeep

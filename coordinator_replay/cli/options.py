@@ -11,15 +11,22 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from coordinator_replay.cli.moments import DURATION
+from coordinator_replay.cli.times import DURATION, Time
 from coordinator_replay.errors import CoordinatorReplayError, InputError, UsageError, WarehouseError
+from coordinator_replay.query.times import RULE, LogTime
+
+if TYPE_CHECKING:
+    from coordinator_replay.query.warehouse import Warehouse
 
 WAREHOUSE_VARIABLE = "COORDINATOR_REPLAY_WAREHOUSE"
 OUTPUT_FORMS = ("table", "json", "csv")
+
+_OPENED = "coordinator_replay.warehouse"
+"""Under which a command's context keeps the warehouse that it has opened."""
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -99,6 +106,13 @@ def _print_causes(error: BaseException) -> None:
 class Command(click.Command):
     """A command whose errors end in a sentence and an exit code; ``-v`` adds what they came from."""
 
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The end of its help: how times are written, where it takes any, and examples."""
+        if any(isinstance(param.type, Time) for param in self.params):
+            with formatter.section("Times"):
+                formatter.write_text(RULE)
+        super().format_epilog(ctx, formatter)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
         try:
@@ -174,6 +188,33 @@ def _load_config(ctx: click.Context, param: click.Parameter, value: Path | None)
         raise click.BadParameter(str(problem), ctx, param) from problem
 
 
+def open_warehouse(common: Common) -> "Warehouse":
+    """The warehouse that the running command asks, opened once; its notes follow the answer."""
+    from coordinator_replay.cli.output import print_note
+    from coordinator_replay.query.warehouse import Warehouse
+
+    ctx = click.get_current_context()
+    if _OPENED not in ctx.meta:
+        warehouse = Warehouse(common.warehouse, common.cluster)
+
+        def print_notes() -> None:
+            for note in warehouse.notes:
+                print_note(f"{note}.")
+
+        ctx.call_on_close(print_notes)
+        ctx.meta[_OPENED] = warehouse
+    opened: Warehouse = ctx.meta[_OPENED]
+    return opened
+
+
+def _resolved(common: Common, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Options with every time that is counted from the end of the log turned into one."""
+    return {
+        name: value.resolve(open_warehouse(common).coverage.last) if isinstance(value, LogTime) else value
+        for name, value in values.items()
+    }
+
+
 def warehouse_option(*, is_required: bool) -> Callable[[Function], Function]:
     """The option that names a warehouse."""
     return click.option(
@@ -227,7 +268,7 @@ def common_options(*, needs_warehouse: bool = True) -> Callable[[Function], Func
             *args: Any, warehouse: str | None, cluster: str, output: str, wide: bool, verbose: bool, **others: Any
         ) -> Any:
             common = Common(warehouse=warehouse or "", cluster=cluster, output=output, wide=wide, verbose=verbose)
-            return function(common, *args, **others)
+            return function(common, *args, **_resolved(common, others))
 
         options = [
             warehouse_option(is_required=needs_warehouse),

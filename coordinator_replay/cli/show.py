@@ -3,27 +3,24 @@
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from coordinator_replay.cli import columns
 from coordinator_replay.cli.ask import (
+    alternatives_note,
     any_group_argument,
     at_option,
     cause_option,
     from_option,
-    open_warehouse,
     say,
     show,
     to_option,
 )
-from coordinator_replay.cli.options import Command, Common, common_options, examples
-from coordinator_replay.cli.output import moment_text, print_text, to_json
+from coordinator_replay.cli.options import Command, Common, common_options, examples, open_warehouse
+from coordinator_replay.cli.output import moment_text, to_json
+from coordinator_replay.cli.reasons import counted, print_reason
 from coordinator_replay.errors import UsageError
-
-if TYPE_CHECKING:
-    from coordinator_replay.query.rebalances import Rebalance
 
 MOST_TRACED_GROUPS = 50
 """Groups in one trace; viewers show no more tracks than that in a useful way."""
@@ -35,33 +32,6 @@ def _told(common: Common, path: Path, text: str, **facts: object) -> None:
         click.echo(to_json({"file": str(path), **facts}))
     else:
         say(text)
-
-
-def _counted(number: int | None, what: str) -> str:
-    return f"{'?' if number is None else f'{number:,}'} {what}{'' if number == 1 else 's'}"
-
-
-def _print_reason(one: "Rebalance") -> None:
-    """One rebalance as people read it: the reason first, what it rests on beneath."""
-    began = one.started_at or one.completed_at
-    sure = f", {one.confidence}" if one.confidence else ""
-    when = "at a time not known" if began is None else moment_text(began)
-    print_text(f"{when}  {one.group_id}  epoch {one.epoch}  {one.cause or 'UNKNOWN'}{sure}", style={"bold": True})
-    if one.completed_at is None:
-        took = "not over at the end of the log"
-    else:
-        took = "took a time not known" if one.duration_ms is None else f"took {one.duration_ms:,} ms"
-    cost = [took, f"{one.members_before} to {_counted(one.members_after, 'member')}"]
-    cost.append(f"{_counted(one.partitions_moved, 'partition')} moved")
-    if one.unowned_ms_max:
-        cost.append(f"{one.unowned_ms_max:,} ms without an owner at most")
-    print_text(", ".join(cost), indent="  ")
-    for fact in one.evidence or ():
-        print_text(f"- {fact}", indent="  ")
-    if one.alternatives:
-        print_text(f"the same records would be left by: {', '.join(one.alternatives)}", indent="  ")
-    if one.is_exact is False:
-        print_text("not exact: records are missing from the log, so that steps in between were not seen", indent="  ")
 
 
 @click.command(
@@ -88,24 +58,34 @@ def why(
 ) -> None:
     """Tell why GROUP (or any group) rebalanced: each reason, how sure it is, and the records that it rests on.
 
-    With --at only the rebalance that went on then, or else the last one before. As json and csv it tells the same as
-    rebalances does.
+    With --at only the rebalance that went on then, or else the last one before; both where a classic rebalance may have
+    begun by then, since its beginning leaves no record. As json and csv it tells the same as rebalances does.
     """
-    from coordinator_replay.query.rebalances import rebalances_of
+    from coordinator_replay.query.hold_ups import hold_ups
+    from coordinator_replay.query.rebalances import rebalances_at, rebalances_of
 
     if at is not None and (start is not None or end is not None):
         raise UsageError("give either --at, or a stretch of time with --from and --to")
     warehouse = open_warehouse(common)
     told = warehouse.check_moment(at)
-    found = rebalances_of(warehouse, group, start, end, causes=causes)
-    if at is not None:
-        found = [one for one in found if (began := one.started_at or one.completed_at) is None or began <= at][-1:]
+    if at is None:
+        found = rebalances_of(warehouse, group, start, end, causes=causes)
+    else:
+        found = rebalances_at(warehouse, group, at, causes=causes)
     if common.output != "table":
         show(common, columns.REBALANCE, found)
-    for number, one in enumerate(found if common.output == "table" else ()):
-        if number:
-            click.echo()
-        _print_reason(one)
+    else:
+        held_up = hold_ups(warehouse, group) if any(one.held_up_by for one in found) else {}
+        for number, one in enumerate(found):
+            if number:
+                click.echo()
+            print_reason(one, held_up.get(one.rebalance_id))
+    if at is not None and len(found) > 1:
+        say(
+            f"At {moment_text(at)} the rebalance to generation {found[-1].epoch} may have begun or not: "
+            "the join phase of a classic group leaves no record."
+        )
+    say(alternatives_note(found, causes))
     if not found:
         say(f"No such rebalance; the tables cover {warehouse.coverage}.")
     say(told)
@@ -141,7 +121,7 @@ def report(common: Common, group: str | None, start: datetime | None, end: datet
         _told(
             common,
             path,
-            f"Wrote {path}: {_counted(groups, 'group')}, {_counted(rebalances, 'rebalance')}.",
+            f"Wrote {path}: {counted(groups, 'group')}, {counted(rebalances, 'rebalance')}.",
             groups=groups,
             rebalances=rebalances,
         )
@@ -154,7 +134,7 @@ def report(common: Common, group: str | None, start: datetime | None, end: datet
     _told(
         common,
         path,
-        f"Wrote {path}: {_counted(len(life.rebalances), 'rebalance')}, {_counted(life.commit_count, 'commit')}.",
+        f"Wrote {path}: {counted(len(life.rebalances), 'rebalance')}, {counted(life.commit_count, 'commit')}.",
         rebalances=len(life.rebalances),
         commits=life.commit_count,
     )
@@ -192,7 +172,7 @@ def trace(common: Common, group: str | None, start: datetime | None, end: dateti
     _told(
         common,
         path,
-        f"Wrote {path}: {_counted(count, 'event')} of {_counted(len(lives), 'group')}.",
+        f"Wrote {path}: {counted(count, 'event')} of {counted(len(lives), 'group')}.",
         events=count,
         groups=len(lives),
     )

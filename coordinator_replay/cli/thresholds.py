@@ -5,8 +5,8 @@ from typing import Any
 import click
 
 from coordinator_replay.analysis.findings.thresholds import THRESHOLD_NAMES
-from coordinator_replay.cli.moments import parse_duration
 from coordinator_replay.errors import UsageError
+from coordinator_replay.query.times import parse_duration
 
 
 def parse_threshold(text: str) -> tuple[str, int]:

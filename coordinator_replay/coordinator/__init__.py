@@ -1,1 +1,26 @@
-"""The group coordinator itself: requests and time in, responses and records out."""
+"""Kafka's group coordinator: requests and time in, responses and records out.
+
+The other half of the engine, which replays what is written here. No I/O, no clock, no threads; the standard library
+and RE2. ``Coordinator`` is the way in.
+"""
+
+from coordinator_replay.coordinator.config import Config
+from coordinator_replay.coordinator.coordinator import Coordinator
+from coordinator_replay.coordinator.ids import MemberIds
+from coordinator_replay.coordinator.messages import Request
+from coordinator_replay.coordinator.results import Batch, Failure, MarkerWritten, Response, Result
+from coordinator_replay.coordinator.topics import Topic, Topics
+
+__all__ = [
+    "Batch",
+    "Config",
+    "Coordinator",
+    "Failure",
+    "MarkerWritten",
+    "MemberIds",
+    "Request",
+    "Response",
+    "Result",
+    "Topic",
+    "Topics",
+]

@@ -6,7 +6,7 @@ CompletingRebalance and Dead are never written; they and the votes of members ma
 themselves, with the operations the broker's own object has. A refused operation raises and changes nothing.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, MutableMapping, Sequence
 from typing import Any
 
 from coordinator_replay.engine.model import (
@@ -114,7 +114,7 @@ class ClassicGroup:
         self.leader: str | None = None
         self.generation = 0
         self.missing = 0
-        self.members: dict[str, Member] = {}
+        self.members: MutableMapping[str, Member] = {}
         self.votes: dict[str, int] = {}
         self.static_members: dict[str, str] = {}
 

@@ -9,15 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from coordinator_replay.arrow_times import timestamps
 from coordinator_replay.log.compression import Codec
 from coordinator_replay.log.schema import LOG_RECORD, DamageClass
-from coordinator_replay.memory import memory
 
 DAMAGE_VALUE_LIMIT = 1 << 20
 """How many bytes of a damaged stretch are kept."""
-
-# 9999-12-31T23:59:59.999: what lies beyond is no time that Python, Spark or pandas could show.
-_LAST_TIMESTAMP_MS = 253_402_300_799_999
 
 _CODEC_NAMES = [codec.name.lower() for codec in Codec]
 
@@ -83,7 +80,7 @@ class SegmentRows:
         columns = {
             "log_partition": self._same("log_partition", self._log_partition, count),
             "log_offset": records.offsets,
-            "log_timestamp": _timestamps(records.timestamps_ms),
+            "log_timestamp": timestamps(records.timestamps_ms),
             "leader_epoch": self._inherited("leader_epoch", entries.leader_epochs, counts, null_below_0=True),
             "batch_offset": records.batch_offsets,
             "magic": self._inherited("magic", entries.magics, counts),
@@ -153,17 +150,6 @@ def _repeated(value: object, type_: pa.DataType, count: int) -> pa.Array:
     if value is None or not pa.types.is_integer(type_):
         return pa.repeat(pa.scalar(value, type_), count)
     return pa.array(np.full(count, value, type_.to_pandas_dtype()))
-
-
-def _timestamps(milliseconds: np.ndarray) -> pa.Array:
-    """Times as Arrow shows them; null where there is none, or none that a clock can show."""
-    timeless = None
-    if len(milliseconds) and (milliseconds.min() < 0 or milliseconds.max() > _LAST_TIMESTAMP_MS):
-        timeless = (milliseconds < 0) | (milliseconds > _LAST_TIMESTAMP_MS)
-    with np.errstate(over="ignore"):
-        product = np.multiply(milliseconds, 1000, out=memory(len(milliseconds), np.int64))
-    microseconds = pa.array(product, pa.int64(), mask=timeless)
-    return microseconds.view(LOG_RECORD.field("log_timestamp").type)
 
 
 def _cut_note(damage: Damage) -> str:

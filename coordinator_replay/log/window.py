@@ -10,6 +10,8 @@ import numpy as np
 
 from coordinator_replay.memory import memory
 
+DEFAULT_WINDOW_BYTES = 8 << 20
+DEFAULT_MAX_BATCH_BYTES = 128 << 20
 GZIP_MAGIC = b"\x1f\x8b"
 _PACKED_READ_BYTES = 1 << 18
 
@@ -105,18 +107,23 @@ def _as_readable(file: SegmentFile) -> Readable:
 class Window:
     """The part of a file that is in memory, valid until the window moves.
 
+    Args:
+        file: The file, from where it stands.
+        size: How many bytes are in memory, as long as no entry is larger.
+        position: Where it stands.
+
     Attributes:
         position: Where in the file its bytes begin.
         at_end: Whether the file ends with them.
     """
 
-    def __init__(self, file: SegmentFile, size: int) -> None:
+    def __init__(self, file: SegmentFile, size: int, position: int = 0) -> None:
         self._file = _as_readable(file)
         self._gunzipped: _Gunzipped | None = None
         self._size = size
         self._memory = memory(max(size, len(GZIP_MAGIC)), np.uint8)
         self._end = 0
-        self.position = 0
+        self.position = position
         self.at_end = False
         self._fill(len(GZIP_MAGIC))
         if self.view == GZIP_MAGIC:
@@ -134,6 +141,11 @@ class Window:
     def view(self) -> memoryview:
         """The bytes as a memoryview."""
         return self._memory.data[: self._end]
+
+    @property
+    def is_gzipped(self) -> bool:
+        """Whether the file is gzip'ed as a whole."""
+        return self._gunzipped is not None
 
     @property
     def is_cut(self) -> bool:

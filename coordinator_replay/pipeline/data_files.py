@@ -23,6 +23,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives 
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from coordinator_replay.arrow_times import timestamps_of
 from coordinator_replay.errors import CoordinatorReplayError
 from coordinator_replay.log.dump import open_filesystem
 from coordinator_replay.tables.definition import Table
@@ -31,8 +32,6 @@ _GROUP_ROWS = 50_000
 _FILE_ROWS = 4_000_000
 _LONGEST_TEXT = 32
 _MILLISECOND = timedelta(milliseconds=1)
-LATEST_MS = 253_402_300_799_999
-"""The last moment that a calendar has, in milliseconds since 1970."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,12 +154,6 @@ def _plain(type_: pa.DataType) -> pa.DataType:
     return pa.int64() if pa.types.is_timestamp(type_) else type_
 
 
-def _moments(values: pa.Array, type_: pa.DataType) -> pa.Array:
-    """Milliseconds as moments; null where no calendar has them."""
-    is_known = pc.and_(pc.less_equal(values, LATEST_MS), pc.greater_equal(values, -LATEST_MS))
-    return pc.if_else(is_known, values, None).cast(pa.timestamp("ms", tz="UTC")).cast(type_)
-
-
 def _columns(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> list[pa.Array]:
     """Values column by column; those that no column of the type can hold are null."""
     plain = [pa.field(field.name, _plain(field.type)) for field in schema]
@@ -174,7 +167,7 @@ def _columns(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> list[pa.Ar
 def batch_of(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
     """Rows of plain values, times in milliseconds, as a batch; a column that a row does not name is null."""
     columns = [
-        _moments(column, field.type) if pa.types.is_timestamp(field.type) else column
+        timestamps_of(column).cast(field.type) if pa.types.is_timestamp(field.type) else column
         for column, field in zip(_columns(rows, schema), schema, strict=True)
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)

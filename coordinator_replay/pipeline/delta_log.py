@@ -292,6 +292,8 @@ def _commit_by_delta(spark: SparkSession, path: str, files: Sequence[DataFile], 
     jvm: Any = spark._jvm
     delta = jvm.org.apache.spark.sql.delta
     java = jvm.scala.jdk.javaapi.CollectionConverters
+    # Delta reads a checkpoint with the session of the thread, and a pool's thread begins with none.
+    jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)
     actions = jvm.java.util.ArrayList()
     at_ms = int(time.time() * 1000)
     for file in files:

@@ -4,12 +4,17 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 
 from coordinator_replay.analysis.expiration import Rule
+from coordinator_replay.times import LATEST_MS, moment_of_ms
 
 
 def expire_at(retention_ms: int) -> Column:
-    """When an offset's time is up; null where no rule lets it expire. Needs ``rule`` and ``base_timestamp``."""
+    """When an offset's retention is over; needs ``rule`` and ``base_timestamp``.
+
+    Null where no rule lets it expire, and where the time can't be shown.
+    """
     explicit = F.col("rule") == F.lit(str(Rule.EXPLICIT_EXPIRE_TIMESTAMP))
-    return F.when(explicit, F.col("expire_timestamp")).otherwise(later(F.col("base_timestamp"), retention_ms))
+    at = F.when(explicit, F.col("expire_timestamp")).otherwise(later(F.col("base_timestamp"), retention_ms))
+    return F.when(at <= F.lit(moment_of_ms(LATEST_MS)), at)
 
 
 def later(moment: Column, milliseconds: int) -> Column:

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from coordinator_replay.arrow_times import TIMESTAMP, shown
 from coordinator_replay.errors import InputError, UsageError
 from coordinator_replay.log.coverage import SegmentNote
 from coordinator_replay.log.dump import Dump, DumpFile, Format, open_filesystem
@@ -21,6 +22,7 @@ from coordinator_replay.log.reading import read_file
 from coordinator_replay.log.schema import LOG_RECORD
 from coordinator_replay.records.decoder import Rows, decode_records
 from coordinator_replay.records.json_form import render_rows
+from coordinator_replay.times import shown_ms
 
 _POSITION = ["log_partition", "log_offset", "log_timestamp"]
 _PRODUCER = ["producer_id", "producer_epoch", "is_transactional"]
@@ -29,7 +31,6 @@ _LONGEST_LINE = 64 << 20
 """No record of the topic makes a line of this length in base64: what is longer is cut and quarantined."""
 _LARGEST_OFFSET = 2**63 - 1
 _LARGEST_PARTITION = 2**31 - 1
-_LAST_TIMESTAMP_MS = 253_402_300_799_999
 
 
 def _joined(
@@ -78,6 +79,19 @@ def _log_records(rows: list[dict[str, Any]]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(rows, schema=LOG_RECORD)
 
 
+def _column(table: pa.Table, field: pa.Field, path: str) -> pa.Array:
+    """A column of ``LOG_RECORD`` from one of Spark's Kafka source."""
+    if field.name not in table.column_names or field.name not in (*_POSITION, "key", "value"):
+        return pa.nulls(table.num_rows, field.type)
+    column = table.column(field.name).combine_chunks()
+    if field.type == TIMESTAMP and pa.types.is_timestamp(column.type):
+        return shown(column)
+    try:
+        return column.cast(field.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as problem:
+        raise InputError(f"{path}: column {field.name} does not fit type {field.type}: {problem}") from problem
+
+
 def _parquet(path: str) -> Iterator[pa.RecordBatch]:
     filesystem, inner = open_filesystem(path)
     with pq.ParquetFile(inner, filesystem=filesystem) as file:
@@ -87,12 +101,7 @@ def _parquet(path: str) -> Iterator[pa.RecordBatch]:
         for batch in file.iter_batches(_BATCH_ROWS):
             renamed = {"partition": "log_partition", "offset": "log_offset", "timestamp": "log_timestamp"}
             table = pa.table(batch.columns, names=[renamed.get(name, name) for name in batch.schema.names])
-            columns = [
-                table.column(field.name).combine_chunks().cast(field.type)
-                if field.name in table.column_names and field.name in (*_POSITION, "key", "value")
-                else pa.nulls(table.num_rows, field.type)
-                for field in LOG_RECORD
-            ]
+            columns = [_column(table, field, path) for field in LOG_RECORD]
             yield pa.RecordBatch.from_arrays(columns, schema=LOG_RECORD)
 
 
@@ -105,11 +114,11 @@ def _envelope(line: bytes, source: str) -> dict[str, Any]:
         partition, offset = int(raw["partition"]), int(raw["offset"])
         if not (0 <= partition <= _LARGEST_PARTITION and 0 <= offset <= _LARGEST_OFFSET):
             raise ValueError(partition, offset)
-        has_time = isinstance(milliseconds, int) and 0 <= milliseconds <= _LAST_TIMESTAMP_MS
+        at_ms = shown_ms(milliseconds) if isinstance(milliseconds, int) else None
         return {
             "log_partition": partition,
             "log_offset": offset,
-            "log_timestamp": milliseconds * 1000 if has_time else None,
+            "log_timestamp": None if at_ms is None else at_ms * 1000,
             "key": None if key is None else base64.b64decode(key, validate=True),
             "value": None if payload is None else base64.b64decode(payload, validate=True),
             "source": source,

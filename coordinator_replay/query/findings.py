@@ -1,14 +1,15 @@
-"""What an operator should look at, the gravest and latest first."""
+"""What an operator should look at, the most severe and latest first."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from coordinator_replay.analysis.findings.rules import RULES
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.warehouse import Warehouse, nearest
 
 SEVERITIES = ("error", "warning", "info")
-"""From the gravest to the mildest."""
+"""From the most to the least severe."""
 
 _FINDINGS = """
     SELECT severity, rule, group_id, topic, partition, member_id, first_seen, last_seen, occurrences, message, detail,
@@ -42,24 +43,24 @@ class Finding:
 def findings_of(
     warehouse: Warehouse, *, severity: str | None = None, rules: Sequence[str] = (), group: str | None = None
 ) -> list[Finding]:
-    """Findings, the gravest and latest first.
+    """Findings, the most severe and latest first.
 
     Args:
         warehouse: the tables.
-        severity: only these and graver ones; all if None.
+        severity: only this severity and those above it; all if None.
         rules: only of these rules; of all if empty.
         group: only about this group.
 
     Raises:
-        UsageError: no finding is of a rule asked for, or about the group.
+        UsageError: there is no such rule.
     """
     found = [Finding(**dict(zip(Finding.__slots__, row, strict=True))) for row in warehouse.rows(_FINDINGS)]
-    known = sorted({finding.rule for finding in found})
+    known = {*RULES, *(finding.rule for finding in found)}
     for rule in rules:
         if rule not in known:
-            near = nearest(rule, known)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are findings of {', '.join(known) or 'no rule'}"
-            raise UsageError(f"no finding is of rule {rule!r}: {hint}")
+            near = nearest(rule, sorted(known))
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(sorted(known))}"
+            raise UsageError(f"there is no rule {rule!r}: {hint}")
     counted = SEVERITIES if severity is None else SEVERITIES[: SEVERITIES.index(severity) + 1]
     return [
         finding

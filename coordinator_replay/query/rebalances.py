@@ -2,15 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
+from coordinator_replay.analysis.reasons import Cause
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.groups import check_group
 from coordinator_replay.query.warehouse import Warehouse, nearest
 
 _REBALANCES = """
-    SELECT started_at, completed_at, duration_ms, group_id, group_type, epoch, attempts, cause, join_reason, confidence,
-           members_before, members_after, partitions_moved, partitions_total, unowned_ms_max, unowned_ms_total,
+    SELECT started_at, completed_at, duration_ms, duration_ms_min, duration_ms_max, commit_pause_ms, group_id,
+           group_type, epoch, attempts, cause, join_reason, confidence, members_before, members_after, partitions_moved,
+           partitions_added, partitions_total, unowned_ms_max, unowned_ms_total, held_up_by, held_up_ms,
            metadata_delay_ms, evidence, alternatives, trigger_members, members_joined, members_left, is_exact,
            rebalance_id
     FROM rebalances
@@ -30,6 +32,9 @@ class Rebalance:
     started_at: datetime | None
     completed_at: datetime | None
     duration_ms: int | None
+    duration_ms_min: int | None
+    duration_ms_max: int | None
+    commit_pause_ms: int | None
     group_id: str
     group_type: str
     epoch: int | None
@@ -40,9 +45,12 @@ class Rebalance:
     members_before: int | None
     members_after: int | None
     partitions_moved: int | None
+    partitions_added: int | None
     partitions_total: int | None
     unowned_ms_max: int | None
     unowned_ms_total: int | None
+    held_up_by: str | None
+    held_up_ms: int | None
     metadata_delay_ms: int | None
     evidence: list[str] | None
     alternatives: list[str] | None
@@ -51,6 +59,25 @@ class Rebalance:
     members_left: list[str] | None
     is_exact: bool | None
     rebalance_id: str
+
+    @property
+    def began_by(self) -> datetime | None:
+        """When it had begun at the latest: its start, or for a classic one the end of the join phase."""
+        if self.started_at is not None or self.completed_at is None:
+            return self.started_at
+        return self.completed_at - timedelta(milliseconds=self.duration_ms_min or 0)
+
+    @property
+    def began_after(self) -> datetime | None:
+        """When it can have begun at the earliest; None where the log does not tell."""
+        if self.started_at is not None or self.completed_at is None or self.duration_ms_max is None:
+            return self.started_at
+        return self.completed_at - timedelta(milliseconds=self.duration_ms_max)
+
+    def is_of(self, causes: Sequence[str]) -> bool:
+        """Whether one of the causes, in any case, is its cause or one of the alternatives."""
+        wanted = {cause.upper() for cause in causes}
+        return bool(wanted.intersection([(self.cause or "").upper(), *map(str.upper, self.alternatives or ())]))
 
 
 def rebalances_of(
@@ -61,18 +88,19 @@ def rebalances_of(
     *,
     causes: Sequence[str] = (),
 ) -> list[Rebalance]:
-    """Rebalances that touch a stretch of time, by when they began.
+    """Rebalances that touch a time range, by when they began.
 
     Args:
         warehouse: the tables.
         group: only of this group; of all if None.
         start: those not over before then.
         end: those begun before then.
-        causes: only these causes, in any case; all if empty.
+        causes: only these causes, in any case, be they an alternative to the one named; all if empty.
 
     Raises:
-        UsageError: the tables don't know the group, the cause, or nothing of that stretch of time.
+        UsageError: the tables don't know the group, or nothing of that time range; or there is no such cause.
     """
+    check_causes(causes)
     sql = _REBALANCES.format(one_group="" if group is None else "AND group_id = $group")
     rows = warehouse.rows(sql, group=group, start=start, end=end)
     if not rows:
@@ -80,11 +108,32 @@ def rebalances_of(
             check_group(warehouse, group)
         warehouse.check_range(start, end)
     found = [Rebalance(**dict(zip(Rebalance.__slots__, row, strict=True))) for row in rows]
-    if not causes:
-        return found
-    wanted = {cause.upper() for cause in causes}
-    chosen = [rebalance for rebalance in found if (rebalance.cause or "").upper() in wanted]
-    return chosen or _check_causes(warehouse, wanted)
+    return [one for one in found if one.is_of(causes)] if causes else found
+
+
+def rebalances_at(
+    warehouse: Warehouse, group: str | None, at: datetime, *, causes: Sequence[str] = ()
+) -> list[Rebalance]:
+    """The rebalance under way at a point in time, or else the last one before it.
+
+    A classic rebalance leaves no record until it ends. Where the point lies between the earliest and the latest moment
+    at which the next one can have begun, that one is given as well.
+
+    Args:
+        warehouse: the tables.
+        group: only of this group; of all if None, and then only rebalances that had begun for sure.
+        at: the point in time.
+        causes: as for ``rebalances_of``.
+
+    Raises:
+        UsageError: as for ``rebalances_of``.
+    """
+    found = rebalances_of(warehouse, group, causes=causes)
+    begun = [one for one in found if (by := one.began_by) is None or by <= at]
+    if group is None:
+        return begun[-1:]
+    perhaps = [one for one in found if one not in begun and (after := one.began_after) is not None and after <= at]
+    return [*begun[-1:], *perhaps[:1]]
 
 
 def known_causes(warehouse: Warehouse) -> list[str]:
@@ -92,11 +141,15 @@ def known_causes(warehouse: Warehouse) -> list[str]:
     return [cause for (cause,) in warehouse.rows(_CAUSES)]
 
 
-def _check_causes(warehouse: Warehouse, wanted: set[str]) -> list[Rebalance]:
-    """No rebalance, where every cause asked for does occur in the cluster."""
-    known = known_causes(warehouse)
-    for cause in sorted(wanted - {name.upper() for name in known}):
-        near = nearest(cause, known)
-        hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known) or 'none'}"
-        raise UsageError(f"no rebalance has the cause {cause}: {hint}")
-    return []
+def check_causes(causes: Sequence[str]) -> None:
+    """Make sure that a rebalance can have these causes.
+
+    Raises:
+        UsageError: one is none of the words that ``rebalances.cause`` takes.
+    """
+    known = [str(cause) for cause in Cause]
+    for cause in causes:
+        if cause.upper() not in known:
+            near = nearest(cause.upper(), known)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+            raise UsageError(f"there is no cause {cause}: {hint}")

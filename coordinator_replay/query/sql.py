@@ -1,12 +1,14 @@
 """Any question: SQL over all tables and views by name, in the embedded engine."""
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import duckdb
 
 from coordinator_replay.errors import UsageError
-from coordinator_replay.query.warehouse import Warehouse, fetch, nearest
+from coordinator_replay.query.catalog import catalog_answer, unknown_table
+from coordinator_replay.query.warehouse import Warehouse, fetch
 from coordinator_replay.tables.names import table_names
 from coordinator_replay.tables.views import views
 
@@ -15,11 +17,18 @@ _CLUSTER = re.compile(r"\$cluster\b")
 _UNKNOWN_TABLE = re.compile(r"Table with name (\S+) does not exist")
 
 
-def run_sql(warehouse: Warehouse, statement: str) -> tuple[list[str], list[tuple[Any, ...]]]:
+def run_sql(
+    warehouse: Warehouse, statement: str, parameters: Mapping[str, object] | None = None
+) -> tuple[list[str], list[tuple[Any, ...]]]:
     """Answer a statement over the tables of all clusters.
 
     The tables themselves can't be changed from here: the engine sees them as views. ``$cluster`` in the statement is
-    the warehouse's cluster.
+    the warehouse's cluster. ``SHOW TABLES`` and ``DESCRIBE`` tell names, types and comments.
+
+    Args:
+        warehouse: the tables.
+        statement: in DuckDB's SQL.
+        parameters: values for the other ``$names`` in it.
 
     Returns:
         Names of the columns, and the rows; no columns where the statement has no answer.
@@ -28,6 +37,9 @@ def run_sql(warehouse: Warehouse, statement: str) -> tuple[list[str], list[tuple
         UsageError: the engine does not understand the statement; the message is its own.
         WarehouseError: a table that it names is not there.
     """
+    answer = catalog_answer(statement)
+    if answer is not None:
+        return answer
     words = {word.lower() for word in _WORD.findall(statement)}
     needed = [view for name, view in views().items() if name in words]
     for view in needed:
@@ -37,9 +49,11 @@ def run_sql(warehouse: Warehouse, statement: str) -> tuple[list[str], list[tuple
     try:
         for view in needed:
             warehouse.connection.execute(f"CREATE OR REPLACE TEMP VIEW {view.name} AS {view.sql}")
-        given = {"cluster": warehouse.cluster} if _CLUSTER.search(statement) else None
-        answer = warehouse.connection.sql(statement, params=given)
-        return ([], []) if answer is None else fetch(answer)
+        given = dict(parameters or {})
+        if _CLUSTER.search(statement):
+            given["cluster"] = warehouse.cluster
+        relation = warehouse.connection.sql(statement, params=given or None)
+        return ([], []) if relation is None else fetch(relation)
     except duckdb.Error as problem:
         raise _wrong_statement(problem) from problem
 
@@ -49,7 +63,4 @@ def _wrong_statement(problem: duckdb.Error) -> UsageError:
     if unknown is None:
         return UsageError(str(problem))
     # The engine's own suggestion knows only the tables that the statement already named.
-    names = [*table_names(), *views()]
-    near = nearest(unknown[1], names)
-    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}"
-    return UsageError(f"no table is called {unknown[1]}: {hint}")
+    return unknown_table(unknown[1])

@@ -7,7 +7,7 @@ import difflib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,9 @@ from coordinator_replay.errors import UsageError, WarehouseError
 from coordinator_replay.query.delta_files import is_plain, local_path, select_files
 from coordinator_replay.tables.migrations import KEPT_SINCE_PROPERTY, check_version, version_of
 from coordinator_replay.tables.names import table_names
+from coordinator_replay.times import EPOCH, LATEST_MS
 
-END = datetime(9999, 12, 31, tzinfo=UTC)
+END = EPOCH + timedelta(milliseconds=LATEST_MS)
 """As-of moment that means the end of the log read: only what was never ended is valid then."""
 
 AS_OF = "(valid_from <= $at OR valid_from IS NULL) AND (valid_to > $at OR valid_to IS NULL)"
@@ -33,7 +34,12 @@ Written so that the engine can look at it while it reads a file.
 _LEDGER = "audit_runs"
 """The table that every run writes: where it is, there is a warehouse."""
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_UNSHOWN = """CASE
+    WHEN epoch_us(#{place}) BETWEEN -62135596800000000 AND 253402300799999999 THEN NULL
+    ELSE #{place}::VARCHAR
+END"""
+"""The text of a moment outside the years 1 to 9999; null for all others."""
+
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PARAMETER = re.compile(r"\$([a-z_]+)")
 
@@ -297,16 +303,19 @@ def first_line(problem: Exception) -> str:
 
 
 def fetch(relation: duckdb.DuckDBPyRelation) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """The columns and rows of a relation; moments as UTC datetimes."""
+    """The columns and rows of a relation; moments as UTC datetimes, those that Python has no calendar for as text."""
     names = relation.columns
     moments = [place for place, type_ in enumerate(relation.types) if str(type_) == "TIMESTAMP WITH TIME ZONE"]
     if not moments:
         return names, relation.fetchall()
     # DuckDB's own conversion asks for pytz; counting microseconds needs nothing.
     columns = [f"epoch_us(#{place + 1})" if place in moments else f"#{place + 1}" for place in range(len(names))]
+    columns += [_UNSHOWN.format(place=place + 1) for place in moments]
     rows = [list(row) for row in relation.project(", ".join(columns)).fetchall()]
     for row in rows:
-        for place in moments:
-            if row[place] is not None:
-                row[place] = _EPOCH + timedelta(microseconds=row[place])
-    return names, [tuple(row) for row in rows]
+        for place, unshown in zip(moments, row[len(names) :], strict=True):
+            if unshown is not None:
+                row[place] = unshown
+            elif row[place] is not None:
+                row[place] = EPOCH + timedelta(microseconds=row[place])
+    return names, [tuple(row[: len(names)]) for row in rows]

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from coordinator_replay.memory import memory
+from coordinator_replay.arrow_times import TIMESTAMP, timestamps_of
 from coordinator_replay.records import arrays, json_form
 from coordinator_replay.records.arrays import MachineColumns
 from coordinator_replay.records.damage import MESSAGES, ErrorClass
@@ -28,8 +28,6 @@ Rows = npt.NDArray[np.int64]
 
 Places = Rows | None
 """Places among some rows, rising; None for all of them, as it mostly is."""
-
-_TIMESTAMP = pa.timestamp("us", "UTC")
 
 _COMMON = [
     ("group_id", pa.string()),
@@ -48,8 +46,8 @@ COMMIT_COLUMNS = pa.schema(
         ("committed_offset", pa.int64()),
         ("leader_epoch", pa.int32()),
         ("metadata", pa.string()),
-        ("commit_timestamp", _TIMESTAMP),
-        ("expire_timestamp", _TIMESTAMP),
+        ("commit_timestamp", TIMESTAMP),
+        ("expire_timestamp", TIMESTAMP),
     ]
 )
 """Columns of a decoded offset commit, beside those carried along."""
@@ -65,6 +63,9 @@ GROUP_COLUMNS = pa.schema(
 )
 """Columns of any other coordinator record."""
 
+JSON_COLUMNS = pa.schema([("kind", pa.string()), ("key_json", pa.string()), ("value_json", pa.string())])
+"""Columns that a decoded offset commit has beside COMMIT_COLUMNS where its JSON form is asked for too."""
+
 QUARANTINE_COLUMNS = pa.schema(
     [
         ("error_class", pa.string()),
@@ -75,16 +76,13 @@ QUARANTINE_COLUMNS = pa.schema(
 )
 """Columns of a record that could not be read."""
 
-_LAST_MS = 253_402_300_799_999
-"""The last millisecond of year 9999: beyond it Spark and Python can't show a moment, and no coordinator wrote it."""
-
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
     """What became of a batch; together the row arrays hold every row of it once, but for control records.
 
     Attributes:
-        commits: offset commits, in COMMIT_COLUMNS.
+        commits: offset commits, in COMMIT_COLUMNS, and where asked for also in JSON_COLUMNS.
         commit_rows: the rows they were.
         groups: other coordinator records, in GROUP_COLUMNS.
         quarantine: what could not be read, in QUARANTINE_COLUMNS.
@@ -126,8 +124,8 @@ class _Read:
 
     def timestamps(self, name: str) -> pa.Array:
         if self.program.node(name) is None:
-            return pa.nulls(len(self.rows), _TIMESTAMP)
-        return _timestamps(self.integers(name, pa.int64()))
+            return pa.nulls(len(self.rows), TIMESTAMP)
+        return timestamps_of(self.integers(name, pa.int64()))
 
     def ids(self, name: str) -> pa.Array:
         node = self.program.node(name)
@@ -139,8 +137,11 @@ class _Read:
 class _Batch:
     """The decoding of one batch: spans of keys and values, and what went wrong so far."""
 
-    def __init__(self, keys: pa.BinaryArray, values: pa.BinaryArray, *, commits_as_json: bool) -> None:
-        self.commits_as_json = commits_as_json
+    def __init__(self, keys: pa.BinaryArray, values: pa.BinaryArray, *, with_commit_json: bool) -> None:
+        self.with_commit_json = with_commit_json
+        self.commit_schema = COMMIT_COLUMNS
+        if with_commit_json:
+            self.commit_schema = pa.unify_schemas([COMMIT_COLUMNS, JSON_COLUMNS])
         self.keys = arrays.Spans(keys)
         self.values = arrays.Spans(values)
         self.sizes = self.keys.sizes + self.values.sizes
@@ -202,14 +203,14 @@ class _Batch:
 
     def finish(self, kind: RecordDefinition, keys: _Read, version: int | None) -> None:
         """Put together rows whose keys were read: tombstones, or values of one version."""
-        is_commit = kind.is_offset_commit and not self.commits_as_json
         value, value_json = None, None
         places: Places = None
-        if version is not None and is_commit:
-            value = self.read(kind.value, version, self.values, keys.rows)
-            places = value.places
-        elif version is not None:
+        if version is not None and (self.with_commit_json or not kind.is_offset_commit):
             places, value_json = self.texts(kind.value, version, self.values, keys.rows)
+        if version is not None and kind.is_offset_commit:
+            value = self.read(kind.value, version, self.values, _pick(keys.rows, places))
+            value_json = None if value_json is None else _pick(value_json, value.places)
+            places = value.places if places is None else _pick(places, value.places)
         rows = _pick(keys.rows, places)
         n = len(rows)
         common = [
@@ -219,18 +220,22 @@ class _Batch:
             pa.repeat(version is None, n),
             pa.array(_pick(self.sizes, rows)),
         ]
-        if is_commit:
+        if kind.is_offset_commit:
             columns = [*common, _pick(keys.strings("topic"), places)]
             columns += [_pick(keys.integers("partition", pa.int32()), places)]
             columns += _commit_value(value, n)
-            self.commits.append((rows, pa.RecordBatch.from_arrays(columns, schema=COMMIT_COLUMNS)))
+            if self.with_commit_json:
+                columns += [pa.repeat(kind.name, n), *self.json_texts(kind, rows, value_json)]
+            self.commits.append((rows, pa.RecordBatch.from_arrays(columns, schema=self.commit_schema)))
             return
         member = _pick(keys.strings("memberId"), places) if kind.has_member else pa.nulls(n, pa.string())
-        _, key_json = self.texts(kind.key, 0, self.keys, rows)
-        if value_json is None:
-            value_json = pa.nulls(n, pa.string())
-        columns = [*common, pa.repeat(kind.name, n), member, key_json, value_json]
+        columns = [*common, pa.repeat(kind.name, n), member, *self.json_texts(kind, rows, value_json)]
         self.groups.append((rows, pa.RecordBatch.from_arrays(columns, schema=GROUP_COLUMNS)))
+
+    def json_texts(self, kind: RecordDefinition, rows: Rows, value_json: pa.Array | None) -> list[pa.Array]:
+        """The columns key_json and value_json of rows whose keys and values were read; None for tombstones."""
+        _, key_json = self.texts(kind.key, 0, self.keys, rows)
+        return [key_json, pa.nulls(len(rows), pa.string()) if value_json is None else value_json]
 
 
 def _pick(array: Any, places: Places) -> Any:
@@ -238,18 +243,6 @@ def _pick(array: Any, places: Places) -> Any:
     if places is None or len(places) == len(array):
         return array
     return array[places] if isinstance(array, np.ndarray) else array.take(pa.array(places))
-
-
-def _timestamps(milliseconds: pa.Array) -> pa.Array:
-    """Milliseconds as UTC timestamps; null where negative (none), or beyond what a clock can show."""
-    numbers = (milliseconds.fill_null(-1) if milliseconds.null_count else milliseconds).to_numpy()
-    unknown = None
-    if len(numbers) and (numbers.min() < 0 or numbers.max() > _LAST_MS):
-        unknown = (numbers < 0) | (numbers > _LAST_MS)
-    # A number out of range overflows here and is masked.
-    with np.errstate(over="ignore"):
-        microseconds = np.multiply(numbers, 1000, out=memory(len(numbers), np.int64))
-    return pa.array(microseconds, pa.int64(), mask=unknown).view(_TIMESTAMP)
 
 
 def _commit_value(value: _Read | None, n: int) -> list[pa.Array]:
@@ -290,20 +283,20 @@ def _quarantine(batch: _Batch, records: pa.RecordBatch, unread: Rows) -> tuple[R
     return _in_order(parts, QUARANTINE_COLUMNS)
 
 
-def decode_records(records: pa.RecordBatch, *, commits_as_json: bool = False) -> Decoded:
+def decode_records(records: pa.RecordBatch, *, with_commit_json: bool = False) -> Decoded:
     """Decode a batch of log records.
 
     Args:
         records: columns ``key`` and ``value`` (binary), and from segments ``control_type``, ``error_class`` and
             ``error_message``; control records are passed over, rows with an error class go to quarantine as they are.
-        commits_as_json: give offset commits in the form of all other records.
+        with_commit_json: give offset commits in their JSON form too; other records always have it.
     """
-    batch = _Batch(records.column("key"), records.column("value"), commits_as_json=commits_as_json)
+    batch = _Batch(records.column("key"), records.column("value"), with_commit_json=with_commit_json)
     is_damaged = ~arrays.nulls_of(records.column("error_class"))
     left_out = is_damaged | ~arrays.nulls_of(records.column("control_type"))
     for number, version, rows in arrays.split_pairs(batch.keys.openings, batch.values.openings, left_out):
         batch.decode(number, version, rows)
-    commit_rows, commits = _in_order(batch.commits, COMMIT_COLUMNS)
+    commit_rows, commits = _in_order(batch.commits, batch.commit_schema)
     group_rows, groups = _in_order(batch.groups, GROUP_COLUMNS)
     quarantine_rows, quarantine = _quarantine(batch, records, np.flatnonzero(is_damaged))
     return Decoded(commits, commit_rows, groups, group_rows, quarantine, quarantine_rows)

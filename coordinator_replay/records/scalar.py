@@ -201,12 +201,18 @@ def decode_blob(struct: Struct, data: bytes) -> dict[str, Any]:
     Raises:
         RecordError: the bytes end early, or the version is negative.
     """
+    return read_blob(struct, data)[0]
+
+
+def read_blob(struct: Struct, data: bytes) -> tuple[dict[str, Any], int]:
+    """As ``decode_blob``, and how many bytes follow the last field."""
     reader = _Reader(data)
     version = reader.integer("int16")
     if version < 0:
         raise RecordError(ErrorClass.UNSUPPORTED_VERSION, f"{struct.name} version {version}")
     read_as = min(version, struct.versions.high)
-    return {"version": version, **_read_fields(reader, struct.fields, read_as, read_as in struct.flexible)}
+    fields = _read_fields(reader, struct.fields, read_as, read_as in struct.flexible)
+    return {"version": version, **fields}, reader.remaining
 
 
 def _write_uvarint(value: int) -> bytes:

@@ -5,10 +5,29 @@ and of layout: ``bucket = log_partition % buckets``, with the number of buckets 
 later records may still change are ``is_open``; a run adds closed rows and exchanges the open ones of a bucket.
 """
 
-from coordinator_replay.tables.definition import Table
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    # Definitions ask for pyarrow, which most questions do without.
+    from coordinator_replay.tables.definition import Table
+
+LEDGER = "audit_runs"
+"""The table that every run writes last: where it is, there is a warehouse."""
+
+STAGING = "_staging"
+"""The folder of what runs keep for themselves."""
 
 BUCKETS_PROPERTY = "coordinatorReplay.buckets"
 """Table property that holds the number of buckets; every table of a warehouse that has buckets carries it."""
+
+RUN_PROPERTY = "coordinatorReplay.run"
+"""Which run made a commit, in the commit's own information."""
+
+UPKEEP_PROPERTY = "coordinatorReplay.upkeep"
+"""What upkeep did by a commit, in the commit's own information: after it the table counts as before."""
+
+RESTORED_PROPERTY = "coordinatorReplay.restored"
+"""The version that a commit went back to when it undid an unfinished run, in the commit's own information."""
 
 DEFAULT_BUCKETS = 10
 """Buckets of a new warehouse on one machine."""
@@ -25,12 +44,12 @@ def bucket_of(log_partition: int | None, buckets: int) -> int:
     return NO_BUCKET if log_partition is None or log_partition < 0 else log_partition % buckets
 
 
-def has_buckets(table: Table) -> bool:
+def has_buckets(table: "Table") -> bool:
     """Whether a table's rows lie by bucket."""
     return "bucket" in table.partitioned_by
 
 
-def has_open_rows(table: Table) -> bool:
+def has_open_rows(table: "Table") -> bool:
     """Whether a table keeps rows that may still change apart from those that can't."""
     return "is_open" in table.partitioned_by
 

@@ -4,11 +4,11 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Self
+from urllib.parse import unquote
 
-import pyarrow as pa
 from deltalake import DeltaTable
 
-_TIMES = ("timestamp",)
+from coordinator_replay.store.opening import properties_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class TableFile:
     Attributes:
         table: the table's name.
         uri: the file, as a path or URI.
-        action_path: the same as Delta's log names it.
+        action_path: the same as Delta's log names it: relative to the table, encoded as a URL's path is.
         size: its bytes.
         rows: how many it has; None where the log does not tell.
         cluster: its value of that partition column.
@@ -79,8 +79,7 @@ class Snapshot:
             uri: its folder.
             opened: the table at some version.
         """
-        properties = {key: value for key, value in opened.metadata().configuration.items() if value is not None}
-        return cls(name, uri, opened.version(), properties, tuple(_files_of(name, uri, opened)))
+        return cls(name, uri, opened.version(), properties_of(opened), tuple(_files_of(name, uri, opened)))
 
     def files(
         self, *, cluster: str | None = None, buckets: Collection[int] | None = None, is_open: bool | None = None
@@ -100,8 +99,8 @@ class Snapshot:
 
 
 def _files_of(name: str, uri: str, opened: DeltaTable) -> Iterator[TableFile]:
-    actions = pa.table(opened.get_add_actions(flatten=True))
-    columns = {column: actions.column(column).to_pylist() for column in actions.column_names}
+    actions = opened.get_add_actions(flatten=True)
+    columns = {column: actions.column(column).to_pylist() for column in actions.schema.names}
     bounds = {
         kind: [column.removeprefix(kind) for column in columns if column.startswith(kind)]
         for kind in ("min.", "max.", "null_count.")
@@ -118,7 +117,7 @@ def _files_of(name: str, uri: str, opened: DeltaTable) -> Iterator[TableFile]:
 
         yield TableFile(
             table=name,
-            uri=path if "://" in path else f"{uri}/{path}",
+            uri=unquote(path) if "://" in path else f"{uri}/{unquote(path)}",
             action_path=path,
             size=columns["size_bytes"][place],
             rows=columns["num_records"][place] if "num_records" in columns else None,

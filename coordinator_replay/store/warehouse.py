@@ -2,39 +2,21 @@
 
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 from deltalake import CommitProperties, DeltaTable
-from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 from pyarrow import fs
 
 from coordinator_replay.errors import WarehouseError
 from coordinator_replay.log.dump import open_filesystem
-from coordinator_replay.store.layout import BUCKETS_PROPERTY, partition_text
+from coordinator_replay.store.evolution import add_columns
+from coordinator_replay.store.layout import BUCKETS_PROPERTY, RUN_PROPERTY, STAGING, partition_text
+from coordinator_replay.store.opening import check_place, delta_uri, open_table
 from coordinator_replay.store.snapshot import Snapshot, TableFile
 from coordinator_replay.store.writer import DataFile
 from coordinator_replay.tables.definition import table as declared
-from coordinator_replay.tables.migrations import (
-    SCHEMA_VERSION,
-    SCHEMA_VERSION_PROPERTY,
-    check_version,
-    version_of,
-)
-
-RUN_PROPERTY = "coordinatorReplay.run"
-"""Which run made a commit, in the commit's own information."""
-
-LEDGER = "audit_runs"
-"""The table that every run writes last: where it is, there is a warehouse."""
-
-STAGING = "_staging"
-"""The folder of what runs keep for themselves."""
-
-
-def delta_uri(uri: str) -> str:
-    """A path or URI as ``deltalake`` takes it: a path's special characters would be read as a URL's."""
-    return uri if "://" in uri else Path(uri).absolute().as_uri()
+from coordinator_replay.tables.migrations import SCHEMA_VERSION, SCHEMA_VERSION_PROPERTY
 
 
 class Store:
@@ -42,10 +24,14 @@ class Store:
 
     Args:
         uri: where each table is a folder of its own name.
+
+    Raises:
+        WarehouseError: no warehouse can lie there.
     """
 
     def __init__(self, uri: str) -> None:
         self.uri = uri.rstrip("/") or uri
+        check_place(self.uri)
 
     def path(self, name: str) -> str:
         """Where a table lies."""
@@ -59,17 +45,9 @@ class Store:
         """A table at its newest version; None where there is none.
 
         Raises:
-            WarehouseError: something is there that can't be read as a Delta table, or is of a newer release.
+            WarehouseError: something is there that can't be read as a Delta table, or another release has made it.
         """
-        try:
-            opened = DeltaTable(delta_uri(self.path(name)))
-        except TableNotFoundError:
-            return None
-        except (DeltaError, OSError, ValueError) as problem:
-            raise WarehouseError(f"{self.path(name)} can't be read as a Delta table: {problem}") from problem
-        properties = {key: value for key, value in opened.metadata().configuration.items() if value is not None}
-        check_version(version_of(properties), self.path(name))
-        return opened
+        return open_table(self.path(name))
 
     def snapshot(self, name: str) -> Snapshot | None:
         """A table's newest version; None where there is no such table."""
@@ -77,7 +55,7 @@ class Store:
         return None if opened is None else Snapshot.of(name, self.path(name), opened)
 
     def create(self, name: str, buckets: int) -> Snapshot:
-        """Make a table as its definition says, if it is not there.
+        """Make a table as its definition says; one that is there gets the columns that are new in the contract.
 
         Args:
             name: of a table of the contract.
@@ -86,13 +64,14 @@ class Store:
         Raises:
             WarehouseError: something else lies in its place.
         """
-        found = self.snapshot(name)
-        if found is not None:
-            return found
-        table = declared(name)
-        self._check_folder(name)
+        table, found = declared(name), self.open(name)
+        if found is None:
+            self._check_folder(name)
         try:
-            DeltaTable.create(
+            if found is not None:
+                add_columns(found, table)
+                return Snapshot.of(name, self.path(name), found)
+            made = DeltaTable.create(
                 delta_uri(self.path(name)),
                 table.arrow_schema(),
                 partition_by=list(table.partitioned_by),
@@ -102,9 +81,7 @@ class Store:
             )
         except (DeltaError, OSError, ValueError) as problem:
             raise WarehouseError(f"{self.path(name)}: table {name} can't be made: {problem}") from problem
-        made = self.snapshot(name)
-        assert made is not None  # noqa: S101 - it has just been made
-        return made
+        return Snapshot.of(name, self.path(name), made)
 
     def _check_folder(self, name: str) -> None:
         path = self.path(name)

@@ -1,4 +1,4 @@
-"""Writes the pages that are made from what the program itself reads: tables, ready queries, commands."""
+"""Writes the pages that are made from what the program itself reads: tables, saved queries, commands."""
 
 import sys
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from coordinator_replay.cli.main import main
-from coordinator_replay.query.ready import ready_queries
+from coordinator_replay.query.saved import SavedQuery, saved_queries
 from coordinator_replay.tables.definition import Table, tables
 from coordinator_replay.tables.views import views
 
@@ -54,16 +54,28 @@ def _tables_index() -> str:
     return "\n".join([*lines, ""])
 
 
+def _parameters(query: SavedQuery) -> list[str]:
+    lines = [
+        f"- `{parameter.name}` ({parameter.type}{f', default {parameter.default}' if parameter.default else ''}): "
+        f"{parameter.about}"
+        for parameter in query.parameters
+    ]
+    return ["Parameters:", "", *lines, ""] if lines else []
+
+
 def _queries_page() -> str:
     lines = [
-        "# Ready questions",
+        "# Saved queries",
         "",
-        "`coordinator-replay sql --query NAME` asks one; `sql --list` shows them all. Each is a file in",
+        "`coordinator-replay sql --query NAME --param NAME=VALUE` runs one; `sql --list` shows them all. Each is a file",
     ]
-    lines += ["`conf/queries`, to copy and change: `$cluster` stands for the cluster that `--cluster` names.", ""]
+    lines += [
+        "in `conf/queries`, to copy and change: `$cluster` stands for the cluster that `--cluster` names, and each"
+    ]
+    lines += ["parameter is declared at the head of its file. Times are written as in every command.", ""]
     lines += [_MADE.format(source="`conf/queries`")]
-    for name, query in ready_queries().items():
-        lines += [f"## {name}", "", query.about, "", '??? note "The statement"', ""]
+    for name, query in saved_queries().items():
+        lines += [f"## {name}", "", query.about, "", *_parameters(query), '??? note "The statement"', ""]
         lines += [*(f"    {line}".rstrip() for line in ("```sql", *query.sql.splitlines(), "```")), ""]
     return "\n".join(lines)
 

@@ -40,11 +40,11 @@ class Truth(NamedTuple):
 
 
 _MEMBER = r"(?P<member>\S+?)"
-_STARTS = re.compile(
+STARTS = re.compile(
     r"Preparing to rebalance group (?P<group>\S+) .*old generation (?P<old>\d+)[^(]*.*\(reason: (?P<why>.*)\)\.?$"
 )
-_SYNCED = re.compile(r"Assignment received from leader .*for group (?P<group>\S+) for generation (?P<epoch>\d+)\.")
-_EMPTIED = re.compile(r"Group (?P<group>\S+) with generation (?P<epoch>\d+) is now empty")
+SYNCED = re.compile(r"Assignment received from leader .*for group (?P<group>\S+) for generation (?P<epoch>\d+)\.")
+EMPTIED = re.compile(r"Group (?P<group>\S+) with generation (?P<epoch>\d+) is now empty")
 _HEAD = re.compile(r"^\[Group(?:Id)? (?P<group>[^\]]+)\](?:\[MemberId (?P<id>[^\]]+)\])? (?P<rest>.*)$", re.DOTALL)
 _BUMPED = re.compile(r"Bumped (?:streams )?group epoch to (?P<epoch>\d+)(?: with metadata hash (?P<hash>-?\d+))?")
 _TARGET = re.compile(r"Computed a new target assignment for epoch (?P<epoch>\d+) ")
@@ -111,20 +111,20 @@ class Witness:
         made = _MADE.search(text)
         if made is not None:
             self._joining.setdefault(made["group"], []).append((made["member"], made["instance"]))
-        starts = _STARTS.search(text)
+        starts = STARTS.search(text)
         if starts is not None:
             group, why = starts["group"], starts["why"]
             self._news.pop(group, None)
             cause, accepted = self._why(group, int(starts["old"]), why, text, at_ms)
             self._running[group] = _Classic(cause, accepted | {cause}, text)
             return
-        over = _SYNCED.search(text) or _EMPTIED.search(text)
+        over = SYNCED.search(text) or EMPTIED.search(text)
         if over is not None and over["group"] in self._running:
             one = self._came_back(over["group"], self._running.pop(over["group"]), at_ms)
             self.found.append(Truth(over["group"], int(over["epoch"]), one.cause, one.accepted, one.text))
             self._epochs[over["group"]] = int(over["epoch"])
             self._synced_ms[over["group"]] = at_ms
-            (self._classic_groups.add if _SYNCED.search(text) else self._classic_groups.discard)(over["group"])
+            (self._classic_groups.add if SYNCED.search(text) else self._classic_groups.discard)(over["group"])
             for member, instance in self._joining.pop(over["group"], []):
                 self._remember(over["group"], [member], instance)
 

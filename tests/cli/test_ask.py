@@ -176,8 +176,8 @@ def test_timeline_of_members(ask):
 
 def test_rebalances(ask):
     assert answer(ask("rebalances", "payments", "--from", f"{NIGHT}02:05")) == lines("""
-        STARTED                   COMPLETED                 DURATION-MS  GROUP     EPOCH  CAUSE        CONFIDENCE  BEFORE  AFTER  MOVED  UNOWNED-MS-MAX  METADATA-DELAY-MS  ALTERNATIVES
-        2026-11-20T02:10:00.000Z  2026-11-20T02:10:20.000Z        20000  payments      3  MEMBER_JOIN  certain          1      2      1            5000  -                  -
+        STARTED                   COMPLETED                 AT-LEAST-MS  AT-MOST-MS  COMMIT-PAUSE-MS  GROUP     EPOCH  CAUSE        CONFIDENCE  BEFORE  AFTER  REASSIGNED  NEW  UNOWNED-MS-MAX  HELD-UP-BY  HELD-UP-MS  METADATA-DELAY-MS  ALTERNATIVES
+        2026-11-20T02:10:00.000Z  2026-11-20T02:10:20.000Z        20000       20000             6000  payments      3  MEMBER_JOIN  certain          1      2           1    0            5000  m-1              15000  -                  -
         """)  # noqa: E501
 
 
@@ -236,7 +236,7 @@ def test_sql_from_the_command_line_and_from_standard_input(ask):
         (("groups", "--at", "2020-01-01"), f"lies before the log read: cluster 'default' is covered from {COVERED}"),
         (("describe", "payments", "--at", "2030-01-01"), "lies after the last audit"),
         (("rebalances", "--from", "2030-01-01"), "not covered"),
-        (("groups", "--at", "yesterday"), "'yesterday' is no moment"),
+        (("groups", "--at", "soon"), "invalid time 'soon'"),
         (("owner", "payments", "orders", "x"), "'x' is not a valid integer"),
         (("groups", "--warehouse", "there-is-none"), "there is no warehouse at there-is-none"),
         (("sql", "SELECT 1 FROM nothing_here"), "no table is called nothing_here"),
@@ -317,7 +317,7 @@ def test_a_plain_warehouse_is_read_without_arrow(folder: Path):
     assert told.stdout == "set()\n"
 
 
-def test_ready_queries_are_listed_and_asked_by_name(ask):
+def test_saved_queries_are_listed_and_run_by_name(ask):
     listed = answer(ask("sql", "--list"))
     assert "rewinds" in listed
     told = ask("sql", "--query", "stuck-transactions", "--output", "csv")
@@ -336,6 +336,27 @@ def test_sql_wants_one_question(ask, arguments: tuple[str, ...], message: str):
     refused = ask(*arguments)
     assert (refused.exit_code, refused.stdout) == (2, "")
     assert message in refused.stderr
+
+
+def test_show_tables_and_describe_tell_names_and_comments(ask):
+    shown = {
+        row["name"]: row for row in csv.DictReader(io.StringIO(answer(ask("sql", "show tables;", "--output", "csv"))))
+    }
+    assert shown["rebalances"]["comment"] == table("rebalances").about
+    assert shown["offset_history"]["kind"] == "table"
+    for statement in ("DESCRIBE rebalances", "desc table REBALANCES ;", "SHOW COLUMNS FROM rebalances"):
+        columns_ = [json.loads(line) for line in answer(ask("sql", statement, "--output", "json")).splitlines()]
+        assert [(one["column"], one["type"], one["comment"]) for one in columns_] == [
+            (one.name, one.type, one.about) for one in table("rebalances").columns
+        ]
+    assert answer(ask("sql", "DESCRIBE SELECT 1 AS a")).splitlines()[1].startswith("a ")
+    assert "did you mean rebalances?" in ask("sql", "DESCRIBE rebalance").stderr
+
+
+def test_parameters_are_for_saved_queries(ask):
+    assert "--param is for saved queries" in ask("sql", "SELECT 1", "--param", "a=1").stderr
+    assert "'a' is not NAME=VALUE" in ask("sql", "--query", "rewinds", "--param", "a").stderr
+    assert "takes no parameter 'nothing'" in ask("sql", "--query", "rewinds", "--param", "nothing=1").stderr
 
 
 def test_a_statement_can_name_the_cluster_asked_about(ask):
@@ -360,13 +381,16 @@ def test_the_shell_completes_what_options_take(program, folder, arguments, incom
 def test_why_tells_the_reason_first_and_what_it_rests_on(ask):
     assert answer(ask("why", "payments")) == lines("""
         2026-11-20T02:00:00.000Z  payments  epoch 2  GROUP_CREATED, certain
-          took 2,000 ms, 0 to 1 member, 2 partitions moved
+          took 2,000 ms
+          0 to 1 member, 0 partitions reassigned, 2 newly assigned
 
         2026-11-20T02:10:00.000Z  payments  epoch 3  MEMBER_JOIN, certain
-          took 20,000 ms, 1 to 2 members, 1 partition moved, 5,000 ms without an owner at most
+          took 20,000 ms
+          1 to 2 members, 1 partition reassigned, 0 newly assigned, longest without an owner 5,000 ms, commits paused 6,000 ms
+          held up by member m-1 (client-m-1 on 10.0.0.1): m-2 waited 15,000 ms for orders-1
           - member m-2 joined (3:103)
           - epoch 2 to 3 (3:103)
-        """)
+        """)  # noqa: E501
 
 
 @pytest.mark.parametrize(("at", "epoch"), [("02:10", 3), ("02:05", 2), ("02:18", 3)])
@@ -375,9 +399,31 @@ def test_why_at_a_moment_tells_of_the_rebalance_then_or_the_last_before(ask, at:
 
 
 def test_why_says_what_else_would_leave_the_same_records(ask):
-    assert "the same records would be left by: UNKNOWN" in answer(ask("why", "legacy"))
+    assert answer(ask("why", "legacy")) == lines("""
+        2026-11-20T02:02:00.000Z  legacy  generation 1  GROUP_CREATED, likely
+          sync took 40 ms, the whole rebalance at most 60,000 ms; its join phase is not on record
+          0 to 1 member, 0 partitions reassigned, 1 newly assigned
+          could also be: UNKNOWN
+        """)
     refused = ask("why", "payments", "--at", f"{NIGHT}02:10", "--from", f"{NIGHT}02:00")
     assert (refused.exit_code, refused.stdout) == (2, "")
+
+
+def test_why_at_a_time_at_which_a_classic_rebalance_may_have_begun_names_it(ask):
+    told = ask("why", "legacy", "--at", f"{NIGHT}02:01:30", "--output", "json")
+    assert json.loads(answer(told))["epoch"] == 1
+    assert ask("why", "legacy", "--at", f"{NIGHT}02:00:59").stdout == ""
+
+
+def test_a_cause_finds_what_names_it_as_an_alternative_and_one_without_rows_finds_none(ask):
+    told = ask("rebalances", "--cause", "unknown", "--output", "json")
+    assert json.loads(answer(told))["group_id"] == "legacy"
+    assert told.stderr == "1 of 1 name UNKNOWN as an alternative: the log can't tell it from their cause.\n"
+    none = ask("why", "--cause", "SESSION_TIMEOUT")
+    assert (none.exit_code, none.stdout) == (0, "")
+    assert "No such rebalance" in none.stderr
+    assert ask("findings", "--rule", "stuck_group").exit_code == 0
+    assert "did you mean 'stuck_group'?" in ask("findings", "--rule", "stuck_groups").stderr
 
 
 def test_report_and_trace_say_what_they_wrote(ask, tmp_path: Path):

@@ -3,7 +3,8 @@
 import random
 from typing import Any
 
-from coordinator_replay.coordinator.client_assignors import ASSIGNORS, AssignorError, ClientSubscription
+from coordinator_replay.coordinator.assign_command import assign
+from coordinator_replay.errors import UsageError
 
 TOPICS = ["foo", "bar", "baz", "a", "übung", "orders-eu"]
 
@@ -31,32 +32,11 @@ def random_question(randomness: random.Random, assignor: str) -> dict[str, Any]:
 
 
 def answer(question: dict[str, Any]) -> dict[str, dict[str, list[int]]] | None:
-    """What our function gives, in the oracle's form; None for an error."""
-    topics = {
-        name: tuple(frozenset(racks) for racks in question["racks"][name])
-        if "racks" in question
-        else (frozenset(),) * count
-        for name, count in question["topics"].items()
-    }
-    members = {
-        member_id: ClientSubscription(
-            tuple(told["topics"]),
-            tuple((topic, number) for topic, numbers in told.get("owned", {}).items() for number in numbers),
-            told.get("generation", -1),
-            told.get("rack"),
-            told.get("instance"),
-        )
-        for member_id, told in question["members"].items()
-    }
+    """What our assignor gives, None where it fails."""
     try:
-        assignment = ASSIGNORS[question["assign"]](topics, members)
-    except AssignorError:
+        return assign(question)
+    except UsageError:
         return None
-    found: dict[str, dict[str, list[int]]] = {member: {} for member in assignment}
-    for member, partitions in assignment.items():
-        for topic, number in partitions:
-            found[member].setdefault(topic, []).append(number)
-    return found
 
 
 def _ids(randomness: random.Random) -> list[str]:

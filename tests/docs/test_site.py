@@ -10,7 +10,7 @@ import click
 import pytest
 
 from coordinator_replay.cli.main import main
-from coordinator_replay.query.ready import ready_queries
+from coordinator_replay.query.saved import saved_queries
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -51,7 +51,7 @@ def test_commands_in_the_documents_can_be_typed(page: str, words: list[str], mon
             monkeypatch.setattr(parameter.type, "exists", False)
     context = command.make_context(words[0], words[1:])
     if words[0] == "sql" and context.params["name"]:
-        assert context.params["name"] in ready_queries()
+        assert context.params["name"] in saved_queries()
 
 
 def test_the_cookbook_answers_every_question():

@@ -6,7 +6,6 @@ import pytest
 
 from coordinator_replay.log.dump import find_dump
 from coordinator_replay.pipeline.decode import read_segments, stage_rows, stage_segments
-from coordinator_replay.pipeline.functions import register
 from coordinator_replay.pipeline.sources import read_tables
 from coordinator_replay.pipeline.staged_records import as_records, staged_by
 from tests.samples import EXPORTED, NAMES, Sample
@@ -84,21 +83,3 @@ def test_raw_log_records_hold_the_bytes_a_consumer_sees(spark):
         if row["control_type"] is None
     }
     assert found == sample.exported
-
-
-def test_decode_record_is_a_sql_function_that_agrees_with_kafka(spark):
-    sample = Sample("group-lifecycles")
-    register(spark)
-    spark.read.parquet(str(sample.folder / "parquet")).createOrReplaceTempView("exported")
-    rows = spark.sql("SELECT partition, offset, decode_record(key, value) AS r FROM exported").collect()
-    expected = {(record["partition"], record["offset"]): record for record in sample.decoded}
-    assert len(rows) == sum("kind" in record for record in sample.decoded)
-    for row in rows:
-        check_record(row["r"], expected[(row["partition"], row["offset"])])
-
-
-def test_decode_record_says_what_is_wrong(spark):
-    register(spark)
-    row = spark.sql("SELECT decode_record(X'00090001', CAST(NULL AS BINARY)) AS r").first()
-    assert row["r"]["error_class"] == "UnknownRecordType"
-    assert row["r"]["kind"] is None

@@ -285,3 +285,15 @@ def test_states_of_groups_are_replaced_however_many_they_are(spark, tmp_path, mo
     held = spark.read.format("delta").load(warehouse.path("group_state"))
     told = sorted((row["cluster"], row["group_id"], row["to_offset"]) for row in held.collect())
     assert told == [("c", "a", 1), ("c", "b", 3), ("c", "x", 3), ("d", "a", 2), ("d", "b", 2)]
+
+
+def test_a_thread_that_has_done_nothing_with_spark_can_make_every_commit(spark, tmp_path):
+    """The second commit of Delta's own reads the checkpoint that the first one wrote, where no cache has it."""
+    warehouse = Warehouse(spark, str(tmp_path))
+    warehouse.ensure("topics")
+    for version in range(1, 22):
+        spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+        with ThreadPoolExecutor(1) as fresh:
+            assert fresh.submit(add_topics, warehouse, [f"{version:02}"]).result() == version
+    held = {row["topic"] for row in warehouse.read("topics").collect()}
+    assert held == {f"{version:02}" for version in range(1, 22)}

@@ -201,13 +201,16 @@ def rebalances() -> list[Row]:
         }
 
     return [
-        one("r1", "02:00", "02:00:02", epoch=2, cause="GROUP_CREATED", duration_ms=2000, members_before=0,
-            members_after=1, partitions_moved=2, unowned_ms_max=0),
-        one("r2", "02:10", "02:10:20", epoch=3, cause="MEMBER_JOIN", duration_ms=20000, members_before=1,
-            members_after=2, partitions_moved=1, unowned_ms_max=5000, trigger_members=["m-2"],
+        one("r1", "02:00", "02:00:02", epoch=2, cause="GROUP_CREATED", duration_ms=2000, duration_ms_min=2000,
+            duration_ms_max=2000, members_before=0, members_after=1, partitions_moved=0, partitions_added=2,
+            unowned_ms_max=0),
+        one("r2", "02:10", "02:10:20", epoch=3, cause="MEMBER_JOIN", duration_ms=20000, duration_ms_min=20000,
+            duration_ms_max=20000, commit_pause_ms=6000, members_before=1, members_after=2, partitions_moved=1,
+            partitions_added=0, unowned_ms_max=5000, held_up_by="m-1", held_up_ms=15000, trigger_members=["m-2"],
             evidence=["member m-2 joined (3:103)", "epoch 2 to 3 (3:103)"]),
         one("r3", None, "02:02", group_id="legacy", group_type="classic", epoch=1, cause="GROUP_CREATED",
-            confidence="likely", alternatives=["UNKNOWN"]),
+            duration_ms_min=40, duration_ms_max=60_000, members_before=0, members_after=1, partitions_moved=0,
+            partitions_added=1, confidence="likely", alternatives=["UNKNOWN"]),
         one("x1", "02:04", "02:04", cluster="other", cause="MEMBER_LEAVE"),
     ]  # fmt: skip
 

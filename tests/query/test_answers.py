@@ -12,6 +12,7 @@ from coordinator_replay.query.end_offsets import read_end_offsets
 from coordinator_replay.query.expired import expired_offsets
 from coordinator_replay.query.findings import findings_of
 from coordinator_replay.query.groups import group_at, groups_at, known_groups
+from coordinator_replay.query.hold_ups import hold_ups
 from coordinator_replay.query.offsets import offsets_at, with_lag, write_reset_file
 from coordinator_replay.query.owner import owners_at
 from coordinator_replay.query.rebalances import rebalances_of
@@ -270,6 +271,13 @@ def test_timeline_of_an_unknown_group_or_time_is_refused_and_a_quiet_one_is_empt
         timeline_of(warehouse, "nobody")
     with pytest.raises(UsageError, match="not covered"):
         timeline_of(warehouse, "payments", at("06:00"), None)
+
+
+def test_who_held_a_rebalance_up_with_which_partitions_and_who_waited(warehouse: Warehouse):
+    (found,) = hold_ups(warehouse, "payments").values()
+    assert (found.rebalance_id, found.member_id, found.client_id, found.held_ms) == ("r2", "m-1", "client-m-1", 15_000)
+    assert (found.partitions, found.waiting) == (["orders-1"], ["m-2"])
+    assert hold_ups(warehouse, "legacy") == {}
 
 
 def test_rebalances_of_a_stretch_are_those_under_way_in_it(warehouse: Warehouse):

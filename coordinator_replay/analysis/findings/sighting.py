@@ -6,16 +6,14 @@ that is still open counts if it has lasted long enough at the end of the log.
 
 import hashlib
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from coordinator_replay.analysis.findings.rules import RULES
 from coordinator_replay.analysis.rows import Scope
+from coordinator_replay.times import moment_of_ms
 
 MOST_NAMED = 20
 """How many members or partitions a sighting names; the rest is counted."""
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Sighting(NamedTuple):
@@ -62,10 +60,8 @@ def moment(at_ms: int) -> str:
     >>> moment(2**62)
     '4611686018427387904 ms'
     """
-    try:
-        return (_EPOCH + timedelta(milliseconds=at_ms)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    except OverflowError:
-        return f"{at_ms} ms"
+    shown = moment_of_ms(at_ms)
+    return f"{at_ms} ms" if shown is None else shown.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def lasting(duration_ms: int) -> str:

@@ -171,12 +171,14 @@ class Watch:
         """
         is_over = told["completed_at"] is not None
         at = told["completed_at"] if is_over else told["started_at"]
+        # A classic rebalance has no beginning on record: this is when it had begun at the latest.
+        started_at = told["started_at"] if told["started_at"] is not None else at - told["duration_ms_min"]
         row = {
             "at": at,
             "is_over": is_over,
             "rebalance_id": told["rebalance_id"],
             "epoch": told["epoch"],
-            "started_at": told["started_at"],
+            "started_at": started_at,
             "metadata_delay_ms": told["metadata_delay_ms"],
         }
         return evidence_row(self.scope, Evidence.HAPPENING, row, at=at, name="rebalance")

@@ -13,14 +13,13 @@ from pyspark.sql.pandas.types import from_arrow_type
 from coordinator_replay.errors import InputError
 from coordinator_replay.log.dump import TOPIC, Dump, Format, read_head
 from coordinator_replay.log.schema import LOG_RECORD
+from coordinator_replay.times import EPOCH, LATEST_MS, moment_of_ms
 
 _KAFKA_SOURCE = ("key", "value", "partition", "offset")
 _JSON_SCHEMA = (
     "topic STRING, partition INT, offset BIGINT, ts BIGINT, timestamp BIGINT, key STRING, payload STRING, "
     "value STRING, _corrupt STRING"
 )
-_LAST_TIMESTAMP_MS = 253_402_300_799_999
-"""The end of year 9999: a number above it is no time that the columns can hold."""
 _DESTROYED = (
     "{path}: key and payload were written as text, which destroys binary records beyond repair; dump again with "
     "base64 output (kcat -C -J -e -S base64, in builds of kcat that have -S), with Spark's Kafka source, or from the "
@@ -58,15 +57,20 @@ def read_kafka_rows(df: DataFrame) -> DataFrame:
     if texts:
         raise InputError(f"column {texts[0]} is of type {types[texts[0]]}; it must be the record's bytes (binary)")
     rows = df.where(F.col("topic") == TOPIC) if "topic" in types else df
+    partition, offset = F.col("partition").try_cast("int"), F.col("offset").try_cast("bigint")
+    is_placed = F.coalesce((partition >= 0) & (offset >= 0), F.lit(False))
     columns = {
-        "log_partition": F.col("partition"),
-        "log_offset": F.col("offset"),
+        "log_partition": F.when(is_placed, partition),
+        "log_offset": F.when(is_placed, offset),
         "key": F.col("key"),
         "value": F.col("value"),
         "source": F.col("_metadata.file_path") if "_metadata" in df.columns else F.lit(None),
+        "error_class": F.when(~is_placed, F.lit("MalformedRow")),
+        "error_message": F.when(~is_placed, F.lit("the row has no partition and offset that a log can have")),
     }
-    if "timestamp" in types:
-        columns["log_timestamp"] = F.col("timestamp")
+    if types.get("timestamp", "").startswith("timestamp"):
+        at = F.col("timestamp").cast("timestamp")
+        columns["log_timestamp"] = F.when(at.between(F.lit(EPOCH), F.lit(moment_of_ms(LATEST_MS))), at)
     return _log_records(rows, columns)
 
 
@@ -106,7 +110,7 @@ def read_json_lines(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
         {
             "log_partition": F.col("partition"),
             "log_offset": F.col("offset"),
-            "log_timestamp": F.when(milliseconds.between(0, _LAST_TIMESTAMP_MS), F.timestamp_millis(milliseconds)),
+            "log_timestamp": F.when(milliseconds.between(0, LATEST_MS), F.timestamp_millis(milliseconds)),
             "key": F.when(~unreadable, key),
             "value": F.when(unreadable, F.encode(line, "utf-8")).otherwise(value),
             "source": F.col("_metadata.file_path"),

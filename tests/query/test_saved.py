@@ -1,4 +1,4 @@
-"""Every ready query runs on a warehouse with rows and on one without, and the ones that matter find what is there."""
+"""Every saved query runs on a warehouse with rows and on one without, and the ones that matter find what is there."""
 
 import re
 from pathlib import Path
@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from coordinator_replay.errors import DefinitionError, UsageError
-from coordinator_replay.query import ready
-from coordinator_replay.query.ready import queries_folder, ready_queries, ready_query
-from coordinator_replay.query.sql import run_sql
+from coordinator_replay.query import saved
+from coordinator_replay.query.saved import queries_folder, run_saved_query, saved_queries, saved_query
 from coordinator_replay.query.warehouse import Warehouse
 from coordinator_replay.tables.definition import tables
 from tests.query.small_warehouse import at, offset, owned, write_rows, write_small_warehouse
@@ -37,18 +36,18 @@ def troubled(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
 
 
 def answers(warehouse: Warehouse, name: str) -> list[dict[str, Any]]:
-    names, rows = run_sql(warehouse, ready_query(name).sql)
+    names, rows = run_saved_query(warehouse, name)
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in queries_folder().glob("*.sql")))
-def test_every_ready_query_runs(warehouse: Warehouse, empty: Warehouse, name: str):
-    query = ready_query(name)
+def test_every_saved_query_runs(warehouse: Warehouse, empty: Warehouse, name: str):
+    query = saved_query(name)
     assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", query.name)
     assert query.about.endswith((".", "?"))
     assert "$cluster" in query.sql, "other clusters would show through"
     for asked in (warehouse, empty):
-        names, _ = run_sql(asked, query.sql)
+        names, _ = run_saved_query(asked, name)
         assert names
     assert not any("m-9" in str(row) or row.get("cause") == "MEMBER_LEAVE" for row in answers(warehouse, name))
 
@@ -98,11 +97,80 @@ def test_members_that_hold_up_others(warehouse: Warehouse):
 
 def test_unknown_names_are_refused_with_the_nearest():
     with pytest.raises(UsageError, match="did you mean rewinds"):
-        ready_query("rewind")
+        saved_query("rewind")
 
 
 def test_a_file_without_explanation_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "mute.sql").write_text("SELECT 1")
-    monkeypatch.setattr(ready, "queries_folder", lambda: tmp_path)
-    with pytest.raises(DefinitionError, match="a ready query is a comment"):
-        ready_queries.__wrapped__()
+    monkeypatch.setattr(saved, "queries_folder", lambda: tmp_path)
+    with pytest.raises(DefinitionError, match="a saved query is a comment"):
+        saved_queries.__wrapped__()
+
+
+@pytest.fixture
+def parametrised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A query of this test's own among the saved ones."""
+
+    def write(text: str) -> None:
+        (tmp_path / "own.sql").write_text(text)
+        monkeypatch.setattr(saved, "queries_folder", lambda: tmp_path)
+        monkeypatch.setattr(saved, "saved_queries", saved_queries.__wrapped__)
+
+    return write
+
+
+PARAMETRISED = """-- Rebalances of a group.
+-- param group text: only this group
+-- param from time = -1h: begun since then
+-- param least number = 2: members that it must have left
+SELECT rebalance_id FROM rebalances
+WHERE cluster = $cluster AND coalesce(group_id = $group, true) AND coalesce(started_at, completed_at) >= $from
+  AND coalesce(members_after, 0) >= $least ORDER BY 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({}, ["r2"]),
+        ({"least": "0"}, ["r1", "r2", "r3"]),
+        ({"group": "legacy", "least": "0"}, ["r3"]),
+        ({"from": "02:05", "least": "0"}, ["r2"]),
+        ({"from": "-15m", "least": "2"}, ["r2"]),
+        ({"group": "payments' OR true --"}, []),
+    ],
+)
+def test_parameters_take_what_is_typed_or_their_defaults(
+    parametrised, warehouse: Warehouse, values: dict[str, str], expected: list[str]
+):
+    parametrised(PARAMETRISED)
+    assert [row[0] for row in run_saved_query(warehouse, "own", values)[1]] == expected
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"groupp": "x"}, "saved query own takes no parameter 'groupp'; it takes group, from, least"),
+        ({"least": "many"}, "parameter least: 'many' is no number"),
+        ({"from": "soon"}, "invalid time 'soon'"),
+    ],
+)
+def test_wrong_parameters_are_named(parametrised, warehouse: Warehouse, values: dict[str, str], message: str):
+    parametrised(PARAMETRISED)
+    with pytest.raises(UsageError, match=message):
+        run_saved_query(warehouse, "own", values)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("-- About.\n-- param group txt: x\nSELECT $group", "a parameter is declared as"),
+        ("-- About.\n-- param group: x\nSELECT $group", "a parameter is declared as"),
+        ("-- About.\n-- param group text: x\nSELECT 1", "differ: group"),
+        ("-- About.\nSELECT $since", "differ: since"),
+    ],
+)
+def test_declared_parameters_are_those_that_are_used(parametrised, text: str, message: str):
+    parametrised(text)
+    with pytest.raises(DefinitionError, match=message):
+        saved_query("own")

@@ -1,0 +1,44 @@
+"""Columns of times: milliseconds of records as Arrow's timestamps, null where ``times`` says that none can be shown."""
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from coordinator_replay.memory import memory
+from coordinator_replay.times import LATEST_MS
+
+TIMESTAMP = pa.timestamp("us", tz="UTC")
+"""The type of every time in the tables."""
+
+
+def timestamps(milliseconds: npt.NDArray[np.int64]) -> pa.TimestampArray:
+    """Milliseconds as timestamps; null where they can't be shown."""
+    hidden = None
+    if len(milliseconds) and (milliseconds.min() < 0 or milliseconds.max() > LATEST_MS):
+        hidden = (milliseconds < 0) | (milliseconds > LATEST_MS)
+    # A number out of range overflows here and is masked.
+    with np.errstate(over="ignore"):
+        microseconds = np.multiply(milliseconds, 1000, out=memory(len(milliseconds), np.int64))
+    return pa.array(microseconds, pa.int64(), mask=hidden).view(TIMESTAMP)
+
+
+def timestamps_of(milliseconds: pa.Array) -> pa.TimestampArray:
+    """The same of an Arrow column, whose nulls stay."""
+    filled = milliseconds.fill_null(-1) if milliseconds.null_count else milliseconds
+    return timestamps(filled.to_numpy())
+
+
+def shown(column: pa.Array) -> pa.TimestampArray:
+    """Timestamps that somebody else wrote, in any unit and zone: null where they can't be shown."""
+    try:
+        exact = column.cast(TIMESTAMP, safe=False) if column.type.unit == "ns" else column.cast(TIMESTAMP)
+    except pa.ArrowInvalid:
+        # Seconds or milliseconds so far off that microseconds overflow.
+        per_second = {"s": 1, "ms": 1000}[column.type.unit]
+        plain = column.cast(pa.int64())
+        is_near = pc.and_(pc.greater_equal(plain, 0), pc.less_equal(plain, LATEST_MS // 1000 * per_second))
+        exact = pc.if_else(is_near, plain, None).cast(column.type).cast(TIMESTAMP)
+    plain = exact.cast(pa.int64())
+    is_shown = pc.and_(pc.greater_equal(plain, 0), pc.less_equal(plain, LATEST_MS * 1000 + 999))
+    return pc.if_else(is_shown, plain, None).cast(TIMESTAMP)

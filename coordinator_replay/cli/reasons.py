@@ -1,0 +1,82 @@
+"""One rebalance as people read it: the reason first, then what it took, and the records it rests on."""
+
+from typing import TYPE_CHECKING
+
+from coordinator_replay.cli.output import moment_text, print_text
+
+if TYPE_CHECKING:
+    from coordinator_replay.query.hold_ups import HoldUp
+    from coordinator_replay.query.rebalances import Rebalance
+
+_MOST_NAMED = 8
+"""Partitions or members that a line names; the rest is counted."""
+
+
+def counted(number: int | None, what: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "member"), counted(2000, "partition")
+    ('1 member', '2,000 partitions')
+    """
+    return f"{'?' if number is None else f'{number:,}'} {what}{'' if number == 1 else 's'}"
+
+
+def _listed(names: list[str]) -> str:
+    shown = ", ".join(names[:_MOST_NAMED])
+    return shown if len(names) <= _MOST_NAMED else f"{shown} and {len(names) - _MOST_NAMED:,} more"
+
+
+def _duration(one: "Rebalance") -> str:
+    """How long it took; of a classic rebalance what the log proves, which is the sync and a limit."""
+    if one.completed_at is None:
+        return "not over at the end of the log"
+    if one.duration_ms is not None:
+        return f"took {one.duration_ms:,} ms"
+    if one.duration_ms_min is None:
+        return "the log does not tell how long it took"
+    most = "" if one.duration_ms_max is None else f", the whole rebalance at most {one.duration_ms_max:,} ms"
+    return f"sync took {one.duration_ms_min:,} ms{most}; its join phase is not on record"
+
+
+def _cost(one: "Rebalance") -> str:
+    parts = [
+        f"{one.members_before} to {counted(one.members_after, 'member')}",
+        f"{counted(one.partitions_moved, 'partition')} reassigned",
+        f"{one.partitions_added or 0:,} newly assigned",
+    ]
+    if one.unowned_ms_max:
+        parts.append(f"longest without an owner {one.unowned_ms_max:,} ms")
+    if one.commit_pause_ms is not None:
+        parts.append(f"commits paused {one.commit_pause_ms:,} ms")
+    return ", ".join(parts)
+
+
+def _held_up(one: "HoldUp") -> str:
+    client = " on ".join(name.lstrip("/") for name in (one.client_id, one.client_host) if name)
+    name = f"{one.member_id} ({client})" if client else one.member_id
+    waiting = [member_id for member_id in one.waiting if member_id != one.member_id]
+    return f"held up by member {name}: {_listed(waiting)} waited {one.held_ms:,} ms for {_listed(one.partitions)}"
+
+
+def print_reason(one: "Rebalance", hold_up: "HoldUp | None" = None) -> None:
+    """Print one rebalance with its reason.
+
+    Args:
+        one: the rebalance.
+        hold_up: who held it up, where somebody did.
+    """
+    began = one.started_at or one.completed_at
+    sure = f", {one.confidence}" if one.confidence else ""
+    when = "at a time not known" if began is None else moment_text(began)
+    number = f"{'generation' if one.group_type == 'classic' else 'epoch'} {one.epoch}"
+    print_text(f"{when}  {one.group_id}  {number}  {one.cause or 'UNKNOWN'}{sure}", style={"bold": True})
+    print_text(_duration(one), indent="  ")
+    print_text(_cost(one), indent="  ")
+    if hold_up is not None:
+        print_text(_held_up(hold_up), indent="  ")
+    for fact in one.evidence or ():
+        print_text(f"- {fact}", indent="  ")
+    if one.alternatives:
+        print_text(f"could also be: {', '.join(one.alternatives)}", indent="  ")
+    if one.is_exact is False:
+        print_text("not exact: records are missing from the log, so that steps in between were not seen", indent="  ")

@@ -1,0 +1,161 @@
+"""Configuration of the coordinator, by the brokers' own names.
+
+Defaults and bounds are those of Kafka 4.3 (``GroupCoordinatorConfig``, ``GroupConfig``). Settings of a broker that this
+coordinator has no part for (threads, buffers, replication, share and streams groups) are accepted and change nothing.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from coordinator_replay.errors import UsageError
+
+MAX_INT = 2**31 - 1
+MIGRATION_POLICIES = ("bidirectional", "upgrade", "downgrade", "disabled")
+SERVER_ASSIGNORS = ("uniform", "range")
+CLIENT_ASSIGNORS = "group.consumer.client.assignors"
+"""Our own setting: the client-side assignment of KIP-848's draft, which no release of Kafka has."""
+
+
+class Setting(NamedTuple):
+    """A setting with a number: default and lowest value."""
+
+    default: int
+    lowest: int = -MAX_INT
+
+
+NUMBERS: Mapping[str, Setting] = {
+    "group.consumer.assignment.interval.ms": Setting(1000, 0),
+    "group.consumer.heartbeat.interval.ms": Setting(5000, 1),
+    "group.consumer.max.assignment.interval.ms": Setting(15000, 0),
+    "group.consumer.max.heartbeat.interval.ms": Setting(15000, 1),
+    "group.consumer.max.session.timeout.ms": Setting(60000, 1),
+    "group.consumer.max.size": Setting(MAX_INT, 1),
+    "group.consumer.min.assignment.interval.ms": Setting(0, 0),
+    "group.consumer.min.heartbeat.interval.ms": Setting(5000, 1),
+    "group.consumer.min.session.timeout.ms": Setting(45000, 1),
+    "group.consumer.regex.refresh.interval.ms": Setting(600000, 10000),
+    "group.consumer.session.timeout.ms": Setting(45000, 1),
+    "group.initial.rebalance.delay.ms": Setting(3000),
+    "group.max.session.timeout.ms": Setting(1800000),
+    "group.max.size": Setting(MAX_INT, 1),
+    "group.min.session.timeout.ms": Setting(6000),
+    "offset.metadata.max.bytes": Setting(4096),
+    "offsets.retention.check.interval.ms": Setting(600000, 1),
+    "offsets.retention.minutes": Setting(10080, 1),
+}
+"""Settings with a whole number as value."""
+
+GROUP_NUMBERS: Mapping[str, str] = {
+    "consumer.assignment.interval.ms": "group.consumer.assignment.interval.ms",
+    "consumer.heartbeat.interval.ms": "group.consumer.heartbeat.interval.ms",
+    "consumer.session.timeout.ms": "group.consumer.session.timeout.ms",
+}
+"""Settings of a single group, and the broker's setting each takes the place of."""
+
+WITHOUT_EFFECT = ("group.coordinator.", "group.share.", "group.streams.", "share.", "streams.", "offsets.")
+"""How names of settings begin that are accepted and change nothing here."""
+
+
+class Config:
+    """The settings of one coordinator and of its groups."""
+
+    __slots__ = ("_groups", "_numbers", "assignors", "client_assignors", "migration_policy")
+
+    def __init__(self, settings: Mapping[str, Any] | None = None) -> None:
+        """Take settings by name; numbers may be given as text, lists as text with commas.
+
+        Raises:
+            UsageError: a setting is unknown, or its value is not allowed.
+        """
+        self._numbers = {name: setting.default for name, setting in NUMBERS.items()}
+        self._groups: dict[str, dict[str, int]] = {}
+        self.assignors: tuple[str, ...] = SERVER_ASSIGNORS
+        self.migration_policy = MIGRATION_POLICIES[0]
+        self.client_assignors = False
+        for name, value in (settings or {}).items():
+            self._set(name, value)
+        self._check_bounds()
+
+    def number(self, name: str) -> int:
+        """The value of one of ``NUMBERS``."""
+        return self._numbers[name]
+
+    def group_number(self, group_id: str, name: str) -> int:
+        """The value of one of ``GROUP_NUMBERS`` for a group: its own, else the broker's."""
+        own = self._groups.get(group_id)
+        if own is not None and name in own:
+            return own[name]
+        return self._numbers[GROUP_NUMBERS[name]]
+
+    def set_group(self, group_id: str, settings: Mapping[str, Any]) -> None:
+        """Give a group settings of its own, in place of all it had.
+
+        Raises:
+            UsageError: a setting is unknown or its value is not a number; the group's settings stay as they were.
+        """
+        own = {}
+        for name, value in settings.items():
+            if name in GROUP_NUMBERS:
+                own[name] = self._clamped(name, _number(name, value))
+            elif not name.startswith(WITHOUT_EFFECT):
+                raise UsageError(f"unknown group setting {name!r}; known are {', '.join(sorted(GROUP_NUMBERS))}")
+        self._groups[group_id] = own
+
+    def _clamped(self, name: str, value: int) -> int:
+        """Bring a group's value between the broker's bounds, as brokers do when they use it."""
+        broker = GROUP_NUMBERS[name].removeprefix("group.consumer.")
+        low, high = (self._numbers[f"group.consumer.{end}.{broker}"] for end in ("min", "max"))
+        return min(max(value, low), high)
+
+    def _set(self, name: str, value: Any) -> None:
+        if name in NUMBERS:
+            number = _number(name, value)
+            if number < NUMBERS[name].lowest:
+                raise UsageError(f"{name} is {number}; it must be at least {NUMBERS[name].lowest}")
+            self._numbers[name] = number
+        elif name == "group.consumer.assignors":
+            self.assignors = _assignors(value)
+        elif name == "group.consumer.migration.policy":
+            policy = str(value).lower()
+            if policy not in MIGRATION_POLICIES:
+                raise UsageError(f"{name} is {value!r}; it must be one of {', '.join(MIGRATION_POLICIES)}")
+            self.migration_policy = policy
+        elif name == CLIENT_ASSIGNORS:
+            self.client_assignors = value is True or str(value).lower() == "true"
+        elif not name.startswith(WITHOUT_EFFECT):
+            raise UsageError(f"unknown setting {name!r}")
+
+    def _check_bounds(self) -> None:
+        for name in ("session.timeout.ms", "heartbeat.interval.ms", "assignment.interval.ms"):
+            low, value, high = (self._numbers[f"group.consumer.{end}{name}"] for end in ("min.", "", "max."))
+            if not low <= value <= high:
+                raise UsageError(f"group.consumer.{name} is {value}; it must be between {low} and {high}")
+
+    @property
+    def allows_upgrade(self) -> bool:
+        """Classic groups may become consumer groups."""
+        return self.migration_policy in ("bidirectional", "upgrade")
+
+    @property
+    def allows_downgrade(self) -> bool:
+        """Consumer groups may become classic groups."""
+        return self.migration_policy in ("bidirectional", "downgrade")
+
+
+def _number(name: str, value: Any) -> int:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    try:
+        return int(str(value))
+    except ValueError:
+        raise UsageError(f"{name} is {value!r}; it must be a whole number") from None
+
+
+def _assignors(value: str | Sequence[str]) -> tuple[str, ...]:
+    names = tuple(value.split(",")) if isinstance(value, str) else tuple(value)
+    unknown = [name for name in names if name not in SERVER_ASSIGNORS]
+    if unknown or not names or len(set(names)) != len(names):
+        raise UsageError(
+            f"group.consumer.assignors is {list(names)}; each of {', '.join(SERVER_ASSIGNORS)} may be named once"
+        )
+    return names

@@ -1,0 +1,122 @@
+"""One step of a member of a consumer group on its way to its target.
+
+Mirrors ``CurrentAssignmentBuilder``. A member first gives up what it must (UNREVOKED_PARTITIONS), then reaches the
+target's epoch with what is free (UNRELEASED_PARTITIONS while others still hold part of it), until it has all (STABLE).
+Whenever a member is built anew its epoch becomes its previous epoch, even if the epoch stays.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from coordinator_replay.coordinator.errors import RequestError
+from coordinator_replay.coordinator.held_partitions import Held, Owned, assigned, owns_any, pending, split
+from coordinator_replay.engine.model import Assignment, Current, MemberState
+
+UNREVOKED, UNRELEASED = MemberState.UNREVOKED_PARTITIONS, MemberState.UNRELEASED_PARTITIONS
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a step of reconciliation looks at.
+
+    Attributes:
+        current: what the member has.
+        target_epoch: the epoch of the target.
+        target: what the member is to have, by topic id.
+        subscribed: ids of the topics it subscribes to.
+        has_subscription_changed: its subscription changed in this request.
+        owned: what its client says it owns.
+        owners: who holds a partition, by topic id and number.
+    """
+
+    current: Current
+    target_epoch: int
+    target: Assignment
+    subscribed: Collection[str]
+    has_subscription_changed: bool
+    owned: Owned
+    owners: Mapping[tuple[str, int], str]
+
+    def take(self) -> Current:
+        """What the member has after the step; the same object where nothing changes.
+
+        Raises:
+            RequestError: FENCED_MEMBER_EPOCH, of a member in a state that a newer broker wrote.
+        """
+        current = self.current
+        match current.state:
+            case MemberState.UNREVOKED_PARTITIONS:
+                if owns_any(self.owned, current.pending):
+                    return self._trimmed() if self.has_subscription_changed else current
+                return self._next()
+            case MemberState.UNRELEASED_PARTITIONS:
+                return self._next()
+            case MemberState.UNKNOWN:
+                if self.owned is None or self.owned:
+                    raise RequestError(
+                        "FENCED_MEMBER_EPOCH",
+                        "The consumer group member is in a unknown state. "
+                        "The member must abandon all its partitions and rejoin.",
+                    )
+                return self._next()
+        if current.epoch != self.target_epoch:
+            return self._next()
+        return self._trimmed() if self.has_subscription_changed else current
+
+    def _next(self) -> Current:
+        """Towards the target: give up what is not in it, then take what is free."""
+        had, mine = assigned(self.current), self.current.pending
+        keep: Held = {}
+        revoke: Held = {}
+        add: dict[str, list[int]] = {}
+        has_unreleased = False
+        for topic_id in {**self.target, **had}:
+            held = had.get(topic_id, {})
+            wanted = self.target.get(topic_id, ()) if topic_id in self.subscribed else ()
+            kept = {partition: held[partition] for partition in wanted if partition in held}
+            if kept:
+                keep[topic_id] = kept
+            if len(kept) < len(held):
+                revoke[topic_id] = {one: epoch for one, epoch in held.items() if one not in kept}
+            for partition in wanted:
+                if partition in held:
+                    continue
+                if (topic_id, partition) in self.owners and partition not in mine.get(topic_id, ()):
+                    has_unreleased = True
+                else:
+                    add.setdefault(topic_id, []).append(partition)
+        if revoke and owns_any(self.owned, split(revoke)[0]):
+            return self._moved(self.current.epoch, UNREVOKED, keep, revoke)
+        for topic_id, partitions in add.items():
+            keep.setdefault(topic_id, {}).update(dict.fromkeys(partitions, self.target_epoch))
+        return self._moved(self.target_epoch, UNRELEASED if has_unreleased else MemberState.STABLE, keep, {})
+
+    def _trimmed(self) -> Current:
+        """Give up topics that the member no longer subscribes to; the epoch stays."""
+        had = assigned(self.current)
+        if all(topic_id in self.subscribed for topic_id in had):
+            return self.current
+        left = {topic_id: found for topic_id, found in had.items() if topic_id in self.subscribed}
+        revoke = pending(self.current)
+        for topic_id, found in had.items():
+            if topic_id not in self.subscribed:
+                revoke[topic_id] = {**revoke.get(topic_id, {}), **found}
+        if owns_any(self.owned, split(revoke)[0]):
+            return self._moved(self.current.epoch, UNREVOKED, left, revoke)
+        return self._moved(self.current.epoch, self.current.state or MemberState.STABLE, left, pending(self.current))
+
+    def _moved(self, epoch: int, state: MemberState, has: Held, gives_up: Held) -> Current:
+        numbers, epochs = split(has)
+        pending_numbers, pending_epochs = split(gives_up)
+        return Current(epoch, self.current.epoch, state, numbers, pending_numbers, epochs, pending_epochs)
+
+
+def is_same(one: Current, other: Current) -> bool:
+    """Tell whether a member's record would say the same, epochs of partitions and the previous epoch included."""
+    return one is other or (
+        one.epoch == other.epoch
+        and one.previous_epoch == other.previous_epoch
+        and one.state is other.state
+        and assigned(one) == assigned(other)
+        and pending(one) == pending(other)
+    )

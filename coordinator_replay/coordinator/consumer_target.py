@@ -1,0 +1,176 @@
+"""Group epoch and target assignment of a consumer group.
+
+Mirrors ``GroupMetadataManager.updateSubscriptionMetadata`` and ``maybeUpdateTargetAssignment`` with
+``TargetAssignmentBuilder``.
+"""
+
+from collections.abc import Mapping
+
+from coordinator_replay.coordinator import new_records
+from coordinator_replay.coordinator.consumer_members import NEW_SUBSCRIPTION, GroupUpdate
+from coordinator_replay.coordinator.consumer_regexes import METADATA_REFRESH_INTERVAL_MS
+from coordinator_replay.coordinator.consumer_state import change, is_homogeneous
+from coordinator_replay.coordinator.errors import RequestError
+from coordinator_replay.coordinator.java_order import HashOrder, string_hash
+from coordinator_replay.coordinator.metadata_hash import group_hash
+from coordinator_replay.coordinator.server_assignors import ASSIGNORS, AssignorError, GroupSpec, MemberSpec
+from coordinator_replay.engine import ConsumerGroup, Member
+from coordinator_replay.engine.consumer_group import Regex
+from coordinator_replay.engine.model import NOTHING, Assignment, Subscription
+
+
+def update_epoch(update: GroupUpdate, old: Member, new: Member, *, is_bumped: bool) -> tuple[int, bool]:
+    """Raise the group epoch where it is asked for, or where the metadata hash is another.
+
+    Args:
+        update: the group; the record of the new epoch is added to its records.
+        old: the member as it was.
+        new: the member as it is now.
+        is_bumped: the epoch is raised in any case.
+
+    Returns:
+        The group epoch, and whether the group counts as homogeneous.
+    """
+    group, state, shard = update.group, update.state, update.shard
+    before, after = old.subscription or NEW_SUBSCRIPTION, new.subscription or NEW_SUBSCRIPTION
+    names, matches, expressions = dict(state.names), dict(state.matches), dict(state.expressions)
+    if before.topics != after.topics:
+        for topic in before.topics or ():
+            change(names, topic, -1)
+        for topic in after.topics or ():
+            change(names, topic, 1)
+    if before.regex != after.regex:
+        if before.regex is not None:
+            change(expressions, before.regex, -1)
+            if before.regex not in expressions:
+                _forget(matches, group.regexes.get(before.regex))
+        if after.regex is not None:
+            change(expressions, after.regex, 1)
+    metadata_hash = group_hash({*names, *matches}, shard.topics)
+    epoch = group.epoch
+    if is_bumped or metadata_hash != group.reconciliation.metadata_hash:
+        epoch += 1
+        update.records.append(new_records.group_epoch(update.group_id, epoch, metadata_hash))
+    state.refresh_at_ms, state.refresh_epoch = shard.now_ms + METADATA_REFRESH_INTERVAL_MS, epoch
+    if state.has_partition_metadata:
+        update.records.append(new_records.partition_metadata_tombstone(update.group_id))
+    is_known = new.member_id in group.members or after.instance_id in state.static_members
+    return epoch, is_homogeneous(names, matches, expressions, len(group.members) + (not is_known))
+
+
+def update_target(
+    update: GroupUpdate, epoch: int, old: Member, new: Member, *, homogeneous: bool
+) -> tuple[int, Assignment]:
+    """Compute the target assignment where the group epoch is ahead of it and the last one is not too young.
+
+    Returns:
+        The assignment epoch, and the member's target.
+
+    Raises:
+        RequestError: UNKNOWN_SERVER_ERROR, the assignor failed.
+    """
+    reconciliation = update.group.reconciliation
+    if reconciliation.assignment_epoch >= epoch or not _is_due(update):
+        return reconciliation.assignment_epoch, last_target(update, new)
+    try:
+        assignments, order = _computed(update, old, new, homogeneous=homogeneous)
+    except AssignorError as error:
+        raise RequestError(
+            "UNKNOWN_SERVER_ERROR", f"Failed to compute a new target assignment for epoch {epoch}: {error}"
+        ) from error
+    for member_id in order:
+        target = assignments.get(member_id, NOTHING)
+        known = reconciliation.targets.get(member_id)
+        if known is None or known.assigned != target:
+            update.records.append(new_records.target(update.group_id, member_id, target))
+    update.records.append(new_records.target_epoch(update.group_id, epoch, update.shard.now_ms))
+    return epoch, assignments.get(new.member_id, NOTHING)
+
+
+def last_target(update: GroupUpdate, member: Member) -> Assignment:
+    """A member's target as last computed; a static member's by its instance id."""
+    member_id: str | None = member.member_id
+    told = member.subscription or NEW_SUBSCRIPTION
+    if told.instance_id is not None:
+        member_id = update.state.static_members.get(told.instance_id)
+    target = update.group.reconciliation.targets.get(member_id) if member_id is not None else None
+    return target.assigned if target is not None else NOTHING
+
+
+def subscribed_names(group: ConsumerGroup, told: Subscription) -> frozenset[str]:
+    """Topics that a member subscribes to, by name and by its expression as far as that is resolved."""
+    names = frozenset(told.topics or ())
+    regex = group.regexes.get(told.regex) if told.regex is not None else None
+    return names.union(regex.topics) if regex is not None else names
+
+
+def preferred_assignor(group: ConsumerGroup, old: Member, new: Member, default: str) -> str:
+    """The assignor most members ask for, this request's change counted (``computePreferredServerAssignor``).
+
+    A tie is decided by Kafka's table: ``uniform`` and ``range`` fall into one place of it, where a name that nobody
+    asked for before comes first, else ``uniform``.
+    """
+    before = (old.subscription or NEW_SUBSCRIPTION).assignor
+    after = (new.subscription or NEW_SUBSCRIPTION).assignor
+    votes = dict(group.assignors)
+    is_new_name = after is not None and after not in votes
+    if before != after:
+        if before is not None:
+            change(votes, before, -1)
+        if after is not None:
+            change(votes, after, 1)
+    if not votes:
+        return default
+    most = max(votes.values())
+    tied = [name for name, count in votes.items() if count == most]
+    if after is not None and is_new_name and after in tied:
+        return after
+    return "uniform" if "uniform" in tied else tied[0]
+
+
+def _forget(matches: dict[str, int], resolved: Regex | None) -> None:
+    for topic in resolved.topics if resolved is not None else ():
+        change(matches, topic, -1)
+
+
+def _is_due(update: GroupUpdate) -> bool:
+    computed_ms = update.group.reconciliation.assignment_timestamp_ms
+    interval_ms = update.shard.config.group_number(update.group_id, "consumer.assignment.interval.ms")
+    return not computed_ms or not interval_ms or update.shard.now_ms >= computed_ms + interval_ms
+
+
+def _computed(
+    update: GroupUpdate, old: Member, new: Member, *, homogeneous: bool
+) -> tuple[Mapping[str, Assignment], list[str]]:
+    """Targets by member, and the members in the order of Kafka's table."""
+    shard, group = update.shard, update.group
+    members: HashOrder[str, MemberSpec] = HashOrder(string_hash)
+    ids_by_subscription: dict[tuple[object, object], tuple[tuple[str, ...], int]] = {}
+
+    def spec(member: Member, target: Assignment) -> MemberSpec:
+        told = member.subscription or NEW_SUBSCRIPTION
+        key = (told.topics, told.regex)
+        found = ids_by_subscription.get(key)
+        if found is None:
+            names = subscribed_names(group, told)
+            ids = tuple(shard.topics.by_name[name].topic_id for name in sorted(names) if name in shard.topics.by_name)
+            found = ids_by_subscription[key] = ids, len(names)
+        return MemberSpec(told.instance_id, *found, target)
+
+    targets = group.reconciliation.targets
+    for member_id in update.state.members:
+        target = targets.get(member_id)
+        members[member_id] = spec(group.members[member_id], target.assigned if target is not None else NOTHING)
+    own = targets.get(new.member_id)
+    target_now = own.assigned if own is not None else NOTHING
+    instance_id = (new.subscription or NEW_SUBSCRIPTION).instance_id
+    replaced = update.state.static_members.get(instance_id) if instance_id is not None else None
+    if replaced is not None and replaced != new.member_id:
+        target_now = last_target(update, new)
+        members.pop(replaced, None)
+    members[new.member_id] = spec(new, target_now)
+    name = preferred_assignor(group, old, new, shard.config.assignors[0])
+    order = list(members)
+    ordered = {member_id: members[member_id] for member_id in order}
+    assigned = group.reconciliation.target_owners
+    return ASSIGNORS[name](GroupSpec(ordered, homogeneous, shard.topics.by_id, assigned)), order

@@ -1,0 +1,218 @@
+"""The group coordinator of one log partition: requests and time go in, responses and records come out.
+
+Rules of this package:
+
+- No I/O, no clock, no threads, no randomness: time is given, member ids are counted.
+- The hard state is the engine's. Every record is replayed by the engine as soon as it is written, and no operation
+  changes that state in another way.
+- One operation at a time. It reads the state, checks, and gives back an ``Outcome`` with records and a response; a
+  check that fails raises ``RequestError`` and nothing is changed.
+
+A protocol plugs in with functions ``(shard, request, reply) -> Outcome``, listed in ``HANDLERS``. An answer that has to
+wait is sent later, by keeping the ``Reply`` and calling ``send`` in another operation. Timers are set with
+``Shard.schedule``, whose operation is run like a request. What must follow a change of topics, a reload or a check by
+time is listed in ``ON_TOPICS``, ``ON_UNLOAD``, ``ON_LOAD``.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from coordinator_replay.coordinator import (
+    classic_describe,
+    classic_protocol,
+    consumer_heartbeat,
+    consumer_timers,
+    group_admin,
+)
+from coordinator_replay.coordinator.config import Config
+from coordinator_replay.coordinator.ids import MemberIds
+from coordinator_replay.coordinator.messages import Request, complete
+from coordinator_replay.coordinator.operations import Outcome, Reply
+from coordinator_replay.coordinator.results import Result
+from coordinator_replay.coordinator.shard import Shard
+from coordinator_replay.coordinator.topics import Topic, TopicChange, Topics
+from coordinator_replay.engine import GroupDescription, Offsets
+from coordinator_replay.errors import UsageError
+
+Handler = Callable[[Shard, Request, Reply], Outcome]
+
+HANDLERS: Mapping[str, Handler] = {
+    **consumer_heartbeat.HANDLERS,
+    **classic_protocol.HANDLERS,
+    **classic_describe.HANDLERS,
+    **group_admin.HANDLERS,
+}
+"""Which function handles a request."""
+
+ON_LOAD: tuple[Callable[[Shard], None], ...] = (consumer_timers.load, classic_protocol.load)
+"""What begins when the partition is loaded."""
+
+ON_UNLOAD: tuple[Callable[[Shard], None], ...] = (classic_protocol.unload,)
+"""What ends when the partition gets another leader."""
+
+ON_TOPICS: tuple[Callable[[Shard, TopicChange], None], ...] = (consumer_timers.topics_changed,)
+"""What follows when topics change."""
+
+
+class Coordinator:
+    """Kafka's group coordinator for the groups of one partition of ``__consumer_offsets``."""
+
+    def __init__(
+        self,
+        config: Config | None = None,
+        topics: Iterable[Topic] = (),
+        *,
+        now_ms: int = 0,
+        partition: int = 0,
+        ids: MemberIds | None = None,
+    ) -> None:
+        """Begin with an empty log.
+
+        Args:
+            config: settings; Kafka's defaults without them.
+            topics: the topics of the cluster.
+            now_ms: time at the beginning, ms since the epoch.
+            partition: number of the log partition.
+            ids: makes member ids; counted ones without it.
+
+        Raises:
+            UsageError: the topics contradict each other.
+        """
+        known = tuple(topics)
+        image = Topics(known, version=1 if known else 0)
+        self._shard = Shard(config or Config(), image, now_ms, partition, ids or MemberIds())
+        self._load()
+
+    @property
+    def now_ms(self) -> int:
+        """The time of now."""
+        return self._shard.now_ms
+
+    @property
+    def end_offset(self) -> int:
+        """Offset of the next record in the log."""
+        return self._shard.end_offset
+
+    @property
+    def topics(self) -> Topics:
+        """The topics of now."""
+        return self._shard.topics
+
+    @property
+    def next_due_ms(self) -> int | None:
+        """When the next timer fires, None where none runs."""
+        return self._shard.timers.next_at()
+
+    def handle(self, request: Request, at_ms: int) -> list[Result]:
+        """Take a request; what is due until then happens first.
+
+        Returns:
+            Batches written and responses sent, in order; the request's own answer may come later.
+
+        Raises:
+            UsageError: the request is malformed, or time goes back; nothing changes.
+        """
+        full = complete(request)
+        self._check_time(at_ms)
+        handler = HANDLERS.get(full.api)
+        if handler is None:
+            raise UsageError(f"{full.api} is not handled")
+        shard = self._shard
+        if at_ms != shard.now_ms:
+            shard.advance(at_ms)
+        reply = shard.reply_to(full)
+        shard.run(lambda: handler(shard, full, reply), reply)
+        shard.settle()
+        return self._taken()
+
+    def advance(self, to_ms: int) -> list[Result]:
+        """Let time pass until then, the time itself included, and fire what is due in Kafka's order.
+
+        Raises:
+            UsageError: time goes back; nothing changes.
+        """
+        self._check_time(to_ms)
+        self._shard.advance(to_ms)
+        return self._taken()
+
+    def update_topics(self, topics: Iterable[Topic], at_ms: int) -> list[Result]:
+        """Replace the topics of the cluster: created, changed and deleted ones follow from the difference.
+
+        Raises:
+            UsageError: the topics contradict each other, or time goes back; nothing changes.
+        """
+        shard = self._shard
+        self._check_time(at_ms)
+        new, change = shard.topics.followed_by(topics)
+        shard.advance(at_ms)
+        shard.topics = new
+        for follow in ON_TOPICS:
+            follow(shard, change)
+        shard.settle()
+        return self._taken()
+
+    def set_group_config(self, group_id: str, settings: Mapping[str, Any]) -> None:
+        """Give a group settings of its own, by Kafka's names (``consumer.session.timeout.ms``, ...).
+
+        Raises:
+            UsageError: a setting is unknown or not allowed; nothing changes.
+        """
+        self._shard.config.set_group(group_id, settings)
+
+    def end_transaction(self, producer_id: int, producer_epoch: int, *, committed: bool, at_ms: int) -> list[Result]:
+        """End a producer's transaction with a control record.
+
+        Raises:
+            UsageError: time goes back; nothing changes.
+        """
+        self._check_time(at_ms)
+        self._shard.advance(at_ms)
+        self._shard.write_marker(producer_id, producer_epoch, committed=committed)
+        self._shard.settle()
+        return self._taken()
+
+    def hold_jobs(self, *, held: bool) -> list[Result]:
+        """Put background jobs (the resolution of regular expressions) off, or let them run again."""
+        self._shard.jobs_are_held = held
+        self._shard.settle()
+        return self._taken()
+
+    def reload(self) -> list[Result]:
+        """The partition gets a new leader: what records do not say is lost, timers begin anew."""
+        for unload in ON_UNLOAD:
+            unload(self._shard)
+        self._shard.forget_soft_state()
+        self._load()
+        self._shard.settle()
+        return self._taken()
+
+    def group_ids(self) -> list[str]:
+        """Ids of all groups."""
+        shard = self._shard
+        return sorted(group_id for group_id in {*shard.replays, *shard.classic_groups} if shard.group(group_id))
+
+    def describe(self, group_id: str) -> GroupDescription | None:
+        """The group as its records describe it, None where there is none."""
+        replay = self._shard.replays.get(group_id)
+        return replay.describe() if replay is not None else None
+
+    def offsets(self, group_id: str) -> Offsets:
+        """Committed offsets of a group."""
+        replay = self._shard.replays.get(group_id)
+        return replay.offsets if replay is not None else Offsets()
+
+    def timers(self) -> dict[str, int]:
+        """Milliseconds that each running timer has left, by Kafka's key."""
+        return self._shard.timers.remaining(self._shard.now_ms)
+
+    def _load(self) -> None:
+        for load in ON_LOAD:
+            load(self._shard)
+
+    def _check_time(self, at_ms: int) -> None:
+        if at_ms < self._shard.now_ms:
+            raise UsageError(f"time goes back: it is {self._shard.now_ms}, not {at_ms}")
+
+    def _taken(self) -> list[Result]:
+        results, self._shard.results = self._shard.results, []
+        return results

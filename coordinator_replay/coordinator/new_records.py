@@ -1,0 +1,141 @@
+"""The records that the coordinator writes, built in Kafka's JSON form.
+
+Every function gives one record; a tombstone has no value. Versions and the fields left out where they have their
+default are those of Kafka 4.3 (``GroupCoordinatorRecordHelpers``).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from coordinator_replay.engine.model import Assignment
+
+
+class NewRecord(NamedTuple):
+    """A record to be written.
+
+    Attributes:
+        kind: Kafka's name of the record.
+        key: the key's fields.
+        value: the value's fields, None for a tombstone.
+        value_version: version of the value, None for a tombstone.
+    """
+
+    kind: str
+    key: Mapping[str, Any]
+    value: Mapping[str, Any] | None = None
+    value_version: int | None = None
+
+
+def group_epoch(group_id: str, epoch: int, metadata_hash: int) -> NewRecord:
+    """Kind 3: group epoch and metadata hash; a hash of 0 is left out."""
+    value = {"epoch": epoch}
+    if metadata_hash:
+        value["metadataHash"] = metadata_hash
+    return NewRecord("ConsumerGroupMetadata", {"groupId": group_id}, value, 0)
+
+
+def group_epoch_tombstone(group_id: str) -> NewRecord:
+    """Kind 3: the group is removed."""
+    return NewRecord("ConsumerGroupMetadata", {"groupId": group_id})
+
+
+def partition_metadata_tombstone(group_id: str) -> NewRecord:
+    """Kind 4: topic metadata as brokers before 4.1 wrote it is removed."""
+    return NewRecord("ConsumerGroupPartitionMetadata", {"groupId": group_id})
+
+
+def member_metadata(group_id: str, member_id: str, value: Mapping[str, Any]) -> NewRecord:
+    """Kind 5: what a member told of itself."""
+    return NewRecord("ConsumerGroupMemberMetadata", {"groupId": group_id, "memberId": member_id}, value, 0)
+
+
+def member_metadata_tombstone(group_id: str, member_id: str) -> NewRecord:
+    """Kind 5: a member is removed."""
+    return NewRecord("ConsumerGroupMemberMetadata", {"groupId": group_id, "memberId": member_id})
+
+
+def target_epoch(group_id: str, epoch: int, timestamp_ms: int) -> NewRecord:
+    """Kind 6: the assignment epoch, and when the target assignment was computed."""
+    value = {"assignmentEpoch": epoch}
+    if timestamp_ms:
+        value["assignmentTimestamp"] = timestamp_ms
+    return NewRecord("ConsumerGroupTargetAssignmentMetadata", {"groupId": group_id}, value, 0)
+
+
+def target_epoch_tombstone(group_id: str) -> NewRecord:
+    """Kind 6: there is no target assignment any more."""
+    return NewRecord("ConsumerGroupTargetAssignmentMetadata", {"groupId": group_id})
+
+
+def target(group_id: str, member_id: str, assignment: Assignment) -> NewRecord:
+    """Kind 7: a member's target assignment."""
+    topics = [{"topicId": topic, "partitions": list(partitions)} for topic, partitions in assignment.items()]
+    value = {"topicPartitions": topics}
+    return NewRecord("ConsumerGroupTargetAssignmentMember", {"groupId": group_id, "memberId": member_id}, value, 0)
+
+
+def target_tombstone(group_id: str, member_id: str) -> NewRecord:
+    """Kind 7: a member has no target assignment any more."""
+    return NewRecord("ConsumerGroupTargetAssignmentMember", {"groupId": group_id, "memberId": member_id})
+
+
+def current_assignment(group_id: str, member_id: str, value: Mapping[str, Any]) -> NewRecord:
+    """Kind 8: a member's current assignment."""
+    return NewRecord("ConsumerGroupCurrentMemberAssignment", {"groupId": group_id, "memberId": member_id}, value, 0)
+
+
+def current_assignment_tombstone(group_id: str, member_id: str) -> NewRecord:
+    """Kind 8: a member has no current assignment any more."""
+    return NewRecord("ConsumerGroupCurrentMemberAssignment", {"groupId": group_id, "memberId": member_id})
+
+
+def regular_expression(
+    group_id: str, expression: str, topics: Iterable[str], version: int, timestamp_ms: int
+) -> NewRecord:
+    """Kind 16: what an expression was resolved to."""
+    value = {"topics": sorted(topics), "version": version, "timestamp": timestamp_ms}
+    key = {"groupId": group_id, "regularExpression": expression}
+    return NewRecord("ConsumerGroupRegularExpression", key, value, 0)
+
+
+def regular_expression_tombstone(group_id: str, expression: str) -> NewRecord:
+    """Kind 16: nobody subscribes to the expression any more."""
+    return NewRecord("ConsumerGroupRegularExpression", {"groupId": group_id, "regularExpression": expression})
+
+
+def classic_group(
+    group_id: str,
+    *,
+    protocol_type: str,
+    generation: int,
+    protocol: str | None,
+    leader: str | None,
+    state_timestamp_ms: int,
+    members: Sequence[Mapping[str, Any]],
+) -> NewRecord:
+    """Kind 2: a classic group with its members."""
+    value = {
+        "protocolType": protocol_type,
+        "generation": generation,
+        "protocol": protocol,
+        "leader": leader,
+        "currentStateTimestamp": state_timestamp_ms,
+        "members": list(members),
+    }
+    return NewRecord("GroupMetadata", {"group": group_id}, value, 3)
+
+
+def classic_group_tombstone(group_id: str) -> NewRecord:
+    """Kind 2: the classic group is removed."""
+    return NewRecord("GroupMetadata", {"group": group_id})
+
+
+def offset_commit(group_id: str, topic: str, partition: int, value: Mapping[str, Any], value_version: int) -> NewRecord:
+    """Kind 1: a committed offset."""
+    key = {"group": group_id, "topic": topic, "partition": partition}
+    return NewRecord("OffsetCommit", key, value, value_version)
+
+
+def offset_commit_tombstone(group_id: str, topic: str, partition: int) -> NewRecord:
+    """Kind 1: a committed offset is removed."""
+    return NewRecord("OffsetCommit", {"group": group_id, "topic": topic, "partition": partition})

@@ -1,0 +1,78 @@
+"""What an operation of the coordinator is given and gives back.
+
+An operation is a request that is handled, a timer that fired, or a background job that is done. It reads the state,
+checks, and gives back an ``Outcome``; nothing of the state changes before its records are written. An operation that
+raises ``RequestError`` writes nothing.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from coordinator_replay.coordinator.errors import RequestError
+from coordinator_replay.coordinator.messages import Request
+from coordinator_replay.coordinator.new_records import NewRecord
+
+
+class Outcome(NamedTuple):
+    """What an operation comes to.
+
+    Attributes:
+        records: what it writes, as one batch.
+        response: body of its response, sent when the records are written; None where the answer was sent already, or
+            comes later through the request's ``Reply``.
+        when_written: called when the records are in the log, before the response goes out.
+        producer: id and epoch of the producer whose transaction the records belong to.
+    """
+
+    records: Sequence[NewRecord] = ()
+    response: Mapping[str, Any] | None = None
+    when_written: Callable[[], None] | None = None
+    producer: tuple[int, int] | None = None
+
+
+NOTHING_TO_DO = Outcome()
+
+
+class Reply:
+    """The way back to whoever sent a request; good for one answer, whenever it is due.
+
+    Attributes:
+        request: the request, complete.
+    """
+
+    __slots__ = ("_held", "_is_held", "_send", "is_sent", "request")
+
+    def __init__(self, request: Request, send: Callable[[Request, Mapping[str, Any] | RequestError], None]) -> None:
+        self.request = request
+        self.is_sent = False
+        self._send = send
+        self._is_held = False
+        self._held: Mapping[str, Any] | RequestError | None = None
+
+    def send(self, body: Mapping[str, Any]) -> None:
+        """Answer now; fields left out have their defaults. A second answer is not sent."""
+        self._answer(body)
+
+    def refuse(self, error: RequestError) -> None:
+        """Answer now with the error response of the request's kind."""
+        self._answer(error)
+
+    def hold(self) -> None:
+        """Keep the answer back: the request's own operation runs, and its answer comes after all else."""
+        self._is_held = True
+
+    def release(self) -> None:
+        """Send what was kept back, and from now on at once."""
+        self._is_held = False
+        held, self._held = self._held, None
+        if held is not None:
+            self._send(self.request, held)
+
+    def _answer(self, answer: Mapping[str, Any] | RequestError) -> None:
+        if self.is_sent:
+            return
+        self.is_sent = True
+        if self._is_held:
+            self._held = answer
+        else:
+            self._send(self.request, answer)

@@ -1,0 +1,311 @@
+"""Scripts of requests, topics and time, as JSON lines, and what came of them in the same form.
+
+A line is one command; the forms are those of the coordinator oracle (see ``docs/simulate.md``):
+
+- ``{"config": {...}}``: settings, only before anything else.
+- ``{"topics": [{"name", "id", "partitions", "racks"?}]}``: all topics from now on.
+- ``{"groupConfig": {...}, "group": g}``: settings of one group.
+- ``{"request": api, "version"?, "group"?, "client"?: {"id", "host"}, "body"?: {...}}``
+- ``{"endTxn": {"producerId", "producerEpoch", "commit"}}``: the end of a transaction.
+- ``{"advance_ms": n}``: time passes.
+- ``{"async": "hold" | "run"}``: background jobs wait, or run again.
+- ``{"reload": true}``: the partition gets a new leader.
+- ``{"timers": true}``: the running timers; ``{"dump": true}`` is answered with nothing.
+- ``{"assign": name, "topics", "racks"?, "members"}``: what a client's assignor makes of subscriptions.
+- ``{"note": text}``: nothing happens.
+
+Member ids that the coordinator makes are written ``$m1``, ``$m2``, ... in order of appearance, and read so too.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from coordinator_replay.coordinator.assign_command import assign
+from coordinator_replay.coordinator.config import Config
+from coordinator_replay.coordinator.coordinator import Coordinator
+from coordinator_replay.coordinator.errors import NAMES
+from coordinator_replay.coordinator.messages import Request
+from coordinator_replay.coordinator.results import Batch, Failure, MarkerWritten, Response, Result
+from coordinator_replay.coordinator.topics import Topic
+from coordinator_replay.engine import Record
+from coordinator_replay.errors import UsageError
+
+START_MS = 1_000_000_000_000
+"""Time at which every script begins."""
+
+NAMED_BY_BODY = frozenset({"ConsumerGroupDescribe", "DescribeGroups", "ListGroups", "DeleteGroups", "OffsetFetch"})
+"""Requests whose body names groups in a way of its own: ``group`` is not put into it."""
+
+KEY_VERSIONS: Mapping[str, int] = {
+    "OffsetCommit": 1,
+    "GroupMetadata": 2,
+    "ConsumerGroupMetadata": 3,
+    "ConsumerGroupPartitionMetadata": 4,
+    "ConsumerGroupMemberMetadata": 5,
+    "ConsumerGroupTargetAssignmentMetadata": 6,
+    "ConsumerGroupTargetAssignmentMember": 7,
+    "ConsumerGroupCurrentMemberAssignment": 8,
+    "ConsumerGroupRegularExpression": 16,
+}
+"""Number of each kind of record, by Kafka's name."""
+
+OPENED = frozenset({"subscriptionFields", "assignmentFields", "metadataFields"})
+"""Fields of a value that the engine reads beside the bytes; no part of the record."""
+
+GENERATED_ID = re.compile(r'"((?:[^"\\]|\\.)*-00000000-0000-4000-8000-[0-9a-f]{12}|AAAAAAAAQACAA[A-Za-z0-9_-]{9})"')
+
+Line = dict[str, Any]
+
+
+class ScriptRun:
+    """One script as it runs.
+
+    Attributes:
+        coordinator: the coordinator; None until a line needs it.
+        batches: all batches and control records written so far, in order.
+    """
+
+    def __init__(self) -> None:
+        self.coordinator: Coordinator | None = None
+        self.batches: list[Batch | MarkerWritten] = []
+        self._names: dict[str, str] = {}
+        self._ids: dict[str, str] = {}
+        self._index = 0
+
+    def run(self, text: str) -> str:
+        """Run one line; returns the answer, a line too.
+
+        Raises:
+            UsageError: the line is not a command, or asks for what can't be; nothing changes.
+        """
+        command = self._resolved(_parsed(text))
+        did = next((name for name in COMMANDS if name in command), None)
+        if did is None:
+            raise UsageError(f"no command in it; known are {', '.join(COMMANDS)}")
+        out = COMMANDS[did](self, command)
+        answer = {
+            "i": self._index,
+            "now": (self.coordinator.now_ms if self.coordinator is not None else START_MS) - START_MS,
+            "did": command["request"] if did == "request" else did,
+            "out": out,
+        }
+        self._index += 1
+        return self._renamed(json.dumps(answer, ensure_ascii=False, separators=(",", ":")))
+
+    def _started(self) -> Coordinator:
+        if self.coordinator is None:
+            self.coordinator = Coordinator(now_ms=START_MS)
+        return self.coordinator
+
+    def _config(self, command: Line) -> list[Line]:
+        if self.coordinator is not None:
+            raise UsageError("config must come before everything else")
+        self.coordinator = Coordinator(Config(_object(command, "config")), now_ms=START_MS)
+        return []
+
+    def _topics(self, command: Line) -> list[Line]:
+        coordinator = self._started()
+        return self._shown(
+            coordinator.update_topics([_topic(one) for one in _list(command, "topics")], coordinator.now_ms)
+        )
+
+    def _group_config(self, command: Line) -> list[Line]:
+        self._started().set_group_config(_text(command, "group"), _object(command, "groupConfig"))
+        return []
+
+    def _request(self, command: Line) -> list[Line]:
+        coordinator = self._started()
+        api = _text(command, "request")
+        body = _object(command, "body") if "body" in command else {}
+        if "group" in command and "groupId" not in body and api not in NAMED_BY_BODY:
+            body = {**body, "groupId": _text(command, "group")}
+        client = _object(command, "client") if "client" in command else {}
+        request = Request(
+            api, body, command.get("version"), client.get("id", "client"), client.get("host", "127.0.0.1"), self._index
+        )
+        return self._shown(coordinator.handle(request, coordinator.now_ms))
+
+    def _end_transaction(self, command: Line) -> list[Line]:
+        coordinator = self._started()
+        end = _object(command, "endTxn")
+        results = coordinator.end_transaction(
+            _integer(end, "producerId"),
+            _integer(end, "producerEpoch"),
+            committed=bool(end.get("commit")),
+            at_ms=coordinator.now_ms,
+        )
+        return self._shown(results)
+
+    def _advance(self, command: Line) -> list[Line]:
+        coordinator = self._started()
+        return self._shown(coordinator.advance(coordinator.now_ms + _integer(command, "advance_ms")))
+
+    def _async(self, command: Line) -> list[Line]:
+        if command["async"] not in ("hold", "run"):
+            raise UsageError(f"async is {command['async']!r}; it must be hold or run")
+        return self._shown(self._started().hold_jobs(held=command["async"] == "hold"))
+
+    def _reload(self, _: Line) -> list[Line]:
+        return self._shown(self._started().reload())
+
+    def _timers(self, _: Line) -> list[Line]:
+        coordinator = self._started()
+        return [{"at": coordinator.now_ms - START_MS, "timers": coordinator.timers()}]
+
+    def _assign(self, command: Line) -> list[Line]:
+        now_ms = self.coordinator.now_ms if self.coordinator is not None else START_MS
+        return [{"at": now_ms - START_MS, "assignment": assign(command)}]
+
+    def _nothing(self, _: Line) -> list[Line]:
+        return []
+
+    def _shown(self, results: list[Result]) -> list[Line]:
+        self.batches.extend(result for result in results if isinstance(result, Batch | MarkerWritten))
+        return [event for result in results for event in _events(result)]
+
+    def _renamed(self, line: str) -> str:
+        for match in GENERATED_ID.finditer(line):
+            member_id = match.group(1)
+            if member_id not in self._names:
+                self._names[member_id] = f"$m{len(self._names) + 1}"
+                self._ids[self._names[member_id]] = json.loads(f'"{member_id}"')
+        for member_id, name in self._names.items():
+            line = line.replace(member_id, name)
+        return line
+
+    def _resolved(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self._ids.get(value, value) if value.startswith("$m") else value
+        if isinstance(value, list):
+            return [self._resolved(one) for one in value]
+        if isinstance(value, dict):
+            return {name: self._resolved(one) for name, one in value.items()}
+        return value
+
+
+COMMANDS: Mapping[str, Callable[[ScriptRun, Line], list[Line]]] = {
+    "config": ScriptRun._config,
+    "topics": ScriptRun._topics,
+    "groupConfig": ScriptRun._group_config,
+    "request": ScriptRun._request,
+    "endTxn": ScriptRun._end_transaction,
+    "advance_ms": ScriptRun._advance,
+    "async": ScriptRun._async,
+    "reload": ScriptRun._reload,
+    "assign": ScriptRun._assign,
+    "dump": ScriptRun._nothing,
+    "timers": ScriptRun._timers,
+    "note": ScriptRun._nothing,
+}
+"""What a line may ask for; the first that it names counts."""
+
+
+def _events(result: Result) -> Iterator[Line]:
+    at = result.at_ms - START_MS
+    match result:
+        case Batch():
+            event: Line = {"at": at, "records": [_record(record) for record in result.records]}
+            if result.producer_id != -1:
+                event |= {"producerId": result.producer_id, "producerEpoch": result.producer_epoch}
+            yield event
+        case MarkerWritten():
+            end = "COMMIT" if result.marker.committed else "ABORT"
+            yield {"at": at, "records": [{"offset": result.marker.offset, "kind": f"marker:{end}"}]}
+            yield {"at": at, "marker": end}
+        case Response():
+            event = {"at": at, "to": result.correlation_id, "api": result.api, "response": result.body}
+            code = result.body.get("errorCode", 0)
+            if code:
+                event["error"] = NAMES[code]
+            yield event
+        case Failure():
+            yield {
+                "at": at,
+                "to": result.correlation_id,
+                "api": result.api,
+                "error": result.error,
+                "message": result.message,
+            }
+
+
+def _record(record: Record) -> Line:
+    shown: Line = {
+        "offset": record.offset,
+        "kind": _kind(record.kind),
+        "keyVersion": KEY_VERSIONS[record.kind],
+        "key": record.key,
+    }
+    if record.value is not None:
+        shown["valueVersion"] = record.value_version
+        shown["value"] = _as_written(record.value)
+    else:
+        shown["value"] = None
+    return shown
+
+
+def _as_written(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _as_written(one) for name, one in value.items() if name not in OPENED}
+    if isinstance(value, list | tuple):
+        return [_as_written(one) for one in value]
+    return value
+
+
+@cache
+def _kind(name: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).upper()
+
+
+def _parsed(text: str) -> Line:
+    try:
+        command = json.loads(text)
+    except ValueError as error:
+        raise UsageError(f"not JSON: {error}") from None
+    if not isinstance(command, dict):
+        raise UsageError("not a JSON object")
+    return command
+
+
+def _topic(entry: Any) -> Topic:
+    if not isinstance(entry, dict):
+        raise UsageError(f"topics: {entry!r} is not an object")
+    racks = entry.get("racks") or ()
+    if not isinstance(racks, list | tuple) or not all(isinstance(replicas, list) for replicas in racks):
+        raise UsageError("racks must be a list of each partition's racks")
+    return Topic(
+        _text(entry, "name"),
+        _text(entry, "id"),
+        _integer(entry, "partitions"),
+        tuple(tuple(replicas) for replicas in racks),
+    )
+
+
+def _object(command: Mapping[str, Any], name: str) -> Line:
+    value = command.get(name)
+    if not isinstance(value, dict):
+        raise UsageError(f"{name} must be an object")
+    return value
+
+
+def _list(command: Mapping[str, Any], name: str) -> list[Any]:
+    value = command.get(name)
+    if not isinstance(value, list):
+        raise UsageError(f"{name} must be a list")
+    return value
+
+
+def _text(command: Mapping[str, Any], name: str) -> str:
+    value = command.get(name)
+    if not isinstance(value, str):
+        raise UsageError(f"{name} must be text")
+    return value
+
+
+def _integer(command: Mapping[str, Any], name: str) -> int:
+    value = command.get(name)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise UsageError(f"{name} must be a whole number")
+    return value

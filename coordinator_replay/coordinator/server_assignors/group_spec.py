@@ -1,0 +1,98 @@
+"""What an assignor on the broker is given: members with their subscriptions and targets, and the topics.
+
+Mirrors ``GroupSpec`` and ``SubscribedTopicDescriber``. Where Kafka leaves an order to its hash tables and the order
+decides who gets what, the table of ``java_order`` is used here.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+from coordinator_replay.coordinator.java_order import HashOrder
+from coordinator_replay.coordinator.messages import uuid_bytes
+from coordinator_replay.coordinator.topics import Topic
+from coordinator_replay.engine.model import Assignment
+from coordinator_replay.errors import CoordinatorReplayError
+
+DEFAULT_SET_CAPACITY = 16
+
+
+class AssignorError(CoordinatorReplayError):
+    """An assignor can't make anything of the group (``PartitionAssignorException``)."""
+
+
+class MemberSpec(NamedTuple):
+    """A member as assignors see it.
+
+    Attributes:
+        instance_id: its instance id, if it is static.
+        topic_ids: topics that it subscribes to and that exist.
+        subscribed: how many topics it subscribes to, unknown ones too.
+        target: its present target assignment.
+    """
+
+    instance_id: str | None
+    topic_ids: tuple[str, ...]
+    subscribed: int
+    target: Assignment
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSpec:
+    """A group as assignors see it.
+
+    Attributes:
+        members: by id, in the order of Kafka's table.
+        is_homogeneous: the group counts as one whose members all subscribe to the same topics.
+        topics: topics of the cluster by id.
+        assigned: partitions that some member has as target, as topic id and number.
+    """
+
+    members: Mapping[str, MemberSpec]
+    is_homogeneous: bool
+    topics: Mapping[str, Topic]
+    assigned: Collection[tuple[str, int]]
+
+
+@lru_cache(maxsize=1 << 14)
+def uuid_hash(topic_id: str) -> int:
+    """``Uuid.hashCode``: both halves folded to 32 bits."""
+    data = uuid_bytes(topic_id)
+    folded = int.from_bytes(data[:8], "big") ^ int.from_bytes(data[8:], "big")
+    return (folded >> 32) ^ (folded & 0xFFFFFFFF)
+
+
+def uuid_order(topic_id: str) -> tuple[int, int]:
+    """A sort key with the order of ``Uuid.compareTo``: two signed numbers."""
+    data = uuid_bytes(topic_id)
+    return int.from_bytes(data[:8], "big", signed=True), int.from_bytes(data[8:], "big", signed=True)
+
+
+def topic_set(topic_ids: Iterable[str], size: int) -> list[str]:
+    """Topic ids in the order of a ``HashSet`` made from a collection of that size."""
+    table: HashOrder[str, None] = HashOrder(uuid_hash, max(int(size / 0.75) + 1, DEFAULT_SET_CAPACITY))
+    for topic_id in topic_ids:
+        table[topic_id] = None
+    return list(table)
+
+
+def topic_map(assignment: Assignment) -> list[str]:
+    """Topic ids of an assignment in the order of the ``HashMap`` that it is read into."""
+    if len(assignment) < 2:
+        return list(assignment)
+    table: HashOrder[str, None] = HashOrder(uuid_hash)
+    for topic_id in assignment:
+        table[topic_id] = None
+    return list(table)
+
+
+def partition_set(partitions: tuple[int, ...]) -> Iterable[int]:
+    """Partitions in the order of the ``HashSet`` that they are read into; small numbers ascend."""
+    capacity = max(int(len(partitions) / 0.75) + 1, DEFAULT_SET_CAPACITY)
+    if not partitions or partitions[-1] < capacity:
+        return partitions
+    table: HashOrder[int, None] = HashOrder(int, capacity)
+    for partition in partitions:
+        table[partition] = None
+    return list(table)

@@ -1,0 +1,121 @@
+"""``uniform`` for members that subscribe to different topics.
+
+Mirrors ``UniformHeterogeneousAssignmentBuilder``: members keep what they still subscribe to, free partitions go to the
+least loaded subscriber, then partitions move from heavy to light subscribers, topic by topic, until no topic's
+subscribers differ by more than one partition or the rounds are used up. A member's load is all its partitions.
+"""
+
+from coordinator_replay.coordinator.server_assignors.group_spec import GroupSpec, topic_map, uuid_order
+from coordinator_replay.coordinator.server_assignors.loads import Loads
+from coordinator_replay.engine.model import Assignment
+
+MAX_ROUNDS = 16
+NOBODY = -1
+
+
+def assign_different(group: GroupSpec) -> dict[str, Assignment]:
+    """Balance every topic over its subscribers, as far as the subscriptions allow."""
+    plan = _Plan(group)
+    if not plan.subscribers:
+        return {}
+    plan.keep()
+    plan.deal()
+    plan.balance()
+    return plan.result()
+
+
+class _Plan:
+    """The assignment in the making; members are numbered in the order of Kafka's table."""
+
+    def __init__(self, group: GroupSpec) -> None:
+        self.group = group
+        self.member_ids = list(group.members)
+        self.sizes = [0] * len(self.member_ids)
+        self.subscribers: dict[str, list[int]] = {}
+        for index, member in enumerate(group.members.values()):
+            for topic_id in member.topic_ids:
+                self.subscribers.setdefault(topic_id, []).append(index)
+        self.owners = {topic_id: [NOBODY] * group.topics[topic_id].partitions for topic_id in self.subscribers}
+
+    def keep(self) -> None:
+        """Let every member keep what it has of the topics it subscribes to."""
+        for index, member in enumerate(self.group.members.values()):
+            subscribed = frozenset(member.topic_ids)
+            for topic_id in topic_map(member.target):
+                if topic_id in subscribed:
+                    self.sizes[index] += len(member.target[topic_id])
+                    owners = self.owners[topic_id]
+                    for partition in member.target[topic_id]:
+                        owners[partition] = index
+
+    def deal(self) -> None:
+        """Give free partitions to the least loaded subscribers, topics with few subscribers for much first."""
+        free = {
+            topic_id: [partition for partition, owner in enumerate(owners) if owner == NOBODY]
+            for topic_id, owners in self.owners.items()
+        }
+        for topic_id in self._in_order([topic_id for topic_id, partitions in free.items() if partitions]):
+            loads = Loads(self.sizes, self.subscribers[topic_id])
+            for partition in free[topic_id]:
+                self._assign(topic_id, partition, loads.next_lightest())
+
+    def balance(self) -> None:
+        """Move partitions until a whole round over the topics changes nothing."""
+        topics = self._in_order([topic_id for topic_id, members in self.subscribers.items() if len(members) > 1])
+        last_changed = None
+        for _ in range(MAX_ROUNDS):
+            for index, topic_id in enumerate(topics):
+                if index == last_changed:
+                    return
+                if self._balance_topic(topic_id) or last_changed is None:
+                    last_changed = index
+
+    def result(self) -> dict[str, Assignment]:
+        """Partitions of each member by topic id."""
+        drafts: list[dict[str, list[int]]] = [{} for _ in self.member_ids]
+        for topic_id, owners in self.owners.items():
+            for partition, owner in enumerate(owners):
+                if owner != NOBODY:
+                    drafts[owner].setdefault(topic_id, []).append(partition)
+        return {
+            member_id: {topic_id: tuple(partitions) for topic_id, partitions in draft.items()}
+            for member_id, draft in zip(self.member_ids, drafts, strict=True)
+        }
+
+    def _balance_topic(self, topic_id: str) -> int:
+        """Move the topic's partitions from its heaviest to its lightest subscribers; returns how many."""
+        loads = Loads(self.sizes, self.subscribers[topic_id])
+        if loads.spread <= 1:
+            return 0
+        held: dict[int, list[int]] = {}
+        for partition, owner in enumerate(self.owners[topic_id]):
+            held.setdefault(owner, []).append(partition)
+        moved = 0
+        while not loads.is_balanced:
+            giver = loads.next_heaviest()
+            while giver is not None and not held.get(giver):
+                loads.exclude_heaviest()
+                giver = loads.next_heaviest()
+            if giver is None:
+                break
+            partition = held[giver].pop()
+            taker = loads.next_lightest()
+            if loads.is_balanced:
+                break
+            self._assign(topic_id, partition, taker)
+            moved += 1
+        return moved
+
+    def _assign(self, topic_id: str, partition: int, taker: int) -> None:
+        owners = self.owners[topic_id]
+        if owners[partition] != NOBODY:
+            self.sizes[owners[partition]] -= 1
+        owners[partition] = taker
+        self.sizes[taker] += 1
+
+    def _in_order(self, topics: list[str]) -> list[str]:
+        def place(topic_id: str) -> tuple[float, int, tuple[int, int]]:
+            count = len(self.subscribers[topic_id])
+            return -self.group.topics[topic_id].partitions / count, count, uuid_order(topic_id)
+
+        return sorted(topics, key=place)

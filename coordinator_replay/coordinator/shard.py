@@ -1,0 +1,279 @@
+"""The state of the coordinator of one log partition, and how operations on it run.
+
+The hard state is a ``Replay`` of the engine for each group, fed with every record that is written: what an audit of the
+log would find. What the log does not hold is here too: timers, background jobs, classic groups between two records,
+and what a consumer group's members wait for. Mirrors ``GroupCoordinatorShard`` with ``CoordinatorRuntime``.
+"""
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from coordinator_replay.coordinator.classic_state import LiveClassicGroup
+from coordinator_replay.coordinator.config import Config
+from coordinator_replay.coordinator.consumer_state import ConsumerState
+from coordinator_replay.coordinator.error_responses import error_response
+from coordinator_replay.coordinator.errors import RequestError
+from coordinator_replay.coordinator.ids import MemberIds
+from coordinator_replay.coordinator.java_order import TimelineOrder, string_hash
+from coordinator_replay.coordinator.messages import Request, respond
+from coordinator_replay.coordinator.new_records import NewRecord
+from coordinator_replay.coordinator.operations import Outcome, Reply
+from coordinator_replay.coordinator.results import Batch, Failure, MarkerWritten, Response, Result
+from coordinator_replay.coordinator.timers import Key, Timers
+from coordinator_replay.coordinator.topics import Topics
+from coordinator_replay.engine import ClassicGroup, Marker, Record, Replay
+from coordinator_replay.engine.notes import Group
+
+RETRY_BACKOFF_MS = 500
+"""How long a timer whose operation failed waits before it is tried again (``CoordinatorTimerImpl``)."""
+
+Operation = Callable[[], Outcome]
+
+
+class Shard:
+    """All groups of one log partition.
+
+    Attributes:
+        config: the settings.
+        topics: the topics of now.
+        now_ms: the time of now.
+        ids: makes member ids.
+        timers: what fires when.
+        replays: the engine's replay of each group that records were written for.
+        classic_groups: classic groups as they stand now; read them through ``group``.
+        consumer_states: what consumer groups have beside their records.
+        end_offset: offset of the next record.
+        results: what came of the operations since the results were last taken.
+        jobs_are_held: background jobs are put off until this is False again.
+    """
+
+    __slots__ = (
+        "_jobs",
+        "_running_jobs",
+        "classic_groups",
+        "config",
+        "consumer_states",
+        "end_offset",
+        "ids",
+        "jobs_are_held",
+        "now_ms",
+        "partition",
+        "replays",
+        "results",
+        "timers",
+        "topics",
+    )
+
+    def __init__(self, config: Config, topics: Topics, now_ms: int, partition: int, ids: MemberIds) -> None:
+        self.config = config
+        self.topics = topics
+        self.now_ms = now_ms
+        self.partition = partition
+        self.ids = ids
+        self.timers = Timers()
+        self.replays: dict[str, Replay] = {}
+        self.classic_groups: dict[str, LiveClassicGroup] = {}
+        self.consumer_states: dict[str, ConsumerState] = {}
+        self.end_offset = 0
+        self.results: list[Result] = []
+        self.jobs_are_held = False
+        self._jobs: deque[tuple[str, Callable[[], Operation]]] = deque()
+        self._running_jobs: set[str] = set()
+
+    # -- the state ---------------------------------------------------------------------------------------------------
+
+    def group(self, group_id: str) -> Group | None:
+        """The group as it stands: a classic one with what its rebalance has come to, others as their records say."""
+        live = self.classic_group(group_id)
+        if live is not None:
+            return live.group
+        replay = self.replays.get(group_id)
+        return replay.group if replay is not None else None
+
+    def classic_group(self, group_id: str) -> LiveClassicGroup | None:
+        """The group if it is a classic one; one that only its records know begins to live as they left it."""
+        live = self.classic_groups.get(group_id)
+        if live is None:
+            replay = self.replays.get(group_id)
+            if replay is not None and isinstance(replay.group, ClassicGroup):
+                live = self.classic_groups[group_id] = LiveClassicGroup.loaded(replay.group)
+        return live
+
+    def group_order(self) -> list[str]:
+        """Ids of all groups in the order of Kafka's table of groups, as far as their number now tells it."""
+        order: TimelineOrder[str, None] = TimelineOrder(string_hash)
+        for group_id in (*self.replays, *self.classic_groups):
+            if self.group(group_id) is not None:
+                order[group_id] = None
+        return list(order)
+
+    def consumer_state(self, group_id: str) -> ConsumerState:
+        """What a consumer group has beside its records."""
+        state = self.consumer_states.get(group_id)
+        if state is None:
+            state = self.consumer_states[group_id] = ConsumerState()
+        return state
+
+    # -- operations --------------------------------------------------------------------------------------------------
+
+    def reply_to(self, request: Request) -> Reply:
+        """The way back for a request that came in."""
+        return Reply(request, self._send)
+
+    def run(self, operation: Operation, reply: Reply | None = None) -> bool:
+        """Run an operation: write its records, then answer; False where it was refused."""
+        if reply is not None:
+            reply.hold()
+        is_done = self._run(operation, reply)
+        if reply is not None:
+            reply.release()
+        return is_done
+
+    def _run(self, operation: Operation, reply: Reply | None) -> bool:
+        try:
+            outcome = operation()
+        except RequestError as error:
+            if reply is not None:
+                reply.refuse(error)
+            return False
+        self.write(outcome.records, outcome.producer)
+        if outcome.when_written is not None:
+            outcome.when_written()
+        if outcome.response is not None and reply is not None:
+            reply.send(outcome.response)
+        return True
+
+    def write(self, records: Sequence[NewRecord], producer: tuple[int, int] | None = None) -> None:
+        """Append records as one batch and replay them."""
+        if not records:
+            return
+        producer_id, producer_epoch = producer if producer is not None else (-1, -1)
+        written = []
+        touched: dict[str, Replay] = {}
+        for kind, key, value, value_version in records:
+            record = Record(
+                kind, key, value, self.partition, self.end_offset, self.now_ms, 0, value_version, producer_id
+            )
+            self.end_offset += 1
+            written.append(record)
+            group_id = key["groupId"] if "groupId" in key else key["group"]
+            touched[group_id] = self._replay(group_id, record)
+        for group_id, replay in touched.items():
+            replay.settle()
+            if replay.group is None and not replay.offsets:
+                del self.replays[group_id]
+        self.results.append(Batch(self.now_ms, tuple(written), producer_id, producer_epoch))
+
+    def write_marker(self, producer_id: int, producer_epoch: int, *, committed: bool) -> None:
+        """Append the control record that ends a producer's transaction, and replay it."""
+        marker = Marker(producer_id, committed, self.partition, self.end_offset, self.now_ms)
+        self.end_offset += 1
+        for replay in self.replays.values():
+            replay.apply_marker(marker)
+        self.results.append(MarkerWritten(self.now_ms, marker, producer_epoch))
+
+    def fail(self, correlation_id: int, api: str, error: RequestError) -> None:
+        """Tell that a call without an error response failed."""
+        self.results.append(Failure(self.now_ms, correlation_id, api, error.error, error.message))
+
+    # -- time --------------------------------------------------------------------------------------------------------
+
+    def schedule(self, key: Key, delay_ms: int, operation: Operation, *, is_retried: bool = False) -> None:
+        """Run an operation after a while, in place of what the key's timer was to do.
+
+        Args:
+            key: the timer.
+            delay_ms: how long from now; what is below 0 counts as 0.
+            operation: what runs then.
+            is_retried: run it again after ``RETRY_BACKOFF_MS`` where it is refused.
+        """
+        self.timers.set(key, self.now_ms + max(0, delay_ms), self._firing(key, operation, is_retried=is_retried))
+
+    def advance(self, to_ms: int) -> None:
+        """Let time pass and fire what is due, each at its own time; the time itself is included."""
+        self.settle()
+        while (timer := self.timers.take_due(to_ms)) is not None:
+            self.now_ms = max(self.now_ms, timer.at_ms)
+            timer.fire()
+            self.settle()
+        self.now_ms = to_ms
+
+    def settle(self) -> None:
+        """Run what is due now: background jobs first, then timers."""
+        while True:
+            if self._jobs and not self.jobs_are_held:
+                self._run_job()
+                continue
+            timer = self.timers.take_due(self.now_ms)
+            if timer is None:
+                return
+            timer.fire()
+
+    def start_job(self, key: str, job: Callable[[], Operation]) -> bool:
+        """Run a job in the background; False where one with this key is not done yet.
+
+        Args:
+            key: names the job.
+            job: looks at the state when it runs, and gives the operation that takes its result in.
+        """
+        if key in self._running_jobs:
+            return False
+        self._running_jobs.add(key)
+        self._jobs.append((key, job))
+        return True
+
+    def job_is_running(self, key: str) -> bool:
+        """Tell whether a job with this key is not done yet."""
+        return key in self._running_jobs
+
+    def cancel_job(self, key: str) -> None:
+        """Forget a job; its result is not taken in."""
+        self._running_jobs.discard(key)
+
+    def forget_soft_state(self) -> None:
+        """Keep only what records say, as a new leader of the partition would have it."""
+        self.timers.clear()
+        self._jobs.clear()
+        self._running_jobs.clear()
+        self.classic_groups.clear()
+        self.consumer_states.clear()
+
+    def _firing(self, key: Key, operation: Operation, *, is_retried: bool) -> Callable[[], None]:
+        def fire() -> None:
+            if not self.run(operation) and is_retried:
+                self.schedule(key, RETRY_BACKOFF_MS, operation, is_retried=True)
+
+        return fire
+
+    def _run_job(self) -> None:
+        key, job = self._jobs.popleft()
+        if key not in self._running_jobs:
+            return
+        operation = job()
+        self._running_jobs.discard(key)
+        self.run(operation)
+
+    def _replay(self, group_id: str, record: Record) -> Replay:
+        replay = self.replays.get(group_id)
+        if replay is None:
+            replay = self.replays[group_id] = Replay(group_id)
+        replay.apply(record)
+        if record.value is None and record.kind == "GroupMetadata":
+            self.classic_groups.pop(group_id, None)
+        elif record.kind.startswith("ConsumerGroup"):
+            self.consumer_state(group_id).take(record)
+            if replay.group is None:
+                self.consumer_states.pop(group_id, None)
+        return replay
+
+    def _send(self, request: Request, answer: Mapping[str, Any] | RequestError) -> None:
+        version = request.version or 0
+        if isinstance(answer, RequestError):
+            body = error_response(request, answer)
+            if body is None:
+                self.fail(request.correlation_id, request.api, answer)
+                return
+            answer = body
+        response = respond(request.api, version, answer)
+        self.results.append(Response(self.now_ms, request.correlation_id, request.api, response))

@@ -1,0 +1,87 @@
+"""Timers of the coordinator: one for each key, fired by time, timers of one time in the order they were set.
+
+A timer that is set anew counts from then, in order too. Moving a timer to a later time is what every heartbeat does,
+so a move leaves the old entry of the queue where it is: it is put back when its time comes.
+"""
+
+import heapq
+from collections.abc import Callable
+from typing import NamedTuple
+
+Key = tuple[str, ...]
+"""What a timer is for, e.g. ``("session-timeout", group, member)``; joined by ``-`` it is Kafka's own key."""
+
+
+class Timer(NamedTuple):
+    """A timer that runs."""
+
+    at_ms: int
+    sequence: int
+    key: Key
+    fire: Callable[[], None]
+
+
+class Timers:
+    """The timers that run."""
+
+    __slots__ = ("_queue", "_running", "_sequence")
+
+    def __init__(self) -> None:
+        self._running: dict[Key, Timer] = {}
+        self._queue: list[tuple[int, int, Key]] = []
+        self._sequence = 0
+
+    def set(self, key: Key, at_ms: int, fire: Callable[[], None]) -> None:
+        """Start the key's timer, in place of one that runs."""
+        self._sequence += 1
+        old = self._running.get(key)
+        self._running[key] = Timer(at_ms, self._sequence, key, fire)
+        if old is None or at_ms < old.at_ms:
+            heapq.heappush(self._queue, (at_ms, self._sequence, key))
+
+    def set_if_absent(self, key: Key, at_ms: int, fire: Callable[[], None]) -> None:
+        """Start the key's timer unless one runs."""
+        if key not in self._running:
+            self.set(key, at_ms, fire)
+
+    def cancel(self, key: Key) -> None:
+        """Stop the key's timer, if one runs."""
+        self._running.pop(key, None)
+
+    def clear(self) -> None:
+        """Stop all timers."""
+        self._running.clear()
+        self._queue.clear()
+
+    def is_running(self, key: Key) -> bool:
+        """Tell whether the key's timer runs."""
+        return key in self._running
+
+    def next_at(self) -> int | None:
+        """When the next timer fires, None where none runs."""
+        self._settle()
+        return self._queue[0][0] if self._queue else None
+
+    def take_due(self, to_ms: int) -> Timer | None:
+        """Take the next timer that fires until then, the time itself included; it runs no longer."""
+        self._settle()
+        if not self._queue or self._queue[0][0] > to_ms:
+            return None
+        _, _, key = heapq.heappop(self._queue)
+        return self._running.pop(key)
+
+    def remaining(self, now_ms: int) -> dict[str, int]:
+        """Milliseconds that each timer has left, by Kafka's key."""
+        return {"-".join(key): self._running[key].at_ms - now_ms for key in sorted(self._running)}
+
+    def _settle(self) -> None:
+        """Bring the entry at the head of the queue up to date: drop stopped timers, put moved ones back."""
+        while self._queue:
+            at_ms, sequence, key = self._queue[0]
+            timer = self._running.get(key)
+            if timer is None or timer.at_ms < at_ms:
+                heapq.heappop(self._queue)
+            elif (timer.at_ms, timer.sequence) != (at_ms, sequence):
+                heapq.heapreplace(self._queue, (timer.at_ms, timer.sequence, key))
+            else:
+                return

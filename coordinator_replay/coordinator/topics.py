@@ -1,0 +1,114 @@
+"""The topics of the cluster, as the coordinator sees them: a metadata image with a version."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from coordinator_replay.errors import UsageError
+
+ID_LENGTH = 22
+
+
+class Topic(NamedTuple):
+    """A topic.
+
+    Attributes:
+        name: its name.
+        topic_id: its id, 22 characters of base64 as Kafka prints it.
+        partitions: how many partitions it has.
+        racks: racks of each partition's replicas, partitions in order; empty where brokers have no rack.
+    """
+
+    name: str
+    topic_id: str
+    partitions: int
+    racks: tuple[tuple[str, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TopicChange:
+    """What lies between two images: names of topics that were created, changed otherwise, or deleted.
+
+    A topic that was deleted and created again, with another id, is in both ``created`` and ``deleted``.
+    """
+
+    created: frozenset[str]
+    changed: frozenset[str]
+    deleted: frozenset[str]
+
+    def __bool__(self) -> bool:
+        return bool(self.created or self.changed or self.deleted)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """All topics that are not what they were."""
+        return self.created | self.changed | self.deleted
+
+
+class Topics:
+    """All topics of a moment; never changed, a new image takes its place."""
+
+    __slots__ = ("by_id", "by_name", "version", "version_with_new")
+
+    def __init__(self, topics: Iterable[Topic] = (), version: int = 0, version_with_new: int | None = None) -> None:
+        """Take the topics.
+
+        Args:
+            topics: all of them.
+            version: of this image.
+            version_with_new: of the last image in which topics were created, this one without it.
+
+        Raises:
+            UsageError: two topics have one name or one id, or a topic is not as it must be.
+        """
+        self.by_name: Mapping[str, Topic] = {}
+        self.by_id: Mapping[str, Topic] = {}
+        self.version = version
+        self.version_with_new = version if version_with_new is None else version_with_new
+        by_name: dict[str, Topic] = {}
+        by_id: dict[str, Topic] = {}
+        for topic in topics:
+            _check(topic)
+            if topic.name in by_name or topic.topic_id in by_id:
+                raise UsageError(f"topic {topic.name!r} with id {topic.topic_id!r}: name or id is there twice")
+            by_name[topic.name] = by_id[topic.topic_id] = topic
+        self.by_name, self.by_id = by_name, by_id
+
+    def followed_by(self, topics: Iterable[Topic]) -> tuple["Topics", TopicChange]:
+        """The next image, and what is different in it.
+
+        Raises:
+            UsageError: the topics contradict each other, or one of them has lost partitions.
+        """
+        new = Topics(topics, self.version + 1)
+        change = new.change_from(self)
+        for name in change.changed:
+            if new.by_name[name].partitions < self.by_name[name].partitions:
+                raise UsageError(f"topic {name!r} can't lose partitions unless it gets another id")
+        if not change.created:
+            new.version_with_new = self.version_with_new
+        return new, change
+
+    def change_from(self, old: "Topics") -> TopicChange:
+        """What is different from an older image."""
+        created, changed, deleted = set(), set(), set()
+        for name, topic in self.by_name.items():
+            before = old.by_name.get(name)
+            if before is None:
+                created.add(name)
+            elif before.topic_id != topic.topic_id:
+                created.add(name)
+                deleted.add(name)
+            elif before != topic:
+                changed.add(name)
+        deleted.update(name for name in old.by_name if name not in self.by_name)
+        return TopicChange(frozenset(created), frozenset(changed), frozenset(deleted))
+
+
+def _check(topic: Topic) -> None:
+    if not topic.name:
+        raise UsageError("a topic needs a name")
+    if not isinstance(topic.partitions, int) or topic.partitions < 0:
+        raise UsageError(f"topic {topic.name!r}: {topic.partitions!r} is not a number of partitions")
+    if len(topic.topic_id) != ID_LENGTH:
+        raise UsageError(f"topic {topic.name!r}: {topic.topic_id!r} is not a topic id of {ID_LENGTH} characters")

@@ -1,0 +1,62 @@
+"""Who held a KIP-848 rebalance up, with which partitions, and who waited for them."""
+
+from dataclasses import dataclass
+
+from coordinator_replay.query.warehouse import Warehouse
+
+_HOLD_UPS = """
+    WITH held AS (
+        SELECT rebalance_id, group_id, started_at, completed_at, held_up_by, held_up_ms FROM rebalances
+        WHERE cluster = $cluster AND held_up_by IS NOT NULL {one_group}
+    ), handed AS (
+        SELECT rebalance_id, held.group_id, held_up_by, held_up_ms, coalesce(owned.topic, owned.topic_id) AS topic,
+               owned.partition, following.member_id AS waited
+        FROM held
+        JOIN partition_ownership AS owned ON owned.cluster = $cluster AND owned.group_id = held.group_id
+         AND owned.member_id = held_up_by AND owned.owned_to > started_at
+         AND (completed_at IS NULL OR owned.owned_to <= completed_at)
+        JOIN partition_ownership AS following ON following.cluster = $cluster AND following.group_id = held.group_id
+         AND following.partition = owned.partition AND following.member_id <> held_up_by
+         AND coalesce(following.topic, following.topic_id) = coalesce(owned.topic, owned.topic_id)
+         AND following.owned_from = owned.owned_to + to_milliseconds(owned.unowned_ms)
+    ), names AS (
+        SELECT group_id, member_id, any_value(client_id) AS client_id, any_value(client_host) AS client_host
+        FROM member_timeline WHERE cluster = $cluster {one_group} GROUP BY ALL
+    )
+    SELECT rebalance_id, held_up_by, client_id, client_host, held_up_ms,
+           list_sort(list_distinct(list(topic || '-' || partition))), list_sort(list_distinct(list(waited)))
+    FROM handed LEFT JOIN names ON names.group_id = handed.group_id AND names.member_id = held_up_by
+    GROUP BY ALL
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HoldUp:
+    """A member that was the last to give up partitions that others had been assigned.
+
+    Attributes:
+        held_ms: for how long the others waited.
+        partitions: what it gave up in the rebalance, as ``topic-partition``.
+        waiting: the members that took them.
+    """
+
+    rebalance_id: str
+    member_id: str
+    client_id: str | None
+    client_host: str | None
+    held_ms: int
+    partitions: list[str]
+    waiting: list[str]
+
+
+def hold_ups(warehouse: Warehouse, group: str | None = None) -> dict[str, HoldUp]:
+    """Who held rebalances up, by rebalance id.
+
+    Args:
+        warehouse: the tables.
+        group: only of this group; of all if None.
+    """
+    sql = _HOLD_UPS.format(one_group="" if group is None else "AND group_id = $group")
+    rows = warehouse.rows(sql, group=group)
+    found = [HoldUp(**dict(zip(HoldUp.__slots__, row, strict=True))) for row in rows]
+    return {one.rebalance_id: one for one in found}

@@ -1,0 +1,200 @@
+"""Saved queries: the files of ``conf/queries``.
+
+A file begins with comments: what the query answers, then a line for each parameter it takes::
+
+    -- Groups that rebalance most often, with the usual cause and the busiest hour.
+    -- param group text: only this group
+    -- param least number = 2: rebalances from which on a group counts
+    SELECT ...
+
+``$group`` in the statement is the parameter's value, null where none is given and the file names no default.
+``$cluster`` is the cluster asked about and needs no line. Types are text, number and time.
+"""
+
+import itertools
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from coordinator_replay.errors import DefinitionError, UsageError
+from coordinator_replay.query.sql import run_sql
+from coordinator_replay.query.times import LogTime, parse_time
+from coordinator_replay.query.warehouse import Warehouse, nearest
+
+_PARAMETER = re.compile(r"param (?P<name>[a-z][a-z_]*) (?P<type>[a-z]+)(?: = (?P<default>[^:]+))?: (?P<about>.+)")
+_USED = re.compile(r"\$([a-z_]+)")
+
+
+def _number(text: str, warehouse: Warehouse) -> float:
+    value = float(text)
+    return int(value) if value == int(value) else value
+
+
+def _text(text: str, warehouse: Warehouse) -> str:
+    return text
+
+
+def _time(text: str, warehouse: Warehouse) -> datetime:
+    parsed = parse_time(text)
+    return parsed.resolve(warehouse.coverage.last) if isinstance(parsed, LogTime) else parsed
+
+
+_TYPES: dict[str, Callable[[str, Warehouse], Any]] = {"text": _text, "number": _number, "time": _time}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """A parameter of a saved query.
+
+    Attributes:
+        type: ``text``, ``number`` or ``time``.
+        default: its value where none is given, as it would be typed; None for null.
+        about: what it does.
+    """
+
+    name: str
+    type: str
+    default: str | None
+    about: str
+
+    def __str__(self) -> str:
+        return self.name if self.default is None else f"{self.name}={self.default}"
+
+    def read(self, text: str, warehouse: Warehouse) -> Any:
+        """A value as it was typed, in the parameter's type.
+
+        Raises:
+            UsageError: it is none of that type.
+        """
+        try:
+            return _TYPES[self.type](text, warehouse)
+        except (ValueError, OverflowError):
+            raise UsageError(f"parameter {self.name}: {text!r} is no {self.type}") from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedQuery:
+    """A query by name.
+
+    Attributes:
+        about: what it answers, in a sentence.
+        parameters: what it takes, in the order of the file.
+        sql: a SELECT in DuckDB's SQL.
+    """
+
+    name: str
+    about: str
+    parameters: tuple[Parameter, ...]
+    sql: str
+
+    def parameter(self, name: str) -> Parameter:
+        """The parameter of that name.
+
+        Raises:
+            UsageError: it takes none of that name.
+        """
+        for parameter in self.parameters:
+            if parameter.name == name:
+                return parameter
+        names = ", ".join(parameter.name for parameter in self.parameters) or "none"
+        raise UsageError(f"saved query {self.name} takes no parameter {name!r}; it takes {names}")
+
+
+def queries_folder() -> Path:
+    """Where the files lie: inside the installed package, or beside it in a checkout.
+
+    Raises:
+        DefinitionError: neither place has them; the installation is broken.
+    """
+    package = Path(__file__).resolve().parents[1]
+    for folder in (package / "queries", package.parent / "conf" / "queries"):
+        if folder.is_dir():
+            return folder
+    raise DefinitionError("the saved queries under conf/queries are missing: install the package again")
+
+
+def _read_parameter(line: str, file: str) -> Parameter:
+    found = _PARAMETER.fullmatch(line)
+    if found is None or found["type"] not in _TYPES:
+        raise DefinitionError(
+            f"{file}: a parameter is declared as 'param NAME TYPE [= DEFAULT]: what it does', TYPE one of "
+            f"{', '.join(_TYPES)}: {line!r}"
+        )
+    default = found["default"]
+    return Parameter(
+        name=found["name"],
+        type=found["type"],
+        default=None if default is None else default.strip(),
+        about=found["about"],
+    )
+
+
+def _read(path: Path) -> SavedQuery:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    head = [line.removeprefix("--").strip() for line in itertools.takewhile(lambda line: line.startswith("--"), lines)]
+    about = [line for line in head if not line.startswith("param ")]
+    parameters = tuple(_read_parameter(line, path.name) for line in head if line.startswith("param "))
+    sql = "\n".join(lines[len(head) :]).strip()
+    if not about or not sql.startswith(("SELECT", "WITH")):
+        raise DefinitionError(f"{path.name}: a saved query is a comment that says what it answers, and a SELECT")
+    declared, used = {parameter.name for parameter in parameters}, set(_USED.findall(sql)) - {"cluster"}
+    if declared != used:
+        wrong = ", ".join(sorted(declared ^ used))
+        raise DefinitionError(f"{path.name}: parameters that are declared and those that are used differ: {wrong}")
+    return SavedQuery(name=path.stem, about=" ".join(about), parameters=parameters, sql=sql)
+
+
+@cache
+def saved_queries() -> dict[str, SavedQuery]:
+    """All saved queries by name.
+
+    Raises:
+        DefinitionError: a file breaks the form.
+    """
+    return {path.stem: _read(path) for path in sorted(queries_folder().glob("*.sql"))}
+
+
+def saved_query(name: str) -> SavedQuery:
+    """The saved query of that name.
+
+    Raises:
+        UsageError: there is none.
+    """
+    known = saved_queries()
+    if name not in known:
+        near = nearest(name, list(known))
+        hint = f"did you mean {near[0]}?" if near else "coordinator-replay sql --list shows them"
+        raise UsageError(f"no saved query is called {name!r}: {hint}")
+    return known[name]
+
+
+def run_saved_query(
+    warehouse: Warehouse, name: str, values: Mapping[str, str] | None = None
+) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """Answer a saved query.
+
+    Args:
+        warehouse: the tables.
+        name: of the query.
+        values: of its parameters, as they are typed; a parameter without one has its default.
+
+    Returns:
+        Names of the columns, and the rows.
+
+    Raises:
+        UsageError: there is no such query, it takes no such parameter, or a value is not of the parameter's type.
+        WarehouseError: a table is missing or damaged.
+    """
+    query = saved_query(name)
+    written = {parameter.name: parameter.default for parameter in query.parameters}
+    for key, value in (values or {}).items():
+        written[query.parameter(key).name] = value
+    read = {
+        parameter.name: None if (text := written[parameter.name]) is None else parameter.read(text, warehouse)
+        for parameter in query.parameters
+    }
+    return run_sql(warehouse, query.sql, read)

@@ -1,0 +1,89 @@
+"""Subscriptions and assignments of classic consumers as typed columns.
+
+The bytes (``ConsumerProtocolSubscription``, ``ConsumerProtocolAssignment``) don't say which of the two they are, so
+they are read as both. If one reading leaves fewer bytes over, it is the only one given. Where both fit, as for a member
+without topics, both are given, and whoever asks knows from the field the bytes stood in which one it is.
+"""
+
+import base64
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from coordinator_replay.records.damage import RecordError
+from coordinator_replay.records.definition import Struct
+from coordinator_replay.records.kinds import blob
+from coordinator_replay.records.scalar import read_blob
+
+_PARTITIONS = pa.list_(pa.struct([("topic", pa.string()), ("partitions", pa.list_(pa.int32()))]))
+
+PROTOCOL = pa.struct(
+    [
+        ("version", pa.int16()),
+        (
+            "subscription",
+            pa.struct(
+                [
+                    ("topics", pa.list_(pa.string())),
+                    ("user_data", pa.binary()),
+                    ("owned_partitions", _PARTITIONS),
+                    ("generation_id", pa.int32()),
+                    ("rack_id", pa.string()),
+                ]
+            ),
+        ),
+        ("assignment", pa.struct([("assigned_partitions", _PARTITIONS), ("user_data", pa.binary())])),
+    ]
+)
+"""A blob as a subscription, as an assignment, or as both where its bytes fit both; null where they fit neither.
+
+Fields that the blob's version does not have are null.
+"""
+
+_NAMES = {
+    "topics": "topics",
+    "ownedPartitions": "owned_partitions",
+    "generationId": "generation_id",
+    "rackId": "rack_id",
+    "assignedPartitions": "assigned_partitions",
+}
+
+
+def _reading(struct: Struct, data: bytes) -> tuple[dict[str, Any], int] | None:
+    try:
+        return read_blob(struct, data)
+    except RecordError:
+        return None
+
+
+def _typed(fields: dict[str, Any]) -> dict[str, Any]:
+    typed = {name: fields[field] for field, name in _NAMES.items() if field in fields}
+    user_data = fields.get("userData")
+    return {**typed, "user_data": None if user_data is None else base64.b64decode(user_data)}
+
+
+def _open(data: bytes) -> dict[str, Any] | None:
+    """One blob as a value of PROTOCOL."""
+    readings = {
+        "subscription": _reading(blob("ConsumerProtocolSubscription"), data),
+        "assignment": _reading(blob("ConsumerProtocolAssignment"), data),
+    }
+    found = {name: reading for name, reading in readings.items() if reading is not None}
+    if not found:
+        return None
+    fewest = min(left for _, left in found.values())
+    fitting = {name: fields for name, (fields, left) in found.items() if left == fewest}
+    version = next(iter(fitting.values()))["version"]
+    return {"version": version, **{name: _typed(fields) for name, fields in fitting.items()}}
+
+
+def open_protocol_blobs(blobs: pa.Array) -> pa.Array:
+    """Open a column of blobs; each distinct one is read once.
+
+    Returns:
+        as many values of PROTOCOL; null for null, and for bytes that are neither subscription nor assignment.
+    """
+    distinct = pc.unique(blobs)
+    opened = pa.array([None if one is None else _open(one) for one in distinct.to_pylist()], PROTOCOL)
+    return opened.take(pc.index_in(blobs, distinct))

@@ -1,0 +1,41 @@
+"""SQL functions over copies of the topic that somebody else has made: Kafka Connect, MirrorMaker, a lake.
+
+They are columnar: Arrow arrays in and out.
+"""
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]  # there since 4.1, not in its stub
+from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type
+
+from coordinator_replay.records.consumer_protocol import PROTOCOL, open_protocol_blobs
+from coordinator_replay.records.decoded_rows import DECODED_KEY, DECODED_ROW, decode_keys, decode_rows
+
+
+def decode_record_columns(keys: pa.Array, values: pa.Array) -> pa.Array:
+    """Decode a column of keys and one of values to structs of DECODED_ROW."""
+    nothing = {name: pa.nulls(len(keys), pa.string()) for name in ("control_type", "error_class", "error_message")}
+    records = pa.RecordBatch.from_pydict({"key": keys, "value": values, **nothing})
+    return decode_rows(records).to_struct_array()
+
+
+def register_functions(spark: SparkSession) -> None:
+    """Make ``decode_record``, ``decode_key`` and ``consumer_protocol`` known to a session's SQL."""
+
+    # Spark reads the hints of these functions at run time, and sends them to the workers by value.
+    def decode_record(keys: pa.Array, values: pa.Array) -> pa.Array:
+        return decode_record_columns(keys, values)
+
+    def decode_key(keys: pa.Array) -> pa.Array:
+        return decode_keys(keys).to_struct_array()
+
+    def consumer_protocol(blobs: pa.Array) -> pa.Array:
+        return open_protocol_blobs(blobs)
+
+    functions = {
+        decode_record: from_arrow_schema(DECODED_ROW, prefer_timestamp_ntz=False),
+        decode_key: from_arrow_schema(DECODED_KEY, prefer_timestamp_ntz=False),
+        consumer_protocol: from_arrow_type(PROTOCOL),
+    }
+    for function, returned in functions.items():
+        spark.udf.register(function.__name__, arrow_udf(function, returnType=returned))

@@ -1,0 +1,96 @@
+"""What filters on the position in the log spare the data source: files that are not opened, batches not read."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pyspark.sql.datasource import (
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    LessThan,
+    LessThanOrEqual,
+)
+
+_LARGEST_OFFSET = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Whole numbers from first to last, both included."""
+
+    first: int = 0
+    last: int = _LARGEST_OFFSET
+
+    def both(self, other: "Range") -> "Range":
+        """What is in both ranges."""
+        return Range(max(self.first, other.first), min(self.last, other.last))
+
+
+def _range_of(condition: Filter) -> Range | None:
+    """The range that a filter leaves of its column; None for a filter that is no bound."""
+    match condition:
+        case EqualTo(_, int(value)):
+            return Range(value, value)
+        case GreaterThan(_, int(value)):
+            return Range(first=value + 1)
+        case GreaterThanOrEqual(_, int(value)):
+            return Range(first=value)
+        case LessThan(_, int(value)):
+            return Range(last=value - 1)
+        case LessThanOrEqual(_, int(value)):
+            return Range(last=value)
+        case In(_, values) if values and all(isinstance(value, int) for value in values):
+            return Range(min(values), max(values))
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class PositionFilter:
+    """Which part of the log is asked for.
+
+    Attributes:
+        log_partitions: the partitions, from first to last.
+        chosen: the only partitions asked for; None where no list was given.
+        log_offsets: the offsets.
+    """
+
+    log_partitions: Range = Range()
+    chosen: frozenset[int] | None = None
+    log_offsets: Range = Range()
+
+    @classmethod
+    def of(cls, filters: Iterable[Filter]) -> "PositionFilter":
+        """The part of the log that all of some filters leave.
+
+        >>> PositionFilter.of([EqualTo(("log_partition",), 3), LessThan(("log_offset",), 10)])
+        PositionFilter(log_partitions=Range(first=3, last=3), chosen=None, log_offsets=Range(first=0, last=9))
+        """
+        partitions, offsets, chosen = Range(), Range(), None
+        for condition in filters:
+            attribute, bound = getattr(condition, "attribute", None), _range_of(condition)
+            if bound is None:
+                continue
+            if attribute == ("log_offset",):
+                offsets = offsets.both(bound)
+            elif attribute == ("log_partition",):
+                partitions = partitions.both(bound)
+                if isinstance(condition, In):
+                    chosen = frozenset(condition.value) if chosen is None else chosen & frozenset(condition.value)
+        return cls(partitions, chosen, offsets)
+
+    def has_partition(self, log_partition: int) -> bool:
+        """Whether rows of a partition are asked for."""
+        is_within = self.log_partitions.first <= log_partition <= self.log_partitions.last
+        return is_within and (self.chosen is None or log_partition in self.chosen)
+
+    def meets(self, first: int, behind: int) -> bool:
+        """Whether any of the offsets from the first up to, not including, the other are asked for."""
+        return first <= self.log_offsets.last and behind > self.log_offsets.first
+
+    def skipped(self) -> list[tuple[int, int]]:
+        """The closed ranges of offsets that are not asked for."""
+        first, last = self.log_offsets.first, self.log_offsets.last
+        before = [(0, first - 1)] if first > 0 else []
+        return before + ([(max(last, -1) + 1, _LARGEST_OFFSET)] if last < _LARGEST_OFFSET else [])

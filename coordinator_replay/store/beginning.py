@@ -1,0 +1,146 @@
+"""What a run does first: make sure that the tables hold what finished runs wrote, undo what a killed one has left.
+
+From then on nobody else has to ask.
+"""
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from deltalake import CommitProperties
+from deltalake.exceptions import DeltaError
+
+from coordinator_replay.errors import WarehouseError
+from coordinator_replay.log.dump import open_filesystem
+from coordinator_replay.store.layout import LEDGER, RESTORED_PROPERTY
+from coordinator_replay.store.scan import read_table
+from coordinator_replay.store.versions import (
+    NOTHING_FINISHED,
+    RECORD_TABLES,
+    Finished,
+    TableState,
+    newest_files,
+    newest_of,
+    refuse,
+    state_of,
+)
+from coordinator_replay.store.warehouse import Store
+from coordinator_replay.tables.definition import tables
+
+_TABLES_AT_ONCE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A warehouse that is ready for a run.
+
+    Attributes:
+        last: the newest run that is done.
+        versions: the version of each table that is there.
+        undone: tables that a killed run had changed, and that were restored.
+    """
+
+    last: Finished
+    versions: Mapping[str, int]
+    undone: tuple[str, ...]
+
+
+def read_bytes(uri: str) -> bytes | None:
+    """What a small file holds; None where there is none.
+
+    Raises:
+        WarehouseError: it can't be read.
+    """
+    filesystem, path = open_filesystem(uri)
+    try:
+        with filesystem.open_input_stream(path) as stream:
+            return bytes(stream.read())
+    except FileNotFoundError:
+        return None
+    except OSError as problem:
+        raise WarehouseError(f"{uri} can't be read: {problem}") from problem
+
+
+def last_finished(store: Store) -> Finished | None:
+    """The newest run that is done, by the ledger; None where there is no ledger.
+
+    Args:
+        store: the warehouse.
+
+    Raises:
+        WarehouseError: the ledger can't be read.
+    """
+    ledger = store.snapshot(LEDGER)
+    if ledger is None:
+        return None
+    found = NOTHING_FINISHED
+    for highest, file in newest_files(ledger):
+        if highest <= found.run_id:
+            break
+        for batch in read_table([file], ["run_id", "status", "table_versions"]):
+            rows = batch.to_pylist(maps_as_pydicts="strict")
+            found = newest_of(((row["run_id"], row["status"], row["table_versions"]) for row in rows), found)
+    return found
+
+
+def _states(store: Store, last: Finished, *, is_ledger_there: bool) -> list[TableState]:
+    def state(name: str) -> TableState:
+        opened = store.open(name)
+        if opened is None:
+            return state_of(store.path(name), name, None, last, read_bytes)
+        if not is_ledger_there and opened.version() > 0:
+            raise WarehouseError(
+                f"{store.path(LEDGER)}: the ledger is gone, and without it nothing says which audits have finished; "
+                f"restore a backup, or audit into a new warehouse"
+            )
+        return state_of(store.path(name), name, opened.version(), last, read_bytes)
+
+    with ThreadPoolExecutor(_TABLES_AT_ONCE) as pool:
+        return list(pool.map(state, tables()))
+
+
+def begin(store: Store, *, except_derived: bool = False) -> Begun:
+    """Make sure that the tables hold what finished runs wrote; undo what a killed run has left in them.
+
+    Whoever calls this holds the lock of the warehouse.
+
+    Args:
+        store: the warehouse; it may be empty.
+        except_derived: leave tables as they are that are going to be derived anew, as ``--full`` does.
+
+    Raises:
+        WarehouseError: a table is missing, was rolled back, or was changed by somebody else; or the warehouse was
+            made by another release.
+    """
+    last = last_finished(store)
+    states = _states(store, last or NOTHING_FINISHED, is_ledger_there=last is not None)
+    # All are looked at before any is touched.
+    for state in states:
+        if not (except_derived and state.name not in RECORD_TABLES):
+            refuse(state)
+    versions, undone = {}, []
+    for state in states:
+        if state.newest is None:
+            continue
+        versions[state.name] = state.newest
+        if state.is_ahead:
+            versions[state.name] = _restore(store, state)
+            undone.append(state.name)
+    return Begun(last or NOTHING_FINISHED, versions, tuple(undone))
+
+
+def _restore(store: Store, state: TableState) -> int:
+    path = store.path(state.name)
+    properties = CommitProperties(custom_metadata={RESTORED_PROPERTY: str(state.counts)})
+    opened = store.open(state.name)
+    assert opened is not None  # noqa: S101 - its state is known
+    try:
+        opened.restore(state.counts, commit_properties=properties)
+    except (DeltaError, OSError, ValueError) as problem:
+        raise WarehouseError(
+            f"{path}: what an unfinished audit left can't be undone by restoring version {state.counts}: {problem}; "
+            f"restore a backup, or audit into a new warehouse"
+        ) from problem
+    again = store.open(state.name)
+    assert again is not None  # noqa: S101 - it has just been restored
+    return again.version()

@@ -1,0 +1,82 @@
+"""Opening a table: where it lies in the Delta library's words, and whether this release can use it.
+
+Needs no pyarrow, so that questions begin at once.
+"""
+
+import re
+from pathlib import Path
+
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from coordinator_replay.errors import WarehouseError
+from coordinator_replay.store.layout import BUCKETS_PROPERTY
+from coordinator_replay.tables.migrations import SCHEMA_VERSION, check_version, version_of
+
+_ENCODED = re.compile("%[0-9A-Fa-f]{2}")
+
+
+def check_place(uri: str) -> None:
+    """Make sure that a warehouse can lie somewhere.
+
+    Args:
+        uri: a path or URI.
+
+    Raises:
+        WarehouseError: the Delta library reads the place as another.
+    """
+    if _ENCODED.search(uri if "://" in uri else str(Path(uri).absolute())):
+        raise WarehouseError(
+            f"{uri}: a path with a percent sign before two hexadecimal digits can't hold a warehouse, because the "
+            f"Delta library reads these three as one character; choose another folder"
+        )
+
+
+def delta_uri(uri: str) -> str:
+    """A path or URI as ``deltalake`` takes it: a path's special characters would be read as a URL's."""
+    return uri if "://" in uri else Path(uri).absolute().as_uri()
+
+
+def open_table(path: str, version: int | None = None) -> DeltaTable | None:
+    """A table, at its newest version or at another; None where there is none.
+
+    Args:
+        path: the table's folder, as a path or URI.
+        version: the newest if None.
+
+    Raises:
+        WarehouseError: something is there that can't be read as a Delta table, or another release has made it.
+    """
+    try:
+        opened = DeltaTable(delta_uri(path), version=version)
+    except TableNotFoundError:
+        return None
+    except (DeltaError, OSError, ValueError) as problem:
+        raise WarehouseError(f"{path} can't be read as a Delta table: {problem}") from problem
+    check_layout(opened, path)
+    return opened
+
+
+def properties_of(opened: DeltaTable) -> dict[str, str]:
+    """The properties of a table."""
+    return {key: value for key, value in opened.metadata().configuration.items() if value is not None}
+
+
+def check_layout(opened: DeltaTable, path: str) -> None:
+    """Make sure that a table is laid out as this release reads and writes it.
+
+    Args:
+        opened: the table.
+        path: where it lies.
+
+    Raises:
+        WarehouseError: a newer release has made it, or one that knew no buckets.
+    """
+    properties = properties_of(opened)
+    version = version_of(properties)
+    check_version(version, path)
+    if version < SCHEMA_VERSION or BUCKETS_PROPERTY not in properties:
+        raise WarehouseError(
+            f"{path} was written by an older release, whose layout this one does not know; audit the dump again into "
+            f"a new warehouse"
+        )

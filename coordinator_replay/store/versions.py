@@ -1,0 +1,177 @@
+"""Which versions of the tables count: those that finished runs left, and what has only moved rows since.
+
+Delta commits one table at a time, and a run commits all of its tables at its end, the ledger last. A run that is
+killed in between leaves tables that are ahead of the ledger. So the ledger decides: its newest row holds the version
+of every table when that run ended. What comes after is told by the commits themselves:
+
+- a commit that carries a run's id is of a run that is not in the ledger: it is at work now, or was killed;
+- a commit that changes no data (OPTIMIZE, VACUUM, properties, new columns) and one of our own upkeep leave the table
+  as good as it was;
+- whatever else changed data is somebody else's, and no audit can go on from it.
+
+An audit restores tables that are ahead before it begins. A question, which may not write, reads the version that
+counts.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from coordinator_replay.errors import WarehouseError
+from coordinator_replay.store.layout import LEDGER, RESTORED_PROPERTY, RUN_PROPERTY, UPKEEP_PROPERTY
+from coordinator_replay.store.snapshot import Snapshot, TableFile
+
+Read = Callable[[str], bytes | None]
+"""Gives the bytes of a file by its path or URI; None where there is none."""
+
+RECORD_TABLES = frozenset({"offset_commits", "group_records", "control_records", "quarantine", LEDGER})
+"""Tables that no other is made from; all others can be derived anew by ``--full``."""
+
+_CHANGES_DATA = b'"dataChange":true'
+
+
+class Finished(NamedTuple):
+    """The newest run that is done, of whichever cluster.
+
+    Attributes:
+        run_id: its id; ids rise with time.
+        versions: the version of every table when it ended; empty where no run has finished yet.
+    """
+
+    run_id: str
+    versions: Mapping[str, int]
+
+
+NOTHING_FINISHED = Finished("", {})
+"""What the ledger says of a warehouse that no run has finished in."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableState:
+    """How a table compares with the ledger.
+
+    Attributes:
+        name: the table.
+        newest: its newest version; None where it is missing.
+        counts: the newest version that holds what finished runs wrote, and nothing else.
+        is_ahead: whether an unfinished run has committed after that.
+        damage: what is wrong with it, as a sentence that names the table; empty where nothing is.
+    """
+
+    name: str
+    newest: int | None
+    counts: int
+    is_ahead: bool = False
+    damage: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Commit:
+    version: int
+    info: Mapping[str, Any]
+    changes_data: bool
+
+    def restored(self) -> int | None:
+        """The version that the commit went back to, whoever made it."""
+        if self.info.get("operation") != "RESTORE":
+            return None
+        written = self.info.get(RESTORED_PROPERTY) or self.info.get("operationParameters", {}).get("version")
+        return int(written) if str(written).isdigit() else None
+
+
+def newest_of(rows: Iterable[tuple[str, str | None, Mapping[str, int] | None]], so_far: Finished) -> Finished:
+    """The newest run that is done.
+
+    Args:
+        rows: of the ledger: run_id, status, table_versions.
+        so_far: the newest one of other rows.
+    """
+    found = so_far
+    for run_id, status, versions in rows:
+        if status == "done" and run_id > found.run_id:
+            found = Finished(run_id, versions or {})
+    return found
+
+
+def newest_files(ledger: Snapshot) -> Iterator[tuple[str, TableFile]]:
+    """The files of the ledger, those that may hold the newest run first: each with the highest id that it can hold."""
+    bounded = [(str(file.highest.get("run_id", "~")), file) for file in ledger.every]
+    yield from sorted(bounded, key=lambda one: one[0], reverse=True)
+
+
+def _commit(path: str, version: int, read: Read) -> _Commit | None:
+    """A commit of a table's log; None where the log does not go back to it any more."""
+    written = read(f"{path}/_delta_log/{version:020}.json")
+    if written is None:
+        return None
+    info = next((line for line in written.splitlines() if line.startswith(b'{"commitInfo"')), b"{}")
+    return _Commit(version, json.loads(info).get("commitInfo", {}), _CHANGES_DATA in written)
+
+
+def state_of(path: str, name: str, newest: int | None, last: Finished, read: Read) -> TableState:
+    """How a table compares with the ledger.
+
+    Args:
+        path: where the table lies.
+        name: which it is.
+        newest: its newest version; None where it is missing.
+        last: the newest run that is done.
+        read: gives the bytes of a file; None where there is none.
+
+    Raises:
+        WarehouseError: its log can't be read.
+    """
+    known = last.versions.get(name)
+    if newest is None:
+        damage = "" if known is None else f"{path}: the table is gone, the last audit left it at version {known}"
+        return TableState(name, None, 0, damage=damage)
+    if known is not None and newest < known:
+        return TableState(
+            name,
+            newest,
+            newest,
+            damage=f"{path} is at version {newest}, the last audit left it at version {known}: part of its log was "
+            f"lost, or an older copy put in its place",
+        )
+    return _after(path, name, newest, known or 0, read)
+
+
+def _after(path: str, name: str, newest: int, known: int, read: Read) -> TableState:
+    """What the commits after a version that counts have made of a table."""
+    good, counts, is_ahead, foreign = {known}, known, False, ""
+    for version in range(known + 1, newest + 1):
+        commit = _commit(path, version, read)
+        if commit is None:
+            continue
+        if commit.restored() in good:
+            is_ahead, foreign = False, ""
+        elif RUN_PROPERTY in commit.info:
+            is_ahead = is_ahead or name != LEDGER
+        elif commit.changes_data and UPKEEP_PROPERTY not in commit.info:
+            foreign = foreign or f"version {version} is a {commit.info.get('operation', 'commit of unknown kind')}"
+        if not is_ahead and not foreign:
+            good.add(version)
+            counts = version
+    damage = (
+        f"{path} was changed by somebody else: {foreign}, and the last version that audits know is {counts}"
+        if foreign
+        else ""
+    )
+    return TableState(name, newest, counts, is_ahead=is_ahead and not foreign, damage=damage)
+
+
+def refuse(state: TableState) -> None:
+    """Make sure that a table is what finished runs wrote, or is only ahead of that.
+
+    Args:
+        state: how it compares with the ledger.
+
+    Raises:
+        WarehouseError: it is not; the sentence says what to do.
+    """
+    if not state.damage:
+        return
+    back = "" if state.newest is None or state.newest == state.counts else f"restore it to version {state.counts}, "
+    anew = "" if state.name in RECORD_TABLES else "run audit with --full, which derives it anew, "
+    raise WarehouseError(f"{state.damage}; {back}{anew}restore a backup, or audit into a new warehouse")

@@ -1,0 +1,19 @@
+"""How long rebalances of classic groups took, as the broker logged it."""
+
+from collections.abc import Sequence
+
+from scripts.reasons.truth import EMPTIED, STARTS, SYNCED, Line
+
+
+def durations(log: Sequence[Line]) -> dict[tuple[str, int], int]:
+    """How long each rebalance of a classic group took, by group and generation: from its first line to its last."""
+    began: dict[str, int] = {}
+    took: dict[tuple[str, int], int] = {}
+    for line in log:
+        starts = STARTS.search(line["text"])
+        over = SYNCED.search(line["text"]) or EMPTIED.search(line["text"])
+        if starts is not None:
+            began.setdefault(starts["group"], line["at"])
+        elif over is not None and over["group"] in began:
+            took[over["group"], int(over["epoch"])] = line["at"] - began.pop(over["group"])
+    return took

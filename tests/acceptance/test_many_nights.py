@@ -1,0 +1,48 @@
+"""Twenty-five small dumps, audited one after the other, end in the tables of one audit of everything.
+
+More runs than any table has commits between two checkpoints, and more than any cache or retry of a writer covers.
+Through the command line, and judged by what the tables hold: nothing here knows how they are written.
+"""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from coordinator_replay.cli.main import main
+from tests.acceptance.processes import QUICK, tables
+from tests.pipeline.test_incremental import cut
+from tests.samples import Sample
+
+pytestmark = pytest.mark.spark
+
+NIGHTS = 25
+
+INTERNAL = {"group_state", "removed_offsets", "commit_totals"}
+"""What only the next run reads: two histories of runs may leave it in different forms."""
+
+
+def audit(dump: Path | str, warehouse: Path) -> None:
+    thresholds = [part for threshold in QUICK for part in ("--threshold", threshold)]
+    result = CliRunner().invoke(main, ["audit", str(dump), "--warehouse", str(warehouse), *thresholds])
+    assert result.exit_code == 0, result.output
+
+
+def contents(warehouse: Path) -> dict[str, list[str]]:
+    return {name: rows for name, rows in tables(warehouse).items() if name not in INTERNAL}
+
+
+def test_twenty_five_nights_end_in_the_tables_of_one_run_over_everything(spark, tmp_path):
+    sample = Sample("group-lifecycles")
+    nights = [tmp_path / f"night-{number:02}" for number in range(NIGHTS)]
+    cut(sample.segments, nights)
+    for night in nights:
+        # Each night is a process of its own: nothing that an earlier one has read of a table is at hand.
+        spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+        audit(night, tmp_path / "nights")
+    audit(sample.segments, tmp_path / "whole")
+    found, expected = contents(tmp_path / "nights"), contents(tmp_path / "whole")
+    assert found.keys() == expected.keys()
+    assert {name for name, rows in expected.items() if rows} >= {"offset_history", "group_timeline", "findings"}
+    for name, rows in expected.items():
+        assert found[name] == rows, name

@@ -1,0 +1,167 @@
+"""The data source ``consumer_offsets`` over the recorded samples: Kafka's own decode is the judge."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from chispa import assert_df_equality
+from pyspark.errors import PySparkException
+
+from coordinator_replay.log.writer import LogEntry, write_batch
+from tests.samples import NAMES, Sample
+
+pytestmark = pytest.mark.spark
+
+
+def read(session, *paths, **options):
+    return session.read.format("consumer_offsets").options(**options).load([str(path) for path in paths])
+
+
+def sentence(action):
+    """What an action that fails says last."""
+    with pytest.raises(PySparkException) as caught:
+        action()
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_record_is_what_kafka_decoded(session, name):
+    sample = Sample(name)
+    found = read(session, sample.segments).selectExpr("*", "unix_millis(commit_timestamp) AS commit_ms").collect()
+    rows = {(row["log_partition"], row["log_offset"]): row for row in found}
+    assert len(rows) == len(found) == len(sample.decoded)
+    for expected in sample.decoded:
+        row = rows[(expected["partition"], expected["offset"])]
+        assert row["error_class"] is None
+        assert row["control_type"] == expected.get("control")
+        assert row["magic"] == expected["magic"]
+        assert (row["producer_id"], row["producer_epoch"]) == (expected["producerId"], expected["producerEpoch"])
+        if "kind" not in expected:
+            assert row["kind"] is None
+            continue
+        value = expected.get("value")
+        assert (row["kind"], row["is_tombstone"]) == (expected["kind"], value is None)
+        assert (row["key_version"], row["value_version"]) == (expected["keyVersion"], expected.get("valueVersion"))
+        assert json.loads(row["key_json"]) == expected["key"]
+        assert (row["value_json"] and json.loads(row["value_json"])) == value
+        if "OffsetCommit" in row["kind"]:
+            key = {"group": row["group_id"], "topic": row["topic"], "partition": row["partition"]}
+            assert key == expected["key"]
+        if row["kind"] == "OffsetCommit" and value is not None:
+            assert (row["committed_offset"], row["commit_ms"]) == (value["offset"], value["commitTimestamp"])
+
+
+def damaged_copy(sample: Sample, folder: Path) -> Path:
+    """Segments of a sample, one byte of a batch changed and one file cut short."""
+    shutil.copytree(sample.segments, folder)
+    largest, *_ = sorted(folder.glob("*/*.log"), key=lambda path: -path.stat().st_size)
+    data = bytearray(largest.read_bytes())
+    data[100] ^= 0xFF
+    largest.write_bytes(data[:-5])
+    return folder
+
+
+def test_damaged_stretches_are_rows_that_say_why(session, tmp_path):
+    folder = damaged_copy(Sample("group-lifecycles"), tmp_path / "segments")
+    rows = read(session, folder).where("error_class IS NOT NULL").collect()
+    assert [row["error_class"] for row in rows] == ["ChecksumMismatch"]
+    assert rows[0]["source_position"] == 0
+    assert rows[0]["value"]
+    assert rows[0]["kind"] is None
+
+
+def test_a_record_that_can_not_be_decoded_keeps_its_bytes(session, tmp_path):
+    path = tmp_path / "__consumer_offsets-4" / f"{0:020d}.log"
+    path.parent.mkdir()
+    path.write_bytes(write_batch([LogEntry(key=b"\x00\x63abc", value=b"\x00\x01", timestamp_ms=0)], base_offset=0))
+    (row,) = read(session, path).collect()
+    assert (row["error_class"], row["log_partition"]) == ("UnknownRecordType", 4)
+    assert (bytes(row["key"]), bytes(row["value"])) == (b"\x00\x63abc", b"\x00\x01")
+
+
+def test_bytes_of_all_records_are_there_if_asked_for(session):
+    sample = Sample("expiration")
+    rows = read(session, sample.segments, **{"with-bytes": "true"}).where("control_type IS NULL").collect()
+    found = {
+        (row["log_partition"], row["log_offset"]): (
+            bytes(row["key"]),
+            None if row["value"] is None else bytes(row["value"]),
+        )
+        for row in rows
+    }
+    assert found == sample.exported
+    assert read(session, sample.segments).where("key IS NOT NULL OR value IS NOT NULL").isEmpty()
+
+
+def test_splits_give_the_rows_of_whole_segments(session):
+    folder = Sample("group-lifecycles").segments
+    whole, split = read(session, folder), read(session, folder, **{"split-bytes": "2000"})
+    assert split.rdd.getNumPartitions() > whole.rdd.getNumPartitions()
+    assert_df_equality(split, whole, ignore_row_order=True)
+
+
+def test_filters_on_the_position_spare_files_and_batches_and_change_no_rows(session, tmp_path):
+    folder = damaged_copy(Sample("group-lifecycles"), tmp_path / "segments")
+    every = session.createDataFrame(read(session, folder).toArrow())
+    for condition in (
+        "log_partition = 3",
+        "log_partition IN (1, 3) AND log_offset > 5",
+        "log_offset BETWEEN 3 AND 9",
+        "log_offset < 4 OR log_partition = 2",
+        "log_offset = -1",
+        "NOT log_offset > 7",
+        "log_offset IS NULL",
+    ):
+        found = read(session, folder).where(condition)
+        assert_df_equality(found, every.where(condition), ignore_row_order=True, ignore_nullable=True)
+    some = read(session, folder).where("log_partition = 3")
+    assert some.rdd.getNumPartitions() < read(session, folder).rdd.getNumPartitions()
+
+
+def test_a_file_that_a_filter_rules_out_is_not_opened(session, tmp_path):
+    folder = Path(shutil.copytree(Sample("group-lifecycles").segments, tmp_path / "segments"))
+    (folder / "__consumer_offsets-3" / f"{0:020d}.log").unlink()
+    (folder / "__consumer_offsets-3" / f"{0:020d}.log").symlink_to(tmp_path / "nowhere")
+    read(session, folder).where("log_partition <> 3 AND log_partition < 3").count()
+
+
+def test_a_schema_picks_columns(session):
+    folder = Sample("transactions").segments
+    reader = session.read.format("consumer_offsets")
+    picked = reader.schema("log_offset BIGINT, group_id STRING").load(folder)
+    assert_df_equality(picked, read(session, folder).select("log_offset", "group_id"), ignore_row_order=True)
+
+
+def test_globs_single_files_and_uris_are_read(session):
+    folder = Path(Sample("transactions").segments)
+    count = read(session, folder).count()
+    files = sorted(folder.glob("*/*.log"))
+    assert read(session, folder / "*" / "*.log").count() == count
+    assert read(session, *files).count() == count
+    assert read(session, folder.as_uri()).count() == count
+
+
+def test_bad_input_is_told_in_a_sentence(session, tmp_path):
+    (tmp_path / "notes.txt").write_text("no dump")
+    folder = Sample("expiration").folder
+    assert "no dump of __consumer_offsets here" in sentence(read(session, tmp_path).count)
+    assert "no such file or folder" in sentence(read(session, tmp_path / "missing").count)
+    assert "not segments; read it with Spark's own reader" in sentence(read(session, folder / "parquet").count)
+    segments = folder / "segments"
+    assert "unknown option 'colour'" in sentence(read(session, segments, colour="red").count)
+    assert "it must be true or false" in sentence(read(session, segments, include_deleted="maybe").count)
+    wrong = session.read.format("consumer_offsets").schema("grupp STRING").load(str(segments))
+    assert "there is no column 'grupp'" in sentence(wrong.count)
+    wrong = session.read.format("consumer_offsets").schema("group_id INT").load(str(segments))
+    assert "column group_id is string, not int" in sentence(wrong.count)
+
+
+def test_a_truncated_segment_gives_the_records_before_the_cut(session, tmp_path):
+    path = tmp_path / "__consumer_offsets-0" / f"{0:020d}.log"
+    path.parent.mkdir()
+    whole = next(Path(Sample("transactions").segments).glob("*/*.log")).read_bytes()
+    path.write_bytes(whole)
+    before = read(session, path).count()
+    path.write_bytes(whole[:-7])
+    assert 0 < read(session, path).count() < before
