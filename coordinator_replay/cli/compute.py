@@ -1,6 +1,5 @@
 """The commands that compute: audit and demo, which run on Spark, and decode, which runs without it."""
 
-import os
 import sys
 import time
 from collections.abc import Sequence
@@ -15,12 +14,10 @@ from coordinator_replay.cli.options import EXIT_FINDINGS, Command, Common, commo
 from coordinator_replay.cli.paths import absolute
 from coordinator_replay.cli.thresholds import THRESHOLD
 from coordinator_replay.cli.times import ABSOLUTE_TIME, DURATION
-from coordinator_replay.errors import InputError
 
 if TYPE_CHECKING:
-    from coordinator_replay.log.dump import Dump, DumpFile
+    from coordinator_replay.log.dump import Dump
     from coordinator_replay.pipeline.audit import Options, Summary
-    from coordinator_replay.pipeline.session import Load
 
 FORMATS = ("auto", "segments", "parquet", "delta", "jsonl")
 """Forms of a dump, as log.dump.Format has them; not taken from there, because help must not wait for pyarrow."""
@@ -32,52 +29,6 @@ SEVERITIES = ("error", "warning", "info")
 
 def _milliseconds(duration: timedelta) -> int:
     return round(duration.total_seconds() * 1000)
-
-
-_SMALL_DUMP = 4 << 20
-SMALL_WAREHOUSE = 32 << 20
-"""Bytes up to which a session made for large tables takes longer than it saves."""
-
-
-def _is_small(dump: "Dump", warehouse: str) -> bool:
-    """Whether a run is over before a session tuned for large ones would have warmed up: by bytes of files."""
-    from coordinator_replay.log.dump import list_files
-
-    if not dump.segments or sum(file.size for file in dump.segments) > _SMALL_DUMP:
-        return False
-    try:
-        held = list_files(f"{warehouse}/offset_commits")
-    except InputError:
-        return True
-    return sum(file.size for file in held) <= SMALL_WAREHOUSE
-
-
-def _are_apart(segments: "Sequence[DumpFile]") -> bool:
-    """Whether no two segments are likely to hold the same record: copies are what Spark has to hold against each other.
-
-    So do other replicas of a partition, which lie in folders of their own, and files that are no part of the log.
-    """
-    folders = {(file.log_partition, file.uri.rpartition("/")[0]) for file in segments}
-    is_one_each = len(folders) == len({file.log_partition for file in segments})
-    return is_one_each and all(file.is_current for file in segments)
-
-
-def _are_tables_near(warehouse: str) -> bool:
-    """Whether tasks will read the tables' own files, instead of Spark for them."""
-    from coordinator_replay.pipeline.commit_shares import MOST_TASKS
-
-    is_here = "://" not in warehouse or warehouse.startswith("file://")
-    return is_here and (os.cpu_count() or 1) <= MOST_TASKS
-
-
-def _load(dump: "Dump", warehouse: str) -> "Load":
-    """What the session is to be tuned for."""
-    from coordinator_replay.pipeline.session import Load
-
-    if _is_small(dump, warehouse):
-        return Load.SMALL
-    is_for_workers = dump.segments and _are_apart(dump.segments) and _are_tables_near(warehouse)
-    return Load.WORKERS if is_for_workers else Load.ROWS
 
 
 def _audit(options: "Options", common: Common, command: str, wait: timedelta = timedelta()) -> "Summary":
@@ -95,14 +46,13 @@ def _audit_alone(options: "Options", common: Common, dump: "Dump") -> "Summary":
     from coordinator_replay.cli.progress import shown_progress
     from coordinator_replay.cli.summary import print_summary
     from coordinator_replay.pipeline.audit import run_audit
-    from coordinator_replay.pipeline.failure import told_in_a_sentence
-    from coordinator_replay.pipeline.session import open_session
+    from coordinator_replay.pipeline.host.failure import told_in_a_sentence
+    from coordinator_replay.pipeline.host.session import open_session
 
     began = time.monotonic()
     click.echo("starting Spark …", err=True)
-    load = _load(dump, options.warehouse)
     with told_in_a_sentence("the run", "what it has left is made up for by the next one"):
-        spark = open_session(verbose=common.verbose, with_catalog=options.database is not None, load=load)
+        spark = open_session(verbose=common.verbose, with_catalog=options.database is not None)
         with shown_progress(spark) as report:
             summary = run_audit(spark, options, report, dump)
     print_summary(summary, common.output, seconds=time.monotonic() - began)
@@ -188,8 +138,7 @@ def audit(
     """
     from coordinator_replay.analysis.findings.thresholds import DEFAULTS
     from coordinator_replay.log.dump import Format
-    from coordinator_replay.pipeline.audit import Options
-    from coordinator_replay.pipeline.offset_tables import Expiry
+    from coordinator_replay.pipeline.audit import Expiry, Options
 
     options = Options(
         inputs=[absolute(path) for path in inputs],

@@ -114,8 +114,8 @@ def export(
     """
     from coordinator_replay.cli.progress import shown_progress
     from coordinator_replay.pipeline.export import ExportOptions, run_export
-    from coordinator_replay.pipeline.failure import told_in_a_sentence
-    from coordinator_replay.pipeline.session import open_session
+    from coordinator_replay.pipeline.host.failure import told_in_a_sentence
+    from coordinator_replay.pipeline.host.session import open_session
 
     options = ExportOptions(
         bootstrap_servers=bootstrap_servers,

@@ -58,9 +58,9 @@ def _row(kept: "Kept") -> list[object]:
 
 def _maintain(upkeep: "Upkeep", *, verbose: bool) -> "list[Kept]":
     from coordinator_replay.cli.progress import shown_progress
-    from coordinator_replay.pipeline.failure import told_in_a_sentence
+    from coordinator_replay.pipeline.host.failure import told_in_a_sentence
     from coordinator_replay.pipeline.maintain import run_maintain, stored_bytes
-    from coordinator_replay.pipeline.session import Load, open_session
+    from coordinator_replay.pipeline.host.session import Load, open_session
 
     click.echo("starting Spark …", err=True)
     is_small = stored_bytes(upkeep.warehouse) <= SMALL_WAREHOUSE

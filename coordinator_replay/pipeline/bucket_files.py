@@ -1,6 +1,6 @@
 """The files of one bucket while a run works on it: those that the tables have, those to add and those to remove."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -64,7 +64,7 @@ class TableWriter:
             name = self._part(table, is_open, self.bucket if bucket is None else bucket)
             self._writer.add(name, conform(rows, self._writer.parts[name].schema))
 
-    def add_rows(self, table: str, rows: list[Mapping[str, Any]], *, is_open: bool | None = None) -> None:
+    def add_rows(self, table: str, rows: Sequence[Mapping[str, Any]], *, is_open: bool | None = None) -> None:
         """Add rows of plain values to a table, times in milliseconds."""
         if rows:
             self._writer.add_rows(self._part(table, is_open, self.bucket), rows)

@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from coordinator_replay.errors import InputError, PrerequisiteError
 from coordinator_replay.log.dump import TOPIC
-from coordinator_replay.pipeline.jars import KAFKA_SOURCE
+from coordinator_replay.pipeline.host.jars import KAFKA_SOURCE
 
 CHECKPOINT = ".checkpoint"
 """The folder of a dump that says where the next export goes on."""

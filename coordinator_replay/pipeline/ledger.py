@@ -9,7 +9,7 @@ from typing import Any
 from coordinator_replay import __version__
 from coordinator_replay.errors import CoordinatorReplayError
 from coordinator_replay.pipeline.read.extents import Extents
-from coordinator_replay.pipeline.read.tally import Ranges
+from coordinator_replay.pipeline.read.tally import Ranges, Tally
 from coordinator_replay.store.scan import read_table
 from coordinator_replay.store.snapshot import Snapshot
 
@@ -54,6 +54,14 @@ class Run:
         """A run that starts now; ids rise with time."""
         now = datetime.now(UTC)
         return Run(run_id=f"{now:%Y%m%dT%H%M%S.%f}Z", cluster=cluster, started_at=now, inputs=inputs, settings=settings)
+
+    def reach(self, tally: Tally) -> None:
+        """Let the offsets of the run go as far as records that were read."""
+        for key, count in tally.counts.items():
+            partition = key.log_partition
+            if partition is not None and partition >= 0 and count.low is not None and count.high is not None:
+                self.from_offsets[partition] = min(count.low, self.from_offsets.get(partition, count.low))
+                self.to_offsets[partition] = max(count.high + 1, self.to_offsets.get(partition, 0))
 
     def cover(self, extents: Extents, ends: Mapping[int, int]) -> None:
         """Let the offsets of the run go as far as its files do, with what was passed over as audited before.
@@ -153,11 +161,12 @@ def finished_runs(ledger: Snapshot, cluster: str) -> list[FinishedRun]:
         ledger: table ``audit_runs``.
         cluster: whose runs.
     """
-    found = []
-    for batch in read_table(ledger.files(cluster=cluster), _COLUMNS):
-        for row in batch.to_pylist(maps_as_pydicts="strict"):
-            if row["status"] == "done":
-                found.append(_finished(row))
+    rows = (
+        row
+        for batch in read_table(ledger.files(cluster=cluster), _COLUMNS)
+        for row in batch.to_pylist(maps_as_pydicts="strict")
+    )
+    found = [_finished(row) for row in rows if row["status"] == "done"]
     return sorted(found, key=lambda run: run.run_id, reverse=True)
 
 

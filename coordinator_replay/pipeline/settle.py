@@ -82,7 +82,9 @@ class _Rows:
     identity: Mapping[int, tuple[Any, ...]]
 
 
-def _identity(partition: Any, offset: Any, source: str | None, error_class: str, value: bytes | None) -> tuple[Any, ...]:
+def _identity(
+    partition: Any, offset: Any, source: str | None, error_class: str, value: bytes | None
+) -> tuple[Any, ...]:
     """What makes two pieces of damage the same, whatever folder they were read from.
 
     A piece of a segment is known by file name and byte position; a malformed line by its bytes.

@@ -18,27 +18,34 @@ _SCHEMA = pa.schema([("place", pa.int32()), ("result", pa.binary())])
 
 
 def run_stage(
-    spark: SparkSession, name: str, shares: Sequence[Share], stage: Callable[[Share], Result]
+    spark: SparkSession,
+    name: str,
+    shares: Sequence[Share],
+    stage: Callable[[Share], Result],
+    size: Callable[[Share], int] = lambda _share: 0,
 ) -> list[Result]:
     """Run a stage: an action.
 
     Args:
         spark: the session.
         name: what Spark's pages call it.
-        shares: the work, the largest share first, so that no core waits for it at the end.
+        shares: the work.
         stage: the function; it may run twice for a share, and only one of its results counts.
+        size: about how much work a share is: the largest begins first, so that no core waits for it at the end.
 
     Returns:
         the results, in the order of the shares.
     """
     if not shares:
         return []
-    work = list(shares)
+    places = sorted(range(len(shares)), key=lambda place: -size(shares[place]))
+    work = [(place, shares[place]) for place in places]
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            for place in batch.column(0).to_pylist():
-                yield result_batch(place, stage(work[place]))
+            for number in batch.column(0).to_pylist():
+                place, share = work[number]
+                yield result_batch(place, stage(share))
 
     tasks = spark.range(0, len(work), 1, len(work))
     return collect_results(spark, name, tasks.mapInArrow(run, _RESULT))
@@ -75,5 +82,5 @@ def collect_results(spark: SparkSession, name: str, rows: DataFrame) -> list[Any
         # Not one by one: toLocalIterator would run a task only when the one before it is done.
         found = rows.collect()
     finally:
-        context.setJobDescription(None)
+        context.setJobDescription("")
     return [pickle.loads(row["result"]) for row in sorted(found, key=lambda row: row["place"])]  # noqa: S301 - our own

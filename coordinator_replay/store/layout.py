@@ -32,6 +32,9 @@ RESTORED_PROPERTY = "coordinatorReplay.restored"
 DEFAULT_BUCKETS = 10
 """Buckets of a new warehouse on one machine."""
 
+_CLUSTER_BUCKETS = 50
+_FEW_TASKS = 8
+
 NO_BUCKET = -1
 """The bucket of what has no log partition, such as a malformed line: only ``quarantine`` holds such rows."""
 
@@ -59,3 +62,12 @@ def partition_text(value: object) -> str | None:
     if value is None:
         return None
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def default_buckets(tasks: int) -> int:
+    """Buckets of a new warehouse.
+
+    Args:
+        tasks: how many tasks can run at once.
+    """
+    return DEFAULT_BUCKETS if tasks <= _FEW_TASKS else _CLUSTER_BUCKETS

@@ -12,7 +12,7 @@ import pyspark
 from kafka_jars import FOLDER, program
 
 from coordinator_replay.errors import PrerequisiteError
-from coordinator_replay.pipeline.jars import DELTA, KAFKA_SOURCE, Library, jars_of
+from coordinator_replay.pipeline.host.jars import DELTA, KAFKA_SOURCE, Library, jars_of
 
 TOKENS = "spark-token-provider-kafka"
 

@@ -21,8 +21,8 @@ import pyspark
 import pytest
 from deltalake import DeltaTable
 
-from coordinator_replay.pipeline.jars import DELTA, jars_of
-from coordinator_replay.pipeline.session import DELTA as DELTA_SETTINGS
+from coordinator_replay.pipeline.host.jars import DELTA, jars_of
+from coordinator_replay.pipeline.host.session import DELTA as DELTA_SETTINGS
 from coordinator_replay.tables.definition import tables
 from tests.samples import Sample
 

@@ -6,7 +6,7 @@ import pytest
 
 from coordinator_replay.cli.compute import _load
 from coordinator_replay.log.dump import Dump, DumpFile, Format
-from coordinator_replay.pipeline.session import Load
+from coordinator_replay.pipeline.host.session import Load
 
 MUCH = 1 << 30
 

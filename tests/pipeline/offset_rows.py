@@ -15,7 +15,7 @@ from coordinator_replay.pipeline import settle
 from coordinator_replay.pipeline.decode import stage_rows, stage_segments
 from coordinator_replay.pipeline.offset_events import Sources
 from coordinator_replay.pipeline.offsets import staged_offsets
-from coordinator_replay.pipeline.sources import read_tables
+from coordinator_replay.pipeline.read.sources import read_tables
 from coordinator_replay.pipeline.staged_records import as_records as records_of
 from coordinator_replay.pipeline.staged_records import records_type, staged_by
 from coordinator_replay.records.protocol import open_blobs

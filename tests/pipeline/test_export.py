@@ -6,7 +6,7 @@ import pytest
 
 from coordinator_replay.errors import PrerequisiteError
 from coordinator_replay.pipeline.export import ExportOptions, run_export
-from coordinator_replay.pipeline.jars import DELTA, KAFKA_SOURCE, cache_folder
+from coordinator_replay.pipeline.host.jars import DELTA, KAFKA_SOURCE, cache_folder
 
 
 @pytest.mark.spark

@@ -8,7 +8,7 @@ from pyspark.accumulators import AccumulatorTCPServer
 from pyspark.errors import PySparkException
 
 from coordinator_replay.errors import CoordinatorReplayError, UsageError
-from coordinator_replay.pipeline.failure import FAILURES, leave_it_to_the_run, reason, told_in_a_sentence
+from coordinator_replay.pipeline.host.failure import FAILURES, leave_it_to_the_run, reason, told_in_a_sentence
 
 FULL = """An exception was thrown from the Python worker. Please see the stack trace below.
 Traceback (most recent call last):

@@ -1,4 +1,4 @@
-"""What commits come to by group, minute and partition: nothing of a commit leaves its task but what it adds to a sum."""
+"""Commits added up by group, minute and partition: nothing of a commit leaves its task but its share of a sum."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coordinator_replay.analysis.findings.thresholds import MINUTE_MS
+from coordinator_replay.pipeline.columns import NONE, Numbers, Sums, array_of, batch_of_columns, numbers_of
 from coordinator_replay.pipeline.findings.cells import Cells
 from coordinator_replay.pipeline.findings.minute_states import MinuteStates
-from coordinator_replay.pipeline.columns import NONE, Numbers, Sums, array_of, batch_of_columns, numbers_of
 
 _AT_ONCE = 250_000
 
@@ -291,9 +291,7 @@ def _rewinds(rows: Mapping[str, pa.Array]) -> pa.RecordBatch:
     at = pa.array(np.flatnonzero(back))
     n = len(rows["valid_from"])
     columns = {**rows, "is_over": pa.repeat(True, n), "valid_from": array_of(_ms(rows["valid_from"]), pa.int64())}
-    return pa.RecordBatch.from_arrays(
-        [columns[one.name].take(at).cast(one.type) for one in REWINDS], schema=REWINDS
-    )
+    return pa.RecordBatch.from_arrays([columns[one.name].take(at).cast(one.type) for one in REWINDS], schema=REWINDS)
 
 
 def interval_sums(rows: Mapping[str, pa.Array]) -> Iterator[tuple[str, pa.RecordBatch]]:

@@ -40,7 +40,7 @@ from coordinator_replay.pipeline.findings.commit_sums import (
     REWIND_SUMS,
     REWINDS,
 )
-from coordinator_replay.pipeline.findings.metrics import STEPS, Happened, minute_steps
+from coordinator_replay.pipeline.findings.metrics import Happened, minute_steps
 from coordinator_replay.pipeline.findings.minute_states import STATES, MinuteStates
 from coordinator_replay.pipeline.groups.json_text import encode
 from coordinator_replay.pipeline.offsets.bucket import GROUP_SUMS, OPEN_ROWS
@@ -367,9 +367,7 @@ class Evaluation:
         end_ms = round(self.context.end.timestamp() * 1000)
         for batch in read_paths(self.files.uris("pending_offsets"), names):
             times = {
-                name: pc.floor(pc.divide(batch.column(of).cast(_MOMENT).cast(pa.int64()).cast(pa.float64()), 1000.0)).cast(
-                    pa.int64()
-                )
+                name: batch.column(of).cast(pa.timestamp("ms", tz="UTC"), safe=False).cast(pa.int64())
                 for name, of in (("pending_since", "pending_since"), ("settled_at", "valid_to"))
             }
             is_told = pc.or_(
@@ -377,9 +375,9 @@ class Evaluation:
             )
             took = pc.subtract(pc.fill_null(times["settled_at"], end_ms), times["pending_since"])
             is_long = pc.greater_equal(took, self.context.limits.pending_ms)
-            columns = {name: times.get(name, batch.column(name) if name in names else None) for name in schema.names}
+            columns = [times[one.name] if one.name in times else batch.column(one.name) for one in schema]
             rows = pa.RecordBatch.from_arrays(
-                [columns[one.name].cast(one.type) for one in schema], schema=schema
+                [column.cast(one.type) for column, one in zip(columns, schema, strict=True)], schema=schema
             )
             found.append(rows.filter(pc.and_(is_told, is_long).fill_null(False)))
         return pa.Table.from_batches(found, schema)

@@ -129,8 +129,7 @@ def sort_records(batches: Batches, schema: pa.Schema) -> Batches:
         batches: rows of ``group_records``, at least RECORD_COLUMNS.
         schema: of the batches.
     """
-    config = {"memory_limit": _SORT_MEMORY, "threads": 1}
-    with duckdb.connect(config=config) as connection:
+    with duckdb.connect(config={"memory_limit": _SORT_MEMORY, "threads": 1}) as connection:
         connection.register("records", pa.RecordBatchReader.from_batches(schema, batches))
         names = ", ".join(RECORD_COLUMNS)
         found = connection.sql(

@@ -128,9 +128,7 @@ def from_rows(rows: Iterable[Mapping[str, Any]]) -> Iterator[Topic]:
 def from_tally(tally: Tally) -> Iterator[Topic]:
     """Topics as records of the dump name them: group records and, since 4.1, commits."""
     for topic_id, named in tally.named.items():
-        yield Topic(
-            topic_id=topic_id, topic=named.topic, source="record", partition_count=named.partition_count
-        )
+        yield Topic(topic_id=topic_id, topic=named.topic, source="record", partition_count=named.partition_count)
     for topic_id, name in tally.names.items():
         yield Topic(topic_id=topic_id, topic=name, source="commit")
 

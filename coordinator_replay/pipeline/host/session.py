@@ -3,17 +3,16 @@
 import os
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
-from enum import Enum, auto
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.resources import files
 
 from pyspark.sql import SparkSession
 
-from coordinator_replay.pipeline.failure import leave_it_to_the_run
-from coordinator_replay.pipeline.jars import DELTA as DELTA_JARS
-from coordinator_replay.pipeline.jars import KAFKA_SOURCE, jars_of
-from coordinator_replay.pipeline.java import check_java
+from coordinator_replay.pipeline.host.failure import leave_it_to_the_run
+from coordinator_replay.pipeline.host.jars import DELTA as DELTA_JARS
+from coordinator_replay.pipeline.host.jars import KAFKA_SOURCE, jars_of
+from coordinator_replay.pipeline.host.java import check_java
 
 RELIED_ON = {
     # Timestamps of the tables are UTC, whatever zone the machine is in.
@@ -22,8 +21,6 @@ RELIED_ON = {
     "spark.sql.execution.arrow.pyspark.validateSchema.enabled": "true",
     # Per-batch overhead of the columnar decoder fades from some ten thousand rows on; bytes stay bounded at 64 MiB.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
-    # Its usual form of moments is one that other readers have given up, and that has no bounds in a file's footer.
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
 }
 """Settings that can be made on a running session, and are made on every one."""
 
@@ -38,75 +35,23 @@ LOCAL = {
     "spark.ui.showConsoleProgress": "false",
     # One process does driver's and executors' work; the default of 1 GiB is too small for it.
     "spark.driver.memory": "3g",
-    # The defaults (200 and 50) are made for clusters and cost seconds on small tables.
-    "spark.sql.shuffle.partitions": "8",
+    # The defaults (200 and 50) are made for clusters; only dumps that are Delta tables come here.
+    "spark.sql.shuffle.partitions": "2",
     "spark.databricks.delta.snapshotPartitions": "2",
+    # Compiling a plan, and planning it anew after each stage, takes longer than running it: a stage is one map.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
     # Files on this machine are looked up faster one by one than by a job.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
-    # For the file beside each commit, that spares readers of huge tables a look at the log, Delta adds up the table's
-    # whole state: three quarters of the time that a commit takes here.
-    "spark.databricks.delta.writeChecksumFile.enabled": "false",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
 }
 """Settings of a session on one machine."""
 
-SMALL = {
-    "spark.sql.shuffle.partitions": "2",
-    "spark.default.parallelism": "2",
-    # Compiling a plan, and planning it anew after each stage, takes longer than running it once on so little.
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.adaptive.enabled": "false",
-}
-"""For a few hundred records, where every task costs more than its work."""
-
-_QUICK_JAVA = " -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
-"""A JVM that starts fast and never gets fast. With one compiler only, its room for code is a fifth of the usual, and
-once that is full nothing is compiled any more."""
-
-
-class Load(Enum):
-    """What a session on this machine is to be tuned for.
-
-    Attributes:
-        SMALL: a few hundred records.
-        WORKERS: Python workers read and write all that is large, and Spark only plans it. Its plans are so many that
-            the JVM's second compiler takes a third of all time of a night on two cores, and is never worth it.
-        ROWS: Spark itself moves rows; with one compiler, that takes up to twice as long.
-    """
-
-    SMALL = auto()
-    WORKERS = auto()
-    ROWS = auto()
-
-
-_BATCHES = {
-    "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
-}
-
-
-@contextmanager
-def changed_settings(spark: SparkSession, wanted: Mapping[str, str]) -> Iterator[None]:
-    """A session with other settings while the block runs."""
-    before = {name: spark.conf.get(name, None) for name in wanted}
-    for name, value in wanted.items():
-        spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        for name, earlier in before.items():
-            spark.conf.unset(name) if earlier is None else spark.conf.set(name, earlier)
-
-
-def short_rows(spark: SparkSession) -> AbstractContextManager[None]:
-    """Hand rows to Python by number alone, where none can be longer than some kilobytes.
-
-    To keep a bound on bytes, Spark adds up the size of the whole batch after each row: measured here, that is two
-    thirds of the time of handing over rows of twenty columns.
-    """
-    return changed_settings(spark, _BATCHES)
+_QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
+"""A JVM that starts fast: Python workers do the work, and Spark hands out shares and collects file names. With one
+compiler, its room for code is a fifth of the usual, and once that is full nothing is compiled any more."""
 
 
 @contextmanager
@@ -122,22 +67,20 @@ def _java_output_aside() -> Iterator[None]:
         os.close(keep)
 
 
-def _local_session(app_name: str, *, with_catalog: bool, with_kafka: bool, load: Load) -> SparkSession:
+def _local_session(app_name: str, *, with_catalog: bool, with_kafka: bool) -> SparkSession:
     check_java()
     jars = jars_of(DELTA_JARS) + (jars_of(KAFKA_SOURCE) if with_kafka else [])
     # Workers start the python3 of the PATH unless told otherwise, and that one lacks our packages.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(app_name).master("local[*]")
-    log4j = files("coordinator_replay.pipeline") / "log4j2.properties"
-    java = "" if load is Load.ROWS else _QUICK_JAVA
+    log4j = files("coordinator_replay.pipeline.host") / "log4j2.properties"
     settings = {
         **LOCAL,
         **DELTA,
         **RELIED_ON,
         "spark.jars": ",".join(map(str, jars)),
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j}{java}",
-        **(SMALL if load is Load.SMALL else {}),
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j} {_QUICK_JAVA}",
     }
     for key, value in settings.items():
         builder = builder.config(key, value)
@@ -152,7 +95,6 @@ def open_session(
     verbose: bool = False,
     with_catalog: bool = False,
     with_kafka: bool = False,
-    load: Load = Load.ROWS,
 ) -> SparkSession:
     """Take the session that runs, or that ``spark-submit`` prepared; else start one on this machine.
 
@@ -161,7 +103,6 @@ def open_session(
         verbose: let Spark's own messages through.
         with_catalog: keep table names in a catalog that outlives the session.
         with_kafka: let a session on this machine read from Kafka.
-        load: what to tune a session on this machine for.
 
     Raises:
         PrerequisiteError: Java, Delta's jars or those of the Kafka source are missing.
@@ -174,7 +115,7 @@ def open_session(
             active.conf.set(key, value)
         return active
     if verbose:
-        return _local_session(app_name, with_catalog=with_catalog, with_kafka=with_kafka, load=load)
+        return _local_session(app_name, with_catalog=with_catalog, with_kafka=with_kafka)
     leave_it_to_the_run()
     with _java_output_aside():
-        return _local_session(app_name, with_catalog=with_catalog, with_kafka=with_kafka, load=load)
+        return _local_session(app_name, with_catalog=with_catalog, with_kafka=with_kafka)

@@ -1,7 +1,7 @@
 """The committed offsets of one bucket: history and pending commits, and what later stages need to know of them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import duckdb
@@ -21,9 +21,7 @@ from coordinator_replay.store.scan import read_paths, rows_of
 from coordinator_replay.store.writer import some
 from coordinator_replay.tables.definition import table
 
-HISTORY, PENDING, REMOVED = "offset_history", "pending_offsets", "removed_offsets"
-OFFSET_TABLES = (HISTORY, PENDING, REMOVED)
-"""The tables that this step, and the one that tells causes, fill."""
+HISTORY, PENDING, REMOVED, EXPIRED = "offset_history", "pending_offsets", "removed_offsets", "expired_offsets"
 
 OPEN_ROWS, REMOVED_ROWS = "open_offsets", "removed_rows"
 """Staged rows of offsets that hold at the end of the log, and of those that a tombstone removed and whose cause may
@@ -91,9 +89,7 @@ class OffsetStep:
         is_anew: whether everything is derived from the first commit on.
     """
 
-    def __init__(
-        self, files: BucketFiles, context: OffsetContext, *, ends: Mapping[int, int], is_anew: bool
-    ) -> None:
+    def __init__(self, files: BucketFiles, context: OffsetContext, *, ends: Mapping[int, int], is_anew: bool) -> None:
         self.files = files
         self.context = context
         self.ends = ends
@@ -123,8 +119,12 @@ class OffsetStep:
         self._stage_open(opened, writer, result)
         if sums is not None:
             self._write_sums(sums, writer)
-        for name in (HISTORY, PENDING, REMOVED):
+        for name in (HISTORY, PENDING, REMOVED, EXPIRED):
             self.files.remove(name, is_open=None if self.is_anew else True)
+        if self.context.as_of is not None:
+            # What counts as expired depends on the moment asked about: all of it is told again.
+            self.files.remove(REMOVED)
+            self.files.remove(EXPIRED)
         return result
 
     def _count(self, sums: CommitSums | None, commits: pa.RecordBatch) -> None:
@@ -139,26 +139,28 @@ class OffsetStep:
         sums.add(commits)
 
     def _sources(self) -> Sources:
-        context = {
-            "ownership": self.files.uris("partition_ownership"),
-            "timeline": self.files.uris("group_timeline"),
-            "rules": self.files.uris("expiry_rules"),
-        }
         if self.is_anew:
-            commits = self.files.uris("offset_commits")
-            rows = sum(one.rows or 0 for one in self.files.old("offset_commits"))
-            rows += sum(one.rows for one in self.files.new("offset_commits"))
-            return Sources(
-                commits=commits, commit_rows=rows, markers=self.files.uris("control_records"), **context
-            )
+            return self._all_sources()
         new = self.files.new("offset_commits")
-        return Sources(
+        return replace(
+            self._all_sources(),
             commits=[file.path for file in new],
             commit_rows=sum(file.rows for file in new),
             markers=[file.path for file in self.files.new("control_records")],
             held=[file.uri for file in self.files.old(HISTORY, is_open=True)],
             waiting=[file.uri for file in self.files.old(PENDING, is_open=True)],
-            **context,
+        )
+
+    def _all_sources(self) -> Sources:
+        """All that tells about the bucket's offsets, from the first commit on."""
+        rows = sum(one.rows or 0 for one in self.files.old("offset_commits"))
+        return Sources(
+            commits=self.files.uris("offset_commits"),
+            commit_rows=rows + sum(one.rows for one in self.files.new("offset_commits")),
+            markers=self.files.uris("control_records"),
+            ownership=self.files.uris("partition_ownership"),
+            timeline=self.files.uris("group_timeline"),
+            rules=self.files.uris("expiry_rules"),
         )
 
     def _write_pending(self, rows: pa.RecordBatch, writer: TableWriter) -> None:
@@ -205,9 +207,7 @@ class OffsetStep:
         """When and where each group was deleted."""
         names = ["group_id", "log_partition", "log_timestamp", "log_offset"]
         schema = table("expiry_rules").arrow_schema(names).remove_metadata()
-        found = rows_of(
-            read_paths(self.files.uris("expiry_rules"), names, pc.field("is_group_tombstone")), schema
-        )
+        found = rows_of(read_paths(self.files.uris("expiry_rules"), names, pc.field("is_group_tombstone")), schema)
         keys = names[:3]
         last = found.group_by(keys, use_threads=False).aggregate([("log_offset", "max")])
         return last.rename_columns([*keys, "deleted_at"])
@@ -225,8 +225,6 @@ class OffsetStep:
                 kinds = pa.array(np.full(batch.num_rows, Staged.REMOVED, np.int8))
                 kept = kept.set_column(place, "kind", kinds)
                 writer.stage(REMOVED_ROWS, _in_staged(_with_group_tombstones(kept, tombstones)))
-        if self.context.as_of is not None:
-            self.files.remove(REMOVED)
 
     def _stage_open(self, opened: Sequence[pa.RecordBatch], writer: TableWriter, result: OffsetResult) -> None:
         for rows in opened:
@@ -242,16 +240,7 @@ class OffsetStep:
 
     def _as_of(self, moment: datetime) -> list[pa.RecordBatch]:
         """Offsets that held at a moment, as if the log ended there."""
-        every = {
-            "commits": self.files.uris("offset_commits"),
-            "commit_rows": 0,
-            "markers": self.files.uris("control_records"),
-            "ownership": self.files.uris("partition_ownership"),
-            "timeline": self.files.uris("group_timeline"),
-            "rules": self.files.uris("expiry_rules"),
-        }
-        before = self._ends_at(moment)
-        found = Derivation(Sources(**every), before=before).run()
+        found = Derivation(self._all_sources(), before=self._ends_at(moment)).run()
         kept = [some(rows, numbers_of(rows.column("kind")) == Staged.OPEN) for rows in found]
         return [rows for rows in kept if rows.num_rows]
 
@@ -342,9 +331,8 @@ def _oldest_ms(held: pa.RecordBatch, end: datetime) -> int | None:
     """The age of the oldest offset that could expire by age, counted from when its rule was in force."""
     is_by_age = pc.and_(pc.is_in(held.column("rule"), value_set=_BY_AGE), pc.is_null(held.column("expire_timestamp")))
     rows = held.filter(pc.and_(is_by_age, pc.invert(held.column("is_protected"))).fill_null(False))
-    base = rows.column("base_timestamp")
-    since = pc.max_element_wise(base, pc.coalesce(rows.column("rule_since"), base), skip_nulls=False)
-    first = pc.min(since.cast(_MOMENT).cast(pa.int64())).as_py()
+    base, rule_since = (rows.column(name).cast(_MOMENT).cast(pa.int64()) for name in ("base_timestamp", "rule_since"))
+    first = pc.min(pc.max_element_wise(base, rule_since)).as_py()
     return None if first is None else (round(end.timestamp() * 1_000_000) - first) // 1000
 
 
@@ -372,11 +360,13 @@ class _Thinning:
         """The rows that are kept."""
         if not self.batches:
             return []
-        names = ", ".join(f'"{name}"' for name in STAGED.names if name not in ("valid_to", "to_offset", "commits_merged"))
+        names = ", ".join(
+            f'"{name}"' for name in STAGED.names if name not in ("valid_to", "to_offset", "commits_merged")
+        )
         with duckdb.connect(config={"threads": 1}) as connection:
             connection.execute("SET TimeZone = 'UTC'")
             connection.register("history", pa.Table.from_batches(self.batches, STAGED))
-            found = connection.execute(
+            found: pa.Table = connection.execute(
                 f"""
                 WITH in_order AS (
                     SELECT *, row_number() OVER key AS place,

@@ -23,6 +23,7 @@ from coordinator_replay.pipeline.columns import numbers_of
 from coordinator_replay.pipeline.offsets.interval_rows import STAGED
 from coordinator_replay.store.scan import BATCH_ROWS, Batches, read_paths
 from coordinator_replay.store.writer import DataFile, some
+from coordinator_replay.times import LATEST_MS
 
 TOPIC_DELETION_SPREAD_MS = 30_000
 """A deleted topic's offsets go in all log partitions at about the same time: at most so far from one another."""
@@ -104,9 +105,10 @@ def _ms_between(earlier: str, later: str) -> str:
 
 
 def expire_at(retention_ms: str) -> str:
-    """SQL for when an offset's time is up; null where no rule lets it expire."""
-    later = f"make_timestamptz(epoch_us(base_timestamp) + {retention_ms} * 1000)"
-    return f"CASE WHEN rule = '{Rule.EXPLICIT_EXPIRE_TIMESTAMP}' THEN expire_timestamp ELSE {later} END"
+    """SQL for when an offset's retention is over; null where no rule lets it expire, or the time can't be shown."""
+    later = f"(epoch_us(base_timestamp) + CAST({retention_ms} AS BIGINT) * 1000)"
+    shown = f"CASE WHEN {later} <= {LATEST_MS} * 1000 THEN make_timestamptz({later}) END"
+    return f"CASE WHEN rule = '{Rule.EXPLICIT_EXPIRE_TIMESTAMP}' THEN expire_timestamp ELSE {shown} END"
 
 
 _INFERENCE = f"""
@@ -126,14 +128,16 @@ WITH by_age AS (
 ), bounded AS (
     SELECT *, greatest(at_least_ms, oldest_ms - $check) AS lowest_ms FROM agreeing
 ), found AS (
-    SELECT *, coalesce({", ".join(
+    SELECT *, coalesce({
+    ", ".join(
         f"CASE WHEN youngest_ms // {unit} * {unit} >= lowest_ms THEN youngest_ms // {unit} * {unit} END"
         for unit in _ROUND_MS
-    )}) AS retention_ms
+    )
+}) AS retention_ms
     FROM bounded
 )
 SELECT retention_ms FROM found WHERE retention_ms IS NOT NULL ORDER BY groups DESC, place LIMIT 1
-"""
+"""  # noqa: S608 - names and numbers of our own
 
 
 def infer_retention(
@@ -195,33 +199,54 @@ _ALL_PAST = "every offset removed in the same write was past offsets.retention.m
 _DECISION = f"""CASE
     WHEN tombstone_at IS NULL
         THEN {_case("TOMBSTONE", "'possible'", ["the tombstone has no timestamp"], _EXPIRED_TOO)}
-    WHEN NOT all_old AND has_group_tombstone THEN {_case(
-        "GROUP_DELETED", _SURE,
+    WHEN NOT all_old AND has_group_tombstone THEN {
+    _case(
+        "GROUP_DELETED",
+        _SURE,
         ["the group's own tombstone follows in the same operation", "an offset of it was too young to expire"],
         _MAY_HAVE_EXPIRED,
-    )}
-    WHEN topic_went THEN {_case(
-        "DELETED", "'likely'",
+    )
+}
+    WHEN topic_went THEN {
+    _case(
+        "DELETED",
+        "'likely'",
         ["offsets of the topic were removed from several groups at about the same time: the topic was deleted"],
         "CASE WHEN all_old THEN ['EXPIRED'] ELSE [] END",
-    )}
-    WHEN NOT all_old THEN {_case(
-        "DELETED", _SURE,
+    )
+}
+    WHEN NOT all_old THEN {
+    _case(
+        "DELETED",
+        _SURE,
         ["removed before its retention was over while the group existed: DeleteOffsets, or the topic was deleted"],
         _MAY_HAVE_EXPIRED,
-    )}
-    WHEN with_others AND coalesce(is_prompt, false) THEN {_case(
-        "EXPIRED", _SURE,
+    )
+}
+    WHEN with_others AND coalesce(is_prompt, false) THEN {
+    _case(
+        "EXPIRED",
+        _SURE,
         [f"{_ALL_PAST}, by less than one check of retention", "offsets of other groups expired at the same time"],
         "[]",
-    )}
-    WHEN coalesce(is_prompt, false) OR with_others THEN {_case(
-        "EXPIRED", "CASE WHEN coalesce(is_prompt, false) THEN 'likely' ELSE 'possible' END",
-        [_ALL_PAST], _OTHERWISE_DELETED,
-    )}
-    ELSE {_case(
-        "TOMBSTONE", "'possible'", [f"{_ALL_PAST}, but for longer than retention leaves them"], _EXPIRED_TOO,
-    )}
+    )
+}
+    WHEN coalesce(is_prompt, false) OR with_others THEN {
+    _case(
+        "EXPIRED",
+        "CASE WHEN coalesce(is_prompt, false) THEN 'likely' ELSE 'possible' END",
+        [_ALL_PAST],
+        _OTHERWISE_DELETED,
+    )
+}
+    ELSE {
+    _case(
+        "TOMBSTONE",
+        "'possible'",
+        [f"{_ALL_PAST}, but for longer than retention leaves them"],
+        _EXPIRED_TOO,
+    )
+}
 END"""
 """The first case that fits."""
 
@@ -266,7 +291,7 @@ WITH timed AS (
 SELECT {", ".join(name for name in STAGED.names if name not in ("kind", "ended_by"))},
     tombstone_offset, tombstone_at, expire_at, unnest(cause)
 FROM decided ORDER BY log_partition, group_id, topic, partition, from_offset
-"""
+"""  # noqa: S608 - names and texts of our own
 
 _TEXTS = pa.list_(pa.string())
 CAUSES = pa.schema(
@@ -303,7 +328,8 @@ def tombstone_causes(
     with _connect() as connection:
         connection.register("removed", removed)
         used = {name: value for name, value in asked.items() if f"${name}" in _CAUSES}
-        for batch in connection.execute(_CAUSES, used).to_arrow_reader(BATCH_ROWS):
+        found: pa.RecordBatchReader = connection.execute(_CAUSES, used).to_arrow_reader(BATCH_ROWS)
+        for batch in found:
             columns = [batch.column(one.name).cast(one.type) for one in CAUSES]
             yield pa.RecordBatch.from_arrays(columns, schema=CAUSES)
 

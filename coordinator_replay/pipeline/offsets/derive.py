@@ -18,6 +18,7 @@ from coordinator_replay.pipeline.columns import are_among, as_bools, numbers_of
 from coordinator_replay.pipeline.offsets import events
 from coordinator_replay.pipeline.offsets.interval_pass import find_offset_intervals
 from coordinator_replay.pipeline.offsets.interval_rows import Staged
+from coordinator_replay.pipeline.offsets.intervals import Event
 from coordinator_replay.store.scan import Batches, read_paths
 from coordinator_replay.store.writer import some
 
@@ -123,11 +124,13 @@ class Context:
             (sources.timeline, events.STATE, _TEXTS[:1], events.states),
             (sources.rules, events.RULE, _TEXTS[:1], events.rules),
         )
-        return cls([
-            shape(batch)
-            for uris, columns, texts, shape in kinds
-            for batch in read_paths(uris, columns, dictionaries=texts)
-        ])
+        return cls(
+            [
+                shape(batch)
+                for uris, columns, texts, shape in kinds
+                for batch in read_paths(uris, columns, dictionaries=texts)
+            ]
+        )
 
     def of_groups(self, groups: pa.Array, before: int | None) -> Iterator[pa.RecordBatch]:
         """What is known of some groups, up to an offset of their log partition."""
@@ -174,8 +177,7 @@ class Derivation:
             for batch in read_paths(sources.held, events.HELD, pc.field("to_offset").is_null(), _TEXTS)
         ]
         self.waiting = [
-            events.waiting_commits(batch)
-            for batch in read_paths(sources.waiting, events.WAITING, None, _TEXTS)
+            events.waiting_commits(batch) for batch in read_paths(sources.waiting, events.WAITING, None, _TEXTS)
         ]
         self.context = Context.read(sources)
 
@@ -230,7 +232,7 @@ class Derivation:
 def _waits(batch: pa.RecordBatch) -> bool:
     """Whether a batch holds commits that wait for a marker; all rows of a batch are of one sort."""
     kind = batch.column("kind")[0].as_py()
-    return kind in (int(events.Event.OPENED), int(events.Event.WAITING))
+    return kind in (int(Event.OPENED), int(Event.WAITING))
 
 
 def _table(batches: Sequence[pa.RecordBatch]) -> pa.Table:

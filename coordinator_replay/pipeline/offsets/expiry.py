@@ -16,11 +16,11 @@ WITH timed AS (
 SELECT group_id, topic, partition, log_partition, committed_offset, metadata, commit_timestamp, base_timestamp,
     expire_at, rule, CASE WHEN expire_at <= $as_of THEN 'DUE' ELSE 'EXPIRING' END AS status,
     CASE WHEN $is_known THEN 'certain' ELSE 'likely' END AS confidence, last_consumed_by,
-    last_state AS group_state, CAST([] AS VARCHAR[]) AS alternatives, $retention AS retention_ms
+    last_state AS group_state, CAST([] AS VARCHAR[]) AS alternatives, CAST($retention AS BIGINT) AS retention_ms
 FROM timed
-WHERE expire_at <= make_timestamptz(epoch_us($as_of::TIMESTAMPTZ) + $horizon * 1000)
+WHERE expire_at <= make_timestamptz(epoch_us($as_of::TIMESTAMPTZ) + CAST($horizon AS BIGINT) * 1000)
 ORDER BY group_id, topic, partition
-"""
+"""  # noqa: S608 - names of our own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

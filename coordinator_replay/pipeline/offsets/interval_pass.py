@@ -14,6 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coordinator_replay.analysis.expiration import Rule
+from coordinator_replay.pipeline.offsets.events import EVENTS
+from coordinator_replay.pipeline.offsets.interval_rows import HISTORY, STAGED, Staged
 from coordinator_replay.pipeline.offsets.intervals import (
     LATEST,
     NO_STATES,
@@ -30,8 +32,6 @@ from coordinator_replay.pipeline.offsets.intervals import (
     Wait,
     find_intervals,
 )
-from coordinator_replay.pipeline.offsets.events import EVENTS
-from coordinator_replay.pipeline.offsets.interval_rows import HISTORY, STAGED, Staged
 
 _MOMENT = pa.timestamp("us", tz="UTC")
 

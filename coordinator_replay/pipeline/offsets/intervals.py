@@ -144,9 +144,7 @@ def _last_at(firsts: Any, seconds: Any, start: Any, end: Any, first: Any, second
 def _owner(events: Any, memory: Any, offset: Any) -> Any:
     """The last row at or before a log offset that names an owner; NOWHERE if none does."""
     start = memory[_At.OWNERS]
-    found = _last_at(
-        events[Field.AT_OFFSET], events[Field.UNTIL], start, memory[_At.OWNERS_END], offset, LATEST
-    )
+    found = _last_at(events[Field.AT_OFFSET], events[Field.UNTIL], start, memory[_At.OWNERS_END], offset, LATEST)
     return found if found >= start else NOWHERE
 
 

@@ -240,9 +240,7 @@ def decode_file(share: FileShare) -> DecodedFile:
     return stager.close()
 
 
-def decode_rows(
-    batches: Batches, folder: str, buckets: int, known: Ranges = MappingProxyType({})
-) -> DecodedFile:
+def decode_rows(batches: Batches, folder: str, buckets: int, known: Ranges = MappingProxyType({})) -> DecodedFile:
     """Decode log records of a dump that is a table, and write their staged rows.
 
     Args:

@@ -170,9 +170,14 @@ class Tally:
     def _name_by_records(self, rows: pa.RecordBatch) -> None:
         kinds = pc.is_in(rows.column("kind"), value_set=pa.array(sorted(NAMING_KINDS)))
         naming = rows.filter(pc.and_(kinds, rows.column("value_json").is_valid()))
-        for offset, text in zip(*(naming.column(name).to_pylist() for name in ("log_offset", "value_json")), strict=True):
+        for offset, text in zip(
+            *(naming.column(name).to_pylist() for name in ("log_offset", "value_json")), strict=True
+        ):
             value = orjson.loads(text)
-            for topic in (*(value.get("topics") or ()), *(one for name in _SHARE_LISTS for one in value.get(name) or ())):
+            for topic in (
+                *(value.get("topics") or ()),
+                *(one for name in _SHARE_LISTS for one in value.get(name) or ()),
+            ):
                 topic_id, name = topic.get("topicId"), topic.get("topicName")
                 if topic_id and name and name != _UNKNOWN_TOPIC:
                     self._take(topic_id, NamedTopic(offset, name, topic.get("numPartitions")))

@@ -1,0 +1,120 @@
+"""The second stage: one bucket, from staged rows to records, rows about groups, and committed offsets.
+
+All of it is a function of the bucket's new records and of what its tables hold: Kafka keeps a group's records, its
+commits and their markers in one log partition. A bucket *goes on* from its snapshots and open rows, or begins *anew*
+from its first record.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from coordinator_replay.pipeline.bucket_files import BucketFiles, Place, TableWriter
+from coordinator_replay.pipeline.groups.bucket import GroupStep
+from coordinator_replay.pipeline.groups.replay import ReplayContext
+from coordinator_replay.pipeline.offsets.bucket import OffsetContext, OffsetResult, OffsetStep
+from coordinator_replay.pipeline.read.decode import StagedFile
+from coordinator_replay.pipeline.read.tally import Ranges
+from coordinator_replay.pipeline.settle import Settled, Settlement
+from coordinator_replay.store.snapshot import TableFile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BucketShare:
+    """A bucket to work on.
+
+    Attributes:
+        bucket: its number.
+        staged: its staged files, in the order of the dump.
+        files: its files of every table that has buckets, by table.
+        ranges: positions that earlier runs have read, by log partition.
+        ends: the first offset that they have not read.
+        positions: how many offsets below that hold a record.
+        merges: whether staged records may stand between those that the tables hold.
+        is_anew: whether rows about groups and offsets are derived from the first record on.
+        are_offsets_anew: whether those about offsets are, at least.
+    """
+
+    bucket: int
+    staged: Sequence[StagedFile]
+    files: Mapping[str, tuple[TableFile, ...]]
+    ranges: Ranges
+    ends: Mapping[int, int]
+    positions: Mapping[int, int]
+    merges: bool = False
+    is_anew: bool = False
+    are_offsets_anew: bool = False
+
+    @property
+    def size(self) -> int:
+        """About how much work it is: the bytes to read."""
+        tables = self.files.values() if self.is_anew else ()
+        return sum(file.size for _, _, file in self.staged) + sum(file.size for files in tables for file in files)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BucketContext:
+    """What every bucket is worked on with.
+
+    Attributes:
+        place: where rows go.
+        replay: what every group's replay knows beside its records.
+        renamed: ids of topics whose name was learned, or changed, since the last run.
+        offsets: what the offsets of every bucket are derived with.
+        derives: whether anything but records is written.
+    """
+
+    place: Place
+    replay: ReplayContext
+    renamed: Collection[str]
+    offsets: OffsetContext
+    derives: bool = True
+
+
+@dataclass(slots=True)
+class BucketResult:
+    """What a bucket came to.
+
+    Attributes:
+        bucket: its number.
+        files: what its files become, and staged files for later stages.
+        settled: what became of its records.
+        is_anew: whether its offsets were derived from their first commit on.
+        offsets: what later stages need to know of its offsets.
+    """
+
+    bucket: int
+    files: BucketFiles
+    settled: Settled
+    is_anew: bool = False
+    offsets: OffsetResult = field(default_factory=OffsetResult)
+
+
+def run_bucket(share: BucketShare, context: BucketContext) -> BucketResult:
+    """Work on a bucket.
+
+    Args:
+        share: the bucket.
+        context: what every bucket is worked on with.
+    """
+    files = BucketFiles(share.files)
+    settlement = Settlement(share.staged, files, ranges=share.ranges, positions=share.positions, merges=share.merges)
+    writer = TableWriter(context.place, share.bucket)
+    settled = settlement.run(writer)
+    files.take(writer.close())
+    result = BucketResult(share.bucket, files, settled)
+    if not context.derives:
+        return result
+    groups = GroupStep(files, context.replay, context.renamed)
+    is_anew = share.is_anew or settled.is_rewritten or groups.must_begin_anew()
+    writer = TableWriter(context.place, share.bucket)
+    if is_anew:
+        groups.begin_anew(writer)
+    else:
+        groups.go_on(writer)
+    files.take(writer.close())
+    result.is_anew = is_anew or share.are_offsets_anew
+    writer = TableWriter(context.place, share.bucket)
+    step = OffsetStep(files, context.offsets, ends=share.ends, is_anew=result.is_anew)
+    result.offsets = step.run(writer)
+    files.take(writer.close())
+    return result

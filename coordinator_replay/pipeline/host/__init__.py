@@ -1,0 +1,1 @@
+"""What Spark runs on: the session, Java, the jars, names in a catalog, and failures told in a sentence."""
