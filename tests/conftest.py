@@ -1,7 +1,7 @@
 """What all tests share: where the recorded samples are, how hard hypothesis tries, and one Spark session."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from uuid import uuid4
 
@@ -53,3 +53,20 @@ def object_store() -> Iterator[str]:
 def s3(object_store: str) -> str:
     """A folder of its own in an object store."""
     return f"{object_store}/{uuid4()}"
+
+
+@pytest.fixture
+def remove() -> Callable[[str], None]:
+    """Removes a file or a folder, wherever it is."""
+    from pyarrow import fs
+
+    from coordinator_replay.log.dump import open_filesystem
+
+    def remove(uri: str) -> None:
+        filesystem, path = open_filesystem(uri)
+        if filesystem.get_file_info(path).type == fs.FileType.Directory:
+            filesystem.delete_dir(path)
+        else:
+            filesystem.delete_file(path)
+
+    return remove

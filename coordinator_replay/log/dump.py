@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
+from urllib.parse import quote
 
 from pyarrow import fs
 
@@ -78,6 +79,8 @@ _LOG_FOLDER = re.compile(r"^.+-\d+(\.[0-9a-f]+-(delete|future|stray))?$")
 _ASIDE_FOLDER = re.compile(rf"^{re.escape(TOPIC)}-\d+\.[0-9a-f]+-(delete|future|stray)$")
 _ARROW_SCHEMES = {"s3a": "s3", "s3n": "s3"}
 """What pyarrow calls the schemes that Hadoop has names of its own for."""
+_URI_CHARACTERS = "%/:?#@!$&'()*+,;=~"
+"""What may stand in a URI beside letters, digits and ``_.-``."""
 _WILDCARD = re.compile(r"[*?\[]")
 _HEAD_BYTES = 4096
 _ENVELOPE = (b'"partition"', b'"offset"', b'"key"')
@@ -106,8 +109,8 @@ def open_filesystem(uri: str) -> tuple[Any, str]:
     scheme, _, rest = uri.partition("://")
     uri = f"{_ARROW_SCHEMES.get(scheme, scheme)}://{rest}"
     try:
-        # Spark's name of the same store is s3a.
-        return fs.FileSystem.from_uri(re.sub("^s3[an]://", "s3://", uri))  # type: ignore[no-any-return]
+        # Blanks and the like stand in keys as they are; what is written as %20 already stays so.
+        return fs.FileSystem.from_uri(quote(uri, safe=_URI_CHARACTERS))  # type: ignore[no-any-return]
     except (ValueError, NotImplementedError, OSError) as problem:
         try:
             import fsspec

@@ -1,6 +1,7 @@
 """The warehouse as questions see it: SQL over its tables by name, and what they cover.
 
-"As of T" is answered from ``valid_from``/``valid_to`` and log positions; the newest version of each table is read.
+"As of T" is answered from ``valid_from``/``valid_to`` and log positions. Of each table the newest version is read that
+finished runs have left: what an audit is writing just now, or one that was killed has left, is not seen.
 """
 
 import difflib
@@ -14,11 +15,15 @@ from typing import Any
 
 import duckdb
 from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.exceptions import DeltaError
 
 from coordinator_replay.errors import UsageError, WarehouseError
-from coordinator_replay.query.delta_files import is_plain, local_path, select_files
-from coordinator_replay.tables.migrations import KEPT_SINCE_PROPERTY, check_version, version_of
+from coordinator_replay.query.table_files import file_names, local_path, quoted, select_files
+from coordinator_replay.store.layout import LEDGER
+from coordinator_replay.store.opening import check_place, open_table
+from coordinator_replay.store.snapshot import Snapshot
+from coordinator_replay.store.versions import NOTHING_FINISHED, Finished, newest_files, newest_of, refuse, state_of
+from coordinator_replay.tables.migrations import KEPT_SINCE_PROPERTY
 from coordinator_replay.tables.names import table_names
 from coordinator_replay.times import EPOCH, LATEST_MS
 
@@ -30,9 +35,6 @@ AS_OF = "(valid_from <= $at OR valid_from IS NULL) AND (valid_to > $at OR valid_
 
 Written so that the engine can look at it while it reads a file.
 """
-
-_LEDGER = "audit_runs"
-"""The table that every run writes: where it is, there is a warehouse."""
 
 _UNSHOWN = """CASE
     WHEN epoch_us(#{place}) BETWEEN -62135596800000000 AND 253402300799999999 THEN NULL
@@ -101,7 +103,9 @@ class Warehouse:
         self.uri = uri.rstrip("/") or uri
         self.cluster = cluster
         self.notes: list[str] = []
+        self._found: dict[str, DeltaTable | None] = {}
         self._open: dict[str, DeltaTable] = {}
+        self._snapshots: dict[str, Snapshot] = {}
 
     @cached_property
     def connection(self) -> duckdb.DuckDBPyConnection:
@@ -115,37 +119,76 @@ class Warehouse:
         return f"{self.uri}/{name}"
 
     def table(self, name: str) -> DeltaTable:
-        """Open a table.
+        """Open a table at the version that finished runs have left.
 
         Raises:
-            WarehouseError: it is not there, can't be read, or is of a newer release.
+            WarehouseError: it is not there, can't be read, was changed by somebody else, or is of another release.
         """
         if name not in self._open:
-            try:
-                opened = DeltaTable(self.path(name))
-                check_version(version_of(opened.metadata().configuration), self.path(name))
-                self._open[name] = opened
-            except TableNotFoundError as problem:
-                raise self._missing(name) from problem
-            except (DeltaError, OSError, ValueError) as problem:
-                raise WarehouseError(f"{self.path(name)} can't be read as a Delta table: {problem}") from problem
+            opened = self._newest(name)
+            version = None if opened is None else opened.version()
+            state = state_of(self.path(name), name, version, self._finished, self._read_bytes)
+            refuse(state)
+            if opened is None:
+                raise WarehouseError(
+                    f"the warehouse {self.uri} has no table {name}: run coordinator-replay audit first"
+                )
+            if state.counts != version:
+                opened.load_as_version(state.counts)
+            self._open[name] = opened
         return self._open[name]
+
+    def _newest(self, name: str) -> DeltaTable | None:
+        """A table as it is now, whoever has written it; None where there is none."""
+        if name not in self._found:
+            check_place(self.uri)
+            self._found[name] = open_table(self.path(name))
+        return self._found[name]
+
+    @cached_property
+    def _finished(self) -> Finished:
+        """The newest run that is done."""
+        ledger = self._newest(LEDGER)
+        if ledger is None:
+            root = local_path(self.uri)
+            if root is not None and not Path(root).is_dir():
+                raise WarehouseError(f"there is no warehouse at {self.uri}: the folder does not exist")
+            raise WarehouseError(
+                f"there is no warehouse at {self.uri}: the ledger {LEDGER} is not there; run coordinator-replay audit "
+                f"first, or restore a backup"
+            )
+        found = NOTHING_FINISHED
+        for highest, file in newest_files(Snapshot.of(LEDGER, self.path(LEDGER), ledger)):
+            if highest <= found.run_id:
+                break
+            [name] = file_names(self.connection, [file.uri])
+            rows = f"SELECT run_id, status, table_versions FROM read_parquet([{quoted(name)}])"  # noqa: S608 - quoted
+            try:
+                found = newest_of(self.connection.execute(rows).fetchall(), found)
+            except duckdb.Error as problem:
+                raise WarehouseError(f"{file.uri} can't be read: {first_line(problem)}") from problem
+        return found
+
+    def _read_bytes(self, uri: str) -> bytes | None:
+        """What a small file holds; None where there is none."""
+        [name] = file_names(self.connection, [uri])
+        try:
+            found = self.connection.execute(f"SELECT content FROM read_blob([{quoted(name)}])").fetchall()  # noqa: S608
+        except duckdb.Error as problem:
+            if "FileNotFoundError" in str(problem):
+                return None
+            raise WarehouseError(f"{uri} can't be read: {first_line(problem)}") from problem
+        return bytes(found[0][0]) if found else None
+
+    def snapshot(self, name: str) -> Snapshot:
+        """A table's files, see ``table``."""
+        if name not in self._snapshots:
+            self._snapshots[name] = Snapshot.of(name, self.path(name), self.table(name))
+        return self._snapshots[name]
 
     def _is_unwritten(self, name: str) -> bool:
         """Whether the warehouse is one, and no run has written this table of the contract into it so far."""
-        if name in self._open:
-            return False
-        try:
-            return not DeltaTable.is_deltatable(self.path(name)) and DeltaTable.is_deltatable(self.path(_LEDGER))
-        except (DeltaError, OSError, ValueError):
-            # What is wrong is said by the attempt to open it.
-            return False
-
-    def _missing(self, name: str) -> WarehouseError:
-        root = local_path(self.uri)
-        if root is not None and not Path(root).is_dir():
-            return WarehouseError(f"there is no warehouse at {self.uri}: the folder does not exist")
-        return WarehouseError(f"the warehouse {self.uri} has no table {name}: run coordinator-replay audit first")
+        return name not in self._finished.versions and self._newest(name) is None
 
     def offer(self, name: str, bounds: Mapping[str, str] | None = None) -> None:
         """Make a table known to SQL by its name.
@@ -160,15 +203,11 @@ class Warehouse:
         if self._is_unwritten(name):
             self.connection.register(name, _no_rows(name))
             return
-        table = self.table(name)
         try:
-            if is_plain(table, self.path(name)):
-                source = select_files(table, self.path(name), bounds or {})
-                self.connection.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {source}")
-            else:
-                self.connection.register(name, table.to_pyarrow_dataset())
+            source = select_files(self.connection, self.table(name), self.snapshot(name), bounds or {})
+            self.connection.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {source}")
         except (DeltaError, duckdb.Error, OSError, ValueError, KeyError) as problem:
-            raise WarehouseError(f"{self.path(name)} can't be read without Spark: {problem}") from problem
+            raise WarehouseError(f"{self.path(name)} can't be read: {first_line(problem)}") from problem
 
     def rows(self, sql: str, **parameters: object) -> list[tuple[Any, ...]]:
         """Answer a question over the tables that it names.
@@ -247,14 +286,11 @@ class Warehouse:
 
     def _range(self, name: str) -> tuple[datetime | None, datetime | None]:
         """First and last log timestamp of the cluster in a table: from file statistics where these tell."""
-        actions = self.table(name).get_add_actions(flatten=True)
-        columns = ("min.cluster", "max.cluster", "min.log_timestamp", "max.log_timestamp")
-        if set(columns) <= set(actions.schema.names):
-            files = list(zip(*(actions.column(column).to_pylist() for column in columns), strict=True))
-            if all(low == high and None not in (low, first, last) for low, high, first, last in files):
-                own = [(first, last) for low, _, first, last in files if low == self.cluster]
-                if own:
-                    return min(first for first, _ in own), max(last for _, last in own)
+        files = self.snapshot(name).files(cluster=self.cluster)
+        bounds = [(file.lowest.get("log_timestamp"), file.highest.get("log_timestamp")) for file in files]
+        known = [(first, last) for first, last in bounds if first is not None and last is not None]
+        if files and len(known) == len(files):
+            return min(first for first, _ in known), max(last for _, last in known)
         sql = f"SELECT min(log_timestamp), max(log_timestamp) FROM {name} WHERE cluster = $cluster"  # noqa: S608
         first, last = self.rows(sql)[0]
         return first, last

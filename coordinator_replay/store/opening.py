@@ -5,6 +5,7 @@ Needs no pyarrow, so that questions begin at once.
 
 import re
 from pathlib import Path
+from urllib.parse import unquote
 
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
@@ -25,7 +26,8 @@ def check_place(uri: str) -> None:
     Raises:
         WarehouseError: the Delta library reads the place as another.
     """
-    if _ENCODED.search(uri if "://" in uri else str(Path(uri).absolute())):
+    path = str(Path(uri).absolute()) if "://" not in uri else uri
+    if _ENCODED.search(unquote(uri) if uri.startswith("file://") else path):
         raise WarehouseError(
             f"{uri}: a path with a percent sign before two hexadecimal digits can't hold a warehouse, because the "
             f"Delta library reads these three as one character; choose another folder"

@@ -16,8 +16,18 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from deltalake import write_deltalake
+from deltalake import CommitProperties, write_deltalake
 
+from coordinator_replay.store.layout import (
+    DEFAULT_BUCKETS,
+    LEDGER,
+    UPKEEP_PROPERTY,
+    bucket_of,
+    has_buckets,
+    has_open_rows,
+)
+from coordinator_replay.store.opening import delta_uri
+from coordinator_replay.store.warehouse import Store
 from coordinator_replay.tables.definition import tables
 
 ORDERS = "b3JkZXJzb3JkZXJzb3Jkxx"
@@ -316,11 +326,23 @@ ROWS = {
 
 
 def write_rows(folder: Path, name: str, rows: list[Row]) -> None:
-    """Append rows to a table; what they leave out is null."""
-    schema = tables()[name].arrow_schema()
+    """Append rows to a table; what they leave out is null. It counts as if a finished run had done it."""
+    store, schema = Store(str(folder)), tables()[name].arrow_schema()
     unknown = {column for row in rows for column in row} - set(schema.names)
     assert not unknown, f"{name} has no columns {unknown}"
-    write_deltalake(str(folder / name), pa.Table.from_pylist(rows, schema=schema), mode="append")
+    store.create(LEDGER, DEFAULT_BUCKETS)
+    store.create(name, DEFAULT_BUCKETS)
+    if rows:
+        laid = [{"is_open": False, **row} for row in rows] if has_open_rows(tables()[name]) else rows
+        if has_buckets(tables()[name]):
+            laid = [{"bucket": bucket_of(row.get("log_partition", 3), DEFAULT_BUCKETS), **row} for row in laid]
+        write_deltalake(
+            delta_uri(store.path(name)),
+            pa.Table.from_pylist(laid, schema=schema),
+            mode="append",
+            schema_mode="merge",
+            commit_properties=CommitProperties(custom_metadata={UPKEEP_PROPERTY: "rows of tests"}),
+        )
 
 
 def write_small_warehouse(folder: Path) -> Path:

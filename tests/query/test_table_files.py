@@ -3,15 +3,16 @@
 import shutil
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Field, TableFeatures
+from deltalake.schema import PrimitiveType
 
 from coordinator_replay.errors import WarehouseError
-from coordinator_replay.query.delta_files import is_plain, local_path, quoted, select_files
 from coordinator_replay.query.groups import groups_at
+from coordinator_replay.query.table_files import local_path, quoted, select_files
 from coordinator_replay.query.warehouse import Warehouse
-from tests.query.small_warehouse import offset, write_rows, write_small_warehouse
+from coordinator_replay.store.layout import UPKEEP_PROPERTY
+from tests.query.small_warehouse import offset, write_rows
 
 COUNT = "SELECT count(*) FROM offset_history WHERE cluster = $cluster AND group_id = $group"
 
@@ -45,24 +46,26 @@ def test_a_group_of_any_name_is_found_among_others(tmp_path: Path, name: str):
 
 def test_rows_of_an_older_version_are_gone(tmp_path: Path):
     write_rows(tmp_path, "offset_history", [offset("t", 0, 1, "02:00"), offset("t", 1, 2, "02:00", group_id="b")])
-    DeltaTable(str(tmp_path / "offset_history")).delete("group_id = 'b'")
+    mine = CommitProperties(custom_metadata={UPKEEP_PROPERTY: "rows of tests"})
+    DeltaTable(str(tmp_path / "offset_history")).delete("group_id = 'b'", commit_properties=mine)
     assert count(tmp_path, "b") == 0
     assert count(tmp_path, "payments") == 1
 
 
 def test_a_column_that_older_files_lack_reads_as_null(tmp_path: Path):
-    folder = tmp_path / "offset_history"
-    rows = pa.table({"cluster": ["default"], "group_id": ["a"]})
-    write_deltalake(str(folder), rows)
-    write_deltalake(str(folder), rows.append_column("topic", pa.array(["t"])), mode="append", schema_mode="merge")
-    answer = Warehouse(str(tmp_path)).rows("SELECT topic FROM offset_history ORDER BY topic NULLS FIRST")
-    assert answer == [(None,), ("t",)]
+    write_rows(tmp_path, "offset_history", [offset("t", 0, 1, "02:00")])
+    table = DeltaTable(str(tmp_path / "offset_history"))
+    newer = Field("newer", PrimitiveType("string"))
+    table.alter.add_columns([newer])
+    write_rows(tmp_path, "offset_history", [offset("u", 0, 1, "02:00")])
+    answer = Warehouse(str(tmp_path)).rows("SELECT topic, newer FROM offset_history ORDER BY topic")
+    assert answer == [("t", None), ("u", None)]
 
 
 def test_a_column_that_the_table_lacks_is_told_as_an_older_warehouse(tmp_path: Path):
-    write_deltalake(str(tmp_path / "offset_history"), pa.table({"cluster": ["default"]}))
-    with pytest.raises(WarehouseError, match=r'not those of this release: .*"topic"'):
-        Warehouse(str(tmp_path)).rows("SELECT topic FROM offset_history")
+    write_rows(tmp_path, "offset_history", [])
+    with pytest.raises(WarehouseError, match=r'not those of this release: .*"newer"'):
+        Warehouse(str(tmp_path)).rows("SELECT newer FROM offset_history")
 
 
 def test_empty_tables_have_their_columns_and_types(tmp_path: Path):
@@ -86,25 +89,30 @@ def test_a_file_uri_is_a_path_on_this_machine(folder: Path):
     assert groups_at(Warehouse(folder.as_uri())) == groups_at(Warehouse(str(folder)))
 
 
-def test_plain_files_and_the_dataset_of_deltalake_hold_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    folder = write_small_warehouse(tmp_path)
-    plain = groups_at(Warehouse(str(folder)))
-    monkeypatch.setattr("coordinator_replay.query.warehouse.is_plain", lambda table, uri: False)
-    assert groups_at(Warehouse(str(folder))) == plain
+def test_partition_columns_are_those_of_each_file(tmp_path: Path):
+    for cluster, bucket in (("default", 3), ("it's", 3), ("default", 7)):
+        write_rows(tmp_path, "offset_history", [offset("t", 0, 1, "02:00", cluster=cluster, bucket=bucket)])
+    rows = Warehouse(str(tmp_path)).rows("SELECT cluster, bucket, is_open FROM offset_history ORDER BY ALL")
+    assert rows == [("default", 3, False), ("default", 7, False), ("it's", 3, False)]
+    seven = "SELECT topic FROM offset_history WHERE bucket = 7 AND cluster = $cluster"
+    assert Warehouse(str(tmp_path)).rows(seven) == [("t",)]
 
 
-def test_partitioned_tables_are_not_read_as_plain_files(tmp_path: Path):
-    rows = pa.table({"cluster": ["default", "other"], "group_id": ["payments", "payments"]})
-    write_deltalake(str(tmp_path / "offset_history"), rows, partition_by=["cluster"])
-    assert not is_plain(DeltaTable(str(tmp_path / "offset_history")), str(tmp_path / "offset_history"))
-    assert count(tmp_path, "payments") == 1
+def test_a_table_with_features_that_its_files_do_not_show_is_refused(tmp_path: Path):
+    write_rows(tmp_path, "offset_history", [offset("t", 0, 1, "02:00")])
+    table = DeltaTable(str(tmp_path / "offset_history"))
+    table.alter.add_feature(TableFeatures.DeletionVectors, allow_protocol_versions_increase=True)
+    with pytest.raises(WarehouseError, match="features of Delta"):
+        count(tmp_path, "payments")
 
 
 def test_no_file_is_named_when_none_can_hold_the_row(tmp_path: Path):
     write_rows(tmp_path, "offset_history", [offset("t", 0, 1, "02:00")])
-    uri = str(tmp_path / "offset_history")
-    assert "read_parquet" not in select_files(DeltaTable(uri), uri, {"group_id": "zzz"})
-    assert "read_parquet" in select_files(DeltaTable(uri), uri, {"group_id": "payments"})
+    opened = Warehouse(str(tmp_path))
+    table, snapshot = opened.table("offset_history"), opened.snapshot("offset_history")
+    assert "read_parquet" not in select_files(opened.connection, table, snapshot, {"group_id": "zzz"})
+    assert "read_parquet" not in select_files(opened.connection, table, snapshot, {"cluster": "other"})
+    assert "read_parquet" in select_files(opened.connection, table, snapshot, {"group_id": "payments"})
 
 
 def test_quotes_in_names_stay_inside_their_literal():
