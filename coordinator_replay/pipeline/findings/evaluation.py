@@ -349,7 +349,7 @@ class Evaluation:
         }
         names = [name for name, is_kept in kept.items() if is_kept]
         uris = [file.uri for file in self.files.old(TOTALS)]
-        return _table(uris, TOTALS, pc.field("what").isin(names)) if names else SCHEMAS[TOTALS].empty_table()
+        return _table(uris, TOTALS, pc.field("what").isin(pa.array(names))) if names else SCHEMAS[TOTALS].empty_table()
 
     def _causes(self) -> pa.Table:
         schema = SCHEMAS[CAUSES]

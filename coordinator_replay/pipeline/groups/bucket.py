@@ -69,7 +69,7 @@ def _ids(uris: Iterable[str]) -> set[str]:
 def _states(files: BucketFiles, groups: Collection[str]) -> _States:
     snapshots: dict[GroupKey, str] = {}
     is_old = False
-    wanted = pc.field("group_id").isin(sorted(groups))
+    wanted = pc.field("group_id").isin(pa.array(sorted(groups), pa.string()))
     for batch in read_paths([file.uri for file in files.old(STATE_TABLE)], _STATE_COLUMNS, wanted):
         is_old |= pc.any(pc.not_equal(batch.column("snapshot_version"), VERSION)).as_py() is True
         keys = zip(*(batch.column(name).to_pylist() for name in ("group_id", "log_partition")), strict=True)
@@ -100,7 +100,7 @@ def _names_are_old(files: BucketFiles, names: Mapping[str, str], renamed: Collec
 
 def _committed_before(files: BucketFiles, groups: Collection[str]) -> bool:
     """Whether some of these groups have committed in an earlier run."""
-    wanted = pc.field("group_id").isin(sorted(groups))
+    wanted = pc.field("group_id").isin(pa.array(sorted(groups), pa.string()))
     uris = [file.uri for file in files.old(_TOTALS)]
     return any(batch.num_rows for batch in read_paths(uris, ["group_id"], wanted))
 

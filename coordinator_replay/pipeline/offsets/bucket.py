@@ -366,7 +366,7 @@ class _Thinning:
         with duckdb.connect(config={"threads": 1}) as connection:
             connection.execute("SET TimeZone = 'UTC'")
             connection.register("history", pa.Table.from_batches(self.batches, STAGED))
-            found: pa.Table = connection.execute(
+            found: pa.Table = connection.sql(
                 f"""
                 WITH in_order AS (
                     SELECT *, row_number() OVER key AS place,
@@ -389,6 +389,6 @@ class _Thinning:
                     place - place_before - 1 AS commits_merged
                 FROM kept
                 """,  # noqa: S608 - names of our own
-                {"every": self.every_ms},
+                params={"every": self.every_ms},
             ).to_arrow_table()
         return [batch for batch in rows_of(iter(found.to_batches()), STAGED).to_batches() if batch.num_rows]

@@ -328,7 +328,7 @@ def tombstone_causes(
     with _connect() as connection:
         connection.register("removed", removed)
         used = {name: value for name, value in asked.items() if f"${name}" in _CAUSES}
-        found: pa.RecordBatchReader = connection.execute(_CAUSES, used).to_arrow_reader(BATCH_ROWS)
+        found: pa.RecordBatchReader = connection.sql(_CAUSES, params=used).to_arrow_reader(BATCH_ROWS)
         for batch in found:
             columns = [batch.column(one.name).cast(one.type) for one in CAUSES]
             yield pa.RecordBatch.from_arrays(columns, schema=CAUSES)

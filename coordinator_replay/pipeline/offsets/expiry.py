@@ -56,4 +56,4 @@ def expected_offsets(opened: pa.Table, retention: Retention, horizon: Horizon) -
             "as_of": horizon.as_of,
             "horizon": horizon.horizon_ms,
         }
-        return connection.execute(_EXPECTED, asked).to_arrow_table()
+        return connection.sql(_EXPECTED, params=asked).to_arrow_table()

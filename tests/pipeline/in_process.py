@@ -1,0 +1,80 @@
+"""Audits whose stages run in this process, share after share: the very functions that Spark runs, without a JVM."""
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from coordinator_replay.log.segment import walk_batches
+from coordinator_replay.pipeline import audit as audit_module
+from coordinator_replay.pipeline.audit import Options, Summary, run_audit
+from coordinator_replay.store.opening import delta_uri
+from coordinator_replay.tables.definition import tables
+
+SESSION: Any = SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=2))
+"""All that an audit asks of a session beside running stages."""
+
+VOLATILE = {
+    "audit_runs": None,
+    "group_state": ("run_id",),
+    "commit_totals": None,
+}
+"""What two histories of runs may leave in different forms: whole tables (None), or columns."""
+
+
+def run_in_process(
+    _spark: Any, _name: str, shares: Sequence[Any], stage: Callable[[Any], Any], _size: Any = None
+) -> list[Any]:
+    return [stage(share) for share in shares]
+
+
+@pytest.fixture
+def audit(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Summary]:
+    """Audits dumps of segments into a warehouse."""
+    monkeypatch.setattr(audit_module, "run_stage", run_in_process)
+
+    def run(warehouse: Path | str, *dumps: Path | str, **options: Any) -> Summary:
+        chosen = Options(inputs=[str(dump) for dump in dumps], warehouse=str(warehouse), **options)
+        return run_audit(SESSION, chosen)
+
+    return run
+
+
+def content(warehouse: Path | str, name: str, cluster: str = "default") -> list[str]:
+    """The rows of a table, sorted, without what differs from run to run."""
+    hidden = VOLATILE.get(name, ())
+    if hidden is None:
+        return []
+    rows = DeltaTable(delta_uri(f"{warehouse}/{name}")).to_pyarrow_table().drop_columns(list(hidden)).to_pylist()
+    return sorted(json.dumps(row, sort_keys=True, default=str) for row in rows if row["cluster"] == cluster)
+
+
+def contents(warehouse: Path | str) -> dict[str, list[str]]:
+    """The rows of all tables."""
+    return {name: content(warehouse, name) for name in tables()}
+
+
+def cut(segments: str, into: Sequence[Path], marks: Callable[[int], list[int]] | None = None) -> None:
+    """Cut each segment at batch boundaries into as many files as there are folders.
+
+    Args:
+        segments: the dump.
+        into: the folders.
+        marks: from the number of batches of a segment to the batch that each part begins with; even if None.
+    """
+    for file in Path(segments).rglob("*.log"):
+        raw = file.read_bytes()
+        starts = [(int(p), int(o)) for s in walk_batches(raw) for p, o in zip(s.positions, s.base_offsets, strict=True)]
+        if not starts:
+            continue
+        chosen = marks(len(starts)) if marks else [len(starts) * part // len(into) for part in range(len(into))]
+        for first, end, folder in zip(chosen, [*chosen[1:], len(starts)], into, strict=True):
+            if first < end:
+                place = folder / file.parent.name
+                place.mkdir(parents=True, exist_ok=True)
+                stop = starts[end][0] if end < len(starts) else len(raw)
+                (place / f"{starts[first][1]:020d}.log").write_bytes(raw[starts[first][0] : stop])
