@@ -3,7 +3,6 @@
 import os
 
 import pytest
-from coordinator_replay.pipeline.session import Load
 
 from coordinator_replay.cli.compute import _load
 from coordinator_replay.log.dump import Dump, DumpFile, Format
