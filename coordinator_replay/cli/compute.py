@@ -34,7 +34,7 @@ def _milliseconds(duration: timedelta) -> int:
 def _audit(options: "Options", common: Common, command: str, wait: timedelta = timedelta()) -> "Summary":
     """Run an audit, alone on its warehouse, and print what it did."""
     from coordinator_replay.log.dump import find_dump
-    from coordinator_replay.pipeline.lock import one_at_a_time
+    from coordinator_replay.store.lock import one_at_a_time
 
     # Before anything else, so that a mistyped path is told at once.
     dump = find_dump(options.inputs, form=options.format, include_deleted=options.include_deleted)

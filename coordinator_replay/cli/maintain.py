@@ -5,14 +5,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from coordinator_replay.cli.compute import SMALL_WAREHOUSE
 from coordinator_replay.cli.layout import Column
 from coordinator_replay.cli.options import (
     Command,
     config_option,
     examples,
     output_option,
-    verbose_option,
     wait_option,
     warehouse_option,
     wide_option,
@@ -22,7 +20,7 @@ from coordinator_replay.cli.paths import absolute
 from coordinator_replay.cli.times import DURATION
 
 if TYPE_CHECKING:
-    from coordinator_replay.pipeline.maintain import Kept, Upkeep
+    from coordinator_replay.store.maintain import Kept
 
 _COLUMNS = (
     Column("table", "TABLE", 1),
@@ -35,7 +33,6 @@ _COLUMNS = (
     Column("stored_files_after", "STORED-FILES", 4),
     Column("stored_bytes_before", "STORED-BYTES-BEFORE", 4),
     Column("stored_bytes_after", "STORED-BYTES", 3),
-    Column("from_version"),
 )
 
 
@@ -52,22 +49,7 @@ def _row(kept: "Kept") -> list[object]:
         after.stored_files,
         before.stored,
         after.stored,
-        kept.from_version,
     ]
-
-
-def _maintain(upkeep: "Upkeep", *, verbose: bool) -> "list[Kept]":
-    from coordinator_replay.cli.progress import shown_progress
-    from coordinator_replay.pipeline.host.failure import told_in_a_sentence
-    from coordinator_replay.pipeline.maintain import run_maintain, stored_bytes
-    from coordinator_replay.pipeline.host.session import Load, open_session
-
-    click.echo("starting Spark …", err=True)
-    is_small = stored_bytes(upkeep.warehouse) <= SMALL_WAREHOUSE
-    with told_in_a_sentence("upkeep", "what is done stays done"):
-        spark = open_session(verbose=verbose, load=Load.SMALL if is_small else Load.ROWS)
-        with shown_progress(spark) as report:
-            return run_maintain(spark, upkeep, report)
 
 
 @click.command(
@@ -95,7 +77,6 @@ def _maintain(upkeep: "Upkeep", *, verbose: bool) -> "list[Kept]":
 @config_option
 @output_option
 @wide_option
-@verbose_option
 def maintain(
     warehouse: str,
     vacuum_after: timedelta,
@@ -104,24 +85,26 @@ def maintain(
     wait: timedelta,
     output: str,
     wide: bool,
-    verbose: bool,
 ) -> None:
-    """Keep a warehouse in good order: compact and cluster its tables, remove files that they no longer need.
+    """Keep a warehouse in good order: make large, sorted files of small ones, remove files that are no longer needed.
 
-    Tables of an older release are brought up to this one. What runs that died have left is removed after a day. All
-    clusters of the warehouse are treated alike.
+    Tables get the columns that are new in this release. What a killed audit left in them is undone, and its
+    intermediate files are removed after a day. All clusters of the warehouse are treated alike. No JVM is needed.
 
     With --keep, old rows of rebalances, member_timeline and group_metrics are given up for good: no later audit brings
     them back, and questions about the time before are refused. All other tables keep what they have, because later
     audits are made from it: to let go of records too, begin a new warehouse with a dump of today.
     """
-    from coordinator_replay.pipeline.lock import one_at_a_time
-    from coordinator_replay.pipeline.maintain import Upkeep, check_upkeep
+    from coordinator_replay.store.lock import one_at_a_time
+    from coordinator_replay.store.maintain import Upkeep, check_upkeep, run_maintain
+
+    def say(text: str) -> None:
+        click.echo(text, err=True)
 
     upkeep = Upkeep(warehouse=absolute(warehouse), vacuum_after=vacuum_after, keep=keep, force=force)
     check_upkeep(upkeep)
-    with one_at_a_time(upkeep.warehouse, "maintain", wait=wait, say=lambda text: click.echo(text, err=True)):
-        done = _maintain(upkeep, verbose=verbose)
+    with one_at_a_time(upkeep.warehouse, "maintain", wait=wait, say=say):
+        done = run_maintain(upkeep, say)
     print_rows(_COLUMNS, map(_row, done), output, is_wide=wide)
     saved = sum(kept.before.stored - kept.after.stored for kept in done)
     print_note(f"{len(done) - 1} tables, {abs(saved):,} bytes {'less' if saved >= 0 else 'more'} stored than before.")

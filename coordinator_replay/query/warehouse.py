@@ -18,7 +18,8 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from coordinator_replay.errors import UsageError, WarehouseError
-from coordinator_replay.query.table_files import file_names, local_path, quoted, select_files
+from coordinator_replay.query.table_files import select_files
+from coordinator_replay.store.duckdb_files import file_names, local_path, quoted
 from coordinator_replay.store.layout import LEDGER
 from coordinator_replay.store.opening import check_place, open_table
 from coordinator_replay.store.snapshot import Snapshot

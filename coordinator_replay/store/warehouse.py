@@ -11,7 +11,7 @@ from pyarrow import fs
 from coordinator_replay.errors import WarehouseError
 from coordinator_replay.log.dump import open_filesystem
 from coordinator_replay.store.evolution import add_columns
-from coordinator_replay.store.layout import BUCKETS_PROPERTY, RUN_PROPERTY, STAGING, partition_text
+from coordinator_replay.store.layout import BUCKETS_PROPERTY, RUN_PROPERTY, STAGING, UPKEEP_PROPERTY, partition_text
 from coordinator_replay.store.opening import check_place, delta_uri, open_table
 from coordinator_replay.store.snapshot import Snapshot, TableFile
 from coordinator_replay.store.writer import DataFile
@@ -116,11 +116,48 @@ class Store:
         Raises:
             WarehouseError: the table was changed since the snapshot, or can't be written.
         """
+        return self._commit(snapshot, added, removed, {RUN_PROPERTY: run_id, **about})
+
+    def exchange(
+        self,
+        snapshot: Snapshot,
+        added: Sequence[DataFile],
+        removed: Sequence[TableFile],
+        why: str,
+        *,
+        changes_data: bool,
+    ) -> int:
+        """Put files in place of others for upkeep: audits go on from the table as from the one before.
+
+        Args:
+            snapshot: the table as upkeep found it.
+            added: files that were written into the table's folder.
+            removed: files of the snapshot.
+            why: what upkeep does, kept in the commit's information.
+            changes_data: False where the same rows only lie in other files.
+
+        Returns:
+            The table's version after that; the snapshot's where there is nothing to commit.
+
+        Raises:
+            WarehouseError: the table was changed since the snapshot, or can't be written.
+        """
+        return self._commit(snapshot, added, removed, {UPKEEP_PROPERTY: why}, changes_data=changes_data)
+
+    @staticmethod
+    def _commit(
+        snapshot: Snapshot,
+        added: Sequence[DataFile],
+        removed: Sequence[TableFile],
+        info: dict[str, str],
+        *,
+        changes_data: bool = True,
+    ) -> int:
         if not added and not removed:
             return snapshot.version
         table, now = declared(snapshot.table), int(time.time() * 1000)
-        actions: list[AddAction | RemoveAction] = [_add(file, snapshot.uri, now) for file in added]
-        actions += [RemoveAction(file.action_path, True, now, file.size, _texts(file)) for file in removed]
+        actions: list[AddAction | RemoveAction] = [_add(file, snapshot.uri, now, changes_data) for file in added]
+        actions += [RemoveAction(file.action_path, changes_data, now, file.size, _texts(file)) for file in removed]
         try:
             opened = DeltaTable(delta_uri(snapshot.uri), version=snapshot.version)
             opened.create_write_transaction(
@@ -128,9 +165,7 @@ class Store:
                 mode="append",
                 schema=table.arrow_schema(),
                 partition_by=list(table.partitioned_by),
-                commit_properties=CommitProperties(
-                    custom_metadata={RUN_PROPERTY: run_id, **about}, max_commit_retries=0
-                ),
+                commit_properties=CommitProperties(custom_metadata=info, max_commit_retries=0),
             )
         except (DeltaError, OSError, ValueError) as problem:
             raise WarehouseError(
@@ -144,9 +179,9 @@ def _properties(buckets: int) -> dict[str, str]:
     return {SCHEMA_VERSION_PROPERTY: str(SCHEMA_VERSION), BUCKETS_PROPERTY: str(buckets)}
 
 
-def _add(file: DataFile, folder: str, now: int) -> AddAction:
+def _add(file: DataFile, folder: str, now: int, changes_data: bool) -> AddAction:
     path = file.path.removeprefix(f"{folder}/")
-    return AddAction(path, file.size, dict(file.partition), now, True, file.stats)
+    return AddAction(path, file.size, dict(file.partition), now, changes_data, file.stats)
 
 
 def _texts(file: TableFile) -> dict[str, str | None]:

@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 
 from coordinator_replay.cli.main import main
 from coordinator_replay.log.writer import LogEntry, write_batch
-from coordinator_replay.pipeline.maintain import Upkeep, run_maintain
+from coordinator_replay.store.maintain import Upkeep, run_maintain
 from coordinator_replay.tables.definition import tables
 from tests.hostile.test_hostile import HOSTILE_NAMES, commit_key, commit_value, string
 from tests.traps.test_traps import ORDERS
@@ -87,7 +87,7 @@ def test_three_readers_see_the_same_rows(spark, audited, hostile, name):
 def test_three_readers_see_them_after_upkeep_that_leaves_no_file_of_earlier_versions(spark, audited, tmp_path):
     kept = tmp_path / "warehouse"
     shutil.copytree(audited, kept)
-    run_maintain(spark, Upkeep(warehouse=str(kept), vacuum_after=timedelta(0), force=True))
+    run_maintain(Upkeep(warehouse=str(kept), vacuum_after=timedelta(0), force=True))
     for name in tables():
         assert rows_for_all(spark, kept, name) == rows_for_all(spark, audited, name), name
     before, after = ({file.name for file in folder.rglob("*.parquet")} for folder in (audited, kept))

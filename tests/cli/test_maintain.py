@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from coordinator_replay.cli.main import main
-from coordinator_replay.pipeline.lock import one_at_a_time
+from coordinator_replay.store.lock import one_at_a_time
 from tests.query.small_warehouse import write_small_warehouse
 from tests.samples import Sample
 

@@ -12,7 +12,7 @@ from coordinator_replay.pipeline import group_tables
 from coordinator_replay.pipeline.audit import FOUND_TABLES, Options, run_audit
 from coordinator_replay.pipeline.evolution import set_property
 from coordinator_replay.pipeline.keeping import FORGETFUL
-from coordinator_replay.pipeline.maintain import Upkeep, run_maintain
+from coordinator_replay.store.maintain import Upkeep, run_maintain
 from coordinator_replay.pipeline.night_fold import fold_night
 from coordinator_replay.pipeline.offset_tables import OFFSET_TABLES
 from coordinator_replay.pipeline.replay import GROUP_TABLES
@@ -115,7 +115,7 @@ def test_a_night_is_folded_from_files_whatever_else_the_warehouse_has_seen(
             set_property(spark, tables.path(name), KEPT_SINCE_PROPERTY, "2000-01-01T00:00:00+00:00")
     audit(nights[0])
     if between == "upkeep":
-        run_maintain(spark, Upkeep(warehouse=warehouse))
+        run_maintain(Upkeep(warehouse=warehouse))
     elif between == "another cluster":
         audit(*nights, cluster="another")
     audit(nights[1])

@@ -9,8 +9,9 @@ from deltalake.schema import PrimitiveType
 
 from coordinator_replay.errors import WarehouseError
 from coordinator_replay.query.groups import groups_at
-from coordinator_replay.query.table_files import local_path, quoted, select_files
+from coordinator_replay.query.table_files import select_files
 from coordinator_replay.query.warehouse import Warehouse
+from coordinator_replay.store.duckdb_files import local_path, quoted
 from coordinator_replay.store.layout import UPKEEP_PROPERTY
 from tests.query.small_warehouse import offset, write_rows
 

@@ -11,13 +11,13 @@ from datetime import timedelta
 import pytest
 
 from coordinator_replay.errors import LockedError
-from coordinator_replay.pipeline.lock import HOLDER_FILE, LEASE_FILE, FileGuard, Holder, Lease, guard_of, one_at_a_time
+from coordinator_replay.store.lock import HOLDER_FILE, LEASE_FILE, FileGuard, Holder, Lease, guard_of, one_at_a_time
 
 LASTS = timedelta(seconds=1.5)
 HOLD = """
 import sys, time
 from datetime import timedelta
-from coordinator_replay.pipeline.lock import FileGuard, Holder, Lease, one_at_a_time
+from coordinator_replay.store.lock import FileGuard, Holder, Lease, one_at_a_time
 kind, folder, seconds = sys.argv[1:]
 mine = Holder.this("audit")
 guard = FileGuard(folder, mine) if kind == "file" else Lease(folder, mine, timedelta(seconds=1.5))
@@ -45,17 +45,21 @@ def guard(kind, folder, command="maintain"):
     return FileGuard(folder, mine) if kind == "file" else Lease(folder, mine, LASTS)
 
 
-@pytest.fixture(params=["file", "lease"])
-def kind(request):
-    return request.param
+@pytest.fixture(params=["file", "lease", "s3"])
+def place(request, tmp_path):
+    """What keeps others out, and the warehouse."""
+    if request.param == "s3":
+        return "lease", f"{request.getfixturevalue('s3')}/warehouse"
+    return request.param, str(tmp_path)
 
 
-def test_the_second_run_ends_at_once_and_says_who_is_at_work(kind, tmp_path):
-    with holding(kind, str(tmp_path), 60) as other:
+def test_the_second_run_ends_at_once_and_says_who_is_at_work(place):
+    kind, folder = place
+    with holding(kind, folder, 60) as other:
         began = time.monotonic()
         with (
             pytest.raises(LockedError, match=rf"in use by audit \(process {other.pid} on .*--wait"),
-            one_at_a_time(str(tmp_path), "maintain", guard=guard(kind, str(tmp_path))),
+            one_at_a_time(folder, "maintain", guard=guard(kind, folder)),
         ):
             pytest.fail("it was let in")
         assert time.monotonic() - began < 5
@@ -78,33 +82,34 @@ def test_whoever_asks_before_the_holder_has_said_so_is_told_all_the_same(tmp_pat
     assert second.holder() is None
 
 
-def test_the_second_run_waits_for_the_first(kind, tmp_path):
+def test_the_second_run_waits_for_the_first(place):
+    kind, folder = place
     told = []
     # Longer than a lease lasts: it must have been renewed.
     with (
-        holding(kind, str(tmp_path), 3) as other,
-        one_at_a_time(
-            str(tmp_path), "maintain", wait=timedelta(minutes=1), say=told.append, guard=guard(kind, str(tmp_path))
-        ),
+        holding(kind, folder, 3) as other,
+        one_at_a_time(folder, "maintain", wait=timedelta(minutes=1), say=told.append, guard=guard(kind, folder)),
     ):
         assert other.wait(timeout=5) == 0
     assert len(told) == 1
     assert str(other.pid) in told[0]
 
 
-def test_a_killed_run_blocks_nobody(kind, tmp_path):
-    with holding(kind, str(tmp_path), 60) as other:
+def test_a_killed_run_blocks_nobody(place):
+    kind, folder = place
+    with holding(kind, folder, 60) as other:
         other.send_signal(signal.SIGKILL)
         other.wait()
         patience = timedelta() if kind == "file" else LASTS * 3
-        with one_at_a_time(str(tmp_path), "maintain", wait=patience, guard=guard(kind, str(tmp_path))):
+        with one_at_a_time(folder, "maintain", wait=patience, guard=guard(kind, folder)):
             pass
 
 
-def test_a_run_that_fails_lets_the_next_one_in(kind, tmp_path):
-    with pytest.raises(ZeroDivisionError), one_at_a_time(str(tmp_path), "audit", guard=guard(kind, str(tmp_path))):
+def test_a_run_that_fails_lets_the_next_one_in(place):
+    kind, folder = place
+    with pytest.raises(ZeroDivisionError), one_at_a_time(folder, "audit", guard=guard(kind, folder)):
         raise ZeroDivisionError
-    with one_at_a_time(str(tmp_path), "audit", guard=guard(kind, str(tmp_path))):
+    with one_at_a_time(folder, "audit", guard=guard(kind, folder)):
         pass
 
 

@@ -1,0 +1,91 @@
+"""Small files of a table become large ones, their rows in the order that questions ask by.
+
+A night adds a few files to each bucket. Those of the same cluster, bucket and ``is_open`` are sorted together, so that
+a question about one group reads one stretch of a file. Files that are large already stay as they are: what upkeep
+costs grows with the nights since the last one, not with the history.
+"""
+
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+
+import duckdb
+import pyarrow as pa
+
+from coordinator_replay.errors import WarehouseError
+from coordinator_replay.store.duckdb_files import file_names, quoted
+from coordinator_replay.store.snapshot import TableFile
+from coordinator_replay.store.writer import DataFile, FileWriter, conform, table_part
+from coordinator_replay.tables.definition import Table
+
+LARGE_FILE = 64 << 20
+"""A file of so many bytes is not touched again."""
+
+_TOGETHER = 2 * LARGE_FILE
+"""So many bytes are sorted together at most."""
+
+_MEMORY = "1GB"
+"""What is larger is sorted on disk."""
+
+_BATCH_ROWS = 50_000
+
+
+def groups_of_small(files: Iterable[TableFile]) -> Iterator[list[TableFile]]:
+    """Files that can become one: at least two of the same partition values, none of them large.
+
+    Args:
+        files: those of a table.
+    """
+    by_values: dict[tuple[object, ...], list[TableFile]] = {}
+    for file in files:
+        if file.size < LARGE_FILE:
+            by_values.setdefault((file.cluster, file.bucket, file.is_open), []).append(file)
+    for small in by_values.values():
+        together: list[TableFile] = []
+        for file in sorted(small, key=lambda file: file.size):
+            if together and sum(one.size for one in together) + file.size > _TOGETHER:
+                yield from [together] if len(together) > 1 else []
+                together = []
+            together.append(file)
+        yield from [together] if len(together) > 1 else []
+
+
+def rewrite(table: Table, folder: str, files: Sequence[TableFile]) -> list[DataFile]:
+    """Write the rows of some files anew, in order.
+
+    Args:
+        table: whose files they are.
+        folder: the table's folder.
+        files: files with the same values of the partition columns.
+
+    Returns:
+        The new files.
+
+    Raises:
+        WarehouseError: a file is missing or damaged.
+    """
+    schema = table.file_schema().remove_metadata()
+    writer = FileWriter({"all": table_part(table, folder, files[0].partition_values())})
+    with tempfile.TemporaryDirectory() as aside, duckdb.connect() as connection:
+        connection.execute(f"SET TimeZone = 'UTC'; SET memory_limit = '{_MEMORY}'")
+        connection.execute(f"SET temp_directory = {quoted(aside)}")
+        try:
+            for batch in _sorted(connection, table, schema, files):
+                writer.add("all", conform(batch, schema))
+        except duckdb.Error as problem:
+            reason = str(problem).splitlines()[0]
+            raise WarehouseError(f"{folder} can't be compacted: {reason}") from problem
+    return writer.close()
+
+
+def _sorted(
+    connection: duckdb.DuckDBPyConnection, table: Table, schema: pa.Schema, files: Sequence[TableFile]
+) -> Iterator[pa.RecordBatch]:
+    names = ", ".join(map(quoted, file_names(connection, (file.uri for file in files))))
+    columns = dict.fromkeys(name for name in (*table.clustering, *table.keys) if name in schema.names)
+    order = ", ".join(f'"{name}" NULLS FIRST' for name in columns)
+    connection.execute(
+        f"SELECT * FROM read_parquet([{names}], union_by_name=true, hive_partitioning=false) "  # noqa: S608 - quoted
+        f"ORDER BY {order}"
+    )
+    reader: pa.RecordBatchReader = connection.to_arrow_reader(_BATCH_ROWS)
+    yield from reader

@@ -1,0 +1,43 @@
+"""What DuckDB is to call a file: it opens most files of this machine by itself, others through pyarrow."""
+
+import re
+from collections.abc import Iterable
+from urllib.parse import unquote, urlparse
+
+import duckdb
+
+_GLOB = re.compile(r"[*?\[\]]")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+
+
+def quoted(text: str) -> str:
+    """A string as an SQL literal."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def local_path(uri: str) -> str | None:
+    """The path of something on this machine, None for what is elsewhere."""
+    if uri.startswith("file://"):
+        return unquote(urlparse(uri).path)
+    return None if _SCHEME.match(uri) else uri
+
+
+def file_names(connection: duckdb.DuckDBPyConnection, uris: Iterable[str]) -> list[str]:
+    """Files as DuckDB can open them.
+
+    Those on this machine it opens by itself; a name that it would take for a pattern, and what lies in an object
+    store, it reaches through pyarrow's filesystems.
+
+    Args:
+        connection: where they are going to be read.
+        uris: the files, as paths or URIs.
+    """
+    paths = [(uri, local_path(uri)) for uri in uris]
+    names = [path if path is not None and not _GLOB.search(path) else None for _, path in paths]
+    if None in names:
+        from coordinator_replay.store.arrow_files import SCHEME, ArrowFiles
+
+        if not connection.filesystem_is_registered(SCHEME):
+            connection.register_filesystem(ArrowFiles())
+        return [name or f"{SCHEME}://{uri}" for name, (uri, _) in zip(names, paths, strict=True)]
+    return [name for name in names if name is not None]

@@ -1,0 +1,284 @@
+"""Upkeep of a warehouse: what a killed run left is undone, old history given up, files compacted and removed.
+
+All of it goes through the Delta library, on every store, and needs no JVM.
+"""
+
+import re
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from deltalake import CommitProperties
+from deltalake.exceptions import DeltaError
+from pyarrow import fs
+
+from coordinator_replay.errors import UsageError, WarehouseError
+from coordinator_replay.log.dump import open_filesystem
+from coordinator_replay.store.beginning import begin
+from coordinator_replay.store.compaction import groups_of_small, rewrite
+from coordinator_replay.store.keeping import FORGETFUL, given_up, kept_since, may_hold_such
+from coordinator_replay.store.layout import DEFAULT_BUCKETS, LEDGER, STAGING, UPKEEP_PROPERTY
+from coordinator_replay.store.scan import read_table
+from coordinator_replay.store.snapshot import Snapshot, TableFile
+from coordinator_replay.store.warehouse import Store
+from coordinator_replay.store.writer import DataFile, FileWriter, GivenUp, conform, table_part
+from coordinator_replay.tables.definition import table
+from coordinator_replay.tables.migrations import KEPT_SINCE_PROPERTY
+
+SAFE_RETENTION = timedelta(days=7)
+"""Delta's own limit: files that left a table later than this may still be read by somebody who opened it before."""
+
+STAGING_KEPT = timedelta(days=1)
+"""Intermediate files younger than this may be those of a run that takes no lock: one of an older release."""
+
+_TABLES_AT_ONCE = 2
+_HOUR = timedelta(hours=1)
+_ASIDE = re.compile(r"/_delta_log/|/\.[^/]*$")
+"""Files that are no data: Delta's log, checksums that Hadoop keeps beside each file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upkeep:
+    """What is asked of upkeep; the names are those of the command line.
+
+    Attributes:
+        vacuum_after: remove files that left their table so long ago.
+        keep: give up history that was over so long ago; None keeps all.
+        force: allow ``vacuum_after`` below what is safe.
+    """
+
+    warehouse: str
+    vacuum_after: timedelta = timedelta(days=30)
+    keep: timedelta | None = None
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """How much something takes.
+
+    Attributes:
+        files: files that the table consists of now.
+        size: their bytes.
+        stored_files: data files in its folder, those of earlier versions among them.
+        stored: their bytes.
+    """
+
+    files: int
+    size: int
+    stored_files: int
+    stored: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """What was done to one table, or to the folder of intermediate files.
+
+    Attributes:
+        name: the table, or ``_staging``.
+        rows_removed: rows of history that were given up.
+    """
+
+    name: str
+    rows_removed: int
+    before: Size
+    after: Size
+
+
+def check_upkeep(upkeep: Upkeep) -> None:
+    """Make sure that what is asked can't harm anybody who reads at the same time.
+
+    Raises:
+        UsageError: files would be removed that somebody may be reading.
+        WarehouseError: there is no warehouse.
+    """
+    if upkeep.vacuum_after < SAFE_RETENTION and not upkeep.force:
+        raise UsageError(
+            f"--vacuum-after must be {SAFE_RETENTION.days}d or longer, so that whoever reads an earlier version of a "
+            f"table can finish; --force does it where nobody reads"
+        )
+    filesystem, path = open_filesystem(f"{Store(upkeep.warehouse).path(LEDGER)}/_delta_log")
+    if filesystem.get_file_info(path).type != fs.FileType.Directory:
+        raise WarehouseError(f"there is no warehouse at {upkeep.warehouse}: the ledger {LEDGER} is not there")
+
+
+def _files(uri: str) -> list[fs.FileInfo]:
+    """The data files under a folder; none where there is no folder."""
+    filesystem, path = open_filesystem(uri)
+    infos = filesystem.get_file_info(fs.FileSelector(path, recursive=True, allow_not_found=True))
+    return [info for info in infos if info.type == fs.FileType.File and not _ASIDE.search(info.path)]
+
+
+class _Upkeep:
+    """Upkeep of one warehouse."""
+
+    def __init__(self, upkeep: Upkeep, now: datetime) -> None:
+        self.upkeep = upkeep
+        self.now = now
+        self.store = Store(upkeep.warehouse)
+
+    def table(self, name: str) -> Kept:
+        """Do what is to be done to a table.
+
+        Raises:
+            WarehouseError: it is damaged, or can't be written.
+        """
+        try:
+            return self._table(name)
+        except OSError as problem:
+            raise WarehouseError(f"{self.store.path(name)}: upkeep ended, what is done stays: {problem}") from problem
+
+    def _table(self, name: str) -> Kept:
+        snapshot = self.store.create(name, DEFAULT_BUCKETS)
+        before = self.size(snapshot)
+        removed = self.give_up(snapshot)
+        self.compact(self.snapshot(name))
+        self.vacuum(self.snapshot(name))
+        return Kept(name=name, rows_removed=removed, before=before, after=self.size(self.snapshot(name)))
+
+    def snapshot(self, name: str) -> Snapshot:
+        found = self.store.snapshot(name)
+        if found is None:
+            raise WarehouseError(f"{self.store.path(name)}: the table is gone")
+        return found
+
+    def size(self, snapshot: Snapshot) -> Size:
+        stored = _files(snapshot.uri)
+        return Size(
+            files=len(snapshot.every),
+            size=sum(file.size for file in snapshot.every),
+            stored_files=len(stored),
+            stored=sum(info.size for info in stored),
+        )
+
+    def give_up(self, snapshot: Snapshot) -> int:
+        """Take rows of history that were over long ago out of their files; returns how many."""
+        if self.upkeep.keep is None or snapshot.table not in FORGETFUL:
+            return 0
+        told = kept_since(snapshot.properties)
+        # Rows that are gone do not come back because a later run would keep them for longer.
+        since = max(filter(None, (told, self.now - self.upkeep.keep)))
+        if since != told:
+            # First: from now on nothing older is written, and questions about it are refused.
+            self._set_property(snapshot.table, KEPT_SINCE_PROPERTY, since.isoformat())
+            snapshot = self.snapshot(snapshot.table)
+        gone = given_up(snapshot)
+        if gone is None:
+            return 0
+        added: list[DataFile] = []
+        removed: list[TableFile] = []
+        rows = 0
+        for file in snapshot.every:
+            if may_hold_such(file, gone):
+                kept, count = _without(file, snapshot, gone)
+                if count:
+                    removed.append(file)
+                    added += kept
+                    rows += count
+        self.store.exchange(snapshot, added, removed, "rows given up", changes_data=True)
+        return rows
+
+    def _set_property(self, name: str, key: str, value: str) -> None:
+        opened = self.store.open(name)
+        if opened is not None:
+            opened.alter.set_table_properties(
+                {key: value},
+                raise_if_not_exists=False,
+                commit_properties=CommitProperties(custom_metadata={UPKEEP_PROPERTY: "properties"}),
+            )
+
+    def compact(self, snapshot: Snapshot) -> None:
+        """Make large files of small ones."""
+        added: list[DataFile] = []
+        removed: list[TableFile] = []
+        for small in groups_of_small(snapshot.every):
+            added += rewrite(table(snapshot.table), snapshot.uri, small)
+            removed += small
+        self.store.exchange(snapshot, added, removed, "compacted", changes_data=False)
+
+    def vacuum(self, snapshot: Snapshot) -> None:
+        """Remove files that left the table long ago, those that a killed run never committed among them."""
+        stored = _files(snapshot.uri)
+        limit = self.now - self.upkeep.vacuum_after
+        if len(stored) <= len(snapshot.every) or all((info.mtime or limit) > limit for info in stored):
+            return
+        opened = self.store.open(snapshot.table)
+        if opened is None:
+            return
+        try:
+            opened.vacuum(
+                retention_hours=int(self.upkeep.vacuum_after / _HOUR),
+                dry_run=False,
+                enforce_retention_duration=not self.upkeep.force,
+                commit_properties=CommitProperties(custom_metadata={UPKEEP_PROPERTY: "vacuumed"}),
+                full=True,
+            )
+            # Once a week is often enough for whoever opens the table to read little of its log.
+            opened.create_checkpoint()
+            opened.cleanup_metadata()
+        except (DeltaError, OSError, ValueError) as problem:
+            raise WarehouseError(f"{snapshot.uri}: files that are not needed can't be removed: {problem}") from problem
+
+    def sweep(self) -> Kept:
+        """Remove what runs that died have left between reading and writing."""
+        root = self.store.path(STAGING)
+        before = _files(root)
+        newest: dict[str, datetime] = {}
+        filesystem, path = open_filesystem(root)
+        for info in filesystem.get_file_info(fs.FileSelector(path, recursive=True, allow_not_found=True)):
+            if info.mtime is not None:
+                folder = info.path.removeprefix(path).strip("/").split("/")[0]
+                newest[folder] = max(info.mtime, newest.get(folder, info.mtime))
+        for folder, touched in newest.items():
+            if self.now - touched > STAGING_KEPT:
+                filesystem.delete_dir(f"{path}/{folder}")
+        after = _files(root)
+        return Kept(name=STAGING, rows_removed=0, before=_all(before), after=_all(after))
+
+
+def _without(file: TableFile, snapshot: Snapshot, gone: GivenUp) -> tuple[list[DataFile], int]:
+    """A file's rows but for those that are given up, in a new file; and how many these are."""
+    definition = table(snapshot.table)
+    schema = definition.file_schema().remove_metadata()
+    writer = FileWriter({"all": table_part(definition, snapshot.uri, file.partition_values(), gone)})
+    read = 0
+    for batch in read_table([file], schema.names):
+        read += batch.num_rows
+        writer.add("all", conform(batch, schema))
+    written = writer.close()
+    return written, read - sum(one.rows for one in written)
+
+
+def _all(files: list[fs.FileInfo]) -> Size:
+    """The size of files that belong to no table."""
+    return Size(files=0, size=0, stored_files=len(files), stored=sum(info.size for info in files))
+
+
+def run_maintain(
+    upkeep: Upkeep,
+    report: Callable[[str], None] = lambda _step: None,
+    now: datetime | None = None,
+) -> list[Kept]:
+    """Keep a warehouse in good order; whoever calls this holds its lock.
+
+    Args:
+        upkeep: what is asked.
+        report: is told which step begins.
+        now: what ages are counted from; the clock if None.
+
+    Returns:
+        What was done, table by table; intermediate files of dead runs last.
+
+    Raises:
+        UsageError: what is asked could harm readers.
+        WarehouseError: there is no warehouse, one of another release, or one that was changed by somebody else.
+    """
+    check_upkeep(upkeep)
+    work = _Upkeep(upkeep, now or datetime.now(UTC))
+    begun = begin(work.store)
+    report(f"compacting and cleaning {len(begun.versions)} tables")
+    with ThreadPoolExecutor(_TABLES_AT_ONCE) as pool:
+        done = list(pool.map(work.table, begun.versions))
+    report("removing what dead runs left")
+    return [*done, work.sweep()]
