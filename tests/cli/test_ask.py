@@ -198,9 +198,13 @@ def test_owner_of_a_partition_that_nobody_owned_then(ask):
 
 
 def test_expired(ask):
-    assert answer(ask("expired", "--within", "1h")) == lines("""
+    assert answer(ask("expired", "--status", "due")) == lines("""
         GROUP   TOPIC  PARTITION  OFFSET  STATUS  EXPIRE-AT                 RULE          CONFIDENCE  COMMITTED-AT  TOMBSTONE-AT  LAST-CONSUMED-BY
         zombie  logs           0       5  DUE     2026-11-20T02:19:00.000Z  simple_group  likely      -             -             -
+        """)  # noqa: E501
+    assert answer(ask("expired", "--within", "30d")) == lines("""
+        GROUP   TOPIC  PARTITION  OFFSET  STATUS    EXPIRE-AT                 RULE          CONFIDENCE  COMMITTED-AT              TOMBSTONE-AT  LAST-CONSUMED-BY
+        simple  logs           0       5  EXPIRING  2026-11-20T04:00:00.000Z  simple_group  certain     2026-11-20T02:03:00.000Z  -             -
         """)  # noqa: E501
 
 

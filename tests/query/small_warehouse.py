@@ -21,6 +21,7 @@ from deltalake import write_deltalake
 from coordinator_replay.tables.definition import tables
 
 ORDERS = "b3JkZXJzb3JkZXJzb3Jkxx"
+RETENTION_MS = 117 * 60_000
 UNNAMED = "dW5uYW1lZHVubmFtZWR1bx"
 
 Row = dict[str, Any]
@@ -294,9 +295,20 @@ def commits() -> list[Row]:
 
 def runs() -> list[Row]:
     return [
-        {"run_id": "1", "cluster": "default", "status": "done", "started_at": at("02:55"), "finished_at": at("03:00")},
+        {"run_id": "1", "cluster": "default", "status": "done", "started_at": at("02:55"), "finished_at": at("03:00"),
+         "settings": json.dumps({"retention_ms": RETENTION_MS, "as_of": None})},
         {"run_id": "2", "cluster": "default", "status": "failed", "started_at": at("09:00")},
         {"run_id": "3", "cluster": "other", "status": "done", "started_at": at("06:00"), "finished_at": at("06:00")},
+    ]  # fmt: skip
+
+
+def expiry_rules() -> list[Row]:
+    """A consumer group spares what its members subscribe to; a group that is not here is a simple one."""
+    one = {"cluster": "default", "group_id": "payments", "group_type": "consumer", "rule": "unsubscribed_topic",
+           "is_group_tombstone": False, "log_partition": 3}  # fmt: skip
+    return [
+        {**one, "log_offset": 100, "spared_topics": ["audit"]},
+        {**one, "log_offset": 103, "spared_topics": ["orders"]},
     ]
 
 
@@ -308,6 +320,7 @@ ROWS = {
     "pending_offsets": pending,
     "rebalances": rebalances,
     "expired_offsets": expired,
+    "expiry_rules": expiry_rules,
     "findings": findings,
     "group_records": group_records,
     "offset_commits": commits,

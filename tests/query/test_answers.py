@@ -19,7 +19,17 @@ from coordinator_replay.query.rebalances import rebalances_of
 from coordinator_replay.query.sql import run_sql
 from coordinator_replay.query.timeline import member_intervals_of, timeline_of
 from coordinator_replay.query.warehouse import Warehouse
-from tests.query.small_warehouse import at, event, history, offset, owned, ownership, write_rows, write_small_warehouse
+from tests.query.small_warehouse import (
+    RETENTION_MS,
+    at,
+    event,
+    history,
+    offset,
+    owned,
+    ownership,
+    write_rows,
+    write_small_warehouse,
+)
 
 
 def test_a_group_is_what_its_last_event_up_to_the_moment_says(warehouse: Warehouse):
@@ -236,6 +246,40 @@ def test_a_partition_nobody_ever_owned_is_refused_with_those_that_were(warehouse
         owners_at(warehouse, "nobody", "orders", 0)
 
 
+def expiring(folder: Path) -> list[tuple[str, str, int, str | None, object]]:
+    found = expired_offsets(Warehouse(str(folder)), within=timedelta(days=30))
+    return [(one.group_id, one.topic, one.partition, one.rule, one.expire_at) for one in found]
+
+
+def test_offsets_expire_by_the_rule_of_their_group(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path)
+    rule = {"cluster": "default", "is_group_tombstone": False, "log_partition": 3}
+    retention = timedelta(milliseconds=RETENTION_MS)
+    write_rows(folder, "offset_history", [
+        offset("logs", 1, 6, "02:03", expire_timestamp=at("09:00"), group_id="simple"),
+        offset("left", 0, 1, "02:01"),
+        offset("orders", 0, 8, "02:01", group_id="emptied"),
+        offset("orders", 0, 8, "02:01", group_id="shared"),
+    ])  # fmt: skip
+    write_rows(folder, "expiry_rules", [
+        {**rule, "group_id": "emptied", "rule": "empty_since", "base_timestamp": at("02:15"), "log_offset": 1},
+        {**rule, "group_id": "shared", "rule": "never_while_active", "log_offset": 1},
+    ])  # fmt: skip
+    assert expiring(folder) == [
+        ("payments", "left", 0, "unsubscribed_topic", at("02:01") + retention),
+        ("simple", "logs", 0, "simple_group", at("02:03") + retention),
+        ("emptied", "orders", 0, "empty_since", at("02:15") + retention),
+        ("simple", "logs", 1, "explicit_expire_timestamp", at("09:00")),
+    ]
+
+
+def test_an_open_transaction_keeps_an_offset_from_expiring(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path)
+    opened = offset("logs", 0, 6, "02:19", group_id="simple", producer_id=9, is_transactional=True)
+    write_rows(folder, "pending_offsets", [opened])
+    assert expiring(folder) == []
+
+
 def test_timeline_is_in_log_order_between_two_moments(warehouse: Warehouse):
     assert [event.seq for event in timeline_of(warehouse, "payments")] == [0, 1, 2, 3, 4, 5]
     assert [event.seq for event in timeline_of(warehouse, "payments", at("02:00:02"), at("02:10:05"))] == [2, 3]
@@ -293,10 +337,13 @@ def test_a_cause_that_never_occurred_is_refused_and_one_that_did_elsewhere_is_no
         rebalances_of(warehouse, causes=["MEMBER_JOINED"])
 
 
-def test_expiring_offsets_are_counted_from_the_end_of_the_log(warehouse: Warehouse):
+def test_what_expires_next_is_computed_for_any_horizon(warehouse: Warehouse):
     assert [one.status for one in expired_offsets(warehouse)] == ["EXPIRED", "DUE", "EXPIRING"]
-    assert [one.status for one in expired_offsets(warehouse, within=timedelta(hours=1))] == ["DUE"]
-    assert [one.status for one in expired_offsets(warehouse, within=timedelta(minutes=100))] == ["DUE", "EXPIRING"]
+    assert expired_offsets(warehouse, within=timedelta(hours=1)) == []
+    for within in (timedelta(minutes=100), timedelta(days=4000), timedelta.max):
+        (found,) = expired_offsets(warehouse, within=within)
+        assert (found.group_id, found.status, found.expire_at) == ("simple", "EXPIRING", at("04:00"))
+        assert (found.rule, found.confidence, found.retention_ms) == ("simple_group", "certain", 117 * 60_000)
     assert [one.group_id for one in expired_offsets(warehouse, statuses=["EXPIRED"])] == ["payments"]
     with pytest.raises(UsageError, match="no group"):
         expired_offsets(warehouse, "nobody")
