@@ -87,9 +87,6 @@ def applied_retention(warehouse: Warehouse) -> Retention:
     if is_certain is None and given_ms is None:
         # No offset that is left tells; a retention other than the default was inferred from offsets that expired.
         is_known = retention_ms != DEFAULT_RETENTION_MS
-    as_of = (
-        None if as_of_us is None else datetime.fromtimestamp(as_of_us / 1_000_000, tz=warehouse.coverage.last.tzinfo)
-    )
     return Retention(retention_ms=retention_ms, is_known=is_known)
 
 
