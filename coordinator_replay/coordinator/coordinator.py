@@ -23,6 +23,9 @@ from coordinator_replay.coordinator import (
     consumer_heartbeat,
     consumer_timers,
     group_admin,
+    offset_commit,
+    offset_expiry,
+    offset_fetch,
 )
 from coordinator_replay.coordinator.config import Config
 from coordinator_replay.coordinator.ids import MemberIds
@@ -41,16 +44,25 @@ HANDLERS: Mapping[str, Handler] = {
     **classic_protocol.HANDLERS,
     **classic_describe.HANDLERS,
     **group_admin.HANDLERS,
+    **offset_commit.HANDLERS,
+    **offset_fetch.HANDLERS,
 }
 """Which function handles a request."""
 
-ON_LOAD: tuple[Callable[[Shard], None], ...] = (consumer_timers.load, classic_protocol.load)
+ON_LOAD: tuple[Callable[[Shard], None], ...] = (
+    consumer_timers.load,
+    classic_protocol.load,
+    offset_expiry.load,
+)
 """What begins when the partition is loaded."""
 
 ON_UNLOAD: tuple[Callable[[Shard], None], ...] = (classic_protocol.unload,)
 """What ends when the partition gets another leader."""
 
-ON_TOPICS: tuple[Callable[[Shard, TopicChange], None], ...] = (consumer_timers.topics_changed,)
+ON_TOPICS: tuple[Callable[[Shard, TopicChange], None], ...] = (
+    consumer_timers.topics_changed,
+    offset_expiry.topics_changed,
+)
 """What follows when topics change."""
 
 
@@ -188,8 +200,7 @@ class Coordinator:
 
     def group_ids(self) -> list[str]:
         """Ids of all groups."""
-        shard = self._shard
-        return sorted(group_id for group_id in {*shard.replays, *shard.classic_groups} if shard.group(group_id))
+        return sorted(self._shard.group_ids())
 
     def describe(self, group_id: str) -> GroupDescription | None:
         """The group as its records describe it, None where there is none."""

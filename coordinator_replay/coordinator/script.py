@@ -215,6 +215,11 @@ def _events(result: Result) -> Iterator[Line]:
             end = "COMMIT" if result.marker.committed else "ABORT"
             yield {"at": at, "records": [{"offset": result.marker.offset, "kind": f"marker:{end}"}]}
             yield {"at": at, "marker": end}
+        case Response(api="OffsetFetch", body={"groups": groups}):
+            # Kafka's coordinator is asked for one group at a time.
+            for group in groups:
+                event = {"at": at, "to": result.correlation_id, "api": result.api}
+                yield {**event, "response": {**result.body, "groups": [group]}}
         case Response():
             event = {"at": at, "to": result.correlation_id, "api": result.api, "response": result.body}
             code = result.body.get("errorCode", 0)

@@ -49,6 +49,7 @@ class Shard:
     """
 
     __slots__ = (
+        "_group_order",
         "_jobs",
         "_running_jobs",
         "classic_groups",
@@ -78,6 +79,7 @@ class Shard:
         self.end_offset = 0
         self.results: list[Result] = []
         self.jobs_are_held = False
+        self._group_order: TimelineOrder[str, None] = TimelineOrder(string_hash)
         self._jobs: deque[tuple[str, Callable[[], Operation]]] = deque()
         self._running_jobs: set[str] = set()
 
@@ -107,6 +109,15 @@ class Shard:
             if self.group(group_id) is not None:
                 order[group_id] = None
         return list(order)
+
+    def group_ids(self) -> list[str]:
+        """Ids of all groups, in the order of Kafka's table."""
+        for group_id in [known for known in self._group_order if self.group(known) is None]:
+            del self._group_order[group_id]
+        for group_id in (*self.replays, *self.classic_groups):
+            if group_id not in self._group_order and self.group(group_id) is not None:
+                self._group_order[group_id] = None
+        return list(self._group_order)
 
     def consumer_state(self, group_id: str) -> ConsumerState:
         """What a consumer group has beside its records."""
@@ -161,6 +172,10 @@ class Shard:
             touched[group_id] = self._replay(group_id, record)
         for group_id, replay in touched.items():
             replay.settle()
+            if replay.group is not None:
+                self._group_order[group_id] = None
+            else:
+                self._group_order.pop(group_id, None)
             if replay.group is None and not replay.offsets:
                 del self.replays[group_id]
         self.results.append(Batch(self.now_ms, tuple(written), producer_id, producer_epoch))

@@ -4,7 +4,9 @@ import pytest
 
 from tests.coordinator.recorded_scripts import SCRIPTS, answers, commands, first_difference, run
 
-NOT_YET = frozenset(name for name in SCRIPTS if not name.startswith(("02", "03", "07", "08", "09", "11", "12", "13")))
+NOT_YET = frozenset(
+    name for name in SCRIPTS if name.startswith(("16", "21", "27", "31", "32", "34", "35", "36", "37", "39", "random"))
+)
 """Scripts that need what is not built yet."""
 
 
