@@ -29,6 +29,7 @@ from coordinator_replay.coordinator import (
 )
 from coordinator_replay.coordinator.config import Config
 from coordinator_replay.coordinator.ids import MemberIds
+from coordinator_replay.coordinator.inner_state import dump
 from coordinator_replay.coordinator.messages import Request, complete
 from coordinator_replay.coordinator.operations import Outcome, Reply
 from coordinator_replay.coordinator.results import Result
@@ -215,6 +216,10 @@ class Coordinator:
     def timers(self) -> dict[str, int]:
         """Milliseconds that each running timer has left, by Kafka's key."""
         return self._shard.timers.remaining(self._shard.now_ms)
+
+    def dump(self) -> dict[str, Any]:
+        """The inner state of all groups, what no record says included."""
+        return dump(self._shard)
 
     def _load(self) -> None:
         for load in ON_LOAD:

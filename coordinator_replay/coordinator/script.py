@@ -10,7 +10,7 @@ A line is one command; the forms are those of the coordinator oracle (see ``docs
 - ``{"advance_ms": n}``: time passes.
 - ``{"async": "hold" | "run"}``: background jobs wait, or run again.
 - ``{"reload": true}``: the partition gets a new leader.
-- ``{"timers": true}``: the running timers; ``{"dump": true}`` is answered with nothing.
+- ``{"timers": true}``: the running timers; ``{"dump": true}``: the inner state of all groups.
 - ``{"assign": name, "topics", "racks"?, "members"}``: what a client's assignor makes of subscriptions.
 - ``{"note": text}``: nothing happens.
 
@@ -159,6 +159,10 @@ class ScriptRun:
         now_ms = self.coordinator.now_ms if self.coordinator is not None else START_MS
         return [{"at": now_ms - START_MS, "assignment": assign(command)}]
 
+    def _dump(self, _: Line) -> list[Line]:
+        coordinator = self._started()
+        return [{"at": coordinator.now_ms - START_MS, "dump": coordinator.dump()}]
+
     def _nothing(self, _: Line) -> list[Line]:
         return []
 
@@ -196,7 +200,7 @@ COMMANDS: Mapping[str, Callable[[ScriptRun, Line], list[Line]]] = {
     "async": ScriptRun._async,
     "reload": ScriptRun._reload,
     "assign": ScriptRun._assign,
-    "dump": ScriptRun._nothing,
+    "dump": ScriptRun._dump,
     "timers": ScriptRun._timers,
     "note": ScriptRun._nothing,
 }
