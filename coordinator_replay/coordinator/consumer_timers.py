@@ -25,7 +25,7 @@ from coordinator_replay.coordinator.topics import TopicChange
 from coordinator_replay.engine import ConsumerGroup, Member, MemberState
 
 SESSION, REBALANCE = "session-timeout", "rebalance-timeout"
-MEMBER_TIMERS = (SESSION, REBALANCE, "consumer-join", "consumer-sync")
+MEMBER_TIMERS = (SESSION, REBALANCE, "join", "sync")
 """Timers of a member of a consumer group; the last two only of a member that speaks the classic protocol."""
 
 

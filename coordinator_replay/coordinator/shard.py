@@ -49,6 +49,7 @@ class Shard:
     """
 
     __slots__ = (
+        "_forgotten",
         "_group_order",
         "_jobs",
         "_running_jobs",
@@ -77,6 +78,7 @@ class Shard:
         self.classic_groups: dict[str, LiveClassicGroup] = {}
         self.consumer_states: dict[str, ConsumerState] = {}
         self.end_offset = 0
+        self._forgotten: set[str] = set()
         self.results: list[Result] = []
         self.jobs_are_held = False
         self._group_order: TimelineOrder[str, None] = TimelineOrder(string_hash)
@@ -91,14 +93,18 @@ class Shard:
         if live is not None:
             return live.group
         replay = self.replays.get(group_id)
-        return replay.group if replay is not None else None
+        return replay.group if replay is not None and group_id not in self._forgotten else None
+
+    def forget_group(self, group_id: str) -> None:
+        """Lose sight of a group without a record of it, until one is written or the partition is loaded again."""
+        self._forgotten.add(group_id)
 
     def classic_group(self, group_id: str) -> LiveClassicGroup | None:
         """The group if it is a classic one; one that only its records know begins to live as they left it."""
         live = self.classic_groups.get(group_id)
         if live is None:
             replay = self.replays.get(group_id)
-            if replay is not None and isinstance(replay.group, ClassicGroup):
+            if replay is not None and isinstance(replay.group, ClassicGroup) and group_id not in self._forgotten:
                 live = self.classic_groups[group_id] = LiveClassicGroup.loaded(replay.group)
         return live
 
@@ -253,6 +259,7 @@ class Shard:
         self._running_jobs.clear()
         self.classic_groups.clear()
         self.consumer_states.clear()
+        self._forgotten.clear()
 
     def _firing(self, key: Key, operation: Operation, *, is_retried: bool) -> Callable[[], None]:
         def fire() -> None:
@@ -274,6 +281,8 @@ class Shard:
         if replay is None:
             replay = self.replays[group_id] = Replay(group_id)
         replay.apply(record)
+        if record.kind != "OffsetCommit":
+            self._forgotten.discard(group_id)
         if record.value is None and record.kind == "GroupMetadata":
             self.classic_groups.pop(group_id, None)
         elif record.kind.startswith("ConsumerGroup"):
