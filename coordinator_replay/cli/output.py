@@ -25,7 +25,7 @@ from typing import Any
 import click
 
 from coordinator_replay.cli.layout import Cell, Column, lay_out
-from coordinator_replay.safe_text import UNSAFE, neutral
+from coordinator_replay.safe_text import neutral, neutral_json
 
 NOTHING = "-"
 """What a table shows for null, as Kafka's own tools do."""
@@ -69,8 +69,7 @@ def _plain(value: object) -> Any:
 def to_json(value: object) -> str:
     """A value as one line of JSON, safe to show."""
     text = json.dumps(_plain(value), ensure_ascii=False, separators=(",", ":"))
-    # All that needs escaping still stands inside strings, where JSON has an escape for it.
-    return UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    return neutral_json(text)
 
 
 def _cell(value: object) -> str:

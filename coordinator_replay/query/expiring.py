@@ -7,11 +7,12 @@ stay as they are. The rules are those of ``GroupCoordinatorShard.cleanupGroupMet
 """
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from coordinator_replay.analysis.expiration import DEFAULT_RETENTION_MS, Rule
 from coordinator_replay.query.warehouse import Warehouse
+from coordinator_replay.times import later
 
 _SETTINGS = """
     SELECT CAST(settings->>'$.retention_ms' AS BIGINT) FROM audit_runs
@@ -100,10 +101,7 @@ def expiring_rows(warehouse: Warehouse, group: str | None, within: timedelta) ->
     """
     retention = applied_retention(warehouse)
     end = warehouse.coverage.last
-    try:
-        limit = end + within
-    except OverflowError:
-        limit = datetime.max.replace(tzinfo=UTC)
+    limit = later(end, round(within.total_seconds() * 1000))
     return warehouse.rows(
         _EXPIRING.format(one_group="" if group is None else "AND group_id = $group"),
         group=group,

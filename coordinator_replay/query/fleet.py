@@ -7,7 +7,8 @@ from typing import Any, TypeVar
 
 from coordinator_replay.query.findings import Finding, findings_of
 from coordinator_replay.query.groups import groups_at
-from coordinator_replay.query.warehouse import END, Coverage, Warehouse
+from coordinator_replay.query.warehouse import Coverage, Warehouse
+from coordinator_replay.times import later
 
 MOST_WORST = 25
 """Groups in each list of the worst."""
@@ -15,7 +16,6 @@ MOST_WORST = 25
 MOST_ROWS = 500
 """Rows of every other list."""
 
-_MILLISECOND = timedelta(milliseconds=1)
 _UNITS = {"minute": timedelta(hours=3), "hour": timedelta(days=4), "day": timedelta.max}
 """What rebalances are counted by, each up to which length of the stretch of time."""
 
@@ -197,7 +197,7 @@ def fleet_of(warehouse: Warehouse, start: datetime | None = None, end: datetime 
     """
     warehouse.check_range(start, end)
     covered = warehouse.coverage
-    begin, stop = start or covered.first, end or min(covered.last, END - _MILLISECOND) + _MILLISECOND
+    begin, stop = start or covered.first, end or later(covered.last, 1)
     asked = {"start": begin, "end": stop}
     unit = next(unit for unit, length in _UNITS.items() if stop - begin <= length)
     return Fleet(

@@ -7,7 +7,7 @@ millions of commits becomes some ten thousand marks. What had to be left out is 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, TypeVar
 
 from coordinator_replay.query import life_statements
@@ -16,6 +16,7 @@ from coordinator_replay.query.findings import Finding, findings_of
 from coordinator_replay.query.groups import check_group
 from coordinator_replay.query.rebalances import Rebalance
 from coordinator_replay.query.warehouse import Warehouse
+from coordinator_replay.times import later
 
 GROUPS_AT_ONCE = 100
 """Groups that are read together: bounds the memory for a whole cluster."""
@@ -189,7 +190,7 @@ def spans_of(
     spans = []
     for name, first, last in found:
         # The last record belongs to the range, which ends before its end.
-        until = end or max(covered.last, last or covered.last) + timedelta(milliseconds=1)
+        until = end or later(max(covered.last, last or covered.last), 1)
         since = start or first or covered.first
         if since < until or group is not None:
             spans.append(Span(group=name, start=min(since, until), end=until))

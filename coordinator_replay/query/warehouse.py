@@ -20,9 +20,9 @@ from coordinator_replay.errors import UsageError, WarehouseError
 from coordinator_replay.query.delta_files import is_plain, local_path, select_files
 from coordinator_replay.tables.migrations import KEPT_SINCE_PROPERTY, check_version, version_of
 from coordinator_replay.tables.names import table_names
-from coordinator_replay.times import EPOCH, LATEST_MS
+from coordinator_replay.times import EPOCH, LATEST
 
-END = EPOCH + timedelta(milliseconds=LATEST_MS)
+END = LATEST
 """As-of moment that means the end of the log read: only what was never ended is valid then."""
 
 AS_OF = "(valid_from <= $at OR valid_from IS NULL) AND (valid_to > $at OR valid_to IS NULL)"

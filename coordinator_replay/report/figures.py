@@ -27,6 +27,8 @@ from bokeh.models import (
 from bokeh.palettes import Category20
 from bokeh.plotting import figure
 
+from coordinator_replay.safe_text import UNSAFE
+
 MOST_TEXT = 300
 """Characters of a text that hovering shows; tables on the page have all of it."""
 
@@ -59,7 +61,6 @@ COMPACT: Mapping[str, Any] = {"orientation": "horizontal", "margin": 0, "padding
 """A legend as one line above a figure."""
 
 _TEX = re.compile(r"\$(?=\$)|\\(?=[\[(])")
-_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _HOVER = (
     '<div style="max-width: 38rem; padding: 4px; white-space: pre-wrap; overflow-wrap: anywhere; display: grid; '
     'grid-template-columns: max-content 1fr; gap: 1px 10px">{lines}</div>'
@@ -70,7 +71,7 @@ _TIME = "%F %T.%3N"
 
 def neutral(text: str | None, most: int = MOST_TEXT) -> str:
     """Text from a dump as a figure may draw it: no controls, no TeX that would be typeset, not too long."""
-    shown = _CONTROLS.sub("\ufffd", text or "")
+    shown = UNSAFE.sub("\ufffd", text or "")
     # A zero-width space keeps the marks of TeX apart, which Bokeh would hand to MathJax.
     shown = _TEX.sub(lambda match: match[0] + "\u200b", shown)
     return shown if len(shown) <= most else f"{shown[: most - 1]}…"

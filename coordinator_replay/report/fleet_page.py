@@ -8,6 +8,7 @@ from coordinator_replay.query.warehouse import Warehouse
 from coordinator_replay.report.figures import time_range
 from coordinator_replay.report.fleet_figures import causes_bars, kinds_bars
 from coordinator_replay.report.page import render_page
+from coordinator_replay.times import later
 
 Tile = tuple[str, str, str]
 
@@ -55,9 +56,9 @@ def fleet_page(warehouse: Warehouse, start: datetime | None = None, end: datetim
     """
     fleet = fleet_of(warehouse, start, end)
     # A bar begins with its day or hour, which may lie before the first record.
-    whole = timedelta(**{f"{fleet.unit}s": 1})
+    whole_ms = round(timedelta(**{f"{fleet.unit}s": 1}).total_seconds() * 1000)
     begun = [one.since for one in fleet.causes]
-    times = time_range(min([fleet.start, *begun]), max([fleet.end, *(since + whole for since in begun)]))
+    times = time_range(min([fleet.start, *begun]), max([fleet.end, *(later(since, whole_ms) for since in begun)]))
     html = render_page(
         "fleet.html.j2",
         [kinds_bars(fleet), causes_bars(fleet, times)],

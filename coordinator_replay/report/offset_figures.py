@@ -16,7 +16,6 @@ from coordinator_replay.report.figures import (
     Stretch,
     add_hover,
     columns,
-    milliseconds,
     neutral,
     time_figure,
 )
@@ -76,7 +75,7 @@ def _line(
     times: list[float] = []
     offsets: list[float] = []
     for commit in commits:
-        times.append(milliseconds(commit.at))
+        times.append(stretch.left(commit.at))
         offsets.append(commit.committed_offset or 0)
         # The offset holds until something ends it: where no commit follows, the line is drawn on to there.
         if commit is commits[-1] or commit.ended_by != "COMMIT":
