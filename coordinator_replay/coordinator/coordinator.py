@@ -102,6 +102,11 @@ class Coordinator:
         return self._shard.now_ms
 
     @property
+    def partition(self) -> int:
+        """Number of the log partition."""
+        return self._shard.partition
+
+    @property
     def end_offset(self) -> int:
         """Offset of the next record in the log."""
         return self._shard.end_offset
