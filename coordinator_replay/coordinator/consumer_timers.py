@@ -123,6 +123,8 @@ def cancel_timers(shard: Shard, group_id: str, member_id: str) -> None:
 
 def load(shard: Shard) -> None:
     """Begin with the consumer groups of a loaded partition: sessions and revocations count from now on."""
+    # To a new leader all topics are new: expressions are resolved again.
+    shard.topics.version_with_new = shard.topics.version
     for group_id, replay in shard.replays.items():
         group = replay.group
         if not isinstance(group, ConsumerGroup):

@@ -258,7 +258,8 @@ class Shard:
         self._jobs.clear()
         self._running_jobs.clear()
         self.classic_groups.clear()
-        self.consumer_states.clear()
+        for state in self.consumer_states.values():
+            state.request_refresh()
         self._forgotten.clear()
 
     def _firing(self, key: Key, operation: Operation, *, is_retried: bool) -> Callable[[], None]:
