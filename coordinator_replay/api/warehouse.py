@@ -206,7 +206,7 @@ class Warehouse:
             UsageError: both a point in time and a time range are given.
         """
         if at is not None and (start is not None or end is not None):
-            raise UsageError("give either a point in time (at), or a time range (from, to)")
+            raise UsageError("give either a point in time (at), or a time range (from and to)")
         moment = self._time(at)
         note = self._tables.check_moment(moment)
         if moment is None:

@@ -1,7 +1,7 @@
 """The commands that ask: they read the tables directly and start no JVM.
 
-Each parses, calls one function of the query room and prints. The query room is imported when a command runs, so that
-``--help`` stays quick.
+Each parses, asks the Python API (``coordinator_replay.api``) and prints. The API is imported when a command runs, so
+that ``--help`` stays quick.
 """
 
 import sys
@@ -27,11 +27,9 @@ from coordinator_replay.cli.options import WAREHOUSE_VARIABLE, Command, Common, 
 from coordinator_replay.cli.output import print_note, print_rows
 from coordinator_replay.cli.times import DURATION, TIME
 from coordinator_replay.errors import UsageError
-from coordinator_replay.query.times import parse_absolute_time
 
 if TYPE_CHECKING:
-    from coordinator_replay.query.describe import Description
-    from coordinator_replay.query.rebalances import Rebalance
+    from coordinator_replay.api import Described
 
 GROUP_TYPES = ("classic", "consumer", "share", "streams")
 GROUP_STATES = (
@@ -75,16 +73,6 @@ def say(*texts: str | None) -> None:
             print_note(text)
 
 
-def alternatives_note(found: "Sequence[Rebalance]", causes: Sequence[str]) -> str | None:
-    """What to say where rebalances have a cause that was asked for as an alternative only."""
-    wanted = [cause.upper() for cause in causes]
-    others = sum(bool(wanted) and (one.cause or "").upper() not in wanted for one in found)
-    if not others:
-        return None
-    asked = " or ".join(wanted)
-    return f"{others} of {len(found)} name {asked} as an alternative: the log can't tell it from their cause."
-
-
 @click.command(
     cls=Command,
     epilog=examples(
@@ -111,25 +99,19 @@ def alternatives_note(found: "Sequence[Rebalance]", causes: Sequence[str]) -> st
 )
 def groups(common: Common, at: datetime | None, types: Sequence[str], states: Sequence[str]) -> None:
     """List the groups there were, with type, protocol type and state."""
-    from coordinator_replay.query.groups import groups_at
-
-    warehouse = open_warehouse(common)
-    note = warehouse.check_moment(at)
-    found = groups_at(warehouse, at, types=types, states=states)
-    if not found:
-        note = f"No such group; cluster {common.cluster!r} is covered from {warehouse.coverage}."
+    found = open_warehouse(common).groups(at=at, types=types, states=states)
     show(common, columns.GROUP, found)
-    say(note)
+    say(*found.notes)
 
 
-def _print_description(common: Common, found: "Description") -> None:
+def _print_description(common: Common, found: "Described") -> None:
     group_values = {"assignor": found.assignor}
     member_values = {"group_id": found.group.group_id, "target_epoch": found.group.assignment_epoch}
     if common.output == "table":
         show(common, columns.DESCRIBED, [found.group], **group_values)
-        if found.members:
+        if found:
             click.echo()
-            show(common, columns.MEMBER, found.members, **member_values)
+            show(common, columns.MEMBER, found, **member_values)
         return
     group = {
         one.name: group_values[one.name] if one.name in group_values else getattr(found.group, one.name)
@@ -138,7 +120,7 @@ def _print_description(common: Common, found: "Description") -> None:
     own = [one for one in columns.MEMBER if one.name != "group_id"]
     members = [
         {one.name: member_values[one.name] if one.name in member_values else getattr(member, one.name) for one in own}
-        for member in found.members
+        for member in found
     ]
     if common.output == "json":
         print_rows([Column(name) for name in (*group, "members")], [[*group.values(), members]], "json")
@@ -162,15 +144,9 @@ def _print_description(common: Common, found: "Description") -> None:
 @at_option
 def describe(common: Common, group: str, at: datetime | None) -> None:
     """Describe GROUP as the broker would have: state, epochs, assignor, members and their assignments."""
-    from coordinator_replay.query.describe import describe_at
-
-    warehouse = open_warehouse(common)
-    note = warehouse.check_moment(at)
-    found = describe_at(warehouse, group, at)
+    found = open_warehouse(common).describe(group, at=at)
     _print_description(common, found)
-    if not found.group.is_exact:
-        say("Records are missing before this state: steps that led to it were not seen.")
-    say(note)
+    say(*found.notes)
 
 
 @click.command(
@@ -213,29 +189,22 @@ def offsets(
     end_file: Path | None,
 ) -> None:
     """Show every committed offset GROUP had, whether or not anybody consumed the partition then."""
-    from coordinator_replay.query.end_offsets import read_end_offsets
-    from coordinator_replay.query.offsets import offsets_at, with_lag, write_reset_file
-
-    warehouse = open_warehouse(common)
-    note = warehouse.check_moment(at)
-    found = offsets_at(warehouse, group, at, topics=topics, require_stable=require_stable)
+    found = open_warehouse(common).offsets(
+        group, at=at, topics=topics, require_stable=require_stable, end_offsets=end_file
+    )
     shown: tuple[Column, ...] = columns.OFFSET
     if require_stable:
         shown += columns.UNSTABLE
     if end_file is not None:
-        found = with_lag(found, read_end_offsets(end_file, parse_absolute_time, at))
         shown += columns.LAG
     show(common, shown, found, group_id=group)
-    unproven = sum(offset.is_proven is False for offset in found)
-    if unproven:
-        say(f"{unproven} of these may belong to aborted transactions: the input shows no transaction markers.")
-    if not found:
-        say(f"Group {group!r} had no committed offset then.")
+    say(*found.notes)
     if reset_file is not None:
+        from coordinator_replay.query.offsets import write_reset_file
+
         written = write_reset_file(found, reset_file)
         left_out = f"; {len(found) - written} unstable partitions left out" if written < len(found) else ""
         say(f"Wrote {written} partitions to {reset_file}{left_out}.")
-    say(note)
 
 
 @click.command(
@@ -252,18 +221,15 @@ def offsets(
 @click.option("--members", is_flag=True, help="How each member was, interval by interval, instead of events.")
 def timeline(common: Common, group: str, start: datetime | None, end: datetime | None, members: bool) -> None:
     """Tell what happened to GROUP, in log order."""
-    from coordinator_replay.query.timeline import member_intervals_of, timeline_of
-
     warehouse = open_warehouse(common)
-    found: Sequence[object]
     if members:
-        found = member_intervals_of(warehouse, group, start, end)
-        show(common, columns.INTERVAL, found, group_id=group)
-    else:
-        found = timeline_of(warehouse, group, start, end)
-        show(common, columns.EVENT, found, group_id=group)
-    if not found:
-        say(f"Nothing happened to group {group!r} then; the tables cover {warehouse.coverage}.")
+        intervals = warehouse.members(group, start=start, end=end)
+        show(common, columns.INTERVAL, intervals, group_id=group)
+        say(*intervals.notes)
+        return
+    events = warehouse.timeline(group, start=start, end=end)
+    show(common, columns.EVENT, events, group_id=group)
+    say(*events.notes)
 
 
 @click.command(
@@ -282,14 +248,9 @@ def rebalances(
     common: Common, group: str | None, start: datetime | None, end: datetime | None, causes: Sequence[str]
 ) -> None:
     """Tell when and why GROUP (or any group) rebalanced, how sure that is, and what it cost."""
-    from coordinator_replay.query.rebalances import rebalances_of
-
-    warehouse = open_warehouse(common)
-    found = rebalances_of(warehouse, group, start, end, causes=causes)
+    found = open_warehouse(common).rebalances(group, start=start, end=end, causes=causes)
     show(common, columns.REBALANCE, found)
-    say(alternatives_note(found, causes))
-    if not found:
-        say(f"No such rebalance; the tables cover {warehouse.coverage}.")
+    say(*found.notes)
 
 
 @click.command(
@@ -305,13 +266,9 @@ def rebalances(
 @at_option
 def owner(common: Common, group: str, topic: str, partition: int, at: datetime | None) -> None:
     """Tell which member of GROUP owned PARTITION of TOPIC; the topic may be given by its id."""
-    from coordinator_replay.query.owner import owners_at
-
-    warehouse = open_warehouse(common)
-    note = warehouse.check_moment(at)
-    found = owners_at(warehouse, group, topic, partition, at)
-    show(common, columns.OWNERSHIP, found.owners, group_id=group, partition=partition)
-    say(found.hint, note)
+    found = open_warehouse(common).owner(group, topic, partition, at=at)
+    show(common, columns.OWNERSHIP, found, group_id=group, partition=partition)
+    say(*found.notes)
 
 
 @click.command(
@@ -329,13 +286,9 @@ def owner(common: Common, group: str, topic: str, partition: int, at: datetime |
 @click.option("--within", type=DURATION, help="Only offsets whose time is up so soon after the end of the log read.")
 def expired(common: Common, group: str | None, statuses: Sequence[str], within: timedelta | None) -> None:
     """Show offsets that retention took or is about to take, of GROUP or of all groups."""
-    from coordinator_replay.query.expired import expired_offsets
-
-    warehouse = open_warehouse(common)
-    found = expired_offsets(warehouse, group, statuses=statuses, within=within)
+    found = open_warehouse(common).expired(group, statuses=statuses, within=within)
     show(common, columns.EXPIRED, found)
-    if not found:
-        say(f"No such offset; the tables cover {warehouse.coverage}.")
+    say(*found.notes)
 
 
 @click.command(
@@ -351,13 +304,9 @@ def expired(common: Common, group: str | None, statuses: Sequence[str], within: 
 @click.option("--group", type=GROUP_NAME, help="Only findings about this group.")
 def findings(common: Common, severity: str | None, rules: Sequence[str], group: str | None) -> None:
     """Show what an operator should look at, the gravest first."""
-    from coordinator_replay.query.findings import findings_of
-
-    warehouse = open_warehouse(common)
-    found = findings_of(warehouse, severity=severity, rules=rules, group=group)
+    found = open_warehouse(common).findings(severity=severity, rules=rules, group=group)
     show(common, columns.FINDING, found)
-    if not found:
-        say(f"No such finding; the tables cover {warehouse.coverage}.")
+    say(*found.notes)
 
 
 @click.command(
@@ -393,11 +342,10 @@ def sql(
     SHOW TABLES and DESCRIBE table tell names, types and comments. The tables hold all clusters of the warehouse:
     $cluster in a statement stands for the one that --cluster names.
     """
-    from coordinator_replay.query.saved import run_saved_query, saved_queries
-    from coordinator_replay.query.sql import run_sql
-
     if is_list:
-        show(common, columns.SAVED_QUERY, saved_queries().values())
+        from coordinator_replay.api import Warehouse
+
+        show(common, columns.SAVED_QUERY, Warehouse.saved_queries())
         return
     if (statement is None) == (name is None):
         raise UsageError("give either a statement or --query NAME; --list shows the saved queries")
@@ -407,13 +355,12 @@ def sql(
         raise UsageError(f"give the warehouse, with --warehouse or in {WAREHOUSE_VARIABLE}")
     warehouse = open_warehouse(common)
     if name is not None:
-        names, rows = run_saved_query(warehouse, name, dict(parameters))
+        found = warehouse.sql(query=name, **dict(parameters))
     else:
-        names, rows = run_sql(warehouse, sys.stdin.read() if statement == "-" else str(statement))
-    if names:
-        print_rows(columns.of_statement(names), rows, common.output, is_wide=common.wide)
-    if name is not None and not rows:
-        say(f"No rows; cluster {common.cluster!r} is covered from {warehouse.coverage}.")
+        found = warehouse.sql(sys.stdin.read() if statement == "-" else str(statement))
+    if found.columns:
+        print_rows(columns.of_statement(found.columns), found, common.output, is_wide=common.wide)
+    say(*found.notes)
 
 
 COMMANDS: list[click.Command] = [groups, describe, offsets, timeline, rebalances, owner, expired, findings, sql]
