@@ -15,9 +15,11 @@ from coordinator_replay.query.expired import STATUSES, ExpiredOffset, expired_of
 from coordinator_replay.query.findings import SEVERITIES, Finding, findings_of
 from coordinator_replay.query.groups import Group, groups_at, lively_groups
 from coordinator_replay.query.hold_ups import hold_ups
-from coordinator_replay.query.offsets import CommittedOffset, offsets_at, with_lag
+from coordinator_replay.query.offset_changes import OffsetChange, offset_changes
+from coordinator_replay.query.offsets import CommittedOffset, offsets_at, pending_commits, pending_notes, with_lag
 from coordinator_replay.query.owner import owners_at
 from coordinator_replay.query.rebalances import Rebalance, rebalances_at, rebalances_of
+from coordinator_replay.query.removed import DeletedGroup, deleted_groups, removal_notes, removed_offsets
 from coordinator_replay.query.saved import SavedQuery, run_saved_query, saved_queries
 from coordinator_replay.query.sql import run_sql
 from coordinator_replay.query.timeline import MemberInterval, TimelineEvent, member_intervals_of, timeline_of
@@ -93,6 +95,18 @@ class Warehouse:
             note = f"No such group; cluster {self.cluster!r} is covered from {self.coverage}."
         return Answer(found, Group, notes=[note])
 
+    def deleted_groups(self, *, at: Time | None = None, types: Sequence[str] = ()) -> Answer[DeletedGroup]:
+        """Groups that existed once and no longer do: since when, and what took their offsets.
+
+        Args:
+            at: the point in time; the end of the log if None.
+            types: only groups of these types; all if empty.
+        """
+        moment = self._time(at)
+        note = self._tables.check_moment(moment)
+        found = deleted_groups(self._tables, moment, types=types)
+        return Answer(found, DeletedGroup, notes=[self._no("deleted group", found), note])
+
     def describe(self, group: str, *, at: Time | None = None) -> Described:
         """A group and its members, as the broker's describe would have shown them.
 
@@ -121,6 +135,9 @@ class Warehouse:
     ) -> Answer[CommittedOffset]:
         """Every committed offset of a group, whether or not anybody consumed the partition (KIP-88).
 
+        The notes tell what expired or was deleted before, when and why, and which partitions have nothing but a
+        pending transactional commit.
+
         Args:
             group: the group.
             at: the point in time; the end of the log if None.
@@ -135,12 +152,36 @@ class Warehouse:
             found = with_lag(found, read_end_offsets(Path(end_offsets), parse_absolute_time, moment))
         unproven = sum(offset.is_proven is False for offset in found)
         aborted = (
-            f"{unproven} of these may belong to aborted transactions: the input shows no transaction markers."
+            f"{unproven} of these may belong to aborted transactions: the input has no transaction markers."
             if unproven
             else None
         )
-        nothing = None if found else f"Group {group!r} had no committed offset then."
-        return Answer(found, CommittedOffset, same={"group_id": group}, notes=[aborted, nothing, note])
+        nothing = None if found else f"Group {group!r} had no committed offset{_of(topics)} then."
+        gone = removal_notes(removed_offsets(self._tables, group, moment), topics)
+        waiting = pending_notes(pending_commits(self._tables, group, moment), found, topics)
+        notes = [aborted, nothing, *gone, *waiting, note]
+        return Answer(found, CommittedOffset, same={"group_id": group}, notes=notes)
+
+    def offset_history(
+        self,
+        group: str,
+        topic: str,
+        partition: int | None = None,
+        *,
+        start: Time | None = None,
+        end: Time | None = None,
+    ) -> Answer[OffsetChange]:
+        """Every committed offset of a topic or partition, from its commit to what ended it, in log order.
+
+        Args:
+            group: the group.
+            topic: the topic.
+            partition: only this one; all of the topic if None.
+            start: offsets in force after this time; all if None.
+            end: offsets committed before this time; all if None.
+        """
+        found = offset_changes(self._tables, group, topic, partition, self._time(start), self._time(end))
+        return Answer(found, OffsetChange, same={"group_id": group}, notes=[self._no("committed offset", found)])
 
     def timeline(self, group: str, *, start: Time | None = None, end: Time | None = None) -> Answer[TimelineEvent]:
         """What happened to a group, in log order.
@@ -365,3 +406,7 @@ def _one_of(word: str, known: Sequence[str], what: str) -> str:
 def _text(value: Any) -> str:
     """A value of a saved query's parameter, as it would be typed."""
     return value.isoformat() if isinstance(value, date) else str(value)
+
+
+def _of(topics: Sequence[str]) -> str:
+    return f" of {', '.join(topics)}" if topics else ""

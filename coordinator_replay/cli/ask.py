@@ -5,17 +5,24 @@ that ``--help`` stays quick.
 """
 
 import sys
-from collections.abc import Iterable, Sequence
-from datetime import datetime, timedelta
-from pathlib import Path
+from collections.abc import Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import click
 
 from coordinator_replay.cli import columns
+from coordinator_replay.cli.answers import (
+    any_group_argument,
+    at_option,
+    cause_option,
+    from_option,
+    group_argument,
+    say,
+    show,
+    to_option,
+)
 from coordinator_replay.cli.completion import (
-    CAUSE_NAME,
-    COMMITTED_TOPIC_NAME,
     GROUP_NAME,
     PARAMETER,
     QUERY_NAME,
@@ -24,8 +31,7 @@ from coordinator_replay.cli.completion import (
 )
 from coordinator_replay.cli.layout import Column
 from coordinator_replay.cli.options import WAREHOUSE_VARIABLE, Command, Common, common_options, examples, open_warehouse
-from coordinator_replay.cli.output import print_note, print_rows
-from coordinator_replay.cli.times import DURATION, TIME
+from coordinator_replay.cli.output import print_rows
 from coordinator_replay.errors import UsageError
 
 if TYPE_CHECKING:
@@ -41,36 +47,7 @@ GROUP_STATES = (
     "NotReady",
     "Stable",
 )
-STATUSES = ("EXPIRED", "DUE", "EXPIRING")
 SEVERITIES = ("error", "warning", "info")
-
-at_option = click.option("--at", type=TIME, help="Point in time; default: the end of the log.")
-from_option = click.option("--from", "start", type=TIME, help="From this time on; default: the start of the log.")
-to_option = click.option("--to", "end", type=TIME, help="Up to this time, not included; default: the end of the log.")
-_group = click.argument("group", type=GROUP_NAME)
-any_group_argument = click.argument("group", type=GROUP_NAME, required=False)
-
-
-cause_option = click.option(
-    "--cause",
-    "causes",
-    multiple=True,
-    type=CAUSE_NAME,
-    help="Only rebalances of this cause, or that could also be of it; can be given again.",
-)
-
-
-def show(common: Common, shown: Sequence[Column], answers: Iterable[object], **same: object) -> None:
-    """Print answers; ``same`` are columns with one value in all rows."""
-    rows = [[same[one.name] if one.name in same else getattr(answer, one.name) for one in shown] for answer in answers]
-    print_rows(shown, rows, common.output, is_wide=common.wide)
-
-
-def say(*texts: str | None) -> None:
-    """Say things beside the answer, where there is something to say."""
-    for text in texts:
-        if text:
-            print_note(text)
 
 
 @click.command(
@@ -78,6 +55,7 @@ def say(*texts: str | None) -> None:
     epilog=examples(
         "coordinator-replay groups --at 2026-11-20T02:13:00Z",
         "coordinator-replay groups --type consumer --state Reconciling",
+        "coordinator-replay groups --deleted",
     ),
 )
 @common_options()
@@ -97,8 +75,16 @@ def say(*texts: str | None) -> None:
     type=click.Choice(GROUP_STATES, case_sensitive=False),
     help=f"Only groups in this state: {', '.join(GROUP_STATES)}.",
 )
-def groups(common: Common, at: datetime | None, types: Sequence[str], states: Sequence[str]) -> None:
-    """List the groups there were, with type, protocol type and state."""
+@click.option("--deleted", is_flag=True, help="Groups that existed before and no longer do: since when, and why.")
+def groups(common: Common, at: datetime | None, types: Sequence[str], states: Sequence[str], deleted: bool) -> None:
+    """List the groups at a point in time, with type, protocol type and state."""
+    if deleted:
+        if states:
+            raise UsageError("a deleted group has no state: give either --deleted or --state")
+        gone = open_warehouse(common).deleted_groups(at=at, types=types)
+        show(common, columns.DELETED_GROUP, gone)
+        say(*gone.notes)
+        return
     found = open_warehouse(common).groups(at=at, types=types, states=states)
     show(common, columns.GROUP, found)
     say(*found.notes)
@@ -140,7 +126,7 @@ def _print_description(common: Common, found: "Described") -> None:
     ),
 )
 @common_options()
-@_group
+@group_argument
 @at_option
 def describe(common: Common, group: str, at: datetime | None) -> None:
     """Describe GROUP as the broker would have: state, epochs, assignor, members and their assignments."""
@@ -152,70 +138,12 @@ def describe(common: Common, group: str, at: datetime | None) -> None:
 @click.command(
     cls=Command,
     epilog=examples(
-        "coordinator-replay offsets payments --at 2026-11-20T02:13:00Z",
-        "coordinator-replay offsets payments --at -1d --reset-file payments.csv",
-        "kafka-consumer-groups … --group payments --reset-offsets --from-file payments.csv --execute",
-    ),
-)
-@common_options()
-@_group
-@at_option
-@click.option(
-    "--topic",
-    "topics",
-    multiple=True,
-    type=COMMITTED_TOPIC_NAME,
-    help="Only offsets of this topic; can be given again.",
-)
-@click.option("--require-stable", is_flag=True, help="Show partitions with a pending transactional commit as unstable.")
-@click.option(
-    "--reset-file",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Also write what kafka-consumer-groups --reset-offsets --from-file takes.",
-)
-@click.option(
-    "--end-offsets",
-    "end_file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="CSV or JSON lines of topic, partition, offset[, time]: shows the lag.",
-)
-def offsets(
-    common: Common,
-    group: str,
-    at: datetime | None,
-    topics: Sequence[str],
-    require_stable: bool,
-    reset_file: Path | None,
-    end_file: Path | None,
-) -> None:
-    """Show every committed offset GROUP had, whether or not anybody consumed the partition then."""
-    found = open_warehouse(common).offsets(
-        group, at=at, topics=topics, require_stable=require_stable, end_offsets=end_file
-    )
-    shown: tuple[Column, ...] = columns.OFFSET
-    if require_stable:
-        shown += columns.UNSTABLE
-    if end_file is not None:
-        shown += columns.LAG
-    show(common, shown, found, group_id=group)
-    say(*found.notes)
-    if reset_file is not None:
-        from coordinator_replay.query.offsets import write_reset_file
-
-        written = write_reset_file(found, reset_file)
-        left_out = f"; {len(found) - written} unstable partitions left out" if written < len(found) else ""
-        say(f"Wrote {written} partitions to {reset_file}{left_out}.")
-
-
-@click.command(
-    cls=Command,
-    epilog=examples(
         "coordinator-replay timeline payments --from 2026-11-20T02:00 --to 2026-11-20T03:00",
         "coordinator-replay timeline payments --members",
     ),
 )
 @common_options()
-@_group
+@group_argument
 @from_option
 @to_option
 @click.option("--members", is_flag=True, help="How each member was, interval by interval, instead of events.")
@@ -260,7 +188,7 @@ def rebalances(
     ),
 )
 @common_options()
-@_group
+@group_argument
 @click.argument("topic", type=TOPIC_NAME)
 @click.argument("partition", type=click.IntRange(min=0))
 @at_option
@@ -268,26 +196,6 @@ def owner(common: Common, group: str, topic: str, partition: int, at: datetime |
     """Tell which member of GROUP owned PARTITION of TOPIC; the topic may be given by its id."""
     found = open_warehouse(common).owner(group, topic, partition, at=at)
     show(common, columns.OWNERSHIP, found, group_id=group, partition=partition)
-    say(*found.notes)
-
-
-@click.command(
-    cls=Command,
-    epilog=examples(
-        "coordinator-replay expired --within 3d",
-        "coordinator-replay expired payments --status EXPIRED",
-    ),
-)
-@common_options()
-@any_group_argument
-@click.option(
-    "--status", "statuses", multiple=True, type=click.Choice(STATUSES, case_sensitive=False), help="Only these."
-)
-@click.option("--within", type=DURATION, help="Only offsets whose time is up so soon after the end of the log read.")
-def expired(common: Common, group: str | None, statuses: Sequence[str], within: timedelta | None) -> None:
-    """Show offsets that retention took or is about to take, of GROUP or of all groups."""
-    found = open_warehouse(common).expired(group, statuses=statuses, within=within)
-    show(common, columns.EXPIRED, found)
     say(*found.notes)
 
 
@@ -363,5 +271,5 @@ def sql(
     say(*found.notes)
 
 
-COMMANDS: list[click.Command] = [groups, describe, offsets, timeline, rebalances, owner, expired, findings, sql]
+COMMANDS: list[click.Command] = [groups, describe, timeline, rebalances, owner, findings, sql]
 """Every command of this module, for the program to take up."""

@@ -3,7 +3,7 @@
 import click
 
 from coordinator_replay import __version__
-from coordinator_replay.cli import ask, compute, export, maintain, show, simulate
+from coordinator_replay.cli import ask, compute, export, maintain, offsets, show, simulate
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -21,6 +21,7 @@ for command in (
     *export.COMMANDS,
     *maintain.COMMANDS,
     *ask.COMMANDS,
+    *offsets.COMMANDS,
     *show.COMMANDS,
     *simulate.COMMANDS,
 ):

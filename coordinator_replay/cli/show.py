@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from coordinator_replay.cli import columns
-from coordinator_replay.cli.ask import (
+from coordinator_replay.cli.answers import (
     any_group_argument,
     at_option,
     cause_option,

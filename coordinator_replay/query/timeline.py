@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from coordinator_replay.query.describe import TopicPartitions, topic_partitions
 from coordinator_replay.query.groups import check_group
+from coordinator_replay.query.partitions import TopicPartitions, topic_partitions
 from coordinator_replay.query.warehouse import Warehouse
 
 _EVENTS = """

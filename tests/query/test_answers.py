@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from coordinator_replay.errors import InputError, UsageError
-from coordinator_replay.query.describe import describe_at, topic_partitions
+from coordinator_replay.query import offset_changes
+from coordinator_replay.query.describe import describe_at
 from coordinator_replay.query.end_offsets import read_end_offsets
 from coordinator_replay.query.expired import expired_offsets
 from coordinator_replay.query.findings import findings_of
@@ -15,7 +16,9 @@ from coordinator_replay.query.groups import group_at, groups_at, known_groups
 from coordinator_replay.query.hold_ups import hold_ups
 from coordinator_replay.query.offsets import offsets_at, with_lag, write_reset_file
 from coordinator_replay.query.owner import owners_at
+from coordinator_replay.query.partitions import topic_partitions
 from coordinator_replay.query.rebalances import rebalances_of
+from coordinator_replay.query.removed import deleted_groups, removed_offsets
 from coordinator_replay.query.sql import run_sql
 from coordinator_replay.query.timeline import member_intervals_of, timeline_of
 from coordinator_replay.query.warehouse import Warehouse
@@ -148,7 +151,7 @@ def test_settled_pending_commits_count_only_while_they_were_pending(tmp_path: Pa
 
 
 def test_unknown_topic_names_the_nearest_that_the_group_had(warehouse: Warehouse):
-    with pytest.raises(UsageError, match="no offset of topic 'order' then: did you mean 'orders'"):
+    with pytest.raises(UsageError, match="never committed an offset of topic 'order': did you mean 'orders'"):
         offsets_at(warehouse, "payments", topics=["order"])
 
 
@@ -244,6 +247,48 @@ def test_a_partition_nobody_ever_owned_is_refused_with_those_that_were(warehouse
         owners_at(warehouse, "payments", "ordres", 0)
     with pytest.raises(UsageError, match="no group 'nobody'"):
         owners_at(warehouse, "nobody", "orders", 0)
+
+
+def test_groups_that_only_stored_offsets_are_gone_with_the_last_of_them(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path)
+    write_rows(folder, "offset_history", [
+        offset("orders", 0, 1, "02:01", "02:09", group_id="gone", ended_by="EXPIRED", to_offset=9,
+               ended_confidence="certain"),
+        offset("orders", 1, 2, "02:01", "02:05", group_id="gone", ended_by="DELETED", to_offset=5),
+        offset("orders", 0, 3, "02:01", "02:05", group_id="back", ended_by="EXPIRED", to_offset=5),
+        offset("orders", 0, 4, "02:10", group_id="back"),
+    ])  # fmt: skip
+    warehouse = Warehouse(str(folder))
+    found = {one.group_id: one for one in deleted_groups(warehouse)}
+    assert set(found) == {"gone", "legacy"}
+    gone = found["gone"]
+    assert (gone.reason, gone.confidence, gone.deleted_at) == ("EXPIRED", "certain", at("02:09"))
+    assert (gone.offsets_removed, gone.last_active) == (2, None)
+    assert {one.group_id for one in deleted_groups(warehouse, at("02:06"))} == {"back", "legacy"}
+
+
+def test_removed_offsets_are_told_once_by_reason_unless_committed_again(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path)
+    why = {"group_id": "simple", "ended_by": "DELETED", "ended_confidence": "likely", "ended_evidence": ["too young"],
+           "ended_alternatives": ["EXPIRED"]}  # fmt: skip
+    write_rows(folder, "offset_history", [offset("old", place, place, "02:01", "02:05", **why) for place in range(4)])
+    write_rows(folder, "offset_history", [offset("old", 3, 50, "02:06", group_id="simple")])
+    (found,) = removed_offsets(Warehouse(str(folder)), "simple")
+    assert str(found) == (
+        "old:0-2 deleted (DeleteOffsets, or the topic was deleted) at 2026-11-20T02:05:00.000Z, likely: too young. "
+        "Could also be: EXPIRED"
+    )
+    assert [list(one.partitions) for one in removed_offsets(Warehouse(str(folder)), "simple", at("02:05:30"))] == [
+        [0, 1, 2, 3]
+    ]
+
+
+def test_history_of_offsets_is_bounded_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(offset_changes, "MOST_CHANGES", 2)
+    warehouse = Warehouse(str(write_small_warehouse(tmp_path)))
+    told = offset_changes.offset_changes(warehouse, "payments", "orders")
+    assert [(one.partition, one.committed_offset) for one in told] == [(0, 150), (1, 200)]
+    assert warehouse.notes == ["Only the latest 2 commits are shown: narrow the time range"]
 
 
 def expiring(folder: Path) -> list[tuple[str, str, int, str | None, object]]:
@@ -384,5 +429,5 @@ def test_assignments_are_joined_sorted_and_named_by_id_where_there_is_no_name():
         [{"topic": None, "topic_id": "id", "partitions": [3, 1]}],
         [{"topic": None, "topic_id": "id", "partitions": [2]}],
     )
-    assert [str(topic) for topic in topic_partitions(*lists)] == ["id:1,2,3"]
+    assert [str(topic) for topic in topic_partitions(*lists)] == ["id:1-3"]
     assert topic_partitions(None, []) == ()
