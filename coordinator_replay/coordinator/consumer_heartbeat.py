@@ -28,6 +28,7 @@ from coordinator_replay.coordinator.consumer_target import subscribed_names, upd
 from coordinator_replay.coordinator.consumer_timers import fence, follow_reconciliation, start_session
 from coordinator_replay.coordinator.errors import RequestError
 from coordinator_replay.coordinator.held_partitions import Owned, as_topics, assigned, with_epochs
+from coordinator_replay.coordinator.java_order import set_order, string_hash
 from coordinator_replay.coordinator.messages import Body, Request
 from coordinator_replay.coordinator.operations import Outcome, Reply
 from coordinator_replay.coordinator.shard import Shard
@@ -107,7 +108,7 @@ def _check_request(shard: Shard, request: Request) -> None:
             raise RequestError(error, message)
     assignor = body["serverAssignor"]
     if assignor is not None and assignor not in shard.config.assignors:
-        known = ", ".join(shard.config.assignors)
+        known = ", ".join(set_order(shard.config.assignors, string_hash))
         raise RequestError(
             "UNSUPPORTED_ASSIGNOR", f"ServerAssignor {assignor} is not supported. Supported assignors: {known}."
         )
