@@ -1,4 +1,4 @@
-"""The stories in examples/scripts: what Kafka's own coordinator answered is what ours answers, and each is explained."""
+"""The stories in examples/scripts: ours answers what Kafka's own coordinator answered, and each is explained."""
 
 import json
 from pathlib import Path
