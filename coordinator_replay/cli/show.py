@@ -1,5 +1,6 @@
 """The commands that tell at length or draw: reasons, pages, traces. Like those that ask, they start no JVM."""
 
+import os
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
@@ -19,6 +20,7 @@ from coordinator_replay.cli.answers import (
 from coordinator_replay.cli.options import Command, Common, common_options, examples, open_warehouse
 from coordinator_replay.cli.output import to_json
 from coordinator_replay.cli.reasons import counted, print_reason
+from coordinator_replay.errors import UsageError
 
 
 def _told(common: Common, path: Path, text: str, **facts: object) -> None:
@@ -72,7 +74,7 @@ def why(
     epilog=examples(
         "coordinator-replay report payments --out payments.html",
         "coordinator-replay report payments --from 2026-11-20T02:00 --to 2026-11-20T03:00 --out night.html",
-        "coordinator-replay report --out fleet.html",
+        "coordinator-replay report --out fleet/",
     ),
 )
 @common_options()
@@ -80,15 +82,33 @@ def why(
 @from_option
 @to_option
 @click.option(
-    "--out", "path", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The HTML file to write."
+    "--out",
+    "out",
+    required=True,
+    type=click.Path(),
+    help="The HTML file to write; or, for all groups, a folder (an existing one, or a name that ends in /).",
 )
-def report(common: Common, group: str | None, start: datetime | None, end: datetime | None, path: Path) -> None:
-    """Draw the life of GROUP, or of all groups, as one HTML file that needs no network."""
-    page = open_warehouse(common).report(group, start=start, end=end)
-    page.save(path)
-    say(*page.notes)
-    shown = ", ".join(counted(number, what.removesuffix("s")) for what, number in page.facts.items())
-    _told(common, path, f"Wrote {path}: {shown}.", **page.facts)
+def report(common: Common, group: str | None, start: datetime | None, end: datetime | None, out: str) -> None:
+    """Draw the life of GROUP, or of all groups, as HTML that needs no network.
+
+    Without GROUP, a file gets an overview of all groups; a folder gets the overview and a page for each group,
+    linked with each other.
+    """
+    path = Path(out)
+    is_folder = out.endswith(("/", os.sep)) or path.is_dir()
+    if group is not None and is_folder:
+        raise UsageError(f"{out} is a folder: the page of one group is a file, as {path / 'group.html'}")
+    warehouse = open_warehouse(common)
+    if is_folder:
+        pages = warehouse.write_pages(path, start=start, end=end)
+        path, notes, facts = pages.index, pages.notes, pages.facts
+    else:
+        page = warehouse.report(group, start=start, end=end)
+        page.save(path)
+        notes, facts = page.notes, page.facts
+    say(*notes)
+    shown = ", ".join(counted(number, what.removesuffix("s")) for what, number in facts.items())
+    _told(common, path, f"Wrote {path}: {shown}.", **facts)
 
 
 @click.command(

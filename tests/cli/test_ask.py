@@ -497,7 +497,12 @@ def test_report_and_trace_say_what_they_wrote(ask, tmp_path: Path):
     assert (told.stdout, told.stderr) == ("", f"Wrote {page}: 2 rebalances, 2 commits.\n")
     assert page.read_text().startswith("<!DOCTYPE html>")
     told = json.loads(answer(ask("report", "--out", str(page), "--output", "json")))
-    assert told == {"file": str(page), "groups": 3, "rebalances": 3}
+    assert told == {"file": str(page), "groups": 4, "rebalances": 3}
+    told = ask("report", "--out", f"{tmp_path}/fleet/")
+    assert told.stderr == f"Wrote {tmp_path}/fleet/index.html: 4 groups, 3 rebalances.\n"
+    assert len(list((tmp_path / "fleet" / "groups").iterdir())) == 4
+    refused = ask("report", "payments", "--out", f"{tmp_path}/fleet")
+    assert (refused.exit_code, "is a folder" in refused.stderr) == (2, True)
     told = json.loads(answer(ask("trace", "payments", "--out", str(trace), "--output", "json")))
     assert (told["events"], told["groups"]) == (len(json.loads(trace.read_text())["traceEvents"]), 1)
     assert ask("trace", "--out", str(trace)).stderr.endswith(" of 2 groups.\n")
