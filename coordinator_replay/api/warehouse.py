@@ -346,10 +346,28 @@ class Warehouse:
 
         if group is None:
             html, fleet = fleet_page(self._tables, self._time(start), self._time(end))
-            groups = sum(count for _, _, count in fleet.kinds)
-            return Page(html, {"groups": groups, "rebalances": sum(one.rebalances for one in fleet.fared)})
+            return Page(html, {"groups": len(fleet.lanes), "rebalances": fleet.rebalances})
         html, life = group_page(self._tables, group, self._time(start), self._time(end))
         return Page(html, {"rebalances": len(life.rebalances), "commits": life.commit_count}, life.notes)
+
+    def write_pages(self, folder: str | Path, *, start: Time | None = None, end: Time | None = None) -> Path:
+        """The lives of all groups as linked pages in one folder: an overview, and a page for each group.
+
+        Args:
+            folder: where to; made if it does not exist.
+            start: from this time on; the start of the log if None.
+            end: up to this time; the end of the log if None.
+
+        Returns:
+            The overview, to open in a browser.
+
+        Raises:
+            UsageError: the folder can't be written.
+        """
+        from coordinator_replay.report.site import INDEX, write_site
+
+        write_site(self._tables, Path(folder), self._time(start), self._time(end))
+        return Path(folder) / INDEX
 
     def trace(self, group: str | None = None, *, start: Time | None = None, end: Time | None = None) -> Trace:
         """The life of a group, or of the groups that most happened to, as a trace for Perfetto.

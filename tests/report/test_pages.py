@@ -209,7 +209,7 @@ def test_a_lane_has_no_more_marks_than_can_be_seen(warehouse: Warehouse):
     )
     lane = lane_of(replace(life, states=bands), Clock(life.start, life.end), ())
     assert sum(path.count("M") for _, _, path in lane.paths) < 2 * UNITS
-    assert [state for _, state, _ in lane.paths] == ["Stable", "Reconciling"]
+    assert "Reconciling" in {state for _, state, _ in lane.paths}
 
 
 def test_text_for_figures():
