@@ -47,6 +47,24 @@ class Page:
         )
 
 
+class Pages:
+    """Linked pages of all groups in a folder.
+
+    Attributes:
+        index: the overview, to open in a browser.
+        facts: what the pages show, counted.
+        notes: what there is to say beside them.
+    """
+
+    def __init__(self, index: Path, facts: Mapping[str, int | None], notes: Iterable[str] = ()) -> None:
+        self.index = index
+        self.facts = facts
+        self.notes = tuple(notes)
+
+    def __repr__(self) -> str:
+        return f"Pages({self.index}, {', '.join(f'{name}={count}' for name, count in self.facts.items())})"
+
+
 class Trace:
     """The lives of groups as a trace that Perfetto and chrome://tracing open.
 

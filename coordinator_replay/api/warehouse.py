@@ -7,7 +7,7 @@ from typing import Any
 
 from coordinator_replay.api.answer import Answer, SqlAnswer
 from coordinator_replay.api.answers import Described, Owned, Reasons
-from coordinator_replay.api.page import Page, Trace
+from coordinator_replay.api.page import Page, Pages, Trace
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.describe import describe_at
 from coordinator_replay.query.end_offsets import read_end_offsets
@@ -350,7 +350,7 @@ class Warehouse:
         html, life = group_page(self._tables, group, self._time(start), self._time(end))
         return Page(html, {"rebalances": len(life.rebalances), "commits": life.commit_count}, life.notes)
 
-    def write_pages(self, folder: str | Path, *, start: Time | None = None, end: Time | None = None) -> Path:
+    def write_pages(self, folder: str | Path, *, start: Time | None = None, end: Time | None = None) -> Pages:
         """The lives of all groups as linked pages in one folder: an overview, and a page for each group.
 
         Args:
@@ -358,16 +358,13 @@ class Warehouse:
             start: from this time on; the start of the log if None.
             end: up to this time; the end of the log if None.
 
-        Returns:
-            The overview, to open in a browser.
-
         Raises:
             UsageError: the folder can't be written.
         """
         from coordinator_replay.report.site import INDEX, write_site
 
-        write_site(self._tables, Path(folder), self._time(start), self._time(end))
-        return Path(folder) / INDEX
+        made = write_site(self._tables, Path(folder), self._time(start), self._time(end))
+        return Pages(Path(folder) / INDEX, {"groups": len(made.lanes), "rebalances": made.rebalances})
 
     def trace(self, group: str | None = None, *, start: Time | None = None, end: Time | None = None) -> Trace:
         """The life of a group, or of the groups that most happened to, as a trace for Perfetto.

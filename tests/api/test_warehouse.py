@@ -160,7 +160,8 @@ def test_a_trace_is_written(warehouse, tmp_path):
 
 
 def test_pages_of_all_groups_are_written_into_a_folder(warehouse, tmp_path):
-    index = warehouse.write_pages(tmp_path / "fleet", end="2026-11-20T02:12:00Z")
-    assert index == tmp_path / "fleet" / "index.html"
-    assert "payments" in index.read_text(encoding="utf-8")
+    pages = warehouse.write_pages(tmp_path / "fleet", end="2026-11-20T02:12:00Z")
+    assert pages.index == tmp_path / "fleet" / "index.html"
+    assert "payments" in pages.index.read_text(encoding="utf-8")
     assert list((tmp_path / "fleet" / "groups").glob("payments-*.html"))
+    assert repr(pages).endswith("index.html, groups=3, rebalances=3)")
