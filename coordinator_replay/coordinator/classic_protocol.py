@@ -127,21 +127,20 @@ HANDLERS: Mapping[str, Callable[[Shard, Request, Reply], Outcome]] = {
 }
 
 
-def load(shard: Shard) -> None:
-    """Begin with the classic groups of a loaded partition: heartbeat timers run, groups over the limit rebalance."""
-    for group_id in shard.group_order():
-        live = shard.classic_group(group_id)
-        if live is None:
-            continue
-        for member_id in live.group.members:
-            rebalance.schedule_heartbeat(shard, live, member_id)
-        if len(live.group.members) > shard.config.number("group.max.size"):
-            rebalance.prepare_rebalance(shard, live)
+def load_group(shard: Shard, group_id: str) -> None:
+    """Begin with a classic group of a loaded partition: heartbeat timers run, a group over the limit rebalances."""
+    live = shard.classic_group(group_id)
+    if live is None:
+        return
+    for member_id in live.group.members:
+        rebalance.schedule_heartbeat(shard, live, member_id)
+    if len(live.group.members) > shard.config.number("group.max.size"):
+        rebalance.prepare_rebalance(shard, live)
 
 
 def unload(shard: Shard) -> None:
     """Leave the classic groups to another leader: parked requests are answered with NOT_COORDINATOR."""
-    for group_id in shard.group_order():
+    for group_id in shard.group_ids():
         live = shard.classic_group(group_id)
         if live is None:
             continue

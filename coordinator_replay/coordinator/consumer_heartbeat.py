@@ -200,6 +200,7 @@ def reconcile(
         target_epoch,
         target,
         frozenset(by_name[name].topic_id for name in names if name in by_name),
+        bool(names),
         has_subscription_changed,
         owned,
         update.group.reconciliation.owners,

@@ -11,7 +11,7 @@ Rules of this package:
 A protocol plugs in with functions ``(shard, request, reply) -> Outcome``, listed in ``HANDLERS``. An answer that has to
 wait is sent later, by keeping the ``Reply`` and calling ``send`` in another operation. Timers are set with
 ``Shard.schedule``, whose operation is run like a request. What must follow a change of topics, a reload or a check by
-time is listed in ``ON_TOPICS``, ``ON_UNLOAD``, ``ON_LOAD``.
+time is listed in ``ON_TOPICS``, ``ON_UNLOAD``, ``ON_LOAD_GROUP`` and ``ON_LOAD``.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -50,12 +50,11 @@ HANDLERS: Mapping[str, Handler] = {
 }
 """Which function handles a request."""
 
-ON_LOAD: tuple[Callable[[Shard], None], ...] = (
-    consumer_timers.load,
-    classic_protocol.load,
-    offset_expiry.load,
-)
-"""What begins when the partition is loaded."""
+ON_LOAD_GROUP: tuple[Callable[[Shard, str], None], ...] = (consumer_timers.load_group, classic_protocol.load_group)
+"""What begins for each group when the partition is loaded, groups in the order of Kafka's table."""
+
+ON_LOAD: tuple[Callable[[Shard], None], ...] = (consumer_timers.load, offset_expiry.load)
+"""What begins then for the partition, after its groups."""
 
 ON_UNLOAD: tuple[Callable[[Shard], None], ...] = (classic_protocol.unload,)
 """What ends when the partition gets another leader."""
@@ -227,6 +226,9 @@ class Coordinator:
         return dump(self._shard)
 
     def _load(self) -> None:
+        for group_id in self._shard.group_ids():
+            for load_group in ON_LOAD_GROUP:
+                load_group(self._shard, group_id)
         for load in ON_LOAD:
             load(self._shard)
 

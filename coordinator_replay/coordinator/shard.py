@@ -108,14 +108,6 @@ class Shard:
                 live = self.classic_groups[group_id] = LiveClassicGroup.loaded(replay.group)
         return live
 
-    def group_order(self) -> list[str]:
-        """Ids of all groups in the order of Kafka's table of groups, as far as their number now tells it."""
-        order: TimelineOrder[str, None] = TimelineOrder(string_hash)
-        for group_id in (*self.replays, *self.classic_groups):
-            if self.group(group_id) is not None:
-                order[group_id] = None
-        return list(order)
-
     def group_ids(self) -> list[str]:
         """Ids of all groups, in the order of Kafka's table."""
         for group_id in [known for known in self._group_order if self.group(known) is None]:
