@@ -214,12 +214,14 @@ def test_offsets_keep_metadata_as_it_is_in_json(ask):
     ]
 
 
-def test_timeline(ask):
+def test_timeline_tells_details_in_words(ask):
     assert answer(ask("timeline", "payments", "--from", f"{NIGHT}02:10")) == lines("""
         TIME                      EVENT                FROM-STATE   TO-STATE     EPOCH  #MEMBERS  CONSUMER-ID  CAUSE  CONFIDENCE  EXACT  LOG-OFFSET  DETAIL
-        2026-11-20T02:10:00.000Z  MEMBER_JOINED        Stable       Assigning        3         2  m-2          -      -           true          103  {"topics":["orders"]}
+        2026-11-20T02:15:00.000Z  OFFSETS_PENDING      -            -                -         -  -            -      -           true           10  orders:2 1 transactional commit, 1 still open at the end of the log, producer id 7
+        2026-11-20T02:10:00.000Z  MEMBER_JOINED        Stable       Assigning        3         2  m-2          -      -           true          103  client two-1 on 10.0.0.2, subscribed to orders
         2026-11-20T02:10:05.000Z  TARGET_ASSIGNED      Assigning    Reconciling      3         2  -            -      -           true          104  -
         2026-11-20T02:10:20.000Z  REBALANCE_COMPLETED  Reconciling  Stable           3         2  -            -      -           false         105  -
+        2026-11-20T02:15:00.000Z  OFFSETS_PENDING      -            -                -         -  -            -      -           true          160  orders:0 1 transactional commit, 1 still open at the end of the log, producer id 7
         """)  # noqa: E501
 
 
