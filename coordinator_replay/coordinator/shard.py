@@ -170,10 +170,6 @@ class Shard:
             touched[group_id] = self._replay(group_id, record)
         for group_id, replay in touched.items():
             replay.settle()
-            if replay.group is not None:
-                self._group_order[group_id] = None
-            else:
-                self._group_order.pop(group_id, None)
             if replay.group is None and not replay.offsets:
                 del self.replays[group_id]
         self.results.append(Batch(self.now_ms, tuple(written), producer_id, producer_epoch))
@@ -276,6 +272,11 @@ class Shard:
         replay.apply(record)
         if record.kind != "OffsetCommit":
             self._forgotten.discard(group_id)
+        if replay.group is None:
+            self._group_order.pop(group_id, None)
+        elif group_id not in self._group_order:
+            # Only a new group is put into the table; a put may make the table larger and change its order.
+            self._group_order[group_id] = None
         if record.value is None and record.kind == "GroupMetadata":
             self.classic_groups.pop(group_id, None)
         elif record.kind.startswith("ConsumerGroup"):
