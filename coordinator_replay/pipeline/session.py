@@ -51,6 +51,13 @@ LOCAL = {
 }
 """Settings of a session on one machine."""
 
+WORKERS = {
+    # Python looks for modules in the folder it is started in first: the user's current one, which may be a dump that
+    # somebody sent.
+    "spark.executorEnv.PYTHONSAFEPATH": "1",
+}
+"""What the Python workers of a session that we start are started with, on this machine or on a cluster."""
+
 SMALL = {
     "spark.sql.shuffle.partitions": "2",
     "spark.default.parallelism": "2",
@@ -133,6 +140,7 @@ def _local_session(app_name: str, *, with_catalog: bool, with_kafka: bool, load:
     java = "" if load is Load.ROWS else _QUICK_JAVA
     settings = {
         **LOCAL,
+        **WORKERS,
         **DELTA,
         **RELIED_ON,
         "spark.jars": ",".join(map(str, jars)),
@@ -168,7 +176,10 @@ def open_session(
     """
     active = SparkSession.getActiveSession()
     if active is None and "PYSPARK_GATEWAY_PORT" in os.environ:
-        active = SparkSession.builder.appName(app_name).getOrCreate()
+        builder = SparkSession.builder.appName(app_name)
+        for key, value in WORKERS.items():
+            builder = builder.config(key, value)
+        active = builder.getOrCreate()
     if active is not None:
         for key, value in RELIED_ON.items():
             active.conf.set(key, value)
