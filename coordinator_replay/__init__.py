@@ -1,3 +1,18 @@
 """Replays dumps of Kafka's ``__consumer_offsets`` topic."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from coordinator_replay.api import Warehouse
+
 __version__ = "0.1.0"
+
+__all__ = ["Warehouse", "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    # Looked up when it is asked for: Spark's workers and the command line's help don't need DuckDB.
+    if name == "Warehouse":
+        return import_module("coordinator_replay.api").Warehouse
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,14 @@
-"""``python -m coordinator_replay``: the same program as ``coordinator-replay``."""
+"""``python -m coordinator_replay``: the same program as ``coordinator-replay``.
+
+Python looks for modules in the folder it is started in first, which may be a dump that somebody sent. It is taken off
+the path here; what Python itself asks for before this file is run, only ``python -P -m`` keeps it from.
+"""
+
+import os
+import sys
+
+if not sys.flags.safe_path and sys.path and os.path.realpath(sys.path[0]) == os.path.realpath(os.getcwd()):  # noqa: PTH109
+    del sys.path[0]
 
 from coordinator_replay.cli.main import main
 

@@ -8,14 +8,50 @@ own file only. Where they can't (``records.flat`` and ``records.json_form`` read
 write ids with that of ``records.arrays``), a change of the called functions must touch the callers' files too.
 """
 
+import os
 import platform
 import sys
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TypeVar, cast
+
+_LOCAL_SETTINGS = Path(".numba_config.yaml")
+
+
+@contextmanager
+def _without_local_settings() -> Iterator[None]:
+    """Let numba be imported without a look at the settings that lie in the folder the program was started in.
+
+    That folder may be a dump that somebody sent, and one of the settings names the folder of compiled functions.
+    """
+    if not _LOCAL_SETTINGS.exists():
+        yield
+        return
+    missing = object()
+    parser = sys.modules.get("yaml", missing)
+    # Numba reads them only where it finds a parser, and warns where it does not.
+    sys.modules["yaml"] = cast(Any, None)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        if parser is missing:
+            del sys.modules["yaml"]
+        else:
+            sys.modules["yaml"] = cast(Any, parser)
+
 
 njit: Any
 try:
-    from numba import njit
+    with _without_local_settings():
+        from numba import njit
+        from numba.core import config
+
+    # The compiler looks for them again each time.
+    config._config_fname = os.devnull
 except (ImportError, OSError):  # not installed, or built for another numpy: slower, and just as right
     njit = None
 

@@ -33,3 +33,20 @@ def moment_of_us(at_us: int | None) -> datetime | None:
     if at_us is None or shown_ms(at_us // 1000) is None:
         return None
     return EPOCH + timedelta(microseconds=at_us)
+
+
+LATEST = EPOCH + timedelta(milliseconds=LATEST_MS)
+
+_EARLIEST = datetime.min.replace(tzinfo=UTC)
+
+
+def later(moment: datetime, by_ms: int) -> datetime:
+    """A moment so many milliseconds later, or earlier where that is negative, as far as the calendar goes.
+
+    >>> later(LATEST, 1) == LATEST
+    True
+    """
+    try:
+        return min(moment + timedelta(milliseconds=by_ms), LATEST)
+    except OverflowError:
+        return LATEST if by_ms > 0 else _EARLIEST

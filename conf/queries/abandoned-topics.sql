@@ -1,4 +1,4 @@
--- Topics a group holds offsets of although none of its members subscribes to them: their lag grows for ever.
+-- Topics that a group has committed offsets of although none of its members subscribes to them: their lag keeps growing.
 WITH subscribed AS (
     SELECT DISTINCT group_id, unnest(subscribed_topics) AS topic FROM member_timeline
     WHERE cluster = $cluster AND valid_to IS NULL

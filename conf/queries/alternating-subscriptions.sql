@@ -1,11 +1,23 @@
--- Members whose topic list switched back and forth: a client that sees the cluster's topics differently from call to call.
+-- Members whose list of topics changed and changed back: a client that sees the cluster's topics differently from call to call.
+-- param group text: only this group
 WITH lists AS (
-    SELECT group_id, member_id, client_id, list_sort(subscribed_topics) AS topics, valid_from, from_offset,
-           lag(list_sort(subscribed_topics)) OVER in_order AS before
-    FROM member_timeline WHERE cluster = $cluster AND subscribed_topics IS NOT NULL
-    WINDOW in_order AS (PARTITION BY group_id, coalesce(instance_id, client_id, member_id) ORDER BY from_offset)
+    SELECT group_id, member_id, instance_id, client_id, list_sort(subscribed_topics) AS topics, valid_from, from_offset,
+           lag(list_sort(subscribed_topics)) OVER in_order AS before,
+           lag(list_sort(subscribed_topics), 2) OVER in_order AS two_before
+    FROM (
+        SELECT *, lag(list_sort(subscribed_topics)) OVER all_rows IS DISTINCT FROM list_sort(subscribed_topics) AS is_change
+        FROM member_timeline
+        WHERE cluster = $cluster AND subscribed_topics IS NOT NULL AND ($group IS NULL OR group_id = $group)
+        WINDOW all_rows AS (PARTITION BY group_id, coalesce(instance_id, member_id) ORDER BY from_offset)
+    )
+    WHERE is_change
+    WINDOW in_order AS (PARTITION BY group_id, coalesce(instance_id, member_id) ORDER BY from_offset)
 )
-SELECT group_id, coalesce(client_id, member_id) AS client, count(*) AS switches, count(DISTINCT topics) AS different_lists,
-       min(valid_from) AS first, max(valid_from) AS last, arg_max(topics, from_offset) AS latest
-FROM lists WHERE before IS NOT NULL AND before <> topics
-GROUP BY ALL ORDER BY switches DESC, group_id, client LIMIT 50
+SELECT group_id, coalesce(instance_id, member_id) AS member, any_value(client_id) AS client_id, count(before) AS changes,
+       count(*) FILTER (topics = two_before) AS changes_back, count(DISTINCT topics) AS distinct_subscriptions,
+       min(valid_from) FILTER (before IS NOT NULL) AS first_change, max(valid_from) AS last_change,
+       arg_max(topics, from_offset) AS current_topics
+FROM lists
+GROUP BY group_id, coalesce(instance_id, member_id)
+HAVING changes_back > 0
+ORDER BY changes DESC, group_id, member LIMIT 50

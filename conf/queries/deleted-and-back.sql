@@ -1,8 +1,8 @@
--- Groups that were deleted and came back later, as after a restore or a coordinator that lost the deletion.
+-- Groups that were deleted and exist again, as after a restore or a coordinator that lost the deletion.
 SELECT * FROM (
     SELECT group_id, log_timestamp AS deleted_at,
-           lead(log_timestamp) OVER in_order AS back_at, lead(event) OVER in_order AS came_back_by,
-           lead(group_type) OVER in_order AS as_type, event
+           lead(log_timestamp) OVER in_order AS recreated_at, lead(event) OVER in_order AS recreated_by,
+           lead(group_type) OVER in_order AS group_type, event
     FROM group_timeline WHERE cluster = $cluster WINDOW in_order AS (PARTITION BY group_id ORDER BY seq)
-) WHERE event = 'GROUP_DELETED' AND back_at IS NOT NULL
-ORDER BY back_at, group_id
+) WHERE event = 'GROUP_DELETED' AND recreated_at IS NOT NULL
+ORDER BY recreated_at, group_id

@@ -1,6 +1,12 @@
--- What each cause of rebalances cost: how many, how long, and for how long partitions had no owner.
+-- What each cause of rebalances cost: pauses in commits, which compare all protocols, and times that are exact (KIP-848).
+-- param group text: only this group
+-- param from time: rebalances that ended then or later
 SELECT coalesce(cause, 'UNKNOWN') AS cause, count(*) AS rebalances, count(DISTINCT group_id) AS groups,
-       median(duration_ms) AS median_duration_ms, max(duration_ms) AS longest_ms, sum(unowned_ms_total) AS unowned_ms_total,
-       max(unowned_ms_max) AS longest_unowned_ms, count(*) FILTER (confidence = 'certain') AS certain
-FROM rebalances WHERE cluster = $cluster
-GROUP BY 1 ORDER BY unowned_ms_total DESC NULLS LAST, cause
+       count(*) FILTER (confidence = 'certain') AS certain,
+       median(commit_pause_ms) AS median_commit_pause_ms, max(commit_pause_ms) AS longest_commit_pause_ms,
+       count(duration_ms) AS exact_durations, median(duration_ms) AS median_duration_ms, max(duration_ms) AS longest_ms,
+       count(unowned_ms_total) AS exact_unowned_times, sum(unowned_ms_total) AS unowned_ms_total,
+       max(unowned_ms_max) AS longest_unowned_ms
+FROM rebalances
+WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group) AND coalesce(completed_at >= $from, true)
+GROUP BY 1 ORDER BY sum(commit_pause_ms) DESC NULLS LAST, rebalances DESC, cause

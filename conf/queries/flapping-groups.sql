@@ -1,17 +1,21 @@
--- Groups that rebalance most often, with the usual cause and the busiest hour.
-WITH hours AS (
+-- Groups that rebalance most often, with the usual cause, the busiest hour and the longest pause in commits.
+-- param from time: rebalances that ended then or later
+-- param threshold number = 2: rebalances from which on a group counts
+WITH chosen AS (
+    SELECT * FROM rebalances WHERE cluster = $cluster AND coalesce(completed_at >= $from, true)
+),
+hours AS (
     SELECT group_id, date_trunc('hour', coalesce(started_at, completed_at)) AS hour, count(*) AS rebalances
-    FROM rebalances WHERE cluster = $cluster GROUP BY ALL
+    FROM chosen GROUP BY ALL
 )
 SELECT group_id, any_value(group_type) AS group_type, count(*) AS rebalances,
-       any_value(busiest.rebalances) AS most_in_one_hour, any_value(busiest.hour) AS that_hour,
-       mode(coalesce(cause, 'UNKNOWN')) AS usual_cause, sum(unowned_ms_total) AS unowned_ms_total,
+       any_value(busiest.rebalances) AS peak_per_hour, any_value(busiest.hour) AS peak_hour,
+       mode(coalesce(cause, 'UNKNOWN')) AS usual_cause, max(commit_pause_ms) AS longest_commit_pause_ms,
        min(coalesce(started_at, completed_at)) AS first, max(coalesce(started_at, completed_at)) AS last
-FROM rebalances
+FROM chosen
 JOIN (SELECT group_id, max(rebalances) AS rebalances, arg_max(hour, rebalances) AS hour FROM hours GROUP BY group_id)
      AS busiest USING (group_id)
-WHERE cluster = $cluster
 GROUP BY group_id
-HAVING count(*) > 1
-ORDER BY most_in_one_hour DESC, rebalances DESC, group_id
+HAVING count(*) >= $threshold
+ORDER BY peak_per_hour DESC, rebalances DESC, group_id
 LIMIT 50

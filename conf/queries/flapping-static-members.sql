@@ -1,9 +1,14 @@
--- Static members (group.instance.id) that came back under new member ids again and again, and on how many hosts.
-SELECT group_id, instance_id, count(DISTINCT member_id) AS member_ids, count(DISTINCT client_host) AS hosts,
-       min(valid_from) AS first_seen, max(valid_from) AS last_change, arg_max(client_host, from_offset) AS latest_host
+-- Static members (group.instance.id) that joined under new member ids again and again, and on how many hosts (KIP-848).
+-- param group text: only this group
+-- param threshold number = 2: member ids from which on it counts
+SELECT group_id, instance_id, count(DISTINCT member_id) AS member_ids,
+       CASE WHEN bool_and(group_type = 'classic') THEN NULL
+            ELSE count(DISTINCT client_host) FILTER (group_type <> 'classic') END AS hosts,
+       min(valid_from) AS first_seen, max(valid_from) AS last_change,
+       arg_max(client_host, from_offset) FILTER (group_type <> 'classic') AS latest_host
 FROM member_timeline
-WHERE cluster = $cluster AND instance_id IS NOT NULL
+WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group) AND instance_id IS NOT NULL
 GROUP BY group_id, instance_id
-HAVING count(DISTINCT member_id) > 1
+HAVING count(DISTINCT member_id) >= $threshold
 ORDER BY member_ids DESC, group_id, instance_id
 LIMIT 100

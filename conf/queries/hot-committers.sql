@@ -1,9 +1,10 @@
--- Groups that commit most often: commits and bytes a minute on average, and in their busiest minute.
+-- Groups that commit most often: commits per minute on average, and in their busiest minute.
+-- param from time: commits of then or later
 WITH minutes AS (
     SELECT group_id, date_trunc('minute', log_timestamp) AS minute, count(*) AS commits, sum(record_bytes) AS bytes
-    FROM offset_commits WHERE cluster = $cluster GROUP BY ALL
+    FROM offset_commits WHERE cluster = $cluster AND coalesce(log_timestamp >= $from, true) GROUP BY ALL
 )
-SELECT group_id, sum(commits) AS commits, sum(bytes) AS bytes, max(commits) AS most_a_minute,
-       arg_max(minute, commits) AS that_minute,
-       round(sum(commits) / greatest(1, date_diff('minute', min(minute), max(minute)) + 1), 1) AS commits_a_minute
+SELECT group_id, sum(commits) AS commits, sum(bytes) AS bytes, max(commits) AS peak_per_minute,
+       arg_max(minute, commits) AS peak_minute,
+       round(sum(commits) / greatest(1, date_diff('minute', min(minute), max(minute)) + 1), 1) AS commits_per_minute
 FROM minutes GROUP BY group_id ORDER BY commits DESC, group_id LIMIT 50

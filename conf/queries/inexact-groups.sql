@@ -1,4 +1,4 @@
--- Groups of whose life the log has lost parts: what is told of them skips steps.
+-- Groups of which records are missing from the log: their timelines and rebalances skip steps.
 SELECT group_id, count(*) AS inexact_events, min(log_timestamp) AS first, max(log_timestamp) AS last,
        any_value(log_partition) AS log_partition,
        (SELECT count(*) FROM rebalances WHERE rebalances.cluster = $cluster

@@ -1,7 +1,9 @@
--- Partitions that nobody consumed for longest between two owners of the same group, and why the last owner let go.
-SELECT group_id, coalesce(topic, topic_id) AS topic, partition, unowned_ms, owned_to AS nobody_from,
-       owned_to + to_milliseconds(unowned_ms) AS nobody_until, release_event, member_id AS last_owner
+-- Partitions that nobody owned for longest between two owners on record, and why the last owner let go.
+-- param group text: only this group
+-- param threshold number = 1: milliseconds from which on it counts
+SELECT group_id, coalesce(topic, topic_id) AS topic, partition, unowned_ms, owned_to AS unowned_from,
+       owned_to + to_milliseconds(unowned_ms) AS unowned_to, release_event, member_id AS last_owner
 FROM partition_ownership
-WHERE cluster = $cluster AND unowned_ms > 0
+WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group) AND unowned_ms >= $threshold
 ORDER BY unowned_ms DESC, group_id, topic, partition
 LIMIT 50

@@ -1,7 +1,10 @@
--- Offsets that something other than a new commit took away: what they were, what took them, and how sure that is.
-SELECT valid_to AS moment, ended_by, ended_confidence, group_id, topic, partition, committed_offset, commit_timestamp,
+-- Committed offsets removed by anything but a new commit: what they were, what removed them, and how sure that is.
+-- param group text: only this group
+-- param from time: removed then or later
+SELECT valid_to AS at, ended_by, ended_confidence, group_id, topic, partition, committed_offset, commit_timestamp,
        owner_member_id AS last_owner, ended_evidence
 FROM offset_history
-WHERE cluster = $cluster AND ended_by IS NOT NULL AND ended_by <> 'COMMIT'
-ORDER BY moment DESC, group_id, topic, partition
+WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group) AND coalesce(valid_to >= $from, true)
+  AND ended_by IS NOT NULL AND ended_by <> 'COMMIT'
+ORDER BY "at" DESC, group_id, topic, partition
 LIMIT 500

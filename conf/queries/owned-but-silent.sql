@@ -1,4 +1,6 @@
--- Partitions that a member owns at the end of the log, without a commit for an hour although its group commits elsewhere.
+-- Partitions that a member owns at the end of the log, without a commit for long although its group commits elsewhere.
+-- param group text: only this group
+-- param threshold number = 3600000: milliseconds without a commit from which on it counts
 WITH last AS (
     SELECT group_id, topic, partition, max(commit_timestamp) AS committed, arg_max(committed_offset, from_offset) AS committed_offset
     FROM offset_history WHERE cluster = $cluster GROUP BY ALL
@@ -7,6 +9,6 @@ busy AS (SELECT group_id, max(committed) AS group_committed FROM last GROUP BY g
 SELECT group_id, owned.topic, owned.partition, member_id, owned_from, committed AS last_commit, committed_offset,
        epoch_ms(group_committed) - epoch_ms(greatest(coalesce(committed, owned_from), owned_from)) AS silent_ms
 FROM partition_ownership AS owned JOIN busy USING (group_id) LEFT JOIN last USING (group_id, topic, partition)
-WHERE cluster = $cluster AND owned_to IS NULL AND silent_ms > 3600000
+WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group) AND owned_to IS NULL AND silent_ms >= $threshold
 ORDER BY silent_ms DESC, group_id, owned.topic, owned.partition
 LIMIT 200

@@ -1,8 +1,12 @@
--- Hours in which one group rebalanced ten times or more, with causes and the time its partitions had no owner.
+-- Hours in which one group rebalanced again and again, with causes and the time for which its commits paused.
+-- param group text: only this group
+-- param from time: rebalances that ended then or later
+-- param threshold number = 10: rebalances in an hour from which on it counts
 SELECT date_trunc('hour', coalesce(started_at, completed_at)) AS hour, group_id, count(*) AS rebalances,
-       sum(duration_ms) AS duration_ms, sum(unowned_ms_total) AS unowned_ms_total,
+       sum(commit_pause_ms) AS commit_pause_ms_total, max(commit_pause_ms) AS longest_commit_pause_ms,
        histogram(coalesce(cause, 'UNKNOWN')) AS causes, count(DISTINCT epoch) AS epochs
-FROM rebalances WHERE cluster = $cluster
+FROM rebalances
+WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group) AND coalesce(completed_at >= $from, true)
 GROUP BY hour, group_id
-HAVING count(*) >= 10
+HAVING count(*) >= $threshold
 ORDER BY rebalances DESC, hour, group_id

@@ -1,12 +1,14 @@
--- Committed offsets that went backwards, with the owner before and after and the group's state: resets and duplicates.
+-- Committed offsets that were rewound, with the owner before and after and the group's state: resets and duplicates.
+-- param group text: only this group
+-- param threshold number = 1: offsets from which on it counts
 SELECT * FROM (
-    SELECT group_id, topic, partition, valid_from AS moment,
+    SELECT group_id, topic, partition, valid_from AS at,
            lag(committed_offset) OVER in_order AS from_offset, committed_offset AS to_offset,
-           lag(committed_offset) OVER in_order - committed_offset AS back,
+           lag(committed_offset) OVER in_order - committed_offset AS delta,
            lag(owner_member_id) OVER in_order AS owner_before, owner_member_id AS owner, group_state
-    FROM offset_history WHERE cluster = $cluster
+    FROM offset_history WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group)
     WINDOW in_order AS (PARTITION BY group_id, topic, partition ORDER BY offset_history.from_offset)
 )
-WHERE back > 0
-ORDER BY back DESC, moment
+WHERE delta >= $threshold
+ORDER BY delta DESC, "at"
 LIMIT 200

@@ -1,6 +1,9 @@
 -- Rebalances that a change of a topic caused, by how long the group took to notice the new partitions.
-SELECT group_id, coalesce(started_at, completed_at) AS moment, metadata_delay_ms, duration_ms, confidence, evidence
+-- param group text: only this group
+SELECT group_id, coalesce(started_at, completed_at) AS at, metadata_delay_ms, duration_ms, duration_ms_max,
+       partitions_added, confidence, evidence
 FROM rebalances
-WHERE cluster = $cluster AND (metadata_delay_ms IS NOT NULL OR join_reason = 'topic_metadata_change')
-ORDER BY metadata_delay_ms DESC NULLS LAST, moment
+WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group)
+  AND (metadata_delay_ms IS NOT NULL OR join_reason = 'topic_metadata_change')
+ORDER BY metadata_delay_ms DESC NULLS LAST, "at"
 LIMIT 50

@@ -1,12 +1,13 @@
 -- Partitions that two members of one group owned at the same time, by the coordinator's own records (share groups aside).
-SELECT a.group_id, coalesce(a.topic, a.topic_id) AS topic, a.partition, a.member_id AS one, b.member_id AS other,
-       b.owned_from AS both_from, least(a.owned_to, b.owned_to) AS both_until
+-- param group text: only this group
+SELECT a.group_id, coalesce(a.topic, a.topic_id) AS topic, a.partition, a.member_id AS member_id, b.member_id AS other_member_id,
+       b.owned_from AS overlap_from, least(a.owned_to, b.owned_to) AS overlap_to
 FROM partition_ownership AS a JOIN partition_ownership AS b
   ON a.cluster = b.cluster AND a.group_id = b.group_id AND a.partition = b.partition
  AND coalesce(a.topic, a.topic_id) = coalesce(b.topic, b.topic_id) AND a.member_id <> b.member_id
  AND (a.owned_from < b.owned_from OR (a.owned_from = b.owned_from AND a.member_id < b.member_id))
  AND coalesce(a.owned_to > b.owned_from, true)
-WHERE a.cluster = $cluster
+WHERE a.cluster = $cluster AND ($group IS NULL OR a.group_id = $group)
   AND a.group_id NOT IN (SELECT group_id FROM group_timeline WHERE cluster = $cluster AND group_type = 'share')
-ORDER BY both_from, a.group_id, topic, a.partition
+ORDER BY overlap_from, a.group_id, topic, a.partition
 LIMIT 500

@@ -37,6 +37,9 @@ TABLE = "rebalances"
 # Looked up once: these stand in the way of every event.
 JOINED, LEFT = EventKind.MEMBER_JOINED, EventKind.MEMBER_LEFT
 
+ASKS = frozenset({EventKind.MEMBER_JOINED, EventKind.SUBSCRIPTION_CHANGED})
+"""Events by which a member asks for topics."""
+
 GENERATIONS = frozenset({EventKind.REBALANCE_COMPLETED, EventKind.GROUP_EMPTIED, EventKind.EPOCH_CHANGED})
 """Events of a classic group that tell of a new generation."""
 
@@ -185,7 +188,9 @@ class Rebalances:
         self.past.watch(events, at_ms)
         if opened is not None:
             back, _ = returns(opened)
-            self.past.begin(opened.started_ms, self.running[-1].join_reason, {one.departed.member_id for one in back})
+            returned = {one.departed.member_id for one in back}
+            asking = {event.member_id for event in events if event.kind in ASKS and event.member_id is not None}
+            self.past.begin(opened.started_ms, self.running[-1].join_reason, returned, asking)
         return belongs_to
 
     def end(self, rebalance_id: str | None) -> Iterator[Row]:

@@ -30,6 +30,16 @@ GROUP = (
     Column("since"),
     Column("is_exact"),
 )
+DELETED_GROUP = (
+    GROUP_ID,
+    Column("group_type", "TYPE", 2),
+    Column("deleted_at", "DELETED-AT", 1),
+    Column("reason", "REASON", 1),
+    Column("confidence", "CONFIDENCE", 2),
+    Column("offsets_removed", "#OFFSETS-REMOVED", 4),
+    Column("last_active", "LAST-MEMBER-AT", 3),
+    Column("last_commit", "LAST-COMMIT", 3),
+)
 DESCRIBED = (
     GROUP_ID,
     Column("group_type", "TYPE", 2),
@@ -77,7 +87,31 @@ OFFSET = (
     Column("from_offset"),
     Column("is_proven"),
 )
-UNSTABLE = (Column("is_unstable", "UNSTABLE", 1),)
+UNSTABLE = (
+    Column("is_unstable", "UNSTABLE", 1),
+    Column("producer_id", "PRODUCER-ID", 1),
+    Column("producer_epoch", "PRODUCER-EPOCH", 2),
+    Column("pending_since", "PENDING-SINCE", 1),
+)
+OFFSET_CHANGE = (
+    Column("group_id"),
+    Column("valid_from", "FROM", 1),
+    Column("topic", "TOPIC", 6, 12, is_id=True),
+    Column("partition", "PARTITION", 1),
+    Column("committed_offset", "OFFSET", 1),
+    Column("delta", "DELTA", 1),
+    Column("valid_to", "TO", 3),
+    Column("ended_by", "ENDED-BY", 2),
+    Column("ended_confidence", "CONFIDENCE", 6),
+    Column("owner_member_id", "CONSUMER-ID", 3, 10, is_id=True),
+    Column("group_state", "GROUP-STATE", 4),
+    Column("is_transactional", "TRANSACTIONAL", 6),
+    Column("commit_timestamp"),
+    Column("metadata", "METADATA", 5, 8),
+    Column("commits_merged"),
+    Column("log_partition"),
+    Column("from_offset", "LOG-OFFSET", 7),
+)
 LAG = (Column("end_offset", "LOG-END-OFFSET", 2), Column("lag", "LAG", 1))
 EVENT = (
     Column("group_id"),
@@ -85,20 +119,21 @@ EVENT = (
     Column("seq"),
     Column("event", "EVENT", 1),
     Column("group_type"),
-    Column("from_state", "FROM-STATE", 4),
+    Column("from_state", "FROM-STATE", 8),
     Column("to_state", "TO-STATE", 3),
-    Column("epoch", "EPOCH", 3),
+    Column("epoch", "EPOCH", 2),
     Column("assignment_epoch"),
     Column("member_count", "#MEMBERS", 4),
-    Column("member_id", "CONSUMER-ID", 2, 10, is_id=True),
+    Column("member_id", "CONSUMER-ID", 1, 10, is_id=True),
     Column("instance_id"),
     Column("rebalance_id"),
-    Column("cause", "CAUSE", 2),
-    Column("confidence", "CONFIDENCE", 5),
-    Column("is_exact", "EXACT", 7),
+    Column("cause", "CAUSE", 7),
+    Column("confidence", "CONFIDENCE", 7),
+    Column("is_exact", "EXACT", 8),
     Column("log_partition"),
-    Column("log_offset", "LOG-OFFSET", 6),
-    Column("detail", "DETAIL", 3, 16),
+    Column("log_offset", "LOG-OFFSET", 8),
+    Column("summary", "DETAIL", 1, 28, good=56),
+    Column("detail"),
 )
 INTERVAL = (
     Column("group_id"),
@@ -191,7 +226,7 @@ FINDING = (
     Column("first_seen", "FIRST-SEEN", 6),
     Column("last_seen", "LAST-SEEN", 2),
     Column("occurrences", "TIMES", 6),
-    Column("message", "MESSAGE", 1, 48),
+    Column("message", "MESSAGE", 1, 48, good=80),
     Column("detail"),
     Column("log_partition"),
     Column("log_offset"),
@@ -200,7 +235,7 @@ FINDING = (
 SAVED_QUERY = (
     Column("name", "NAME", 1),
     Column("parameters", "PARAMETERS", 1, 12),
-    Column("about", "ANSWERS", 2, 20),
+    Column("about", "ANSWERS", 1, 30, good=80),
     Column("sql"),
 )
 

@@ -14,6 +14,7 @@ from coordinator_replay.cli.options import EXIT_FINDINGS, Command, Common, commo
 from coordinator_replay.cli.paths import absolute
 from coordinator_replay.cli.thresholds import THRESHOLD
 from coordinator_replay.cli.times import ABSOLUTE_TIME, DURATION
+from coordinator_replay.safe_text import neutral_json
 
 if TYPE_CHECKING:
     from coordinator_replay.log.dump import Dump
@@ -234,7 +235,7 @@ def decode(inputs: Sequence[str], form: str, include_deleted: bool, verbose: boo
     for records in read_without_spark(dump, notes):
         lines = decode_lines(records)
         if len(lines):
-            click.echo("\n".join(lines.to_pylist()))
+            click.echo("\n".join(map(neutral_json, lines.to_pylist())))
     for note in notes:
         click.echo(f"note: {note}", err=True)
 

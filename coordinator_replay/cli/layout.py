@@ -29,8 +29,7 @@ _UUID_START = 5
 """Characters of a uuid that are enough to tell most members apart, the dash before it included."""
 
 _READABLE_ID = 20
-_READABLE_TEXT = 24
-"""Cells beyond which an id or a text gets no wider before other columns have what they want."""
+"""Cells beyond which an id gets no wider before other columns have what they want."""
 
 _TAIL = 4
 """Characters kept of an id's end where its beginning is that of others too."""
@@ -46,6 +45,7 @@ class Column:
         rank: 1 for what an answer is about; the higher, the sooner a column gives way on a narrow terminal.
         least: cells that its text may be cut down to; None where it is shown whole or not at all.
         is_id: whether it names one of several, so that shortened texts must stay different.
+        good: cells of its text that count for more than another column of a higher rank.
     """
 
     name: str
@@ -53,6 +53,7 @@ class Column:
     rank: int = 5
     least: int | None = None
     is_id: bool = False
+    good: int = 24
 
 
 Cell = str | datetime
@@ -203,7 +204,7 @@ class _Fitted:
     def readable(self) -> int:
         """The width that says enough: of an id the whole name of a client, of a text the beginning."""
         if not self.column.is_id:
-            return self.widest if self.least == self.widest else max(self.least, min(self.widest, _READABLE_TEXT))
+            return self.widest if self.least == self.widest else max(self.least, min(self.widest, self.column.good))
         names = (found.start() if (found := _UUID.search(text)) else _cells(text) for text in self.texts)
         return max(self.least, min(max(names, default=0) + _UUID_START + 1, _READABLE_ID, self.widest))
 

@@ -3,7 +3,7 @@
 import click
 
 from coordinator_replay import __version__
-from coordinator_replay.cli import ask, compute, export, maintain, show
+from coordinator_replay.cli import ask, compute, export, maintain, offsets, show, simulate
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -11,10 +11,18 @@ from coordinator_replay.cli import ask, compute, export, maintain, show
 def main() -> None:
     """Replay dumps of Kafka's __consumer_offsets: why a group rebalanced, who owned a partition, which offset it had.
 
-    export takes a dump, audit writes Delta tables from it, maintain keeps them in order; the other commands answer from
-    them, without a JVM.
+    export takes a dump, audit writes Delta tables from it, maintain keeps them in order; simulate runs a coordinator
+    on a script of requests; the other commands answer from the tables, without a JVM.
     """
 
 
-for command in (*compute.COMMANDS, *export.COMMANDS, *maintain.COMMANDS, *ask.COMMANDS, *show.COMMANDS):
+for command in (
+    *compute.COMMANDS,
+    *export.COMMANDS,
+    *maintain.COMMANDS,
+    *ask.COMMANDS,
+    *offsets.COMMANDS,
+    *show.COMMANDS,
+    *simulate.COMMANDS,
+):
     main.add_command(command)

@@ -20,7 +20,7 @@ from coordinator_replay.errors import CoordinatorReplayError, InputError, UsageE
 from coordinator_replay.query.times import RULE, LogTime
 
 if TYPE_CHECKING:
-    from coordinator_replay.query.warehouse import Warehouse
+    from coordinator_replay.api import Warehouse
 
 WAREHOUSE_VARIABLE = "COORDINATOR_REPLAY_WAREHOUSE"
 OUTPUT_FORMS = ("table", "json", "csv")
@@ -190,8 +190,8 @@ def _load_config(ctx: click.Context, param: click.Parameter, value: Path | None)
 
 def open_warehouse(common: Common) -> "Warehouse":
     """The warehouse that the running command asks, opened once; its notes follow the answer."""
+    from coordinator_replay.api import Warehouse
     from coordinator_replay.cli.output import print_note
-    from coordinator_replay.query.warehouse import Warehouse
 
     ctx = click.get_current_context()
     if _OPENED not in ctx.meta:

@@ -25,31 +25,15 @@ from typing import Any
 import click
 
 from coordinator_replay.cli.layout import Cell, Column, lay_out
+from coordinator_replay.safe_text import neutral, neutral_json
 
 NOTHING = "-"
 """What a table shows for null, as Kafka's own tools do."""
-
-# Controls (C0, DEL, C1), line separators, and the characters that turn the direction of writing.
-_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 # What a spreadsheet takes for a formula; a number with a sign is none.
 _FORMULA = re.compile(r"[=@\t\r]|[+-](?!\d+(\.\d+)?\Z)(?=.)", re.DOTALL)
 
 Row = Sequence[object]
-
-
-def _escape(match: re.Match[str]) -> str:
-    code = ord(match[0])
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
-
-
-def neutral(text: str) -> str:
-    r"""Text that a terminal shows and does not obey.
-
-    >>> neutral("a\x1b[2Jb")
-    'a\\x1b[2Jb'
-    """
-    return _UNSAFE.sub(_escape, text)
 
 
 def moment_text(value: datetime) -> str:
@@ -85,8 +69,7 @@ def _plain(value: object) -> Any:
 def to_json(value: object) -> str:
     """A value as one line of JSON, safe to show."""
     text = json.dumps(_plain(value), ensure_ascii=False, separators=(",", ":"))
-    # All that needs escaping still stands inside strings, where JSON has an escape for it.
-    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    return neutral_json(text)
 
 
 def _cell(value: object) -> str:

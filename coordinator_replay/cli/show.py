@@ -1,5 +1,6 @@
 """The commands that tell at length or draw: reasons, pages, traces. Like those that ask, they start no JVM."""
 
+import os
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
@@ -7,8 +8,7 @@ from pathlib import Path
 import click
 
 from coordinator_replay.cli import columns
-from coordinator_replay.cli.ask import (
-    alternatives_note,
+from coordinator_replay.cli.answers import (
     any_group_argument,
     at_option,
     cause_option,
@@ -18,12 +18,9 @@ from coordinator_replay.cli.ask import (
     to_option,
 )
 from coordinator_replay.cli.options import Command, Common, common_options, examples, open_warehouse
-from coordinator_replay.cli.output import moment_text, to_json
+from coordinator_replay.cli.output import to_json
 from coordinator_replay.cli.reasons import counted, print_reason
 from coordinator_replay.errors import UsageError
-
-MOST_TRACED_GROUPS = 50
-"""Groups in one trace; viewers show no more tracks than that in a useful way."""
 
 
 def _told(common: Common, path: Path, text: str, **facts: object) -> None:
@@ -61,34 +58,15 @@ def why(
     With --at only the rebalance that went on then, or else the last one before; both where a classic rebalance may have
     begun by then, since its beginning leaves no record. As json and csv it tells the same as rebalances does.
     """
-    from coordinator_replay.query.hold_ups import hold_ups
-    from coordinator_replay.query.rebalances import rebalances_at, rebalances_of
-
-    if at is not None and (start is not None or end is not None):
-        raise UsageError("give either --at, or a stretch of time with --from and --to")
-    warehouse = open_warehouse(common)
-    told = warehouse.check_moment(at)
-    if at is None:
-        found = rebalances_of(warehouse, group, start, end, causes=causes)
-    else:
-        found = rebalances_at(warehouse, group, at, causes=causes)
+    found = open_warehouse(common).why(group, at=at, start=start, end=end, causes=causes)
     if common.output != "table":
         show(common, columns.REBALANCE, found)
     else:
-        held_up = hold_ups(warehouse, group) if any(one.held_up_by for one in found) else {}
         for number, one in enumerate(found):
             if number:
                 click.echo()
-            print_reason(one, held_up.get(one.rebalance_id))
-    if at is not None and len(found) > 1:
-        say(
-            f"At {moment_text(at)} the rebalance to generation {found[-1].epoch} may have begun or not: "
-            "the join phase of a classic group leaves no record."
-        )
-    say(alternatives_note(found, causes))
-    if not found:
-        say(f"No such rebalance; the tables cover {warehouse.coverage}.")
-    say(told)
+            print_reason(one, found.hold_ups.get(one.rebalance_id))
+    say(*found.notes)
 
 
 @click.command(
@@ -96,7 +74,7 @@ def why(
     epilog=examples(
         "coordinator-replay report payments --out payments.html",
         "coordinator-replay report payments --from 2026-11-20T02:00 --to 2026-11-20T03:00 --out night.html",
-        "coordinator-replay report --out fleet.html",
+        "coordinator-replay report --out fleet/",
     ),
 )
 @common_options()
@@ -104,40 +82,33 @@ def why(
 @from_option
 @to_option
 @click.option(
-    "--out", "path", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The HTML file to write."
+    "--out",
+    "out",
+    required=True,
+    type=click.Path(),
+    help="The HTML file to write; or, for all groups, a folder (an existing one, or a name that ends in /).",
 )
-def report(common: Common, group: str | None, start: datetime | None, end: datetime | None, path: Path) -> None:
-    """Draw the life of GROUP, or of all groups, as one HTML file that needs no network."""
-    from coordinator_replay.report.page import write_page
+def report(common: Common, group: str | None, start: datetime | None, end: datetime | None, out: str) -> None:
+    """Draw the life of GROUP, or of all groups, as HTML that needs no network.
 
+    Without GROUP, a file gets an overview of all groups; a folder gets the overview and a page for each group,
+    linked with each other.
+    """
+    path = Path(out)
+    is_folder = out.endswith(("/", os.sep)) or path.is_dir()
+    if group is not None and is_folder:
+        raise UsageError(f"{out} is a folder: the page of one group is a file, as {path / 'group.html'}")
     warehouse = open_warehouse(common)
-    if group is None:
-        from coordinator_replay.report.fleet_page import fleet_page
-
-        html, fleet = fleet_page(warehouse, start, end)
-        write_page(html, path)
-        rebalances = sum(one.rebalances for one in fleet.fared)
-        groups = sum(count for _, _, count in fleet.kinds)
-        _told(
-            common,
-            path,
-            f"Wrote {path}: {counted(groups, 'group')}, {counted(rebalances, 'rebalance')}.",
-            groups=groups,
-            rebalances=rebalances,
-        )
-        return
-    from coordinator_replay.report.group_page import group_page
-
-    html, life = group_page(warehouse, group, start, end)
-    write_page(html, path)
-    say(*life.notes)
-    _told(
-        common,
-        path,
-        f"Wrote {path}: {counted(len(life.rebalances), 'rebalance')}, {counted(life.commit_count, 'commit')}.",
-        rebalances=len(life.rebalances),
-        commits=life.commit_count,
-    )
+    if is_folder:
+        pages = warehouse.write_pages(path, start=start, end=end)
+        path, notes, facts = pages.index, pages.notes, pages.facts
+    else:
+        page = warehouse.report(group, start=start, end=end)
+        page.save(path)
+        notes, facts = page.notes, page.facts
+    say(*notes)
+    shown = ", ".join(counted(number, what.removesuffix("s")) for what, number in facts.items())
+    _told(common, path, f"Wrote {path}: {shown}.", **facts)
 
 
 @click.command(
@@ -159,22 +130,15 @@ def trace(common: Common, group: str | None, start: datetime | None, end: dateti
 
     A track for each member and each partition, with states and ownership as slices and rebalances as instants.
     """
-    from coordinator_replay.query.groups import lively_groups
-    from coordinator_replay.report.trace import trace_of, write_trace
-
-    warehouse = open_warehouse(common)
-    names = [group] if group is not None else lively_groups(warehouse, start, end)
-    if len(names) > MOST_TRACED_GROUPS:
-        say(f"{len(names)} groups lived then; the trace has the {MOST_TRACED_GROUPS} that most happened to.")
-    lives = [trace_of(warehouse, name, start, end) for name in names[:MOST_TRACED_GROUPS]]
-    count = write_trace(lives, path)
-    say(*(text for life in lives for text in life.notes))
+    traced = open_warehouse(common).trace(group, start=start, end=end)
+    count = traced.save(path)
+    say(*traced.notes)
     _told(
         common,
         path,
-        f"Wrote {path}: {counted(count, 'event')} of {counted(len(lives), 'group')}.",
+        f"Wrote {path}: {counted(count, 'event')} of {counted(len(traced.groups), 'group')}.",
         events=count,
-        groups=len(lives),
+        groups=len(traced.groups),
     )
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from coordinator_replay.cli.output import neutral
+from coordinator_replay.safe_text import neutral
 
 if TYPE_CHECKING:
     from coordinator_replay.pipeline.audit import Summary

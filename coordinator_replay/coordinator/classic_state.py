@@ -109,9 +109,15 @@ class JavaClassicGroup(ClassicGroup):
         return topic in self.known_topics
 
     def metadata(self, member: Member) -> str:
-        """A member's blob under the chosen protocol, "" where it has none."""
-        protocols = member.subscription.protocols if member.subscription is not None else ()
-        return next((protocol.metadata for protocol in protocols if protocol.name == self.protocol), "")
+        """A member's blob under the chosen protocol.
+
+        Raises:
+            RequestError: UNKNOWN_SERVER_ERROR, it does not support that protocol, or none is chosen.
+        """
+        for protocol in member.subscription.protocols if member.subscription is not None else ():
+            if protocol.name == self.protocol:
+                return protocol.metadata
+        raise RequestError("UNKNOWN_SERVER_ERROR", f"Member does not support protocol {self.protocol}")
 
     def set_assignments(self, assignments: Mapping[str, str]) -> None:
         """Give members their assignments; those not named get an empty one."""

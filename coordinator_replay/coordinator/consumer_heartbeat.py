@@ -28,10 +28,11 @@ from coordinator_replay.coordinator.consumer_target import subscribed_names, upd
 from coordinator_replay.coordinator.consumer_timers import fence, follow_reconciliation, start_session
 from coordinator_replay.coordinator.errors import RequestError
 from coordinator_replay.coordinator.held_partitions import Owned, as_topics, assigned, with_epochs
+from coordinator_replay.coordinator.java_order import set_order, string_hash
 from coordinator_replay.coordinator.messages import Body, Request
 from coordinator_replay.coordinator.operations import Outcome, Reply
 from coordinator_replay.coordinator.shard import Shard
-from coordinator_replay.engine import ClassicGroup, GroupState, Member, MemberState
+from coordinator_replay.engine import GroupState, Member, MemberState
 from coordinator_replay.engine.model import (
     AWAY_EPOCH,
     LEFT_EPOCH,
@@ -107,7 +108,7 @@ def _check_request(shard: Shard, request: Request) -> None:
             raise RequestError(error, message)
     assignor = body["serverAssignor"]
     if assignor is not None and assignor not in shard.config.assignors:
-        known = ", ".join(shard.config.assignors)
+        known = ", ".join(set_order(shard.config.assignors, string_hash))
         raise RequestError(
             "UNSUPPORTED_ASSIGNOR", f"ServerAssignor {assignor} is not supported. Supported assignors: {known}."
         )
@@ -199,6 +200,7 @@ def reconcile(
         target_epoch,
         target,
         frozenset(by_name[name].topic_id for name in names if name in by_name),
+        bool(names),
         has_subscription_changed,
         owned,
         update.group.reconciliation.owners,
@@ -218,16 +220,17 @@ def group_to_join(shard: Shard, group_id: str) -> GroupUpdate:
     Raises:
         RequestError: GROUP_ID_NOT_FOUND, the group is of a type that can't be joined.
     """
-    group = shard.group(group_id)
-    if group is None:
-        return new_group(shard, group_id)
-    if not isinstance(group, ClassicGroup):
-        return existing_group(shard, group_id)
-    if group.state is GroupState.EMPTY:
+    live = shard.classic_group(group_id)
+    if live is None:
+        return new_group(shard, group_id) if shard.group(group_id) is None else existing_group(shard, group_id)
+    if live.state is GroupState.EMPTY:
         update = new_group(shard, group_id)
         update.records.append(new_records.classic_group_tombstone(group_id))
         return update
-    return conversion.upgrade(shard, group_id)
+    update, sessions = conversion.upgrade(shard, live)
+    for member_id, timeout_ms in sessions.items():
+        start_session(shard, group_id, member_id, timeout_ms)
+    return update
 
 
 def told_by_heartbeat(before: Subscription | None, request: Request) -> Subscription:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from coordinator_replay.coordinator.errors import RequestError
 from coordinator_replay.coordinator.held_partitions import Held, Owned, assigned, owns_any, pending, split
-from coordinator_replay.engine.model import Assignment, Current, MemberState
+from coordinator_replay.engine.model import JOINING, Assignment, Current, MemberState
 
 UNREVOKED, UNRELEASED = MemberState.UNREVOKED_PARTITIONS, MemberState.UNRELEASED_PARTITIONS
 
@@ -23,7 +23,8 @@ class Step:
         current: what the member has.
         target_epoch: the epoch of the target.
         target: what the member is to have, by topic id.
-        subscribed: ids of the topics it subscribes to.
+        subscribed: ids of the topics it subscribes to, as far as they exist.
+        subscribes: it subscribes to topics, be they there or not.
         has_subscription_changed: its subscription changed in this request.
         owned: what its client says it owns.
         owners: who holds a partition, by topic id and number.
@@ -33,6 +34,7 @@ class Step:
     target_epoch: int
     target: Assignment
     subscribed: Collection[str]
+    subscribes: bool
     has_subscription_changed: bool
     owned: Owned
     owners: Mapping[tuple[str, int], str]
@@ -94,14 +96,16 @@ class Step:
     def _trimmed(self) -> Current:
         """Give up topics that the member no longer subscribes to; the epoch stays."""
         had = assigned(self.current)
-        if all(topic_id in self.subscribed for topic_id in had):
+        # A member without any subscription is built anew, which its previous epoch tells, unless it is just joining.
+        gives_up_all = not self.subscribes and not self.current.pending and self.current is not JOINING
+        if not gives_up_all and all(topic_id in self.subscribed for topic_id in had):
             return self.current
         left = {topic_id: found for topic_id, found in had.items() if topic_id in self.subscribed}
         revoke = pending(self.current)
         for topic_id, found in had.items():
             if topic_id not in self.subscribed:
                 revoke[topic_id] = {**revoke.get(topic_id, {}), **found}
-        if owns_any(self.owned, split(revoke)[0]):
+        if revoke and owns_any(self.owned, split(revoke)[0]):
             return self._moved(self.current.epoch, UNREVOKED, left, revoke)
         return self._moved(self.current.epoch, self.current.state or MemberState.STABLE, left, pending(self.current))
 

@@ -27,6 +27,7 @@ class ConsumerState:
     """
 
     __slots__ = (
+        "_is_homogeneous",
         "_resolved",
         "_told",
         "classic_members",
@@ -50,6 +51,7 @@ class ConsumerState:
         self.refresh_at_ms = NEVER
         self.refresh_epoch = 0
         self.has_partition_metadata = False
+        self._is_homogeneous: bool | None = True
         self._told: dict[str, tuple[tuple[str, ...], str | None, str | None]] = {}
         self._resolved: dict[str, tuple[str, ...]] = {}
 
@@ -58,10 +60,13 @@ class ConsumerState:
         match record.kind:
             case "ConsumerGroupMemberMetadata":
                 self._take_member(record)
+                self._is_homogeneous = None
             case "ConsumerGroupCurrentMemberAssignment":
                 if record.value is not None:
                     self.members[record.key["memberId"]] = None
+                self._is_homogeneous = None
             case "ConsumerGroupRegularExpression":
+                self.is_homogeneous()
                 self._take_expression(record)
             case "ConsumerGroupPartitionMetadata":
                 self.has_partition_metadata = record.value is not None
@@ -79,8 +84,13 @@ class ConsumerState:
         return frozenset((*self.names, *self.matches))
 
     def is_homogeneous(self) -> bool:
-        """Tell whether all members subscribe alike, by the counts Kafka goes by."""
-        return is_homogeneous(self.names, self.matches, self.expressions, len(self.members))
+        """Tell whether all members subscribe alike, as of the last record of a member.
+
+        As in Kafka, a record of an expression does not change the verdict.
+        """
+        if self._is_homogeneous is None:
+            self._is_homogeneous = is_homogeneous(self.names, self.matches, self.expressions, len(self.members))
+        return self._is_homogeneous
 
     def _take_member(self, record: Record) -> None:
         member_id = record.key["memberId"]

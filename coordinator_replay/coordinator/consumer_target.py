@@ -11,7 +11,7 @@ from coordinator_replay.coordinator.consumer_members import NEW_SUBSCRIPTION, Gr
 from coordinator_replay.coordinator.consumer_regexes import METADATA_REFRESH_INTERVAL_MS
 from coordinator_replay.coordinator.consumer_state import change, is_homogeneous
 from coordinator_replay.coordinator.errors import RequestError
-from coordinator_replay.coordinator.java_order import HashOrder, string_hash
+from coordinator_replay.coordinator.java_order import HashOrder, TimelineOrder, string_hash
 from coordinator_replay.coordinator.metadata_hash import group_hash
 from coordinator_replay.coordinator.server_assignors import ASSIGNORS, AssignorError, GroupSpec, MemberSpec
 from coordinator_replay.engine import ConsumerGroup, Member
@@ -107,25 +107,27 @@ def subscribed_names(group: ConsumerGroup, told: Subscription) -> frozenset[str]
 def preferred_assignor(group: ConsumerGroup, old: Member, new: Member, default: str) -> str:
     """The assignor most members ask for, this request's change counted (``computePreferredServerAssignor``).
 
-    A tie is decided by Kafka's table: ``uniform`` and ``range`` fall into one place of it, where a name that nobody
-    asked for before comes first, else ``uniform``.
+    A tie is decided by Kafka's table: of equals the first one counts, and a name that is counted for the first time,
+    or again after its last vote was withdrawn, comes first in its place of the table.
     """
+    votes: HashOrder[str, int] = HashOrder.copy_of(string_hash, assignor_votes(group).items())
     before = (old.subscription or NEW_SUBSCRIPTION).assignor
     after = (new.subscription or NEW_SUBSCRIPTION).assignor
-    votes = dict(group.assignors)
-    is_new_name = after is not None and after not in votes
-    if before != after:
-        if before is not None:
-            change(votes, before, -1)
-        if after is not None:
-            change(votes, after, 1)
-    if not votes:
-        return default
-    most = max(votes.values())
-    tied = [name for name, count in votes.items() if count == most]
-    if after is not None and is_new_name and after in tied:
-        return after
-    return "uniform" if "uniform" in tied else tied[0]
+    if before is not None and before in votes:
+        votes[before] -= 1
+        if not votes[before]:
+            del votes[before]
+    if after is not None:
+        votes.put_first(after, votes.get(after, 0) + 1)
+    return max(votes, key=lambda name: votes[name], default=default)
+
+
+def assignor_votes(group: ConsumerGroup) -> TimelineOrder[str, int]:
+    """How many members ask for an assignor, in the order of Kafka's table."""
+    votes: TimelineOrder[str, int] = TimelineOrder(string_hash)
+    for name, count in group.assignors.items():
+        votes[name] = count
+    return votes
 
 
 def _forget(matches: dict[str, int], resolved: Regex | None) -> None:

@@ -25,7 +25,7 @@ from coordinator_replay.coordinator.topics import TopicChange
 from coordinator_replay.engine import ConsumerGroup, Member, MemberState
 
 SESSION, REBALANCE = "session-timeout", "rebalance-timeout"
-MEMBER_TIMERS = (SESSION, REBALANCE, "consumer-join", "consumer-sync")
+MEMBER_TIMERS = (SESSION, REBALANCE, "join", "sync")
 """Timers of a member of a consumer group; the last two only of a member that speaks the classic protocol."""
 
 
@@ -122,16 +122,20 @@ def cancel_timers(shard: Shard, group_id: str, member_id: str) -> None:
 
 
 def load(shard: Shard) -> None:
-    """Begin with the consumer groups of a loaded partition: sessions and revocations count from now on."""
-    for group_id, replay in shard.replays.items():
-        group = replay.group
-        if not isinstance(group, ConsumerGroup):
-            continue
-        for member_id in shard.consumer_state(group_id).members:
-            start_session(shard, group_id, member_id)
-            member = group.members[member_id]
-            if current_of(member).state is MemberState.UNREVOKED_PARTITIONS:
-                start_rebalance(shard, group_id, member)
+    """To a new leader all topics are new: expressions are resolved again."""
+    shard.topics.version_with_new = shard.topics.version
+
+
+def load_group(shard: Shard, group_id: str) -> None:
+    """Begin with a consumer group of a loaded partition: sessions and revocations count from now on."""
+    group = shard.group(group_id)
+    if not isinstance(group, ConsumerGroup):
+        return
+    for member_id in shard.consumer_state(group_id).members:
+        start_session(shard, group_id, member_id)
+        member = group.members[member_id]
+        if current_of(member).state is MemberState.UNREVOKED_PARTITIONS:
+            start_rebalance(shard, group_id, member)
 
 
 def topics_changed(shard: Shard, topics: TopicChange) -> None:

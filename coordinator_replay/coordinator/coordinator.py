@@ -11,7 +11,7 @@ Rules of this package:
 A protocol plugs in with functions ``(shard, request, reply) -> Outcome``, listed in ``HANDLERS``. An answer that has to
 wait is sent later, by keeping the ``Reply`` and calling ``send`` in another operation. Timers are set with
 ``Shard.schedule``, whose operation is run like a request. What must follow a change of topics, a reload or a check by
-time is listed in ``ON_TOPICS``, ``ON_UNLOAD``, ``ON_LOAD``.
+time is listed in ``ON_TOPICS``, ``ON_UNLOAD``, ``ON_LOAD_GROUP`` and ``ON_LOAD``.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -23,9 +23,13 @@ from coordinator_replay.coordinator import (
     consumer_heartbeat,
     consumer_timers,
     group_admin,
+    offset_commit,
+    offset_expiry,
+    offset_fetch,
 )
 from coordinator_replay.coordinator.config import Config
 from coordinator_replay.coordinator.ids import MemberIds
+from coordinator_replay.coordinator.inner_state import dump
 from coordinator_replay.coordinator.messages import Request, complete
 from coordinator_replay.coordinator.operations import Outcome, Reply
 from coordinator_replay.coordinator.results import Result
@@ -41,16 +45,24 @@ HANDLERS: Mapping[str, Handler] = {
     **classic_protocol.HANDLERS,
     **classic_describe.HANDLERS,
     **group_admin.HANDLERS,
+    **offset_commit.HANDLERS,
+    **offset_fetch.HANDLERS,
 }
 """Which function handles a request."""
 
-ON_LOAD: tuple[Callable[[Shard], None], ...] = (consumer_timers.load, classic_protocol.load)
-"""What begins when the partition is loaded."""
+ON_LOAD_GROUP: tuple[Callable[[Shard, str], None], ...] = (consumer_timers.load_group, classic_protocol.load_group)
+"""What begins for each group when the partition is loaded, groups in the order of Kafka's table."""
+
+ON_LOAD: tuple[Callable[[Shard], None], ...] = (consumer_timers.load, offset_expiry.load)
+"""What begins then for the partition, after its groups."""
 
 ON_UNLOAD: tuple[Callable[[Shard], None], ...] = (classic_protocol.unload,)
 """What ends when the partition gets another leader."""
 
-ON_TOPICS: tuple[Callable[[Shard, TopicChange], None], ...] = (consumer_timers.topics_changed,)
+ON_TOPICS: tuple[Callable[[Shard, TopicChange], None], ...] = (
+    consumer_timers.topics_changed,
+    offset_expiry.topics_changed,
+)
 """What follows when topics change."""
 
 
@@ -87,6 +99,11 @@ class Coordinator:
     def now_ms(self) -> int:
         """The time of now."""
         return self._shard.now_ms
+
+    @property
+    def partition(self) -> int:
+        """Number of the log partition."""
+        return self._shard.partition
 
     @property
     def end_offset(self) -> int:
@@ -188,8 +205,7 @@ class Coordinator:
 
     def group_ids(self) -> list[str]:
         """Ids of all groups."""
-        shard = self._shard
-        return sorted(group_id for group_id in {*shard.replays, *shard.classic_groups} if shard.group(group_id))
+        return sorted(self._shard.group_ids())
 
     def describe(self, group_id: str) -> GroupDescription | None:
         """The group as its records describe it, None where there is none."""
@@ -205,7 +221,14 @@ class Coordinator:
         """Milliseconds that each running timer has left, by Kafka's key."""
         return self._shard.timers.remaining(self._shard.now_ms)
 
+    def dump(self) -> dict[str, Any]:
+        """The inner state of all groups, what no record says included."""
+        return dump(self._shard)
+
     def _load(self) -> None:
+        for group_id in self._shard.group_ids():
+            for load_group in ON_LOAD_GROUP:
+                load_group(self._shard, group_id)
         for load in ON_LOAD:
             load(self._shard)
 

@@ -10,6 +10,7 @@ from coordinator_replay.coordinator.errors import MemberSideError, RequestError
 from coordinator_replay.coordinator.messages import Body, Request
 
 SILENT_ERRORS = frozenset({"UNKNOWN_SERVER_ERROR"})
+"""Errors whose message stays in the broker's log (``CoordinatorOperationExceptionHelper``)."""
 
 
 def error_response(request: Request, error: RequestError) -> Body | None:
@@ -19,7 +20,8 @@ def error_response(request: Request, error: RequestError) -> Body | None:
 
 
 def _with_message(_: Mapping[str, Any], error: RequestError) -> Body:
-    return {"errorCode": error.code, "errorMessage": error.message}
+    message = None if error.error in SILENT_ERRORS else error.message
+    return {"errorCode": error.code, "errorMessage": message}
 
 
 def _code_only(_: Mapping[str, Any], error: RequestError) -> Body:

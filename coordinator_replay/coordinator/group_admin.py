@@ -5,6 +5,7 @@ from typing import Any
 
 from coordinator_replay.coordinator import new_records
 from coordinator_replay.coordinator.consumer_members import NEW_SUBSCRIPTION, current_of, existing_group
+from coordinator_replay.coordinator.consumer_target import assignor_votes
 from coordinator_replay.coordinator.errors import CODES, RequestError
 from coordinator_replay.coordinator.messages import Body, Request
 from coordinator_replay.coordinator.new_records import NewRecord
@@ -41,7 +42,7 @@ def list_groups(shard: Shard, request: Request, _: Reply) -> Outcome:
     states = {state.lower().strip() for state in request.body["statesFilter"]}
     types = {name.lower() for name in request.body["typesFilter"]}
     groups = []
-    for group_id in sorted({*shard.replays, *shard.classic_groups}):
+    for group_id in shard.group_ids():
         group = shard.group(group_id)
         if group is None or (states and group.state.lower() not in states):
             continue
@@ -155,12 +156,9 @@ def _described(shard: Shard, group_id: str) -> Body:
 
 
 def most_wanted_assignor(group: ConsumerGroup, default: str) -> str:
-    """The assignor most members ask for; ``uniform`` where it is one of several, as in Kafka's table."""
-    if not group.assignors:
-        return default
-    most = max(group.assignors.values())
-    tied = [name for name, count in group.assignors.items() if count == most]
-    return "uniform" if "uniform" in tied else tied[0]
+    """The assignor most members ask for; of equals the first one in Kafka's table."""
+    votes = assignor_votes(group)
+    return max(votes, key=lambda name: votes[name], default=default)
 
 
 def _member(shard: Shard, group: ConsumerGroup, member: Member) -> dict[str, Any]:

@@ -10,7 +10,7 @@ A line is one command; the forms are those of the coordinator oracle (see ``docs
 - ``{"advance_ms": n}``: time passes.
 - ``{"async": "hold" | "run"}``: background jobs wait, or run again.
 - ``{"reload": true}``: the partition gets a new leader.
-- ``{"timers": true}``: the running timers; ``{"dump": true}`` is answered with nothing.
+- ``{"timers": true}``: the running timers; ``{"dump": true}``: the inner state of all groups.
 - ``{"assign": name, "topics", "racks"?, "members"}``: what a client's assignor makes of subscriptions.
 - ``{"note": text}``: nothing happens.
 
@@ -65,12 +65,14 @@ class ScriptRun:
 
     Attributes:
         coordinator: the coordinator; None until a line needs it.
-        batches: all batches and control records written so far, in order.
+        written: all batches and control records so far, in order.
+        topics: every topic there was so far, as it was last, by id.
     """
 
     def __init__(self) -> None:
         self.coordinator: Coordinator | None = None
-        self.batches: list[Batch | MarkerWritten] = []
+        self.written: list[Batch | MarkerWritten] = []
+        self.topics: dict[str, Topic] = {}
         self._names: dict[str, str] = {}
         self._ids: dict[str, str] = {}
         self._index = 0
@@ -95,6 +97,16 @@ class ScriptRun:
         self._index += 1
         return self._renamed(json.dumps(answer, ensure_ascii=False, separators=(",", ":")))
 
+    @property
+    def end_offset(self) -> int:
+        """How many records are in the log, control records included."""
+        return self.coordinator.end_offset if self.coordinator is not None else 0
+
+    @property
+    def partition(self) -> int:
+        """Number of the log partition."""
+        return self.coordinator.partition if self.coordinator is not None else 0
+
     def _started(self) -> Coordinator:
         if self.coordinator is None:
             self.coordinator = Coordinator(now_ms=START_MS)
@@ -108,9 +120,10 @@ class ScriptRun:
 
     def _topics(self, command: Line) -> list[Line]:
         coordinator = self._started()
-        return self._shown(
-            coordinator.update_topics([_topic(one) for one in _list(command, "topics")], coordinator.now_ms)
-        )
+        topics = [_topic(entry) for entry in _list(command, "topics")]
+        results = coordinator.update_topics(topics, coordinator.now_ms)
+        self.topics.update((topic.topic_id, topic) for topic in topics)
+        return self._shown(results)
 
     def _group_config(self, command: Line) -> list[Line]:
         self._started().set_group_config(_text(command, "group"), _object(command, "groupConfig"))
@@ -159,11 +172,15 @@ class ScriptRun:
         now_ms = self.coordinator.now_ms if self.coordinator is not None else START_MS
         return [{"at": now_ms - START_MS, "assignment": assign(command)}]
 
+    def _dump(self, _: Line) -> list[Line]:
+        coordinator = self._started()
+        return [{"at": coordinator.now_ms - START_MS, "dump": coordinator.dump()}]
+
     def _nothing(self, _: Line) -> list[Line]:
         return []
 
     def _shown(self, results: list[Result]) -> list[Line]:
-        self.batches.extend(result for result in results if isinstance(result, Batch | MarkerWritten))
+        self.written.extend(result for result in results if isinstance(result, Batch | MarkerWritten))
         return [event for result in results for event in _events(result)]
 
     def _renamed(self, line: str) -> str:
@@ -196,7 +213,7 @@ COMMANDS: Mapping[str, Callable[[ScriptRun, Line], list[Line]]] = {
     "async": ScriptRun._async,
     "reload": ScriptRun._reload,
     "assign": ScriptRun._assign,
-    "dump": ScriptRun._nothing,
+    "dump": ScriptRun._dump,
     "timers": ScriptRun._timers,
     "note": ScriptRun._nothing,
 }
@@ -215,6 +232,11 @@ def _events(result: Result) -> Iterator[Line]:
             end = "COMMIT" if result.marker.committed else "ABORT"
             yield {"at": at, "records": [{"offset": result.marker.offset, "kind": f"marker:{end}"}]}
             yield {"at": at, "marker": end}
+        case Response(api="OffsetFetch", body={"groups": groups}):
+            # Kafka's coordinator is asked for one group at a time.
+            for group in groups:
+                event = {"at": at, "to": result.correlation_id, "api": result.api}
+                yield {**event, "response": {**result.body, "groups": [group]}}
         case Response():
             event = {"at": at, "to": result.correlation_id, "api": result.api, "response": result.body}
             code = result.body.get("errorCode", 0)
@@ -240,17 +262,18 @@ def _record(record: Record) -> Line:
     }
     if record.value is not None:
         shown["valueVersion"] = record.value_version
-        shown["value"] = _as_written(record.value)
+        shown["value"] = as_written(record.value)
     else:
         shown["value"] = None
     return shown
 
 
-def _as_written(value: Any) -> Any:
+def as_written(value: Any) -> Any:
+    """The value of a record without the fields that were opened beside their bytes."""
     if isinstance(value, Mapping):
-        return {name: _as_written(one) for name, one in value.items() if name not in OPENED}
+        return {name: as_written(one) for name, one in value.items() if name not in OPENED}
     if isinstance(value, list | tuple):
-        return [_as_written(one) for one in value]
+        return [as_written(one) for one in value]
     return value
 
 

@@ -49,6 +49,8 @@ class Shard:
     """
 
     __slots__ = (
+        "_forgotten",
+        "_group_order",
         "_jobs",
         "_running_jobs",
         "classic_groups",
@@ -76,8 +78,10 @@ class Shard:
         self.classic_groups: dict[str, LiveClassicGroup] = {}
         self.consumer_states: dict[str, ConsumerState] = {}
         self.end_offset = 0
+        self._forgotten: set[str] = set()
         self.results: list[Result] = []
         self.jobs_are_held = False
+        self._group_order: TimelineOrder[str, None] = TimelineOrder(string_hash)
         self._jobs: deque[tuple[str, Callable[[], Operation]]] = deque()
         self._running_jobs: set[str] = set()
 
@@ -89,24 +93,29 @@ class Shard:
         if live is not None:
             return live.group
         replay = self.replays.get(group_id)
-        return replay.group if replay is not None else None
+        return replay.group if replay is not None and group_id not in self._forgotten else None
+
+    def forget_group(self, group_id: str) -> None:
+        """Lose sight of a group without a record of it, until one is written or the partition is loaded again."""
+        self._forgotten.add(group_id)
 
     def classic_group(self, group_id: str) -> LiveClassicGroup | None:
         """The group if it is a classic one; one that only its records know begins to live as they left it."""
         live = self.classic_groups.get(group_id)
         if live is None:
             replay = self.replays.get(group_id)
-            if replay is not None and isinstance(replay.group, ClassicGroup):
+            if replay is not None and isinstance(replay.group, ClassicGroup) and group_id not in self._forgotten:
                 live = self.classic_groups[group_id] = LiveClassicGroup.loaded(replay.group)
         return live
 
-    def group_order(self) -> list[str]:
-        """Ids of all groups in the order of Kafka's table of groups, as far as their number now tells it."""
-        order: TimelineOrder[str, None] = TimelineOrder(string_hash)
+    def group_ids(self) -> list[str]:
+        """Ids of all groups, in the order of Kafka's table."""
+        for group_id in [known for known in self._group_order if self.group(known) is None]:
+            del self._group_order[group_id]
         for group_id in (*self.replays, *self.classic_groups):
-            if self.group(group_id) is not None:
-                order[group_id] = None
-        return list(order)
+            if group_id not in self._group_order and self.group(group_id) is not None:
+                self._group_order[group_id] = None
+        return list(self._group_order)
 
     def consumer_state(self, group_id: str) -> ConsumerState:
         """What a consumer group has beside its records."""
@@ -237,7 +246,9 @@ class Shard:
         self._jobs.clear()
         self._running_jobs.clear()
         self.classic_groups.clear()
-        self.consumer_states.clear()
+        for state in self.consumer_states.values():
+            state.request_refresh()
+        self._forgotten.clear()
 
     def _firing(self, key: Key, operation: Operation, *, is_retried: bool) -> Callable[[], None]:
         def fire() -> None:
@@ -259,6 +270,13 @@ class Shard:
         if replay is None:
             replay = self.replays[group_id] = Replay(group_id)
         replay.apply(record)
+        if record.kind != "OffsetCommit":
+            self._forgotten.discard(group_id)
+        if replay.group is None:
+            self._group_order.pop(group_id, None)
+        elif group_id not in self._group_order:
+            # Only a new group is put into the table; a put may make the table larger and change its order.
+            self._group_order[group_id] = None
         if record.value is None and record.kind == "GroupMetadata":
             self.classic_groups.pop(group_id, None)
         elif record.kind.startswith("ConsumerGroup"):

@@ -27,22 +27,25 @@ class Topic(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TopicChange:
-    """What lies between two images: names of topics that were created, changed otherwise, or deleted.
+    """What lies between two images.
 
-    A topic that was deleted and created again, with another id, is in both ``created`` and ``deleted``.
+    Attributes:
+        created: names of topics that were created; one that was deleted and created again has another id.
+        changed: names of topics that have more partitions or other racks.
+        deleted_ids: ids of topics that were deleted, by name.
     """
 
     created: frozenset[str]
     changed: frozenset[str]
-    deleted: frozenset[str]
+    deleted_ids: Mapping[str, str]
 
     def __bool__(self) -> bool:
-        return bool(self.created or self.changed or self.deleted)
+        return bool(self.created or self.changed or self.deleted_ids)
 
     @property
     def names(self) -> frozenset[str]:
         """All topics that are not what they were."""
-        return self.created | self.changed | self.deleted
+        return self.created | self.changed | self.deleted_ids.keys()
 
 
 class Topics:
@@ -91,18 +94,18 @@ class Topics:
 
     def change_from(self, old: "Topics") -> TopicChange:
         """What is different from an older image."""
-        created, changed, deleted = set(), set(), set()
+        created, changed = set(), set()
+        deleted = {name: topic.topic_id for name, topic in old.by_name.items() if name not in self.by_name}
         for name, topic in self.by_name.items():
             before = old.by_name.get(name)
             if before is None:
                 created.add(name)
             elif before.topic_id != topic.topic_id:
                 created.add(name)
-                deleted.add(name)
+                deleted[name] = before.topic_id
             elif before != topic:
                 changed.add(name)
-        deleted.update(name for name in old.by_name if name not in self.by_name)
-        return TopicChange(frozenset(created), frozenset(changed), frozenset(deleted))
+        return TopicChange(frozenset(created), frozenset(changed), deleted)
 
 
 def _check(topic: Topic) -> None:

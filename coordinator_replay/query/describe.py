@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from coordinator_replay.query.groups import Group, group_at
+from coordinator_replay.query.partitions import TopicPartitions, topic_partitions
 from coordinator_replay.query.warehouse import AS_OF, END, Warehouse
 
 DEFAULT_ASSIGNOR = "uniform"
@@ -25,18 +25,6 @@ _MEMBERS = f"""
     QUALIFY row_number() OVER (PARTITION BY member_id ORDER BY from_offset DESC) = 1
     ORDER BY member_id
 """  # noqa: S608 - put together from constants
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicPartitions:
-    """Partitions of one topic; ``topic`` is None where no source gave the name of the id."""
-
-    topic_id: str | None
-    topic: str | None
-    partitions: tuple[int, ...]
-
-    def __str__(self) -> str:
-        return f"{self.topic or self.topic_id}:{','.join(map(str, self.partitions))}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,18 +70,6 @@ class Description:
     group: Group
     assignor: str | None
     members: tuple[Member, ...]
-
-
-def topic_partitions(*lists: Iterable[dict[str, Any]] | None) -> tuple[TopicPartitions, ...]:
-    """Assignments as the tables hold them, together and in order."""
-    found: dict[tuple[str | None, str | None], set[int]] = {}
-    for entry in (entry for entries in lists for entry in entries or ()):
-        found.setdefault((entry["topic"], entry["topic_id"]), set()).update(entry["partitions"])
-    ordered = sorted(found.items(), key=lambda item: (item[0][0] or "", item[0][1] or ""))
-    return tuple(
-        TopicPartitions(topic_id=topic_id, topic=topic, partitions=tuple(sorted(partitions)))
-        for (topic, topic_id), partitions in ordered
-    )
 
 
 def members_at(warehouse: Warehouse, group: str, at: datetime | None = None) -> tuple[Member, ...]:

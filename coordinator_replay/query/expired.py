@@ -1,9 +1,10 @@
-"""Offsets that retention took, and those that it is about to take."""
+"""Offsets that expired, are past retention, or expire next."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from coordinator_replay.query.expiring import expiring_rows
 from coordinator_replay.query.groups import check_group
 from coordinator_replay.query.warehouse import Warehouse
 
@@ -55,24 +56,20 @@ def expired_offsets(
         warehouse: the tables.
         group: only of this group; of all if None.
         statuses: only these; all if empty.
-        within: only offsets still there whose time is up before so long after the end of the log read. The audit's
-            horizon bounds what the table holds.
+        within: only offsets still committed that expire within so long after the end of the log, however far ahead
+            the audit looked; None: what the audit wrote, expired ones among it.
 
     Raises:
         UsageError: the tables don't know the group.
     """
-    sql = _EXPIRED.format(one_group="" if group is None else "AND group_id = $group")
-    rows = warehouse.rows(sql, group=group)
+    if within is None:
+        sql = _EXPIRED.format(one_group="" if group is None else "AND group_id = $group")
+        rows = warehouse.rows(sql, group=group)
+    else:
+        rows = expiring_rows(warehouse, group, within)
     if not rows and group is not None:
         check_group(warehouse, group)
     found = [ExpiredOffset(**dict(zip(ExpiredOffset.__slots__, row, strict=True))) for row in rows]
     if statuses:
         found = [offset for offset in found if offset.status in statuses]
-    if within is not None:
-        limit = warehouse.coverage.last + within
-        found = [
-            offset
-            for offset in found
-            if offset.status != "EXPIRED" and offset.expire_at is not None and offset.expire_at <= limit
-        ]
     return found

@@ -7,15 +7,12 @@ from typing import Any, TypeVar
 
 from coordinator_replay.query.findings import Finding, findings_of
 from coordinator_replay.query.groups import groups_at
-from coordinator_replay.query.warehouse import END, Coverage, Warehouse
-
-MOST_WORST = 25
-"""Groups in each list of the worst."""
+from coordinator_replay.query.warehouse import Coverage, Warehouse
+from coordinator_replay.times import later
 
 MOST_ROWS = 500
 """Rows of every other list."""
 
-_MILLISECOND = timedelta(milliseconds=1)
 _UNITS = {"minute": timedelta(hours=3), "hour": timedelta(days=4), "day": timedelta.max}
 """What rebalances are counted by, each up to which length of the stretch of time."""
 
@@ -26,15 +23,6 @@ _CAUSES = f"""
     FROM rebalances
     WHERE cluster = $cluster AND {_TOUCHES} AND coalesce(started_at, completed_at) IS NOT NULL
     GROUP BY 1, 2 ORDER BY 1, 2
-"""  # noqa: S608 - put together from constants
-
-_FARED = f"""
-    SELECT group_id, any_value(group_type), count(*), coalesce(sum(unowned_ms_total), 0) AS unowned_total,
-           coalesce(max(unowned_ms_max), 0), coalesce(sum(duration_ms), 0),
-           mode(coalesce(cause, 'UNKNOWN')), min(coalesce(started_at, completed_at)),
-           max(coalesce(completed_at, started_at))
-    FROM rebalances WHERE cluster = $cluster AND {_TOUCHES}
-    GROUP BY group_id ORDER BY group_id
 """  # noqa: S608 - put together from constants
 
 _EXPIRING = """
@@ -70,21 +58,6 @@ class CauseCount:
     since: datetime
     cause: str
     count: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fared:
-    """How a group fared over the stretch of time: its rebalances summed up."""
-
-    group_id: str
-    group_type: str | None
-    rebalances: int
-    unowned_ms_total: int
-    unowned_ms_max: int
-    duration_ms: int
-    usual_cause: str
-    first: datetime | None
-    last: datetime | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,20 +129,14 @@ class Fleet:
     unit: str
     kinds: tuple[tuple[str, str, int], ...]
     causes: tuple[CauseCount, ...]
-    fared: tuple[Fared, ...]
     expiring: tuple[Expiring, ...]
     findings: tuple[Finding, ...]
     runs: tuple[Run, ...]
     gaps: tuple[Gap, ...]
     undecoded: tuple[Undecoded, ...]
 
-    def worst(self, measure: str) -> list[Fared]:
-        """Groups by one of their numbers, the highest first; those without any are left out."""
-        bad = [group for group in self.fared if getattr(group, measure)]
-        return sorted(bad, key=lambda group: (-getattr(group, measure), group.group_id))[:MOST_WORST]
 
-
-Answer = TypeVar("Answer", CauseCount, Fared, Expiring, Run, Gap, Undecoded)
+Answer = TypeVar("Answer", CauseCount, Expiring, Run, Gap, Undecoded)
 
 
 def _answers(kind: type[Answer], rows: Sequence[tuple[Any, ...]]) -> tuple[Answer, ...]:
@@ -197,7 +164,7 @@ def fleet_of(warehouse: Warehouse, start: datetime | None = None, end: datetime 
     """
     warehouse.check_range(start, end)
     covered = warehouse.coverage
-    begin, stop = start or covered.first, end or min(covered.last, END - _MILLISECOND) + _MILLISECOND
+    begin, stop = start or covered.first, end or later(covered.last, 1)
     asked = {"start": begin, "end": stop}
     unit = next(unit for unit, length in _UNITS.items() if stop - begin <= length)
     return Fleet(
@@ -207,7 +174,6 @@ def fleet_of(warehouse: Warehouse, start: datetime | None = None, end: datetime 
         unit=unit,
         kinds=_kinds(warehouse, end),
         causes=_answers(CauseCount, warehouse.rows(_CAUSES, unit=unit, **asked)),
-        fared=_answers(Fared, warehouse.rows(_FARED, **asked)),
         expiring=_answers(Expiring, warehouse.rows(_EXPIRING)),
         findings=tuple(findings_of(warehouse)),
         runs=_answers(Run, warehouse.rows(_RUNS)),

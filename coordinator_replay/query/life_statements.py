@@ -142,3 +142,21 @@ REBALANCES = """
       AND coalesce(completed_at >= $start, true) AND coalesce(coalesce(started_at, completed_at) < $end, true)
     ORDER BY of_group, coalesce(started_at, completed_at), epoch
 """
+
+# The pause that a rebalance's commit_pause_ms is the length of: from one commit of a partition to the next.
+PAUSES = """
+    WITH paused AS (
+        SELECT group_id, rebalance_id, commit_pause_ms, completed_at, coalesce(started_at, completed_at) AS began
+        FROM rebalances WHERE cluster = $cluster {some} AND commit_pause_ms IS NOT NULL
+    ), commits AS (
+        SELECT group_id, topic, partition, valid_from AS since,
+               lead(valid_from) OVER (PARTITION BY group_id, topic, partition ORDER BY from_offset) AS until
+        FROM offset_history WHERE cluster = $cluster {some}
+    )
+    SELECT paused.group_id AS of_group, rebalance_id, first(topic ORDER BY topic, partition) AS of_topic,
+           first(partition ORDER BY topic, partition), first(since ORDER BY topic, partition),
+           first(until ORDER BY topic, partition)
+    FROM paused JOIN commits ON commits.group_id = paused.group_id
+     AND epoch_ms(until) - epoch_ms(since) = commit_pause_ms AND since <= completed_at AND until >= began
+    GROUP BY paused.group_id, rebalance_id ORDER BY of_group, rebalance_id
+"""

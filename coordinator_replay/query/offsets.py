@@ -13,7 +13,7 @@ from pathlib import Path
 
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.groups import check_group
-from coordinator_replay.query.warehouse import AS_OF, END, Warehouse, nearest
+from coordinator_replay.query.warehouse import AS_OF, END, Warehouse, nearest, shown
 
 # A transactional commit was pending from when it was taken until its marker made it hold, so the history tells that
 # too: rows that do not hold yet. One pass finds both, which counts where the table is large and not clustered.
@@ -28,7 +28,9 @@ _OFFSETS = f"""
 """  # noqa: S608 - put together from constants
 
 _PENDING = f"""
-    SELECT DISTINCT topic, partition FROM pending_offsets WHERE cluster = $cluster AND group_id = $group AND {AS_OF}
+    SELECT topic, partition, producer_id, producer_epoch, pending_since
+    FROM pending_offsets WHERE cluster = $cluster AND group_id = $group AND {AS_OF}
+    QUALIFY row_number() OVER (PARTITION BY topic, partition ORDER BY pending_since, producer_id) = 1
 """  # noqa: S608 - put together from constants
 
 _TOPICS = """
@@ -49,6 +51,8 @@ class CommittedOffset:
         group_state: the group's state at that moment.
         is_proven: False where the input shows no transaction markers, so that the commit may have been aborted.
         is_unstable: whether a transactional commit of the partition was pending; False where that was not asked.
+        producer_id: whose commit was pending for longest; None where none was.
+        pending_since: since when it was.
         lag: how far the log's end was ahead, None where no end offset was given.
     """
 
@@ -66,8 +70,56 @@ class CommittedOffset:
     from_offset: int
     is_proven: bool | None
     is_unstable: bool = False
+    producer_id: int | None = None
+    producer_epoch: int | None = None
+    pending_since: datetime | None = None
     end_offset: int | None = None
     lag: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingCommit:
+    """A partition with a transactional commit whose transaction was open; the one pending for longest."""
+
+    topic: str
+    partition: int
+    producer_id: int
+    producer_epoch: int | None
+    pending_since: datetime | None
+
+
+def pending_commits(warehouse: Warehouse, group: str, at: datetime | None = None) -> list[PendingCommit]:
+    """Partitions with a pending transactional commit at a point in time.
+
+    Args:
+        warehouse: the tables.
+        group: the group.
+        at: the time; the end of the log if None.
+    """
+    return [
+        PendingCommit(**dict(zip(PendingCommit.__slots__, row, strict=True)))
+        for row in warehouse.rows(_PENDING, group=group, at=at or END)
+    ]
+
+
+def pending_notes(
+    pending: Iterable[PendingCommit], stored: Iterable[CommittedOffset], topics: Sequence[str] = ()
+) -> list[str]:
+    """What to say of partitions with a pending commit and no stored offset, which OffsetFetch leaves out.
+
+    Args:
+        pending: the pending commits.
+        stored: the group's offsets.
+        topics: only of these topics; all if empty.
+    """
+    known = {(one.topic, one.partition) for one in stored}
+    return [
+        f"{one.topic}-{one.partition} has no committed offset, only a transactional commit pending"
+        f"{'' if one.pending_since is None else f' since {shown(one.pending_since)}'} "
+        f"(producer id {one.producer_id}, epoch {one.producer_epoch})."
+        for one in pending
+        if (one.topic, one.partition) not in known and (not topics or one.topic in topics)
+    ]
 
 
 def _check_topics(topics: Sequence[str], known: Iterable[str], group: str) -> None:
@@ -75,10 +127,8 @@ def _check_topics(topics: Sequence[str], known: Iterable[str], group: str) -> No
     for topic in topics:
         if topic not in names:
             near = nearest(topic, names)
-            hint = (
-                f"did you mean {near[0]!r}?" if near else f"it has offsets of {', '.join(map(repr, names)) or 'none'}"
-            )
-            raise UsageError(f"group {group!r} had no offset of topic {topic!r} then: {hint}")
+            hint = f"did you mean {near[0]!r}?" if near else f"it committed offsets of {', '.join(names) or 'no topic'}"
+            raise UsageError(f"group {group!r} never committed an offset of topic {topic!r}: {hint}")
 
 
 def committed_topics(warehouse: Warehouse, group: str) -> list[str]:
@@ -104,7 +154,7 @@ def offsets_at(
         require_stable: tell partitions with a pending transactional commit as unstable, without an offset.
 
     Raises:
-        UsageError: the tables don't know the group, or it had no offset of a topic asked for.
+        UsageError: the tables don't know the group, or it never committed an offset of a topic asked for.
     """
     moment = at or END
     rows = warehouse.rows(_OFFSETS, group=group, at=moment)
@@ -115,16 +165,25 @@ def offsets_at(
         for *values, holds in rows
         if holds
     ]
-    _check_topics(topics, (offset.topic for offset in offsets), group)
     if topics:
+        _check_topics(topics, committed_topics(warehouse, group), group)
         offsets = [offset for offset in offsets if offset.topic in topics]
     if not require_stable:
         return offsets
-    pending = {(topic, partition) for topic, partition, *_, holds in rows if not holds}
-    pending |= set(warehouse.rows(_PENDING, group=group, at=moment))
+    waiting = {(topic, partition) for topic, partition, *_, holds in rows if not holds}
+    pending = {(one.topic, one.partition): one for one in pending_commits(warehouse, group, at)}
     return [
-        replace(offset, committed_offset=None, leader_epoch=None, metadata=None, is_unstable=True)
-        if (offset.topic, offset.partition) in pending
+        replace(
+            offset,
+            committed_offset=None,
+            leader_epoch=None,
+            metadata=None,
+            is_unstable=True,
+            producer_id=one.producer_id if one else None,
+            producer_epoch=one.producer_epoch if one else None,
+            pending_since=one.pending_since if one else None,
+        )
+        if (one := pending.get((offset.topic, offset.partition))) or (offset.topic, offset.partition) in waiting
         else offset
         for offset in offsets
     ]

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from coordinator_replay.analysis.reasons import Cause
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.groups import check_group
 from coordinator_replay.query.warehouse import Warehouse, nearest
+from coordinator_replay.times import later
 
 _REBALANCES = """
     SELECT started_at, completed_at, duration_ms, duration_ms_min, duration_ms_max, commit_pause_ms, group_id,
@@ -65,14 +66,14 @@ class Rebalance:
         """When it had begun at the latest: its start, or for a classic one the end of the join phase."""
         if self.started_at is not None or self.completed_at is None:
             return self.started_at
-        return self.completed_at - timedelta(milliseconds=self.duration_ms_min or 0)
+        return later(self.completed_at, -(self.duration_ms_min or 0))
 
     @property
     def began_after(self) -> datetime | None:
         """When it can have begun at the earliest; None where the log does not tell."""
         if self.started_at is not None or self.completed_at is None or self.duration_ms_max is None:
             return self.started_at
-        return self.completed_at - timedelta(milliseconds=self.duration_ms_max)
+        return later(self.completed_at, -self.duration_ms_max)
 
     def is_of(self, causes: Sequence[str]) -> bool:
         """Whether one of the causes, in any case, is its cause or one of the alternatives."""

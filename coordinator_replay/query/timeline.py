@@ -1,18 +1,21 @@
-"""What happened to a group, in log order; and how its members were, interval by interval."""
+"""What happened to a group and to its offsets, in log order; and how its members were, interval by interval."""
 
+import heapq
 import json
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from coordinator_replay.query.describe import TopicPartitions, topic_partitions
+from coordinator_replay.query.event_words import words_of
 from coordinator_replay.query.groups import check_group
+from coordinator_replay.query.offset_events import offset_events
+from coordinator_replay.query.partitions import TopicPartitions, topic_partitions
 from coordinator_replay.query.warehouse import Warehouse
 
 _EVENTS = """
     SELECT t.log_timestamp, t.seq, t.event, t.group_type, t.from_state, t.to_state, t.epoch, t.assignment_epoch,
-           t.member_id, t.instance_id, t.member_count, t.rebalance_id, r.cause, r.confidence, t.detail, t.is_exact,
-           t.log_partition, t.log_offset
+           t.member_id, t.instance_id, t.member_count, t.rebalance_id, r.cause, r.confidence, NULL, t.detail,
+           t.is_exact, t.log_partition, t.log_offset
     FROM group_timeline t
     LEFT JOIN rebalances r
       ON r.cluster = t.cluster AND r.rebalance_id = t.rebalance_id AND r.epoch = t.epoch
@@ -35,17 +38,21 @@ _INTERVALS = """
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimelineEvent:
-    """One thing that happened to a group: a row of ``group_timeline``, its detail parsed.
+    """One thing that happened to a group (a row of ``group_timeline``) or to its offsets (summed up).
 
     Attributes:
+        seq: place among the group's own events; None for an event of its offsets.
+        group_type: None for an event of its offsets, as are states, epochs and members.
+        summary: cause and detail in words; None where there is nothing to add.
+        detail: the detail as the table has it, parsed.
         cause: why the group rebalanced, at the event that tells of the rebalance; None at all others.
         confidence: how sure that is.
     """
 
     log_timestamp: datetime | None
-    seq: int
+    seq: int | None
     event: str
-    group_type: str
+    group_type: str | None
     from_state: str | None
     to_state: str | None
     epoch: int | None
@@ -56,6 +63,7 @@ class TimelineEvent:
     rebalance_id: str | None
     cause: str | None
     confidence: str | None
+    summary: str | None
     detail: Any
     is_exact: bool
     log_partition: int
@@ -93,7 +101,7 @@ def _parsed(detail: str | None) -> Any:
 def timeline_of(
     warehouse: Warehouse, group: str, start: datetime | None = None, end: datetime | None = None
 ) -> list[TimelineEvent]:
-    """What happened to a group within a stretch of time, in log order.
+    """What happened to a group and its offsets in a time range, in log order.
 
     Args:
         warehouse: the tables.
@@ -102,17 +110,49 @@ def timeline_of(
         end: up to then, not included; None: to the last record.
 
     Raises:
-        UsageError: the tables don't know the group, or nothing of that stretch of time.
+        UsageError: the tables don't know the group, or nothing of that time range.
     """
-    rows = warehouse.rows(_EVENTS, group=group, start=start, end=end)
-    if not rows:
+    of_group = [_event(row) for row in warehouse.rows(_EVENTS, group=group, start=start, end=end)]
+    of_offsets = [_offset_event(*told) for told in offset_events(warehouse, group, start, end)]
+    if not of_group and not of_offsets:
         check_group(warehouse, group)
         warehouse.check_range(start, end)
-    names = TimelineEvent.__slots__
-    return [
-        TimelineEvent(**{**dict(zip(names, row, strict=True)), "detail": _parsed(row[names.index("detail")])})
-        for row in rows
-    ]
+    # A group lives in one log partition: its events and those of its offsets share their order.
+    return list(heapq.merge(of_group, of_offsets, key=lambda event: event.log_offset))
+
+
+def _event(row: tuple[Any, ...]) -> TimelineEvent:
+    values = dict(zip(TimelineEvent.__slots__, row, strict=True))
+    detail = _parsed(values["detail"])
+    cause = None if values["cause"] is None else f"{values['cause']} ({values['confidence']})"
+    summary = ", ".join(part for part in (cause, words_of(values["event"], detail)) if part)
+    return TimelineEvent(**{**values, "detail": detail or None, "summary": summary or None})
+
+
+def _offset_event(
+    event: str, at: datetime | None, log_partition: int, log_offset: int, detail: dict[str, Any]
+) -> TimelineEvent:
+    return TimelineEvent(
+        log_timestamp=at,
+        seq=None,
+        event=event,
+        group_type=None,
+        from_state=None,
+        to_state=None,
+        epoch=None,
+        assignment_epoch=None,
+        member_id=None,
+        instance_id=None,
+        member_count=None,
+        rebalance_id=None,
+        cause=None,
+        confidence=None,
+        summary=words_of(event, detail),
+        detail=detail,
+        is_exact=True,
+        log_partition=log_partition,
+        log_offset=log_offset,
+    )
 
 
 def member_intervals_of(

@@ -26,9 +26,9 @@ from coordinator_replay.store.snapshot import Snapshot
 from coordinator_replay.store.versions import NOTHING_FINISHED, Finished, newest_files, newest_of, refuse, state_of
 from coordinator_replay.tables.migrations import KEPT_SINCE_PROPERTY
 from coordinator_replay.tables.names import table_names
-from coordinator_replay.times import EPOCH, LATEST_MS
+from coordinator_replay.times import EPOCH, LATEST
 
-END = EPOCH + timedelta(milliseconds=LATEST_MS)
+END = LATEST
 """As-of moment that means the end of the log read: only what was never ended is valid then."""
 
 AS_OF = "(valid_from <= $at OR valid_from IS NULL) AND (valid_to > $at OR valid_to IS NULL)"

@@ -1,50 +1,27 @@
-"""What all figures share: a common axis of time, tools, text that is safe to draw, and colours for both themes.
+"""How figures over time look: a common axis and crosshair, a brush, rows with names, hovering.
 
-Bokeh draws. Text that stands on the page outside a figure is coloured by the style sheet; what is drawn on a canvas is
-painted by ``page.js``, which knows the models by their kind, so figures leave such colours alone.
+Bokeh draws. Figures are made without data, once for all pages: the page's script fills their sources, which it knows
+by name, and paints them for the theme.
 """
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 from bokeh.models import (
-    BoxZoomTool,
+    BoxSelectTool,
     ColumnDataSource,
+    CrosshairTool,
     DatetimeTickFormatter,
     FixedTicker,
     HoverTool,
     NoOverlap,
-    PanTool,
     Range1d,
-    ResetTool,
-    SaveTool,
+    WheelPanTool,
     WheelZoomTool,
 )
-from bokeh.palettes import Category20
+from bokeh.models.annotations import BoxAnnotation, Span
 from bokeh.plotting import figure
-
-MOST_TEXT = 300
-"""Characters of a text that hovering shows; tables on the page have all of it."""
-
-STATE_COLOURS: Mapping[str, str] = {
-    "Stable": "#2e9e5b",
-    "Empty": "#9aa3ad",
-    "Dead": "#4b5158",
-    "PreparingRebalance": "#e07b1a",
-    "CompletingRebalance": "#e8a33d",
-    "Assigning": "#e07b1a",
-    "Reconciling": "#d9b310",
-    "NotReady": "#8e6bbf",
-}
-UNKNOWN_COLOUR = "#b07aa1"
-
-# Without the two reds, which stand for a partition that nobody owns.
-MEMBER_COLOURS = [colour for colour in Category20[20] if colour not in ("#d62728", "#ff9896")]
-GAP_COLOUR = "#d62728"
 
 # A pattern for all marks of a kind: one for each mark makes a browser draw for half a minute.
 HATCHED: Mapping[str, Any] = {
@@ -55,57 +32,52 @@ HATCHED: Mapping[str, Any] = {
     "hatch_scale": 8,
 }
 
-COMPACT: Mapping[str, Any] = {"orientation": "horizontal", "margin": 0, "padding": 0, "location": "left"}
-"""A legend as one line above a figure."""
-
-_TEX = re.compile(r"\$(?=\$)|\\(?=[\[(])")
-_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _HOVER = (
-    '<div style="max-width: 38rem; padding: 4px; white-space: pre-wrap; overflow-wrap: anywhere; display: grid; '
-    'grid-template-columns: max-content 1fr; gap: 1px 10px">{lines}</div>'
+    '<div style="max-width: min(38rem, 84vw); padding: 4px; white-space: pre-wrap; overflow-wrap: anywhere; '
+    'display: grid; grid-template-columns: max-content 1fr; gap: 1px 10px">{lines}</div>'
 )
 _HOVER_LINE = '<span style="opacity: 0.65; text-align: right">{label}</span><span>{value}</span>'
 _TIME = "%F %T.%3N"
 
 
-def neutral(text: str | None, most: int = MOST_TEXT) -> str:
-    """Text from a dump as a figure may draw it: no controls, no TeX that would be typeset, not too long."""
-    shown = _CONTROLS.sub("\ufffd", text or "")
-    # A zero-width space keeps the marks of TeX apart, which Bokeh would hand to MathJax.
-    shown = _TEX.sub(lambda match: match[0] + "\u200b", shown)
-    return shown if len(shown) <= most else f"{shown[: most - 1]}…"
+@dataclass(slots=True)
+class Axis:
+    """What all figures of a page have in common.
+
+    Attributes:
+        times: the range that they show.
+        pointer: the line of the crosshair.
+        brush: the time range that the reader has chosen.
+    """
+
+    times: Range1d = field(default_factory=lambda: Range1d(name="times", start=0, end=1))
+    pointer: Span = field(
+        default_factory=lambda: Span(name="pointer", dimension="height", line_width=1, line_alpha=0.7, visible=False)
+    )
+    brush: BoxAnnotation = field(
+        default_factory=lambda: BoxAnnotation(
+            name="brush", left=0, right=0, fill_alpha=0.15, line_alpha=0.6, visible=False, level="overlay"
+        )
+    )
 
 
-def shortened(text: str, most: int = 34) -> str:
-    """A long name with its middle left out: the ends tell generated ids apart."""
-    return text if len(text) <= most else f"{text[: most // 2]}…{text[-(most // 2 - 1) :]}"
+def source(name: str, names: Sequence[str]) -> ColumnDataSource:
+    """Where a page's script puts the columns of this name."""
+    return ColumnDataSource(name=f"{name}-data", data={column: [] for column in names})
 
 
-def milliseconds(moment: datetime) -> float:
-    """A moment as a datetime axis counts it."""
-    return moment.timestamp() * 1000
-
-
-def time_range(start: datetime, end: datetime) -> Range1d:
-    """The axis that all figures of a page share, a little wider than what happened."""
-    first, last = milliseconds(start), milliseconds(end)
-    edge = max((last - first) * 0.01, 500)
-    return Range1d(start=first - edge, end=last + edge, bounds=(first - 20 * edge, last + 20 * edge))
-
-
-def time_figure(name: str, times: Range1d, *, height: int, is_tall: bool = False, **options: Any) -> figure:
+def time_figure(name: str, axis: Axis, *, height: int, **options: Any) -> figure:
     """An empty figure over time.
 
     Args:
-        name: by which the page finds it.
-        times: the axis that it shares.
+        name: by which the page finds it, and the element that it is drawn into.
+        axis: what it has in common with the others.
         height: in pixels; the width is the page's.
-        is_tall: whether it can be zoomed upwards too.
         options: more for Bokeh's ``figure``.
     """
     drawn = figure(
         name=name,
-        x_range=times,
+        x_range=axis.times,
         x_axis_type="datetime",
         height=height,
         sizing_mode="stretch_width",
@@ -114,21 +86,36 @@ def time_figure(name: str, times: Range1d, *, height: int, is_tall: bool = False
         outline_line_alpha=0,
         min_border_left=180,
         min_border_right=20,
+        min_border_top=4,
         tools=[],
-        **{"toolbar_location": "above", **options},
+        toolbar_location=None,
+        **options,
     )
-    # Without a key held down the wheel scrolls the page, as everywhere.
-    zoom = WheelZoomTool(dimensions="width", modifiers="ctrl")
-    drag = PanTool(dimensions="both" if is_tall else "width")
-    box = BoxZoomTool(dimensions="auto" if is_tall else "width")
-    drawn.add_tools(drag, box, zoom, ResetTool(), SaveTool())
+    # Dragging chooses a time range. Without a key held down the wheel scrolls the page, as everywhere.
+    drag = BoxSelectTool(dimensions="width", renderers=[], persistent=False)
+    drawn.add_tools(
+        drag,
+        WheelZoomTool(dimensions="width", modifiers="ctrl"),
+        WheelPanTool(dimension="width", modifiers="shift"),
+        CrosshairTool(dimensions="height", overlay=axis.pointer),
+    )
     drawn.toolbar.active_drag = drag
-    drawn.toolbar.logo = None
+    drawn.add_layout(axis.brush)
     drawn.xaxis.formatter = DatetimeTickFormatter(
         milliseconds="%T.%3N", seconds="%T", minsec="%T", minutes="%H:%M", hourmin="%H:%M", hours="%m-%d %H:%M"
     )
     drawn.grid.grid_line_alpha = 0.25
     drawn.ygrid.visible = False
+    return drawn
+
+
+def rows_figure(name: str, axis: Axis, **options: Any) -> figure:
+    """An empty figure over time with named rows, of which the page's script makes as many as there are."""
+    drawn = time_figure(name, axis, height=100, y_range=Range1d(start=0.6, end=-0.6), **options)
+    drawn.yaxis.ticker = FixedTicker(ticks=[])
+    # Names without room are left out until there is.
+    drawn.yaxis.major_label_policy = NoOverlap(min_distance=1)
+    drawn.yaxis.major_tick_line_alpha = 0
     return drawn
 
 
@@ -151,67 +138,3 @@ def add_hover(drawn: figure, renderers: Sequence[Any], rows: Sequence[tuple[str,
             renderers=list(renderers), tooltips=_HOVER.format(lines="".join(lines)), formatters=formatters, limit=3
         )
     )
-
-
-def label_rows(drawn: figure, labels: Sequence[str]) -> None:
-    """Write a name beside each row 0, 1, 2 … from the top; those without room are left out until there is."""
-    axis = drawn.yaxis
-    axis.ticker = FixedTicker(ticks=list(range(len(labels))))
-    axis.major_label_overrides = {row: neutral(shortened(label)) or "?" for row, label in enumerate(labels)}
-    axis.major_label_policy = NoOverlap(min_distance=1)
-    axis.major_tick_line_alpha = 0
-    drawn.y_range = Range1d(start=len(labels) - 0.4, end=-0.6, bounds=(-0.6, max(len(labels), 1) - 0.4))
-
-
-@dataclass(frozen=True, slots=True)
-class Stretch:
-    """Turns moments into positions on the axis, unknown ones into its ends."""
-
-    start: datetime
-    end: datetime
-
-    def left(self, moment: datetime | None) -> float:
-        """Where something begins."""
-        return milliseconds(max(moment or self.start, self.start))
-
-    def right(self, moment: datetime | None) -> float:
-        """Where something ends."""
-        return milliseconds(min(moment or self.end, self.end))
-
-
-def columns(rows: Iterable[Mapping[str, Any]], names: Iterable[str]) -> ColumnDataSource:
-    """Rows as the columns that Bokeh draws from; without rows, empty columns of these names."""
-    listed = list(rows)
-    return ColumnDataSource({name: _column([row[name] for row in listed]) for name in names})
-
-
-def _column(values: list[Any]) -> Any:
-    """Numbers as arrays, which travel to the page in one piece instead of one by one."""
-    if values and isinstance(values[0], int | float):
-        return np.array(values, dtype=np.float64)
-    if values and isinstance(values[0], list):
-        return [np.array(value, dtype=np.float64) for value in values]
-    return values
-
-
-def height_of(rows: int, each: int, most: int) -> int:
-    """The height in pixels of a figure with so many rows."""
-    return min(max(rows * each + 60, 120), most)
-
-
-def counted_as(number: int | None) -> str:
-    """A number that may not be known."""
-    return "?" if number is None else f"{number:,}"
-
-
-def duration(length_ms: int | None) -> str:
-    """Milliseconds as people say them."""
-    if length_ms is None:
-        return "not known"
-    seconds = length_ms / 1000
-    if seconds < 1:
-        return f"{length_ms} ms"
-    for unit, size in (("d", 86_400), ("h", 3600), ("min", 60)):
-        if seconds >= size * 2:
-            return f"{seconds / size:,.1f} {unit}"
-    return f"{seconds:,.1f} s"

@@ -1,38 +1,140 @@
-"""The page of one group: its life in figures, and its rebalances and expirations in tables beneath."""
+"""The page of one group: its life in figures, and its rebalances, findings and expirations in tables beneath."""
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from coordinator_replay.query.life import GroupLife, life_of
+from coordinator_replay.query.life import GroupLife
+from coordinator_replay.query.lives import life_of
+from coordinator_replay.query.rebalances import Rebalance
 from coordinator_replay.query.warehouse import Warehouse
-from coordinator_replay.report.figures import time_range
-from coordinator_replay.report.life_figures import rebalance_marks, state_band
-from coordinator_replay.report.offset_figures import offset_lines
-from coordinator_replay.report.owner_figures import member_colours, owners_by_member, owners_by_partition
-from coordinator_replay.report.page import render_page
+from coordinator_replay.report import bounds
+from coordinator_replay.report.columns import Clock, milliseconds
+from coordinator_replay.report.life_figures import life_figures
+from coordinator_replay.report.life_marks import (
+    causes_of,
+    finding_columns,
+    pause_columns,
+    rebalance_columns,
+    state_columns,
+    state_rows,
+)
+from coordinator_replay.report.members import MOST_IN_LEGEND, Members
+from coordinator_replay.report.offset_marks import offset_columns, topic_colours
+from coordinator_replay.report.owner_marks import (
+    MOST_ROWS,
+    identities_of,
+    member_columns,
+    partition_columns,
+    partitions_of,
+)
+from coordinator_replay.report.page import INSIDE, Assets, render_page
+from coordinator_replay.report.wording import GAP_COLOUR, STATE_COLOURS, UNKNOWN_COLOUR, neutral
 
 MOST_TABLE_ROWS = 2000
 """Rows of a table on the page; a browser lays out more only slowly."""
 
+MOST_TOPICS = 12
+"""Topics in the legend of offsets."""
+
 Tile = tuple[str, str, str]
+Key = tuple[str, str]
+"""An entry of a legend: text and colour."""
+
+
+@dataclass(frozen=True, slots=True)
+class RebalanceRow:
+    """A rebalance as the table shows it; ranks are for sorting, empty where a number is not known."""
+
+    rebalance: Rebalance
+    took: str
+    rank_took: str
+    moved: str
+    unowned: str
+    rank_unowned: str
+    pause: str
+    rank_pause: str
+    joined: Sequence[str]
+    left: Sequence[str]
 
 
 def _tiles(life: GroupLife) -> list[Tile]:
     causes = Counter(rebalance.cause or "UNKNOWN" for rebalance in life.rebalances)
     top = ", ".join(f"{cause} {number:,}" for cause, number in causes.most_common(3))
-    unowned = [rebalance.unowned_ms_max or 0 for rebalance in life.rebalances]
     members = {member.member_id for member in life.members}
     partitions = {(holding.topic, holding.partition) for holding in life.holdings}
     statuses = Counter(one.status for one in life.expirations)
+    severities = Counter(one.severity for one in life.findings)
     last = life.states[-1] if life.states else None
     return [
         (last.state if last else "no record", "state at the end", last.group_type if last else "only holds offsets"),
         (f"{len(life.rebalances):,}", "rebalances", top),
-        (f"{max(unowned, default=0):,} ms", "longest without owner", "of one partition, in a rebalance"),
+        bounds.worst(life.rebalances),
         (f"{len(members):,}", "members seen", f"{len(partitions):,} partitions owned"),
-        (f"{life.commit_count:,}", "commits", ""),
+        (f"{life.commit_count:,}", "commits on record", ""),
+        (
+            f"{len(life.findings):,}",
+            "findings",
+            ", ".join(f"{severities[one]:,} {one}" for one in ("error", "warning", "info") if severities[one]),
+        ),
         (f"{statuses['EXPIRED']:,}", "offsets expired", f"{statuses['DUE']:,} due, {statuses['EXPIRING']:,} expiring"),
     ]
+
+
+def _row(one: Rebalance, members: Members) -> RebalanceRow:
+    def ranked(number: int | None) -> str:
+        return "" if number is None else str(number)
+
+    return RebalanceRow(
+        rebalance=one,
+        took=bounds.took(one),
+        rank_took=ranked(one.duration_ms),
+        moved=bounds.moved(one),
+        unowned=bounds.unowned(one),
+        rank_unowned=ranked(one.unowned_ms_max),
+        pause=bounds.pause(one),
+        rank_pause=ranked(one.commit_pause_ms),
+        joined=[members.label(member) for member in one.members_joined or ()],
+        left=[members.label(member) for member in one.members_left or ()],
+    )
+
+
+def life_data(life: GroupLife, members: Members) -> Mapping[str, Any]:
+    """What the page's script puts into the figures of a life: the columns of each source, the rows of each figure."""
+    clock = Clock(life.start, life.end)
+    partitions = [neutral(f"{topic}-{number}") for topic, number in partitions_of(life)]
+    return {
+        "start": milliseconds(life.start),
+        "end": milliseconds(life.end),
+        "sources": {
+            **state_columns(life, clock),
+            "pauses": pause_columns(life, clock),
+            "findings": finding_columns(life, clock),
+            "rebalances": rebalance_columns(life, clock, members),
+            **partition_columns(life, clock, members),
+            **member_columns(life, clock, members),
+            **offset_columns(life, clock),
+        },
+        "rows": {
+            "states": _rows(state_rows(life), 24, 200),
+            "rebalances": _rows([neutral(cause) for cause in causes_of(life)], 26, 420),
+            "owners-by-partition": _rows(partitions, 16, 820),
+            "owners-by-member": _rows(list(identities_of(life, members).values()), 22, 820),
+        },
+    }
+
+
+def _rows(labels: Sequence[str], each: int, most: int) -> Mapping[str, Any]:
+    """Named rows of a figure: how high each, and all together at most, in pixels."""
+    return {"labels": list(labels[:MOST_ROWS]) or ["none"], "each": each, "most": most}
+
+
+def _owner_keys(members: Members) -> tuple[list[Key], str]:
+    legend = [(owner.label, owner.colour) for owner in members.legend]
+    more = f"and {len(legend) - MOST_IN_LEGEND:,} more members" if len(legend) > MOST_IN_LEGEND else ""
+    return [*legend[:MOST_IN_LEGEND], ("no owner", GAP_COLOUR)], more
 
 
 def group_page(
@@ -44,30 +146,45 @@ def group_page(
         warehouse: the tables.
         group: the group.
         start: from then on; its first record if None.
-        end: up to then; the end of the log read if None.
+        end: before then; after the last record of the log read if None.
 
     Raises:
-        UsageError: the tables don't know the group, or nothing of that stretch of time.
+        UsageError: the tables don't know the group, or nothing of that range.
     """
     life = life_of(warehouse, group, start, end)
-    times = time_range(life.start, life.end)
-    colours = member_colours(life)
-    drawn = [
-        state_band(life, times),
-        rebalance_marks(life, times),
-        owners_by_partition(life, times, colours),
-        owners_by_member(life, times, colours),
-        offset_lines(life, times),
-    ]
-    html = render_page(
+    return life_page(warehouse, life), life
+
+
+def life_page(warehouse: Warehouse, life: GroupLife, assets: Assets = INSIDE, index: str | None = None) -> str:
+    """The page of a life as HTML.
+
+    Args:
+        warehouse: the tables that it is from.
+        life: the group's.
+        assets: where the page finds its scripts.
+        index: the way to the page of all groups, where there is one.
+    """
+    members = Members(life)
+    owners, more = _owner_keys(members)
+    states = dict.fromkeys(band.state for band in life.states)
+    return render_page(
         "group.html.j2",
-        drawn,
+        life_figures,
+        life_data(life, members),
+        assets,
         life=life,
+        index=index,
+        last=min(life.end, warehouse.coverage.last),
         cluster=warehouse.cluster,
         coverage=str(warehouse.coverage),
         tiles=_tiles(life),
         is_exact=all(band.is_exact for band in life.states),
-        rebalances=life.rebalances[:MOST_TABLE_ROWS],
+        is_classic=all(band.group_type == "classic" for band in life.states),
+        states=[(state, STATE_COLOURS.get(state, UNKNOWN_COLOUR)) for state in states],
+        owners=owners,
+        owners_about=more,
+        topics=list(topic_colours(life).items())[:MOST_TOPICS],
+        rebalances=[_row(one, members) for one in life.rebalances[:MOST_TABLE_ROWS]],
         expirations=life.expirations[:MOST_TABLE_ROWS],
+        most=MOST_TABLE_ROWS,
     )
-    return html, life

@@ -1,116 +1,149 @@
-"""The state of a group over time, and its rebalances by cause."""
+"""How the figures of a group's page look; what they show is in ``life_marks``, ``owner_marks`` and ``offset_marks``."""
 
-from collections import Counter
-
-from bokeh.models import Range1d
-from bokeh.palettes import Category10
+from bokeh.models import BasicTickFormatter, TapTool
 from bokeh.plotting import figure
 
-from coordinator_replay.query.life import GroupLife
-from coordinator_replay.report.figures import (
-    COMPACT,
-    HATCHED,
-    STATE_COLOURS,
-    UNKNOWN_COLOUR,
-    Stretch,
-    add_hover,
-    columns,
-    counted_as,
-    duration,
-    height_of,
-    label_rows,
-    neutral,
-    time_figure,
-)
-
-CONFIDENCE_ALPHA = {"certain": 0.95, "likely": 0.5, "possible": 0.12}
-"""How full a rebalance's mark is: the surer the cause, the fuller."""
+from coordinator_replay.report import life_marks, offset_marks, owner_marks
+from coordinator_replay.report.figures import HATCHED, Axis, add_hover, rows_figure, source, time_figure
+from coordinator_replay.report.wording import GAP_COLOUR
 
 
-def state_band(life: GroupLife, times: Range1d) -> figure:
-    """One row: the group's state over time; hatched where the log has gaps before what it shows."""
-    stretch = Stretch(life.start, life.end)
-    drawn = time_figure("states", times, height=140, title="State of the group", toolbar_location=None)
-    rows = [
-        {
-            "left": stretch.left(band.since),
-            "right": stretch.right(band.until),
-            "state": neutral(band.state),
-            "type": band.group_type,
-            "colour": STATE_COLOURS.get(band.state, UNKNOWN_COLOUR),
-            "epochs": f"{band.first_epoch} to {band.last_epoch}",
-            "members": f"{band.fewest_members} to {band.most_members}",
-            "seen": "every step was seen" if band.is_exact else "records are missing: steps were not seen",
-        }
-        for band in life.states
+def life_figures() -> list[figure]:
+    """The figures of a group's page, from the top, without data."""
+    axis = Axis()
+    return [
+        _states(axis),
+        _rebalances(axis),
+        _owners_by_partition(axis),
+        _owners_by_member(axis),
+        _offsets(axis),
     ]
-    names = ("left", "right", "state", "type", "colour", "epochs", "members", "seen")
-    marks = drawn.quad(
+
+
+def _states(axis: Axis) -> figure:
+    """A row each for the group's state, pauses in its commits, and findings."""
+    drawn = rows_figure("states", axis)
+    bands = drawn.hbar(
+        left="left", right="right", y="row", height=0.8, color="colour", source=source("states", life_marks.STATES)
+    )
+    drawn.hbar(left="left", right="right", y="row", height=0.8, source=source("unseen", life_marks.UNSEEN), **HATCHED)
+    pauses = drawn.hbar(
         left="left",
         right="right",
-        top=0.4,
-        bottom=-0.4,
-        fill_color="colour",
-        line_color="colour",
-        legend_field="state",
-        source=columns(rows, names),
+        y="row",
+        height=0.5,
+        fill_color="#c2571a",
+        line_color="#c2571a",
+        fill_alpha=0.5,
+        source=source("pauses", life_marks.PAUSES),
     )
-    unseen = [row for row, band in zip(rows, life.states, strict=True) if not band.is_exact]
-    drawn.quad(left="left", right="right", top=0.4, bottom=-0.4, source=columns(unseen, ("left", "right")), **HATCHED)
-    label_rows(drawn, ["state"])
-    lines = [("state", "@state"), ("type", "@type"), ("from", "@left"), ("to", "@right")]
-    lines += [("epochs", "@epochs"), ("members", "@members"), ("log", "@seen")]
-    add_hover(drawn, [marks], lines, ["left", "right"])
-    legend = drawn.legend[0]
-    drawn.add_layout(legend, "above")
-    legend.update(**COMPACT)
+    lasting = source("findings", life_marks.FINDINGS)
+    drawn.hbar(left="left", right="right", y="row", height=0.16, color="colour", source=lasting)
+    findings = drawn.scatter("left", "row", marker="triangle", size=11, color="colour", source=lasting)
+    lines = [("state", "@state"), ("type", "@type"), ("from", "@left"), ("to", "@right"), ("epochs", "@epochs")]
+    add_hover(drawn, [bands], [*lines, ("members", "@members"), ("log", "@seen")], ["left", "right"])
+    lines = [("commits paused", "@length"), ("of", "@partition"), ("from", "@left"), ("to", "@right")]
+    add_hover(drawn, [pauses], [*lines, ("around", "@rebalance")], ["left", "right"])
+    lines = [("finding", "@severity: @rule"), ("", "@message"), ("first", "@left"), ("last", "@right")]
+    add_hover(drawn, [findings], [*lines, ("times", "@times")], ["left", "right"])
     return drawn
 
 
-def rebalance_marks(life: GroupLife, times: Range1d) -> figure:
-    """Rebalances, a row for each cause: a mark where each began, a bar for as long as it took."""
-    counted = Counter(rebalance.cause or "UNKNOWN" for rebalance in life.rebalances)
-    causes = [cause for cause, _ in counted.most_common()]
-    place = {cause: row for row, cause in enumerate(causes)}
-    stretch = Stretch(life.start, life.end)
-    rows = []
-    for one in life.rebalances:
-        cause = one.cause or "UNKNOWN"
-        rows.append(
-            {
-                "start": stretch.left(one.started_at or one.completed_at),
-                "end": stretch.right(one.completed_at),
-                "row": place[cause],
-                "cause": neutral(cause),
-                "colour": Category10[10][place[cause] % 10],
-                "alpha": CONFIDENCE_ALPHA.get(one.confidence or "", 0.12),
-                "confidence": one.confidence or "not judged",
-                "reason": one.join_reason or "unknown",
-                "epoch": "-" if one.epoch is None else str(one.epoch),
-                "duration": "not over" if one.completed_at is None else duration(one.duration_ms),
-                "members": f"{counted_as(one.members_before)} → {counted_as(one.members_after)}",
-                "moved": f"{counted_as(one.partitions_moved)} of {counted_as(one.partitions_total)}",
-                "unowned": duration(one.unowned_ms_max),
-                "evidence": "\n".join(map(neutral, one.evidence or ())) or "none on record",
-                "others": neutral(", ".join(one.alternatives or ()) or "none"),
-            }
-        )
-    names = ("start", "end", "row", "cause", "colour", "alpha", "confidence", "reason", "epoch", "duration")
-    data = columns(rows, (*names, "members", "moved", "unowned", "evidence", "others"))
-    drawn = time_figure(
-        "rebalances",
-        times,
-        height=height_of(len(causes), 26, 420),
-        title="Rebalances by cause (full: certain, pale: likely, hollow: possible)",
-        toolbar_location=None,
-    )
-    drawn.hbar(left="start", right="end", y="row", height=0.3, color="colour", alpha=0.55, source=data)
+def _rebalances(axis: Axis) -> figure:
+    """A row for each cause: a mark for each rebalance, a bar for as long as it took for certain, a range beyond."""
+    drawn = rows_figure("rebalances", axis)
+    data = source("rebalances", life_marks.REBALANCES)
+    drawn.hbar(left="earliest", right="latest_start", y="row", height=0.34, color="colour", fill_alpha=0.14,
+               line_alpha=0.7, line_dash="dotted", source=data)  # fmt: skip
+    drawn.hbar(left="latest_start", right="end", y="row", height=0.34, color="colour", alpha=0.65, source=data)
     marks = drawn.scatter(
-        "start", "row", size=11, fill_color="colour", line_color="colour", line_width=2, fill_alpha="alpha", source=data
+        "at", "row", size=11, fill_color="colour", line_color="colour", line_width=2, fill_alpha="alpha", source=data,
+        name="rebalance-marks",
+    )  # fmt: skip
+    drawn.add_tools(TapTool(renderers=[marks]))
+    lines = [
+        ("cause", "@cause"),
+        ("confidence", "@confidence"),
+        ("evidence", "@evidence"),
+        ("could also be", "@others"),
+    ]
+    lines += [("from", "@began"), ("to", "@ended"), ("took", "@took"), ("epoch", "@epoch"), ("members", "@members")]
+    lines += [("moved", "@moved"), ("without owner", "@unowned"), ("commits paused", "@pause")]
+    lines += [("held up by", "@held"), ("partitions", "@what")]
+    add_hover(drawn, [marks], lines, [])
+    return drawn
+
+
+def _owners_by_partition(axis: Axis) -> figure:
+    """A row for each partition: who owned it, and hatched in red when nobody did."""
+    drawn = rows_figure("owners-by-partition", axis)
+    owned = source("owned", owner_marks.OWNED)
+    bars = drawn.hbar(left="left", right="right", y="row", height=0.8, color="colour", source=owned)
+    gaps = drawn.hbar(
+        left="left",
+        right="right",
+        y="row",
+        height=0.8,
+        line_color=GAP_COLOUR,
+        fill_color=GAP_COLOUR,
+        fill_alpha=0.12,
+        hatch_pattern="/",
+        hatch_color=GAP_COLOUR,
+        hatch_alpha=0.6,
+        hatch_scale=6,
+        source=source("gaps", owner_marks.GAPS),
     )
-    label_rows(drawn, causes or ["none"])
-    lines = [("cause", "@cause"), ("confidence", "@confidence"), ("evidence", "@evidence"), ("also fits", "@others")]
-    lines += [("JoinReason", "@reason"), ("began", "@start"), ("took", "@duration"), ("epoch", "@epoch")]
-    lines += [("members", "@members"), ("partitions moved", "@moved"), ("longest without owner", "@unowned")]
-    add_hover(drawn, [marks], lines, ["start"])
+    lines = [("partition", "@partition"), ("owner", "@client"), ("member", "@member"), ("instance", "@instance")]
+    lines += [("from", "@left"), ("to", "@right"), ("for", "@length"), ("released by", "@release")]
+    add_hover(drawn, [bars], lines, ["left", "right"])
+    lines = [("partition", "@partition"), ("no owner for", "@length"), ("from", "@left"), ("to", "@right")]
+    add_hover(drawn, [gaps], [*lines, ("last owner", "@before"), ("released by", "@release")], ["left", "right"])
+    return drawn
+
+
+def _owners_by_member(axis: Axis) -> figure:
+    """A row for each member: a bar as high as its share of partitions; members with none are a thin line."""
+    drawn = rows_figure("owners-by-member", axis, visible=False)
+    bars = drawn.hbar(
+        left="left",
+        right="right",
+        y="row",
+        height="height",
+        color="colour",
+        source=source("members", owner_marks.MEMBERS),
+    )
+    revoking = source("revoking", owner_marks.REVOKING)
+    drawn.hbar(left="left", right="right", y="row", height=0.86, source=revoking, **HATCHED)
+    lines = [("client", "@client"), ("member", "@member"), ("instance", "@instance"), ("state", "@state")]
+    lines += [("epoch", "@epoch"), ("partitions", "@partitions"), ("owns", "@assigned"), ("must give up", "@pending")]
+    add_hover(drawn, [bars], [*lines, ("from", "@left"), ("to", "@right")], ["left", "right"])
+    return drawn
+
+
+def _offsets(axis: Axis) -> figure:
+    """Committed offsets as steps, with what went backwards or was taken away."""
+    drawn = time_figure("offsets", axis, height=300)
+    lines = drawn.multi_line(
+        "times",
+        "progress",
+        color="colour",
+        line_width=1.5,
+        source=source("offset-lines", offset_marks.LINES),
+        name="offset-lines-marks",
+    )
+    ends = drawn.scatter(
+        "at",
+        "progress",
+        marker="x",
+        size=9,
+        line_width=2,
+        color="colour",
+        source=source("offset-ends", offset_marks.ENDS),
+        name="offset-ends-marks",
+    )
+    drawn.yaxis.formatter = BasicTickFormatter(use_scientific=False)
+    drawn.ygrid.visible = True
+    add_hover(drawn, [lines], [("partition", "@name"), ("offset", "$snap_y{0,0}"), ("since", "$snap_x{%F %T}")], [])
+    drawn.hover[-1].formatters = {"$snap_x": "datetime"}
+    add_hover(drawn, [ends], [("partition", "@name"), ("what", "@what"), ("at", "@at"), ("", "@text")], ["at"])
     return drawn

@@ -1,21 +1,22 @@
-"""One self-contained HTML file out of a template and figures.
+"""One HTML page out of a template, figures and data: complete in itself, or one of several that share their scripts.
 
 Everything on a page that comes from a dump was written by clients of a cluster and is trusted with nothing: templates
-escape it, the figures travel as JSON in which no character can end a script, and a content security policy lets only
-the scripts run whose hashes it names and lets none of them reach a network.
+escape it, the data of figures travel as JSON in which no character can end a script, and a content security policy
+lets only the page's own scripts run and lets none of them reach a network.
 """
 
 import base64
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from bokeh.embed import json_item
-from bokeh.models import Model
+from bokeh.document import Document
+from bokeh.embed.util import standalone_docs_json_and_render_items
 from bokeh.plotting import figure
 from bokeh.resources import INLINE, Resources
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -24,8 +25,28 @@ from markupsafe import Markup
 from coordinator_replay import __version__
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.warehouse import shown
+from coordinator_replay.report.columns import milliseconds
+from coordinator_replay.report.wording import duration
 
 _TEMPLATES = "templates"
+_SCRIPTS = ("axis.js", "lanes.js", "tables.js", "figures.js", "start.js")
+
+Figures = Callable[[], list[figure]]
+"""Makes the figures of a kind of page, without data."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assets:
+    """Where a page finds its scripts and style.
+
+    Attributes:
+        root: the way to the folder of shared files, as ``assets/``; None where the page has all in itself.
+    """
+
+    root: str | None = None
+
+
+INSIDE = Assets()
 
 
 def _moment(moment: datetime | None) -> str:
@@ -34,6 +55,10 @@ def _moment(moment: datetime | None) -> str:
 
 def _number(number: float | None) -> str:
     return "–" if number is None else f"{number:,}"
+
+
+def _data_moment(moment: datetime | None) -> str:
+    return "" if moment is None else str(milliseconds(moment))
 
 
 @cache
@@ -45,7 +70,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"moment": _moment, "number": _number}
+    environment.filters |= {"moment": _moment, "number": _number, "ms": _data_moment, "duration": duration}
     return environment
 
 
@@ -53,10 +78,31 @@ def _asset(name: str) -> str:
     return (Path(__file__).parent / _TEMPLATES / name).read_text(encoding="utf-8")
 
 
+@cache
 def _library() -> str:
     """Bokeh's own script, without its parts that no figure here needs."""
     resources: Resources = INLINE.clone(components=["bokeh"])
-    return "\n".join(resources.js_raw)
+    # Line ends are those that a browser hashes.
+    return "\n".join(resources.js_raw).replace("\r\n", "\n")
+
+
+@cache
+def _script() -> str:
+    body = "\n".join(map(_asset, _SCRIPTS))
+    return f'(() => {{\n"use strict";\n{body}\n}})();'
+
+
+@cache
+def _figures_script(make: Figures) -> str:
+    """Figures as a script: the same for all pages of a kind, and without a word from a dump."""
+    drawn = make()
+    document = Document()
+    for one in drawn:
+        document.add_root(one)
+    docs, _ = standalone_docs_json_and_render_items(document)
+    (json_document,) = docs.values()
+    places = [f"draw-{one.name}" for one in drawn]
+    return f"window.coordinatorReplayFigures = {_harmless({'json': json_document, 'places': places})};"
 
 
 def _hash(script: str) -> str:
@@ -70,46 +116,61 @@ def _harmless(value: object) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def _embedded(drawn: Sequence[figure]) -> list[Any]:
-    """Figures as JSON; they share one document, so that zooming one moves all."""
-    from bokeh.models import Column
-
-    layout: Model = Column(children=list(drawn), sizing_mode="stretch_width")
-    return [json_item(layout)]
-
-
-def render_page(template: str, drawn: Sequence[figure], **context: object) -> str:
+def render_page(
+    template: str, make: Figures, data: Mapping[str, Any], assets: Assets = INSIDE, **context: object
+) -> str:
     """A page as HTML.
 
     Args:
-        template: a file of the templates folder.
-        drawn: the figures, from the top; they may share axes.
+        template: a file of the templates folder; it has an element ``draw-NAME`` for each figure.
+        make: the figures.
+        data: what the page's script puts into them.
+        assets: where the page finds its scripts.
         context: what the template names.
     """
-    # Line ends are those that a browser hashes.
-    library, script = _library().replace("\r\n", "\n"), _asset("page.js")
+    scripts = [_library(), _figures_script(make), _script()] if assets.root is None else []
+    policy = " ".join(map(_hash, scripts)) or "'self' file:"
     return (
         _environment()
         .get_template(template)
         .render(
             **context,
             version=__version__,
-            style=Markup(_asset("page.css")),  # noqa: S704 - files of this package
-            library=Markup(library),  # noqa: S704 - Bokeh's own file
-            script=Markup(script),  # noqa: S704 - a file of this package
-            script_hashes=Markup(f"{_hash(library)} {_hash(script)}"),  # noqa: S704 - base64 of digests
-            figures=Markup(_harmless(_embedded(drawn))),  # noqa: S704 - no character of it means anything to HTML
+            style=Markup(_asset("page.css")) if assets.root is None else None,  # noqa: S704 - a file of this package
+            scripts=[Markup(script) for script in scripts],  # noqa: S704 - Bokeh's file, and this package's
+            assets=assets.root,
+            figures_file=figures_file(make),
+            policy=Markup(policy),  # noqa: S704 - base64 of digests
+            data=Markup(_harmless(data)),  # noqa: S704 - no character of it means anything to HTML
         )
     )
 
 
-def write_page(html: str, path: Path) -> None:
+def figures_file(make: Figures) -> str:
+    """The name of the file that has the figures of a kind of page, among those that pages share."""
+    return f"{make.__name__.replace('_', '-')}.js"
+
+
+def write_assets(folder: Path, kinds: Sequence[Figures]) -> None:
+    """Write what pages share.
+
+    Raises:
+        UsageError: a file can't be written.
+    """
+    write_page(_library(), folder / "bokeh.js")
+    write_page(_script(), folder / "page.js")
+    write_page(_asset("page.css"), folder / "page.css")
+    for make in kinds:
+        write_page(_figures_script(make), folder / figures_file(make))
+
+
+def write_page(text: str, path: Path) -> None:
     """Write a page.
 
     Raises:
         UsageError: the file can't be written.
     """
     try:
-        path.write_text(html, encoding="utf-8", errors="replace")
+        path.write_text(text, encoding="utf-8", errors="replace")
     except OSError as problem:
         raise UsageError(f"{path} can't be written: {problem.strerror}") from problem

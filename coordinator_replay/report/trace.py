@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from coordinator_replay.errors import UsageError
-from coordinator_replay.query.life import GroupLife, Limits, life_of
+from coordinator_replay.query.life import GroupLife
+from coordinator_replay.query.lives import Detail, Limits, life_of
 from coordinator_replay.query.warehouse import Warehouse
 
 LIMITS = Limits(intervals=250_000)
@@ -197,4 +198,4 @@ def trace_of(warehouse: Warehouse, group: str, start: datetime | None = None, en
     Raises:
         UsageError: the tables don't know the group, or nothing of that stretch of time.
     """
-    return life_of(warehouse, group, start, end, with_commits=False, limits=LIMITS)
+    return life_of(warehouse, group, start, end, detail=Detail.OWNERS, limits=LIMITS)

@@ -67,7 +67,7 @@ def _queries_page() -> str:
     lines = [
         "# Saved queries",
         "",
-        "`coordinator-replay sql --query NAME --param NAME=VALUE` runs one; `sql --list` shows them all. Each is a file",
+        "`coordinator-replay sql --query NAME --param NAME=VALUE` runs one, `sql --list` shows all. Each is a file",
     ]
     lines += [
         "in `conf/queries`, to copy and change: `$cluster` stands for the cluster that `--cluster` names, and each"

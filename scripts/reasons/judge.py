@@ -15,17 +15,22 @@ DOCUMENT = REPOSITORY / "docs" / "reasons-judged.md"
 COMPACTED = frozenset({"compacted"})
 """Samples whose logs were compacted while they were written: what compaction took nobody can find again."""
 
-SHARE_A_ROW = frozenset({Cause.MEMBER_LEAVE, Cause.SESSION_TIMEOUT, Cause.REBALANCE_TIMEOUT})
-"""Causes that leave the same records; one stands for the other where the row says so: possible, and both named."""
+BROKERS = {"kafka-3.9": "3.9.1", "old-format-gzip": "2.8.2", "old-format-none": "2.8.2"}
+"""Broker version of a sample; all others were recorded from 4.3.1."""
 
 
 _Told = TypeVar("_Told")
 
 
 class Verdict(NamedTuple):
-    """A rebalance of the log and what the audit says of it; one of the two may be missing."""
+    """A rebalance of the log and what the audit says of it; one of the two may be missing.
+
+    Attributes:
+        group_type: the protocol of the group; None where the audit knows nothing of it.
+    """
 
     sample: str
+    group_type: str | None
     truth: Truth | None
     row: dict[str, Any] | None
 
@@ -36,12 +41,16 @@ class Verdict(NamedTuple):
 
     @property
     def is_marked(self) -> bool:
-        """The row names another cause with the same records, is only ``possible``, and names the cause beside it."""
+        """The row says that the log can't tell, and names the cause among its alternatives."""
         truth, row = self.truth, self.row
         if truth is None or row is None or self.is_exact:
             return False
-        shares = truth.cause in SHARE_A_ROW and row["cause"] in SHARE_A_ROW
-        return shares and row["confidence"] == "possible" and str(truth.cause) in row["alternatives"]
+        return row["confidence"] == "possible" and str(truth.cause) in row["alternatives"]
+
+    @property
+    def is_unknown(self) -> bool:
+        """The row says that the log does not show the cause."""
+        return self.row is not None and self.row["cause"] == Cause.UNKNOWN and not self.is_exact
 
     @property
     def is_right(self) -> bool:
@@ -52,9 +61,16 @@ class Verdict(NamedTuple):
 def judge(sample: Sample) -> list[Verdict]:
     """Every rebalance that the broker logged or the audit found."""
     logged = Witness(sample.journal, sample.clients()).read(sample.broker_log)
+    found = sample.rebalances()
     truths = _by_life([((one.group, one.epoch), one) for one in logged])
-    rows = _by_life([((row["group_id"], row["epoch"]), row) for row in sample.rebalances()])
-    return [Verdict(sample.name, truths.get(key), rows.get(key)) for key in {**truths, **rows}]
+    rows = _by_life([((row["group_id"], row["epoch"]), row) for row in found])
+    types = {row["group_id"]: row["group_type"] for row in found}
+    return [
+        Verdict(
+            sample.name, rows[key]["group_type"] if key in rows else types.get(key[0]), truths.get(key), rows.get(key)
+        )
+        for key in {**truths, **rows}
+    ]
 
 
 def _by_life(found: list[tuple[tuple[str, int], _Told]]) -> dict[tuple[str, int, int], _Told]:
@@ -96,13 +112,27 @@ def document(verdicts: Sequence[Verdict]) -> str:
         "",
         f"- rebalances that the brokers logged and the audit found: {_share(len(both), logged)}",
         f"- rebalances that the audit tells of and no broker logged: {sum(one.truth is None for one in told)}",
-        f"- causes right: {_share(sum(one.is_right for one in both), len(both))}; {marked} of these where a leave "
-        "and a timeout share a row that says so",
+        f"- causes right: {_share(sum(one.is_exact for one in both), len(both))}; another {marked} rows say that the "
+        "log can't tell",
+        "  (`possible`), and name the right cause as an alternative",
+        f"- causes wrong: {sum(not one.is_right for one in both)}",
     ]
     for confidence in ("certain", "likely", "possible"):
         rated = [one for one in both if one.row is not None and one.row["confidence"] == confidence]
         lines.append(f"- `{confidence}`: {_share(sum(one.is_exact for one in rated), len(rated))} are the very cause")
-    lines += ["", *_compacted(verdicts), "", *_by_cause(both), "", *_confusion(both), "", *_wrong(both), ""]
+    lines += [
+        "",
+        *_compacted(verdicts),
+        "",
+        *_by_protocol(verdicts),
+        "",
+        *_by_cause(both),
+        "",
+        *_confusion(both),
+        "",
+        *_wrong(both),
+        "",
+    ]
     return "\n".join(lines)
 
 
@@ -119,12 +149,42 @@ def _compacted(verdicts: Sequence[Verdict]) -> list[str]:
     ]
 
 
+def _by_protocol(verdicts: Sequence[Verdict]) -> list[str]:
+    """A line for each protocol on each version of the broker, logs that were compacted apart."""
+    lines = [
+        "## By protocol and broker version",
+        "",
+        "Shared: `possible`, with the right cause among the alternatives. Unknown: told as UNKNOWN. Missing: logged by",
+        "the broker, and not found. Invented: found, and not logged.",
+        "",
+        "| protocol | broker | logged | right | shared | unknown | wrong | missing | invented |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    some: dict[tuple[str, str], list[Verdict]] = defaultdict(list)
+    for one in verdicts:
+        version = BROKERS.get(one.sample, "4.3.1") + (", compacted" if one.sample in COMPACTED else "")
+        some[one.group_type or "not on record", version].append(one)
+    for (protocol, version), found in sorted(some.items()):
+        both = [one for one in found if one.truth is not None and one.row is not None]
+        counts = (
+            sum(one.truth is not None for one in found),
+            sum(one.is_exact for one in both),
+            sum(one.is_marked for one in both),
+            sum(one.is_unknown for one in both),
+            sum(not one.is_right and not one.is_unknown for one in both),
+            sum(one.row is None for one in found),
+            sum(one.truth is None for one in found),
+        )
+        lines.append(f"| {protocol} | {version} | {' | '.join(map(str, counts))} |")
+    return lines
+
+
 def _by_cause(both: Sequence[Verdict]) -> list[str]:
     lines = [
         "## Precision and recall",
         "",
         "Precision: of the rows with this cause, how many the broker says so of. Recall: of the rebalances that the",
-        "broker logged for this cause, how many have it. In brackets: with rows that share causes and say so.",
+        "broker logged for this cause, how many have it. In brackets: with shared rows.",
         "",
         "| cause | precision | recall |",
         "|---|---|---|",
@@ -172,8 +232,10 @@ def _confusion(both: Sequence[Verdict]) -> list[str]:
 
 def _wrong(both: Sequence[Verdict]) -> list[str]:
     lines = ["## Where they differ", ""]
+    if all(one.is_right for one in both):
+        lines.append("Nowhere, but for the shared rows.")
     for one in both:
-        if one.truth is not None and one.row is not None and not one.is_exact:
+        if one.truth is not None and one.row is not None and not one.is_right:
             beside = f" beside {', '.join(one.row['alternatives'])}" if one.row["alternatives"] else ""
             lines.append(
                 f"- {one.sample}, {one.truth.group}, {one.truth.epoch}: "

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from coordinator_replay.cli.ask import offsets
+from coordinator_replay.cli.offsets import offsets
 from tests.brokers import Broker, running_broker
 from tests.query.small_warehouse import write_small_warehouse
 

@@ -14,8 +14,10 @@ import pytest
 from click.shell_completion import ShellComplete
 from click.testing import CliRunner, Result
 
+from coordinator_replay.cli import ask as asking
 from coordinator_replay.cli import columns, show
-from coordinator_replay.cli.ask import COMMANDS, GROUP_STATES, GROUP_TYPES, SEVERITIES, STATUSES
+from coordinator_replay.cli import offsets as offset_commands
+from coordinator_replay.cli.ask import GROUP_STATES, GROUP_TYPES, SEVERITIES
 from coordinator_replay.cli.layout import Column
 from coordinator_replay.query.expired import STATUSES as QUERY_STATUSES
 from coordinator_replay.query.findings import SEVERITIES as QUERY_SEVERITIES
@@ -23,7 +25,9 @@ from coordinator_replay.store.layout import PARTITION_COLUMNS
 from coordinator_replay.tables.definition import table
 from tests.query.small_warehouse import write_small_warehouse
 
+COMMANDS = (*asking.COMMANDS, *offset_commands.COMMANDS, *show.COMMANDS)
 NIGHT = "2026-11-20T"
+AUDIT_EXPIRED = "audit:0 expired (offsets.retention.minutes) at 2026-11-20T02:08:00.000Z.\n"
 COVERED = "2026-11-20T02:00:00.000Z to 2026-11-20T02:20:00.000Z"
 
 
@@ -34,7 +38,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def program() -> click.Group:
-    return click.Group("program", commands={str(command.name): command for command in (*COMMANDS, *show.COMMANDS)})
+    return click.Group("program", commands={str(command.name): command for command in COMMANDS})
 
 
 @pytest.fixture
@@ -125,9 +129,9 @@ def test_describe_as_csv_is_one_line_a_member_and_one_for_none(ask):
 
 def test_offsets_require_stable(ask):
     assert answer(ask("offsets", "payments", "--require-stable")) == lines("""
-        GROUP     TOPIC   PARTITION  CURRENT-OFFSET  LEADER-EPOCH  METADATA  COMMITTED-AT              CONSUMER-ID  UNSTABLE
-        payments  orders          0               -  -             -         2026-11-20T02:11:00.000Z  m-1          true
-        payments  orders          1             200  -             -         2026-11-20T02:13:00.000Z  -            false
+        GROUP     TOPIC   PARTITION  CURRENT-OFFSET  LEADER-EPOCH  METADATA  COMMITTED-AT              CONSUMER-ID  UNSTABLE  PRODUCER-ID  PRODUCER-EPOCH  PENDING-SINCE
+        payments  orders          0               -  -             -         2026-11-20T02:11:00.000Z  m-1          true                7               0  2026-11-20T02:15:00.000Z
+        payments  orders          1             200  -             -         2026-11-20T02:13:00.000Z  -            false               -               -  -
         """)  # noqa: E501
 
 
@@ -142,8 +146,65 @@ def test_offsets_with_lag_and_reset_file(ask, tmp_path: Path):
         payments  orders          0             150  -             by hand\\x00  2026-11-20T02:11:00.000Z  m-1                     170   20
         payments  orders          1              90  -             -            2026-11-20T02:01:00.000Z  -                         -    -
         """)  # noqa: E501
-    assert told.stderr == f"Wrote 2 partitions to {reset}.\n"
+    assert told.stderr == f"{AUDIT_EXPIRED}Wrote 2 partitions to {reset}.\n"
     assert reset.read_text() == "orders,0,150\norders,1,90\n"
+
+
+def test_offsets_that_are_gone_say_when_and_why(ask):
+    assert ask("offsets", "payments", "--at", f"{NIGHT}02:07").stderr == ""
+    told = ask("offsets", "payments", "--topic", "audit")
+    assert answer(told).splitlines()[1:] == []
+    assert told.stderr == f"Group 'payments' had no committed offset of audit then.\n{AUDIT_EXPIRED}"
+
+
+def test_unstable_offsets_show_producer_epoch_and_since_when(ask):
+    told = ask("offsets", "payments", "--require-stable", "--topic", "orders", "--output", "json")
+    first, second = (json.loads(line) for line in answer(told).splitlines())
+    assert (first["is_unstable"], first["committed_offset"]) == (True, None)
+    assert (first["producer_id"], first["producer_epoch"], first["pending_since"]) == (7, 0, f"{NIGHT}02:15:00.000Z")
+    assert (second["is_unstable"], second["producer_id"]) == (False, None)
+    assert (
+        "orders-2 has no committed offset, only a transactional commit pending since 2026-11-20T02:15:00.000Z "
+        "(producer id 7, epoch 0).\n"
+    ) in told.stderr
+
+
+def test_history_of_a_partition(ask):
+    told = ask("offsets", "payments", "--history", "orders:0", "--from", "02:05", "--output", "csv")
+    rows = list(csv.DictReader(io.StringIO(answer(told))))
+    assert [(row["committed_offset"], row["valid_to"], row["ended_by"]) for row in rows] == [
+        ("100", f"{NIGHT}02:11:00.000Z", "COMMIT"),
+        ("150", "", ""),
+    ]
+    assert len(answer(ask("offsets", "payments", "--history", "orders")).splitlines()) == 5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--history", "order"), "never committed an offset of topic 'order': did you mean 'orders'?"),
+        (("--history", "orders:x"), "'orders:x' is not TOPIC or TOPIC:PARTITION"),
+        (("--history", "orders", "--at", "now"), "--history takes --from and --to"),
+        (("--history", "orders", "--from", "2030-01-01"), "not covered"),
+        (("--from", "-1h"), "--from and --to are for --history"),
+        (("--topic", "order"), "never committed an offset of topic 'order': did you mean 'orders'?"),
+    ],
+)
+def test_offsets_name_what_is_wrong_with_the_question(ask, arguments: tuple[str, ...], message: str):
+    refused = ask("offsets", "payments", *arguments)
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert message in refused.stderr
+
+
+def test_deleted_groups(ask):
+    assert answer(ask("groups", "--deleted")) == lines("""
+        GROUP   TYPE     DELETED-AT                REASON  CONFIDENCE  #OFFSETS-REMOVED  LAST-MEMBER-AT            LAST-COMMIT
+        legacy  classic  2026-11-20T02:06:00.000Z  -       -                          0  2026-11-20T02:02:00.000Z  -
+        """)  # noqa: E501
+    told = ask("groups", "--deleted", "--at", "02:05")
+    assert told.stderr == f"No such deleted group; the tables cover {COVERED}.\n"
+    assert answer(ask("groups", "--deleted", "--type", "share", "--output", "json")) == ""
+    assert "has no state" in ask("groups", "--deleted", "--state", "Empty").stderr
 
 
 def test_offsets_keep_metadata_as_it_is_in_json(ask):
@@ -154,12 +215,14 @@ def test_offsets_keep_metadata_as_it_is_in_json(ask):
     ]
 
 
-def test_timeline(ask):
+def test_timeline_tells_details_in_words(ask):
     assert answer(ask("timeline", "payments", "--from", f"{NIGHT}02:10")) == lines("""
         TIME                      EVENT                FROM-STATE   TO-STATE     EPOCH  #MEMBERS  CONSUMER-ID  CAUSE  CONFIDENCE  EXACT  LOG-OFFSET  DETAIL
-        2026-11-20T02:10:00.000Z  MEMBER_JOINED        Stable       Assigning        3         2  m-2          -      -           true          103  {"topics":["orders"]}
+        2026-11-20T02:15:00.000Z  OFFSETS_PENDING      -            -                -         -  -            -      -           true           10  orders:2 1 transactional commit, 1 still open at the end of the log, producer id 7
+        2026-11-20T02:10:00.000Z  MEMBER_JOINED        Stable       Assigning        3         2  m-2          -      -           true          103  client two-1 on 10.0.0.2, subscribed to orders
         2026-11-20T02:10:05.000Z  TARGET_ASSIGNED      Assigning    Reconciling      3         2  -            -      -           true          104  -
         2026-11-20T02:10:20.000Z  REBALANCE_COMPLETED  Reconciling  Stable           3         2  -            -      -           false         105  -
+        2026-11-20T02:15:00.000Z  OFFSETS_PENDING      -            -                -         -  -            -      -           true          160  orders:0 1 transactional commit, 1 still open at the end of the log, producer id 7
         """)  # noqa: E501
 
 
@@ -199,9 +262,13 @@ def test_owner_of_a_partition_that_nobody_owned_then(ask):
 
 
 def test_expired(ask):
-    assert answer(ask("expired", "--within", "1h")) == lines("""
+    assert answer(ask("expired", "--status", "due")) == lines("""
         GROUP   TOPIC  PARTITION  OFFSET  STATUS  EXPIRE-AT                 RULE          CONFIDENCE  COMMITTED-AT  TOMBSTONE-AT  LAST-CONSUMED-BY
         zombie  logs           0       5  DUE     2026-11-20T02:19:00.000Z  simple_group  likely      -             -             -
+        """)  # noqa: E501
+    assert answer(ask("expired", "--within", "30d")) == lines("""
+        GROUP   TOPIC  PARTITION  OFFSET  STATUS    EXPIRE-AT                 RULE          CONFIDENCE  COMMITTED-AT              TOMBSTONE-AT  LAST-CONSUMED-BY
+        simple  logs           0       5  EXPIRING  2026-11-20T04:00:00.000Z  simple_group  certain     2026-11-20T02:03:00.000Z  -             -
         """)  # noqa: E501
 
 
@@ -293,7 +360,7 @@ def test_answers_show_every_column_of_their_table(name: str, shown: Sequence[Col
 
 
 def test_choices_are_the_words_of_the_query_room(ask):
-    assert (STATUSES, SEVERITIES) == (QUERY_STATUSES, QUERY_SEVERITIES)
+    assert (offset_commands.STATUSES, SEVERITIES) == (QUERY_STATUSES, QUERY_SEVERITIES)
     told = [json.loads(line) for line in answer(ask("groups", "--output", "json")).splitlines()]
     assert {group["state"] for group in told} <= set(GROUP_STATES)
     assert {group["group_type"] for group in told} <= set(GROUP_TYPES)
@@ -434,7 +501,12 @@ def test_report_and_trace_say_what_they_wrote(ask, tmp_path: Path):
     assert (told.stdout, told.stderr) == ("", f"Wrote {page}: 2 rebalances, 2 commits.\n")
     assert page.read_text().startswith("<!DOCTYPE html>")
     told = json.loads(answer(ask("report", "--out", str(page), "--output", "json")))
-    assert told == {"file": str(page), "groups": 3, "rebalances": 3}
+    assert told == {"file": str(page), "groups": 4, "rebalances": 3}
+    told = ask("report", "--out", f"{tmp_path}/fleet/")
+    assert told.stderr == f"Wrote {tmp_path}/fleet/index.html: 4 groups, 3 rebalances.\n"
+    assert len(list((tmp_path / "fleet" / "groups").iterdir())) == 4
+    refused = ask("report", "payments", "--out", f"{tmp_path}/fleet")
+    assert (refused.exit_code, "is a folder" in refused.stderr) == (2, True)
     told = json.loads(answer(ask("trace", "payments", "--out", str(trace), "--output", "json")))
     assert (told["events"], told["groups"]) == (len(json.loads(trace.read_text())["traceEvents"]), 1)
     assert ask("trace", "--out", str(trace)).stderr.endswith(" of 2 groups.\n")

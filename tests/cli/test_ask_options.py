@@ -7,7 +7,7 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from coordinator_replay.cli.ask import COMMANDS
+from coordinator_replay.cli import ask, offsets
 from coordinator_replay.cli.options import Command, Common, common_options
 from coordinator_replay.errors import CoordinatorReplayError, InputError, UsageError, WarehouseError
 
@@ -112,7 +112,7 @@ def test_an_error_is_one_sentence_and_the_exit_code_of_its_kind(error: type[Coor
     )
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: str(command.name))
+@pytest.mark.parametrize("command", [*ask.COMMANDS, *offsets.COMMANDS], ids=lambda command: str(command.name))
 def test_every_command_explains_itself_with_an_example(command: click.Command):
     told = CliRunner().invoke(command, ["--help"])
     assert told.exit_code == 0

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from coordinator_replay.cli import output
 from coordinator_replay.cli.layout import Column
-from coordinator_replay.cli.output import neutral, print_rows
+from coordinator_replay.cli.output import print_rows
+from coordinator_replay.safe_text import neutral
 
 COLUMNS = [Column("group_id", "GROUP"), Column("count", "#COUNT"), Column("hidden", "")]
 

@@ -4,13 +4,8 @@ import pytest
 
 from tests.coordinator.recorded_scripts import SCRIPTS, answers, commands, first_difference, run
 
-NOT_YET = frozenset(name for name in SCRIPTS if not name.startswith(("02", "03", "07", "08", "09", "11", "12", "13")))
-"""Scripts that need what is not built yet."""
 
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.xfail(strict=False)] if name in NOT_YET else []) for name in SCRIPTS]
-)
+@pytest.mark.parametrize("name", SCRIPTS)
 def test_answers_are_kafkas(name: str) -> None:
     script = commands(name)
     difference = first_difference(script, answers(name), run(script))

@@ -31,6 +31,7 @@ from coordinator_replay.store.warehouse import Store
 from coordinator_replay.tables.definition import tables
 
 ORDERS = "b3JkZXJzb3JkZXJzb3Jkxx"
+RETENTION_MS = 117 * 60_000
 UNNAMED = "dW5uYW1lZHVubmFtZWR1bx"
 
 Row = dict[str, Any]
@@ -80,7 +81,8 @@ def timeline() -> list[Row]:
         consumer(2, "02:00:02", "REBALANCE_COMPLETED", "Reconciling>Stable", epoch=2, assignment_epoch=2,
                  member_count=1, rebalance_id="r1"),
         consumer(3, "02:10", "MEMBER_JOINED", "Stable>Assigning", epoch=3, assignment_epoch=2, member_count=2,
-                 member_id="m-2", instance_id="two", detail=json.dumps({"topics": ["orders"]})),
+                 member_id="m-2", instance_id="two",
+                 detail=json.dumps({"client_id": "two-1", "client_host": "/10.0.0.2", "topics": ["orders"]})),
         consumer(4, "02:10:05", "TARGET_ASSIGNED", "Assigning>Reconciling", epoch=3, assignment_epoch=3,
                  member_count=2),
         consumer(5, "02:10:20", "REBALANCE_COMPLETED", "Reconciling>Stable", epoch=3, assignment_epoch=3,
@@ -176,13 +178,14 @@ def offset(topic: str, partition: int, value: int, start: str, end: str | None =
 def history() -> list[Row]:
     return [
         offset("orders", 0, 100, "02:01", "02:11", leader_epoch=5, owner_member_id="m-1", group_state="Stable"),
-        offset("orders", 0, 150, "02:11", metadata="by hand\x00", owner_member_id="m-1", group_state="Stable"),
+        offset("orders", 0, 150, "02:11", metadata="by hand\x00", owner_member_id="m-1", group_state="Stable",
+               previous_offset=100),
         offset("orders", 1, 90, "02:01", "02:14"),
-        offset("orders", 1, 200, "02:14", commit_timestamp=at("02:13"), is_transactional=True),
-        offset("audit", 0, 7, "02:01", "02:08", ended_by="EXPIRED"),
+        offset("orders", 1, 200, "02:14", commit_timestamp=at("02:13"), is_transactional=True, previous_offset=90),
+        offset("audit", 0, 7, "02:01", "02:08", ended_by="EXPIRED", to_offset=120),
         offset("logs", 0, 5, "02:03", group_id="simple"),
         offset("orders", 0, 999, "02:03", cluster="other"),
-    ]
+    ]  # fmt: skip
 
 
 def pending() -> list[Row]:
@@ -304,9 +307,20 @@ def commits() -> list[Row]:
 
 def runs() -> list[Row]:
     return [
-        {"run_id": "1", "cluster": "default", "status": "done", "started_at": at("02:55"), "finished_at": at("03:00")},
+        {"run_id": "1", "cluster": "default", "status": "done", "started_at": at("02:55"), "finished_at": at("03:00"),
+         "settings": json.dumps({"retention_ms": RETENTION_MS, "as_of": None})},
         {"run_id": "2", "cluster": "default", "status": "failed", "started_at": at("09:00")},
         {"run_id": "3", "cluster": "other", "status": "done", "started_at": at("06:00"), "finished_at": at("06:00")},
+    ]  # fmt: skip
+
+
+def expiry_rules() -> list[Row]:
+    """A consumer group spares what its members subscribe to; a group that is not here is a simple one."""
+    one = {"cluster": "default", "group_id": "payments", "group_type": "consumer", "rule": "unsubscribed_topic",
+           "is_group_tombstone": False, "log_partition": 3}  # fmt: skip
+    return [
+        {**one, "log_offset": 100, "spared_topics": ["audit"]},
+        {**one, "log_offset": 103, "spared_topics": ["orders"]},
     ]
 
 
@@ -318,6 +332,7 @@ ROWS = {
     "pending_offsets": pending,
     "rebalances": rebalances,
     "expired_offsets": expired,
+    "expiry_rules": expiry_rules,
     "findings": findings,
     "group_records": group_records,
     "offset_commits": commits,

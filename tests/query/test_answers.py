@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from coordinator_replay.errors import InputError, UsageError
-from coordinator_replay.query.describe import describe_at, topic_partitions
+from coordinator_replay.query import offset_changes
+from coordinator_replay.query.describe import describe_at
 from coordinator_replay.query.end_offsets import read_end_offsets
 from coordinator_replay.query.expired import expired_offsets
 from coordinator_replay.query.findings import findings_of
@@ -15,11 +16,23 @@ from coordinator_replay.query.groups import group_at, groups_at, known_groups
 from coordinator_replay.query.hold_ups import hold_ups
 from coordinator_replay.query.offsets import offsets_at, with_lag, write_reset_file
 from coordinator_replay.query.owner import owners_at
+from coordinator_replay.query.partitions import topic_partitions
 from coordinator_replay.query.rebalances import rebalances_of
+from coordinator_replay.query.removed import deleted_groups, removed_offsets
 from coordinator_replay.query.sql import run_sql
 from coordinator_replay.query.timeline import member_intervals_of, timeline_of
 from coordinator_replay.query.warehouse import Warehouse
-from tests.query.small_warehouse import at, event, history, offset, owned, ownership, write_rows, write_small_warehouse
+from tests.query.small_warehouse import (
+    RETENTION_MS,
+    at,
+    event,
+    history,
+    offset,
+    owned,
+    ownership,
+    write_rows,
+    write_small_warehouse,
+)
 
 
 def test_a_group_is_what_its_last_event_up_to_the_moment_says(warehouse: Warehouse):
@@ -138,7 +151,7 @@ def test_settled_pending_commits_count_only_while_they_were_pending(tmp_path: Pa
 
 
 def test_unknown_topic_names_the_nearest_that_the_group_had(warehouse: Warehouse):
-    with pytest.raises(UsageError, match="no offset of topic 'order' then: did you mean 'orders'"):
+    with pytest.raises(UsageError, match="never committed an offset of topic 'order': did you mean 'orders'"):
         offsets_at(warehouse, "payments", topics=["order"])
 
 
@@ -236,10 +249,137 @@ def test_a_partition_nobody_ever_owned_is_refused_with_those_that_were(warehouse
         owners_at(warehouse, "nobody", "orders", 0)
 
 
+def test_groups_that_only_stored_offsets_are_gone_with_the_last_of_them(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path)
+    write_rows(folder, "offset_history", [
+        offset("orders", 0, 1, "02:01", "02:09", group_id="gone", ended_by="EXPIRED", to_offset=9,
+               ended_confidence="certain"),
+        offset("orders", 1, 2, "02:01", "02:05", group_id="gone", ended_by="DELETED", to_offset=5),
+        offset("orders", 0, 3, "02:01", "02:05", group_id="back", ended_by="EXPIRED", to_offset=5),
+        offset("orders", 0, 4, "02:10", group_id="back"),
+    ])  # fmt: skip
+    warehouse = Warehouse(str(folder))
+    found = {one.group_id: one for one in deleted_groups(warehouse)}
+    assert set(found) == {"gone", "legacy"}
+    gone = found["gone"]
+    assert (gone.reason, gone.confidence, gone.deleted_at) == ("EXPIRED", "certain", at("02:09"))
+    assert (gone.offsets_removed, gone.last_active) == (2, None)
+    assert {one.group_id for one in deleted_groups(warehouse, at("02:06"))} == {"back", "legacy"}
+
+
+def test_removed_offsets_are_told_once_by_reason_unless_committed_again(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path)
+    why = {"group_id": "simple", "ended_by": "DELETED", "ended_confidence": "likely", "ended_evidence": ["too young"],
+           "ended_alternatives": ["EXPIRED"]}  # fmt: skip
+    write_rows(folder, "offset_history", [offset("old", place, place, "02:01", "02:05", **why) for place in range(4)])
+    write_rows(folder, "offset_history", [offset("old", 3, 50, "02:06", group_id="simple")])
+    (found,) = removed_offsets(Warehouse(str(folder)), "simple")
+    assert str(found) == (
+        "old:0-2 deleted (DeleteOffsets, or the topic was deleted) at 2026-11-20T02:05:00.000Z, likely: too young. "
+        "Could also be: EXPIRED"
+    )
+    assert [list(one.partitions) for one in removed_offsets(Warehouse(str(folder)), "simple", at("02:05:30"))] == [
+        [0, 1, 2, 3]
+    ]
+
+
+def test_history_of_offsets_is_bounded_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(offset_changes, "MOST_CHANGES", 2)
+    warehouse = Warehouse(str(write_small_warehouse(tmp_path)))
+    told = offset_changes.offset_changes(warehouse, "payments", "orders")
+    assert [(one.partition, one.committed_offset) for one in told] == [(0, 150), (1, 200)]
+    assert warehouse.notes == ["Only the latest 2 commits are shown: narrow the time range"]
+
+
+def expiring(folder: Path) -> list[tuple[str, str, int, str | None, object]]:
+    found = expired_offsets(Warehouse(str(folder)), within=timedelta(days=30))
+    return [(one.group_id, one.topic, one.partition, one.rule, one.expire_at) for one in found]
+
+
+def test_offsets_expire_by_the_rule_of_their_group(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path)
+    rule = {"cluster": "default", "is_group_tombstone": False, "log_partition": 3}
+    retention = timedelta(milliseconds=RETENTION_MS)
+    write_rows(folder, "offset_history", [
+        offset("logs", 1, 6, "02:03", expire_timestamp=at("09:00"), group_id="simple"),
+        offset("left", 0, 1, "02:01"),
+        offset("orders", 0, 8, "02:01", group_id="emptied"),
+        offset("orders", 0, 8, "02:01", group_id="shared"),
+    ])  # fmt: skip
+    write_rows(folder, "expiry_rules", [
+        {**rule, "group_id": "emptied", "rule": "empty_since", "base_timestamp": at("02:15"), "log_offset": 1},
+        {**rule, "group_id": "shared", "rule": "never_while_active", "log_offset": 1},
+    ])  # fmt: skip
+    assert expiring(folder) == [
+        ("payments", "left", 0, "unsubscribed_topic", at("02:01") + retention),
+        ("simple", "logs", 0, "simple_group", at("02:03") + retention),
+        ("emptied", "orders", 0, "empty_since", at("02:15") + retention),
+        ("simple", "logs", 1, "explicit_expire_timestamp", at("09:00")),
+    ]
+
+
+def test_an_open_transaction_keeps_an_offset_from_expiring(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path)
+    opened = offset("logs", 0, 6, "02:19", group_id="simple", producer_id=9, is_transactional=True)
+    write_rows(folder, "pending_offsets", [opened])
+    assert expiring(folder) == []
+
+
 def test_timeline_is_in_log_order_between_two_moments(warehouse: Warehouse):
-    assert [event.seq for event in timeline_of(warehouse, "payments")] == [0, 1, 2, 3, 4, 5]
-    assert [event.seq for event in timeline_of(warehouse, "payments", at("02:00:02"), at("02:10:05"))] == [2, 3]
-    assert timeline_of(warehouse, "payments", at("02:10"), at("02:10:01"))[0].detail == {"topics": ["orders"]}
+    told = timeline_of(warehouse, "payments")
+    assert [event.seq for event in told if event.seq is not None] == [0, 1, 2, 3, 4, 5]
+    assert [event.log_offset for event in told] == sorted(event.log_offset for event in told)
+    told = timeline_of(warehouse, "payments", at("02:00:02"), at("02:10:05"))
+    assert [event.seq for event in told if event.seq is not None] == [2, 3]
+    assert timeline_of(warehouse, "payments", at("02:10"), at("02:10:01"))[0].detail == {
+        "client_id": "two-1", "client_host": "/10.0.0.2", "topics": ["orders"],
+    }  # fmt: skip
+
+
+def test_offset_events_stand_between_those_of_the_group(warehouse: Warehouse):
+    events = [one for one in timeline_of(warehouse, "payments") if one.seq is None]
+    assert [(one.event, one.log_timestamp, one.summary) for one in events] == [
+        ("OFFSETS_FIRST_COMMIT", at("02:01"), "audit:0 offset 7"),
+        ("OFFSETS_PENDING", at("02:15"),
+         "orders:2 1 transactional commit, 1 still open at the end of the log, producer id 7"),
+        ("OFFSETS_FIRST_COMMIT", at("02:01"), "orders:1 offset 90"),
+        ("OFFSETS_FIRST_COMMIT", at("02:01"), "orders:0 offset 100"),
+        ("OFFSETS_EXPIRED", at("02:08"), "audit:0 offset 7"),
+        ("OFFSETS_PENDING", at("02:15"),
+         "orders:0 1 transactional commit, 1 still open at the end of the log, producer id 7"),
+    ]  # fmt: skip
+
+
+def test_offset_events_of_one_kind_between_two_events_of_the_group_are_one(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path)
+    write_rows(folder, "offset_history", [
+        offset("orders", 1, 300 - step, f"02:15:{step:02}", from_offset=1000 + step, previous_offset=301 + step,
+               owner_member_id="m-2", group_state="Stable")
+        for step in range(60)
+    ])  # fmt: skip
+    write_rows(folder, "offset_history", [
+        offset("orders", 0, 5, "02:16", from_offset=2000, previous_offset=150, group_state="Empty"),
+    ])  # fmt: skip
+    write_rows(folder, "pending_offsets", [
+        offset("orders", 3, step, f"02:17:{step:02}", f"02:17:{step + 2:02}", from_offset=3000 + step, producer_id=9,
+               ended_by="ABORT" if step % 3 else "COMMIT")
+        for step in range(30)
+    ])  # fmt: skip
+    told = {one.event: one for one in timeline_of(Warehouse(str(folder)), "payments", at("02:15:00"), at("02:16:30"))}
+    assert list(told)[-2:] == ["OFFSETS_REWOUND", "OFFSETS_SET_WHILE_EMPTY"]
+    assert told["OFFSETS_REWOUND"].summary == "orders:1 to offsets 241 to 300, furthest back by 119, 60 commits"
+    assert told["OFFSETS_REWOUND"].detail["until"] == at("02:15:59")
+    assert told["OFFSETS_SET_WHILE_EMPTY"].summary == "orders:0 to offset 5, furthest back by 145"
+    (pending,) = timeline_of(Warehouse(str(folder)), "payments", at("02:16:30"), None)
+    assert pending.summary == "orders:3 30 transactional commits, 10 committed, 20 aborted, longest 2.0 s"
+
+
+def test_commits_of_groups_without_members_are_no_resets(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path)
+    write_rows(folder, "offset_history", [
+        offset("logs", 0, 6, "02:04", group_id="simple", group_state="Empty", from_offset=6, previous_offset=5),
+    ])  # fmt: skip
+    assert [one.event for one in timeline_of(Warehouse(str(folder)), "simple")] == ["OFFSETS_FIRST_COMMIT"]
 
 
 def test_member_intervals_that_touch_the_stretch_are_told(warehouse: Warehouse):
@@ -255,7 +395,8 @@ def test_the_event_that_tells_of_a_rebalance_says_why(tmp_path: Path):
         event("payments", 7, "02:10", "MEMBER_RECONCILED", "Assigning>Assigning", **started),
         event("payments", 8, "02:10", "REBALANCE_STARTED", "Stable>Assigning", **{**started, "epoch": 2}),
     ])  # fmt: skip
-    told = [(one.seq, one.cause, one.confidence) for one in timeline_of(Warehouse(str(folder)), "payments")]
+    events = [one for one in timeline_of(Warehouse(str(folder)), "payments") if one.seq is not None]
+    told = [(one.seq, one.cause, one.confidence) for one in events]
     assert told == [
         *((seq, None, None) for seq in range(6)),
         (6, "MEMBER_JOIN", "certain"),
@@ -266,7 +407,7 @@ def test_the_event_that_tells_of_a_rebalance_says_why(tmp_path: Path):
 
 def test_timeline_of_an_unknown_group_or_time_is_refused_and_a_quiet_one_is_empty(warehouse: Warehouse):
     assert timeline_of(warehouse, "legacy", at("02:10"), None) == []
-    assert timeline_of(warehouse, "simple") == []
+    assert [one.event for one in timeline_of(warehouse, "simple")] == ["OFFSETS_FIRST_COMMIT"]
     with pytest.raises(UsageError, match="no group"):
         timeline_of(warehouse, "nobody")
     with pytest.raises(UsageError, match="not covered"):
@@ -293,10 +434,13 @@ def test_a_cause_that_never_occurred_is_refused_and_one_that_did_elsewhere_is_no
         rebalances_of(warehouse, causes=["MEMBER_JOINED"])
 
 
-def test_expiring_offsets_are_counted_from_the_end_of_the_log(warehouse: Warehouse):
+def test_what_expires_next_is_computed_for_any_horizon(warehouse: Warehouse):
     assert [one.status for one in expired_offsets(warehouse)] == ["EXPIRED", "DUE", "EXPIRING"]
-    assert [one.status for one in expired_offsets(warehouse, within=timedelta(hours=1))] == ["DUE"]
-    assert [one.status for one in expired_offsets(warehouse, within=timedelta(minutes=100))] == ["DUE", "EXPIRING"]
+    assert expired_offsets(warehouse, within=timedelta(hours=1)) == []
+    for within in (timedelta(minutes=100), timedelta(days=4000), timedelta.max):
+        (found,) = expired_offsets(warehouse, within=within)
+        assert (found.group_id, found.status, found.expire_at) == ("simple", "EXPIRING", at("04:00"))
+        assert (found.rule, found.confidence, found.retention_ms) == ("simple_group", "certain", 117 * 60_000)
     assert [one.group_id for one in expired_offsets(warehouse, statuses=["EXPIRED"])] == ["payments"]
     with pytest.raises(UsageError, match="no group"):
         expired_offsets(warehouse, "nobody")
@@ -337,5 +481,5 @@ def test_assignments_are_joined_sorted_and_named_by_id_where_there_is_no_name():
         [{"topic": None, "topic_id": "id", "partitions": [3, 1]}],
         [{"topic": None, "topic_id": "id", "partitions": [2]}],
     )
-    assert [str(topic) for topic in topic_partitions(*lists)] == ["id:1,2,3"]
+    assert [str(topic) for topic in topic_partitions(*lists)] == ["id:1-3"]
     assert topic_partitions(None, []) == ()

@@ -11,7 +11,7 @@ from coordinator_replay.query import saved
 from coordinator_replay.query.saved import queries_folder, run_saved_query, saved_queries, saved_query
 from coordinator_replay.query.warehouse import Warehouse
 from coordinator_replay.tables.definition import tables
-from tests.query.small_warehouse import at, offset, owned, write_rows, write_small_warehouse
+from tests.query.small_warehouse import at, event, member, offset, owned, write_rows, write_small_warehouse
 
 
 @pytest.fixture(scope="module")
@@ -55,12 +55,12 @@ def test_every_saved_query_runs(warehouse: Warehouse, empty: Warehouse, name: st
 def test_rewinds(troubled: Warehouse):
     (found,) = answers(troubled, "rewinds")
     assert (found["group_id"], found["topic"], found["partition"]) == ("payments", "orders", 1)
-    assert (found["from_offset"], found["to_offset"], found["back"]) == (200, 120, 80)
+    assert (found["from_offset"], found["to_offset"], found["delta"]) == (200, 120, 80)
 
 
 def test_two_owners(troubled: Warehouse, warehouse: Warehouse):
     (found,) = answers(troubled, "two-owners")
-    assert ({found["one"], found["other"]}, found["both_from"], found["both_until"]) == (
+    assert ({found["member_id"], found["other_member_id"]}, found["overlap_from"], found["overlap_to"]) == (
         {"m-1", "m-2"},
         at("02:11"),
         None,
@@ -68,10 +68,51 @@ def test_two_owners(troubled: Warehouse, warehouse: Warehouse):
     assert answers(warehouse, "two-owners") == []
 
 
-def test_resets_by_hand(troubled: Warehouse):
-    assert [(found["group_id"], found["lowest"]) for found in answers(troubled, "resets-by-hand")] == [
+def test_manual_offset_changes(troubled: Warehouse):
+    assert [(found["group_id"], found["lowest"]) for found in answers(troubled, "manual-offset-changes")] == [
         ("payments", 120)
     ]
+
+
+def test_offsets_of_groups_without_members_are_told_apart(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path)
+
+    def committed(group: str, value: int, clock: str, end: str | None = None, **columns: Any) -> dict[str, Any]:
+        return offset("logs", 0, value, clock, end, group_id=group, group_state="Empty", **columns)
+
+    write_rows(folder, "group_timeline", [
+        event("early", 0, "02:05", "GROUP_CREATED", ">Stable", group_type="classic", epoch=1, member_count=1),
+        event("cut", 0, "02:05", "GROUP_DISCOVERED", ">Stable", group_type="classic", epoch=9, member_count=1),
+    ])  # fmt: skip
+    write_rows(folder, "offset_history", [
+        committed("assign", 10, "02:01", "02:02"), committed("assign", 20, "02:02", previous_offset=10),
+        committed("sought", 10, "02:01", "02:02"), committed("sought", 3, "02:02", previous_offset=10),
+        committed("early", 10, "02:01"), committed("cut", 10, "02:01"), committed("restored", 10, "02:01"),
+    ])  # fmt: skip
+    found = {(one["group_id"], one["what"]) for one in answers(Warehouse(str(folder)), "manual-offset-changes")}
+    assert found == {
+        ("sought", "moved back; the group has no members on record"),
+        ("early", "before the first member joined"),
+        ("restored", "set once; the group has no members on record"),
+    }
+
+
+def test_a_subscription_alternates_when_it_changes_back(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path)
+    write_rows(folder, "member_timeline", [
+        member("payments", name, f"02:1{place}", None, 200 + place, subscribed_topics=topics)
+        for name, lists in (("once", [["a"], ["a", "b"], ["a", "b"]]), ("twice", [["a"], ["b", "a"], ["a"]]))
+        for place, topics in enumerate(lists)
+    ])  # fmt: skip
+    (found,) = answers(Warehouse(str(folder)), "alternating-subscriptions")
+    assert (found["member"], found["changes"], found["changes_back"], found["current_topics"]) == ("twice", 2, 1, ["a"])
+
+
+def test_a_group_with_members_is_not_shown_as_gone(warehouse: Warehouse):
+    found = {one["group_id"]: one for one in answers(warehouse, "last-commits")}
+    assert (found["payments"]["state"], found["payments"]["members"]) == ("Stable", 2)
+    assert (found["simple"]["state"], found["simple"]["members"]) == ("Empty", 0)
+    assert list(found)[-1] == "payments"
 
 
 def test_stuck_transactions_are_those_still_pending(warehouse: Warehouse):
@@ -87,12 +128,12 @@ def test_offsets_that_somebody_needs_are_told_before_they_expire(warehouse: Ware
 
 def test_longest_downtime(warehouse: Warehouse):
     (found,) = answers(warehouse, "longest-partition-downtime")
-    assert (found["partition"], found["unowned_ms"], found["nobody_until"]) == (1, 5000, at("02:10:20"))
+    assert (found["partition"], found["unowned_ms"], found["unowned_to"]) == (1, 5000, at("02:10:20"))
 
 
-def test_members_that_hold_up_others(warehouse: Warehouse):
-    (found,) = answers(warehouse, "members-that-hold-up")
-    assert (found["member_id"], found["held_ms"], found["partitions"]) == ("m-1", 15_000, 1)
+def test_blocking_members(warehouse: Warehouse):
+    (found,) = answers(warehouse, "blocking-members")
+    assert (found["member_id"], found["blocking_ms"], found["partitions"]) == ("m-1", 15_000, 1)
 
 
 def test_unknown_names_are_refused_with_the_nearest():

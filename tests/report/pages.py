@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Page(HTMLParser):
-    """Elements, the text of cells and scripts, and the data of the figures."""
+    """Elements, the text of cells and scripts, and the data that the page's script reads."""
 
     def __init__(self, html: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -45,24 +45,18 @@ class Page(HTMLParser):
             self.text += data
 
     @property
-    def figures(self) -> dict[str, dict[str, Any]]:
-        """Models of the figures by name, with references left as they are."""
-        (data,) = (script for attributes, script in self.scripts if attributes.get("id") == "figures")
-        models: dict[str, dict[str, Any]] = {}
+    def data(self) -> dict[str, Any]:
+        """What the page's script reads."""
+        (text,) = (script for attributes, script in self.scripts if attributes.get("id") == "data")
+        data: dict[str, Any] = json.loads(text)
+        return data
 
-        def walk(value: Any) -> None:
-            if isinstance(value, dict):
-                attributes = value.get("attributes")
-                if isinstance(attributes, dict) and attributes.get("name"):
-                    models[attributes["name"]] = value
-                for item in value.values():
-                    walk(item)
-            elif isinstance(value, list):
-                for item in value:
-                    walk(item)
-
-        walk(json.loads(data))
-        return models
+    def column(self, source: str, name: str) -> list[Any]:
+        """A column of a figure's source, moments in milliseconds since the page's start."""
+        packed = self.data["sources"][source][name]
+        if "texts" in packed:
+            return [packed["texts"][place] for place in packed["at"]]
+        return list(packed.get("since_start", packed.get("values")))
 
     @property
     def hashes(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Pages in a headless browser: what it draws, at two sizes and in both themes, and what it never does.
+"""Pages in a headless browser: what it draws, at two sizes and in both themes, how it answers, and what it never does.
 
 Chromium must be on the machine (Debian: ``apt-get install chromium``; or ``CHROMIUM=/path``). Screenshots go to the
 folder that ``SCREENSHOTS`` names, else they are looked at and thrown away.
@@ -16,11 +16,12 @@ import pytest
 from coordinator_replay.query.warehouse import Warehouse
 from coordinator_replay.report.fleet_page import fleet_page
 from coordinator_replay.report.group_page import group_page
+from coordinator_replay.report.site import write_site
+from tests.query.small_warehouse import at
 from tests.report.hostile import EVIL, GROUP
 
-pytestmark = pytest.mark.long
-
-SIZES = [(1600, 1000, "light"), (800, 1100, "dark")]
+SIZES = [(1400, 1000, "light"), (390, 844, "dark"), (1400, 1000, "dark"), (390, 844, "light")]
+WIDE, NARROW = SIZES[:2]
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
@@ -51,6 +52,17 @@ class Opened:
             f"(() => {{ const found = Bokeh.documents[0].get_model_by_name({name!r}); return {ask} }})()"
         )
 
+    def shown(self, rows: str) -> list[str]:
+        """The first cells of the rows that a table shows."""
+        return self.page.evaluate(
+            f"[...document.querySelectorAll('tbody[data-rows={rows}] tr')].filter((row) => !row.hidden)"
+            ".map((row) => row.cells[0].textContent)"
+        )
+
+    def fits(self) -> bool:
+        """Whether nothing on the page is wider than the window."""
+        return self.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
     def colours(self, box: dict[str, float]) -> set[tuple[int, ...]]:
         """Distinct colours within a part of the page."""
         import io
@@ -61,14 +73,14 @@ class Opened:
         return {colour for _, colour in picture.getcolors(1 << 24) or ()}
 
 
-Open = Callable[[str, str, tuple[int, int, str]], Opened]
+Open = Callable[[str | Path, str, tuple[int, int, str]], Opened]
 
 
 @pytest.fixture
 def open_page(browser: Any, tmp_path: Path) -> Iterator[Open]:
     pages = []
 
-    def run(html: str, name: str, size: tuple[int, int, str]) -> Opened:
+    def run(html: str | Path, name: str, size: tuple[int, int, str]) -> Opened:
         width, height, theme = size
         page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=theme)
         pages.append(page)
@@ -79,13 +91,14 @@ def open_page(browser: Any, tmp_path: Path) -> Iterator[Open]:
         )
         page.on("dialog", lambda dialog: (opened.complaints.append("a dialog"), dialog.dismiss()))
         page.on("request", lambda request: opened.requests.append(request.url))
-        file = tmp_path / f"{name}.html"
-        file.write_text(html, encoding="utf-8")
+        file = html if isinstance(html, Path) else tmp_path / f"{name}.html"
+        if isinstance(html, str):
+            file.write_text(html, encoding="utf-8")
         page.goto(file.as_uri())
         page.wait_for_selector("body[data-drawn=yes]", timeout=60_000)
         page.wait_for_timeout(300)
         shots = Path(os.environ.get("SCREENSHOTS") or tmp_path)
-        page.screenshot(path=shots / f"{name}-{width}.png", full_page=True)
+        page.screenshot(path=shots / f"{name}-{width}-{theme}.png", full_page=True)
         return opened
 
     yield run
@@ -100,13 +113,14 @@ def box_of(opened: Opened, name: str) -> dict[str, float]:
     return opened.model(name, ask)
 
 
-@pytest.mark.parametrize("size", SIZES, ids=["wide", "narrow"])
+@pytest.mark.parametrize("size", SIZES, ids=str)
 def test_a_groups_page_shows_its_marks(open_page: Open, warehouse: Warehouse, size: tuple[int, int, str]):
     opened = open_page(group_page(warehouse, "payments")[0], "group", size)
     assert opened.complaints == []
     assert len(opened.requests) == 1
-    assert opened.model("rebalances", "found.renderers[1].data_source.length") == 2
-    assert opened.model("states", "found.renderers[0].data_source.length") == 6
+    assert opened.fits()
+    assert opened.model("rebalances-data", "found.length") == 2
+    assert opened.model("states-data", "found.length") == 6
     # The colours of a state, and of a stretch that nobody owned, are really on the canvas.
     assert (0x2E, 0x9E, 0x5B) in opened.colours(box_of(opened, "states"))
     gap = [
@@ -116,7 +130,7 @@ def test_a_groups_page_shows_its_marks(open_page: Open, warehouse: Warehouse, si
 
 
 def test_owners_can_be_switched_to_members_and_offsets_to_what_was_committed(open_page: Open, warehouse: Warehouse):
-    opened = open_page(group_page(warehouse, "payments")[0], "switched", SIZES[0])
+    opened = open_page(group_page(warehouse, "payments")[0], "switched", WIDE)
     assert (
         opened.model("owners-by-partition", "found.visible"),
         opened.model("owners-by-member", "found.visible"),
@@ -127,19 +141,29 @@ def test_owners_can_be_switched_to_members_and_offsets_to_what_was_committed(ope
         opened.model("owners-by-member", "found.visible"),
     ) == (False, True)
     opened.page.click("button[data-field=offset]")
-    assert opened.model("offset-lines", "found.glyph.ys.field") == "offset"
+    assert opened.model("offset-lines-marks", "found.glyph.ys.field") == "offset"
     assert opened.complaints == []
 
 
-def hover(opened: Opened, name: str, row: int) -> str:
-    """What is shown when the pointer rests on a mark."""
+def spot(opened: Opened, figure: str, moment: float, row: float = 0) -> tuple[float, float]:
+    """Where in the window a figure shows a moment and a row."""
+    opened.page.evaluate(f"document.getElementById('draw-{figure}').scrollIntoView({{block: 'center'}})")
     ask = f"""(() => {{
-        const view = Bokeh.index.find_one_by_id(found.id), data = found.renderers[{row}].data_source.data;
-        const box = view.canvas_view.el.getBoundingClientRect(), frame = view.frame;
-        const last = data.start.length - 1;
-        return [box.x + frame.x_scale.compute(data.start[last]), box.y + frame.y_scale.compute(data.row[last])];
+        const view = Bokeh.index.find_one_by_id(found.id), box = view.canvas_view.el.getBoundingClientRect();
+        return [box.x + view.frame.x_scale.compute({moment}), box.y + view.frame.y_scale.compute({row})];
     }})()"""
-    x, y = opened.model(name, ask)
+    x, y = opened.model(figure, ask)
+    return x, y
+
+
+def milliseconds(clock: str) -> float:
+    return at(clock).timestamp() * 1000
+
+
+def hover(opened: Opened, place: int) -> str:
+    """What is shown when the pointer rests on the mark of a rebalance."""
+    moment, row = opened.model("rebalances-data", f"[found.data.at[{place}], found.data.row[{place}]]")
+    x, y = spot(opened, "rebalances", moment, row)
     opened.page.mouse.move(x + 30, y)
     opened.page.mouse.move(x, y, steps=5)
     opened.page.wait_for_timeout(400)
@@ -156,39 +180,171 @@ def hover(opened: Opened, name: str, row: int) -> str:
     })()""")
 
 
+def drag(opened: Opened, figure: str, since: str, until: str) -> None:
+    """Choose a time range in a figure."""
+    (x, y), (end, _) = (spot(opened, figure, milliseconds(clock)) for clock in (since, until))
+    opened.page.mouse.move(x, y)
+    opened.page.mouse.down()
+    opened.page.mouse.move(end, y, steps=8)
+    opened.page.mouse.up()
+    opened.page.wait_for_timeout(200)
+
+
 def test_hovering_over_a_rebalance_tells_its_reason_and_evidence(open_page: Open, warehouse: Warehouse):
-    opened = open_page(group_page(warehouse, "payments")[0], "hover", SIZES[0])
-    told = hover(opened, "rebalances", 1)
-    for text in ("MEMBER_JOIN", "certain", "member m-2 joined (3:103)"):
+    opened = open_page(group_page(warehouse, "payments")[0], "hover", WIDE)
+    told = hover(opened, 1)
+    for text in ("MEMBER_JOIN", "certain", "member m-2 joined (3:103)", "orders-1: client-m-1 → client-m-2"):
         assert text in told
 
 
 def test_hostile_names_are_shown_and_do_nothing(open_page: Open, warehouse: Warehouse):
-    opened = open_page(group_page(warehouse, GROUP)[0], "hostile", SIZES[0])
-    assert "<img src=x onerror=alert(1)>" in hover(opened, "rebalances", 1)
+    opened = open_page(group_page(warehouse, GROUP)[0], "hostile", WIDE)
+    assert "<img src=x onerror=alert(1)>" in hover(opened, 0)
     opened.page.click("button[data-show=owners-by-member]")
     assert opened.complaints == []
     assert len(opened.requests) == 1
     assert opened.page.locator("h1").inner_text().startswith("evil </script>")
-    assert EVIL[:20] in opened.page.locator("#rebalance-rows").inner_text()
+    assert EVIL[:20] in opened.page.locator("tbody[data-rows=rebalances]").inner_text()
 
 
-def test_rebalances_can_be_filtered(open_page: Open, warehouse: Warehouse):
-    opened = open_page(group_page(warehouse, "payments")[0], "filtered", SIZES[0])
-    opened.page.fill("input[data-rows=rebalance-rows]", "member_join")
-    assert opened.page.locator("#rebalance-rows tr:visible").count() == 1
+def test_rebalances_can_be_filtered_and_sorted(open_page: Open, warehouse: Warehouse):
+    opened = open_page(group_page(warehouse, "payments")[0], "filtered", WIDE)
+    first, second = opened.shown("rebalances")
+    opened.page.click("th:has-text('Took') button")
+    assert opened.shown("rebalances") == [second, first]
+    opened.page.click("th:has-text('Took') button")
+    assert opened.shown("rebalances") == [first, second]
+    opened.page.fill("input[data-filter=rebalances]", "member_join")
+    assert opened.shown("rebalances") == [second]
+    assert opened.page.inner_text("[data-count=rebalances]") == "1 of 2 shown"
 
 
-@pytest.mark.parametrize("size", SIZES, ids=["wide", "narrow"])
+def test_a_chosen_time_range_filters_tables_and_can_be_zoomed_to(open_page: Open, warehouse: Warehouse):
+    opened = open_page(group_page(warehouse, "payments")[0], "brushed", WIDE)
+    drag(opened, "owners-by-partition", "02:08", "02:12")
+    assert opened.shown("rebalances") == ["2026-11-20T02:10:00.000Z"]
+    assert opened.model("brush", "found.visible")
+    assert opened.page.inner_text("#chosen").startswith("2026-11-20 02:0")
+    opened.page.click("button[data-axis=zoom]")
+    start, end = opened.model("times", "[found.start, found.end]")
+    assert abs(start - milliseconds("02:08")) < 5000
+    assert abs(end - milliseconds("02:12")) < 5000
+    assert len(opened.shown("rebalances")) == 2
+    opened.page.click("button[data-axis=whole]")
+    assert opened.model("times", "found.start") < milliseconds("02:00")
+    assert opened.complaints == []
+
+
+def test_one_crosshair_goes_through_all_figures(open_page: Open, warehouse: Warehouse):
+    opened = open_page(group_page(warehouse, "payments")[0], "crosshair", WIDE)
+    x, y = spot(opened, "owners-by-partition", milliseconds("02:10"))
+    opened.page.mouse.move(x - 20, y)
+    opened.page.mouse.move(x, y, steps=4)
+    opened.page.wait_for_timeout(200)
+    assert abs(opened.model("pointer", "found.location") - milliseconds("02:10")) < 5000
+    assert opened.model("pointer", "found.visible")
+    assert opened.page.inner_text("#pointed").startswith("2026-11-20 02:")
+
+
+def test_offsets_are_steps(open_page: Open, warehouse: Warehouse):
+    opened = open_page(group_page(warehouse, "payments")[0], "steps", WIDE)
+    times, offsets = opened.model(
+        "offset-lines-data",
+        "(() => { const line = found.data.name.indexOf('orders-0');"
+        "return [[...found.data.times[line]], [...found.data.offset[line]]] })()",
+    )
+    assert offsets == [100, 100, 150, 150, 150]
+    assert times[1] == times[2] == milliseconds("02:11")
+
+
+def test_a_click_on_a_rebalance_leads_to_its_row(open_page: Open, warehouse: Warehouse):
+    opened = open_page(group_page(warehouse, "payments")[0], "clicked", WIDE)
+    x, y = spot(opened, "rebalances", *opened.model("rebalances-data", "[found.data.at[1], found.data.row[1]]"))
+    opened.page.mouse.click(x, y)
+    opened.page.wait_for_timeout(300)
+    assert opened.page.get_attribute("tr.pointed", "id") == "rebalance-r2"
+
+
+@pytest.fixture(scope="module")
+def site(warehouse: Warehouse, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    write_site(warehouse, folder)
+    return folder
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_pages_of_a_site_are_drawn_and_linked(open_page: Open, site: Path, size: tuple[int, int, str]):
+    opened = open_page(site / "index.html", "site", size)
+    assert opened.fits()
+    opened.page.click("table.lanes a:has-text('payments')")
+    opened.page.wait_for_selector("body[data-drawn=yes]")
+    assert opened.page.inner_text("h1") == "payments"
+    assert opened.model("rebalances-data", "found.length") == 2
+    opened.page.click("a:has-text('Groups of cluster')")
+    opened.page.wait_for_selector("body[data-drawn=yes]")
+    assert opened.complaints == []
+    assert all(request.startswith(site.as_uri()) for request in opened.requests)
+
+
+def test_lanes_share_the_axis_of_the_figure(open_page: Open, site: Path):
+    opened = open_page(site / "index.html", "lanes", WIDE)
+    lane = opened.page.locator("svg.lane").first.bounding_box()
+    frame = opened.model(
+        "causes",
+        "(() => { const view = Bokeh.index.find_one_by_id(found.id), box = view.canvas_view.el.getBoundingClientRect();"
+        "return [box.x + view.frame.bbox.left, view.frame.bbox.width] })()",
+    )
+    assert abs(frame[0] - lane["x"]) < 2
+    assert abs(frame[1] - lane["width"]) < 3
+    # payments rebalanced at 02:00 and 02:10, legacy at 02:02.
+    drag(opened, "causes", "02:08", "02:12")
+    assert opened.shown("groups") == ["payments"]
+    assert opened.page.inner_text("tr[data-lane]:not([hidden]) [data-rebalances]") == "1"
+    opened.page.click("button[data-axis=zoom]")
+    start, _, span, _ = map(float, opened.page.get_attribute("svg.lane", "viewBox").split())
+    assert 3800 < start < 4200
+    assert 1700 < span < 2300
+    assert opened.complaints == []
+
+
+def test_a_time_range_can_be_chosen_on_a_lane(open_page: Open, site: Path):
+    opened = open_page(site / "index.html", "lane", WIDE)
+    lane = opened.page.locator("tr:has-text('legacy') svg.lane")
+    lane.scroll_into_view_if_needed()
+    box = lane.bounding_box()
+    middle = box["y"] + box["height"] / 2
+    opened.page.mouse.move(box["x"] + 2, middle)
+    opened.page.mouse.down()
+    opened.page.mouse.move(box["x"] + box["width"] * 0.2, middle, steps=5)
+    opened.page.mouse.up()
+    assert sorted(opened.shown("groups"))[-2:] == ["legacy", "payments"]
+    assert opened.model("brush", "found.visible")
+    opened.page.click("button[data-axis=clear]")
+    assert not opened.model("brush", "found.visible")
+    assert len(opened.shown("groups")) > 3
+
+
+def test_groups_can_be_sorted(open_page: Open, site: Path):
+    opened = open_page(site / "index.html", "sorted", WIDE)
+    opened.page.click("table.lanes th:has-text('Rebalances') button")
+    assert opened.shown("groups")[0] == "payments"
+    opened.page.click("table.lanes th:has-text('Group') button")
+    names = opened.shown("groups")
+    assert names == sorted(names, key=str.lower)
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
 def test_the_fleets_page_is_drawn(open_page: Open, warehouse: Warehouse, size: tuple[int, int, str]):
     opened = open_page(fleet_page(warehouse)[0], "fleet", size)
     assert opened.complaints == []
     assert len(opened.requests) == 1
-    assert (0x2E, 0x9E, 0x5B) in opened.colours(box_of(opened, "kinds"))
+    assert opened.fits()
+    assert (0x1F, 0x77, 0xB4) in opened.colours(box_of(opened, "causes"))
+    assert (0x2E, 0x9E, 0x5B) in opened.colours(opened.page.locator("table.lanes").bounding_box())
 
 
 def test_on_paper_there_are_no_controls(open_page: Open, warehouse: Warehouse):
-    opened = open_page(group_page(warehouse, "payments")[0], "paper", SIZES[1])
+    opened = open_page(group_page(warehouse, "payments")[0], "paper", NARROW)
     opened.page.emulate_media(media="print")
     assert not opened.page.locator(".controls").first.is_visible()
     assert opened.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from coordinator_replay.query.groups import group_at
-from coordinator_replay.query.life import GroupLife, life_of, lives_of, spans_of
+from coordinator_replay.query.life import GroupLife
+from coordinator_replay.query.lives import life_of, lives_of, spans_of
 from coordinator_replay.query.warehouse import Warehouse
 from coordinator_replay.report.gaps import Wanted, gaps_between, without
 from tests.query.small_warehouse import ORDERS, at, event, member, owned, write_rows, write_small_warehouse
@@ -122,7 +123,7 @@ def test_lives_of_many_groups_are_those_of_each(warehouse: Warehouse):
 
 
 def test_what_was_left_out_is_said(warehouse: Warehouse):
-    from coordinator_replay.query.life import Limits
+    from coordinator_replay.query.lives import Limits
 
     (span,) = (span for span in spans_of(warehouse) if span.group == "payments")
     (life,) = lives_of(warehouse, [span], limits=Limits(intervals=2, points=2))

@@ -1,14 +1,23 @@
-import json
 import re
+from dataclasses import replace
+from datetime import timedelta
+from itertools import cycle
 
 import pytest
+from bokeh.models import CrosshairTool
+from bokeh.models.annotations import BoxAnnotation
 
 from coordinator_replay.errors import UsageError
+from coordinator_replay.query.lives import life_of, spans_of
 from coordinator_replay.query.warehouse import Warehouse
-from coordinator_replay.report.figures import neutral
+from coordinator_replay.report.columns import Clock
 from coordinator_replay.report.fleet_page import fleet_page
 from coordinator_replay.report.group_page import group_page
-from tests.query.small_warehouse import at
+from coordinator_replay.report.lanes import UNITS, lane_of
+from coordinator_replay.report.life_figures import life_figures
+from coordinator_replay.report.members import Members
+from coordinator_replay.report.wording import neutral
+from tests.query.small_warehouse import at, event, offset, write_rows, write_small_warehouse
 from tests.report.hostile import EVIL, GROUP
 from tests.report.pages import Page, strings
 
@@ -18,17 +27,86 @@ def page(warehouse: Warehouse) -> Page:
     return Page(group_page(warehouse, "payments")[0])
 
 
-def test_a_page_has_all_figures_of_a_group(page: Page):
-    names = {"states", "rebalances", "owners-by-partition", "owners-by-member", "offsets"}
-    assert names <= set(page.figures)
+@pytest.fixture(scope="module")
+def bounded(tmp_path_factory: pytest.TempPathFactory) -> Page:
+    """The page of a classic group, of whose rebalance the log proves bounds, and whose commits paused around it."""
+    folder = write_small_warehouse(tmp_path_factory.mktemp("bounded"))
+    own = {"group_id": "bounded", "group_type": "classic"}
+    write_rows(folder, "group_timeline", [event("bounded", 0, "02:03", "MEMBER_JOINED", ">Stable", epoch=1)])
+    rebalance = {"rebalance_id": "b1", "cluster": "default", "completed_at": at("02:05"), "duration_ms_min": 20}
+    rebalance |= {"duration_ms_max": 4000, "commit_pause_ms": 60_000, "cause": "MEMBER_JOIN", "is_exact": True, **own}
+    write_rows(folder, "rebalances", [rebalance])
+    moments = ["02:03", "02:04:30", "02:05:30", "02:06:30"]
+    history = [
+        offset("orders", 0, value, since, until, group_id="bounded")
+        for value, (since, until) in enumerate(zip(moments, [*moments[1:], None], strict=True))
+    ]
+    write_rows(folder, "offset_history", history)
+    return Page(group_page(Warehouse(str(folder)), "bounded")[0])
 
 
-def test_figures_of_a_page_move_together(page: Page):
-    ranges = {
-        name: json.dumps(page.figures[name]["attributes"]["x_range"])
-        for name in ("rebalances", "offsets", "owners-by-member")
+def test_every_figure_has_its_place_and_every_source_its_data(page: Page):
+    drawn = life_figures()
+    places = {attributes.get("id") for _, attributes in page.elements}
+    assert {f"draw-{one.name}" for one in drawn} <= places
+    sources = {
+        renderer.data_source.name.removesuffix("-data"): renderer.data_source
+        for one in drawn
+        for renderer in one.renderers
     }
-    assert len(set(ranges.values())) == 1
+    assert set(page.data["sources"]) == set(sources)
+    for name, columns in page.data["sources"].items():
+        # The script adds progress to lines of offsets.
+        assert set(sources[name].data) - {"progress"} <= set(columns) | {"progress"}, name
+
+
+def test_figures_of_a_page_share_axis_crosshair_and_brush():
+    drawn = life_figures()
+    assert len({one.x_range.id for one in drawn}) == 1
+    assert len({tool.overlay.id for one in drawn for tool in one.tools if isinstance(tool, CrosshairTool)}) == 1
+    assert len({box.id for one in drawn for box in one.center if isinstance(box, BoxAnnotation)}) == 1
+
+
+def test_a_classic_rebalance_is_drawn_as_a_range(bounded: Page):
+    (earliest,), (latest,), (end,) = (
+        bounded.column("rebalances", name) for name in ("earliest", "latest_start", "end")
+    )
+    assert (end - latest, end - earliest) == (20, 4000)
+    assert bounded.column("rebalances", "took") == ["at least 20 ms, at most 4.0 s"]
+    assert "at least 20 ms, at most 4.0 s" in bounded.cells
+
+
+def test_pauses_of_commits_are_marks(bounded: Page):
+    left, right = bounded.column("pauses", "left"), bounded.column("pauses", "right")
+    assert [right[0] - left[0], len(left)] == [60_000, 1]
+    assert bounded.column("pauses", "partition") == ["orders-0"]
+    assert bounded.data["rows"]["states"]["labels"] == ["state", "commits paused"]
+    assert "60.0 s" in bounded.cells
+
+
+def test_findings_about_the_group_are_marks_and_rows(page: Page):
+    assert page.column("findings", "rule") == ["rewind", "storm"]
+    assert "Something about rewind." in page.cells
+
+
+def test_hovering_over_a_rebalance_tells_what_moved(page: Page):
+    assert page.column("rebalances", "what")[1] == "orders-1: client-m-1 → client-m-2"
+
+
+def test_owners_are_told_by_client_id_with_a_legend(page: Page):
+    assert set(page.column("owned", "client")) == {"client-m-1", "client-m-2"}
+    assert page.data["rows"]["owners-by-member"]["labels"] == ["client-m-1", "client-m-2"]
+    for name in ("client-m-1", "client-m-2", "no owner"):
+        assert name in page.text
+
+
+def test_members_that_share_a_client_id_are_told_apart(warehouse: Warehouse):
+    life = life_of(warehouse, "payments")
+    shared = replace(life, members=tuple(replace(one, client_id="app", instance_id=None) for one in life.members))
+    members = Members(shared)
+    assert len({owner.label for owner in members.legend}) == 2
+    assert all(owner.label.startswith("app …") for owner in members.legend)
+    assert members.colour("m-1") != members.colour("m-2")
 
 
 def test_the_table_tells_reason_confidence_and_evidence(page: Page):
@@ -37,13 +115,12 @@ def test_the_table_tells_reason_confidence_and_evidence(page: Page):
 
 
 def test_hovering_over_a_rebalance_tells_the_evidence(page: Page):
-    assert "member m-2 joined (3:103)\nepoch 2 to 3 (3:103)" in strings(page.figures["rebalances"])
+    assert "member m-2 joined (3:103)\nepoch 2 to 3 (3:103)" in page.column("rebalances", "evidence")
 
 
 def test_a_partition_that_nobody_owned_is_a_mark_of_its_own(page: Page):
-    told = strings(page.figures["owners-by-partition"])
-    assert "5.0 s" in told
-    assert "orders-1" in told
+    assert page.column("gaps", "length") == ["5.0 s"]
+    assert page.column("gaps", "partition") == ["orders-1"]
 
 
 def test_what_was_not_seen_is_said(page: Page, warehouse: Warehouse):
@@ -61,7 +138,7 @@ def test_a_page_of_a_part_of_the_time_has_only_that(warehouse: Warehouse):
 def test_a_group_that_only_holds_offsets_has_a_page(warehouse: Warehouse):
     page = Page(group_page(warehouse, "simple")[0])
     assert "only holds offsets" in page.text
-    assert "logs-0" in strings(page.figures["offsets"])
+    assert page.column("offset-lines", "name") == ["logs-0"]
 
 
 def test_other_clusters_never_show_through(page: Page):
@@ -81,13 +158,13 @@ def test_names_from_a_dump_stay_text(warehouse: Warehouse, make):
     assert "<img src=x" not in html
     assert not [element for element, _ in page.elements if element == "img"]
     assert not [name for _, attributes in page.elements for name in attributes if name.startswith("on")]
-    assert len(page.scripts) == 3
+    assert len(page.scripts) == 4
     assert any(EVIL in cell for cell in page.cells)
     assert "49" not in page.cells
 
 
 def test_no_figure_holds_controls_or_tex(warehouse: Warehouse):
-    for text in strings(Page(group_page(warehouse, GROUP)[0]).figures):
+    for text in strings(Page(group_page(warehouse, GROUP)[0]).data):
         assert not re.search(r"[\x00-\x09\x0b-\x1f\u202e]|\$\$", text), text
 
 
@@ -107,17 +184,32 @@ def test_only_the_pages_own_scripts_may_run_and_nothing_may_be_loaded(page: Page
 
 def test_the_fleets_page_has_every_part(warehouse: Warehouse):
     page = Page(fleet_page(warehouse)[0])
-    assert {"kinds", "causes"} <= set(page.figures)
-    for part in (
-        "Findings",
-        "Longest without owners",
-        "Most rebalances",
-        "Offsets that expire",
-        "What the tables cover",
-    ):
+    assert page.column("causes", "cause")
+    for part in ("Findings", "Groups", "Offsets that expire", "What the tables cover"):
         assert part in page.text
     assert {"stuck_transaction", "payments", "zombie", "GROUP_CREATED"} <= set(page.cells)
     assert "failed" in page.cells
+
+
+def test_every_group_is_a_row_with_a_lane(warehouse: Warehouse):
+    made = fleet_page(warehouse)[1]
+    assert {lane.group for lane in made.lanes} == {span.group for span in spans_of(warehouse)}
+    lane = next(lane for lane in made.lanes if lane.group == "payments")
+    assert (lane.rebalances, lane.state, lane.findings) == (2, "Stable", {"warning": 1, "info": 1})
+    assert {state for _, state, _ in lane.paths} == {"Assigning", "Reconciling", "Stable"}
+    assert lane.ticks.count("M") == 2
+
+
+def test_a_lane_has_no_more_marks_than_can_be_seen(warehouse: Warehouse):
+    life = life_of(warehouse, "payments")
+    step = timedelta(milliseconds=20)
+    bands = tuple(
+        replace(life.states[0], state=state, since=life.start + place * step, until=life.start + (place + 1) * step)
+        for place, state in zip(range(60_000), cycle(["Stable", "Reconciling"]))
+    )
+    lane = lane_of(replace(life, states=bands), Clock(life.start, life.end), ())
+    assert sum(path.count("M") for _, _, path in lane.paths) < 2 * UNITS
+    assert "Reconciling" in {state for _, state, _ in lane.paths}
 
 
 def test_text_for_figures():

@@ -1,7 +1,7 @@
-"""Whether a member that came had been there before.
+"""Whether a member that joined had been in the group before.
 
 A static member is known by its instance id. Any other gets a new member id each time, so it is known by its client id
-and host, if it went not longer ago than its own timeouts let a group wait.
+and host, if it was removed not longer ago than its own timeouts let a group wait.
 """
 
 from collections.abc import Sequence
@@ -56,11 +56,11 @@ class Return(NamedTuple):
         """The return in words."""
         old = self.departed
         gap = lasting(max(situation.started_ms - old.left_ms, 0))
-        known_by = "the same instance id" if self.is_same_instance else "the same client id and host"
+        known_by = "same group.instance.id" if self.is_same_instance else "same client.id and host"
         if self.is_same_process:
-            known_by = "the same member id"
+            known_by = "same member id"
         return (
-            f"{called(self.member)} joined {situation.at(self.offset)}, {gap} after {old.member_id} went "
+            f"{called(self.member)} joined {situation.at(self.offset)}, {gap} after {old.member_id} was removed "
             f"{situation.at(old.offset, old.partition)}: {known_by}"
         )
 

@@ -19,7 +19,7 @@ _NOTHING_VISIBLE = (Cause.LEADER_REJOIN, Cause.COOPERATIVE_FOLLOW_UP)
 
 
 def _asked(old: Subscription, new: Member) -> tuple[set[str], set[str]]:
-    """Topics that a member asks for now and did not before, and the reverse."""
+    """Topics that a member subscribes to now and did not before, and the reverse."""
     before, after = set(old.topics or ()), set(topics_of(new))
     return after - before, before - after
 
@@ -28,7 +28,7 @@ def _asked(old: Subscription, new: Member) -> tuple[set[str], set[str]]:
     CHANGE_RULES,
     Cause.TOPIC_METADATA_CHANGE,
     CLASSIC,
-    footprint="members ask for other topics, and exactly those topics were created or removed since the generation "
+    footprint="members subscribed to other topics, and exactly those were created or deleted since the generation "
     "before (cluster metadata): they subscribe by a pattern",
     confidence="likely",
     look_alikes="SUBSCRIPTION_CHANGE to topics just made",
@@ -36,12 +36,12 @@ def _asked(old: Subscription, new: Member) -> tuple[set[str], set[str]]:
     needs="requests",
 )
 def pattern_resolved(situation: Situation) -> Finding | None:
-    """A client's own pattern met a topic that is new, or lost one that is gone."""
+    """A client's own pattern matched a new topic, or one that is deleted."""
     moved = {topic for old, new, _ in situation.resubscribed for one in _asked(old, new) for topic in one}
     changes = situation.changes_since(moved) if moved else []
     if not moved or {topic for topic, change in changes if change.change != PARTITIONS_ADDED} != moved:
         return None
-    evidence = [f"{told(topic, change)} by then" for topic, change in changes]
+    evidence = [f"{told(situation.topic_changes, topic, change)} by then" for topic, change in changes]
     evidence += [_resubscribed(situation, *one) for one in situation.resubscribed]
     triggers = tuple(member.member_id for _, member, _ in situation.resubscribed)
     return Finding(
@@ -53,14 +53,14 @@ def pattern_resolved(situation: Situation) -> Finding | None:
     CHANGE_RULES,
     Cause.SUBSCRIPTION_CHANGE,
     EVERY_TYPE,
-    footprint="a member that stayed asks for other topics, or by another expression",
-    confidence="certain by expression; else likely",
+    footprint="a member that stayed subscribed to other topics, or to another regex",
+    confidence="certain by regex; else likely",
     look_alikes="TOPIC_METADATA_CHANGE, where the client subscribes by a pattern of its own",
     explains=(Cause.TOPIC_METADATA_CHANGE, *_NOTHING_VISIBLE),
     needs="requests",
 )
 def subscription_change(situation: Situation) -> Finding | None:
-    """A member asks for other topics."""
+    """A member subscribed to other topics."""
     if not situation.resubscribed:
         return None
     by_regex = all(_changed_regex(old, new) for old, new, _ in situation.resubscribed)
@@ -79,14 +79,14 @@ def _changed_regex(old: Subscription, new: Member) -> bool:
 
 def _resubscribed(situation: Situation, old: Subscription, new: Member, offset: int) -> str:
     added, dropped = _asked(old, new)
-    parts = [f"asks for {listed(sorted(added))} too"] if added else []
+    parts = [f"subscribed to {listed(sorted(added))} as well"] if added else []
     if dropped:
-        parts.append(f"no longer asks for {listed(sorted(dropped))}")
+        parts.append(f"unsubscribed from {listed(sorted(dropped))}")
     if _changed_regex(old, new) and new.subscription is not None:
         parts.append(
-            f"subscribes by {new.subscription.regex!r}" if new.subscription.regex else "dropped its expression"
+            f"subscribed to regex {new.subscription.regex!r}" if new.subscription.regex else "dropped its regex"
         )
-    return f"{called(new)} {' and '.join(parts) or 'subscribed anew'} {situation.at(offset)}"
+    return f"{called(new)} {' and '.join(parts) or 'changed its subscription'} {situation.at(offset)}"
 
 
 @row(
@@ -106,7 +106,7 @@ def broker_upgrade(situation: Situation) -> Finding | None:
     dropped = [event for event in situation.of_kind(EventKind.TOPIC_METADATA_CHANGED) if _dropped(event.changes)]
     if old != 0 or not new or not dropped:
         return None
-    fact = f"the topic metadata of an older broker gave way to a hash {situation.at(dropped[0].offset)}"
+    fact = f"the topic metadata of brokers before 4.1 was replaced by a metadata hash {situation.at(dropped[0].offset)}"
     return Finding(Cause.BROKER_UPGRADE, LIKELY, (fact,), (Cause.TOPIC_METADATA_CHANGE,))
 
 
@@ -123,8 +123,8 @@ def _hashes(situation: Situation) -> tuple[int | None, int | None]:
     CHANGE_RULES,
     Cause.TOPIC_METADATA_CHANGE,
     MODERN,
-    footprint="another metadata hash (up to 4.0: other topic metadata), or an expression resolved to other topics, "
-    "while no member came, went or asked for anything else",
+    footprint="another metadata hash (up to 4.0: other topic metadata), or a regex resolved to other topics, while no "
+    "member joined, was removed or changed its subscription",
     confidence="certain",
     look_alikes="a change of the racks of replicas changes the hash too",
     explains=(Cause.TOPOLOGY_CHANGE, Cause.SHARE_PARTITIONS_READY, Cause.MEMBER_METADATA_CHANGE),
@@ -135,37 +135,37 @@ def topic_metadata_change(situation: Situation) -> Finding | None:
     old, new = _hashes(situation)
     evidence = []
     if old is not None and old != new:
-        evidence.append(f"the metadata hash changed from {old} to {new} {situation.at()}, and no member did")
+        evidence.append(f"topic metadata changed (new metadata hash), membership did not {situation.at()}")
     evidence += [
         _regex_fact(situation, event.changes, event.offset) for event in situation.resolved if _moved(event.changes)
     ]
     evidence += [
-        f"the topic metadata on record changed {situation.at(event.offset)}, and no member did"
+        f"topic metadata changed, membership did not {situation.at(event.offset)}"
         for event in situation.of_kind(EventKind.TOPIC_METADATA_CHANGED)
         if "topics" in event.changes and event.changes["topics"][1] is not None
     ]
     if not evidence:
         return None
     changes = situation.changes_since(situation.subscribed)
-    evidence += [told(topic, change) for topic, change in changes]
+    evidence += [told(situation.topic_changes, topic, change) for topic, change in changes]
     return Finding(Cause.TOPIC_METADATA_CHANGE, CERTAIN, tuple(evidence), topics=tuple(topic for topic, _ in changes))
 
 
 def _moved(changes: Mapping[str, list[list[str] | None]]) -> bool:
     old, new = changes["topics"]
-    return old is not None and set(old) != set(new or ())
+    return set(old or ()) != set(new or ())
 
 
 def _regex_fact(situation: Situation, changes: Mapping[str, list[list[str] | None]], offset: int) -> str:
+    is_first = changes["topics"][0] is None
     old, new = (set(topics or ()) for topics in changes["topics"])
+    if is_first:
+        return f"regex {changes['regex']!r} was resolved {situation.at(offset)}: it matches {listed(sorted(new))}"
     parts = [
-        f"{listed(sorted(new - old))} came" if new - old else "",
-        f"{listed(sorted(old - new))} went" if old - new else "",
+        f"now also matches {listed(sorted(new - old))}" if new - old else "",
+        f"no longer matches {listed(sorted(old - new))}" if old - new else "",
     ]
-    return (
-        f"the expression {changes['regex']!r} stands for other topics now {situation.at(offset)}: "
-        f"{' and '.join(part for part in parts if part)}"
-    )
+    return f"regex {changes['regex']!r} {' and '.join(part for part in parts if part)} {situation.at(offset)}"
 
 
 @row(
@@ -189,15 +189,13 @@ def coverage_change(situation: Situation) -> Finding | None:
     if not grown and not lost:
         return None
     evidence = [
-        f"partitions of {topic} up to {count - 1} are assigned, before up to {counts[topic] - 1} {situation.at()}"
-        if counts.get(topic)
-        else f"partitions of {topic} are assigned for the first time {situation.at()}"
+        f"{_range(topic, counts.get(topic, 0), count)} assigned for the first time {situation.at()}"
         for topic, count in grown.items()
     ]
     evidence += [f"no partition of {topic} is assigned any more {situation.at()}" for topic in lost]
     shown = [change for topic in grown if (change := _that_made(situation, topic, grown[topic])) is not None]
     shown += situation.changes_since(set(lost))
-    evidence += [told(topic, change) for topic, change in shown]
+    evidence += [told(situation.topic_changes, topic, change) for topic, change in shown]
     return Finding(
         Cause.TOPIC_METADATA_CHANGE,
         CERTAIN if shown else LIKELY,
@@ -205,6 +203,11 @@ def coverage_change(situation: Situation) -> Finding | None:
         () if shown else (Cause.LEADER_REJOIN,),
         topics=tuple(topic for topic, _ in shown),
     )
+
+
+def _range(topic: str, first: int, end: int) -> str:
+    """Partitions of a topic from one up to another, not included."""
+    return f"{topic}-{first}" if end - first == 1 else f"{topic}-{first}..{end - 1}"
 
 
 def _that_made(situation: Situation, topic: str, count: int) -> tuple[str, TopicChange] | None:
@@ -304,21 +307,18 @@ def cooperative_follow_up(situation: Situation) -> Finding | None:
     shown = [f"{topic}-{partition}" for topic in sorted(handed) for partition in handed[topic]]
     if not shown:
         return None
-    fact = (
-        f"{len(shown)} partitions that were given up in the generation before have owners now {situation.at()}: "
-        f"{listed(shown)}"
-    )
+    fact = f"{len(shown)} partitions revoked in the generation before were assigned {situation.at()}: {listed(shown)}"
     return Finding(Cause.COOPERATIVE_FOLLOW_UP, CERTAIN, (fact,))
 
 
 @row(
     CHANGE_RULES,
-    Cause.MEMBER_LEAVE,
+    Cause.LEAVE_OR_TIMEOUT,
     CLASSIC,
     footprint="nothing on record changed, but more than one generation passed: one of them had a member that is on no "
-    "record, came and went",
+    "record, joined and left",
     confidence="possible",
-    look_alikes="MEMBER_JOIN, SESSION_TIMEOUT, LEADER_REJOIN",
+    look_alikes="MEMBER_LEAVE, SESSION_TIMEOUT, MEMBER_JOIN, LEADER_REJOIN",
     explains=(Cause.LEADER_REJOIN,),
     needs="quiet",
 )
@@ -327,9 +327,9 @@ def passed_through(situation: Situation) -> Finding | None:
     attempts = situation.opening.changes.get("attempts") or 1
     if attempts < 2 or not situation.opening.members:
         return None
-    fact = f"nothing on record changed over {attempts} generations {situation.at()}: a member may have come and gone"
-    alternatives = (Cause.MEMBER_JOIN, Cause.SESSION_TIMEOUT, Cause.LEADER_REJOIN)
-    return Finding(Cause.MEMBER_LEAVE, POSSIBLE, (fact,), alternatives)
+    fact = f"nothing on record changed over {attempts} generations {situation.at()}: a member may have joined and left"
+    alternatives = (Cause.MEMBER_LEAVE, Cause.SESSION_TIMEOUT, Cause.MEMBER_JOIN, Cause.LEADER_REJOIN)
+    return Finding(Cause.LEAVE_OR_TIMEOUT, POSSIBLE, (fact,), alternatives)
 
 
 @row(
@@ -347,6 +347,8 @@ def leader_rejoin(situation: Situation) -> Finding | None:
     if not situation.opening.members:
         return None
     fact = f"nothing on record changed but the generation {situation.at()}"
-    alternatives = (Cause.TOPIC_METADATA_CHANGE, Cause.SESSION_TIMEOUT)
+    alternatives = [Cause.TOPIC_METADATA_CHANGE, Cause.SESSION_TIMEOUT]
+    if "cooperative" in (situation.opening.changes.get("protocol") or ""):
+        alternatives.append(Cause.COOPERATIVE_FOLLOW_UP)
     leader = situation.opening.changes.get("leader")
-    return Finding(Cause.LEADER_REJOIN, POSSIBLE, (fact,), alternatives, (leader,) if leader else ())
+    return Finding(Cause.LEADER_REJOIN, POSSIBLE, (fact,), tuple(alternatives), (leader,) if leader else ())

@@ -1,19 +1,20 @@
-"""Why a member is gone.
+"""Why a member was removed from its group.
 
 The records of a leave, a session timeout and a rebalance timeout are the same: three tombstones, or a member less in
 the next generation. What tells them apart is time.
 
-A timeout needs its time: who was surely alive less than a session timeout before it was gone has left. Who left for a
-restart and did not come back, or held on to partitions for its rebalance timeout, was removed. Commits of a member's
-partitions show that somebody worked on them; silence shows nothing where there was nothing to read, so it counts only
-while others in the group went on committing. Where none of this holds, both stand: the cause says MEMBER_LEAVE, which
-is what a group sees most, the confidence ``possible``, and the alternatives name the timeout.
+A timeout needs its time: who was surely alive less than a session timeout before its removal has left. Who left
+temporarily and did not come back, or did not revoke partitions for its rebalance timeout, was removed by the
+coordinator. Commits of a member's partitions show that somebody worked on them; silence shows nothing where there was
+nothing to read, so it counts only while others in the group went on committing. Where none of this holds, the cause is
+LEAVE_OR_TIMEOUT, ``possible``, and the alternatives name both.
 """
 
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from coordinator_replay.analysis.reasons.past import Sign
 from coordinator_replay.analysis.reasons.situation import Situation, called, lasting, moment
 from coordinator_replay.analysis.reasons.vocabulary import Cause, Confidence
 from coordinator_replay.engine.events import Event
@@ -30,7 +31,7 @@ TIMER_SLACK_MS = 1_000
 
 
 class Departure(NamedTuple):
-    """What one member's departure looks like."""
+    """What one member's removal looks like."""
 
     member_id: str
     cause: Cause
@@ -41,29 +42,26 @@ class Departure(NamedTuple):
 
 @lru_cache(maxsize=1)
 def departures(situation: Situation) -> Sequence[Departure]:
-    """Each member that is gone, and why; several rows ask the same of one situation."""
+    """Each member that was removed, and why; several rows ask the same of one situation."""
     if not situation.left:
         return ()
     return [_judge(situation, event, gone) for event in situation.left if (gone := event.before or event.member)]
 
 
 def _judge(situation: Situation, event: Event, gone: Member) -> Departure:
-    fact = f"{called(gone)} is gone {situation.at(event.offset, event.partition)}"
+    fact = f"{called(gone)} was removed from the group {situation.at(event.offset, event.partition)}"
     for look in (_held_on, _stayed_away, _had_no_time, _committed_late, _left_in_company, _is_static, _fell_silent):
         found = look(situation, gone, fact)
         if found is not None:
             return found
-    evidence = [fact]
     sign = situation.past.last_seen(gone.member_id)
-    if sign is not None:
-        silence = lasting(max(_removed_ms(situation) - sign.at_ms, 0))
-        evidence.append(
-            f"its last sign of life on record is {silence} older {situation.at(sign.offset, sign.partition)}: "
-            "long enough for a timeout, and a leave would look the same"
-        )
-    return Departure(
-        gone.member_id, Cause.MEMBER_LEAVE, Confidence.POSSIBLE, tuple(evidence), _timeouts(situation, gone)
-    )
+    timeout = _timeout(gone)
+    if sign is None:
+        why = f"no record shows when it was last alive; {timeout}. LeaveGroup or session timeout: the log can't tell"
+    else:
+        why = f"{_alive(situation, sign)}; {timeout}. LeaveGroup or session timeout: the log can't tell"
+    alternatives = (Cause.MEMBER_LEAVE, *_timeouts(situation, gone))
+    return Departure(gone.member_id, Cause.LEAVE_OR_TIMEOUT, Confidence.POSSIBLE, (fact, why), alternatives)
 
 
 def _removed_ms(situation: Situation) -> int:
@@ -71,12 +69,38 @@ def _removed_ms(situation: Situation) -> int:
     return situation.started_ms if situation.group_type is GroupType.CLASSIC else situation.at_ms
 
 
+def _alive(situation: Situation, sign: Sign) -> str:
+    earlier = lasting(max(_removed_ms(situation) - sign.at_ms, 0))
+    return f"last record showing it alive: {earlier} earlier {situation.at(sign.offset, sign.partition)}"
+
+
+def _timeout(gone: Member) -> str:
+    """Its session timeout as far as it is on record: only members on the classic protocol give one."""
+    session = _session_ms(gone)
+    if session is not None:
+        return f"session.timeout.ms {lasting(session)}"
+    return f"its session timeout is not on record, by default {lasting(DEFAULT_SESSION_MS)}"
+
+
+def _left_by(gone: Member) -> str:
+    """How a member leaves that did not time out."""
+    if gone.instance_id is None:
+        return "it sent LeaveGroup"
+    return (
+        "an admin removed it, since static members (group.instance.id) don't send LeaveGroup on close unless they are "
+        "told to (CloseOptions)"
+    )
+
+
 def _held_on(situation: Situation, gone: Member, fact: str) -> Departure | None:
     since = situation.unrevoked_since.get(gone.member_id)
     timeout = _told(gone).rebalance_timeout_ms
     if since is None or timeout <= 0 or not timeout <= situation.at_ms - since <= timeout + TIMER_SLACK_MS:
         return None
-    held = f"it had not given up partitions since {moment(since)}, for its rebalance timeout of {lasting(timeout)}"
+    held = (
+        f"it had not revoked its partitions since {moment(since)}, for its rebalance timeout "
+        f"(max.poll.interval.ms {lasting(timeout)})"
+    )
     return Departure(
         gone.member_id,
         Cause.REBALANCE_TIMEOUT,
@@ -91,26 +115,27 @@ def _stayed_away(situation: Situation, gone: Member, fact: str) -> Departure | N
     if gone.current is None or gone.current.epoch != AWAY_EPOCH or sign is None:
         return None
     away = (
-        f"it had left for a restart {lasting(max(situation.at_ms - sign.at_ms, 0))} before "
-        f"{situation.at(sign.offset, sign.partition)} and did not come back within its session timeout"
+        f"static member left temporarily (member epoch {AWAY_EPOCH}) {lasting(max(situation.at_ms - sign.at_ms, 0))} "
+        f"earlier {situation.at(sign.offset, sign.partition)} and did not come back within its session timeout"
     )
     return Departure(gone.member_id, Cause.SESSION_TIMEOUT, Confidence.LIKELY, (fact, away), (Cause.MEMBER_LEAVE,))
 
 
 def _had_no_time(situation: Situation, gone: Member, fact: str) -> Departure | None:
     session, rebalance_ms = _session_ms(gone), _told(gone).rebalance_timeout_ms
-    shortest = SHORTEST_SESSION_MS
+    shortest, name = SHORTEST_SESSION_MS, "session.timeout.ms"
     if session is not None:
-        shortest = min(session, rebalance_ms) if rebalance_ms > 0 else session
+        shortest = session
+        if 0 < rebalance_ms < session:
+            shortest, name = rebalance_ms, "max.poll.interval.ms"
     sign = situation.past.last_seen(gone.member_id)
     if sign is None or _removed_ms(situation) - sign.at_ms >= shortest:
         return None
-    before = lasting(max(_removed_ms(situation) - sign.at_ms, 0))
-    alive = f"it was in the group {before} before {situation.at(sign.offset, sign.partition)}"
+    alive = _alive(situation, sign)
     if session is not None:
-        why = f"{alive}, less than its timeouts ({lasting(shortest)}): no timeout can have ended it"
+        why = f"{alive}, less than {name} ({lasting(shortest)}): {_left_by(gone)}"
         return Departure(gone.member_id, Cause.MEMBER_LEAVE, Confidence.CERTAIN, (fact, why))
-    why = f"{alive}, and session timeouts are longer"
+    why = f"{alive}, less than any usual session timeout ({lasting(shortest)} and longer): {_left_by(gone)}"
     return Departure(gone.member_id, Cause.MEMBER_LEAVE, Confidence.LIKELY, (fact, why), (Cause.SESSION_TIMEOUT,))
 
 
@@ -118,11 +143,13 @@ def _committed_late(situation: Situation, gone: Member, fact: str) -> Departure 
     if not situation.past.has_commits:
         return None
     commit = situation.past.last_commit(situation.past.partitions_of(gone, situation.group_type))
-    if commit is None or _removed_ms(situation) - commit.at_ms >= (_session_ms(gone) or SHORTEST_SESSION_MS):
+    session = _session_ms(gone) or SHORTEST_SESSION_MS
+    if commit is None or _removed_ms(situation) - commit.at_ms >= session:
         return None
     why = (
-        f"one of its partitions was committed {lasting(max(_removed_ms(situation) - commit.at_ms, 0))} before "
-        f"{situation.at(commit.offset, commit.partition)}, too late for a session timeout"
+        f"one of its partitions was committed {lasting(max(_removed_ms(situation) - commit.at_ms, 0))} earlier "
+        f"{situation.at(commit.offset, commit.partition)}, less than session.timeout.ms ({lasting(session)}): "
+        f"{_left_by(gone)}"
     )
     return Departure(gone.member_id, Cause.MEMBER_LEAVE, Confidence.LIKELY, (fact, why), (Cause.SESSION_TIMEOUT,))
 
@@ -130,14 +157,14 @@ def _committed_late(situation: Situation, gone: Member, fact: str) -> Departure 
 def _left_in_company(situation: Situation, gone: Member, fact: str) -> Departure | None:
     if situation.group_type is GroupType.CLASSIC or len(situation.left) < 2:
         return None
-    why = f"{len(situation.left)} members went in one operation: a timeout removes one, a LeaveGroup request many"
+    why = f"{len(situation.left)} members were removed at once: a timeout removes one, LeaveGroup can remove many"
     return Departure(gone.member_id, Cause.MEMBER_LEAVE, Confidence.LIKELY, (fact, why), (Cause.SESSION_TIMEOUT,))
 
 
 def _is_static(situation: Situation, gone: Member, fact: str) -> Departure | None:
     if gone.instance_id is None:
         return None
-    why = "it is a static member: such a client keeps its place when it is closed, and an admin would have to remove it"
+    why = f"static members (group.instance.id) don't send LeaveGroup on close ({_timeout(gone)})"
     return Departure(gone.member_id, Cause.SESSION_TIMEOUT, Confidence.LIKELY, (fact, why), (Cause.MEMBER_LEAVE,))
 
 
@@ -151,9 +178,9 @@ def _fell_silent(situation: Situation, gone: Member, fact: str) -> Departure | N
     if own is None or others is None or removed_ms - own.at_ms < session or others.at_ms - own.at_ms < session:
         return None
     why = (
-        f"its partitions were last committed {lasting(removed_ms - own.at_ms)} before "
-        f"{situation.at(own.offset, own.partition)}, "
-        f"while others went on {situation.at(others.offset, others.partition)}"
+        f"its partitions were last committed {lasting(removed_ms - own.at_ms)} earlier "
+        f"{situation.at(own.offset, own.partition)}, others of the group went on "
+        f"{situation.at(others.offset, others.partition)} ({_timeout(gone)})"
     )
     return Departure(gone.member_id, Cause.SESSION_TIMEOUT, Confidence.LIKELY, (fact, why), (Cause.MEMBER_LEAVE,))
 

@@ -1,9 +1,10 @@
-"""Rows about the group as a whole and about members that come and go."""
+"""Rows about the group as a whole and about members that join and are removed."""
 
 from coordinator_replay.analysis.reasons.arrivals import Return, returns, twin
 from coordinator_replay.analysis.reasons.departures import Departure, departures
+from coordinator_replay.analysis.reasons.past import chosen
 from coordinator_replay.analysis.reasons.rule import CLASSIC, EVERY_TYPE, MODERN, Rule, row
-from coordinator_replay.analysis.reasons.situation import Situation, called, lasting, listed
+from coordinator_replay.analysis.reasons.situation import Situation, called, lasting
 from coordinator_replay.analysis.reasons.vocabulary import Cause, Confidence, Finding
 from coordinator_replay.engine.events import EventKind
 from coordinator_replay.engine.model import GroupType
@@ -20,6 +21,7 @@ _ABOUT_MEMBERS = (
     Cause.REBALANCE_TIMEOUT,
     Cause.SESSION_TIMEOUT,
     Cause.MEMBER_LEAVE,
+    Cause.LEAVE_OR_TIMEOUT,
 )
 _FOLLOWS_MEMBERS = (Cause.PROTOCOL_CHANGE, Cause.TOPIC_METADATA_CHANGE)
 
@@ -42,7 +44,7 @@ def group_conversion(situation: Situation) -> Finding | None:
     if conversion is None:
         return None
     old, new, partition, offset = conversion
-    evidence = [f"the {old} group became a {new} group {situation.at(offset, partition)}"]
+    evidence = [f"converted from a {old} to a {new} group {situation.at(offset, partition)}"]
     evidence += [f"{called(member)} joined {situation.at(at)}" for member, at in situation.joined]
     return Finding(
         Cause.GROUP_CONVERSION,
@@ -91,7 +93,7 @@ def beginning_unseen(situation: Situation) -> Finding | None:
     """Nothing is known of what was before."""
     if not situation.is_beginning_unseen or situation.past.conversion is not None:
         return None
-    fact = f"the log shows nothing of the group before this {situation.at()}"
+    fact = f"first record of the group in this log {situation.at()}"
     return Finding(Cause.UNKNOWN, POSSIBLE, (fact,))
 
 
@@ -99,7 +101,7 @@ def beginning_unseen(situation: Situation) -> Finding | None:
     MEMBER_RULES,
     Cause.PROTOCOL_CHANGE,
     CLASSIC,
-    footprint="another protocol was chosen while no member came or went",
+    footprint="another assignor was chosen while no member joined or was removed",
     confidence="certain",
     explains=(Cause.MEMBER_RESTART, Cause.SUBSCRIPTION_CHANGE, Cause.TOPIC_METADATA_CHANGE, Cause.LEADER_REJOIN),
 )
@@ -110,8 +112,8 @@ def protocol_change(situation: Situation) -> Finding | None:
     for event in situation.of_kind(EventKind.PROTOCOL_CHANGED):
         old, new = event.changes["protocol"]
         replaced = situation.of_kind(EventKind.MEMBER_REPLACED)
-        evidence = [f"the chosen protocol changed from {old} to {new} {situation.at(event.offset)}"]
-        evidence += [f"static {called(one.member)} came back under a new id" for one in replaced if one.member]
+        evidence = [f"assignor {new}, before {old} {situation.at(event.offset)}"]
+        evidence += [f"static {called(one.member)} joined under a new member id" for one in replaced if one.member]
         return Finding(
             Cause.PROTOCOL_CHANGE,
             CERTAIN,
@@ -125,8 +127,8 @@ def protocol_change(situation: Situation) -> Finding | None:
     MEMBER_RULES,
     Cause.CLIENT_UPGRADE,
     EVERY_TYPE,
-    footprint="a client that had gone is back, speaking another protocol (classic or consumer, or another assignor), "
-    "or a newer version of its subscription",
+    footprint="a client that had been removed joined again with another protocol (classic or consumer, or another "
+    "assignor), or a newer version of its subscription",
     confidence="certain by instance id; likely by client id and host",
     look_alikes="MEMBER_RESTART; another client with the same client id on the same host",
     explains=_ABOUT_MEMBERS[1:],
@@ -137,7 +139,7 @@ def client_upgrade(situation: Situation) -> Finding | None:
     upgraded = [one for one in returns(situation)[0] if one.is_upgrade]
     if not upgraded:
         return None
-    evidence = [f"{one.told(situation)}; it speaks {_spoken(one)} now" for one in upgraded]
+    evidence = [f"{one.told(situation)}; {_spoken(one)}" for one in upgraded]
     sure = CERTAIN if all(one.is_same_instance for one in upgraded) else LIKELY
     if any(one.is_ambiguous for one in upgraded):
         sure = POSSIBLE
@@ -149,11 +151,13 @@ def client_upgrade(situation: Situation) -> Finding | None:
 def _spoken(one: Return) -> str:
     told = one.member.subscription
     if told is None:
-        return "another protocol"
+        return "now on another protocol"
     if told.uses_classic_protocol is not one.departed.uses_classic_protocol:
-        return "the classic protocol" if told.uses_classic_protocol else "the consumer protocol"
-    protocol = told.protocols[0].name if told.protocols else "another protocol"
-    return f"{protocol} (it left under {one.departed.protocol})"
+        return f"now on the {'classic' if told.uses_classic_protocol else 'consumer'} protocol"
+    protocol, version = chosen(told)
+    if protocol == one.departed.protocol:
+        return f"subscription version {version}, before {one.departed.version}"
+    return f"assignor {protocol}, before {one.departed.protocol}"
 
 
 POLL_SLACK_MS = 15_000
@@ -164,20 +168,28 @@ POLL_SLACK_MS = 15_000
     MEMBER_RULES,
     Cause.POLL_TIMEOUT_REJOIN,
     EVERY_TYPE,
-    footprint="a member is back under the member id it had; or a client is back whose last sign of life, when it went, "
-    "was older than its rebalance timeout (max.poll.interval.ms) by some seconds",
+    footprint="a member joined again under its member id; or a client joined again whose last sign of life, when it "
+    "was removed, was older than its rebalance timeout (max.poll.interval.ms) by some seconds",
     confidence="likely; possible by member id where its silence was shorter",
-    look_alikes="SESSION_TIMEOUT of a process that hung; MEMBER_RESTART; a client that unsubscribed and came back",
-    explains=(Cause.MEMBER_RESTART, Cause.REBALANCE_TIMEOUT, Cause.SESSION_TIMEOUT, Cause.MEMBER_LEAVE),
+    look_alikes="SESSION_TIMEOUT of a process that hung; MEMBER_RESTART; a client that unsubscribed and joined again",
+    explains=(
+        Cause.MEMBER_RESTART,
+        Cause.REBALANCE_TIMEOUT,
+        Cause.SESSION_TIMEOUT,
+        Cause.MEMBER_LEAVE,
+        Cause.LEAVE_OR_TIMEOUT,
+    ),
     needs="arrivals",
 )
 def poll_timeout_rejoin(situation: Situation) -> Finding | None:
-    """A process that was there all the time was lost to the group, and joined again."""
+    """A process that ran all the time was removed from the group, and joined again."""
     back = [one for one in returns(situation)[0] if one.is_same_process or _polled_late(one)]
     if not back:
         return None
     evidence = [
-        f"{one.told(situation)}; there had been no sign of life from it for {lasting(one.silence_ms)}" for one in back
+        f"{one.told(situation)}; the last record showing it alive was {lasting(one.silence_ms)} older "
+        f"(max.poll.interval.ms {lasting(one.departed.timeout_ms)})"
+        for one in back
     ]
     is_late = all(one.silence_ms >= one.departed.timeout_ms > 0 for one in back)
     return Finding(
@@ -199,11 +211,17 @@ def _polled_late(one: Return) -> bool:
     MEMBER_RULES,
     Cause.MEMBER_RESTART,
     EVERY_TYPE,
-    footprint="a member came with the instance id of one that went, or with its client id and host within its "
-    "timeouts; in a classic group also a static member under a new id",
+    footprint="a member joined with the instance id of one that was removed, or with its client id and host within its "
+    "timeouts; in a classic group also a static member under a new member id",
     confidence="certain by instance id; likely by client id and host; possible where several share them",
     look_alikes="MEMBER_JOIN of a like-named client; POLL_TIMEOUT_REJOIN",
-    explains=(Cause.REBALANCE_TIMEOUT, Cause.SESSION_TIMEOUT, Cause.MEMBER_LEAVE, Cause.LEADER_REJOIN),
+    explains=(
+        Cause.REBALANCE_TIMEOUT,
+        Cause.SESSION_TIMEOUT,
+        Cause.MEMBER_LEAVE,
+        Cause.LEAVE_OR_TIMEOUT,
+        Cause.LEADER_REJOIN,
+    ),
 )
 def member_restart(situation: Situation) -> Finding | None:
     """A client came back."""
@@ -211,11 +229,11 @@ def member_restart(situation: Situation) -> Finding | None:
     if not back:
         return _replaced(situation)
     evidence = [one.told(situation) for one in back]
-    evidence += [f"{called(member)} joined too {situation.at(offset)}" for member, offset in new]
+    evidence += [f"{called(member)} joined as well {situation.at(offset)}" for member, offset in new]
     sure = CERTAIN if all(one.is_same_instance for one in back) and not new else LIKELY
     if any(one.is_ambiguous for one in back):
         sure = POSSIBLE
-        evidence.append("several members share this client id and host, so which one came back is not certain")
+        evidence.append("several members have this client.id and host: which of them was restarted is not certain")
     alternatives = [] if sure is CERTAIN else [Cause.MEMBER_JOIN]
     for one in back:
         silence = one.silence_ms
@@ -223,8 +241,8 @@ def member_restart(situation: Situation) -> Finding | None:
             alternatives.append(Cause.POLL_TIMEOUT_REJOIN)
             sure = POSSIBLE
             evidence.append(
-                f"{one.departed.member_id} had shown no sign of life for {lasting(silence)} when it went: "
-                "it may have polled too late"
+                f"the last record showing {one.departed.member_id} alive was {lasting(silence)} old when it was "
+                f"removed: it may have exceeded max.poll.interval.ms ({lasting(one.departed.timeout_ms)})"
             )
     return Finding(
         Cause.MEMBER_RESTART,
@@ -253,8 +271,8 @@ def _replaced(situation: Situation) -> Finding | None:
     MEMBER_RULES,
     Cause.MEMBER_JOIN,
     EVERY_TYPE,
-    footprint="a member that nothing on record shows to have been there before",
-    confidence="certain; likely where a member that is still there has the same client id and host",
+    footprint="a member joined that nothing on record shows to have been in the group before",
+    confidence="certain; likely where a member that is still in the group has the same client id and host",
     look_alikes="MEMBER_RESTART of a client whose old member has not timed out yet",
     explains=_FOLLOWS_MEMBERS,
     needs="arrivals",
@@ -271,7 +289,7 @@ def member_join(situation: Situation) -> Finding | None:
         other = twin(situation, member)
         if other is not None:
             sure = LIKELY
-            fact += f"; {other.member_id} has the same client id and host and is still there"
+            fact += f"; {other.member_id} has the same client.id and host and is still in the group"
         evidence.append(fact)
     alternatives = () if sure is CERTAIN else (Cause.MEMBER_RESTART,)
     return Finding(Cause.MEMBER_JOIN, sure, tuple(evidence), alternatives, tuple(member.member_id for member, _ in new))
@@ -282,10 +300,13 @@ def _departure(situation: Situation, cause: Cause) -> Finding | None:
     if not found:
         return None
     weakest = max(found, key=lambda one: _ORDER[one.confidence])
+    evidence = [fact for one in found for fact in one.evidence]
+    if not situation.opening.member_count:
+        evidence.append("the group is Empty")
     return Finding(
         cause,
         weakest.confidence,
-        tuple(fact for one in found for fact in one.evidence),
+        tuple(evidence),
         _unique(found),
         tuple(one.member_id for one in found),
     )
@@ -302,7 +323,7 @@ def _unique(found: list[Departure]) -> tuple[Cause, ...]:
     MEMBER_RULES,
     Cause.REBALANCE_TIMEOUT,
     MODERN,
-    footprint="a member is gone that had not given partitions up for its rebalance timeout, to the second",
+    footprint="a member was removed that had not revoked partitions for its rebalance timeout, to the second",
     confidence="likely",
     look_alikes="SESSION_TIMEOUT or MEMBER_LEAVE in that very second",
     explains=_FOLLOWS_MEMBERS,
@@ -317,15 +338,15 @@ def rebalance_timeout(situation: Situation) -> Finding | None:
     MEMBER_RULES,
     Cause.SESSION_TIMEOUT,
     EVERY_TYPE,
-    footprint="a member is gone that had left for a restart, or is static, or whose partitions had not been committed "
-    "for a session timeout while others were",
+    footprint="a member was removed that had left temporarily, or is static, or whose partitions had not been "
+    "committed for a session timeout while others were",
     confidence="likely",
     look_alikes="MEMBER_LEAVE (an admin can remove any member)",
     explains=_FOLLOWS_MEMBERS,
     needs="departures",
 )
 def session_timeout(situation: Situation) -> Finding | None:
-    """A member was not heard of any more."""
+    """A member sent no heartbeat any more."""
     return _departure(situation, Cause.SESSION_TIMEOUT)
 
 
@@ -333,17 +354,28 @@ def session_timeout(situation: Situation) -> Finding | None:
     MEMBER_RULES,
     Cause.MEMBER_LEAVE,
     EVERY_TYPE,
-    footprint="a member is gone, and nothing speaks for a timeout",
+    footprint="a member was removed, and the log speaks against a timeout",
     confidence="certain where the last sign of life is younger than every timeout; likely after a young commit, or "
-    "with several in one operation; else possible",
+    "with several in one operation",
     look_alikes="SESSION_TIMEOUT, REBALANCE_TIMEOUT",
     explains=_FOLLOWS_MEMBERS,
     needs="departures",
 )
 def member_leave(situation: Situation) -> Finding | None:
     """A member left."""
-    found = _departure(situation, Cause.MEMBER_LEAVE)
-    if found is None or situation.opening.member_count:
-        return found
-    left = listed([event.member_id for event in situation.left if event.member_id])
-    return found._replace(evidence=(*found.evidence, f"nobody is left after {left}"))
+    return _departure(situation, Cause.MEMBER_LEAVE)
+
+
+@row(
+    MEMBER_RULES,
+    Cause.LEAVE_OR_TIMEOUT,
+    EVERY_TYPE,
+    footprint="a member was removed, and nothing on record tells whether it left or its session timed out",
+    confidence="possible",
+    look_alikes="MEMBER_LEAVE, SESSION_TIMEOUT, REBALANCE_TIMEOUT",
+    explains=_FOLLOWS_MEMBERS,
+    needs="departures",
+)
+def leave_or_timeout(situation: Situation) -> Finding | None:
+    """A member left, or its session timed out."""
+    return _departure(situation, Cause.LEAVE_OR_TIMEOUT)

@@ -176,11 +176,21 @@ class Past:
                 if remember is not None:
                     remember(self, event, at_ms)
 
-    def begin(self, started_ms: int, join_reason: str, returned: Collection[str]) -> None:
-        """Note that a rebalance began with the last operation, and forget what explained it."""
+    def begin(self, started_ms: int, join_reason: str, returned: Collection[str], asking: Collection[str]) -> None:
+        """Note that a rebalance began with the last operation, and forget what explained it.
+
+        Args:
+            started_ms: when it began.
+            join_reason: its reason.
+            returned: members that were removed earlier and came back with it.
+            asking: members that joined or changed their subscription in it. Brokers up to 4.0 begin a rebalance with
+                such a member before its regex is resolved, and another one when it is.
+        """
         self.rebalanced_ms = started_ms
         self.join_reason = join_reason
         self.conversion, self.ready_at, self.is_new_life = None, None, False
+        for member_id in asking:
+            self.waiting.pop(member_id, None)
         if returned:
             self.departed = [one for one in self.departed if one.member_id not in returned]
 

@@ -42,7 +42,7 @@ def reason_of(situation: Situation) -> Reason:
     rows = _rows(situation.group_type, came, went, asked)
     found = [(rule, finding) for rule in rows if (finding := rule.find(situation)) is not None]
     if not found:
-        fact = f"nothing on record around this epoch says why {situation.at()}"
+        fact = f"no record around this epoch tells why {situation.at()}"
         return Reason(Cause.UNKNOWN, JoinReason.UNKNOWN, Confidence.POSSIBLE, (fact,), (), (), None)
     rule, first = found[0]
     evidence = list(first.evidence)
@@ -80,7 +80,7 @@ def _side_facts(situation: Situation, first: Finding) -> list[str]:
         changed = event.changes.get("protocol") or event.changes.get("assignor") or ()
         if len(changed) == 2:
             old, new = (name or "the broker's default" for name in changed)
-            facts.append(f"with it, the assignor changed from {old} to {new} {situation.at(event.offset)}")
+            facts.append(f"assignor {new} as well, before {old} {situation.at(event.offset)}")
     return facts
 
 
@@ -88,11 +88,11 @@ def _judged(situation: Situation, confidence: Confidence, evidence: list[str]) -
     """No more confidence than the log allows."""
     opening = situation.opening
     if not opening.is_exact:
-        evidence.append("records may be missing in between, so this is the sum of all that happened")
+        evidence.append("records may be missing in between: this is the sum of what happened")
         confidence = _at_most(confidence, Confidence.LIKELY)
     attempts = opening.changes.get("attempts") or 1
     if attempts > 1:
-        evidence.append(f"{attempts - 1} generations before this one were begun and left no record")
+        evidence.append(f"{attempts - 1} generation{'s' if attempts > 2 else ''} before this one left no record")
         confidence = _at_most(confidence, Confidence.LIKELY)
     return confidence
 

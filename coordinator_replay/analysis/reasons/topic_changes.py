@@ -25,17 +25,22 @@ TopicChanges = Mapping[str, Sequence[TopicChange]]
 
 NO_CHANGES: TopicChanges = {}
 
-_WORDS = {CREATED: "was created with {}", PARTITIONS_ADDED: "got partitions, {} now", REMOVED: "was removed"}
 
-
-def told(topic: str, change: TopicChange) -> str:
+def told(changes: TopicChanges, topic: str, change: TopicChange) -> str:
     """The change in words.
 
-    >>> told("orders", TopicChange(0, "partitions_added", 5))
-    'topic orders got partitions, 5 partitions now'
+    >>> orders = [TopicChange(0, "created", 3), TopicChange(9, "partitions_added", 5)]
+    >>> [told({"orders": orders}, "orders", one) for one in orders]
+    ['topic orders was created with 3 partitions', 'partitions of orders increased from 3 to 5']
     """
-    count = f"{change.partition_count} partition{'' if change.partition_count == 1 else 's'}"
-    return f"topic {topic} {_WORDS[change.change].format(count)}"
+    if change.change == REMOVED:
+        return f"topic {topic} was deleted"
+    if change.change == CREATED:
+        plural = "" if change.partition_count == 1 else "s"
+        return f"topic {topic} was created with {change.partition_count} partition{plural}"
+    earlier = [one.partition_count for one in changes.get(topic, ()) if one.at_ms < change.at_ms]
+    before = f" from {earlier[-1]}" if earlier else ""
+    return f"partitions of {topic} increased{before} to {change.partition_count}"
 
 
 def between(

@@ -18,6 +18,7 @@ class Cause(StrEnum):
     REBALANCE_TIMEOUT = "REBALANCE_TIMEOUT"
     SESSION_TIMEOUT = "SESSION_TIMEOUT"
     MEMBER_LEAVE = "MEMBER_LEAVE"
+    LEAVE_OR_TIMEOUT = "LEAVE_OR_TIMEOUT"
     SUBSCRIPTION_CHANGE = "SUBSCRIPTION_CHANGE"
     BROKER_UPGRADE = "BROKER_UPGRADE"
     TOPIC_METADATA_CHANGE = "TOPIC_METADATA_CHANGE"
@@ -47,24 +48,25 @@ class JoinReason(StrEnum):
 
 
 MEANING: Mapping[Cause, str] = {
-    Cause.GROUP_CONVERSION: "the group went over to another protocol, or back",
+    Cause.GROUP_CONVERSION: "the group was converted from the classic to the consumer protocol, or back",
     Cause.GROUP_CREATED: "the first generation or epoch of a group",
-    Cause.PROTOCOL_CHANGE: "the same members chose another protocol (assignor)",
-    Cause.CLIENT_UPGRADE: "a client that had gone came back with another protocol or a newer version",
-    Cause.MEMBER_RESTART: "a client that had gone came back",
-    Cause.POLL_TIMEOUT_REJOIN: "a client that had not polled for too long, and was gone for that, joined again",
-    Cause.MEMBER_JOIN: "a member came that was not there before",
-    Cause.REBALANCE_TIMEOUT: "a member did not give its partitions up, or did not join again, in time",
-    Cause.SESSION_TIMEOUT: "a member was not heard of for its session timeout",
-    Cause.MEMBER_LEAVE: "a member left: closed, unsubscribed, polled too late, or was removed by an admin",
-    Cause.SUBSCRIPTION_CHANGE: "a member asked for other topics",
-    Cause.BROKER_UPGRADE: "a newer broker hashes what an older one wrote down: once for each group",
-    Cause.TOPIC_METADATA_CHANGE: "topics the group reads were created or removed, or got partitions",
+    Cause.PROTOCOL_CHANGE: "the same members, another assignor",
+    Cause.CLIENT_UPGRADE: "a client came back with another protocol, or a newer version of it",
+    Cause.MEMBER_RESTART: "a client came back: it was removed from the group and joined again",
+    Cause.POLL_TIMEOUT_REJOIN: "a client exceeded max.poll.interval.ms, was removed for that, and joined again",
+    Cause.MEMBER_JOIN: "a member joined that had not been in the group before",
+    Cause.REBALANCE_TIMEOUT: "a member did not revoke its partitions, or join again, within the rebalance timeout",
+    Cause.SESSION_TIMEOUT: "a member sent no heartbeat for its session timeout",
+    Cause.MEMBER_LEAVE: "a member left: closed, unsubscribed, over max.poll.interval.ms, or removed by an admin",
+    Cause.LEAVE_OR_TIMEOUT: "a member left or its session timed out; the log can't tell which",
+    Cause.SUBSCRIPTION_CHANGE: "a member subscribed to other topics",
+    Cause.BROKER_UPGRADE: "a newer broker (4.1) replaced topic metadata by a hash: once for each group",
+    Cause.TOPIC_METADATA_CHANGE: "subscribed topics were created or deleted, or their partitions increased",
     Cause.SHARE_PARTITIONS_READY: "partitions of a share group were initialised and can be assigned now",
     Cause.TOPOLOGY_CHANGE: "the topology of a streams group was validated or its settings changed",
-    Cause.MEMBER_METADATA_CHANGE: "a member of a streams group told something new of itself",
-    Cause.COOPERATIVE_FOLLOW_UP: "the second step of a cooperative rebalance: what was given up finds its new owner",
-    Cause.LEADER_REJOIN: "a member joined again and nothing that is on record changed",
+    Cause.MEMBER_METADATA_CHANGE: "a member of a streams group changed something other than its topics",
+    Cause.COOPERATIVE_FOLLOW_UP: "the second step of a cooperative rebalance: revoked partitions get their new owners",
+    Cause.LEADER_REJOIN: "the leader joined again, and nothing on record changed",
     Cause.UNKNOWN: "the records around it are not in the log",
 }
 

@@ -5,7 +5,7 @@ least loaded subscriber, then partitions move from heavy to light subscribers, t
 subscribers differ by more than one partition or the rounds are used up. A member's load is all its partitions.
 """
 
-from coordinator_replay.coordinator.server_assignors.group_spec import GroupSpec, topic_map, uuid_order
+from coordinator_replay.coordinator.server_assignors.group_spec import AssignorError, GroupSpec, topic_map, uuid_order
 from coordinator_replay.coordinator.server_assignors.loads import Loads
 from coordinator_replay.engine.model import Assignment
 
@@ -14,7 +14,11 @@ NOBODY = -1
 
 
 def assign_different(group: GroupSpec) -> dict[str, Assignment]:
-    """Balance every topic over its subscribers, as far as the subscriptions allow."""
+    """Balance every topic over its subscribers, as far as the subscriptions allow.
+
+    Raises:
+        AssignorError: a target names a partition that does not exist.
+    """
     plan = _Plan(group)
     if not plan.subscribers:
         return {}
@@ -38,11 +42,17 @@ class _Plan:
         self.owners = {topic_id: [NOBODY] * group.topics[topic_id].partitions for topic_id in self.subscribers}
 
     def keep(self) -> None:
-        """Let every member keep what it has of the topics it subscribes to."""
+        """Let every member keep what it has of the topics it subscribes to.
+
+        Raises:
+            AssignorError: a target names a partition that does not exist, as a classic group's leader may.
+        """
         for index, member in enumerate(self.group.members.values()):
             subscribed = frozenset(member.topic_ids)
             for topic_id in topic_map(member.target):
                 if topic_id in subscribed:
+                    if member.target[topic_id][-1] >= len(self.owners[topic_id]):
+                        raise AssignorError(f"{topic_id} has fewer partitions than the target assignment")
                     self.sizes[index] += len(member.target[topic_id])
                     owners = self.owners[topic_id]
                     for partition in member.target[topic_id]:

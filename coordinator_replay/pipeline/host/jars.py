@@ -121,8 +121,9 @@ def jars_of(library: Library) -> list[Path]:
     return sorted(folder.glob("*.jar"))
 
 
-def _run(command: list[str], library: Library, what: str) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+def _run(command: list[str], library: Library, what: str, scratch: Path) -> None:
+    # Both take settings, and code, from the folder that they are started in.
+    done = subprocess.run(command, cwd=scratch, capture_output=True, text=True, check=False)  # noqa: S603
     if done.returncode != 0:
         said = [line for line in (done.stdout + done.stderr).splitlines() if "ERROR" in line] or ["no reason given"]
         raise PrerequisiteError(f"the jars of {library.title} can't be fetched with {what}: {said[0].strip()}")
@@ -138,7 +139,7 @@ def _fetch_with_maven(library: Library, scratch: Path, into: Path) -> None:
     pom.write_text(_POM.format(dependencies=dependencies))
     groups = ",".join(sorted({jar.group for jar in library.jars}))
     options = [f"-DoutputDirectory={into}", "-DincludeScope=runtime", f"-DincludeGroupIds={groups}"]
-    _run(["mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", *options], library, "Maven")
+    _run(["mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", *options], library, "Maven", scratch)
 
 
 def _fetch_with_spark(library: Library, scratch: Path, into: Path) -> None:
@@ -149,7 +150,7 @@ def _fetch_with_spark(library: Library, scratch: Path, into: Path) -> None:
         f".config('spark.jars.packages', {coordinates!r}).config('spark.jars.ivy', {str(ivy)!r})"
         ".config('spark.ui.enabled', 'false').getOrCreate().stop()"
     )
-    _run([sys.executable, "-c", start], library, "Spark's resolver")
+    _run([sys.executable, "-P", "-c", start], library, "Spark's resolver", scratch)
     for jar in (ivy / "jars").glob("*.jar"):
         if library.has(jar.name):
             shutil.copy(jar, into / jar.name.partition("_")[2])

@@ -49,6 +49,13 @@ LOCAL = {
 }
 """Settings of a session on one machine."""
 
+WORKERS = {
+    # Python looks for modules in the folder it is started in first: the user's current one, which may be a dump that
+    # somebody sent.
+    "spark.executorEnv.PYTHONSAFEPATH": "1",
+}
+"""What the Python workers of a session that we start are started with, on this machine or on a cluster."""
+
 _QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
 """A JVM that starts fast: Python workers do the work, and Spark hands out shares and collects file names. With one
 compiler, its room for code is a fifth of the usual, and once that is full nothing is compiled any more."""
@@ -77,6 +84,7 @@ def _local_session(app_name: str, *, with_catalog: bool, with_kafka: bool) -> Sp
     log4j = files("coordinator_replay.pipeline.host") / "log4j2.properties"
     settings = {
         **LOCAL,
+        **WORKERS,
         **DELTA,
         **RELIED_ON,
         "spark.jars": ",".join(map(str, jars)),
@@ -109,7 +117,10 @@ def open_session(
     """
     active = SparkSession.getActiveSession()
     if active is None and "PYSPARK_GATEWAY_PORT" in os.environ:
-        active = SparkSession.builder.appName(app_name).getOrCreate()
+        builder = SparkSession.builder.appName(app_name)
+        for key, value in WORKERS.items():
+            builder = builder.config(key, value)
+        active = builder.getOrCreate()
     if active is not None:
         for key, value in RELIED_ON.items():
             active.conf.set(key, value)

@@ -1,4 +1,4 @@
--- Groups that still speak the classic protocol, or whose conversion came back, beside those on the KIP-848 protocol.
+-- Groups that still use the classic protocol, or were converted back to it, with the number of groups on KIP-848.
 WITH last AS (
     SELECT group_id, arg_max(group_type, seq) AS group_type, arg_max(event, seq) AS event,
            arg_max(member_count, seq) AS members,

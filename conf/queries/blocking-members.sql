@@ -1,0 +1,12 @@
+-- KIP-848 members that took longest to revoke partitions others were waiting for, those that still have them first.
+-- param group text: only this group
+-- param threshold number = 0: milliseconds from which on it counts
+WITH ends AS (SELECT max(log_timestamp) AS at FROM group_timeline WHERE cluster = $cluster)
+SELECT group_id, member_id, client_id, client_host, member_epoch, valid_from AS since, valid_to AS until,
+       epoch_ms(coalesce(valid_to, ends.at)) - epoch_ms(valid_from) AS blocking_ms,
+       list_sum(list_transform(pending_revocation, lambda one: len(one.partitions))) AS partitions
+FROM member_timeline CROSS JOIN ends
+WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group) AND member_state = 'UNREVOKED_PARTITIONS'
+  AND blocking_ms >= $threshold
+ORDER BY valid_to IS NOT NULL, blocking_ms DESC, group_id, member_id
+LIMIT 50

@@ -1,0 +1,32 @@
+-- Offsets set or moved back in a group without members: a reset by a tool, a restore, or a consumer that uses assign().
+-- param group text: only this group
+WITH life AS (
+    SELECT group_id, min(log_timestamp) FILTER (member_count > 0) AS first_member,
+           bool_or(event = 'GROUP_CREATED') AS is_beginning_known
+    FROM group_timeline WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group) GROUP BY group_id
+),
+written AS (
+    SELECT offset_history.group_id, topic, partition, committed_offset, previous_offset, metadata, valid_from,
+           first_member, is_beginning_known, coalesce(committed_offset < previous_offset, false) AS is_back,
+           valid_to IS NULL AND previous_offset IS NULL AS is_only
+    FROM offset_history LEFT JOIN life USING (group_id)
+    WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group)
+      AND group_state = 'Empty' AND owner_member_id IS NULL
+),
+judged AS (
+    SELECT *, CASE
+        WHEN first_member IS NULL AND is_back THEN 'moved back; the group has no members on record'
+        WHEN first_member IS NULL AND is_only THEN 'set once; the group has no members on record'
+        WHEN first_member IS NULL THEN NULL
+        WHEN valid_from >= first_member THEN 'the group was Empty'
+        WHEN is_beginning_known THEN 'before the first member joined'
+    END AS what
+    FROM written
+)
+SELECT group_id, topic, count(*) AS partitions, valid_from AS at, what, min(committed_offset) AS lowest,
+       max(committed_offset) AS highest, max(previous_offset - committed_offset) AS furthest_back,
+       any_value(metadata) AS metadata
+FROM judged WHERE what IS NOT NULL
+GROUP BY group_id, topic, valid_from, what
+ORDER BY "at" DESC, group_id, topic
+LIMIT 200

@@ -1,0 +1,16 @@
+-- Clients whose members set off most rebalances, with their causes and the longest pause in commits around one of them.
+-- param group text: only this group
+-- param from time: rebalances that ended then or later
+WITH triggers AS (
+    SELECT group_id, rebalance_id, coalesce(cause, 'UNKNOWN') AS cause, unnest(trigger_members) AS member_id, commit_pause_ms
+    FROM rebalances
+    WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group) AND coalesce(completed_at >= $from, true)
+),
+names AS (
+    SELECT group_id, member_id, any_value(client_id) AS client_id, any_value(client_host) AS client_host
+    FROM member_timeline WHERE cluster = $cluster GROUP BY ALL
+)
+SELECT group_id, coalesce(client_id, member_id) AS client, client_host, count(DISTINCT rebalance_id) AS rebalances,
+       histogram(cause) AS causes, max(commit_pause_ms) AS longest_commit_pause_ms
+FROM triggers LEFT JOIN names USING (group_id, member_id)
+GROUP BY ALL ORDER BY rebalances DESC, group_id, client LIMIT 50

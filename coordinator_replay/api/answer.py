@@ -1,0 +1,140 @@
+"""An answer: typed rows, as Arrow, as pandas, or as a table to look at."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+
+from coordinator_replay.api import html
+from coordinator_replay.api.arrow_types import arrow_type, plain_value, row_schema
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+T = TypeVar("T")
+
+
+class Answer(Sequence[T], Generic[T]):
+    """The rows of an answer, in order; a sequence of frozen dataclasses.
+
+    Attributes:
+        notes: what there is to say beside the rows, one sentence each: that the time lies after the end of the log,
+            that records are missing, that nothing was found.
+    """
+
+    def __init__(
+        self,
+        rows: Iterable[T],
+        row_type: type[T],
+        *,
+        same: Mapping[str, object] | None = None,
+        notes: Iterable[str | None] = (),
+    ) -> None:
+        """Make an answer.
+
+        Args:
+            rows: the rows.
+            row_type: their class.
+            same: columns that the rows lack since they are the same in all of them, such as the group asked about.
+            notes: see Attributes; None is left out.
+        """
+        self._rows = tuple(rows)
+        self._row_type = row_type
+        self._same = dict(same or {})
+        self.notes = tuple(note for note in notes if note)
+
+    @overload
+    def __getitem__(self, place: int) -> T: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> tuple[T, ...]: ...
+
+    def __getitem__(self, place: int | slice) -> T | tuple[T, ...]:
+        return self._rows[place]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __repr__(self) -> str:
+        rows = "".join(f"\n  {row!r}" for row in self._rows[:10])
+        more = f"\n  … {len(self) - 10:,} more" if len(self) > 10 else ""
+        said = "".join(f"\n  ({note})" for note in self.notes)
+        return f"{len(self):,} × {self._row_type.__name__}{rows}{more}{said}"
+
+    def _names(self) -> list[str]:
+        return [*self._same, *(field.name for field in fields(self._row_type))]  # type: ignore[arg-type]  # a dataclass
+
+    def _values(self) -> list[list[Any]]:
+        same = list(self._same.values())
+        names = self._names()[len(same) :]
+        return [[*same, *(getattr(row, name) for name in names)] for row in self._rows]
+
+    def _schema(self) -> "pa.Schema":
+        import pyarrow as pa
+
+        same = [pa.field(name, arrow_type(type(value))) for name, value in self._same.items()]
+        return pa.schema([*same, *row_schema(self._row_type)])
+
+    def to_arrow(self) -> "pa.Table":
+        """The rows as an Arrow table; moments in UTC, assignments as lists of structs.
+
+        The columns are the same whatever the rows are, an answer without rows included.
+        """
+        import pyarrow as pa
+
+        schema, values = self._schema(), self._values()
+        columns = [
+            pa.array([plain_value(row[place], field.type) for row in values], field.type)
+            for place, field in enumerate(schema)
+        ]
+        return pa.Table.from_arrays(columns, schema=schema)
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """The rows as a pandas DataFrame; numbers that may be missing are pandas' own nullable ones."""
+        import pandas as pd
+        import pyarrow as pa
+
+        nullable = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
+        frame: pd.DataFrame = self.to_arrow().to_pandas(types_mapper=nullable.get)
+        return frame
+
+    def _repr_html_(self) -> str:
+        return html.table(self._names(), self._values()) + html.notes(self.notes)
+
+
+class SqlAnswer(Answer[tuple[Any, ...]]):
+    """The rows of an SQL statement.
+
+    Attributes:
+        columns: the names of the columns; none where the statement has no answer.
+    """
+
+    def __init__(
+        self, columns: Sequence[str], rows: Iterable[tuple[Any, ...]], notes: Iterable[str | None] = ()
+    ) -> None:
+        super().__init__(rows, tuple, notes=notes)
+        self.columns = tuple(columns)
+
+    def _names(self) -> list[str]:
+        return list(self.columns)
+
+    def _values(self) -> list[list[Any]]:
+        return [list(row) for row in self]
+
+    def to_arrow(self) -> "pa.Table":
+        """The rows as an Arrow table, each column in the type of its values."""
+        import pyarrow as pa
+
+        values = self._values()
+        columns = [_array([row[place] for row in values]) for place in range(len(self.columns))]
+        return pa.Table.from_arrays(columns, names=list(self.columns))
+
+
+def _array(values: list[Any]) -> "pa.Array":
+    import pyarrow as pa
+
+    try:
+        return pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        # A union type or a map: Arrow can't tell its type from values.
+        return pa.array([None if value is None else html.text_of(value) for value in values], pa.string())

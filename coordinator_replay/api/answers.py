@@ -1,0 +1,76 @@
+"""Answers that say more than their rows."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from coordinator_replay.api import html
+from coordinator_replay.api.answer import Answer
+from coordinator_replay.query.describe import Description, Member
+from coordinator_replay.query.hold_ups import HoldUp
+from coordinator_replay.query.owner import Owners, Ownership
+from coordinator_replay.query.rebalances import Rebalance
+
+
+class Described(Answer[Member]):
+    """A group as the broker's describe would have shown it: its rows are the members.
+
+    Attributes:
+        group: the group itself.
+        assignor: the assignor or protocol that distributes the partitions; None where there is none.
+    """
+
+    def __init__(self, found: Description, notes: Iterable[str | None] = ()) -> None:
+        super().__init__(found.members, Member, same={"group_id": found.group.group_id}, notes=notes)
+        self.group = found.group
+        self.assignor = found.assignor
+
+    def _repr_html_(self) -> str:
+        return Answer([self.group], type(self.group), same={"assignor": self.assignor})._repr_html_() + (
+            super()._repr_html_()
+        )
+
+
+class Owned(Answer[Ownership]):
+    """Who owned a partition: no row if nobody did, more than one in share groups.
+
+    Attributes:
+        before: the last ownership that had ended by then.
+        after: the first one that began later.
+    """
+
+    def __init__(self, found: Owners, same: Mapping[str, object], notes: Iterable[str | None] = ()) -> None:
+        super().__init__(found.owners, Ownership, same=same, notes=notes)
+        self.before = found.before
+        self.after = found.after
+
+
+class Reasons(Answer[Rebalance]):
+    """Rebalances with the evidence for their causes; a notebook shows each with what it rests on.
+
+    Attributes:
+        hold_ups: by rebalance id, who held a rebalance up, where the log tells.
+    """
+
+    def __init__(
+        self, rows: Iterable[Rebalance], hold_ups: Mapping[str, HoldUp], notes: Iterable[str | None] = ()
+    ) -> None:
+        super().__init__(rows, Rebalance, notes=notes)
+        self.hold_ups = hold_ups
+
+    def _repr_html_(self) -> str:
+        shown = "".join(map(_told, self[: html.MOST_ROWS]))
+        left_out = len(self) - html.MOST_ROWS
+        return shown + html.notes([f"{left_out:,} more rebalances."] * (left_out > 0)) + html.notes(self.notes)
+
+
+def _told(one: Rebalance) -> str:
+    """One rebalance: its cause, and beneath it the evidence."""
+    head = [one.began_by, one.group_id, "epoch", one.epoch]
+    parts: list[Any] = [*one.evidence] if one.evidence else []
+    if one.alternatives:
+        parts.append(f"could also be: {', '.join(one.alternatives)}")
+    if one.is_exact is False:
+        parts.append("not exact: records are missing from the log")
+    items = "".join(f"<li>{html.safe(part)}</li>" for part in parts)
+    cause = f"<b>{html.safe(one.cause or 'UNKNOWN')}</b> {html.safe(one.confidence)}"
+    return f"<p>{' '.join(map(html.safe, head))} {cause}</p><ul>{items}</ul>"

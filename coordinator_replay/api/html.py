@@ -1,0 +1,70 @@
+"""Answers as HTML tables for notebooks.
+
+What rows hold was written by clients of a cluster: every text is escaped, and characters that a browser obeys are shown
+as escapes. Tables have no scripts and no styles but those on their own elements.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import is_dataclass
+from datetime import UTC, datetime
+from enum import Enum
+from html import escape
+from typing import Any
+
+from coordinator_replay.api.arrow_types import to_json
+from coordinator_replay.safe_text import neutral
+
+MOST_ROWS = 100
+"""Rows that a table in a notebook shows; the answer has all of them."""
+
+MOST_CHARACTERS = 300
+"""Characters of a cell that a table in a notebook shows."""
+
+_CELL = ' style="text-align:left;white-space:pre-wrap;vertical-align:top"'
+
+
+def text_of(value: Any) -> str:
+    """A value as people read it; not escaped for HTML."""
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "true" if value else "false"
+        case Enum():
+            return str(value.value)
+        case datetime():
+            moment = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+            return moment.isoformat(sep=" ", timespec="milliseconds").removesuffix("+00:00")
+        case bytes() | bytearray():
+            return bytes(value).hex()
+        case list() | tuple():
+            if all(isinstance(one, str) or is_dataclass(one) for one in value):
+                return "; ".join(map(str, value))
+            return to_json(value)
+        case dict():
+            return to_json(value)
+    return str(value)
+
+
+def safe(value: Any) -> str:
+    """A value as HTML text."""
+    text = text_of(value)
+    cut = text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}…"
+    return escape(neutral(cut))
+
+
+def table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """Rows as an HTML table: the first MOST_ROWS, without columns that are empty in all of them."""
+    shown = rows[:MOST_ROWS]
+    places = [place for place in range(len(names)) if any(row[place] is not None for row in shown)] or range(len(names))
+    head = "".join(f"<th{_CELL}>{safe(names[place])}</th>" for place in places)
+    body = "".join(
+        "<tr>" + "".join(f"<td{_CELL}>{safe(row[place])}</td>" for place in places) + "</tr>" for row in shown
+    )
+    more = f"<p>The first {len(shown):,} of {len(rows):,} rows.</p>" if len(rows) > len(shown) else ""
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
+
+
+def notes(texts: Iterable[str]) -> str:
+    """What there is to say beside an answer."""
+    return "".join(f"<p><em>{safe(text)}</em></p>" for text in texts)

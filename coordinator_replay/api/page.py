@@ -1,0 +1,95 @@
+"""Pages and traces: what is drawn of groups."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from pathlib import Path
+
+from coordinator_replay.query.life import GroupLife
+
+_HEIGHT = 900
+"""Pixels of a page in a notebook; it scrolls."""
+
+
+class Page:
+    """One self-contained HTML page; a notebook shows it in place.
+
+    Attributes:
+        html: the page.
+        facts: what it shows, counted.
+        notes: what there is to say beside it.
+    """
+
+    def __init__(
+        self, html: str, facts: Mapping[str, int | None], notes: Iterable[str] = (), height: int = 900
+    ) -> None:
+        self.html = html
+        self.facts = facts
+        self.notes = tuple(notes)
+
+    def save(self, path: str | Path) -> None:
+        """Write the page.
+
+        Raises:
+            UsageError: the file can't be written.
+        """
+        from coordinator_replay.report.page import write_page
+
+        write_page(self.html, Path(path))
+
+    def __repr__(self) -> str:
+        return f"Page({', '.join(f'{name}={count}' for name, count in self.facts.items())})"
+
+    def _repr_html_(self) -> str:
+        # The page runs its own scripts and nothing else, apart from the notebook's own page.
+        return (
+            f'<iframe srcdoc="{escape(self.html)}" sandbox="allow-scripts" width="100%" height="{_HEIGHT}" '
+            'style="border:0"></iframe>'
+        )
+
+
+class Pages:
+    """Linked pages of all groups in a folder.
+
+    Attributes:
+        index: the overview, to open in a browser.
+        facts: what the pages show, counted.
+        notes: what there is to say beside them.
+    """
+
+    def __init__(self, index: Path, facts: Mapping[str, int | None], notes: Iterable[str] = ()) -> None:
+        self.index = index
+        self.facts = facts
+        self.notes = tuple(notes)
+
+    def __repr__(self) -> str:
+        return f"Pages({self.index}, {', '.join(f'{name}={count}' for name, count in self.facts.items())})"
+
+
+class Trace:
+    """The lives of groups as a trace that Perfetto and chrome://tracing open.
+
+    Attributes:
+        groups: their names.
+        notes: what there is to say beside it.
+    """
+
+    def __init__(self, lives: Sequence[GroupLife], notes: Iterable[str] = ()) -> None:
+        self._lives = tuple(lives)
+        self.groups = tuple(life.group for life in lives)
+        self.notes = (*notes, *(note for life in lives for note in life.notes))
+
+    def save(self, path: str | Path) -> int:
+        """Write the trace.
+
+        Returns:
+            How many events it has.
+
+        Raises:
+            UsageError: the file can't be written.
+        """
+        from coordinator_replay.report.trace import write_trace
+
+        return write_trace(self._lives, Path(path))
+
+    def __repr__(self) -> str:
+        return f"Trace(groups={list(self.groups)!r})"

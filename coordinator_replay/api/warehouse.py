@@ -1,0 +1,427 @@
+"""The warehouse as Python people ask it: every command that asks, as a method."""
+
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, time, timedelta
+from pathlib import Path
+from typing import Any
+
+from coordinator_replay.api.answer import Answer, SqlAnswer
+from coordinator_replay.api.answers import Described, Owned, Reasons
+from coordinator_replay.api.page import Page, Pages, Trace
+from coordinator_replay.errors import UsageError
+from coordinator_replay.query.describe import describe_at
+from coordinator_replay.query.end_offsets import read_end_offsets
+from coordinator_replay.query.expired import STATUSES, ExpiredOffset, expired_offsets
+from coordinator_replay.query.findings import SEVERITIES, Finding, findings_of
+from coordinator_replay.query.groups import Group, groups_at, lively_groups
+from coordinator_replay.query.hold_ups import hold_ups
+from coordinator_replay.query.offset_changes import OffsetChange, offset_changes
+from coordinator_replay.query.offsets import CommittedOffset, offsets_at, pending_commits, pending_notes, with_lag
+from coordinator_replay.query.owner import owners_at
+from coordinator_replay.query.rebalances import Rebalance, rebalances_at, rebalances_of
+from coordinator_replay.query.removed import DeletedGroup, deleted_groups, removal_notes, removed_offsets
+from coordinator_replay.query.saved import SavedQuery, run_saved_query, saved_queries
+from coordinator_replay.query.sql import run_sql
+from coordinator_replay.query.timeline import MemberInterval, TimelineEvent, member_intervals_of, timeline_of
+from coordinator_replay.query.times import LogTime, parse_absolute_time, parse_duration, parse_time
+from coordinator_replay.query.warehouse import Coverage, shown
+from coordinator_replay.query.warehouse import Warehouse as Tables
+
+MOST_TRACED_GROUPS = 50
+"""Groups in one trace; viewers show no more tracks than that in a useful way."""
+
+Time = datetime | date | str
+"""A point in time: a datetime or a date (UTC where it has no zone), or a text as the command line takes it, such as
+``2026-11-20T02:13``, ``-6h`` or ``yesterday 08:34``."""
+
+Duration = timedelta | str
+"""A duration, or a text as the command line takes it, such as ``3d``."""
+
+
+class Warehouse:
+    """The tables that audits have written, ready to be asked. It reads them directly: no Spark, no JVM.
+
+    Args:
+        uri: a folder or an object-store URI under which each table is a folder of its own name.
+        cluster: the cluster that questions are about.
+
+    Every method may raise ``UsageError`` for a group, topic, time or word that the tables don't know, and
+    ``WarehouseError`` where a table is missing or damaged; both say in one sentence what was found and what is wanted.
+
+    Example:
+        >>> from coordinator_replay import Warehouse
+        >>> warehouse = Warehouse("/data/audit", cluster="prod")
+        >>> warehouse.rebalances("payments", start="-6h").to_pandas()  # doctest: +SKIP
+    """
+
+    def __init__(self, uri: str | Path, cluster: str = "default") -> None:
+        self._tables = Tables(str(uri), cluster)
+
+    def __repr__(self) -> str:
+        return f"Warehouse({self._tables.uri!r}, cluster={self.cluster!r})"
+
+    @property
+    def cluster(self) -> str:
+        """The cluster that questions are about."""
+        return self._tables.cluster
+
+    @property
+    def clusters(self) -> tuple[str, ...]:
+        """All clusters that were audited into this warehouse."""
+        return self._tables.clusters
+
+    @property
+    def coverage(self) -> Coverage:
+        """From when to when the tables know the cluster, and when the last audit ended."""
+        return self._tables.coverage
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What there is to say of all answers so far: rows of an early time that were given up."""
+        return tuple(self._tables.notes)
+
+    def groups(self, *, at: Time | None = None, types: Sequence[str] = (), states: Sequence[str] = ()) -> Answer[Group]:
+        """The groups there were, as ListGroups would have said.
+
+        Args:
+            at: the point in time; the end of the log if None.
+            types: only groups of these types (``classic``, ``consumer``, ``share``, ``streams``); all if empty.
+            states: only groups in these states, in Kafka's spelling and any case; all if empty.
+        """
+        moment = self._time(at)
+        note = self._tables.check_moment(moment)
+        found = groups_at(self._tables, moment, types=types, states=states)
+        if not found:
+            note = f"No such group; cluster {self.cluster!r} is covered from {self.coverage}."
+        return Answer(found, Group, notes=[note])
+
+    def deleted_groups(self, *, at: Time | None = None, types: Sequence[str] = ()) -> Answer[DeletedGroup]:
+        """Groups that existed once and no longer do: since when, and what took their offsets.
+
+        Args:
+            at: the point in time; the end of the log if None.
+            types: only groups of these types; all if empty.
+        """
+        moment = self._time(at)
+        note = self._tables.check_moment(moment)
+        found = deleted_groups(self._tables, moment, types=types)
+        return Answer(found, DeletedGroup, notes=[self._no("deleted group", found), note])
+
+    def describe(self, group: str, *, at: Time | None = None) -> Described:
+        """A group and its members, as the broker's describe would have shown them.
+
+        Args:
+            group: the group.
+            at: the point in time; the end of the log if None.
+        """
+        moment = self._time(at)
+        note = self._tables.check_moment(moment)
+        found = describe_at(self._tables, group, moment)
+        gap = (
+            None
+            if found.group.is_exact
+            else ("Records are missing before this state: steps that led to it were not seen.")
+        )
+        return Described(found, [gap, note])
+
+    def offsets(
+        self,
+        group: str,
+        *,
+        at: Time | None = None,
+        topics: Sequence[str] = (),
+        require_stable: bool = False,
+        end_offsets: str | Path | None = None,
+    ) -> Answer[CommittedOffset]:
+        """Every committed offset of a group, whether or not anybody consumed the partition (KIP-88).
+
+        The notes tell what expired or was deleted before, when and why, and which partitions have nothing but a
+        pending transactional commit.
+
+        Args:
+            group: the group.
+            at: the point in time; the end of the log if None.
+            topics: only offsets of these topics; all if empty.
+            require_stable: tell partitions with a pending transactional commit as unstable, without an offset.
+            end_offsets: a CSV or JSON-lines file of topic, partition, offset[, time], to tell the lag by.
+        """
+        moment = self._time(at)
+        note = self._tables.check_moment(moment)
+        found = offsets_at(self._tables, group, moment, topics=topics, require_stable=require_stable)
+        if end_offsets is not None:
+            found = with_lag(found, read_end_offsets(Path(end_offsets), parse_absolute_time, moment))
+        unproven = sum(offset.is_proven is False for offset in found)
+        aborted = (
+            f"{unproven} of these may belong to aborted transactions: the input has no transaction markers."
+            if unproven
+            else None
+        )
+        nothing = None if found else f"Group {group!r} had no committed offset{_of(topics)} then."
+        gone = removal_notes(removed_offsets(self._tables, group, moment), topics)
+        waiting = pending_notes(pending_commits(self._tables, group, moment), found, topics)
+        notes = [aborted, nothing, *gone, *waiting, note]
+        return Answer(found, CommittedOffset, same={"group_id": group}, notes=notes)
+
+    def offset_history(
+        self,
+        group: str,
+        topic: str,
+        partition: int | None = None,
+        *,
+        start: Time | None = None,
+        end: Time | None = None,
+    ) -> Answer[OffsetChange]:
+        """Every committed offset of a topic or partition, from its commit to what ended it, in log order.
+
+        Args:
+            group: the group.
+            topic: the topic.
+            partition: only this one; all of the topic if None.
+            start: offsets in force after this time; all if None.
+            end: offsets committed before this time; all if None.
+        """
+        found = offset_changes(self._tables, group, topic, partition, self._time(start), self._time(end))
+        return Answer(found, OffsetChange, same={"group_id": group}, notes=[self._no("committed offset", found)])
+
+    def timeline(self, group: str, *, start: Time | None = None, end: Time | None = None) -> Answer[TimelineEvent]:
+        """What happened to a group, in log order.
+
+        Args:
+            group: the group.
+            start: from this time on; the start of the log if None.
+            end: up to this time, not included; the end of the log if None.
+        """
+        found = timeline_of(self._tables, group, self._time(start), self._time(end))
+        return Answer(found, TimelineEvent, same={"group_id": group}, notes=[self._no_event(group, found)])
+
+    def members(self, group: str, *, start: Time | None = None, end: Time | None = None) -> Answer[MemberInterval]:
+        """How each member of a group was, interval by interval, in log order.
+
+        Args:
+            group: the group.
+            start: intervals that end after this time; all if None.
+            end: intervals that begin before this time; all if None.
+        """
+        found = member_intervals_of(self._tables, group, self._time(start), self._time(end))
+        return Answer(found, MemberInterval, same={"group_id": group}, notes=[self._no_event(group, found)])
+
+    def rebalances(
+        self,
+        group: str | None = None,
+        *,
+        start: Time | None = None,
+        end: Time | None = None,
+        causes: Sequence[str] = (),
+    ) -> Answer[Rebalance]:
+        """When and why groups rebalanced, how sure that is, and what it cost.
+
+        Args:
+            group: only of this group; of all if None.
+            start: those not over before this time.
+            end: those that began before this time.
+            causes: only of these causes, be they an alternative to the one named; all if empty.
+        """
+        found = rebalances_of(self._tables, group, self._time(start), self._time(end), causes=causes)
+        return Answer(found, Rebalance, notes=[_alternatives(found, causes), self._no("rebalance", found)])
+
+    def why(
+        self,
+        group: str | None = None,
+        *,
+        at: Time | None = None,
+        start: Time | None = None,
+        end: Time | None = None,
+        causes: Sequence[str] = (),
+    ) -> Reasons:
+        """Why groups rebalanced: each cause with the evidence that it rests on.
+
+        Args:
+            group: only of this group; of all if None.
+            at: only the rebalance under way at this time, or else the last one before it; both where a classic
+                rebalance may have begun by then, since its beginning leaves no record.
+            start: those not over before this time.
+            end: those that began before this time.
+            causes: only of these causes, be they an alternative to the one named; all if empty.
+
+        Raises:
+            UsageError: both a point in time and a time range are given.
+        """
+        if at is not None and (start is not None or end is not None):
+            raise UsageError("give either a point in time (at), or a time range (from and to)")
+        moment = self._time(at)
+        note = self._tables.check_moment(moment)
+        if moment is None:
+            found = rebalances_of(self._tables, group, self._time(start), self._time(end), causes=causes)
+        else:
+            found = rebalances_at(self._tables, group, moment, causes=causes)
+        held_up = hold_ups(self._tables, group) if any(one.held_up_by for one in found) else {}
+        perhaps = None
+        if moment is not None and len(found) > 1:
+            perhaps = (
+                f"At {shown(moment)} the rebalance to generation {found[-1].epoch} may have begun or not: "
+                "the join phase of a classic group leaves no record."
+            )
+        return Reasons(found, held_up, [perhaps, _alternatives(found, causes), self._no("rebalance", found), note])
+
+    def owner(self, group: str, topic: str, partition: int, *, at: Time | None = None) -> Owned:
+        """Which member of a group owned a partition.
+
+        Args:
+            group: the group.
+            topic: the topic's name or id.
+            partition: the partition.
+            at: the point in time; the end of the log if None.
+        """
+        moment = self._time(at)
+        note = self._tables.check_moment(moment)
+        found = owners_at(self._tables, group, topic, partition, moment)
+        return Owned(found, {"group_id": group, "partition": partition}, [found.hint, note])
+
+    def expired(
+        self, group: str | None = None, *, statuses: Sequence[str] = (), within: Duration | None = None
+    ) -> Answer[ExpiredOffset]:
+        """Offsets that expired or are about to, the earliest first.
+
+        Args:
+            group: only of this group; of all if None.
+            statuses: only these (``EXPIRED``, ``DUE``, ``EXPIRING``); all if empty.
+            within: only offsets that are still there and expire so soon after the end of the log.
+        """
+        wanted = [_one_of(status.upper(), STATUSES, "status") for status in statuses]
+        duration = parse_duration(within) if isinstance(within, str) else within
+        found = expired_offsets(self._tables, group, statuses=wanted, within=duration)
+        return Answer(found, ExpiredOffset, notes=[self._no("offset", found)])
+
+    def findings(
+        self, *, severity: str | None = None, rules: Sequence[str] = (), group: str | None = None
+    ) -> Answer[Finding]:
+        """What an operator should look at, the most severe and latest first.
+
+        Args:
+            severity: only this severity (``error``, ``warning``, ``info``) and those above it.
+            rules: only of these rules; of all if empty.
+            group: only about this group.
+        """
+        lowest = None if severity is None else _one_of(severity.lower(), SEVERITIES, "severity")
+        found = findings_of(self._tables, severity=lowest, rules=rules, group=group)
+        return Answer(found, Finding, notes=[self._no("finding", found)])
+
+    def sql(self, statement: str | None = None, /, *, query: str | None = None, **parameters: object) -> SqlAnswer:
+        """Any question: SQL over all tables by name (DuckDB's), or a saved query.
+
+        Args:
+            statement: may hold ``$names``; ``$cluster`` is this warehouse's cluster. ``SHOW TABLES`` and ``DESCRIBE``
+                tell names, types and comments.
+            query: the name of a saved query, in place of a statement.
+            parameters: values for the statement's ``$names``, or of the saved query's parameters.
+
+        Raises:
+            UsageError: not exactly one of statement and query is given, or the engine does not understand it.
+        """
+        if (statement is None) == (query is None):
+            raise UsageError("give either a statement or the name of a saved query")
+        if statement is not None:
+            return SqlAnswer(*run_sql(self._tables, statement, parameters))
+        texts = {name: _text(value) for name, value in parameters.items() if value is not None}
+        names, rows = run_saved_query(self._tables, str(query), texts)
+        nothing = None if rows else f"No rows; cluster {self.cluster!r} is covered from {self.coverage}."
+        return SqlAnswer(names, rows, [nothing])
+
+    @staticmethod
+    def saved_queries() -> Answer[SavedQuery]:
+        """The saved queries, their parameters and what they answer."""
+        return Answer(saved_queries().values(), SavedQuery)
+
+    def report(self, group: str | None = None, *, start: Time | None = None, end: Time | None = None) -> Page:
+        """The life of a group, or of all groups, as one page that needs no network; a notebook shows it in place.
+
+        Args:
+            group: the group; all groups at a glance if None.
+            start: from this time on; the start of the log if None.
+            end: up to this time; the end of the log if None.
+        """
+        # Drawing takes longer to import than an answer to give.
+        from coordinator_replay.report.fleet_page import fleet_page
+        from coordinator_replay.report.group_page import group_page
+
+        if group is None:
+            html, fleet = fleet_page(self._tables, self._time(start), self._time(end))
+            return Page(html, {"groups": len(fleet.lanes), "rebalances": fleet.rebalances})
+        html, life = group_page(self._tables, group, self._time(start), self._time(end))
+        return Page(html, {"rebalances": len(life.rebalances), "commits": life.commit_count}, life.notes)
+
+    def write_pages(self, folder: str | Path, *, start: Time | None = None, end: Time | None = None) -> Pages:
+        """The lives of all groups as linked pages in one folder: an overview, and a page for each group.
+
+        Args:
+            folder: where to; made if it does not exist.
+            start: from this time on; the start of the log if None.
+            end: up to this time; the end of the log if None.
+
+        Raises:
+            UsageError: the folder can't be written.
+        """
+        from coordinator_replay.report.site import INDEX, write_site
+
+        made = write_site(self._tables, Path(folder), self._time(start), self._time(end))
+        return Pages(Path(folder) / INDEX, {"groups": len(made.lanes), "rebalances": made.rebalances})
+
+    def trace(self, group: str | None = None, *, start: Time | None = None, end: Time | None = None) -> Trace:
+        """The life of a group, or of the groups that most happened to, as a trace for Perfetto.
+
+        Args:
+            group: the group; those with most events, at most MOST_TRACED_GROUPS, if None.
+            start: from this time on; the start of the log if None.
+            end: up to this time; the end of the log if None.
+        """
+        from coordinator_replay.report.trace import trace_of
+
+        since, until = self._time(start), self._time(end)
+        names = [group] if group is not None else lively_groups(self._tables, since, until)
+        notes = []
+        if len(names) > MOST_TRACED_GROUPS:
+            notes = [f"{len(names)} groups lived then; the trace has the {MOST_TRACED_GROUPS} that most happened to."]
+        return Trace([trace_of(self._tables, name, since, until) for name in names[:MOST_TRACED_GROUPS]], notes)
+
+    def _time(self, given: Time | None) -> datetime | None:
+        """A point in time as the tables take it."""
+        match given:
+            case None:
+                return None
+            case datetime():
+                return given.replace(tzinfo=UTC) if given.tzinfo is None else given.astimezone(UTC)
+            case date():
+                return datetime.combine(given, time(), UTC)
+        parsed = parse_time(given)
+        return parsed.resolve(self.coverage.last) if isinstance(parsed, LogTime) else parsed
+
+    def _no(self, what: str, found: Sequence[object]) -> str | None:
+        return None if found else f"No such {what}; the tables cover {self.coverage}."
+
+    def _no_event(self, group: str, found: Sequence[object]) -> str | None:
+        return None if found else f"Nothing happened to group {group!r} then; the tables cover {self.coverage}."
+
+
+def _alternatives(found: Sequence[Rebalance], causes: Sequence[str]) -> str | None:
+    """What to say where rebalances have a cause that was asked for as an alternative only."""
+    wanted = [cause.upper() for cause in causes]
+    others = sum(bool(wanted) and (one.cause or "").upper() not in wanted for one in found)
+    if not others:
+        return None
+    asked = " or ".join(wanted)
+    return f"{others} of {len(found)} name {asked} as an alternative: the log can't tell it from their cause."
+
+
+def _one_of(word: str, known: Sequence[str], what: str) -> str:
+    if word not in known:
+        raise UsageError(f"there is no {what} {word!r}: there are {', '.join(known)}")
+    return word
+
+
+def _text(value: Any) -> str:
+    """A value of a saved query's parameter, as it would be typed."""
+    return value.isoformat() if isinstance(value, date) else str(value)
+
+
+def _of(topics: Sequence[str]) -> str:
+    return f" of {', '.join(topics)}" if topics else ""

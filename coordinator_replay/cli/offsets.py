@@ -1,0 +1,142 @@
+"""The commands about committed offsets: what was committed at a time, how it changed, what expires."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import click
+
+from coordinator_replay.cli import columns
+from coordinator_replay.cli.answers import (
+    any_group_argument,
+    at_option,
+    from_option,
+    group_argument,
+    say,
+    show,
+    to_option,
+)
+from coordinator_replay.cli.completion import COMMITTED_TOPIC_NAME
+from coordinator_replay.cli.layout import Column
+from coordinator_replay.cli.options import Command, Common, common_options, examples, open_warehouse
+from coordinator_replay.cli.times import DURATION
+from coordinator_replay.errors import UsageError
+
+STATUSES = ("EXPIRED", "DUE", "EXPIRING")
+
+
+class TopicOrPartition(click.ParamType):  # type: ignore[type-arg]  # generic in newer click only
+    """Option type of ``topic`` or ``topic:partition``; a colon can't be part of a topic's name."""
+
+    name = "topic[:partition]"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int | None]:
+        """What was typed, as a topic and a partition."""
+        topic, separator, partition = str(value).partition(":")
+        if not topic or (separator and not (partition.isascii() and partition.isdigit())):
+            self.fail(f"{value!r} is not TOPIC or TOPIC:PARTITION", param, ctx)
+        return topic, int(partition) if separator else None
+
+
+@click.command(
+    cls=Command,
+    epilog=examples(
+        "coordinator-replay offsets payments --at 2026-11-20T02:13:00Z",
+        "coordinator-replay offsets payments --history orders:3 --from -6h",
+        "coordinator-replay offsets payments --at -1d --reset-file payments.csv",
+        "kafka-consumer-groups … --group payments --reset-offsets --from-file payments.csv --execute",
+    ),
+)
+@common_options()
+@group_argument
+@at_option
+@click.option(
+    "--topic",
+    "topics",
+    multiple=True,
+    type=COMMITTED_TOPIC_NAME,
+    help="Only offsets of this topic; can be given again.",
+)
+@click.option(
+    "--require-stable", is_flag=True, help="Mark partitions with a pending transactional commit, with its producer."
+)
+@click.option("--history", type=TopicOrPartition(), help="Every committed offset of a topic or partition over time.")
+@from_option
+@to_option
+@click.option(
+    "--reset-file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Also write what kafka-consumer-groups --reset-offsets --from-file takes.",
+)
+@click.option(
+    "--end-offsets",
+    "end_file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="CSV or JSON lines of topic, partition, offset[, time]: shows the lag.",
+)
+def offsets(
+    common: Common,
+    group: str,
+    at: datetime | None,
+    topics: Sequence[str],
+    require_stable: bool,
+    history: tuple[str, int | None] | None,
+    start: datetime | None,
+    end: datetime | None,
+    reset_file: Path | None,
+    end_file: Path | None,
+) -> None:
+    """Show the committed offsets of GROUP at a point in time.
+
+    What expired or was deleted before is told beside them: when, why, and how sure that is. With --history every
+    committed offset of a topic or partition, one after the other.
+    """
+    warehouse = open_warehouse(common)
+    if history is not None:
+        if at or topics or require_stable or reset_file or end_file:
+            raise UsageError("--history takes --from and --to, and none of the options about one point in time")
+        changes = warehouse.offset_history(group, *history, start=start, end=end)
+        show(common, columns.OFFSET_CHANGE, changes, group_id=group)
+        say(*changes.notes)
+        return
+    if start or end:
+        raise UsageError("--from and --to are for --history; give --at for one point in time")
+    found = warehouse.offsets(group, at=at, topics=topics, require_stable=require_stable, end_offsets=end_file)
+    shown: tuple[Column, ...] = columns.OFFSET
+    if require_stable:
+        shown += columns.UNSTABLE
+    if end_file is not None:
+        shown += columns.LAG
+    show(common, shown, found, group_id=group)
+    say(*found.notes)
+    if reset_file is not None:
+        from coordinator_replay.query.offsets import write_reset_file
+
+        written = write_reset_file(found, reset_file)
+        left_out = f"; {len(found) - written} unstable partitions left out" if written < len(found) else ""
+        say(f"Wrote {written} partitions to {reset_file}{left_out}.")
+
+
+@click.command(
+    cls=Command,
+    epilog=examples(
+        "coordinator-replay expired --within 3d",
+        "coordinator-replay expired payments --status EXPIRED",
+    ),
+)
+@common_options()
+@any_group_argument
+@click.option(
+    "--status", "statuses", multiple=True, type=click.Choice(STATUSES, case_sensitive=False), help="Only these."
+)
+@click.option("--within", type=DURATION, help="Only what expires within so long after the end of the log; any horizon.")
+def expired(common: Common, group: str | None, statuses: Sequence[str], within: timedelta | None) -> None:
+    """Show offsets of GROUP, or of all groups, that expired, are past retention, or expire next."""
+    found = open_warehouse(common).expired(group, statuses=statuses, within=within)
+    show(common, columns.EXPIRED, found)
+    say(*found.notes)
+
+
+COMMANDS: list[click.Command] = [offsets, expired]
+"""Every command of this module, for the program to take up."""

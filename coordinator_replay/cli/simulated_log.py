@@ -1,0 +1,80 @@
+"""What a simulated coordinator wrote, as the log segments and the list of topics that ``audit`` reads."""
+
+import csv
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from coordinator_replay.coordinator import Batch, MarkerWritten, Topic
+from coordinator_replay.coordinator.script import as_written
+from coordinator_replay.engine import Record
+from coordinator_replay.errors import UsageError
+from coordinator_replay.log.writer import LogEntry, write_batch, write_control
+from coordinator_replay.records.scalar import encode_key, encode_value
+
+SEGMENT = "00000000000000000000.log"
+TOPICS = "topics.csv"
+ABORT, COMMIT = 0, 1
+"""Types of control records."""
+
+
+def write_log(folder: Path, written: Sequence[Batch | MarkerWritten], topics: Iterable[Topic], partition: int) -> Path:
+    """Write the records as one segment of their log partition, and the topics beside it.
+
+    Args:
+        folder: made anew; the segment comes into ``segments/__consumer_offsets-N`` of it.
+        written: all batches and control records, in order.
+        topics: every topic there was.
+        partition: number of the log partition.
+
+    Returns:
+        The segment's file.
+
+    Raises:
+        UsageError: the folder has a log already, or can't be written.
+    """
+    segment = folder / "segments" / f"__consumer_offsets-{partition}" / SEGMENT
+    if segment.exists():
+        raise UsageError(f"{segment} is there already; give another folder")
+    try:
+        segment.parent.mkdir(parents=True, exist_ok=True)
+        segment.write_bytes(b"".join(_encoded(one) for one in written))
+        with (folder / TOPICS).open("w", encoding="utf-8", newline="") as file:
+            rows = csv.writer(file)
+            rows.writerow(("topic_id", "topic", "partition_count"))
+            rows.writerows((topic.topic_id, topic.name, topic.partitions) for topic in topics)
+    except OSError as problem:
+        raise UsageError(f"{folder}: can't be written: {problem}") from problem
+    return segment
+
+
+def _encoded(written: Batch | MarkerWritten) -> bytes:
+    if isinstance(written, MarkerWritten):
+        marker = written.marker
+        return write_control(
+            offset=marker.offset,
+            control_type=COMMIT if marker.committed else ABORT,
+            producer_id=marker.producer_id,
+            producer_epoch=written.producer_epoch,
+            timestamp_ms=marker.timestamp_ms,
+        )
+    entries = [
+        LogEntry(
+            key=encode_key(record.kind, record.key),
+            value=None if record.value is None else _value(record, record.value),
+            timestamp_ms=record.timestamp_ms,
+            offset=record.offset,
+        )
+        for record in written.records
+    ]
+    return write_batch(
+        entries,
+        base_offset=written.records[0].offset,
+        producer_id=written.producer_id,
+        producer_epoch=written.producer_epoch,
+        is_transactional=written.producer_id != -1,
+    )
+
+
+def _value(record: Record, value: Mapping[str, Any]) -> bytes:
+    return encode_value(record.kind, record.value_version or 0, as_written(value))

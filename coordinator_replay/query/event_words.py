@@ -1,0 +1,274 @@
+"""Events of a timeline in words: what their detail says, in the terms of Kafka's own tools and logs."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from coordinator_replay.query import offset_events
+from coordinator_replay.query.partitions import partition_ranges
+
+Detail = Mapping[str, Any]
+
+_MOST_NAMES = 4
+
+
+def _listed(names: Iterable[object]) -> str:
+    shown = [str(name) for name in names]
+    more = f" and {len(shown) - _MOST_NAMES} more" if len(shown) > _MOST_NAMES else ""
+    return ", ".join(shown[:_MOST_NAMES]) + more
+
+
+def _assignment(entries: Iterable[Mapping[str, Any]] | None) -> str:
+    """An assignment as ``orders:0-2; audit:1``, or ``nothing``."""
+    told = [
+        f"{entry.get('topic') or entry.get('topic_id') or 'subtopology ' + str(entry.get('subtopology'))}:"
+        f"{partition_ranges(entry['partitions'])}"
+        for entry in entries or ()
+    ]
+    return "; ".join(told) or "nothing"
+
+
+def _partition_count(assignments: Mapping[str, Any]) -> int:
+    return sum(len(entry["partitions"]) for entries in assignments.values() for entry in entries or ())
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def _pair(detail: Detail, name: str) -> tuple[Any, Any]:
+    """What a value was before and is now; None where it is not told."""
+    value = detail.get(name)
+    if isinstance(value, list) and len(value) == 2:
+        return value[0], value[1]
+    return None, value
+
+
+def _changed(detail: Detail, name: str, what: str) -> str:
+    before, now = _pair(detail, name)
+    if now is None:
+        return f"no {what} (before: {before})" if before is not None else ""
+    return f"{what} {now}" if before in (None, now) else f"{what} {now} (before: {before})"
+
+
+def _joined(detail: Detail) -> list[str]:
+    host = str(detail.get("client_host") or "").lstrip("/")
+    parts = [f"client {detail.get('client_id') or '?'}{f' on {host}' if host else ''}"]
+    if detail.get("instance_id"):
+        parts.append(f"group.instance.id {detail['instance_id']}")
+    if detail.get("topics"):
+        parts.append(f"subscribed to {_listed(detail['topics'])}")
+    if detail.get("regex"):
+        parts.append(f"subscribed to regex {detail['regex']!r}")
+    if detail.get("assignor"):
+        parts.append(f"assignor {detail['assignor']}")
+    if detail.get("session_timeout_ms"):
+        parts.append(f"session.timeout.ms {detail['session_timeout_ms']}")
+    return parts
+
+
+def _left(detail: Detail) -> list[str]:
+    return [f"owned {_assignment(detail.get('assigned'))}"]
+
+
+def _reconciled(detail: Detail) -> list[str]:
+    before, now = _pair(detail, "assigned")
+    parts = [f"owns {_assignment(now)}" if now != before else f"still owns {_assignment(now)}"]
+    _, pending = _pair(detail, "pending_revocation")
+    if pending:
+        parts.append(f"to revoke {_assignment(pending)}")
+    _, state = _pair(detail, "member_state")
+    if state and state != "STABLE":
+        parts.append(str(state))
+    return [*parts, _changed(detail, "member_epoch", "member epoch")]
+
+
+def _away(detail: Detail) -> list[str]:
+    _, assigned = _pair(detail, "assigned")
+    return ["static member left temporarily (member epoch -2)", f"keeps {_assignment(assigned)}"]
+
+
+def _replaced(detail: Detail) -> list[str]:
+    before, now = _pair(detail, "member_ids")
+    return [f"member id {now} in place of {before}"]
+
+
+def _completed(detail: Detail) -> list[str]:
+    parts = [_changed(detail, "epoch", "generation")]
+    if detail.get("protocol"):
+        parts.append(f"protocol {detail['protocol']}")
+    assigned = detail.get("assigned")
+    if assigned is not None:
+        parts.append(f"{_counted(_partition_count(assigned), 'partition')} to {_counted(len(assigned), 'member')}")
+    if detail.get("leader"):
+        parts.append(f"leader {detail['leader']}")
+    return parts
+
+
+def _started(detail: Detail) -> list[str]:
+    before, now = _pair(detail, "metadata_hash")
+    changed = "topic metadata changed" if before not in (None, 0) and now not in (None, 0) and before != now else ""
+    return [_changed(detail, "epoch", "epoch"), changed]
+
+
+def _target(detail: Detail) -> list[str]:
+    targets = detail.get("targets") or {}
+    told = "; ".join(f"{member}: {_assignment(entries)}" for member, entries in list(targets.items())[:_MOST_NAMES])
+    more = f"; and {len(targets) - _MOST_NAMES} more members" if len(targets) > _MOST_NAMES else ""
+    return [f"{told}{more}", _changed(detail, "assignment_epoch", "assignment epoch")]
+
+
+def _topics(detail: Detail) -> list[str]:
+    before, now = _pair(detail, "topics")
+    added, gone = sorted(set(now or ()) - set(before or ())), sorted(set(before or ()) - set(now or ()))
+    parts = [f"subscribed to {_listed(added)} as well"] if added else []
+    return parts + ([f"no longer subscribed to {_listed(gone)}"] if gone else [])
+
+
+def _regex(detail: Detail) -> list[str]:
+    before, now = _pair(detail, "topics")
+    if now is None:
+        return [f"regex {detail['regex']!r} is no longer used"]
+    added, gone = sorted(set(now) - set(before or ())), sorted(set(before or ()) - set(now))
+    if before is None:
+        return [f"regex {detail['regex']!r} matches {_listed(now) or 'no topic'}"]
+    parts = [f"regex {detail['regex']!r} now also matches {_listed(added)}"] if added else []
+    return parts + ([f"regex {detail['regex']!r} no longer matches {_listed(gone)}"] if gone else [])
+
+
+def _topic_metadata(detail: Detail) -> list[str]:
+    before, now = _pair(detail, "topics")
+    known = {entry.get("topic") or entry.get("topic_id"): entry["partitions"] for entry in before or ()}
+    parts = []
+    for entry in now or ():
+        name = entry.get("topic") or entry.get("topic_id")
+        old = known.pop(name, None)
+        if old is None:
+            parts.append(f"{name} with {_counted(entry['partitions'], 'partition')}")
+        elif old != entry["partitions"]:
+            parts.append(f"partitions of {name} increased from {old} to {entry['partitions']}")
+    return parts + [f"{name} is gone" for name in known]
+
+
+def _protocols(detail: Detail) -> list[str]:
+    before, now = _pair(detail, "protocols")
+    names = [", ".join(one["name"] for one in side or ()) or "none" for side in (now, before)]
+    return [f"protocols {names[0]} (before: {names[1]})"]
+
+
+def _converted(detail: Detail) -> list[str]:
+    return [_changed(detail, "group_type", "group type")]
+
+
+def _leader(detail: Detail) -> list[str]:
+    return [_changed(detail, "leader", "leader")]
+
+
+def _assignor(detail: Detail) -> list[str]:
+    return [_changed(detail, "protocol" if "protocol" in detail else "assignor", "assignor")]
+
+
+def _topology(detail: Detail) -> list[str]:
+    sources = sorted({topic for names in (detail.get("source_topics") or {}).values() for topic in names})
+    named = f"source topics {_listed(sources)}" if sources else ""
+    return [_changed(detail, "topology_epoch", "topology epoch"), named]
+
+
+def _share_state(detail: Detail) -> list[str]:
+    parts = []
+    for name, what in (("initializing", "initializing"), ("initialized", "initialized"), ("deleting", "deleting")):
+        entries = [
+            {"topic": one.get("topicName"), "topic_id": one.get("topicId"), "partitions": one.get("partitions") or []}
+            for one in detail.get(f"{name}Topics") or ()
+        ]
+        if entries:
+            parts.append(f"{what} {_assignment(entries)}")
+    return parts
+
+
+def _of_partitions(detail: Detail) -> str:
+    return f"{detail['topic']}:{partition_ranges(detail['partitions'])}"
+
+
+def _times(detail: Detail) -> str:
+    return f"{_counted(detail['times'], 'commit')}" if detail["times"] > len(detail["partitions"]) else ""
+
+
+def _range(detail: Detail) -> str:
+    low, high = detail["lowest"], detail["highest"]
+    return f"offset {low}" if low == high else f"offsets {low} to {high}"
+
+
+def _first_commit(detail: Detail) -> list[str]:
+    return [f"{_of_partitions(detail)} {_range(detail)}", _times(detail)]
+
+
+def _rewound(detail: Detail) -> list[str]:
+    far = f"furthest back by {detail['furthest_back']:,}" if detail.get("furthest_back") else ""
+    return [f"{_of_partitions(detail)} to {_range(detail)}", far, _times(detail)]
+
+
+def _ended(detail: Detail) -> list[str]:
+    how = {"GROUP_DELETED": "deleted with the group", "TOMBSTONE": "the log does not tell why"}
+    return [f"{_of_partitions(detail)} {_range(detail)}", how.get(detail["cause"], ""), detail["confidence"] or ""]
+
+
+def _pending(detail: Detail) -> list[str]:
+    ended = [f"{detail[what]:,} {what}" for what in ("committed", "aborted") if detail[what]]
+    if detail["longest_ms"] is not None:
+        ended.append(f"longest {detail['longest_ms'] / 1000:.1f} s")
+    if detail["open"]:
+        ended.append(f"{detail['open']:,} still open at the end of the log")
+        ended.append(f"producer id {_listed(detail['producer_ids'])}")
+    return [f"{_of_partitions(detail)} {_counted(detail['times'], 'transactional commit')}", *ended]
+
+
+_WORDS: Mapping[str, Callable[[Detail], list[str]]] = {
+    "GROUP_CONVERTED": _converted,
+    "GROUP_EMPTIED": _started,
+    "MEMBER_JOINED": _joined,
+    "MEMBER_REJOINED": _joined,
+    "MEMBER_LEFT": _left,
+    "MEMBER_AWAY": _away,
+    "MEMBER_REPLACED": _replaced,
+    "MEMBER_RECONCILING": _reconciled,
+    "MEMBER_RECONCILED": _reconciled,
+    "SUBSCRIPTION_CHANGED": _topics,
+    "METADATA_CHANGED": _protocols,
+    "LEADER_CHANGED": _leader,
+    "PROTOCOL_CHANGED": _assignor,
+    "REGEX_RESOLVED": _regex,
+    "REGEX_REMOVED": _regex,
+    "TOPOLOGY_CHANGED": _topology,
+    "TOPIC_METADATA_CHANGED": _topic_metadata,
+    "SHARE_STATE_CHANGED": _share_state,
+    "REBALANCE_STARTED": _started,
+    "REBALANCE_COMPLETED": _completed,
+    "EPOCH_CHANGED": _started,
+    "TARGET_ASSIGNED": _target,
+    offset_events.FIRST_COMMIT: _first_commit,
+    offset_events.REWIND: _rewound,
+    offset_events.RESET: _rewound,
+    offset_events.PENDING: _pending,
+    **dict.fromkeys(offset_events.ENDED.values(), _ended),
+}
+
+
+def _plain(detail: Detail) -> list[str]:
+    """Any other detail: each name with its value."""
+    return [f"{name.replace('_', ' ')}: {value}" for name, value in detail.items() if value not in (None, [], {})]
+
+
+def words_of(event: str, detail: Any) -> str | None:
+    """What an event's detail says, in words; None where there is nothing to add.
+
+    >>> words_of("LEADER_CHANGED", {"leader": ["a", "b"]})
+    'leader b (before: a)'
+    """
+    if not isinstance(detail, Mapping):
+        return None if detail is None else str(detail)
+    try:
+        parts = _WORDS.get(event, _plain)(detail)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        # A detail of an older release: said as it stands rather than not at all.
+        parts = _plain(detail)
+    return ", ".join(part for part in parts if part) or None

@@ -1,0 +1,240 @@
+"""Lives of groups out of the tables, as pictures need them: bounded in size whatever the tables hold.
+
+Bands of one state, members, owners and committed offsets are put together by the engine, so that a group with
+millions of commits becomes some ten thousand marks. What had to be left out is counted and said.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import IntEnum
+from typing import Any, TypeVar
+
+from coordinator_replay.query import life_statements
+from coordinator_replay.query.expired import ExpiredOffset, expired_offsets
+from coordinator_replay.query.findings import Finding, findings_of
+from coordinator_replay.query.groups import check_group
+from coordinator_replay.query.life import Commit, GroupLife, Holding, MemberSpan, Pause, StateBand, Subscription
+from coordinator_replay.query.rebalances import Rebalance
+from coordinator_replay.query.warehouse import Warehouse
+from coordinator_replay.times import later
+
+GROUPS_AT_ONCE = 100
+"""Groups that are read together: bounds the memory for a whole cluster."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much of a life is kept; a page in a browser turns slow beyond.
+
+    Attributes:
+        intervals: of members, and of owners; the latest ones are kept.
+        points: of committed offsets, shared by all partitions of the group.
+    """
+
+    intervals: int = 30_000
+    points: int = 40_000
+
+
+class Detail(IntEnum):
+    """How much of a life is read."""
+
+    STATES = 1
+    """States and rebalances."""
+    OWNERS = 2
+    """Members, owners and subscriptions too."""
+    OFFSETS = 3
+    """Committed offsets, expirations and findings too."""
+
+
+ONE_GROUP = Limits()
+MANY_GROUPS = Limits(intervals=3000, points=4000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """From when to when pictures of a group show it."""
+
+    group: str
+    start: datetime
+    end: datetime
+
+
+Interval = TypeVar("Interval", MemberSpan, Holding)
+Answer = TypeVar("Answer", StateBand, MemberSpan, Holding, Subscription, Rebalance, Pause)
+
+
+def _latest(latest_first: Sequence[Interval], most: int, what: str, notes: list[str]) -> tuple[Interval, ...]:
+    """Intervals by time, and a note where there were more."""
+    if len(latest_first) > most:
+        notes.append(f"Only the latest {most:,} intervals of {what} are shown: ask for less with --from and --to.")
+    return tuple(reversed(latest_first[:most]))
+
+
+def spans_of(
+    warehouse: Warehouse, group: str | None = None, start: datetime | None = None, end: datetime | None = None
+) -> list[Span]:
+    """The time range that pictures of a group show: from its first record to the end of the log read.
+
+    Args:
+        warehouse: the tables.
+        group: the group; every one that was there in the range if None.
+        start: from then on; the group's first record if None.
+        end: before then; after the last record of the log read if None.
+
+    Raises:
+        UsageError: the tables don't know the group, or nothing of that range.
+    """
+    warehouse.check_range(start, end)
+    some = "" if group is None else "AND group_id = $group"
+    found = warehouse.rows(life_statements.SPANS.format(some=some), group=group)
+    if not found and group is not None:
+        check_group(warehouse, group)
+    covered = warehouse.coverage
+    spans = []
+    for name, first, last in found:
+        # The last record belongs to the range, which ends before its end.
+        until = end or later(max(covered.last, last or covered.last), 1)
+        since = start or first or covered.first
+        if since < until or group is not None:
+            spans.append(Span(group=name, start=min(since, until), end=until))
+    return spans
+
+
+def life_of(
+    warehouse: Warehouse,
+    group: str,
+    start: datetime | None = None,
+    end: datetime | None = None,
+    *,
+    detail: Detail = Detail.OFFSETS,
+    limits: Limits = ONE_GROUP,
+) -> GroupLife:
+    """What happened to a group in a time range.
+
+    Args:
+        warehouse: the tables.
+        group: the group.
+        start: from then on; its first record if None.
+        end: before then; after the last record of the log read if None.
+        detail: how much is read.
+        limits: how much is kept.
+
+    Raises:
+        UsageError: the tables don't know the group, or nothing of that range.
+    """
+    (life,) = lives_of(warehouse, spans_of(warehouse, group, start, end), start, end, detail=detail, limits=limits)
+    return life
+
+
+def lives_of(
+    warehouse: Warehouse,
+    spans: Sequence[Span],
+    start: datetime | None = None,
+    end: datetime | None = None,
+    *,
+    detail: Detail = Detail.OFFSETS,
+    limits: Limits = MANY_GROUPS,
+) -> Iterator[GroupLife]:
+    """What happened to each of several groups, by name: read for many groups at a time.
+
+    Args:
+        warehouse: the tables.
+        spans: the groups.
+        start: from then on; no bound if None.
+        end: before then; no bound if None.
+        detail: how much is read.
+        limits: how much is kept of each group.
+    """
+    one = spans[0].group if len(spans) == 1 else None
+    expirations: dict[str, list[ExpiredOffset]] = defaultdict(list)
+    findings: dict[str, list[Finding]] = defaultdict(list)
+    if detail >= Detail.OFFSETS and spans:
+        for offset in expired_offsets(warehouse, one):
+            expirations[offset.group_id].append(offset)
+        for finding in findings_of(warehouse):
+            if finding.group_id is not None:
+                findings[finding.group_id].append(finding)
+    for first in range(0, len(spans), GROUPS_AT_ONCE):
+        chosen = spans[first : first + GROUPS_AT_ONCE]
+        read = _Reading(warehouse, chosen, start, end, limits, detail=detail)
+        for span in chosen:
+            yield read.life(span, tuple(expirations[span.group]), tuple(findings[span.group]))
+
+
+class _Reading:
+    """The rows of some groups, read by one statement for each kind."""
+
+    def __init__(
+        self,
+        warehouse: Warehouse,
+        spans: Sequence[Span],
+        start: datetime | None,
+        end: datetime | None,
+        limits: Limits,
+        *,
+        detail: Detail,
+    ) -> None:
+        names = [span.group for span in spans]
+        self._warehouse = warehouse
+        self._limits = limits
+        # One group's name also keeps files without it from being read.
+        self._some = "AND group_id = $group" if len(names) == 1 else "AND list_contains($groups, group_id)"
+        self._asked: dict[str, Any] = {"groups": names, "start": start, "end": end}
+        self._asked |= {"group": names[0]} if len(names) == 1 else {}
+        self._states = self._answers(StateBand, life_statements.STATES)
+        columns = ", ".join(Rebalance.__slots__)
+        self._rebalances = self._answers(Rebalance, life_statements.REBALANCES.replace("{columns}", columns))
+        with_owners, with_offsets = detail >= Detail.OWNERS, detail >= Detail.OFFSETS
+        has_pauses = any(one.commit_pause_ms is not None for of in self._rebalances.values() for one in of)
+        self._members = self._answers(MemberSpan, life_statements.MEMBERS) if with_owners else {}
+        self._holdings = self._answers(Holding, life_statements.OWNERS) if with_owners else {}
+        self._subscriptions = self._answers(Subscription, life_statements.SUBSCRIPTIONS) if with_owners else {}
+        self._pauses = self._answers(Pause, life_statements.PAUSES) if with_offsets and has_pauses else {}
+        self._commits = self._rows(life_statements.COMMITS) if with_offsets else {}
+        self._counts = self._rows(life_statements.COMMIT_COUNTS) if with_offsets else {}
+
+    def _rows(self, statement: str) -> Mapping[str, list[tuple[Any, ...]]]:
+        """Rows by group, without the group's name."""
+        found: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
+        rows = self._warehouse.rows(
+            statement.replace("{some}", self._some),
+            most=self._limits.intervals,
+            points=self._limits.points,
+            **self._asked,
+        )
+        for group, *row in rows:
+            found[group].append(tuple(row))
+        return found
+
+    def _answers(self, kind: type[Answer], statement: str) -> Mapping[str, list[Answer]]:
+        names = kind.__slots__
+        return {
+            group: [kind(**dict(zip(names, row, strict=True))) for row in rows]
+            for group, rows in self._rows(statement).items()
+        }
+
+    def life(self, span: Span, expirations: tuple[ExpiredOffset, ...], findings: tuple[Finding, ...]) -> GroupLife:
+        """One of the groups."""
+        group, most = span.group, self._limits.intervals
+        notes: list[str] = []
+        rows = self._commits.get(group, [])
+        if rows and rows[0][-1] > len(rows):
+            notes.append(f"Lines show {len(rows):,} of {rows[0][-1]:,} commits: the last of each short stretch.")
+        return GroupLife(
+            group=group,
+            start=span.start,
+            end=span.end,
+            states=tuple(self._states.get(group, ())),
+            members=_latest(self._members.get(group, ()), most, "members", notes),
+            holdings=_latest(self._holdings.get(group, ()), most, "ownership", notes),
+            rebalances=tuple(self._rebalances.get(group, ())),
+            pauses=tuple(self._pauses.get(group, ())),
+            commits=tuple(Commit(**dict(zip(Commit.__slots__, row[:-1], strict=True))) for row in rows),
+            commit_count=self._counts[group][0][0] if group in self._counts else 0,
+            subscriptions=tuple(self._subscriptions.get(group, ())),
+            expirations=expirations,
+            findings=findings,
+            notes=tuple(notes),
+        )

@@ -1,0 +1,99 @@
+"""The committed offsets of one topic or partition over time, commit by commit."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from coordinator_replay.errors import UsageError
+from coordinator_replay.query.groups import check_group
+from coordinator_replay.query.offsets import committed_topics
+from coordinator_replay.query.warehouse import Warehouse, nearest
+
+MOST_CHANGES = 100_000
+"""Commits in one answer: the latest; a narrower time range shows the others."""
+
+_CHANGES = """
+    SELECT valid_from, topic, partition, committed_offset, committed_offset - previous_offset, valid_to, ended_by,
+           ended_confidence, owner_member_id, group_state, is_transactional, commit_timestamp, metadata, commits_merged,
+           log_partition, from_offset
+    FROM offset_history
+    WHERE cluster = $cluster AND group_id = $group AND topic = $topic AND coalesce(partition = $partition, true)
+      AND coalesce(valid_to > $start, true) AND coalesce(valid_from < $end, true)
+    ORDER BY from_offset DESC, partition DESC
+    LIMIT $most + 1
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetChange:
+    """One committed offset, from its commit to what ended it: a row of ``offset_history``.
+
+    Attributes:
+        delta: how far it lies from the one before; negative where the group went back, None where none was.
+        ended_by: COMMIT, EXPIRED, DELETED, GROUP_DELETED or TOMBSTONE; None while it is in force.
+        owner_member_id: who owned the partition when it was committed; None if nobody did or it is not known.
+        commits_merged: commits before it that ``audit --history-every`` left out.
+    """
+
+    valid_from: datetime | None
+    topic: str
+    partition: int
+    committed_offset: int | None
+    delta: int | None
+    valid_to: datetime | None
+    ended_by: str | None
+    ended_confidence: str | None
+    owner_member_id: str | None
+    group_state: str | None
+    is_transactional: bool | None
+    commit_timestamp: datetime | None
+    metadata: str | None
+    commits_merged: int | None
+    log_partition: int
+    from_offset: int
+
+
+def offset_changes(
+    warehouse: Warehouse,
+    group: str,
+    topic: str,
+    partition: int | None = None,
+    start: datetime | None = None,
+    end: datetime | None = None,
+) -> list[OffsetChange]:
+    """The committed offsets of a topic or partition in force during a time range, in log order.
+
+    No more than the latest ``MOST_CHANGES``; where there are more, the warehouse's notes say so.
+
+    Args:
+        warehouse: the tables.
+        group: the group.
+        topic: the topic.
+        partition: only this one; all of the topic if None.
+        start: from then on; None: from the start of the log.
+        end: up to then, not included; None: to the end of the log.
+
+    Raises:
+        UsageError: the tables don't know the group or the time range, or it never committed such an offset.
+    """
+    if start is not None or end is not None:
+        warehouse.check_range(start, end)
+    rows = warehouse.rows(
+        _CHANGES, group=group, topic=topic, partition=partition, start=start, end=end, most=MOST_CHANGES
+    )
+    if not rows:
+        check_group(warehouse, group)
+        _check_topic(warehouse, group, topic)
+    if len(rows) > MOST_CHANGES:
+        warehouse.notes.append(f"Only the latest {MOST_CHANGES:,} commits are shown: narrow the time range")
+    return [
+        OffsetChange(**dict(zip(OffsetChange.__slots__, row, strict=True))) for row in reversed(rows[:MOST_CHANGES])
+    ]
+
+
+def _check_topic(warehouse: Warehouse, group: str, topic: str) -> None:
+    known = committed_topics(warehouse, group)
+    if topic in known:
+        return
+    near = nearest(topic, known)
+    hint = f"did you mean {near[0]!r}?" if near else f"it committed offsets of {', '.join(known) or 'no topic'}"
+    raise UsageError(f"group {group!r} never committed an offset of topic {topic!r}: {hint}")

@@ -1,0 +1,93 @@
+"""What happened to a group's committed offsets, summed up so that it stands beside what happened to the group.
+
+Between two events of the group, all events of one kind and topic are one: a group that commits in a transaction every
+second, or goes back every night, adds a line and not thousands. Every single commit is in ``offset_history``.
+"""
+
+from datetime import datetime
+from typing import Any
+
+from coordinator_replay.query.warehouse import Warehouse
+
+FIRST_COMMIT = "OFFSETS_FIRST_COMMIT"
+REWIND = "OFFSETS_REWOUND"
+RESET = "OFFSETS_SET_WHILE_EMPTY"
+PENDING = "OFFSETS_PENDING"
+ENDED = {
+    "EXPIRED": "OFFSETS_EXPIRED",
+    "DELETED": "OFFSETS_DELETED",
+    "GROUP_DELETED": "OFFSETS_DELETED",
+    "TOMBSTONE": "OFFSETS_REMOVED",
+}
+"""Events by what ended an offset; its own word stands in the detail."""
+
+_CASES = " ".join(f"WHEN '{cause}' THEN '{event}'" for cause, event in ENDED.items())
+
+# A commit into an Empty group counts as set by a tool only where the group has had members: others commit like that
+# all the time.
+_CHANGES = f"""
+    WITH marks AS (
+        SELECT DISTINCT log_offset FROM group_timeline WHERE cluster = $cluster AND group_id = $group
+    ), joined AS (
+        SELECT coalesce(min(log_offset), 9223372036854775807) AS since FROM group_timeline
+        WHERE cluster = $cluster AND group_id = $group AND member_count > 0
+    ), history AS (
+        SELECT * FROM offset_history WHERE cluster = $cluster AND group_id = $group
+    ), changes AS (
+        SELECT CASE WHEN group_state = 'Empty' AND owner_member_id IS NULL AND from_offset > joined.since THEN '{RESET}'
+                    WHEN committed_offset < previous_offset THEN '{REWIND}'
+                    ELSE '{FIRST_COMMIT}' END AS event,
+               topic, partition, valid_from AS seen, from_offset AS log_offset, log_partition,
+               committed_offset AS value, previous_offset AS before, NULL AS ended_by, NULL AS confidence,
+               NULL AS until
+        FROM history CROSS JOIN joined
+        WHERE previous_offset IS NULL OR committed_offset < previous_offset
+           OR (group_state = 'Empty' AND owner_member_id IS NULL AND from_offset > joined.since)
+        UNION ALL
+        SELECT CASE ended_by {_CASES} END, topic, partition, valid_to, to_offset, log_partition, committed_offset, NULL,
+               ended_by, ended_confidence, NULL
+        FROM history WHERE ended_by <> 'COMMIT'
+        UNION ALL
+        SELECT '{PENDING}', topic, partition, valid_from, from_offset, log_partition, committed_offset, producer_id,
+               ended_by, NULL, valid_to
+        FROM pending_offsets WHERE cluster = $cluster AND group_id = $group
+    ), placed AS (
+        SELECT changes.*, marks.log_offset AS mark
+        FROM changes ASOF LEFT JOIN marks ON changes.log_offset >= marks.log_offset
+        WHERE coalesce(seen >= $start, true) AND coalesce(seen < $end, true)
+    )
+    SELECT event, topic, min(seen), max(seen), min(log_offset), any_value(log_partition), count(*),
+           list_sort(list(DISTINCT partition)), min(value), max(value), max(before - value), any_value(ended_by),
+           any_value(confidence), count(*) FILTER (ended_by = 'COMMIT'), count(*) FILTER (ended_by = 'ABORT'),
+           count(*) FILTER (until IS NULL), max(epoch_ms(until) - epoch_ms(seen)),
+           list_sort(list(DISTINCT before) FILTER (until IS NULL AND event = '{PENDING}'))
+    FROM placed GROUP BY event, topic, mark, CASE WHEN event <> '{PENDING}' THEN ended_by END
+    ORDER BY min(log_offset), event, topic
+"""  # noqa: S608 - put together from constants
+
+
+def offset_events(
+    warehouse: Warehouse, group: str, start: datetime | None = None, end: datetime | None = None
+) -> list[tuple[str, datetime | None, int, int, dict[str, Any]]]:
+    """What happened to the offsets of a group in a time range, in log order.
+
+    Returns:
+        For each: the event, the time and the position (log partition and offset) of the first of what it sums up, and
+        the detail: topic, partitions, how many (``times``), ``until`` when, and what else the event has.
+    """
+    told = []
+    for row in warehouse.rows(_CHANGES, group=group, start=start, end=end):
+        (event, topic, first, last, log_offset, log_partition, times, partitions, lowest, highest, furthest, ended_by,
+         confidence, committed, aborted, opened, longest_ms, producers) = row  # fmt: skip
+        detail: dict[str, Any] = {"topic": topic, "partitions": list(partitions), "times": times, "until": last}
+        if event == PENDING:
+            detail |= {"committed": committed, "aborted": aborted, "open": opened, "longest_ms": longest_ms}
+            detail["producer_ids"] = list(producers or ())
+        else:
+            detail |= {"lowest": lowest, "highest": highest}
+        if event in (REWIND, RESET):
+            detail["furthest_back"] = None if furthest is None or furthest <= 0 else furthest
+        if event in ENDED.values():
+            detail |= {"cause": ended_by, "confidence": confidence}
+        told.append((event, first, log_partition, log_offset, detail))
+    return told

@@ -1,0 +1,45 @@
+"""Partitions of topics, as answers hold and show them."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+def partition_ranges(partitions: Sequence[int]) -> str:
+    """Partitions as people write them.
+
+    >>> partition_ranges([0, 1, 2, 5, 7, 8])
+    '0-2,5,7,8'
+    """
+    runs: list[list[int]] = []
+    for partition in partitions:
+        if runs and partition == runs[-1][-1] + 1:
+            runs[-1].append(partition)
+        else:
+            runs.append([partition])
+    parts = [f"{run[0]}-{run[-1]}" if len(run) > 2 else ",".join(map(str, run)) for run in runs]
+    return ",".join(parts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicPartitions:
+    """Partitions of one topic; ``topic`` is None where no source gave the name of the id."""
+
+    topic_id: str | None
+    topic: str | None
+    partitions: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"{self.topic or self.topic_id}:{partition_ranges(self.partitions)}"
+
+
+def topic_partitions(*lists: Iterable[dict[str, Any]] | None) -> tuple[TopicPartitions, ...]:
+    """Assignments as the tables hold them, together and in order."""
+    found: dict[tuple[str | None, str | None], set[int]] = {}
+    for entry in (entry for entries in lists for entry in entries or ()):
+        found.setdefault((entry["topic"], entry["topic_id"]), set()).update(entry["partitions"])
+    ordered = sorted(found.items(), key=lambda item: (item[0][0] or "", item[0][1] or ""))
+    return tuple(
+        TopicPartitions(topic_id=topic_id, topic=topic, partitions=tuple(sorted(partitions)))
+        for (topic, topic_id), partitions in ordered
+    )

@@ -1,0 +1,160 @@
+"""What is no longer there at some time, when it went and why: removed offsets, deleted groups."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from coordinator_replay.query.partitions import partition_ranges
+from coordinator_replay.query.warehouse import AS_OF, END, Warehouse, shown
+
+# The last removal of each partition; whether a later commit took its place by then is known by who asks.
+_OFFSETS = """
+    WITH last AS (
+        SELECT topic, partition, committed_offset, valid_to, ended_by, ended_confidence, ended_alternatives,
+               ended_evidence
+        FROM offset_history
+        WHERE cluster = $cluster AND group_id = $group AND ended_by <> 'COMMIT' AND coalesce(valid_to <= $at, true)
+        QUALIFY row_number() OVER (PARTITION BY topic, partition ORDER BY from_offset DESC) = 1
+    )
+    SELECT topic, list_sort(list(partition)), ended_by, max(valid_to), ended_confidence, ended_alternatives,
+           ended_evidence
+    FROM last
+    WHERE (topic, partition) NOT IN (
+        SELECT (topic, partition) FROM offset_history
+        WHERE cluster = $cluster AND group_id = $group AND {AS_OF}
+    )
+    GROUP BY topic, ended_by, ended_confidence, ended_alternatives, ended_evidence, date_trunc('second', valid_to)
+    ORDER BY max(valid_to), topic
+""".replace("{AS_OF}", AS_OF)
+
+_GROUPS = f"""
+    WITH ends AS (
+        SELECT group_id, arg_max(event, seq) AS event, arg_max(group_type, seq) AS group_type,
+               arg_max(log_timestamp, seq) AS deleted_at, max(log_timestamp) FILTER (member_count > 0) AS last_active
+        FROM group_timeline WHERE cluster = $cluster AND coalesce(log_timestamp <= $at, true) GROUP BY group_id
+    ), offsets AS (
+        SELECT group_id, bool_or({AS_OF}) AS has_offsets, max(valid_to) AS removed_at,
+               max(commit_timestamp) AS last_commit,
+               count(DISTINCT (topic, partition)) FILTER (ended_by <> 'COMMIT' AND valid_to <= $at) AS removed,
+               arg_max(ended_by, to_offset) FILTER (ended_by <> 'COMMIT' AND valid_to <= $at) AS ended_by,
+               arg_max(ended_confidence, to_offset) FILTER (ended_by <> 'COMMIT' AND valid_to <= $at) AS confidence
+        FROM offset_history WHERE cluster = $cluster AND coalesce(valid_from <= $at, true) GROUP BY group_id
+    ), waiting AS (
+        SELECT DISTINCT group_id FROM pending_offsets WHERE cluster = $cluster AND {AS_OF}
+    )
+    SELECT coalesce(ends.group_id, offsets.group_id) AS id, coalesce(group_type, 'classic'),
+           coalesce(deleted_at, removed_at), ended_by, confidence, coalesce(removed, 0),
+           last_active, last_commit
+    FROM ends FULL JOIN offsets ON offsets.group_id = ends.group_id
+    WHERE coalesce(event, 'GROUP_DELETED') = 'GROUP_DELETED' AND NOT coalesce(has_offsets, false)
+      AND coalesce(ends.group_id, offsets.group_id) NOT IN (SELECT group_id FROM waiting)
+    ORDER BY coalesce(deleted_at, removed_at), id
+"""  # noqa: S608 - put together from constants
+
+MOST_NOTES = 10
+"""Sentences about removed offsets beside an answer; the history of a topic has the others."""
+
+_WORDS = {
+    "EXPIRED": "expired (offsets.retention.minutes)",
+    "DELETED": "deleted (DeleteOffsets, or the topic was deleted)",
+    "GROUP_DELETED": "deleted with the group",
+    "TOMBSTONE": "removed; the log does not tell why",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemovedOffsets:
+    """Offsets of one topic that went for one reason at one time.
+
+    Attributes:
+        ended_by: EXPIRED, DELETED, GROUP_DELETED, or TOMBSTONE where the log does not tell.
+    """
+
+    topic: str
+    partitions: Sequence[int]
+    ended_by: str
+    ended_at: datetime | None
+    confidence: str | None
+    alternatives: Sequence[str] | None
+    evidence: Sequence[str] | None
+
+    def __str__(self) -> str:
+        """When they went and why, in a sentence."""
+        when = "" if self.ended_at is None else f" at {shown(self.ended_at)}"
+        sure = f", {self.confidence}" if self.confidence else ""
+        reason = f": {'; '.join(self.evidence)}" if self.evidence else ""
+        others = f". Could also be: {', '.join(self.alternatives)}" if self.alternatives else ""
+        return (
+            f"{self.topic}:{partition_ranges(self.partitions)} "
+            f"{_WORDS.get(self.ended_by, self.ended_by)}{when}{sure}{reason}{others}"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeletedGroup:
+    """A group that does not exist at some time, and did before.
+
+    Attributes:
+        reason: what took its last offsets: EXPIRED where the broker's cleanup removed the group with them,
+            GROUP_DELETED for DeleteGroups, DELETED for DeleteOffsets of a group that only stored offsets. None where it
+            had no offsets: the log does not tell DeleteGroups from the broker's cleanup of empty groups then.
+        offsets_removed: partitions whose offsets were removed and never committed again.
+        last_active: when it last had a member; None for a group that only stored offsets.
+    """
+
+    group_id: str
+    group_type: str
+    deleted_at: datetime | None
+    reason: str | None
+    confidence: str | None
+    offsets_removed: int
+    last_active: datetime | None
+    last_commit: datetime | None
+
+
+def removed_offsets(warehouse: Warehouse, group: str, at: datetime | None = None) -> list[RemovedOffsets]:
+    """Offsets that a group had once and no longer has at some time, with when and why they went.
+
+    Args:
+        warehouse: the tables.
+        group: the group.
+        at: the time; the end of the log if None.
+    """
+    return [
+        RemovedOffsets(**dict(zip(RemovedOffsets.__slots__, row, strict=True)))
+        for row in warehouse.rows(_OFFSETS, group=group, at=at or END)
+    ]
+
+
+def deleted_groups(
+    warehouse: Warehouse, at: datetime | None = None, *, types: Sequence[str] = ()
+) -> list[DeletedGroup]:
+    """Groups that existed once and do not at some time, by when they were deleted.
+
+    A group that only stored offsets is gone with the last of them.
+
+    Args:
+        warehouse: the tables.
+        at: the time; the end of the log if None.
+        types: only groups of these types, in any case; all if empty.
+    """
+    found = [
+        DeletedGroup(**dict(zip(DeletedGroup.__slots__, row, strict=True)))
+        for row in warehouse.rows(_GROUPS, at=at or END)
+    ]
+    wanted = {name.lower() for name in types}
+    return [group for group in found if not wanted or group.group_type.lower() in wanted]
+
+
+def removal_notes(removed: Sequence[RemovedOffsets], topics: Sequence[str] = ()) -> list[str]:
+    """What to say beside a group's offsets about those that are gone, the latest last.
+
+    Args:
+        removed: what is gone.
+        topics: only of these topics; all if empty.
+    """
+    told = [one for one in removed if not topics or one.topic in topics]
+    notes = [f"{one}." for one in told[-MOST_NOTES:]]
+    if len(told) > MOST_NOTES:
+        notes.append(f"Offsets were removed {len(told):,} times, of which these are the latest.")
+    return notes

@@ -1,0 +1,53 @@
+"""What a rebalance cost, as far as the log proves: exact, a bound, or not known. Bounds are never shown as values."""
+
+from collections.abc import Iterable
+
+from coordinator_replay.query.rebalances import Rebalance
+from coordinator_replay.report.members import Members
+from coordinator_replay.report.wording import counted_as, duration
+
+
+def took(one: Rebalance) -> str:
+    """How long it took."""
+    if one.completed_at is None:
+        return "not over"
+    if one.duration_ms is not None:
+        return duration(one.duration_ms)
+    # A classic rebalance: its join phase is not on record, and the sync says nothing without an upper bound.
+    least = [] if one.duration_ms_min is None else [f"at least {duration(one.duration_ms_min)}"]
+    most = [] if one.duration_ms_max is None else [f"at most {duration(one.duration_ms_max)}"]
+    return ", ".join([*least, *most]) or "not known"
+
+
+def moved(one: Rebalance) -> str:
+    """How many partitions changed hands, and how many had none before."""
+    added = f", {one.partitions_added:,} newly assigned" if one.partitions_added else ""
+    return f"{counted_as(one.partitions_moved)} of {counted_as(one.partitions_total)}{added}"
+
+
+def unowned(one: Rebalance) -> str:
+    """The longest time for which one of its partitions had no owner."""
+    return "not on record" if one.unowned_ms_max is None else duration(one.unowned_ms_max)
+
+
+def pause(one: Rebalance) -> str:
+    """For how long commits paused around it."""
+    return "not known" if one.commit_pause_ms is None else duration(one.commit_pause_ms)
+
+
+def held_up(one: Rebalance, members: Members) -> str:
+    """The member that others waited for, and how long."""
+    if one.held_up_by is None:
+        return "nobody on record"
+    return f"{members.label(one.held_up_by)}, {duration(one.held_up_ms)}"
+
+
+def worst(rebalances: Iterable[Rebalance]) -> tuple[str, str, str]:
+    """The worst that can be compared between protocols, else what is exact: value, what it is, more about it."""
+    listed = list(rebalances)
+    pauses = [one.commit_pause_ms for one in listed if one.commit_pause_ms is not None]
+    if pauses:
+        return duration(max(pauses)), "longest pause of commits", "of one partition, around a rebalance"
+    exact = [one.unowned_ms_max for one in listed if one.unowned_ms_max is not None]
+    hint = "of one partition, in a rebalance" if exact else "no such time is on record"
+    return duration(max(exact)) if exact else "–", "longest without owner", hint

@@ -1,0 +1,170 @@
+"""What a group's page shows of its state, its findings, and its rebalances by cause."""
+
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from coordinator_replay.query.life import GroupLife, Holding
+from coordinator_replay.query.rebalances import Rebalance
+from coordinator_replay.query.warehouse import shown
+from coordinator_replay.report.bounds import held_up, moved, pause, took, unowned
+from coordinator_replay.report.columns import Clock, Columns, columns
+from coordinator_replay.report.members import Members
+from coordinator_replay.report.wording import (
+    COLOURS,
+    SEVERITY_COLOURS,
+    STATE_COLOURS,
+    UNKNOWN_COLOUR,
+    counted_as,
+    neutral,
+)
+
+STATES = ("left", "right", "row", "state", "type", "colour", "epochs", "members", "seen")
+UNSEEN = ("left", "right", "row")
+PAUSES = ("left", "right", "row", "length", "partition", "rebalance")
+FINDINGS = ("left", "right", "row", "colour", "severity", "rule", "message", "times")
+REBALANCES = (
+    *("earliest", "latest_start", "end", "at", "row", "id", "cause", "colour", "alpha", "confidence", "began", "ended"),
+    *("took", "epoch", "members", "moved", "unowned", "pause", "held", "what", "evidence", "others"),
+)
+
+CONFIDENCE_ALPHA = {"certain": 0.95, "likely": 0.5, "possible": 0.12}
+"""How full a rebalance's mark is: the surer the cause, the fuller."""
+
+MOST_MOVES = 12
+"""Partitions that hovering names."""
+
+STATE, PAUSED, FOUND = "state", "commits paused", "findings"
+
+
+def state_rows(life: GroupLife) -> list[str]:
+    """Names of the rows beneath each other in the first figure: those that have something to show."""
+    return [STATE, *([PAUSED] if life.pauses else []), *([FOUND] if life.findings else [])]
+
+
+def state_columns(life: GroupLife, clock: Clock) -> Mapping[str, Columns]:
+    """The group's state over time; hatched where the log has gaps before what it shows."""
+    rows = [
+        {
+            "left": clock.left(band.since),
+            "right": clock.right(band.until),
+            "row": 0,
+            "state": neutral(band.state),
+            "type": band.group_type,
+            "colour": STATE_COLOURS.get(band.state, UNKNOWN_COLOUR),
+            "epochs": f"{band.first_epoch} to {band.last_epoch}",
+            "members": f"{band.fewest_members} to {band.most_members}",
+            "seen": "complete" if band.is_exact else "records are missing: steps in between were not seen",
+        }
+        for band in life.states
+    ]
+    unseen = [row for row, band in zip(rows, life.states, strict=True) if not band.is_exact]
+    ends = ("left", "right")
+    return {"states": columns(rows, STATES, ends), "unseen": columns(unseen, UNSEEN, ends)}
+
+
+def finding_columns(life: GroupLife, clock: Clock) -> Columns:
+    """Findings about the group, from when to when they were seen."""
+    rows = [
+        {
+            "left": clock.left(one.first_seen),
+            "right": clock.right(one.last_seen or one.first_seen),
+            "row": state_rows(life).index(FOUND),
+            "colour": SEVERITY_COLOURS.get(one.severity, UNKNOWN_COLOUR),
+            "severity": one.severity,
+            "rule": neutral(one.rule),
+            "message": neutral(one.message),
+            "times": counted_as(one.occurrences),
+        }
+        for one in life.findings
+        if one.first_seen is not None and one.first_seen < life.end and (one.last_seen or one.first_seen) >= life.start
+    ]
+    return columns(rows, FINDINGS, ("left", "right"))
+
+
+def causes_of(life: GroupLife) -> list[str]:
+    """The causes of its rebalances, the most frequent first: a row each."""
+    return [cause for cause, _ in Counter(one.cause or "UNKNOWN" for one in life.rebalances).most_common()]
+
+
+def began(rebalance: Rebalance) -> datetime | None:
+    """When a rebalance began, as far as the log tells; else when it was over."""
+    return rebalance.began_by or rebalance.completed_at
+
+
+def rebalance_columns(life: GroupLife, clock: Clock, members: Members) -> Columns:
+    """Rebalances: a mark each, the time that they took for certain, and that which they may have taken."""
+    place = {cause: row for row, cause in enumerate(causes_of(life))}
+    moves = moves_of(life, members)
+    rows = [
+        _rebalance(one, place[one.cause or "UNKNOWN"], clock, members, moves.get(one.rebalance_id, []))
+        for one in life.rebalances
+    ]
+    return columns(rows, REBALANCES, ("earliest", "latest_start", "end", "at"))
+
+
+def _rebalance(one: Rebalance, row: int, clock: Clock, members: Members, moves: list[str]) -> dict[str, Any]:
+    latest_start = clock.left(one.began_by or one.completed_at)
+    more = [f"and {len(moves) - MOST_MOVES:,} more"] if len(moves) > MOST_MOVES else []
+    return {
+        "earliest": min(clock.left(one.began_after or one.began_by or one.completed_at), latest_start),
+        "latest_start": latest_start,
+        "end": max(clock.right(one.completed_at), latest_start),
+        "at": latest_start,
+        "row": row,
+        "id": one.rebalance_id,
+        "cause": neutral(one.cause or "UNKNOWN"),
+        "colour": COLOURS[row % len(COLOURS)],
+        "alpha": CONFIDENCE_ALPHA.get(one.confidence or "", 0.12),
+        "confidence": one.confidence or "not judged",
+        "began": "not on record" if one.started_at is None else shown(one.started_at),
+        "ended": "not over" if one.completed_at is None else shown(one.completed_at),
+        "took": took(one),
+        "epoch": "-" if one.epoch is None else str(one.epoch),
+        "members": f"{counted_as(one.members_before)} → {counted_as(one.members_after)}",
+        "moved": moved(one),
+        "unowned": unowned(one),
+        "pause": pause(one),
+        "held": held_up(one, members),
+        "what": "\n".join([*moves[:MOST_MOVES], *more]) or "none moved",
+        "evidence": "\n".join(map(neutral, one.evidence or ())) or "none on record",
+        "others": neutral(", ".join(one.alternatives or ()) or "nothing else"),
+    }
+
+
+def moves_of(life: GroupLife, members: Members) -> Mapping[str, list[str]]:
+    """What changed hands in each rebalance: ownerships that began with it or before the next one began."""
+    begun = sorted(((began(one) or life.start, one.rebalance_id) for one in life.rebalances), key=lambda pair: pair[0])
+    starts = [moment for moment, _ in begun]
+    moves: dict[str, list[str]] = defaultdict(list)
+    before: dict[tuple[str, int], Holding] = {}
+    for holding in life.holdings:
+        partition = (holding.topic, holding.partition)
+        last, before[partition] = before.get(partition), holding
+        place = bisect_right(starts, holding.owned_from) - 1 if holding.owned_from is not None else -1
+        if place < 0 or (last is not None and last.member_id == holding.member_id):
+            continue
+        name = neutral(f"{holding.topic}-{holding.partition}")
+        giver = "nobody" if last is None else members.label(last.member_id)
+        moves[begun[place][1]].append(f"{name}: {giver} → {members.label(holding.member_id)}")
+    return moves
+
+
+def pause_columns(life: GroupLife, clock: Clock) -> Columns:
+    """Pauses in the group's commits around rebalances."""
+    causes = {one.rebalance_id: one for one in life.rebalances}
+    rows = [
+        {
+            "left": clock.left(one.since),
+            "right": clock.right(one.until),
+            "row": state_rows(life).index(PAUSED),
+            "length": pause(causes[one.rebalance_id]),
+            "partition": neutral(f"{one.topic}-{one.partition}"),
+            "rebalance": neutral(causes[one.rebalance_id].cause or "UNKNOWN"),
+        }
+        for one in life.pauses
+        if one.rebalance_id in causes
+    ]
+    return columns(rows, PAUSES, ("left", "right"))

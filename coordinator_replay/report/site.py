@@ -1,0 +1,61 @@
+"""All groups of a cluster as linked pages in one folder, which share their scripts."""
+
+import hashlib
+import re
+from datetime import datetime
+from pathlib import Path
+
+from coordinator_replay.errors import UsageError
+from coordinator_replay.query.lives import lives_of, spans_of
+from coordinator_replay.query.warehouse import Warehouse
+from coordinator_replay.report.fleet_figures import fleet_figures
+from coordinator_replay.report.fleet_page import FleetPage
+from coordinator_replay.report.group_page import life_page
+from coordinator_replay.report.life_figures import life_figures
+from coordinator_replay.report.page import Assets, write_assets, write_page
+
+GROUPS = "groups"
+ASSETS = "assets"
+INDEX = "index.html"
+
+_OTHER = re.compile(r"[^a-z0-9._-]+")
+
+
+def page_name(group: str) -> str:
+    """The file of a group's page: readable, safe in every file system, and different for different groups."""
+    digest = hashlib.sha256(group.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    readable = _OTHER.sub("-", group.lower())[:60].strip("-.")
+    return f"{readable}-{digest}.html" if readable else f"{digest}.html"
+
+
+def write_site(
+    warehouse: Warehouse, folder: Path, start: datetime | None = None, end: datetime | None = None
+) -> FleetPage:
+    """Write the pages: ``index.html`` for all groups, one in ``groups/`` for each.
+
+    Args:
+        warehouse: the tables.
+        folder: where to; made if it does not exist. Pages that an earlier report left there are replaced.
+        start: from then on; the first record read if None.
+        end: before then; after the last record of the log read if None.
+
+    Returns:
+        The page of all groups.
+
+    Raises:
+        UsageError: the tables don't know the cluster, or nothing of that range; or a file can't be written.
+    """
+    page = FleetPage(warehouse, start, end)
+    try:
+        for part in (GROUPS, ASSETS):
+            (folder / part).mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise UsageError(f"{folder} can't be written: {problem.strerror}") from problem
+    write_assets(folder / ASSETS, [fleet_figures, life_figures])
+    for life in lives_of(warehouse, spans_of(warehouse, None, start, end), start, end):
+        name = page_name(life.group)
+        html = life_page(warehouse, life, Assets(f"../{ASSETS}/"), index=f"../{INDEX}")
+        write_page(html, folder / GROUPS / name)
+        page.add(life, f"{GROUPS}/{name}")
+    write_page(page.html(Assets(f"{ASSETS}/")), folder / INDEX)
+    return page

@@ -1,0 +1,1 @@
+figures.draw().then(() => { document.body.dataset.drawn = "yes"; });

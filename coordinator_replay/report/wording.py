@@ -1,0 +1,66 @@
+"""Text as pages show it: neutral whatever a dump holds, short enough to draw, numbers as people say them."""
+
+import re
+from collections.abc import Mapping
+
+from coordinator_replay.safe_text import UNSAFE
+
+MOST_TEXT = 300
+"""Characters of a text that hovering shows; tables on the page have all of it."""
+
+STATE_COLOURS: Mapping[str, str] = {
+    "Stable": "#2e9e5b",
+    "Empty": "#9aa3ad",
+    "Dead": "#4b5158",
+    "PreparingRebalance": "#e07b1a",
+    "CompletingRebalance": "#e8a33d",
+    "Assigning": "#e07b1a",
+    "Reconciling": "#d9b310",
+    "NotReady": "#8e6bbf",
+}
+UNKNOWN_COLOUR = "#b07aa1"
+
+SEVERITY_COLOURS: Mapping[str, str] = {"error": "#d33c3c", "warning": "#d98a12", "info": "#4a7fb5"}
+
+GAP_COLOUR = "#d62728"
+
+# fmt: off
+COLOURS = [
+    "#1f77b4", "#ff7f0e", "#17a398", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22", "#6baed6",
+    "#fdae6b", "#74c476", "#b3a2d6", "#c49c94", "#f7b6d2", "#c7c7c7", "#dbdb8d", "#3f6fa8", "#a05d1a",
+]
+# fmt: on
+"""Of members, causes and topics: without the red that stands for a partition that nobody owns."""
+
+_TEX = re.compile(r"\$(?=\$)|\\(?=[\[(])")
+
+
+def neutral(text: str | None, most: int = MOST_TEXT) -> str:
+    """Text from a dump as a figure may draw it: no controls, no TeX that would be typeset, not too long."""
+    shown = UNSAFE.sub("\ufffd", text or "")
+    # A zero-width space keeps the marks of TeX apart, which Bokeh would hand to MathJax.
+    shown = _TEX.sub(lambda match: match[0] + "\u200b", shown)
+    return shown if len(shown) <= most else f"{shown[: most - 1]}…"
+
+
+def shortened(text: str, most: int = 34) -> str:
+    """A long name with its middle left out: the ends tell generated ids apart."""
+    return text if len(text) <= most else f"{text[: most // 2]}…{text[-(most // 2 - 1) :]}"
+
+
+def counted_as(number: int | None) -> str:
+    """A number that may not be known."""
+    return "?" if number is None else f"{number:,}"
+
+
+def duration(length_ms: int | None) -> str:
+    """Milliseconds as people say them."""
+    if length_ms is None:
+        return "not known"
+    seconds = length_ms / 1000
+    if seconds < 1:
+        return f"{length_ms} ms"
+    for unit, size in (("d", 86_400), ("h", 3600), ("min", 60)):
+        if seconds >= size * 2:
+            return f"{seconds / size:,.1f} {unit}"
+    return f"{seconds:,.1f} s"

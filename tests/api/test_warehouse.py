@@ -1,0 +1,167 @@
+"""The Python API over a warehouse known by heart: the answers of the query room, and what is said beside them."""
+
+from datetime import UTC, date, datetime, timedelta, timezone
+
+import pyarrow as pa
+import pytest
+
+import coordinator_replay
+from coordinator_replay import Warehouse
+from coordinator_replay.errors import UsageError, WarehouseError
+from coordinator_replay.query.groups import Group, groups_at
+from coordinator_replay.query.offsets import offsets_at
+from coordinator_replay.query.rebalances import rebalances_of
+from coordinator_replay.query.timeline import timeline_of
+from tests.query.small_warehouse import at
+
+
+def test_the_package_offers_the_warehouse_and_nothing_it_does_not_have():
+    assert coordinator_replay.Warehouse is Warehouse
+    with pytest.raises(AttributeError):
+        _ = coordinator_replay.Wharehouse
+
+
+def test_answers_are_those_of_the_query_room(warehouse):
+    tables = warehouse._tables
+    assert list(warehouse.groups()) == groups_at(tables)
+    assert list(warehouse.offsets("payments")) == offsets_at(tables, "payments")
+    assert list(warehouse.timeline("payments")) == timeline_of(tables, "payments")
+    assert list(warehouse.rebalances()) == rebalances_of(tables)
+    assert list(warehouse.why("payments")) == rebalances_of(tables, "payments")
+    assert warehouse.describe("payments").group == groups_at(tables, group="payments")[0]
+    assert warehouse.clusters == ("default", "other")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "2026-11-20T02:05:30",
+        "02:05:30",
+        "1795140330000",
+        datetime(2026, 11, 20, 2, 5, 30),  # noqa: DTZ001 - a naive time means UTC
+        datetime(2026, 11, 20, 3, 5, 30, tzinfo=timezone(timedelta(hours=1))),
+    ],
+)
+def test_times_are_datetimes_or_the_texts_of_the_command_line(warehouse, given):
+    found = warehouse.groups(at=given, types=["classic"], states=["empty"])
+    assert found[0].since == at("02:05")
+
+
+def test_a_date_is_its_start(warehouse):
+    assert len(warehouse.timeline("payments", start=date(2026, 11, 20))) == len(warehouse.timeline("payments"))
+    with pytest.raises(UsageError, match="not covered"):
+        warehouse.timeline("payments", end=date(2026, 11, 20))
+
+
+def test_what_is_said_beside_an_answer_goes_with_it(warehouse):
+    assert "The log read ends at" in warehouse.groups(at=at("02:59")).notes[0]
+    assert warehouse.groups(states=["Dead"]).notes[0].startswith("No such group; cluster 'default' is covered from")
+    assert warehouse.groups().notes == ()
+
+
+def test_the_owner_of_a_partition_and_who_had_it_before_and_after(warehouse):
+    owned = warehouse.owner("payments", "orders", 1, at=at("02:12"))
+    assert [one.member_id for one in owned] == ["m-2"]
+    assert owned.before.member_id == "m-1"
+
+
+def test_errors_are_sentences(warehouse, tmp_path):
+    with pytest.raises(UsageError, match="did you mean 'payments'"):
+        warehouse.describe("paymets")
+    with pytest.raises(UsageError, match="invalid time 'noonish'"):
+        warehouse.groups(at="noonish")
+    with pytest.raises(UsageError, match="there is no status 'GONE': there are EXPIRED, DUE, EXPIRING"):
+        warehouse.expired(statuses=["gone"])
+    with pytest.raises(UsageError, match="there is no severity 'fatal'"):
+        warehouse.findings(severity="fatal")
+    with pytest.raises(UsageError, match="either a point in time"):
+        warehouse.why(at="-1h", start="-2h")
+    with pytest.raises(UsageError, match="either a statement or"):
+        warehouse.sql()
+    with pytest.raises(WarehouseError, match="there is no warehouse at"):
+        Warehouse(tmp_path / "nowhere").groups()
+
+
+def test_sql_takes_parameters_and_saved_queries(warehouse):
+    found = warehouse.sql(
+        "SELECT count(*) AS n FROM group_timeline WHERE cluster = $cluster AND group_id = $g", g="legacy"
+    )
+    assert found.columns == ("n",)
+    assert found[0][0] > 0
+    assert found.to_pandas()["n"].tolist() == [found[0][0]]
+    names = {query.name for query in warehouse.saved_queries()}
+    assert "flapping-groups" in names
+    assert warehouse.sql(query="flapping-groups").columns
+    with pytest.raises(UsageError, match="takes no parameter 'colour'"):
+        warehouse.sql(query="flapping-groups", colour="red")
+
+
+def test_arrow_columns_are_the_same_with_and_without_rows(warehouse):
+    full, empty = warehouse.groups().to_arrow(), warehouse.groups(states=["Dead"]).to_arrow()
+    assert full.schema == empty.schema
+    assert full.schema.field("since").type == pa.timestamp("us", tz="UTC")
+    assert full.to_pylist() == [
+        {name: getattr(group, name) for name in Group.__dataclass_fields__} for group in warehouse.groups()
+    ]
+
+
+def test_assignments_are_structs_and_details_are_json(warehouse):
+    members = warehouse.describe("payments").to_arrow()
+    assert pa.types.is_struct(members.schema.field("current_assignment").type.value_type)
+    assert members["current_assignment"].to_pylist()[0][0]["topic"] == "orders"
+    assert members["group_id"].to_pylist() == ["payments"] * members.num_rows
+    assert warehouse.timeline("payments").to_arrow().schema.field("detail").type == pa.string()
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda w: w.groups(),
+        lambda w: w.describe("payments"),
+        lambda w: w.offsets("payments"),
+        lambda w: w.timeline("payments"),
+        lambda w: w.members("payments"),
+        lambda w: w.rebalances(),
+        lambda w: w.why(),
+        lambda w: w.owner("payments", "orders", 1),
+        lambda w: w.expired(),
+        lambda w: w.findings(),
+        lambda w: w.sql("SHOW TABLES"),
+        lambda w: w.saved_queries(),
+    ],
+)
+def test_every_answer_is_arrow_pandas_html_and_text(warehouse, ask):
+    answer = ask(warehouse)
+    assert answer.to_arrow().num_rows == len(answer.to_pandas()) == len(answer)
+    assert "<" in answer._repr_html_()
+    assert f"{len(answer):,} ×" in repr(answer)
+
+
+def test_missing_numbers_stay_numbers_in_pandas(warehouse):
+    frame = warehouse.groups().to_pandas()
+    assert str(frame["epoch"].dtype) == "Int64"
+    assert frame["since"].dtype.tz is UTC or str(frame["since"].dtype.tz) == "UTC"
+
+
+def test_a_page_is_shown_in_place_and_written(warehouse, tmp_path):
+    page = warehouse.report("payments")
+    shown = page._repr_html_()
+    assert shown.startswith("<iframe srcdoc=") and 'sandbox="allow-scripts"' in shown
+    assert "<script" not in shown
+    page.save(tmp_path / "payments.html")
+    assert (tmp_path / "payments.html").read_text(encoding="utf-8") == page.html
+    assert "groups" in repr(warehouse.report())
+
+
+def test_a_trace_is_written(warehouse, tmp_path):
+    trace = warehouse.trace("payments")
+    assert trace.groups == ("payments",)
+    assert trace.save(tmp_path / "trace.json") > 0
+
+
+def test_pages_of_all_groups_are_written_into_a_folder(warehouse, tmp_path):
+    pages = warehouse.write_pages(tmp_path / "fleet", end="2026-11-20T02:12:00Z")
+    assert pages.index == tmp_path / "fleet" / "index.html"
+    assert "payments" in pages.index.read_text(encoding="utf-8")
+    assert list((tmp_path / "fleet" / "groups").glob("payments-*.html"))
+    assert repr(pages).endswith("index.html, groups=3, rebalances=3)")

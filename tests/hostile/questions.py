@@ -1,0 +1,61 @@
+"""Every question that the program answers, asked in this process; what no answer may be."""
+
+import json
+import unicodedata
+from collections.abc import Iterator
+from pathlib import Path
+
+from click.testing import CliRunner, Result
+
+from coordinator_replay.cli.main import main
+from coordinator_replay.query.saved import saved_queries
+
+FORMS = ("table", "json", "csv")
+
+
+def whole_cluster(folder: Path) -> Iterator[list[str]]:
+    """Questions about all groups at once."""
+    for form in FORMS:
+        for command in ("groups", "findings", "expired", "rebalances", "why"):
+            yield [command, "--output", form]
+        for name in saved_queries():
+            yield ["sql", "--query", name, "--output", form]
+    yield ["groups", "--at", "2026-11-21", "--wide"]
+    yield ["report", "--out", str(folder / "fleet.html")]
+    yield ["trace", "--out", str(folder / "fleet.json")]
+
+
+def one_group(group: str, folder: Path) -> Iterator[list[str]]:
+    """Questions about a group; its id comes last, behind the sign that it is no option."""
+    for command in ("describe", "offsets", "timeline", "why", "rebalances", "expired"):
+        yield [command, "--output", "json", "--", group]
+    yield ["timeline", "--members", "--", group]
+    yield ["report", "--out", str(folder / "group.html"), "--", group]
+    yield ["trace", "--out", str(folder / "group.json"), "--", group]
+
+
+def ask(warehouse: Path, question: list[str], cluster: str = "default") -> Result:
+    command, *rest = question
+    return CliRunner().invoke(main, [command, "--warehouse", str(warehouse), "--cluster", cluster, *rest])
+
+
+def is_harmless(text: str) -> bool:
+    """Whether a terminal shows a text and does nothing else: no controls, no invisible marks, no turned lines."""
+    return not any(unicodedata.category(one) in {"Cc", "Cf", "Cs", "Zl", "Zp"} and one != "\n" for one in text)
+
+
+def faults(result: Result, question: list[str]) -> list[str]:
+    """What is wrong with an answer; an error in a sentence is none."""
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        return [f"{question}: {result.exception!r}"]
+    found = []
+    if "Traceback" in result.output or "unexpected" in result.output:
+        found.append(f"{question}: {result.output[:500]}")
+    if result.exit_code and not result.output.strip().splitlines()[-1].startswith("Error: "):
+        found.append(f"{question}: exit code {result.exit_code} without a sentence: {result.output[-500:]!r}")
+    if "csv" not in question and not is_harmless(result.output):
+        found.append(f"{question}: characters that a terminal obeys")
+    if result.exit_code == 0 and "json" in question:
+        for line in result.stdout.splitlines():
+            json.loads(line)
+    return found

@@ -1,0 +1,93 @@
+"""No value of any field of any record can end an audit, spoil a neighbour or a question."""
+
+import os
+import random
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from click.testing import CliRunner
+
+from coordinator_replay.cli.main import main
+from tests.acceptance.processes import tables
+from tests.hostile import lives
+from tests.hostile.questions import ask, faults, one_group, whole_cluster
+
+pytestmark = pytest.mark.spark
+
+SEED = int(os.environ.get("HOSTILE_SEED", "1"))
+RANDOM_NUMBERS = int(os.environ.get("HOSTILE_NUMBERS", "1"))
+"""How many random numbers each integer field is tried with, beside its extremes."""
+ASKED = int(os.environ.get("HOSTILE_ASKED", "12"))
+"""How many groups are asked about one by one."""
+
+
+class Tried(NamedTuple):
+    """A warehouse of hostile records, and one of the intact lives among them alone."""
+
+    dump: lives.Dump
+    warehouse: Path
+    alone: Path
+
+
+def audit(dump: Path, warehouse: Path, *options: str) -> None:
+    result = CliRunner().invoke(main, ["audit", str(dump), "--warehouse", str(warehouse), *options])
+    assert result.exit_code == 0, result.output
+
+
+@pytest.fixture(scope="module")
+def tried(spark, tmp_path_factory) -> Tried:
+    folder, rng = tmp_path_factory.mktemp("hostile"), random.Random(SEED)
+    changes = [*lives.integer_changes(rng, RANDOM_NUMBERS), *lives.text_changes(rng), *lives.blob_changes(rng)]
+    rng.shuffle(changes)
+    dump = lives.write_dump(folder / "dump", list(lives.lives_with(changes, rng)))
+    audit(folder / "dump", folder / "warehouse")
+    lives.write_intact(folder / "alone", dump)
+    audit(folder / "alone", folder / "warehouse-alone")
+    return Tried(dump, folder / "warehouse", folder / "warehouse-alone")
+
+
+def of_intact(warehouse: Path, name: str, dump: lives.Dump) -> list[str]:
+    """Rows of the intact groups, but for where in the log they stand."""
+    return [
+        lives.without_positions(row)
+        for row in sorted(tables(warehouse).get(name, []))
+        if any(f"'{group}'" in row for group in dump.intact)
+    ]
+
+
+@pytest.mark.parametrize("name", ["group_timeline", "member_timeline", "partition_ownership", "offset_history"])
+def test_what_a_neighbour_lived_is_what_it_lived_alone(tried, name):
+    expected = of_intact(tried.alone, name, tried.dump)
+    assert expected
+    assert sorted(of_intact(tried.warehouse, name, tried.dump)) == sorted(expected)
+
+
+def test_every_question_about_all_groups_is_answered(tried, tmp_path):
+    wrong = [
+        fault for question in whole_cluster(tmp_path) for fault in faults(ask(tried.warehouse, question), question)
+    ]
+    assert wrong == []
+
+
+def test_every_question_about_a_group_is_answered(tried, tmp_path):
+    groups = random.Random(SEED).sample(sorted(tried.dump.told), ASKED)
+    wrong = [
+        (tried.dump.told[group], fault)
+        for group in groups
+        for question in one_group(group, tmp_path)
+        for fault in faults(ask(tried.warehouse, question), question)
+    ]
+    assert wrong == []
+
+
+def test_times_of_the_log_itself_may_be_any(spark, tmp_path):
+    """The end of the log is where they say, which may be the last millisecond that can be shown."""
+    times = lives.write_times(tmp_path / "dump")
+    audit(tmp_path / "dump", tmp_path / "warehouse")
+    wrong = [
+        fault
+        for question in (*whole_cluster(tmp_path), *(one for group in times for one in one_group(group, tmp_path)))
+        for fault in faults(ask(tmp_path / "warehouse", question), question)
+    ]
+    assert wrong == []

@@ -1,0 +1,106 @@
+"""Started in a folder that somebody sent, full of Python files named like modules: none of them is ever run."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Collection
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+
+from tests.samples import Sample
+
+ROOT = Path(__file__).parents[2]
+OWN = {"coordinator_replay", "tests", "__main__"}
+SPARK_HOME = (
+    Path(sys.prefix) / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages" / "pyspark"
+)
+
+
+def imported_by_python() -> set[str]:
+    """What ``python -m`` itself imports before it comes to a program; only ``python -P -m`` is safe from these."""
+    ask = "import runpy, pkgutil, typing, sys; print(*{name.split('.')[0] for name in sys.modules})"
+    return set(subprocess.run([sys.executable, "-I", "-c", ask], capture_output=True, text=True).stdout.split())
+
+
+def poisoned(folder: Path, spared: Collection[str] = ()) -> Path:
+    """A dump in a folder with a file for each module that Python, we, or what we use may ask for."""
+    folder.mkdir()
+    mark = f"open({str(folder / 'MARK')!r}, 'a').write(__name__ + ' ')\n"
+    names = {*sys.stdlib_module_names, *packages_distributions(), "sitecustomize", "usercustomize"} - OWN - set(spared)
+    for name in names:
+        if name.isidentifier():
+            (folder / f"{name}.py").write_text(mark)
+    (folder / ".numba_config.yaml").write_text("cache_dir: here\nno_such_setting: 1\n")
+    (folder / ".mvn").mkdir()
+    (folder / ".mvn" / "jvm.config").write_text("-XX:NoSuchOption\n")
+    (folder / "dump").symlink_to(Path(Sample("transactions").segments))
+    return folder
+
+
+def run(folder: Path, *command: str, env: dict[str, str] | None = None) -> str:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    done = subprocess.run(
+        command, cwd=folder, env={**clean, **(env or {})}, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert not (folder / "MARK").exists(), (folder / "MARK").read_text()
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+PROGRAMS = {
+    "module": (sys.executable, "-m", "coordinator_replay"),
+    "module, safely": (sys.executable, "-P", "-m", "coordinator_replay"),
+    "script": (str(Path(sys.executable).with_name("coordinator-replay")),),
+}
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_commands_without_spark_import_nothing_of_the_current_folder(tmp_path, program, small):
+    folder = poisoned(tmp_path / "sent", imported_by_python() if program == "module" else ())
+    assert run(folder, *PROGRAMS[program], "decode", "dump")
+    for question in (
+        ("groups",),
+        ("describe", "payments"),
+        ("offsets", "payments"),
+        ("timeline", "payments"),
+        ("why",),
+        ("rebalances",),
+        ("owner", "payments", "orders", "0"),
+        ("expired",),
+        ("findings",),
+        ("sql", "SELECT 1"),
+        ("report", "payments", "--out", "page.html"),
+        ("trace", "payments", "--out", "trace.json"),
+    ):
+        if program == "script" or question[0] in ("groups", "report"):
+            run(folder, *PROGRAMS[program], question[0], "--warehouse", str(small), *question[1:])
+
+
+@pytest.mark.spark
+def test_an_audit_and_upkeep_import_nothing_of_the_current_folder(tmp_path):
+    folder = poisoned(tmp_path / "sent")
+    program = PROGRAMS["script"]
+    assert "45 records" in run(folder, *program, "audit", "dump", "--warehouse", "warehouse", "--records-only")
+    run(folder, *program, "maintain", "--warehouse", "warehouse")
+    assert "bank-eos" in run(folder, *program, "sql", "FROM offset_commits", "--warehouse", "warehouse")
+
+
+@pytest.mark.spark
+@pytest.mark.long
+def test_a_job_of_spark_submit_imports_nothing_of_the_current_folder(tmp_path):
+    from coordinator_replay.pipeline.jars import DELTA, jars_of
+    from coordinator_replay.pipeline.session import DELTA as DELTA_SETTINGS
+
+    folder = poisoned(tmp_path / "sent")
+    archive = run(tmp_path, sys.executable, "-P", str(ROOT / "scripts" / "package"), str(tmp_path)).strip()
+    settings = ["--py-files", archive]
+    few = {"spark.sql.shuffle.partitions": "2", "spark.databricks.delta.snapshotPartitions": "2"}
+    for name, value in {**DELTA_SETTINGS, **few, "spark.ui.enabled": "false"}.items():
+        settings += ["--conf", f"{name}={value}"]
+    jars = ("--jars", ",".join(map(str, jars_of(DELTA))))
+    job = (str(ROOT / "jobs" / "audit.py"), "dump", "--warehouse", "warehouse", "--records-only")
+    submit = str(SPARK_HOME / "bin" / "spark-submit")
+    env = {"PYSPARK_PYTHON": sys.executable}
+    assert "45 records" in run(folder, submit, "--master", "local[2]", *settings, *jars, *job, env=env)

@@ -1,0 +1,80 @@
+"""The pages of a whole cluster: linked, sharing their scripts, and safe whatever groups are called."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from coordinator_replay.errors import UsageError
+from coordinator_replay.query.lives import spans_of
+from coordinator_replay.query.warehouse import Warehouse
+from coordinator_replay.report.site import page_name, write_site
+from tests.report.hostile import GROUP
+from tests.report.pages import Page
+
+
+@pytest.fixture(scope="module")
+def site(warehouse: Warehouse, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site") / "fleet"
+    write_site(warehouse, folder)
+    return folder
+
+
+def links(page: Path) -> list[str]:
+    found = [value for _, attributes in Page(page.read_text("utf-8")).elements for name, value in attributes.items()
+             if name in ("href", "src")]  # fmt: skip
+    return [link for link in found if link is not None]
+
+
+def test_every_group_has_a_page_that_the_index_links_to(site: Path, warehouse: Warehouse):
+    linked = {link for link in links(site / "index.html") if link.startswith("groups/")}
+    assert linked == {f"groups/{page_name(span.group)}" for span in spans_of(warehouse)}
+
+
+def test_every_link_leads_to_a_file_of_the_folder(site: Path):
+    for page in site.rglob("*.html"):
+        assert links(page)
+        for link in links(page):
+            target = (page.parent / link).resolve()
+            assert target.is_file(), link
+            assert target.is_relative_to(site.resolve())
+
+
+def test_pages_share_their_scripts_and_run_no_other(site: Path):
+    for path in site.rglob("*.html"):
+        page = Page(path.read_text("utf-8"))
+        assert [attributes.get("id") or attributes["src"].rpartition("/")[2] for attributes, _ in page.scripts] == [
+            "data", "bokeh.js", "fleet-figures.js" if path.name == "index.html" else "life-figures.js", "page.js",
+        ]  # fmt: skip
+        assert "unsafe" not in re.search(r"script-src ([^;]*)", path.read_text("utf-8"))[1]
+        assert len(path.read_text("utf-8")) < 100_000
+
+
+def test_shared_scripts_know_nothing_of_the_dump(site: Path):
+    for path in (site / "assets").iterdir():
+        assert "payments" not in path.read_text("utf-8")
+
+
+def test_names_of_files_are_safe_and_different():
+    names = [
+        page_name(group) for group in (GROUP, "../../etc/passwd", "", "A", "a", "é" * 500, "CON", ".", "a/b", "a-b")
+    ]
+    assert len({name.lower() for name in names}) == len(names)
+    for name in names:
+        assert re.fullmatch(r"[a-z0-9][a-z0-9._-]*\.html", name)
+        assert len(name) < 100
+
+
+def test_a_part_of_the_time_can_be_written(warehouse: Warehouse, tmp_path: Path):
+    from tests.query.small_warehouse import at
+
+    made = write_site(warehouse, tmp_path, at("02:05"), at("02:12"))
+    assert made.rebalances == 1
+    with pytest.raises(UsageError, match="covered"):
+        write_site(warehouse, tmp_path, at("23:00"))
+
+
+def test_a_file_in_the_way_is_told(warehouse: Warehouse, tmp_path: Path):
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match="can't be written"):
+        write_site(warehouse, tmp_path / "file")
