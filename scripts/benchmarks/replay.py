@@ -92,6 +92,7 @@ def _group_records(lives: Iterator[tuple[str, int]], path: Path) -> None:
 def _fold_seconds(setting: Setting, name: str, lives: Iterator[tuple[str, int]]) -> float:
     from coordinator_replay.pipeline.data_files import files_of, part_of
     from coordinator_replay.pipeline.replay import GROUP_TABLES, STATE_TABLE, Given, replay_groups
+
     from coordinator_replay.tables.definition import table
 
     path = setting.work / f"{name}.parquet"

@@ -1,277 +1,133 @@
 """A log audited in slices ends in the tables that one audit of all of it gives."""
 
+import json
 import shutil
-from pathlib import Path
+from itertools import pairwise
+from random import Random
 
 import pytest
 
 from coordinator_replay.analysis.findings.thresholds import Thresholds
-from coordinator_replay.log.segment import walk_batches
-from coordinator_replay.pipeline import audit as audit_module
-from coordinator_replay.pipeline import group_tables
-from coordinator_replay.pipeline.audit import FOUND_TABLES, Options, run_audit
-from coordinator_replay.pipeline.evolution import set_property
-from coordinator_replay.pipeline.keeping import FORGETFUL
-from coordinator_replay.store.maintain import Upkeep, run_maintain
-from coordinator_replay.pipeline.night_fold import fold_night
-from coordinator_replay.pipeline.offset_tables import OFFSET_TABLES
-from coordinator_replay.pipeline.replay import GROUP_TABLES
-from coordinator_replay.pipeline.warehouse import Warehouse
-from coordinator_replay.tables.migrations import KEPT_SINCE_PROPERTY
+from coordinator_replay.pipeline.audit import Expiry
+from tests.pipeline.in_process import audit, content, contents, cut
 from tests.samples import Sample
 
-pytestmark = pytest.mark.spark
-
-
-def cut(segments: str, into: list[Path]) -> None:
-    """Cut each segment at batch boundaries into as many files as there are folders."""
-    for file in Path(segments).rglob("*.log"):
-        raw = file.read_bytes()
-        starts = [(int(p), int(o)) for s in walk_batches(raw) for p, o in zip(s.positions, s.base_offsets, strict=True)]
-        marks = [starts[len(starts) * part // len(into)] for part in range(len(into))] if starts else []
-        for (start, base), end, folder in zip(marks, [mark[0] for mark in marks[1:]] + [len(raw)], into, strict=False):
-            place = folder / file.parent.name
-            place.mkdir(parents=True, exist_ok=True)
-            (place / f"{base:020d}.log").write_bytes(raw[start:end])
-
-
-TABLES = ("offset_commits", "group_records", "control_records", "topics", *GROUP_TABLES, *OFFSET_TABLES, *FOUND_TABLES)
-
+__all__ = ["audit"]
 
 QUICK = Thresholds(stuck_ms=2000, storm_rebalances=6, silent_ms=5000, patience=1, never_committed_ms=5000)
 """So that lives of seconds have findings."""
 
-
-def content(spark, warehouse, table):
-    rows = spark.read.format("delta").load(f"{warehouse}/{table}").drop("run_id").collect()
-    return sorted(repr(row.asDict(recursive=True)) for row in rows)
+SAMPLES = ["group-lifecycles", "java-clients", "kafka-3.9", "transactions", "expiration", "compacted"]
 
 
-@pytest.fixture(scope="module")
-def sample():
-    return Sample("java-clients")
+def without_gaps(tables):
+    """Tables without findings about gaps: where a compacted log is cut at a hole, nobody can tell it from a gap."""
+    found = [row for row in tables["findings"] if json.loads(row)["rule"] != "log_gap"]
+    return {**tables, "findings": found}
 
 
-@pytest.fixture(scope="module")
-def nights(sample, tmp_path_factory):
-    """The log in two parts, as two nights would bring them."""
-    folder = tmp_path_factory.mktemp("nights")
-    slices = [folder / f"night-{number}" for number in (1, 2)]
-    cut(sample.segments, slices)
-    return slices
+def slices_of(sample, folder, random):
+    """A sample cut at random batches into two to five dumps."""
+    count = random.randint(2, 5)
+    parts = [folder / f"part-{number}" for number in range(count)]
+    cut(sample.segments, parts, lambda batches: [0, *sorted(random.randint(0, batches) for _ in range(count - 1))])
+    return [part for part in parts if part.exists()]
 
 
-@pytest.fixture(scope="module")
-def whole(spark, sample, tmp_path_factory):
-    """What one run over everything leaves, by table."""
-    warehouse = str(tmp_path_factory.mktemp("whole") / "warehouse")
-    run_audit(spark, Options(inputs=[sample.segments], warehouse=warehouse, thresholds=QUICK))
-    found = spark.read.format("delta").load(f"{warehouse}/findings").select("rule").distinct().collect()
-    assert {row["rule"] for row in found} >= {"stuck_group", "rebalance_storm", "offset_rewind", "silent_group"}
-    return {table: content(spark, warehouse, table) for table in (*TABLES, "group_state")}
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", SAMPLES)
+def test_any_slices_in_any_order_end_in_the_tables_of_one_run(name, seed, audit, tmp_path):
+    random, sample = Random(f"{name} {seed}"), Sample(name)
+    audit(tmp_path / "whole", sample.segments, thresholds=QUICK)
+    parts = slices_of(sample, tmp_path, random)
+    runs = {
+        "in order": [[part] for part in parts],
+        "shuffled": [[part] for part in random.sample(parts, len(parts))],
+        "overlapping": [[parts[0]], *([before, part] for before, part in pairwise(parts))],
+        "repeated": [[part] for part in parts for _ in range(2)],
+    }
+    dumps = runs[random.choice(list(runs))]
+    for dump in dumps:
+        audit(tmp_path / "slices", *dump, thresholds=QUICK)
+    found, expected = without_gaps(contents(tmp_path / "slices")), without_gaps(contents(tmp_path / "whole"))
+    for table, rows in expected.items():
+        assert found[table] == rows, table
 
 
-@pytest.mark.parametrize(
-    ("order", "by_spark"),
-    [((0, 1), False), ((0, 1), True), pytest.param((1, 0), False, marks=pytest.mark.long)],
-    ids=["in order", "in order, by Spark alone", "one late"],
-)
-def test_nights_end_in_the_tables_of_one_run_over_everything(
-    order, by_spark, spark, nights, whole, tmp_path, monkeypatch
-):
-    folded = []
-    monkeypatch.setattr(group_tables, "fold_night", lambda *of: folded.append(fold_night(*of)) or folded[-1])
-    if by_spark:
-        # As on an object store, whose files tasks do not look for by themselves.
-        monkeypatch.setattr(Warehouse, "held", lambda *_: None)
-    warehouse = str(tmp_path / "warehouse")
-    for night in order:
-        summary = run_audit(spark, Options(inputs=[str(nights[night])], warehouse=warehouse, thresholds=QUICK))
-    went_on = any("went on from where it ended" in note for note in summary.run.notes)
-    assert went_on == (order == (0, 1))
-    assert [one is not None for one in folded] == [True] * (went_on and not by_spark)
-    for table, rows in whole.items():
-        assert content(spark, warehouse, table) == rows, table
-    # Other thresholds, no news: every group is judged anew.
-    again = run_audit(spark, Options(inputs=[str(nights[0])], warehouse=warehouse))
+def test_running_again_changes_nothing(audit, tmp_path):
+    sample = Sample("group-lifecycles")
+    audit(tmp_path / "wh", sample.segments)
+    before = contents(tmp_path / "wh")
+    again = audit(tmp_path / "wh", sample.segments)
+    assert (again.run.records_read, again.findings, again.rebalances) == (0, {"info": 2}, 75)
+    assert contents(tmp_path / "wh") == before
+
+
+def test_other_thresholds_have_every_group_evaluated_anew(audit, tmp_path):
+    sample = Sample("java-clients")
+    audit(tmp_path / "wh", sample.segments, thresholds=QUICK)
+    again = audit(tmp_path / "wh", sample.segments)
+    audit(tmp_path / "once", sample.segments)
     assert again.findings == {"warning": 1}
+    assert contents(tmp_path / "wh") == contents(tmp_path / "once")
 
 
-@pytest.mark.parametrize("between", ["upkeep", "a limit to what is kept", "another cluster"])
-def test_a_night_is_folded_from_files_whatever_else_the_warehouse_has_seen(
-    between, spark, nights, whole, tmp_path, monkeypatch
-):
-    warehouse, folded = str(tmp_path / "warehouse"), []
-    monkeypatch.setattr(group_tables, "fold_night", lambda *of: folded.append(fold_night(*of)) or folded[-1])
-
-    def audit(*dumps, cluster="default"):
-        inputs = [str(dump) for dump in dumps]
-        run_audit(spark, Options(inputs=inputs, warehouse=warehouse, thresholds=QUICK, cluster=cluster))
-
-    if between == "a limit to what is kept":
-        tables = Warehouse(spark, warehouse)
-        for name in FORGETFUL:
-            tables.ensure(name)
-            set_property(spark, tables.path(name), KEPT_SINCE_PROPERTY, "2000-01-01T00:00:00+00:00")
-    audit(nights[0])
-    if between == "upkeep":
-        run_maintain(Upkeep(warehouse=warehouse))
-    elif between == "another cluster":
-        audit(*nights, cluster="another")
-    audit(nights[1])
-    assert [one is not None for one in folded] == [True]
-    for table, rows in whole.items():
-        mine = [row for row in content(spark, warehouse, table) if "'cluster': 'default'" in row]
-        assert mine == rows, table
+def test_a_full_run_derives_the_same_tables(audit, tmp_path):
+    sample = Sample("expiration")
+    audit(tmp_path / "wh", sample.segments)
+    before = contents(tmp_path / "wh")
+    run = audit(tmp_path / "wh", sample.segments, full=True).run
+    assert (run.already_audited, run.records_decoded) == (run.records_read - run.control_records, 0)
+    assert contents(tmp_path / "wh") == before
 
 
-@pytest.mark.long
-def test_nights_of_hours_add_what_is_new_to_what_commits_came_to(spark, tmp_path, monkeypatch):
-    """The samples last minutes, and what the last ten of a log come to is always added up again."""
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "scripts"))
-    from benchmarks.dump import make_dump
-
-    from coordinator_replay.pipeline import audit
-
-    dump = make_dump(tmp_path / "dump", records=40_000, partitions=1)
-    slices = [tmp_path / f"night-{number}" for number in (1, 2, 3)]
-    cut(str(dump), slices)
-    since = []
-    ask = audit.totals_since
-    monkeypatch.setattr(audit, "totals_since", lambda *asked: since.append(ask(*asked)) or since[-1])
-    for night in slices:
-        run_audit(spark, Options(inputs=[str(night)], warehouse=str(tmp_path / "nights")))
-    # With several log partitions, a night may begin before the totals, since they end at times far apart.
-    assert len(since) == 2
-    assert all(since)
-    run_audit(spark, Options(inputs=[str(dump)], warehouse=str(tmp_path / "whole")))
-    for table in (*TABLES, "group_state"):
-        assert content(spark, tmp_path / "nights", table) == content(spark, tmp_path / "whole", table), table
+def test_a_run_makes_up_for_one_that_wrote_records_only(audit, tmp_path):
+    sample = Sample("java-clients")
+    audit(tmp_path / "wh", sample.segments, records_only=True)
+    assert not content(tmp_path / "wh", "offset_history")
+    audit(tmp_path / "wh", sample.segments)
+    audit(tmp_path / "once", sample.segments)
+    assert contents(tmp_path / "wh") == contents(tmp_path / "once")
 
 
-def joined(nights: list[Path], folder: Path) -> str:
-    """Two nights in one folder: the log as the second night finds it, with a segment more in each partition."""
-    for night in nights:
-        shutil.copytree(night, folder, dirs_exist_ok=True)
-    return str(folder)
+def test_clusters_of_one_warehouse_do_not_touch_each_other(audit, tmp_path):
+    one, other = Sample("java-clients"), Sample("expiration")
+    audit(tmp_path / "wh", one.segments, cluster="one")
+    audit(tmp_path / "wh", other.segments, cluster="o'ther %20/x")
+    audit(tmp_path / "wh", one.segments, cluster="one", full=True)
+    audit(tmp_path / "alone", other.segments, cluster="o'ther %20/x")
+    for name in contents(tmp_path / "wh"):
+        found = content(tmp_path / "wh", name, "o'ther %20/x")
+        assert found == content(tmp_path / "alone", name, "o'ther %20/x"), name
 
 
-def test_what_held_in_a_log_partition_that_is_silent_for_a_night_goes_on(spark, tmp_path, monkeypatch):
-    """Its last commits are older than all of the night's, so that no file of them is read."""
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "scripts"))
-    from benchmarks.dump import make_dump
-
-    dump = make_dump(tmp_path / "dump", records=20_000, partitions=2)
-    slices = [tmp_path / f"part-{number}" for number in range(4)]
-    cut(str(dump), slices)
-    for number in (1, 2, 3):
-        shutil.rmtree(slices[number] / "__consumer_offsets-1")
-    nights = [[str(part) for part in slices[:3]], [str(slices[3])]]
-    for night in nights:
-        run_audit(spark, Options(inputs=night, warehouse=str(tmp_path / "nights")))
-    run_audit(spark, Options(inputs=[one for night in nights for one in night], warehouse=str(tmp_path / "whole")))
-    for name in TABLES:
-        assert content(spark, tmp_path / "nights", name) == content(spark, tmp_path / "whole", name), name
-    held = Warehouse(spark, str(tmp_path / "nights")).read("offset_history").where("to_offset IS NULL")
-    assert {row["log_partition"] for row in held.select("log_partition").distinct().collect()} == {0, 1}
+def test_a_log_partition_that_is_silent_for_a_night_keeps_its_offsets(audit, tmp_path):
+    sample = Sample("group-lifecycles")
+    parts = [tmp_path / f"part-{number}" for number in range(3)]
+    cut(sample.segments, parts)
+    for number in (1, 2):
+        shutil.rmtree(parts[number] / "__consumer_offsets-1", ignore_errors=True)
+    audit(tmp_path / "nights", *parts[:2])
+    audit(tmp_path / "nights", parts[2])
+    audit(tmp_path / "whole", *parts)
+    assert contents(tmp_path / "nights") == contents(tmp_path / "whole")
 
 
-@pytest.mark.long
-def test_a_dump_that_has_grown_costs_what_is_new(spark, sample, nights, whole, tmp_path):
-    warehouse = str(tmp_path / "warehouse")
-
-    def audit(dump):
-        return run_audit(spark, Options(inputs=[dump], warehouse=warehouse, thresholds=QUICK)).run
-
-    first = audit(str(nights[0]))
-    grown = audit(joined(nights, tmp_path / "grown"))
-    assert grown.records_read == len(sample.decoded) - first.records_read
-    assert any(note.startswith("4 files of ") and " not opened: " in note for note in grown.notes), grown.notes
-    assert (grown.already_audited, grown.duplicates_dropped, grown.gaps) == (0, 0, [])
-    for table, rows in whole.items():
-        assert content(spark, warehouse, table) == rows, table
-    nothing = audit(sample.segments)
-    assert (nothing.records_read, nothing.gaps) == (0, [])
-    assert (nothing.from_offsets, nothing.to_offsets) == (grown.from_offsets, grown.to_offsets)
-    assert any(note.startswith(f"nothing new: {len(sample.decoded)} records of others") for note in nothing.notes)
-    for table, rows in whole.items():
-        assert content(spark, warehouse, table) == rows, table
+def test_copies_of_a_log_count_once(audit, tmp_path):
+    sample = Sample("compacted")
+    copy = tmp_path / "broker-2"
+    shutil.copytree(sample.segments, copy)
+    run = audit(tmp_path / "copies", sample.segments, copy).run
+    once = audit(tmp_path / "once", sample.segments).run
+    assert run.duplicates_dropped == once.records_read
+    assert contents(tmp_path / "copies") == contents(tmp_path / "once")
 
 
-def test_what_is_missing_is_counted_on_over_what_was_passed_over(spark, tmp_path):
-    """A compacted log, whose records lie apart; the second dump holds the first one's stretch in the same files."""
-    sample, slices = Sample("compacted"), [tmp_path / "night-1", tmp_path / "night-2"]
-    cut(sample.segments, slices)
-
-    def audit(warehouse, *dumps, **options):
-        chosen = {"warehouse": str(tmp_path / warehouse), "records_only": True, "thresholds": QUICK, **options}
-        return [run_audit(spark, Options(inputs=[str(dump)], **chosen)).run for dump in dumps]
-
-    (once,) = audit("once", sample.segments)
-    first, second = audit("twice", slices[0], sample.segments)
-    assert 0 < second.records_read < once.records_read
-    assert once.records_read <= first.records_read + second.records_read < once.records_read + 20
-    records = ("offset_commits", "group_records", "control_records")
-    for table in records:
-        assert content(spark, tmp_path / "twice", table) == content(spark, tmp_path / "once", table), table
-    # Files that the log has lost are read for what else they hold, wherever it lies.
-    audit("late", sample.segments, sample.segments, include_deleted=True)
-    (everything,) = audit("all", sample.segments, include_deleted=True)
-    assert everything.records_read > once.records_read
-    for table in records:
-        late, complete = (content(spark, tmp_path / name, table) for name in ("late", "all"))
-        assert len(late) == len(complete), table
-
-
-@pytest.mark.long
-def test_what_a_killed_run_left_is_made_up_for(spark, nights, whole, tmp_path, monkeypatch):
-    """Killed after two of the group tables were written: these have rows that the snapshots know nothing of."""
-    warehouse = str(tmp_path / "warehouse")
-    run_audit(spark, Options(inputs=[str(nights[0])], warehouse=warehouse, thresholds=QUICK))
-    write = Warehouse.swap
-
-    def killed(self, name, *arguments):
-        if name == GROUP_TABLES[2]:
-            raise KeyboardInterrupt
-        return write(self, name, *arguments)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Warehouse, "swap", killed)
-        with pytest.raises(KeyboardInterrupt):
-            run_audit(spark, Options(inputs=[str(nights[1])], warehouse=warehouse, thresholds=QUICK))
-    run_audit(spark, Options(inputs=[str(nights[1])], warehouse=warehouse, thresholds=QUICK))
-    for table, rows in whole.items():
-        assert content(spark, warehouse, table) == rows, table
-
-
-def test_records_that_a_killed_run_left_behind_the_end_are_not_written_twice(
-    spark, nights, whole, tmp_path, monkeypatch
-):
-    """Not even where a run without news came in between, in whose eyes the tables are as they should be."""
-    warehouse = str(tmp_path / "warehouse")
-
-    def audit(night):
-        run_audit(spark, Options(inputs=[str(nights[night])], warehouse=warehouse, thresholds=QUICK))
-
-    def killed(*_, **__):
-        raise KeyboardInterrupt
-
-    audit(0)
-    with monkeypatch.context() as patch:
-        patch.setattr(audit_module, "write_group_tables", killed)
-        with pytest.raises(KeyboardInterrupt):
-            audit(1)
-    audit(0)
-    audit(1)
-    for table, rows in whole.items():
-        assert content(spark, warehouse, table) == rows, table
-
-
-@pytest.mark.long
-def test_a_full_run_makes_up_for_one_that_wrote_records_only(spark, sample, whole, tmp_path):
-    warehouse = str(tmp_path / "warehouse")
-    run_audit(spark, Options(inputs=[sample.segments], warehouse=warehouse, thresholds=QUICK, records_only=True))
-    assert not content(spark, warehouse, "offset_history")
-    run_audit(spark, Options(inputs=[sample.segments], warehouse=warehouse, thresholds=QUICK))
-    for table, rows in whole.items():
-        assert content(spark, warehouse, table) == rows, table
+@pytest.mark.parametrize("every_ms", [None, 1000])
+def test_a_moment_in_the_past_is_judged_as_if_the_log_ended_there(every_ms, audit, tmp_path):
+    sample = Sample("expiration")
+    expiry = Expiry(retention_ms=60_000, history_every_ms=every_ms)
+    audit(tmp_path / "wh", sample.segments, expiry=expiry)
+    before = contents(tmp_path / "wh")
+    audit(tmp_path / "wh", sample.segments, full=True, expiry=expiry)
+    assert contents(tmp_path / "wh") == before

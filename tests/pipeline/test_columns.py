@@ -5,7 +5,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator_replay.pipeline.sums import NONE, Sums, array_of, packed
+from coordinator_replay.pipeline.columns import NONE, Sums, array_of, packed
 
 SMALL = st.integers(-3, 3)
 WIDE = st.one_of(SMALL, st.integers(-(2**62), 2**62))

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator_replay.pipeline import cells as module
-from coordinator_replay.pipeline.cells import Cells
-from coordinator_replay.pipeline.sums import NONE
+from coordinator_replay.pipeline.columns import NONE
+from coordinator_replay.pipeline.findings import cells as module
+from coordinator_replay.pipeline.findings.cells import Cells
 
 NUMBER = st.one_of(st.integers(-3, 3), st.integers(-(2**63), 2**63 - 1))
 SOME = st.one_of(st.just(NONE), st.integers(-9, 9))

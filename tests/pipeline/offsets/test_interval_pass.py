@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator_replay.pipeline.commit_intervals import Event
-from coordinator_replay.pipeline.offset_events import EVENTS
-from coordinator_replay.pipeline.offset_pass import stage_offsets
-from coordinator_replay.pipeline.offset_stage import STAGED, Staged
-from tests.pipeline.offset_reference import Reference, random_steps
-from tests.pipeline.offset_rows import moment
+from coordinator_replay.pipeline.offsets.events import EVENTS
+from coordinator_replay.pipeline.offsets.interval_pass import find_offset_intervals
+from coordinator_replay.pipeline.offsets.interval_rows import STAGED, Staged
+from coordinator_replay.pipeline.offsets.intervals import Event
+from tests.pipeline.offsets.reference import Reference, random_steps
+from tests.pipeline.staged_rows import moment
 
 COMMITS = {"plain": Event.PLAIN, "transactional": Event.OPENED, "tombstone": Event.TOMBSTONE}
 
@@ -43,22 +43,20 @@ def events_of(steps, log_partition):
 
 def in_order(events):
     def key(row):
-        is_context = row["kind"] in (Event.STATE, Event.OWNER)
-        place = row["at_timestamp"].timestamp() if is_context else row["at_offset"]
         named = [row["group_id"], row["topic"], row["partition"], row["log_partition"]]
-        return [(value is not None, value) for value in named], place, row["log_offset"]
+        return [(value is not None, value) for value in named], row["at_offset"], row["log_offset"]
 
     return sorted(events, key=key)
 
 
-def staged(events, sizes=(10_000,), **options):
+def staged(events, sizes=(10_000,)):
     """Staged rows of events that come in batches of the given sizes, again and again."""
     table = pa.Table.from_pylist(in_order(events), schema=EVENTS).combine_chunks()
     batches, at, turn = [], 0, 0
     while at < table.num_rows:
         batches += table.slice(at, sizes[turn % len(sizes)]).to_batches()
         at, turn = at + sizes[turn % len(sizes)], turn + 1
-    rows = stage_offsets(iter(batches), **{"knows_states": True, **options})
+    rows = find_offset_intervals(iter(batches))
     return pa.Table.from_batches(rows, schema=STAGED).to_pylist()
 
 
@@ -103,7 +101,7 @@ CONTEXT = [
     event(Event.RULE, ("g", None, None, 3), 2, name="unsubscribed_topic", spared_topics=["u", "t"]),
     event(Event.RULE, ("g", None, None, 3), 8, name="empty_since", commit_timestamp=moment(8), group_state="Empty"),
     event(Event.GROUP_TOMBSTONE, ("g", None, None, 3), 12, name="simple_group", at_timestamp=moment(11)),
-    event(Event.OWNER, ("g", "t", 0, None), 3, name="m1", expire_timestamp=moment(7), log_offset=-1),
+    event(Event.OWNER, ("g", "t", 0, None), 3, name="m1", until_offset=7, log_offset=-1),
 ]
 TOLD = [
     event(Event.PLAIN, KEY, 1, producer_id=-1),
@@ -124,7 +122,6 @@ def test_what_is_known_of_a_group_reaches_its_commits_over_the_borders_of_batche
     removed = rows[9]
     assert (removed["kind"], removed["rule"], removed["base_timestamp"]) == (Staged.REMOVED, "empty_since", moment(8))
     assert removed["is_protected"]
-    assert removed["has_group_tombstone"]
     assert (removed["last_consumed_by"], removed["last_state"]) == ("m1", "Empty")
     opened = rows[13]
     assert (opened["kind"], opened["rule"], opened["rule_since"]) == (Staged.OPEN, "simple_group", moment(11))
@@ -144,4 +141,4 @@ def test_topics_that_a_member_subscribes_to_are_spared():
 def test_events_out_of_order_are_refused():
     table = pa.Table.from_pylist([event(Event.PLAIN, KEY, at) for at in (5, 4)], schema=EVENTS)
     with pytest.raises(RuntimeError, match="log order"):
-        list(stage_offsets(iter(table.to_batches()), knows_states=True))
+        list(find_offset_intervals(iter(table.to_batches())))

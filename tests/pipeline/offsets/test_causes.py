@@ -1,0 +1,245 @@
+"""Why offsets were removed, and what expires: the broker's own expirations, and situations that no sample holds."""
+
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from coordinator_replay.pipeline.audit import Expiry
+from coordinator_replay.pipeline.offsets.causes import infer_retention
+from coordinator_replay.pipeline.offsets.interval_rows import STAGED
+from tests.pipeline.in_process import audit
+from tests.pipeline.staged_rows import audit_rows, commit, emptied, group_record, marker, moment, ms
+from tests.samples import Sample
+
+__all__ = ["audit", "audit_rows"]
+
+MINUTE = 60_000
+HOUR = 3600
+DAY = 24 * HOUR
+
+
+def rows(warehouse, name):
+    return DeltaTable(warehouse / name).to_pyarrow_table().to_pylist()
+
+
+def in_ms(time):
+    return None if time is None else round(time.timestamp() * 1000)
+
+
+def removed(warehouse):
+    return [row for row in rows(warehouse, "offset_history") if row["ended_by"] not in (None, "COMMIT")]
+
+
+def test_every_expiration_of_the_broker_is_explained_and_nothing_else(audit, tmp_path):
+    summary = audit(tmp_path / "wh", Sample("expiration").segments)
+    assert "offset retention: 1 minutes, inferred from observed expirations" in summary.run.notes
+    ended = removed(tmp_path / "wh")
+    assert len(ended) == 17
+    by_group = {row["group_id"]: row["ended_by"] for row in ended}
+    assert by_group.pop("shop-doomed") == "GROUP_DELETED"
+    assert set(by_group.values()) == {"EXPIRED"}
+    expired = [row for row in rows(tmp_path / "wh", "expired_offsets") if row["status"] == "EXPIRED"]
+    assert {(row["group_id"], row["topic"]): row["rule"] for row in expired} == {
+        ("shop-stale", "shop.stale"): "empty_since",
+        ("shop-stale-new", "shop.stale"): "unsubscribed_topic",
+        ("shop-stale-simple", "shop.stale"): "simple_group",
+        ("shop-simple", "shop.simple"): "simple_group",
+        ("shop-stale-live", "shop.stale"): "unsubscribed_topic",
+    }
+    late = [in_ms(row["tombstone_at"]) - in_ms(row["expire_at"]) for row in expired]
+    assert len(late) == 14
+    # The broker looked every four seconds.
+    assert all(0 <= lateness <= 4_000 for lateness in late)
+
+
+def test_offsets_are_due_or_expiring_before_the_broker_removes_them(audit, tmp_path):
+    as_of = datetime.fromtimestamp(1795250174, UTC)
+    audit(
+        tmp_path / "wh",
+        Sample("expiration").segments,
+        expiry=Expiry(as_of=as_of, retention_ms=MINUTE, horizon_ms=5_000),
+    )
+    found = rows(tmp_path / "wh", "expired_offsets")
+    assert {(row["group_id"], row["rule"], row["status"]) for row in found} == {
+        ("shop-stale", "empty_since", "DUE"),
+        ("shop-simple", "simple_group", "DUE"),
+        ("shop-stale-simple", "simple_group", "DUE"),
+        ("shop-stale-new", "unsubscribed_topic", "EXPIRING"),
+    }
+    assert {row["group_state"] for row in found} == {"Empty"}
+    # The next run judges at the end of the log again.
+    audit(tmp_path / "wh", Sample("expiration").segments, expiry=Expiry(retention_ms=MINUTE))
+    assert {row["status"] for row in rows(tmp_path / "wh", "expired_offsets")} >= {"EXPIRED"}
+
+
+def test_retention_is_not_inferred_from_deletions(audit, tmp_path):
+    summary = audit(tmp_path / "wh", Sample("group-lifecycles").segments)
+    assert any("Kafka's default" in note for note in summary.run.notes)
+    ended = {(row["group_id"], row["ended_by"]) for row in removed(tmp_path / "wh")}
+    assert ended == {("shop-doomed", "GROUP_DELETED"), ("shop-trim", "DELETED")}
+
+
+def consumer_group(position, seconds, group, *topics):
+    """Records of a KIP-848 group with one member that subscribes to topics; without topics, of an empty one."""
+    log_partition, log_offset = position
+    key = {"groupId": group, "memberId": "m"}
+    member = {"subscribedTopicNames": list(topics)} if topics else None
+    return [
+        group_record(position, seconds, "ConsumerGroupMemberMetadata", key, member),
+        group_record(
+            (log_partition, log_offset + 1), seconds, "ConsumerGroupMetadata", {"groupId": group}, {"epoch": 2}
+        ),
+    ]
+
+
+def group_tombstone(position, seconds, group):
+    return group_record(position, seconds, "GroupMetadata", {"group": group}, None)
+
+
+# Retention is a day, checked every ten minutes.
+SITUATIONS = {
+    "emptied long ago": [
+        commit((0, 0), 0, ("empty", "t", 0), 5),
+        emptied((0, 1), HOUR, "empty"),
+        commit((0, 2), DAY + HOUR + 300, ("empty", "t", 0)),
+        group_tombstone((0, 3), DAY + HOUR + 300, "empty"),
+    ],
+    "named its own end": [
+        commit((1, 0), 0, ("explicit", "t", 0), 5, expire=2 * HOUR),
+        commit((1, 1), 2 * HOUR + 10, ("explicit", "t", 0)),
+        group_tombstone((1, 2), 2 * HOUR + 10, "explicit"),
+    ],
+    "deleted while a transaction was open": [
+        commit((2, 0), 0, ("held", "t", 0), 5),
+        commit((2, 1), 10, ("held", "t", 0), 6, producer=3),
+        commit((2, 2), DAY + 2 * HOUR, ("held", "t", 0)),
+    ],
+    "deleted by an admin, young": [
+        commit((3, 0), 0, ("trimmed", "t", 0), 5),
+        commit((3, 1), 10, ("trimmed", "u", 0), 5),
+        commit((3, 2), DAY - 5, ("trimmed", "u", 0)),
+        commit((3, 3), DAY - 5, ("trimmed", "t", 0)),
+    ],
+    "gone with their topic": [
+        commit((4, 0), 0, ("one", "gone", 0), 5),
+        commit((4, 1), HOUR, ("one", "gone", 0)),
+        commit((5, 0), 0, ("two", "gone", 0), 5),
+        commit((5, 1), HOUR + 2, ("two", "gone", 0)),
+    ],
+    "over age for long": [
+        commit((6, 0), 0, ("late", "t", 0), 5),
+        commit((6, 1), 3 * DAY, ("late", "t", 0)),
+        group_tombstone((6, 2), 3 * DAY, "late"),
+    ],
+    "unsubscribed after they were over age": [
+        *consumer_group((7, 0), 0, "modern", "t", "kept"),
+        commit((7, 2), 1, ("modern", "t", 0), 5),
+        commit((7, 3), 1, ("modern", "kept", 0), 5),
+        *consumer_group((7, 4), 2 * DAY, "modern", "kept"),
+        commit((7, 6), 2 * DAY + 60, ("modern", "t", 0)),
+    ],
+    "two groups at one check": [
+        commit((8, 0), 0, ("left", "t", 0), 5),
+        commit((8, 1), 0, ("right", "t", 0), 5),
+        commit((8, 2), DAY + 60, ("left", "t", 0)),
+        commit((8, 3), DAY + 60, ("right", "t", 0)),
+    ],
+    "still there": [
+        commit((9, 0), DAY, ("due", "t", 0), 5),
+        commit((9, 1), DAY, ("held on", "t", 0), 5),
+        commit((9, 2), DAY, ("held on", "t", 0), 6, producer=4),
+        *consumer_group((9, 3), DAY, "active", "t"),
+        commit((9, 5), DAY, ("active", "t", 0), 5),
+        commit((9, 6), 2 * DAY + 60, ("soon", "t", 0), 5),
+        commit((9, 7), 3 * DAY, ("young", "t", 0), 5),
+        commit((9, 8), 3 * DAY, ("explicit soon", "t", 0), 5, expire=3 * DAY + 30),
+        marker((9, 9), 3 * DAY, 99, "COMMIT"),
+    ],
+}
+
+
+@pytest.fixture(params=["at once", "in slices"])
+def situations(request, audit_rows, tmp_path):
+    log = [row for situation in SITUATIONS.values() for row in situation]
+    expiry = Expiry(retention_ms=DAY * 1000, horizon_ms=MINUTE)
+    parts = (
+        [log]
+        if request.param == "at once"
+        else [[one for one in log if (one[1]["log_offset"] < 2) == is_first] for is_first in (True, False)]
+    )
+    for part in parts:
+        audit_rows(tmp_path / "wh", part, expiry=expiry)
+    return tmp_path / "wh"
+
+
+def test_causes_of_deletion_are_told_apart(situations):
+    ended = removed(situations)
+    assert {
+        (row["group_id"], row["ended_by"], row["ended_confidence"], tuple(row["ended_alternatives"])) for row in ended
+    } == {
+        ("empty", "EXPIRED", "likely", ("GROUP_DELETED",)),
+        ("explicit", "EXPIRED", "likely", ("GROUP_DELETED",)),
+        ("held", "DELETED", "certain", ()),
+        ("trimmed", "DELETED", "certain", ()),
+        ("one", "DELETED", "likely", ()),
+        ("two", "DELETED", "likely", ()),
+        ("late", "TOMBSTONE", "possible", ("EXPIRED", "GROUP_DELETED")),
+        ("modern", "EXPIRED", "likely", ("DELETED",)),
+        ("left", "EXPIRED", "certain", ()),
+        ("right", "EXPIRED", "certain", ()),
+    }
+    assert all(row["ended_evidence"] for row in ended)
+
+
+def test_what_retention_removed_and_removes_next(situations):
+    found = rows(situations, "expired_offsets")
+    assert {row["group_id"]: (row["status"], row["rule"]) for row in found} == {
+        "empty": ("EXPIRED", "empty_since"),
+        "explicit": ("EXPIRED", "explicit_expire_timestamp"),
+        "modern": ("EXPIRED", "unsubscribed_topic"),
+        "left": ("EXPIRED", "simple_group"),
+        "right": ("EXPIRED", "simple_group"),
+        "due": ("DUE", "simple_group"),
+        "soon": ("EXPIRING", "simple_group"),
+        "explicit soon": ("EXPIRING", "explicit_expire_timestamp"),
+    }
+    by_group = {row["group_id"]: row for row in found}
+    assert by_group["empty"]["group_state"] == "Empty"
+    assert (in_ms(by_group["empty"]["base_timestamp"]), in_ms(by_group["empty"]["expire_at"])) == (
+        ms(HOUR),
+        ms(HOUR + DAY),
+    )
+    assert in_ms(by_group["explicit soon"]["expire_at"]) == ms(3 * DAY + 30)
+    assert by_group["empty"]["tombstone_offset"] == 2
+
+
+def test_a_guessed_retention_makes_nothing_certain(audit_rows, tmp_path):
+    audit_rows(tmp_path / "wh", [row for situation in SITUATIONS.values() for row in situation])
+    ended = removed(tmp_path / "wh")
+    assert "certain" not in {row["ended_confidence"] for row in ended}
+    empty = next(row for row in ended if row["group_id"] == "empty")
+    assert (empty["ended_by"], empty["ended_alternatives"]) == ("GROUP_DELETED", ["EXPIRED"])
+
+
+@pytest.mark.parametrize(
+    ("ages", "survivor", "expected"),
+    [
+        pytest.param([7 * DAY + 100, 7 * DAY + 500, 30, 90], 6 * DAY, 7 * DAY, id="young deletions are no evidence"),
+        pytest.param([95 * 60 + 20, 95 * 60 + 100], HOUR, 90 * 60, id="ten minutes before odd ones"),
+        pytest.param([7 * DAY + 100], 0, None, id="one group proves nothing"),
+        pytest.param([600, 640], 3 * DAY, None, id="what survived longer contradicts"),
+        pytest.param([600, 640], None, 600, id="nothing survived"),
+    ],
+)
+def test_retention_is_what_ages_agree_on(ages, survivor, expected):
+    end = 10 * DAY
+    gone = [
+        {"log_partition": 0, "group_id": f"g{i}", "valid_to": moment(end), "rule": "simple_group"}
+        | {"base_timestamp": moment(end - age), "is_protected": False}
+        for i, age in enumerate(ages)
+    ]
+    table = pa.Table.from_pylist(gone, schema=STAGED)
+    found = infer_retention(table, None if survivor is None else survivor * 1000)
+    assert found == (None if expected is None else expected * 1000)
