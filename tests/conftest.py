@@ -32,10 +32,10 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     """One session for the whole run, started only when a test asks for it."""
-    from coordinator_replay.pipeline.host.session import Load, open_session
+    from coordinator_replay.pipeline.host.session import open_session
 
     os.environ["SPARK_LOCAL_DIRS"] = str(tmp_path_factory.mktemp("spark"))
-    session = open_session("coordinator-replay-tests", load=Load.SMALL)
+    session = open_session("coordinator-replay-tests")
     yield session
     session.stop()
 

@@ -120,10 +120,8 @@ def test_every_command_answers_as_on_this_machine(
     ]
     for group in groups[:3]:
         questions += [(command, group) for command in ("describe", "timeline", "offsets", "rebalances")]
-    owned = json.loads(
-        ask("sql", "--warehouse", str(whole), "SELECT group_id, topic, partition FROM partition_ownership ORDER BY ALL LIMIT 1",
-            "--output", "json").splitlines()[0]
-    )  # fmt: skip
+    first = "SELECT group_id, topic, partition FROM partition_ownership ORDER BY ALL LIMIT 1"
+    owned = json.loads(ask("sql", "--warehouse", str(whole), first, "--output", "json"))
     questions.append(("owner", owned["group_id"], owned["topic"], str(owned["partition"])))
     for question in questions:
         command, *rest = question
