@@ -83,9 +83,8 @@ def _sorted(
     names = ", ".join(map(quoted, file_names(connection, (file.uri for file in files))))
     columns = dict.fromkeys(name for name in (*table.clustering, *table.keys) if name in schema.names)
     order = ", ".join(f'"{name}" NULLS FIRST' for name in columns)
-    connection.execute(
+    rows = connection.sql(
         f"SELECT * FROM read_parquet([{names}], union_by_name=true, hive_partitioning=false) "  # noqa: S608 - quoted
         f"ORDER BY {order}"
     )
-    reader: pa.RecordBatchReader = connection.to_arrow_reader(_BATCH_ROWS)
-    yield from reader
+    yield from rows.to_arrow_reader(_BATCH_ROWS)

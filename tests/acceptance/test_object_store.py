@@ -1,0 +1,147 @@
+"""Dump and warehouse behind an S3 API end in the tables and answers of folders on this machine.
+
+Stages run in this process; ``test_spark_audits_into_an_object_store`` lets Spark run them.
+"""
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from pyarrow import fs
+from pyspark.sql import SparkSession
+
+from coordinator_replay.analysis.findings.thresholds import Thresholds
+from coordinator_replay.cli.main import main
+from coordinator_replay.errors import LockedError
+from coordinator_replay.log.dump import open_filesystem
+from coordinator_replay.pipeline import audit as audit_module
+from coordinator_replay.pipeline.audit import Options, Summary, run_audit
+from coordinator_replay.pipeline.stage import run_stage
+from coordinator_replay.store.lock import one_at_a_time
+from tests.pipeline.in_process import audit, contents, cut
+from tests.samples import Sample
+
+__all__ = ["audit"]
+
+QUICK = Thresholds(stuck_ms=2000, storm_rebalances=6, silent_ms=5000, patience=1, never_committed_ms=5000)
+"""So that lives of seconds have findings."""
+
+Audit = Callable[..., Summary]
+
+SAMPLE = Sample("group-lifecycles")
+
+
+def upload(folder: Path | str, uri: str) -> str:
+    """Copy a folder's files to an object store, under their names; where they are now."""
+    target, path = open_filesystem(uri)
+    fs.copy_files(str(folder), path, source_filesystem=fs.LocalFileSystem(), destination_filesystem=target)
+    return uri
+
+
+@pytest.fixture(scope="module")
+def nights(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """The log in two parts, as two nights would bring them."""
+    folder = tmp_path_factory.mktemp("nights")
+    slices = [folder / f"night-{number}" for number in (1, 2)]
+    cut(SAMPLE.segments, slices)
+    return slices
+
+
+@pytest.fixture
+def whole(audit: Audit, tmp_path: Path) -> Path:
+    """A warehouse on this machine, after one run over everything."""
+    audit(tmp_path / "whole", SAMPLE.segments, thresholds=QUICK)
+    return tmp_path / "whole"
+
+
+@pytest.fixture
+def uploaded(nights: Sequence[Path], s3: str) -> list[str]:
+    """The two nights in an object store."""
+    return [upload(night, f"{s3}/dumps/{night.name}") for night in nights]
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)], ids=["in order", "one late"])
+def test_nights_end_in_the_tables_of_one_run_on_this_machine(
+    order: tuple[int, int], audit: Audit, whole: Path, uploaded: Sequence[str], s3: str
+):
+    for night in order:
+        audit(f"{s3}/it's a warehouse", uploaded[night], thresholds=QUICK)
+    assert contents(f"{s3}/it's a warehouse") == contents(whole)
+    again = audit(f"{s3}/it's a warehouse", *uploaded, thresholds=QUICK)
+    assert any("nothing new" in note for note in again.run.notes)
+
+
+def test_copies_of_a_log_are_one(audit: Audit, whole: Path, s3: str):
+    copies = [upload(SAMPLE.segments, f"{s3}/broker-{number}") for number in (1, 2)]
+    done = audit(f"{s3}/warehouse", *copies, thresholds=QUICK)
+    assert done.run.duplicates_dropped == done.run.records_decoded + done.run.control_records
+    assert contents(f"{s3}/warehouse") == contents(whole)
+
+
+def test_two_audits_at_once_are_one_after_the_other(s3: str):
+    with one_at_a_time(f"{s3}/warehouse", "audit"):
+        began = time.monotonic()
+        with pytest.raises(LockedError, match="in use by audit"), one_at_a_time(f"{s3}/warehouse", "audit"):
+            pytest.fail("it was let in")
+        assert time.monotonic() - began < 30
+    with one_at_a_time(f"{s3}/warehouse", "maintain"):
+        pass
+
+
+def ask(*arguments: str) -> str:
+    done = CliRunner().invoke(main, arguments)
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def test_every_command_answers_as_on_this_machine(
+    audit: Audit, whole: Path, uploaded: Sequence[str], s3: str, tmp_path: Path
+):
+    there = f"{s3}/warehouse"
+    for night in uploaded:
+        audit(there, night, thresholds=QUICK)
+    kept = json.loads(ask("maintain", "--warehouse", there, "--output", "json").splitlines()[0])
+    assert kept["table"]
+    groups = [
+        json.loads(line)["group_id"]
+        for line in ask("groups", "--warehouse", str(whole), "--output", "json").splitlines()
+    ]
+    questions: list[tuple[str, ...]] = [
+        ("groups",),
+        ("findings",),
+        ("expired",),
+        ("rebalances",),
+        ("why",),
+        ("sql", "SELECT cluster, bucket, is_open, count(*) FROM offset_history GROUP BY ALL ORDER BY ALL"),
+        ("sql", "SELECT case_id, count(*) FROM event_log GROUP BY ALL ORDER BY ALL"),
+    ]
+    for group in groups[:3]:
+        questions += [(command, group) for command in ("describe", "timeline", "offsets", "rebalances")]
+    first = "SELECT group_id, topic, partition FROM partition_ownership ORDER BY ALL LIMIT 1"
+    owned = json.loads(ask("sql", "--warehouse", str(whole), first, "--output", "json"))
+    questions.append(("owner", owned["group_id"], owned["topic"], str(owned["partition"])))
+    for question in questions:
+        command, *rest = question
+        here, far = (ask(command, *rest, "--warehouse", place, "--output", "json") for place in (str(whole), there))
+        assert far == here, question
+        assert far or command == "expired", question
+    for command in ("report", "trace"):
+        ask(command, "--warehouse", there, "--out", str(tmp_path / command))
+        assert (tmp_path / command).exists()
+
+
+@pytest.mark.spark
+def test_spark_audits_into_an_object_store(
+    spark: SparkSession,
+    audit: Audit,
+    whole: Path,
+    uploaded: Sequence[str],
+    s3: str,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(audit_module, "run_stage", run_stage)
+    run_audit(spark, Options(inputs=list(uploaded), warehouse=f"{s3}/by-spark", thresholds=QUICK))
+    assert contents(f"{s3}/by-spark") == contents(whole)
