@@ -9,7 +9,7 @@ from coordinator_replay.api.answer import Answer, SqlAnswer
 from coordinator_replay.api.answers import Described, Owned, Reasons
 from coordinator_replay.api.page import Page, Pages, Trace
 from coordinator_replay.errors import UsageError
-from coordinator_replay.query.describe import describe_at
+from coordinator_replay.query.describe import describe_at, inherited_note
 from coordinator_replay.query.end_offsets import read_end_offsets
 from coordinator_replay.query.expired import STATUSES, ExpiredOffset, expired_offsets
 from coordinator_replay.query.findings import SEVERITIES, Finding, findings_of
@@ -122,7 +122,8 @@ class Warehouse:
             if found.group.is_exact
             else ("Records are missing before this state: steps that led to it were not seen.")
         )
-        return Described(found, [gap, note])
+        inherited = inherited_note((one.member_id, one.is_client_inherited) for one in found.members)
+        return Described(found, [gap, inherited, note])
 
     def offsets(
         self,
@@ -275,7 +276,8 @@ class Warehouse:
         moment = self._time(at)
         note = self._tables.check_moment(moment)
         found = owners_at(self._tables, group, topic, partition, moment)
-        return Owned(found, {"group_id": group, "partition": partition}, [found.hint, note])
+        inherited = inherited_note((one.member_id, one.is_client_inherited) for one in found.owners)
+        return Owned(found, {"group_id": group, "partition": partition}, [found.hint, inherited, note])
 
     def expired(
         self, group: str | None = None, *, statuses: Sequence[str] = (), within: Duration | None = None
