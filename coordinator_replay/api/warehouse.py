@@ -308,13 +308,22 @@ class Warehouse:
         found = findings_of(self._tables, severity=lowest, rules=rules, group=group)
         return Answer(found, Finding, notes=[self._no("finding", found)])
 
-    def sql(self, statement: str | None = None, /, *, query: str | None = None, **parameters: object) -> SqlAnswer:
+    def sql(
+        self,
+        statement: str | None = None,
+        /,
+        *,
+        query: str | None = None,
+        allow_files: bool = False,
+        **parameters: object,
+    ) -> SqlAnswer:
         """Any question: SQL over all tables by name (DuckDB's), or a saved query.
 
         Args:
             statement: may hold ``$names``; ``$cluster`` is this warehouse's cluster. ``SHOW TABLES`` and ``DESCRIBE``
                 tell names, types and comments.
             query: the name of a saved query, in place of a statement.
+            allow_files: let the statement read and write other files, attach databases and load extensions.
             parameters: values for the statement's ``$names``, or of the saved query's parameters.
 
         Raises:
@@ -323,7 +332,9 @@ class Warehouse:
         if (statement is None) == (query is None):
             raise UsageError("give either a statement or the name of a saved query")
         if statement is not None:
-            return SqlAnswer(*run_sql(self._tables, statement, parameters))
+            return SqlAnswer(*run_sql(self._tables, statement, parameters, allow_files=allow_files))
+        if allow_files:
+            raise UsageError("allow_files is for statements: a saved query reads the tables only")
         texts = {name: _text(value) for name, value in parameters.items() if value is not None}
         names, rows = run_saved_query(self._tables, str(query), texts)
         nothing = None if rows else f"No rows; cluster {self.cluster!r} is covered from {self.coverage}."

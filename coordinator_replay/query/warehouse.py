@@ -106,6 +106,10 @@ class Warehouse:
     @cached_property
     def connection(self) -> duckdb.DuckDBPyConnection:
         """The embedded engine; it keeps nothing on disk."""
+        return self.new_connection()
+
+    def new_connection(self) -> duckdb.DuckDBPyConnection:
+        """An engine of its own, which knows no table so far."""
         connection = duckdb.connect()
         connection.execute("SET TimeZone = 'UTC'")
         return connection
@@ -147,26 +151,33 @@ class Warehouse:
             return WarehouseError(f"there is no warehouse at {self.uri}: the folder does not exist")
         return WarehouseError(f"the warehouse {self.uri} has no table {name}: run coordinator-replay audit first")
 
-    def offer(self, name: str, bounds: Mapping[str, str] | None = None) -> None:
+    def offer(
+        self,
+        name: str,
+        bounds: Mapping[str, str] | None = None,
+        connection: duckdb.DuckDBPyConnection | None = None,
+    ) -> None:
         """Make a table known to SQL by its name.
 
         Args:
             name: the table.
             bounds: values that the rows asked for have; the rest of the table may be missing.
+            connection: which engine is to know it; the warehouse's own if None.
 
         Raises:
             WarehouseError: it is not there, or can't be read.
         """
+        connection = connection or self.connection
         if self._is_unwritten(name):
-            self.connection.register(name, _no_rows(name))
+            connection.register(name, _no_rows(name))
             return
         table = self.table(name)
         try:
             if is_plain(table, self.path(name)):
                 source = select_files(table, self.path(name), bounds or {})
-                self.connection.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {source}")
+                connection.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {source}")
             else:
-                self.connection.register(name, table.to_pyarrow_dataset())
+                connection.register(name, table.to_pyarrow_dataset())
         except (DeltaError, duckdb.Error, OSError, ValueError, KeyError) as problem:
             raise WarehouseError(f"{self.path(name)} can't be read without Spark: {problem}") from problem
 
