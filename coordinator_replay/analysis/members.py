@@ -15,13 +15,19 @@ BROKEN, LEFT, REPLACED = EventKind.INVARIANT_BROKEN, EventKind.MEMBER_LEFT, Even
 
 
 class Stay(NamedTuple):
-    """A member as it is now, and since when."""
+    """A member as it is now, and since when.
+
+    Attributes:
+        is_client_inherited: client id and host on record are those of the static member that it replaced: a classic
+            group keeps them (``ClassicGroup.replaceStaticMember``), so its own may be others.
+    """
 
     member: Member
     group_type: GroupType
     from_ms: int
     from_offset: int
     partition: int
+    is_client_inherited: bool = False
 
 
 Changed = Mapping[str, tuple[Member | None, int]]
@@ -66,6 +72,9 @@ class Members:
             at_ms: its time.
         """
         group_type, partition = events[-1].group_type, events[-1].partition
+        replaced = {
+            event.member_id for event in events if event.kind is REPLACED and event.group_type is GroupType.CLASSIC
+        }
         for member_id, (member, offset) in changed.items():
             stay = self.stays.get(member_id)
             if stay is not None:
@@ -75,7 +84,10 @@ class Members:
                 yield self._row(stay, at_ms, offset)
                 del self.stays[member_id]
             if member is not None:
-                self.stays[member_id] = Stay(member, group_type, at_ms, offset, partition)
+                inherited = stay is not None and stay.is_client_inherited and _client(stay.member) == _client(member)
+                self.stays[member_id] = Stay(
+                    member, group_type, at_ms, offset, partition, inherited or member_id in replaced
+                )
 
     def open_rows(self) -> Iterator[Row]:
         """The intervals that are not over."""
@@ -95,6 +107,7 @@ class Members:
             "instance_id": told.instance_id,
             "client_id": told.client_id,
             "client_host": told.client_host,
+            "is_client_inherited": stay.is_client_inherited,
             "rack_id": told.rack_id,
             "subscribed_topics": list(told.topics) if told.topics is not None else None,
             "subscribed_topic_regex": told.regex,
@@ -113,17 +126,19 @@ class Members:
 
     def snapshot(self) -> list[Any]:
         """The open intervals as plain data."""
-        return [
-            [member_to_plain(stay.member), stay.group_type, stay.from_ms, stay.from_offset, stay.partition]
-            for stay in self.stays.values()
-        ]
+        return [[member_to_plain(stay.member), *stay[1:]] for stay in self.stays.values()]
 
     def restore(self, plain: Sequence[Sequence[Any]]) -> None:
         """Go on from ``snapshot``."""
-        for known, group_type, from_ms, from_offset, partition in plain:
+        for known, group_type, *rest in plain:
             member = member_from_plain(known)
             if member is not None:
-                self.stays[member.member_id] = Stay(member, GroupType(group_type), from_ms, from_offset, partition)
+                self.stays[member.member_id] = Stay(member, GroupType(group_type), *rest)
+
+
+def _client(member: Member) -> tuple[str | None, str | None]:
+    told = member.subscription or Subscription()
+    return told.client_id, told.client_host
 
 
 def _looks(member: Member) -> tuple[object, ...]:

@@ -9,7 +9,7 @@ from coordinator_replay.api.answer import Answer, SqlAnswer
 from coordinator_replay.api.answers import Described, Owned, Reasons
 from coordinator_replay.api.page import Page, Pages, Trace
 from coordinator_replay.errors import UsageError
-from coordinator_replay.query.describe import describe_at
+from coordinator_replay.query.describe import describe_at, inherited_note
 from coordinator_replay.query.end_offsets import read_end_offsets
 from coordinator_replay.query.expired import STATUSES, ExpiredOffset, expired_offsets
 from coordinator_replay.query.findings import SEVERITIES, Finding, findings_of
@@ -122,7 +122,8 @@ class Warehouse:
             if found.group.is_exact
             else ("Records are missing before this state: steps that led to it were not seen.")
         )
-        return Described(found, [gap, note])
+        inherited = inherited_note((one.member_id, one.is_client_inherited) for one in found.members)
+        return Described(found, [gap, inherited, note])
 
     def offsets(
         self,
@@ -275,7 +276,8 @@ class Warehouse:
         moment = self._time(at)
         note = self._tables.check_moment(moment)
         found = owners_at(self._tables, group, topic, partition, moment)
-        return Owned(found, {"group_id": group, "partition": partition}, [found.hint, note])
+        inherited = inherited_note((one.member_id, one.is_client_inherited) for one in found.owners)
+        return Owned(found, {"group_id": group, "partition": partition}, [found.hint, inherited, note])
 
     def expired(
         self, group: str | None = None, *, statuses: Sequence[str] = (), within: Duration | None = None
@@ -306,13 +308,22 @@ class Warehouse:
         found = findings_of(self._tables, severity=lowest, rules=rules, group=group)
         return Answer(found, Finding, notes=[self._no("finding", found)])
 
-    def sql(self, statement: str | None = None, /, *, query: str | None = None, **parameters: object) -> SqlAnswer:
+    def sql(
+        self,
+        statement: str | None = None,
+        /,
+        *,
+        query: str | None = None,
+        allow_files: bool = False,
+        **parameters: object,
+    ) -> SqlAnswer:
         """Any question: SQL over all tables by name (DuckDB's), or a saved query.
 
         Args:
             statement: may hold ``$names``; ``$cluster`` is this warehouse's cluster. ``SHOW TABLES`` and ``DESCRIBE``
                 tell names, types and comments.
             query: the name of a saved query, in place of a statement.
+            allow_files: let the statement read and write other files, attach databases and load extensions.
             parameters: values for the statement's ``$names``, or of the saved query's parameters.
 
         Raises:
@@ -321,7 +332,9 @@ class Warehouse:
         if (statement is None) == (query is None):
             raise UsageError("give either a statement or the name of a saved query")
         if statement is not None:
-            return SqlAnswer(*run_sql(self._tables, statement, parameters))
+            return SqlAnswer(*run_sql(self._tables, statement, parameters, allow_files=allow_files))
+        if allow_files:
+            raise UsageError("allow_files is for statements: a saved query reads the tables only")
         texts = {name: _text(value) for name, value in parameters.items() if value is not None}
         names, rows = run_saved_query(self._tables, str(query), texts)
         nothing = None if rows else f"No rows; cluster {self.cluster!r} is covered from {self.coverage}."

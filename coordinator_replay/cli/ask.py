@@ -7,7 +7,7 @@ that ``--help`` stays quick.
 import sys
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -238,17 +238,24 @@ def findings(common: Common, severity: str | None, rules: Sequence[str], group: 
     help="A parameter of the saved query; can be given again. --list shows which it takes.",
 )
 @click.option("--list", "is_list", is_flag=True, help="Show the saved queries, their parameters and what they answer.")
+@click.option(
+    "--allow-files",
+    is_flag=True,
+    help="Let the statement read and write files, attach databases and load extensions, with your rights.",
+)
 def sql(
     common: Common,
     statement: str | None,
     name: str | None,
     parameters: Sequence[tuple[str, str]],
     is_list: bool,
+    allow_files: bool,
 ) -> None:
     """Run STATEMENT over the tables, in DuckDB's SQL; "-" reads it from standard input.
 
     SHOW TABLES and DESCRIBE table tell names, types and comments. The tables hold all clusters of the warehouse:
-    $cluster in a statement stands for the one that --cluster names.
+    $cluster in a statement stands for the one that --cluster names. A statement reaches no other files and no network,
+    unless --allow-files lets it.
     """
     if is_list:
         from coordinator_replay.api import Warehouse
@@ -263,9 +270,10 @@ def sql(
         raise UsageError(f"give the warehouse, with --warehouse or in {WAREHOUSE_VARIABLE}")
     warehouse = open_warehouse(common)
     if name is not None:
-        found = warehouse.sql(query=name, **dict(parameters))
+        values: dict[str, Any] = dict(parameters)
+        found = warehouse.sql(query=name, **values)
     else:
-        found = warehouse.sql(sys.stdin.read() if statement == "-" else str(statement))
+        found = warehouse.sql(sys.stdin.read() if statement == "-" else str(statement), allow_files=allow_files)
     if found.columns:
         print_rows(columns.of_statement(found.columns), found, common.output, is_wide=common.wide)
     say(*found.notes)

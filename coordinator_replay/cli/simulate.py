@@ -1,12 +1,15 @@
 """The command that runs scripts of requests through the simulated coordinator."""
 
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING
 
 import click
 
 from coordinator_replay.cli.options import Command, examples
 from coordinator_replay.errors import UsageError
+
+if TYPE_CHECKING:
+    from coordinator_replay.coordinator.script import ScriptRun
 
 
 @click.command(
@@ -17,7 +20,7 @@ from coordinator_replay.errors import UsageError
         "coordinator-replay audit simulated/segments --topics simulated/topics.csv --warehouse build/warehouse",
     ),
 )
-@click.argument("script", type=click.File("r", encoding="utf-8"), metavar="SCRIPT")
+@click.argument("script", type=click.Path(exists=True, dir_okay=False, allow_dash=True), metavar="SCRIPT")
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
@@ -25,7 +28,7 @@ from coordinator_replay.errors import UsageError
     help="Write the records as log segments that audit reads, and the topics, into this folder.",
 )
 @click.option("-v", "--verbose", is_flag=True, help="Show what an error came from.")
-def simulate(script: TextIO, out: Path | None, verbose: bool) -> None:
+def simulate(script: str, out: Path | None, verbose: bool) -> None:
     """Run requests, topics and time through a group coordinator that answers as Kafka 4.3 does.
 
     SCRIPT has one JSON object a line, - is standard input: config, topics, groupConfig, request, endTxn, advance_ms,
@@ -37,19 +40,22 @@ def simulate(script: TextIO, out: Path | None, verbose: bool) -> None:
 
     run = ScriptRun()
     try:
-        for number, line in enumerate(script, 1):
-            if not line.strip():
-                continue
-            try:
-                answer = run.run(line)
-            except UsageError as problem:
-                raise UsageError(f"{script.name}, line {number}: {problem}") from problem
-            click.echo(answer)
-    except UnicodeDecodeError as problem:
-        raise UsageError(f"{script.name}: not a text of UTF-8: {problem}") from problem
+        with click.open_file(script, encoding="utf-8") as lines:
+            for number, line in enumerate(lines, 1):
+                if line.strip():
+                    click.echo(_answer(run, line, f"{script}, line {number}"))
+    except (OSError, UnicodeDecodeError) as problem:
+        raise UsageError(f"{script}: can't be read: {problem}") from problem
     if out is not None:
         segment = write_log(out, run.written, run.topics.values(), run.partition)
         click.echo(f"{run.end_offset} records in {segment}", err=True)
+
+
+def _answer(run: "ScriptRun", line: str, where: str) -> str:
+    try:
+        return run.run(line)
+    except UsageError as problem:
+        raise UsageError(f"{where}: {problem}") from problem
 
 
 COMMANDS: tuple[click.Command, ...] = (simulate,)

@@ -14,7 +14,7 @@ from typing import Any
 
 from coordinator_replay.coordinator import new_records
 from coordinator_replay.coordinator.classic_rebalance import prepare_rebalance, refuse_join, schedule_heartbeat
-from coordinator_replay.coordinator.classic_state import JavaClassicGroup, LiveClassicGroup
+from coordinator_replay.coordinator.classic_state import LiveClassicGroup
 from coordinator_replay.coordinator.consumer_members import GroupUpdate, current_of, current_value, member_value
 from coordinator_replay.coordinator.consumer_protocol import (
     ConsumerProtocolError,
@@ -26,6 +26,7 @@ from coordinator_replay.coordinator.consumer_protocol import (
 from coordinator_replay.coordinator.consumer_state import ConsumerState
 from coordinator_replay.coordinator.errors import RequestError
 from coordinator_replay.coordinator.group_admin import consumer_group_tombstones
+from coordinator_replay.coordinator.java_classic_group import JavaClassicGroup
 from coordinator_replay.coordinator.java_order import HashOrder, TimelineOrder, set_order, string_hash
 from coordinator_replay.coordinator.metadata_hash import group_hash
 from coordinator_replay.coordinator.new_records import NewRecord

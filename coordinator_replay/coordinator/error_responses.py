@@ -29,7 +29,9 @@ def _code_only(_: Mapping[str, Any], error: RequestError) -> Body:
 
 
 def _join_group(body: Mapping[str, Any], error: RequestError) -> Body:
-    member_id = error.member_id if isinstance(error, MemberSideError) else body["memberId"]
+    member_id = "" if error.error in SILENT_ERRORS else body["memberId"]
+    if isinstance(error, MemberSideError):
+        member_id = error.member_id
     return {"errorCode": error.code, "memberId": member_id}
 
 

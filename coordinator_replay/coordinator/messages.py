@@ -5,6 +5,7 @@ that the version does not have counts where it is given, as it does when Kafka r
 """
 
 import base64
+import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, lru_cache
 from itertools import pairwise
@@ -147,9 +148,11 @@ def _integer_check(bits: int) -> Callable[[Any], bool]:
     return lambda value: type(value) is int and -limit <= value < limit
 
 
+BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
+
 CHECKS: Mapping[str, Callable[[Any], bool]] = {
     "string": lambda value: isinstance(value, str),
-    "bytes": lambda value: isinstance(value, str),
+    "bytes": lambda value: isinstance(value, str) and BASE64.fullmatch(value) is not None,
     "bool": lambda value: isinstance(value, bool),
     "uuid": lambda value: isinstance(value, str) and len(value) == len(ZERO_UUID),
     **{name: _integer_check(bits) for name, bits in INT_BITS.items()},

@@ -9,10 +9,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from coordinator_replay.coordinator import classic_rebalance, new_records
-from coordinator_replay.coordinator.classic_state import JavaClassicGroup, LiveClassicGroup
+from coordinator_replay.coordinator.classic_state import LiveClassicGroup
 from coordinator_replay.coordinator.consumer_members import NEW_SUBSCRIPTION, current_of, unknown_member
 from coordinator_replay.coordinator.errors import CODES, RequestError
 from coordinator_replay.coordinator.held_partitions import assigned, pending
+from coordinator_replay.coordinator.java_classic_group import JavaClassicGroup
 from coordinator_replay.coordinator.messages import ZERO_UUID, Request
 from coordinator_replay.coordinator.new_records import NewRecord
 from coordinator_replay.coordinator.operations import Outcome, Reply

@@ -205,6 +205,7 @@ class ScriptRun:
 
 COMMANDS: Mapping[str, Callable[[ScriptRun, Line], list[Line]]] = {
     "config": ScriptRun._config,
+    "assign": ScriptRun._assign,
     "topics": ScriptRun._topics,
     "groupConfig": ScriptRun._group_config,
     "request": ScriptRun._request,
@@ -212,7 +213,6 @@ COMMANDS: Mapping[str, Callable[[ScriptRun, Line], list[Line]]] = {
     "advance_ms": ScriptRun._advance,
     "async": ScriptRun._async,
     "reload": ScriptRun._reload,
-    "assign": ScriptRun._assign,
     "dump": ScriptRun._dump,
     "timers": ScriptRun._timers,
     "note": ScriptRun._nothing,

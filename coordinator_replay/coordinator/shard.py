@@ -23,6 +23,7 @@ from coordinator_replay.coordinator.results import Batch, Failure, MarkerWritten
 from coordinator_replay.coordinator.timers import Key, Timers
 from coordinator_replay.coordinator.topics import Topics
 from coordinator_replay.engine import ClassicGroup, Marker, Record, Replay
+from coordinator_replay.engine.classic_group import IllegalTransitionError, MemberRefusedError
 from coordinator_replay.engine.notes import Group
 
 RETRY_BACKOFF_MS = 500
@@ -145,6 +146,11 @@ class Shard:
         except RequestError as error:
             if reply is not None:
                 reply.refuse(error)
+            return False
+        except (IllegalTransitionError, MemberRefusedError) as error:
+            # Where Kafka's classic group throws IllegalStateException, clients read of an unknown server error.
+            if reply is not None:
+                reply.refuse(RequestError("UNKNOWN_SERVER_ERROR", str(error)))
             return False
         self.write(outcome.records, outcome.producer)
         if outcome.when_written is not None:

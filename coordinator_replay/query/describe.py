@@ -19,7 +19,8 @@ DEFAULT_ASSIGNOR = "uniform"
 
 _MEMBERS = f"""
     SELECT member_id, instance_id, client_id, client_host, rack_id, subscribed_topics, subscribed_topic_regex,
-           assignor, member_state, member_epoch, assigned, pending_revocation, target, valid_from
+           assignor, member_state, member_epoch, assigned, pending_revocation, target, valid_from,
+           coalesce(is_client_inherited, false)
     FROM member_timeline
     WHERE cluster = $cluster AND group_id = $group AND {AS_OF}
     QUALIFY row_number() OVER (PARTITION BY member_id ORDER BY from_offset DESC) = 1
@@ -36,6 +37,7 @@ class Member:
         pending_revocation: of these: the ones it must give up.
         target_assignment: partitions that it is to have; None where no target is on record.
         since: since when it is as it is.
+        is_client_inherited: client id and host are those of the static member that it replaced, its own may be others.
     """
 
     member_id: str
@@ -52,6 +54,7 @@ class Member:
     pending_revocation: tuple[TopicPartitions, ...]
     target_assignment: tuple[TopicPartitions, ...] | None
     since: datetime | None
+    is_client_inherited: bool
 
     @property
     def partition_count(self) -> int:
@@ -72,6 +75,21 @@ class Description:
     members: tuple[Member, ...]
 
 
+def inherited_note(members: Iterable[tuple[str, bool]]) -> str | None:
+    """What to say of members whose client id and host on record may be those of others.
+
+    Args:
+        members: ids, and whether client id and host are those of the static member that it replaced.
+    """
+    names = sorted({member_id for member_id, is_inherited in members if is_inherited})
+    if not names:
+        return None
+    return (
+        f"Client id and host of {', '.join(names)} are those of the static member that was replaced: a classic group "
+        "keeps them on record, its own may be others."
+    )
+
+
 def members_at(warehouse: Warehouse, group: str, at: datetime | None = None) -> tuple[Member, ...]:
     """The members of a group at a moment, by member id."""
     return tuple(
@@ -90,6 +108,7 @@ def members_at(warehouse: Warehouse, group: str, at: datetime | None = None) -> 
             pending_revocation=topic_partitions(row[11]),
             target_assignment=None if row[12] is None else topic_partitions(row[12]),
             since=row[13],
+            is_client_inherited=row[14],
         )
         for row in warehouse.rows(_MEMBERS, group=group, at=at or END)
     )

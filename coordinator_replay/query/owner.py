@@ -13,11 +13,11 @@ _INTERVALS = f"""
         WHERE cluster = $cluster AND group_id = $group AND partition = $partition
           AND (topic = $topic OR topic_id = $topic)
     ), hosts AS (
-        SELECT member_id, client_id, client_host FROM member_timeline
+        SELECT member_id, client_id, client_host, is_client_inherited FROM member_timeline
         WHERE cluster = $cluster AND group_id = $group AND {AS_OF}
     )
     SELECT topic, topic_id, owned.member_id, instance_id, client_id, client_host, owned_from, owned_to, release_event,
-           unowned_ms
+           unowned_ms, coalesce(is_client_inherited, false)
     FROM owned LEFT JOIN hosts ON hosts.member_id = owned.member_id
     ORDER BY owned_from, owned.member_id
 """  # noqa: S608 - put together from constants
@@ -35,6 +35,7 @@ class Ownership:
     Attributes:
         client_id: of the member at the moment asked about; None where it was gone then.
         client_host: likewise.
+        is_client_inherited: they are those of the static member that it replaced, its own may be others.
     """
 
     topic: str | None
@@ -47,6 +48,7 @@ class Ownership:
     owned_to: datetime | None
     release_event: str | None
     unowned_ms: int | None
+    is_client_inherited: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ from typing import Any
 import duckdb
 
 from coordinator_replay.errors import UsageError
+from coordinator_replay.query import sandbox
 from coordinator_replay.query.catalog import catalog_answer, unknown_table
 from coordinator_replay.query.warehouse import Warehouse, fetch
 from coordinator_replay.tables.names import table_names
@@ -18,7 +19,11 @@ _UNKNOWN_TABLE = re.compile(r"Table with name (\S+) does not exist")
 
 
 def run_sql(
-    warehouse: Warehouse, statement: str, parameters: Mapping[str, object] | None = None
+    warehouse: Warehouse,
+    statement: str,
+    parameters: Mapping[str, object] | None = None,
+    *,
+    allow_files: bool = False,
 ) -> tuple[list[str], list[tuple[Any, ...]]]:
     """Answer a statement over the tables of all clusters.
 
@@ -29,12 +34,13 @@ def run_sql(
         warehouse: the tables.
         statement: in DuckDB's SQL.
         parameters: values for the other ``$names`` in it.
+        allow_files: let it read and write files, attach databases and load extensions, with the caller's rights.
 
     Returns:
         Names of the columns, and the rows; no columns where the statement has no answer.
 
     Raises:
-        UsageError: the engine does not understand the statement; the message is its own.
+        UsageError: the engine does not understand the statement (the message is its own), or it wants files.
         WarehouseError: a table that it names is not there.
     """
     answer = catalog_answer(statement)
@@ -44,21 +50,28 @@ def run_sql(
     needed = [view for name, view in views().items() if name in words]
     for view in needed:
         words |= set(_WORD.findall(view.sql))
+    connection = warehouse.new_connection()
     for name in sorted(words.intersection(table_names())):
-        warehouse.offer(name)
+        warehouse.offer(name, connection=connection)
     try:
         for view in needed:
-            warehouse.connection.execute(f"CREATE OR REPLACE TEMP VIEW {view.name} AS {view.sql}")
+            connection.execute(f"CREATE OR REPLACE TEMP VIEW {view.name} AS {view.sql}")
+        if not allow_files:
+            sandbox.shut(connection, warehouse.uri)
+            sandbox.check(connection, statement)
         given = dict(parameters or {})
         if _CLUSTER.search(statement):
             given["cluster"] = warehouse.cluster
-        relation = warehouse.connection.sql(statement, params=given or None)
+        relation = connection.sql(statement, params=given or None)
         return ([], []) if relation is None else fetch(relation)
     except duckdb.Error as problem:
         raise _wrong_statement(problem) from problem
 
 
 def _wrong_statement(problem: duckdb.Error) -> UsageError:
+    refused = sandbox.explain_refusal(problem)
+    if refused is not None:
+        return UsageError(refused)
     unknown = _UNKNOWN_TABLE.search(str(problem))
     if unknown is None:
         return UsageError(str(problem))

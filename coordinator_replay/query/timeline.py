@@ -28,7 +28,7 @@ _EVENTS = """
 
 _INTERVALS = """
     SELECT valid_from, valid_to, member_id, instance_id, client_id, client_host, member_epoch, member_state, assigned,
-           pending_revocation, target, log_partition, from_offset
+           pending_revocation, target, log_partition, from_offset, coalesce(is_client_inherited, false)
     FROM member_timeline
     WHERE cluster = $cluster AND group_id = $group
       AND coalesce(valid_to > $start, true) AND coalesce(valid_from < $end, true)
@@ -80,6 +80,7 @@ class MemberInterval:
     instance_id: str | None
     client_id: str | None
     client_host: str | None
+    is_client_inherited: bool
     member_epoch: int | None
     member_state: str | None
     assigned: tuple[TopicPartitions, ...]
@@ -181,6 +182,7 @@ def member_intervals_of(
             instance_id=row[3],
             client_id=row[4],
             client_host=row[5],
+            is_client_inherited=row[13],
             member_epoch=row[6],
             member_state=row[7],
             assigned=topic_partitions(row[8]),

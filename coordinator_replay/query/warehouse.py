@@ -111,6 +111,10 @@ class Warehouse:
     @cached_property
     def connection(self) -> duckdb.DuckDBPyConnection:
         """The embedded engine; it keeps nothing on disk."""
+        return self.new_connection()
+
+    def new_connection(self) -> duckdb.DuckDBPyConnection:
+        """An engine of its own, which knows no table so far."""
         connection = duckdb.connect()
         connection.execute("SET TimeZone = 'UTC'")
         return connection
@@ -191,22 +195,29 @@ class Warehouse:
         """Whether the warehouse is one, and no run has written this table of the contract into it so far."""
         return name not in self._finished.versions and self._newest(name) is None
 
-    def offer(self, name: str, bounds: Mapping[str, str] | None = None) -> None:
+    def offer(
+        self,
+        name: str,
+        bounds: Mapping[str, str] | None = None,
+        connection: duckdb.DuckDBPyConnection | None = None,
+    ) -> None:
         """Make a table known to SQL by its name.
 
         Args:
             name: the table.
             bounds: values that the rows asked for have; the rest of the table may be missing.
+            connection: which engine is to know it; the warehouse's own if None.
 
         Raises:
             WarehouseError: it is not there, or can't be read.
         """
+        connection = connection or self.connection
         if self._is_unwritten(name):
-            self.connection.register(name, _no_rows(name))
+            connection.register(name, _no_rows(name))
             return
         try:
-            source = select_files(self.connection, self.table(name), self.snapshot(name), bounds or {})
-            self.connection.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {source}")
+            source = select_files(connection, self.table(name), self.snapshot(name), bounds or {})
+            connection.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {source}")
         except (DeltaError, duckdb.Error, OSError, ValueError, KeyError) as problem:
             raise WarehouseError(f"{self.path(name)} can't be read: {first_line(problem)}") from problem
 

@@ -19,7 +19,7 @@ SAMPLES = ROOT / "tests" / "data"
 _HEAD = """# Findings
 
 What deserves a look, found by every audit and kept in the table `findings`; `coordinator-replay findings` shows it,
-the gravest first, and `audit --fail-on warning` ends with code 3 where there is a warning or an error. This page is
+the most severe first, and `audit --fail-on warning` ends with code 3 where there is a warning or an error. This page is
 written by `scripts/document-findings`.
 
 A finding has the same id in every audit that finds it. It tells what is so at the end of the log read, and what was

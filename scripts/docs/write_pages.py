@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
+import simulation_page
 
 from coordinator_replay.cli.main import main
 from coordinator_replay.query.saved import SavedQuery, saved_queries
@@ -108,6 +109,7 @@ def pages() -> Iterator[tuple[Path, str]]:
     yield DOCS / "tables" / "index.md", _tables_index()
     yield DOCS / "queries.md", _queries_page()
     yield DOCS / "commands.md", _commands_page()
+    yield DOCS / "simulate.md", simulation_page.write()
 
 
 def stale_pages() -> list[Path]:

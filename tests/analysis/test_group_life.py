@@ -13,6 +13,7 @@ from coordinator_replay.analysis.group_life import GroupReplay
 from coordinator_replay.analysis.rows import Row
 from coordinator_replay.engine import EventKind, Record, Replay
 from coordinator_replay.errors import SnapshotError
+from tests.analysis.classic_log import ClassicLog, member
 from tests.engine.coordinator import TOPIC, Coordinator
 from tests.engine.lives import GROUP, Writer, any_records
 from tests.engine.recordings import folder, group_records, lines, logs
@@ -358,6 +359,16 @@ def test_a_partition_of_a_classic_group_is_given_up_by_the_end_of_the_join_phase
     # The sync took 30 ms; the join phase had begun one millisecond before its end at most: the rebalance timeout.
     assert (rebalance["duration_ms_min"], rebalance["duration_ms_max"]) == (30, 31)
     assert (rebalance["unowned_ms_max"], rebalance["unowned_ms_total"]) == (None, None)
+
+
+def test_a_static_member_that_replaced_another_is_marked_as_having_its_client_id_and_host() -> None:
+    log = ClassicLog()
+    log.sync(1_000, member("one-1", [0], instance="one"), member("b", [1]))
+    log.sync(2_000, member("one-2", [0], instance="one"), member("b", [1]), attempts=0)
+    log.sync(9_000, member("one-2", [0], instance="one"), member("b", [1]))
+    rows = table(rows_of(GROUP, log.records), "member_timeline")
+    marked = {(row["member_id"], row["is_client_inherited"]) for row in rows}
+    assert marked == {("one-1", False), ("one-2", True), ("b", False)}
 
 
 def test_a_conversion_keeps_owners_and_links_what_is_given_up_in_it() -> None:

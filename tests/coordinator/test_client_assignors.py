@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_replay.coordinator.client_assignors import ASSIGNORS, ClientSubscription
+from coordinator_replay.coordinator.script import ScriptRun
 from tests.coordinator import oracle
 from tests.coordinator.client_subscriptions import answer, random_question
 from tests.samples import DATA
@@ -22,6 +23,12 @@ def test_recorded_assignments(assignor: str) -> None:
     assert len(entries) == 60
     for entry in entries:
         assert answer(entry["question"]) == entry["assignment"], json.dumps(entry)
+
+
+def test_a_script_can_ask_an_assignor() -> None:
+    entry = next(entry for entry in RECORDED if entry["assignment"])
+    told = json.loads(ScriptRun().run(json.dumps(entry["question"])))
+    assert told == {"i": 0, "now": 0, "did": "assign", "out": [{"at": 0, "assignment": entry["assignment"]}]}
 
 
 @pytest.mark.kafka

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from coordinator_replay.api.warehouse import Warehouse as Answers
 from coordinator_replay.errors import InputError, UsageError
 from coordinator_replay.query import offset_changes
 from coordinator_replay.query.describe import describe_at
@@ -27,6 +28,7 @@ from tests.query.small_warehouse import (
     at,
     event,
     history,
+    member,
     offset,
     owned,
     ownership,
@@ -483,3 +485,13 @@ def test_assignments_are_joined_sorted_and_named_by_id_where_there_is_no_name():
     )
     assert [str(topic) for topic in topic_partitions(*lists)] == ["id:1-3"]
     assert topic_partitions(None, []) == ()
+
+
+def test_owner_and_describe_say_where_client_and_host_are_those_of_a_replaced_member(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path)
+    replaced = member("payments", "m-3", "02:12", None, 300, instance_id="three", is_client_inherited=True)
+    write_rows(folder, "member_timeline", [replaced])
+    write_rows(folder, "partition_ownership", [owned(7, "m-3", "02:12", instance_id="three")])
+    asked = Answers(str(folder))
+    for notes in (asked.describe("payments").notes, asked.owner("payments", "orders", 7).notes):
+        assert any("m-3 are those of the static member that was replaced" in note for note in notes)

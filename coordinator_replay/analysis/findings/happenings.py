@@ -34,8 +34,8 @@ def group_near_record_limit(case: Case) -> Iterator[Sighting]:
             (),
             at_ms,
             at_ms,
-            f"a record {row['kind']} of {row['record_bytes']} bytes was written on {moment(at_ms)}; the topic takes "
-            f"{limit}",
+            f"a record {row['kind']} of {row['record_bytes']} bytes was written on {moment(at_ms)}; max.message.bytes "
+            f"is {limit}",
             row["log_partition"],
             row["log_offset"],
             {"kind": row["kind"], "record_bytes": row["record_bytes"]},
@@ -65,8 +65,8 @@ def _transaction(case: Case, one: Transaction, rule: str, until_ms: int, verb: s
         (one.producer_id, one.log_partition, one.log_offset),
         since,
         until_ms,
-        f"a transaction of producer {one.producer_id} {verb} since {moment(since)} on {counted} "
-        f"partition{'' if counted == 1 else 's'}, for {lasting(until_ms - since)}",
+        f"a transaction of producer id {one.producer_id}, epoch {one.producer_epoch}, {verb} since {moment(since)} "
+        f"on {counted} partition{'' if counted == 1 else 's'}, for {lasting(until_ms - since)}",
         one.log_partition,
         one.log_offset,
         {
@@ -82,17 +82,17 @@ def _transaction(case: Case, one: Transaction, rule: str, until_ms: int, verb: s
 
 def offset_due(case: Case) -> Iterator[Sighting]:
     """Past its time, and still there."""
-    yield from _expiries(case, "offset_due", "DUE", "are past retention since")
+    yield from _expiries(case, "offset_due", "DUE", "are past retention, not removed yet, since")
 
 
 def offset_expiring(case: Case) -> Iterator[Sighting]:
     """Its time comes within the horizon."""
-    yield from _expiries(case, "offset_expiring", "EXPIRING", "expire from")
+    yield from _expiries(case, "offset_expiring", "EXPIRING", "expire at")
 
 
 def offset_lost(case: Case) -> Iterator[Sighting]:
     """Its tombstone was seen."""
-    yield from _expiries(case, "offset_lost", "EXPIRED", "were taken by retention on")
+    yield from _expiries(case, "offset_lost", "EXPIRED", "expired on")
 
 
 def _expiries(case: Case, rule: str, status: str, what: str) -> Iterator[Sighting]:
@@ -126,7 +126,7 @@ def _expiries(case: Case, rule: str, status: str, what: str) -> Iterator[Sightin
 
 
 def log_gap(case: Case, row: Row) -> Iterator[Sighting]:
-    """A stretch between what the audits have read."""
+    """A range of offsets that no audit has read."""
     start, end = row["from_offset"], row["to_offset"]
     yield Sighting(
         "log_gap",
@@ -142,14 +142,13 @@ def log_gap(case: Case, row: Row) -> Iterator[Sighting]:
 
 
 def unreadable_records(case: Case, row: Row) -> Iterator[Sighting]:
-    """What lies in quarantine, by what was wrong with it."""
+    """Records in quarantine, by what is wrong with them."""
     yield Sighting(
         "unreadable_records",
         (row["log_partition"], row["error_class"]),
         row["first_at"],
         row["last_at"],
-        f"{row['records']} records or stretches of log partition {row['log_partition']} could not be decoded: "
-        f"{row['error_class']}",
+        f"{row['records']} records of log partition {row['log_partition']} could not be decoded: {row['error_class']}",
         row["log_partition"],
         row["log_offset"],
         {"error_class": row["error_class"], "error_message": row["error_message"]},

@@ -50,7 +50,7 @@ def offset_rewind(case: Case, row: Row) -> Iterator[Sighting]:
         (row["topic"], row["partition"]),
         row["first_at"],
         last["valid_from"],
-        f"the offset of {_name(row)} went back from {last['previous_offset']} to {last['committed_offset']} on "
+        f"committed offset of {_name(row)} rewound from {last['previous_offset']} to {last['committed_offset']} on "
         f"{moment(last['valid_from'])}",
         row["log_partition"],
         last["from_offset"],
@@ -70,23 +70,39 @@ def offset_rewind(case: Case, row: Row) -> Iterator[Sighting]:
 
 
 def offset_reset(case: Case, row: Row) -> Iterator[Sighting]:
-    """Commits into an Empty group that has had members before; a simple consumer's group never has."""
+    """Commits into a group without members that no consumer's ordinary progress explains.
+
+    Three kinds: into a group that is Empty after it has had members; before the group's first member joined, where the
+    log has its beginning; and back, in a group that never had members. A tool, a restore and a consumer that uses
+    ``assign()`` leave the same records.
+    """
     last = row["into_empty"]
-    if not last["count"] or case.standing is None or case.standing["members_from"] is None:
+    if not last["count"] or last["valid_from"] is None:
         return
-    if last["valid_from"] is None or last["valid_from"] < case.standing["members_from"]:
+    group = case.standing
+    members_from = group["members_from"] if group is not None else None
+    since, when = last["first_at"], ""
+    if members_from is None:
+        if last["previous_offset"] is None or last["committed_offset"] >= last["previous_offset"]:
+            return
+        since, when = last["valid_from"], f"back from {last['previous_offset']}, in a group without members"
+    elif last["valid_from"] >= members_from:
+        since, when = max(since, members_from), "while the group was Empty"
+    elif group is not None and group["is_beginning_known"]:
+        when = "before the group's first member joined"
+    else:
         return
     yield Sighting(
         "offset_reset",
         (row["topic"], row["partition"]),
-        max(last["first_at"], case.standing["members_from"]),
+        since,
         last["valid_from"],
-        f"the offset of {_name(row)} was set to {last['committed_offset']} on {moment(last['valid_from'])} while the "
-        "group was Empty",
+        f"committed offset of {_name(row)} was set to {last['committed_offset']} on {moment(last['valid_from'])}, "
+        f"{when}",
         row["log_partition"],
         last["from_offset"],
         {"committed_offset": last["committed_offset"], "previous_offset": last["previous_offset"]},
-        occurrences=last["count"],
+        occurrences=last["count"] if members_from is not None else 1,
         topic=row["topic"],
         topic_partition=row["partition"],
     )
@@ -144,7 +160,7 @@ def abandoned_topic(case: Case, topic: Topic) -> Iterator[Sighting]:
         (topic.name,),
         topic.last_ms,
         case.end_ms,
-        f"no member subscribes to {topic.name}; the group holds {topic.held} offsets of it, last committed on "
+        f"no member subscribes to {topic.name}; the group has {topic.held} committed offsets of it, the last of "
         f"{moment(topic.last_ms)}",
         topic.log_partition,
         topic.last_offset,
@@ -162,7 +178,7 @@ def oversized_metadata(case: Case, topic: Topic) -> Iterator[Sighting]:
             (topic.name,),
             topic.first_ms,
             topic.last_ms,
-            f"commits of {topic.name} carry texts of up to {topic.metadata_bytes} bytes",
+            f"commit metadata of up to {topic.metadata_bytes:,} bytes in commits of {topic.name}",
             topic.log_partition,
             topic.last_offset,
             {"metadata_bytes": topic.metadata_bytes},
@@ -213,7 +229,7 @@ def silent_group(case: Case) -> Iterator[Sighting]:
         (group["epoch"], case.last_offset),
         since,
         case.end_ms,
-        f"the group of {group['members']} members has written nothing since {moment(since)}: {_epoch(group)}, last "
+        f"the group of {group['members']} members has written no record since {moment(since)}: {_epoch(group)}, last "
         f"commit on {moment(case.last_commit_ms)}",
         case.log_partition,
         case.last_offset,
@@ -231,7 +247,7 @@ def hot_committer(case: Case) -> Iterator[Sighting]:
     if case.hot_minutes < case.limits.hot_minutes or since is None or until is None:
         return
     numbers: dict[str, Any] = {
-        "most_a_minute": case.most_a_minute,
+        "peak_per_minute": case.most_a_minute,
         "minutes": case.hot_minutes,
         "commits": case.commits,
         "bytes": case.commit_bytes,
@@ -241,7 +257,7 @@ def hot_committer(case: Case) -> Iterator[Sighting]:
         (),
         since,
         until,
-        f"up to {case.most_a_minute} commits for each partition and minute, in {case.hot_minutes} minutes from "
+        f"up to {case.most_a_minute} commits per partition and minute, in {case.hot_minutes} minutes from "
         f"{moment(since)} to {moment(until)}; {case.commits} commits of {case.commit_bytes} bytes "
         "in all",
         case.log_partition,

@@ -9,7 +9,9 @@ from coordinator_replay.analysis.findings.watch import Memory, Step
 from coordinator_replay.analysis.ownership import UNREVOKED
 from coordinator_replay.analysis.rebalances import GENERATIONS
 from coordinator_replay.engine.events import Event, EventKind
-from coordinator_replay.engine.model import NOTHING, GroupState, GroupType, Member, MemberState
+from coordinator_replay.engine.model import NOTHING, GroupState, GroupType, Member, MemberState, Subscription
+from coordinator_replay.engine.rules import EPOCHS_RISE
+from coordinator_replay.engine.rules import RULES as INVARIANTS
 
 _ON_THE_WAY = frozenset({GroupState.ASSIGNING, GroupState.RECONCILING, GroupState.NOT_READY})
 _COMES_OR_GOES = frozenset(
@@ -31,13 +33,13 @@ def invariant_broken(step: Step, memory: Memory) -> Iterator[Sighting]:
         changes = dict(event.changes)
         rule, topic, number = changes.get("rule"), changes.get("topic"), changes.get("partition")
         named = step.topics.shown(step.now.group_type, topic)[0][1] if isinstance(topic, str) else None
-        about = f" ({named or topic}-{number})" if topic is not None else ""
+        about = f", {named or topic}-{number}," if topic is not None else ""
         yield Sighting(
             "invariant_broken",
             (rule, topic, number),
             step.now.at_ms,
             step.now.at_ms,
-            f"the log contradicts itself at {moment(step.now.at_ms)}: {rule} is broken{about}",
+            f"{_broken(rule, changes)}{about} at {moment(step.now.at_ms)} (rule {rule})",
             event.partition,
             event.offset,
             {
@@ -48,6 +50,18 @@ def invariant_broken(step: Step, memory: Memory) -> Iterator[Sighting]:
             topic_partition=number,
             member_id=event.member_id,
         )
+
+
+_EPOCHS = {"epoch": "group epoch", "assignment_epoch": "assignment epoch"}
+
+
+def _broken(rule: object, changes: Mapping[str, Any]) -> str:
+    """What contradicts the records before, in words."""
+    for name, word in _EPOCHS.items():
+        values = changes.get(name)
+        if rule == EPOCHS_RISE and isinstance(values, list):
+            return f"{word} decreased from {values[0]} to {values[1]}"
+    return f"the records contradict this: {INVARIANTS.get(str(rule), str(rule))}"
 
 
 def stuck_group(step: Step, memory: Memory) -> Iterator[Sighting]:
@@ -75,12 +89,19 @@ def _stuck(step: Step, notes: Mapping[str, Any], waiting_for: list[str], until_m
         (partition, offset),
         since,
         until_ms,
-        f"the group has not become Stable since {moment(since)}: it was {state} at epoch {epoch}",
+        f"the group has not been Stable since {moment(since)}: {state} at epoch {epoch}{_named(waiting_for)}",
         partition,
         offset,
         {"state": state, "epoch": epoch, "waiting_for": waiting_for},
         step.limits.stuck_ms,
     )
+
+
+def _named(waiting_for: list[str]) -> str:
+    if not waiting_for:
+        return ""
+    rest = f" and {len(waiting_for) - 3} more" if len(waiting_for) > 3 else ""
+    return f", waiting for {', '.join(waiting_for[:3])}{rest}"
 
 
 def _waiting_for(step: Step) -> list[str]:
@@ -133,8 +154,8 @@ def _holding_on(step: Step, event: Event, member: Member, memory: Memory) -> Sig
         (member.member_id, event.partition, event.offset),
         since,
         None,
-        f"member {member.member_id} has held up {_counted(len(held), 'partition')} that it must give up since "
-        f"{moment(since)}, for its rebalance timeout of {lasting(needed_ms)} or longer",
+        f"member {member.member_id}{_client(told)} has not revoked {_counted(len(held), 'partition')} since "
+        f"{moment(since)}, for its rebalance timeout (max.poll.interval.ms {lasting(needed_ms)}) or longer",
         event.partition,
         event.offset,
         {
@@ -147,6 +168,12 @@ def _holding_on(step: Step, event: Event, member: Member, memory: Memory) -> Sig
         needed_ms,
         member_id=member.member_id,
     )
+
+
+def _client(told: Subscription | None) -> str:
+    if told is None or told.client_id is None:
+        return ""
+    return f" (client {told.client_id} on {(told.client_host or '?').lstrip('/')})"
 
 
 def _counted(n: int, what: str) -> str:
@@ -195,24 +222,26 @@ def _begins_rebalance(event: Event) -> bool:
 
 
 def _who(step: Step) -> list[str]:
-    """Members that came, went or changed, by the name that stays the same over restarts."""
+    """Members that joined, were removed or changed, by the name that stays the same over restarts."""
     names = []
     for event in step.events:
         told = event.member.subscription if event.member is not None else None
         if told is not None and event.kind in _COMES_OR_GOES:
-            names.append(told.instance_id or f"{told.client_id}{told.client_host}")
+            client = f"{told.client_id} on {(told.client_host or '?').lstrip('/')}"
+            names.append(told.instance_id if told.instance_id is not None else client)
     return names[:MOST_NAMED]
 
 
 def _storm(notes: dict[str, Any]) -> Sighting:
     first_ms, partition, offset, count, last_ms, names = notes["storm"]
     often = Counter(names).most_common(3)
+    by = f", most often by {often[0][0]} (joined, removed or changed {often[0][1]} times)" if often else ""
     return Sighting(
         "rebalance_storm",
         (partition, offset),
         first_ms,
         last_ms,
-        f"{count} rebalances from {moment(first_ms)} to {moment(last_ms)}",
+        f"{count} rebalances from {moment(first_ms)} to {moment(last_ms)}{by}",
         partition,
         offset,
         {"rebalances": count, "members": dict(often)},
@@ -229,7 +258,9 @@ def static_member_flapping(step: Step, memory: Memory) -> Iterator[Sighting]:
         if event.kind not in (EventKind.MEMBER_REPLACED, EventKind.MEMBER_REJOINED) or event.instance_id is None:
             continue
         told = event.member.subscription if event.member is not None else None
-        host = told.client_host if told is not None else None
+        # A classic group keeps the host of the member that was replaced (``ClassicGroup.replaceStaticMember``).
+        is_known = told is not None and event.group_type is not GroupType.CLASSIC
+        host = told.client_host if told is not None and is_known else None
         returns: list[list[Any]] = [*memory.notes.pop(event.instance_id, []), [now.at_ms, host]][-wanted:]
         memory.notes[event.instance_id] = returns
         if len(memory.notes) > _MOST_RECENT:
@@ -237,14 +268,16 @@ def static_member_flapping(step: Step, memory: Memory) -> Iterator[Sighting]:
             del memory.notes[next(iter(memory.notes))]
         if len(returns) < wanted or now.at_ms - returns[0][0] > step.limits.flapping_window_ms:
             continue
-        hosts = sorted({str(one) for _, one in returns})
+        hosts = sorted({str(one) for _, one in returns if one is not None})
         where = f"from {' and '.join(hosts)}" if len(hosts) < 4 else f"from {len(hosts)} hosts"
+        if not hosts:
+            where = "from hosts not on record: a classic group keeps that of the first member"
         yield Sighting(
             "static_member_flapping",
             (event.instance_id,),
             returns[0][0],
             now.at_ms,
-            f"static member {event.instance_id} came back {wanted} times from {moment(returns[0][0])} to "
+            f"static member {event.instance_id} joined again {wanted} times from {moment(returns[0][0])} to "
             f"{moment(now.at_ms)}, {where}",
             event.partition,
             event.offset,

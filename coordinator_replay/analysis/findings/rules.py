@@ -1,4 +1,4 @@
-"""Every rule: what it is called, how grave what it finds is, what it says and what to do about it.
+"""Every rule: its name, its severity, what it says and what to do about it.
 
 The table is the only place that names a rule's severity and words; the documentation is made of it. ``thresholds`` are
 the fields of ``Thresholds`` that the rule compares with.
@@ -35,20 +35,20 @@ RULES: Mapping[str, Rule] = {
     # Rules over the life of one group: functions in analysis/findings.
     "invariant_broken": Rule(
         Severity.ERROR,
-        "The log contradicts itself and no gap explains it: two owners of one partition, an epoch that fell.",
+        "The log contradicts itself and no gap explains it: two owners of one partition, an epoch that decreased.",
         "Two coordinators may have written the partition, or files of two clusters may be mixed. The timeline has the "
         "record; `detail.rule` names the broken rule.",
     ),
     "stuck_group": Rule(
         Severity.ERROR,
-        "A consumer, share or streams group has been on its way to Stable (Assigning, Reconciling, NotReady) for long.",
+        "A consumer, share or streams group has not become Stable (Assigning, Reconciling, NotReady) for long.",
         "`detail.waiting_for` names the members that are not at the target epoch. A streams group that is NotReady "
         "waits for topics. A classic group never shows here: its rebalances leave no record until they end.",
         ("stuck_ms",),
     ),
     "unrevoked_partitions": Rule(
         Severity.WARNING,
-        "A member kept partitions that it had to give up for its whole rebalance timeout, and others waited for them.",
+        "A member did not revoke partitions for its whole rebalance timeout, and others waited for them.",
         "The member's poll loop takes longer than max.poll.interval.ms, or it hangs. The coordinator fences it when "
         "the timeout is over.",
         ("unrevoked_ms",),
@@ -56,21 +56,22 @@ RULES: Mapping[str, Rule] = {
     "rebalance_storm": Rule(
         Severity.WARNING,
         "A group rebalanced again and again within a short time, beyond what growing or shrinking takes.",
-        "`detail.members` names the clients that came and went most. Look at `why` for the causes: session timeouts "
-        "and restarts point to the machines, changed metadata to the topics.",
+        "The message names the client that joined and was removed most, `detail.members` the first three. Look at "
+        "`why` for the causes: session timeouts and restarts point to the machines, changed metadata to the topics.",
         ("storm_rebalances", "storm_window_ms"),
     ),
     "static_member_flapping": Rule(
         Severity.WARNING,
-        "A static member came back many times within a short time.",
+        "A static member joined again many times within a short time.",
         "Seen from one host it restarts again and again; from two hosts, two processes may be configured with the same "
-        "group.instance.id and fence each other.",
+        "group.instance.id and fence each other. A classic group keeps the host of the first member on record, so "
+        "there the log can't tell which.",
         ("flapping_returns", "flapping_window_ms"),
     ),
     "partition_unowned": Rule(
         Severity.ERROR,
         "Nobody in a Stable group owns a partition, though the group owns others of the topic and had owned this one.",
-        "Nobody reads it. Unless the topic was made anew with fewer partitions, the assignor left it out.",
+        "Nobody reads it. Unless the topic was deleted and created with fewer partitions, the assignor left it out.",
         ("unowned_ms",),
     ),
     "unbalanced_assignment": Rule(
@@ -83,8 +84,8 @@ RULES: Mapping[str, Rule] = {
     ),
     "mixed_protocols": Rule(
         Severity.WARNING,
-        "Members of a consumer group have spoken both the classic and the consumer protocol for long.",
-        "A migration to KIP-848 has stopped half-way: `detail.classic_members` have not been restarted with "
+        "Members of a consumer group have used both the classic and the consumer protocol for long.",
+        "A migration to KIP-848 is incomplete: `detail.classic_members` have not been restarted with "
         "group.protocol=consumer.",
         ("mixed_protocols_ms",),
     ),
@@ -106,15 +107,15 @@ RULES: Mapping[str, Rule] = {
     ),
     "silent_group": Rule(
         Severity.WARNING,
-        "A group with members that used to commit has written nothing at all for long.",
-        "It has no news, it hangs, or (a classic group) it is in a rebalance that does not end, which leaves no record "
-        "until it does. The log can't tell these apart.",
+        "A group with members that used to commit has written no record for long.",
+        "It has nothing to read, it hangs, or (a classic group) it is in a rebalance that does not end, which leaves "
+        "no record until it does. The log can't tell these apart.",
         ("silent_ms", "patience"),
     ),
     "commit_stall": Rule(
         Severity.WARNING,
         "Commits of a partition have stopped while its owner stays and the rest of the Stable group goes on.",
-        "Either nothing is written to the partition, or its consumer no longer gets on: compare with its end offset.",
+        "Either nothing is written to the partition, or its consumer makes no progress: compare with its end offset.",
         ("stall_ms", "patience"),
     ),
     "never_committed": Rule(
@@ -125,27 +126,30 @@ RULES: Mapping[str, Rule] = {
     ),
     "abandoned_topic": Rule(
         Severity.INFO,
-        "A group with members holds offsets of a topic that none of them subscribes to.",
-        "Tools show its lag growing for good. Retention takes the offsets in time; kafka-consumer-groups "
-        "--delete-offsets takes them now.",
+        "A group with members has committed offsets of a topic that none of them subscribes to.",
+        "Tools show its lag growing for good. The offsets expire in time; kafka-consumer-groups --delete-offsets "
+        "removes them now.",
         ("abandoned_ms",),
     ),
     "hot_committer": Rule(
         Severity.WARNING,
         "A group commits each partition far more often than the default of once in five seconds.",
-        "A commit for each record makes the offsets topic large and compacting it dear: commit by time, or in batches.",
+        "A commit for each record makes the offsets topic large and its compaction expensive: commit by time, or "
+        "in batches.",
         ("hot_commits_per_minute", "hot_minutes"),
     ),
     "offset_rewind": Rule(
         Severity.WARNING,
-        "A committed offset went backwards while the group had members.",
+        "A committed offset was rewound while the group had members.",
         "Records were read twice. Around a rebalance it is mostly an old owner's late commit, or a new owner that "
         "began before the old one's last commit; `detail` has the owner and the rebalance.",
     ),
     "offset_reset": Rule(
         Severity.INFO,
-        "An offset was committed into a group that was Empty though it has had members.",
-        "Somebody reset it, or a consumer without membership commits under the same name. The log does not say who.",
+        "An offset was committed into a group that was Empty, before its first member joined, or was moved back in a "
+        "group that never had members.",
+        "A tool reset it, it was restored, or a consumer that uses assign() commits under the same name: these leave "
+        "the same records, and none says who it was. `sql --query manual-offset-changes` lists them.",
     ),
     "open_transaction": Rule(
         Severity.ERROR,
@@ -162,27 +166,28 @@ RULES: Mapping[str, Rule] = {
     ),
     "offset_due": Rule(
         Severity.WARNING,
-        "Retention should have taken offsets of partitions that had an owner lately, and takes them at its next check.",
+        "Offsets of partitions that had an owner lately are past retention and not removed yet: the next check does "
+        "it.",
         "A consumer that comes back after that begins where auto.offset.reset says. Commit again, or raise "
         "offsets.retention.minutes.",
         ("owned_lately_ms",),
     ),
     "offset_expiring": Rule(
         Severity.INFO,
-        "Retention takes offsets of partitions that had an owner lately within the horizon, unless a member returns.",
+        "Offsets of partitions that had an owner lately expire within the horizon, unless a member joins again.",
         "As for offset_due; `expired` lists them one by one.",
         ("owned_lately_ms",),
     ),
     "offset_lost": Rule(
         Severity.WARNING,
-        "Retention took offsets of partitions that had an owner lately.",
+        "Offsets of partitions that had an owner lately expired.",
         "`offsets --at` a moment before tells what they were, and `--reset-file` puts them back.",
         ("owned_lately_ms",),
     ),
     "oversized_metadata": Rule(
         Severity.INFO,
-        "A group writes long texts beside its commits.",
-        "They are kept in every commit and in the brokers' memory; the limit is offset.metadata.max.bytes.",
+        "A group commits long metadata.",
+        "It is kept in every commit and in the brokers' memory; the limit is offset.metadata.max.bytes.",
         ("metadata_bytes",),
     ),
     "late_topic_change": Rule(
@@ -193,13 +198,13 @@ RULES: Mapping[str, Rule] = {
     ),
     "log_gap": Rule(
         Severity.WARNING,
-        "A stretch of the log was not in any dump audited so far.",
+        "A range of the log was not in any dump audited so far.",
         "Segments are missing, or retention deleted them. What happened in it is unknown; rows that it may concern say "
         "is_exact = false.",
     ),
     "unreadable_records": Rule(
         Severity.ERROR,
-        "Records or stretches of the log could not be decoded and are in quarantine.",
+        "Records could not be decoded and are in quarantine.",
         "Damage on disk, or a record of a version that this release does not know.",
     ),
 }

@@ -102,6 +102,7 @@ class Watch:
 
     __slots__ = (
         "asked",
+        "is_beginning_known",
         "limits",
         "members",
         "members_from",
@@ -133,11 +134,14 @@ class Watch:
         self.asked = [*zip(rules, self.memories.values(), strict=True)]
         self.standing: Standing | None = None
         self.members_from: int | None = None
+        self.is_beginning_known = False
         self.states = 1
 
     def fold(self, events: Sequence[Event], at_ms: int) -> Iterator[Row]:
         """Show an operation to the rules, after the folds they look at; yields the sightings that are over by it."""
         last = events[-1]
+        if self.standing is None:
+            self.is_beginning_known = any(event.kind is EventKind.GROUP_CREATED for event in events)
         self.standing = Standing(
             last.group_type, last.to_state, last.epoch, last.member_count, at_ms, last.partition, last.offset
         )
@@ -219,6 +223,7 @@ class Watch:
             "epoch": now.epoch,
             "members": now.member_count,
             "members_from": self.members_from,
+            "is_beginning_known": self.is_beginning_known,
             "at": now.at_ms,
             "partition": now.partition,
             "offset": now.offset,
@@ -237,6 +242,7 @@ class Watch:
         return {
             "standing": list(self.standing) if self.standing is not None else None,
             "members_from": self.members_from,
+            "is_beginning_known": self.is_beginning_known,
             "states": self.states,
             "memories": {
                 name: {"notes": memory.notes, "open": {key: list(seen) for key, seen in memory.open.items()}}
@@ -248,6 +254,7 @@ class Watch:
     def restore(self, plain: Mapping[str, Any]) -> None:
         """Go on from ``snapshot``."""
         self.members_from = plain["members_from"]
+        self.is_beginning_known = plain["is_beginning_known"]
         self.states = plain["states"]
         if plain["standing"] is not None:
             group_type, state, *rest = plain["standing"]

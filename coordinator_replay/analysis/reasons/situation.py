@@ -147,14 +147,17 @@ class Situation:
 
 
 def called(member: Member | Departed) -> str:
-    """A member as sentences name it."""
+    """A member as sentences name it.
+
+    A classic group keeps client id and host of the first member that joined under an instance id, whichever process
+    it is by now.
+    """
     told = member if isinstance(member, Departed) else member.subscription or Subscription()
-    facts = [f"client {told.client_id}"] if told.client_id else []
-    if told.client_host:
-        facts.append(f"on {told.client_host.lstrip('/')}")
-    if told.instance_id is not None:
-        facts.append(f"instance {told.instance_id}")
-    return f"member {member.member_id}" + (f" ({' '.join(facts)})" if facts else "")
+    client = " on ".join(filter(None, (told.client_id, (told.client_host or "").lstrip("/"))))
+    if told.instance_id is None:
+        return f"member {member.member_id} (client {client})" if client else f"member {member.member_id}"
+    word = "first joined as client" if told.uses_classic_protocol else "client"
+    return f"member {member.member_id} (instance {told.instance_id}{f', {word} {client}' if client else ''})"
 
 
 def listed(names: Sequence[str], most: int = 5) -> str:

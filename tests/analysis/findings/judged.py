@@ -78,6 +78,7 @@ STANDING = {
     "epoch": 4,
     "members": 2,
     "members_from": 0,
+    "is_beginning_known": False,
     "at": 0,
     "partition": 3,
     "offset": 7,

@@ -151,7 +151,8 @@ def bouncing(times: int, every_ms: int) -> list[Any]:
 def test_a_member_that_comes_and_goes_makes_a_storm():
     (found,) = [one for one in life_findings(bouncing(30, 10_000), end_ms=DAY_MS) if one["rule"] == "rebalance_storm"]
     assert found["occurrences"] == 30
-    assert "client/10.0.0.1" in found["detail"]
+    assert "most often by client on 10.0.0.1 (joined, removed or changed 30 times)" in found["message"]
+    assert "client on 10.0.0.1" in found["detail"]
 
 
 def test_the_same_rebalances_over_hours_are_no_storm():
@@ -183,13 +184,32 @@ def returning(times: int, every_ms: int) -> list[Any]:
     return writer.records
 
 
-def test_a_static_member_that_comes_back_from_two_hosts_flaps():
+def test_a_static_member_that_joins_again_and_again_flaps():
     (found,) = [
         one for one in life_findings(returning(8, 1000), end_ms=DAY_MS) if one["rule"] == "static_member_flapping"
     ]
-    assert "/10.0.0.0 and /10.0.0.1" in found["message"]
+    # A classic group goes on telling the host of the first one, whatever is in these records.
+    assert "from hosts not on record" in found["message"]
     assert found["first_seen"] == 1000
     assert found["last_seen"] == 7000
+
+
+def test_a_static_member_of_a_consumer_group_is_told_with_its_hosts():
+    coordinator = Coordinator()
+    member_id = coordinator.join("one", at_once=True)
+    for index in range(1, 9):
+        coordinator.log.now = index * 1000
+        coordinator.go_away(member_id)
+        coordinator.log.now += 1
+        member_id = coordinator.come_back(member_id)
+    records = [
+        one._replace(value={**one.value, "clientHost": f"/10.0.0.{place % 2}"})
+        if one.kind == "ConsumerGroupMemberMetadata" and one.value is not None
+        else one
+        for place, one in enumerate(coordinator.log.records)
+    ]
+    found = [one for one in life_findings(records, end_ms=DAY_MS) if one["rule"] == "static_member_flapping"]
+    assert len(found) == 1 and "from /10.0.0." in found[0]["message"]
 
 
 @pytest.mark.parametrize(("times", "every_ms"), [(5, 1000), (20, 20 * MINUTE_MS)])

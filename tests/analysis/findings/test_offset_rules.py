@@ -166,14 +166,37 @@ def test_an_offset_that_went_back_is_told_with_its_owner_and_rebalance():
     assert found["member_id"] == "m-0"
 
 
-@pytest.mark.parametrize(
-    ("members_from", "is_told"), [(1000, True), (6000, False), (None, False)], ids=["had members", "later", "simple"]
-)
+@pytest.mark.parametrize(("members_from", "is_told"), [(1000, True), (6000, False)], ids=["had members", "later"])
 def test_a_commit_into_an_empty_group_is_a_reset_if_it_has_had_members(members_from: int | None, is_told: bool):
     row = offsets(into_empty={**NO_COMMITS, **BACK, "count": 1, "first_at": 5000})
     group = standing(state="Empty", members=0, members_from=members_from, owned=[])
     found = judge([group, row], end_ms=9000)
     assert rules(found) == (["offset_reset"] if is_told else [])
+
+
+@pytest.mark.parametrize(
+    ("group", "commit", "words"),
+    [
+        ({"members_from": 6000, "is_beginning_known": True}, {}, "before the group's first member joined"),
+        ({"members_from": 6000, "is_beginning_known": False}, {}, None),
+        ({"members_from": None}, {"previous_offset": 20}, "set to 7 on 1970-01-01T00:00:05.000Z, back from 20"),
+        ({"members_from": None}, {"previous_offset": 3}, None),
+    ],
+    ids=["before the first member", "beginning not in the log", "back without members", "onward without members"],
+)
+def test_a_commit_without_members_is_told_where_no_ordinary_progress_explains_it(
+    group: dict[str, Any], commit: dict[str, Any], words: str | None
+):
+    into_empty = {**NO_COMMITS, "count": 1, "first_at": 5000, "valid_from": 5000, "committed_offset": 7, **commit}
+    found = judge([standing(state="Empty", members=0, owned=[], **group), offsets(into_empty=into_empty)], end_ms=9000)
+    assert [one["rule"] for one in found] == (["offset_reset"] if words else [])
+    assert all(words in one["message"] for one in found)
+
+
+def test_offsets_of_a_group_without_records_that_went_back_are_told():
+    back = {**NO_COMMITS, "count": 2, "first_at": 1000, "valid_from": 5000, "committed_offset": 7, "previous_offset": 9}
+    (found,) = judge([offsets(into_empty=back)], end_ms=9000)
+    assert (found["rule"], found["first_seen"], found["occurrences"]) == ("offset_reset", 5000, 1)
 
 
 # --- transactions -----------------------------------------------------------------------------------------------------

@@ -42,8 +42,10 @@ def in_ms(time):
 
 def history(warehouse):
     return {
-        (r["log_partition"], r["topic"], r["committed_offset"], r["from_offset"], r["to_offset"])
-        + (None if r["to_offset"] is None else "COMMIT" if r["ended_by"] == "COMMIT" else "TOMBSTONE",)
+        (
+            *(r[name] for name in ("log_partition", "topic", "committed_offset", "from_offset", "to_offset")),
+            None if r["to_offset"] is None else "COMMIT" if r["ended_by"] == "COMMIT" else "TOMBSTONE",
+        )
         for r in rows(warehouse, "offset_history")
         if in_ms(r["valid_from"]) == ms(r["from_offset"])
     }
@@ -51,8 +53,10 @@ def history(warehouse):
 
 def pending(warehouse):
     return {
-        (r["log_partition"], r["topic"], r["producer_id"], r["from_offset"])
-        + (round((in_ms(r["pending_since"]) - ms(0)) / 1000), r["to_offset"], r["ended_by"])
+        (
+            *(r[name] for name in ("log_partition", "topic", "producer_id", "from_offset")),
+            *(round((in_ms(r["pending_since"]) - ms(0)) / 1000), r["to_offset"], r["ended_by"]),
+        )
         for r in rows(warehouse, "pending_offsets")
     }
 

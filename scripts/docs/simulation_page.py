@@ -1,0 +1,136 @@
+"""Writes ``docs/simulate.md``: the simulated coordinator, drawn from the tables that its code is written around."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from coordinator_replay.coordinator.config import CLIENT_ASSIGNORS, GROUP_NUMBERS, NUMBERS
+from coordinator_replay.coordinator.consumer_heartbeat import CHECKS
+from coordinator_replay.coordinator.coordinator import HANDLERS
+from coordinator_replay.coordinator.errors import CODES
+from coordinator_replay.coordinator.messages import layouts
+from coordinator_replay.coordinator.script import COMMANDS
+from coordinator_replay.engine import classic_group, consumer_group
+
+Transitions = Mapping[tuple[StrEnum, StrEnum], str]
+
+HEAD = """\
+# Simulating the coordinator
+
+`coordinator-replay simulate SCRIPT.jsonl` runs requests, topics and time through a group coordinator that answers as
+Kafka 4.3.1 does: the same responses, errors and records in the same order, the same timers. It is for teaching, for
+tests, and for reproducing an incident step by step. `--out DIR` writes the records as log segments, and the topics,
+for `audit`:
+
+```sh
+coordinator-replay simulate incident.jsonl --out simulated
+coordinator-replay audit simulated/segments --topics simulated/topics.csv --warehouse build/simulated
+```
+
+`examples/scripts/` has ten short scripts, each explained. In Python, `coordinator_replay.coordinator.Coordinator` is
+the same coordinator: `handle(request, at_ms)` and `advance(to_ms)` return the batches written and the responses sent.
+"""
+
+SCRIPTS = {
+    "config": '`{"config": {...}}`: settings by the brokers\' names, as the first line only.',
+    "topics": '`{"topics": [{"name", "id", "partitions", "racks"?}]}`: all topics from now on; created, grown and '
+    "deleted ones follow from the difference. `racks` are the racks of each partition's replicas.",
+    "groupConfig": '`{"groupConfig": {...}, "group": g}`: settings of one group, in place of all it had.',
+    "request": '`{"request": api, "version"?, "group"?, "client"?: {"id", "host"}, "body"?: {...}}`: fields that are '
+    "left out have the defaults of the message; `group` is the body's `groupId`.",
+    "endTxn": '`{"endTxn": {"producerId", "producerEpoch", "commit"}}`: the marker that ends a transaction.',
+    "advance_ms": '`{"advance_ms": n}`: time passes, and what is due happens, each at its own time.',
+    "async": '`{"async": "hold"}` puts background work (the resolution of expressions) off, `"run"` lets it go on.',
+    "reload": '`{"reload": true}`: the partition gets another leader; what no record says is lost.',
+    "dump": '`{"dump": true}`: the inner state of all groups.',
+    "timers": '`{"timers": true}`: the running timers, with the milliseconds they have left.',
+    "assign": '`{"assign": assignor, "topics": {name: partitions}, "racks"?, "members": {id: {"topics", "owned"?, '
+    '"generation"?, "rack"?, "instance"?}}}`: what a client\'s assignor makes of subscriptions, without a coordinator.',
+    "note": '`{"note": text}`: nothing; a note may also stand in the line of another command.',
+}
+
+LEFT_OUT = """\
+## What is left out
+
+- The broker around the coordinator: authorization, quotas and throttling, the network and its delays, topics that
+  OffsetCommit would not know. Topic ids that the broker fills into requests by name have to be given (`topicId` beside
+  `name` in OffsetCommit), where an older member epoch is to be accepted.
+- Writes that fail, and records that are too large. A record counts as committed when it is written.
+- Share and streams groups.
+- `group.coordinator.append.linger.ms`: every operation is a batch of its own. Neither order nor content depends on it.
+- Log lines. The form of the answers has a place for them; Kafka's own coordinator fills it.
+- What can't be known: random member ids are counted instead, and where several timers are due in one millisecond
+  they fire in the order they were set. The order of Java's hash tables, which decides ties, is reproduced.
+- Time begins at 2001-09-09T01:46:40Z in every script.
+"""
+
+
+def _diagram(title: str, about: str, transitions: Transitions) -> str:
+    arrows = "\n".join(f"    {start} --> {end}: {why}" for (start, end), why in sorted(transitions.items()))
+    return f"### {title}\n\n{about}\n\n```mermaid\nstateDiagram-v2\n{arrows}\n```\n"
+
+
+def _protocols() -> str:
+    conditions = "\n".join(f"| {state} | {condition} |" for state, condition, _ in consumer_group.STATES)
+    return "\n".join(
+        [
+            "## The state machines\n",
+            _diagram(
+                "A classic group",
+                "A rebalance goes on in memory; a record is written when the leader's assignment comes, or when the "
+                "group is Empty. Any state may also become Dead.",
+                {pair: why for pair, why in classic_group.TRANSITIONS.items() if "Dead" not in pair},
+            ),
+            _diagram(
+                "A member of a consumer group",
+                "One step for each heartbeat, one record for each step that changes something.",
+                consumer_group.MEMBER_TRANSITIONS,
+            ),
+            "### A consumer group\n",
+            "Its state follows from epochs and members: the first line that holds.\n",
+            f"| state | when |\n|---|---|\n{conditions}\n",
+        ]
+    )
+
+
+def _requests() -> str:
+    rows = []
+    for api in sorted(HANDLERS):
+        layout = layouts("request")[api]
+        rows.append(f"| {api} | {layout.lowest}–{layout.highest} |")
+    return "## Requests\n\n| request | versions |\n|---|---|\n" + "\n".join(rows) + "\n"
+
+
+def _checks() -> str:
+    rows = "\n".join(f"| {error} | {message} |" for error, message, _ in CHECKS)
+    codes = ", ".join(f"{name} ({code})" for name, code in sorted(CODES.items(), key=lambda item: item[1]))
+    return (
+        "## Errors\n\nWhat a ConsumerGroupHeartbeat is refused for before its group is looked at, in this order:\n\n"
+        f"| error | message |\n|---|---|\n{rows}\n\nAll errors it answers with: {codes}.\n"
+    )
+
+
+def _settings() -> str:
+    rows = "\n".join(f"| `{name}` | {setting.default} |" for name, setting in sorted(NUMBERS.items()))
+    groups = ", ".join(f"`{name}`" for name in sorted(GROUP_NUMBERS))
+    return (
+        f"## Settings\n\n| setting | default |\n|---|---|\n{rows}\n"
+        "| `group.consumer.assignors` | uniform, range |\n"
+        "| `group.consumer.migration.policy` | bidirectional |\n"
+        f"| `{CLIENT_ASSIGNORS}` | false; an assignment on the client's side, which only KIP-848's draft has |\n\n"
+        f"Of a single group: {groups}. Other settings of brokers are accepted where they have no effect here; an "
+        "unknown name is an error.\n"
+    )
+
+
+def write() -> str:
+    """The whole page."""
+    commands = "\n".join(f"- {SCRIPTS[name]}" for name in COMMANDS)
+    scripts = (
+        f"## Scripts\n\nOne JSON object a line; blank lines are passed over.\n\n{commands}\n\n"
+        "Each line is answered by one: its number, the time, and in `out` what happened, in order: `records` of one "
+        "batch, a `response` with the number of the line that it answers (JoinGroup and SyncGroup may be answered by "
+        "a later line), its `error` by name. Member ids that the coordinator makes are written `$m1`, `$m2`, … in "
+        "order of appearance, and may be used so in later lines. A line that can't be run ends "
+        "the run with its number.\n"
+    )
+    return "\n".join([HEAD, scripts, _requests(), _protocols(), _checks(), _settings(), LEFT_OUT])

@@ -1,0 +1,148 @@
+"""Lives of groups: whatever happens to their consumers, they come to rest, no partition has two owners, the log tells.
+
+Groups of the classic protocol with each of the clients' assignors, of the new protocol, and of both mixed, where
+members come and go so that groups are converted to and fro.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coordinator_replay.coordinator import Config, Coordinator, Topic
+from coordinator_replay.engine import GroupState, GroupType, Replay
+from tests.coordinator.simulated_consumers import ClassicConsumer, Consumer, Fleet, ModernConsumer
+
+TOPICS = [Topic("foo", "A" * 21 + "A", 5), Topic("bar", "A" * 21 + "Q", 2), Topic("one", "A" * 21 + "g", 1)]
+
+Step = tuple[Any, ...]
+Maker = Callable[[str, tuple[str, ...], str | None, bool], Consumer]
+
+MEMBERS = st.tuples(st.sampled_from(["leave", "act", "restart"]), st.integers(0, 5))
+STARTS = st.tuples(
+    st.just("start"),
+    st.sampled_from([("foo",), ("foo", "bar"), ("bar", "one")]),
+    st.sampled_from([None, None, "i1", "i2"]),
+    st.booleans(),
+)
+CALM_STEPS = st.lists(st.one_of(STARTS, MEMBERS, st.just(("round",))), min_size=1, max_size=25)
+STEPS = st.lists(
+    st.one_of(
+        STARTS,
+        MEMBERS,
+        st.tuples(st.just("crash"), st.integers(0, 5)),
+        st.tuples(st.just("time"), st.sampled_from([0, 500, 3000, 11_000, 40_000])),
+        st.just(("reload",)),
+    ),
+    min_size=1,
+    max_size=25,
+)
+
+
+def _classic(*assignors: str) -> Maker:
+    return lambda name, topics, instance_id, _: ClassicConsumer(name, topics, assignors, instance_id)
+
+
+def _modern(name: str, topics: tuple[str, ...], instance_id: str | None, _: bool) -> Consumer:
+    return ModernConsumer(name, topics, instance_id)
+
+
+def _mixed(name: str, topics: tuple[str, ...], instance_id: str | None, is_modern: bool) -> Consumer:
+    make = _modern if is_modern else _classic("cooperative-sticky", "range")
+    return make(name, topics, instance_id, is_modern)
+
+
+MAKERS = {
+    "range": _classic("range"),
+    "roundrobin": _classic("roundrobin", "range"),
+    "sticky": _classic("sticky"),
+    "cooperative-sticky": _classic("cooperative-sticky"),
+    "modern": _modern,
+    "mixed": _mixed,
+}
+
+
+def _do(fleet: Fleet, number: int, step: Step, make: Maker) -> None:
+    kind, *details = step
+    consumers = fleet.consumers
+    if kind == "start":
+        topics, instance_id, is_modern = details
+        if instance_id is None or all(consumer.instance_id != instance_id for consumer in consumers):
+            consumers.append(make(f"c{number}", topics, instance_id, is_modern))
+            fleet.act(consumers[-1])
+    elif kind == "time":
+        fleet.advance(details[0])
+    elif kind == "round":
+        for consumer in list(consumers):
+            fleet.act(consumer)
+        fleet.advance(1000)
+    elif kind == "reload":
+        fleet.reload()
+    elif consumers:
+        _do_to(fleet, consumers[details[0] % len(consumers)], number, kind, make)
+
+
+def _do_to(fleet: Fleet, consumer: Consumer, number: int, kind: str, make: Maker) -> None:
+    if kind == "act":
+        fleet.act(consumer)
+    elif kind == "crash":
+        fleet.consumers.remove(consumer)
+    else:
+        fleet.leave(consumer)
+        if kind == "restart":
+            is_modern = isinstance(consumer, ModernConsumer)
+            fleet.consumers.append(make(f"c{number}", consumer.topics, consumer.instance_id, is_modern))
+            fleet.act(fleet.consumers[-1])
+
+
+def _owned(fleet: Fleet) -> list[tuple[str, int]]:
+    return sorted(partition for consumer in fleet.consumers for partition in consumer.owned)
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+@given(steps=STEPS, delay_ms=st.sampled_from([0, 3000]))
+def test_a_group_comes_to_rest_and_every_partition_has_one_owner(kind: str, steps: list[Step], delay_ms: int) -> None:
+    coordinator = Coordinator(Config({"group.initial.rebalance.delay.ms": delay_ms}), TOPICS, now_ms=1)
+    fleet = Fleet(coordinator)
+    for number, step in enumerate(steps):
+        _do(fleet, number, step, MAKERS[kind])
+    fleet.settle()
+    wanted = {topic for consumer in fleet.consumers for topic in consumer.topics}
+    assert _owned(fleet) == sorted((t.name, n) for t in TOPICS if t.name in wanted for n in range(t.partitions))
+    described = coordinator.describe("g")
+    if not fleet.consumers:
+        assert described is None or described.state == GroupState.EMPTY
+        return
+    assert described is not None
+    assert described.state == GroupState.STABLE
+    assert {member.member_id for member in described.members} == {consumer.member_id for consumer in fleet.consumers}
+    has_modern = any(isinstance(consumer, ModernConsumer) for consumer in fleet.consumers)
+    assert described.group_type == (GroupType.CONSUMER if has_modern else GroupType.CLASSIC)
+    assert {consumer.generation for consumer in fleet.consumers} == {described.epoch}
+
+
+@pytest.mark.parametrize("kind", ["cooperative-sticky", "modern", "mixed"])
+@given(steps=CALM_STEPS)
+def test_no_partition_ever_has_two_owners(kind: str, steps: list[Step]) -> None:
+    coordinator = Coordinator(Config({"group.initial.rebalance.delay.ms": 0}), TOPICS, now_ms=1)
+    fleet = Fleet(coordinator)
+    for number, step in enumerate(steps):
+        _do(fleet, number, step, MAKERS[kind])
+        owned = _owned(fleet)
+        assert len(owned) == len(set(owned)), step
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+@given(steps=STEPS)
+def test_the_log_replayed_is_the_groups_state(kind: str, steps: list[Step]) -> None:
+    coordinator = Coordinator(Config({"group.initial.rebalance.delay.ms": 0}), TOPICS, now_ms=1)
+    fleet = Fleet(coordinator)
+    for number, step in enumerate(steps):
+        _do(fleet, number, step, MAKERS[kind])
+    replay = Replay("g")
+    for record in fleet.records:
+        replay.apply(record)
+    replay.settle()
+    assert replay.describe() == coordinator.describe("g")
