@@ -11,7 +11,7 @@ from pathlib import Path
 import duckdb
 
 from coordinator_replay.errors import UsageError
-from coordinator_replay.query.delta_files import local_path, quoted
+from coordinator_replay.store.duckdb_files import local_path, quoted
 
 _IN_MEMORY = {
     "SELECT",
