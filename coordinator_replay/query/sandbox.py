@@ -11,7 +11,7 @@ from pathlib import Path
 import duckdb
 
 from coordinator_replay.errors import UsageError
-from coordinator_replay.store.duckdb_files import local_path, quoted
+from coordinator_replay.store.duckdb_files import THROUGH_ARROW, local_path, quoted
 
 _IN_MEMORY = {
     "SELECT",
@@ -42,9 +42,9 @@ _REFUSED = "without --allow-files, statements read the tables and touch no files
 def shut(connection: duckdb.DuckDBPyConnection, warehouse: str) -> None:
     """Shut an engine off from everything but the files of a warehouse, for as long as it is open."""
     root = local_path(warehouse)
-    if root is not None:
-        folder = Path(root).absolute()
-        connection.execute(f"SET allowed_directories = [{quoted(f'{folder}/')}]")
+    place = warehouse if root is None else str(Path(root).absolute())
+    allowed = ", ".join(quoted(f"{one}/") for one in (place, f"{THROUGH_ARROW}{place}"))
+    connection.execute(f"SET allowed_directories = [{allowed}]")
     connection.execute("SET enable_external_access = false")
     # Variables of this program are no tables.
     connection.execute("SET python_enable_replacements = false")

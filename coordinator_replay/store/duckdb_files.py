@@ -6,6 +6,9 @@ from urllib.parse import unquote, urlparse
 
 import duckdb
 
+THROUGH_ARROW = "arrow://"
+"""Before the name of a file that DuckDB reaches through pyarrow's filesystems."""
+
 _GLOB = re.compile(r"[*?\[\]]")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
@@ -39,5 +42,5 @@ def file_names(connection: duckdb.DuckDBPyConnection, uris: Iterable[str]) -> li
 
         if not connection.filesystem_is_registered(SCHEME):
             connection.register_filesystem(ArrowFiles())
-        return [name or f"{SCHEME}://{uri}" for name, (uri, _) in zip(names, paths, strict=True)]
+        return [name or f"{THROUGH_ARROW}{uri}" for name, (uri, _) in zip(names, paths, strict=True)]
     return [name for name in names if name is not None]

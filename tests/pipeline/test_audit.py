@@ -95,17 +95,21 @@ def test_an_export_becomes_tables_with_a_note_that_markers_are_missing(spark, wa
     assert any("markers" in note for note in run.notes)
 
 
+def versions(run):
+    return {name: version for name, version in run.table_versions.items() if name != "audit_runs"}
+
+
 def test_a_second_run_over_the_same_input_adds_nothing(spark, tmp_path):
     sample = Sample("kafka-3.9")
     first = audit(spark, str(tmp_path), "c", sample.segments)
     second = audit(spark, str(tmp_path), "c", sample.segments)
     assert second.records_read == 0
     assert any(note.startswith("nothing new") for note in second.notes)
-    assert second.table_versions == first.table_versions
+    assert versions(second) == versions(first)
     assert (second.from_offsets, second.to_offsets) == (first.from_offsets, first.to_offsets)
     again = audit(spark, str(tmp_path), "c", sample.segments, full=True)
     assert again.records_read == again.already_audited == first.records_read
-    assert again.table_versions == first.table_versions
+    assert versions(again) == versions(first)
     third = audit(spark, str(tmp_path), "c", str(sample.folder / "parquet"))
     assert third.already_audited == third.records_read == first.records_decoded
 
