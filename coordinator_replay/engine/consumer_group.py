@@ -53,13 +53,13 @@ TRANSITIONS: Mapping[tuple[GroupState, GroupState], str] = {
     (_EMPTY, _STABLE): "a member joins and gets all of its target, or waits for its expression",
     (_ASSIGNING, _RECONCILING): "targets are computed",
     (_ASSIGNING, _STABLE): "targets are computed and the only member to move has moved",
-    (_ASSIGNING, _EMPTY): "the last member is gone",
+    (_ASSIGNING, _EMPTY): "the last member was removed",
     (_RECONCILING, _STABLE): "the last member reaches its target",
     (_RECONCILING, _ASSIGNING): "a member joins or leaves, topics change",
-    (_RECONCILING, _EMPTY): "the last member is gone",
+    (_RECONCILING, _EMPTY): "the last member was removed",
     (_STABLE, _ASSIGNING): "a member joins or leaves, topics change; targets are postponed",
     (_STABLE, _RECONCILING): "the same with targets computed at once, or a static member is away",
-    (_STABLE, _EMPTY): "the last member is gone",
+    (_STABLE, _EMPTY): "the last member was removed",
 }
 
 MEMBER_STATES: Mapping[int, MemberState] = {

@@ -32,7 +32,7 @@ STATES: tuple[tuple[GroupState, str, Callable[[Reconciliation], bool]], ...] = (
 
 TRANSITIONS: Mapping[tuple[GroupState, GroupState], str] = {
     (GroupState.EMPTY, GroupState.STABLE): "a member joins",
-    (GroupState.STABLE, GroupState.EMPTY): "the last member is gone",
+    (GroupState.STABLE, GroupState.EMPTY): "the last member was removed",
 }
 
 
