@@ -275,8 +275,9 @@ def _shown(path: str) -> str:
 def decode(inputs: Sequence[str], form: str, include_deleted: bool, verbose: bool) -> None:
     """Print every record of a dump as JSON lines, in the order of the file, without Spark.
 
-    Lines hold what offset_commits, group_records and quarantine would hold; notes about the files go to standard
-    error.
+    Lines hold what the tables offset_commits, group_records and quarantine would hold, and the kind of the record;
+    subscriptions and assignments of classic members stand beside their bytes as fields. Notes about the files go to
+    standard error.
     """
     from coordinator_replay.log.dump import Format, find_dump
     from coordinator_replay.pipeline.lines import decode_lines, read_without_spark
