@@ -53,9 +53,9 @@ DRAFT = f"""\
 
 With `{CLIENT_ASSIGNORS}=true` members may bring assignors of their own (`clientAssignors` in ConsumerGroupHeartbeat).
 Where all have one in common, a member is asked to compute (`shouldComputeAssignment`); it gets what it needs by
-PrepareAssignment and brings the result by InstallAssignment, which is checked (INVALID_ASSIGNMENT) and becomes the target
-assignment at the epoch it was computed for. No release of Kafka has this: it is built and tested against the text of
-KIP-848 alone, and the numbers and names of its messages are ours.
+PrepareAssignment and brings the result by InstallAssignment, which is checked (INVALID_ASSIGNMENT) and becomes the
+target assignment at the epoch it was computed for. No release of Kafka has this: it is built and tested against the
+text of KIP-848 alone, and the numbers and names of its messages are ours.
 """
 
 LEFT_OUT = """\
