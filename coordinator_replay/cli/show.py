@@ -128,7 +128,8 @@ def report(common: Common, group: str | None, start: datetime | None, end: datet
 def trace(common: Common, group: str | None, start: datetime | None, end: datetime | None, path: Path) -> None:
     """Write the life of GROUP, or of all groups, as a trace that Perfetto and chrome://tracing open.
 
-    A track for each member and each partition, with states and ownership as slices and rebalances as instants.
+    A track for each member and each partition, with states, rebalances and ownership as slices, and counters of members
+    and of partitions without owner.
     """
     traced = open_warehouse(common).trace(group, start=start, end=end)
     count = traced.save(path)
