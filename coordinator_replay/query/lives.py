@@ -52,7 +52,7 @@ class Detail(IntEnum):
 
 
 ONE_GROUP = Limits()
-MANY_GROUPS = Limits(intervals=3000, points=4000)
+MANY_GROUPS = Limits(intervals=1500, points=2000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
