@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from coordinator_replay.pipeline.session import Load
 
 FORMATS = ("auto", "segments", "parquet", "delta", "jsonl")
-"""Forms of a dump, as log.dump.Format has them; not taken from there, because help must not wait for pyarrow."""
+"""Forms of a dump, as log.dump.Format has them; repeated here because --help must not wait for pyarrow."""
 
 
 SEVERITIES = ("error", "warning", "info")
-"""From the gravest to the mildest."""
+"""From most to least severe."""
 
 
 def _milliseconds(duration: timedelta) -> int:
@@ -132,9 +132,7 @@ def _audit_alone(options: "Options", common: Common, dump: "Dump") -> "Summary":
     is_flag=True,
     help="Read .log.deleted files too, for records that compaction has dropped.",
 )
-@click.option(
-    "--topics", metavar="FILE", help="CSV or JSON lines of topic id, name and maybe partition count, to name topics by."
-)
+@click.option("--topics", metavar="FILE", help="CSV or JSON lines of topic id, name and (optional) partition count.")
 @click.option("--cluster-metadata", metavar="PATH", help="Dump of the __cluster_metadata log: names and their times.")
 @click.option(
     "--as-of",
@@ -146,15 +144,13 @@ def _audit_alone(options: "Options", common: Common, dump: "Dump") -> "Summary":
 )
 @click.option("--horizon", type=DURATION, default="3d", show_default=True, help="How far ahead to look for expiry.")
 @click.option(
-    "--history-every", type=DURATION, help="Keep only the last commit of each such stretch in offset_history."
+    "--history-every", type=DURATION, help="Keep only the last commit of each such interval in offset_history."
 )
 @click.option("--database", metavar="NAME", help="Register the tables by name in the session's catalog.")
 @click.option("--records-only", is_flag=True, help="Write the records only; leave replay and expiry to a later run.")
-@click.option("--full", is_flag=True, help="Read what earlier runs have read too, and derive all tables anew.")
+@click.option("--full", is_flag=True, help="Read what earlier runs have read too, and rebuild all tables.")
 @click.option("--strict", is_flag=True, help="End with code 3 if records were quarantined.")
-@click.option(
-    "--fail-on", type=click.Choice(SEVERITIES), help="End with code 3 if the tables hold findings as grave, or graver."
-)
+@click.option("--fail-on", type=click.Choice(SEVERITIES), help="End with code 3 on findings of this severity or above.")
 @click.option(
     "--threshold",
     "thresholds",

@@ -83,14 +83,14 @@ def _maintain(upkeep: "Upkeep", *, verbose: bool) -> "list[Kept]":
     type=DURATION,
     default="30d",
     show_default=True,
-    help="Remove files that left their table so long ago; 7d or longer, unless forced.",
+    help="Remove files no longer referenced by their table for this long; at least 7d, unless forced.",
 )
 @click.option(
     "--keep",
     type=DURATION,
-    help="Give up rebalances, members' intervals and metrics that were over so long ago; all are kept if left out.",
+    help="Delete rebalances, member intervals and metrics that ended longer ago than this; default: keep all.",
 )
-@click.option("--force", is_flag=True, help="Allow a --vacuum-after below 7d, where nobody reads the tables now.")
+@click.option("--force", is_flag=True, help="Allow a --vacuum-after below 7d; make sure that no reader is at work.")
 @wait_option
 @config_option
 @output_option
@@ -108,10 +108,10 @@ def maintain(
 ) -> None:
     """Keep a warehouse in good order: compact and cluster its tables, remove files that they no longer need.
 
-    Tables of an older release are brought up to this one. What runs that died have left is removed after a day. All
-    clusters of the warehouse are treated alike.
+    Tables of an older release are brought up to this one. Leftovers of killed runs are removed after a day. All
+    clusters of the warehouse are maintained.
 
-    With --keep, old rows of rebalances, member_timeline and group_metrics are given up for good: no later audit brings
+    With --keep, old rows of rebalances, member_timeline and group_metrics are deleted for good: no later audit brings
     them back, and questions about the time before are refused. All other tables keep what they have, because later
     audits are made from it: to let go of records too, begin a new warehouse with a dump of today.
     """

@@ -1,4 +1,4 @@
-"""The commands that tell at length or draw: reasons, pages, traces. Like those that ask, they start no JVM."""
+"""The commands that explain or draw: reasons, pages, traces. Like those that ask, they start no JVM."""
 
 import os
 from collections.abc import Sequence
@@ -53,10 +53,10 @@ def why(
     end: datetime | None,
     causes: Sequence[str],
 ) -> None:
-    """Tell why GROUP (or any group) rebalanced: each reason, how sure it is, and the records that it rests on.
+    """Explain why GROUP (or any group) rebalanced: each cause, how sure it is, and the evidence for it.
 
-    With --at only the rebalance that went on then, or else the last one before; both where a classic rebalance may have
-    begun by then, since its beginning leaves no record. As json and csv it tells the same as rebalances does.
+    With --at only the rebalance under way at that time, or else the last one before; both where a classic rebalance may
+    have begun by then, since its join phase leaves no record. As json and csv the output is that of rebalances.
     """
     found = open_warehouse(common).why(group, at=at, start=start, end=end, causes=causes)
     if common.output != "table":

@@ -78,13 +78,13 @@ def _latest(latest_first: Sequence[Interval], most: int, what: str, notes: list[
 def spans_of(
     warehouse: Warehouse, group: str | None = None, start: datetime | None = None, end: datetime | None = None
 ) -> list[Span]:
-    """The time range that pictures of a group show: from its first record to the end of the log read.
+    """The time range that pictures of a group show: from its first record to the end of the log.
 
     Args:
         warehouse: the tables.
         group: the group; every one that was there in the range if None.
         start: from then on; the group's first record if None.
-        end: before then; after the last record of the log read if None.
+        end: before then; after the last record of the log if None.
 
     Raises:
         UsageError: the tables don't know the group, or nothing of that range.
@@ -120,7 +120,7 @@ def life_of(
         warehouse: the tables.
         group: the group.
         start: from then on; its first record if None.
-        end: before then; after the last record of the log read if None.
+        end: before then; after the last record of the log if None.
         detail: how much is read.
         limits: how much is kept.
 
