@@ -168,7 +168,7 @@ class ConsumerGroup(ReconcilingGroup):
 
     def replay_target(self, record: Record, operation: Operation) -> None:
         """Kind 7: what a member is to have."""
-        self.reconciliation.aim(record, operation, read_target(record))
+        self.reconciliation.update_target(record, operation, read_target(record))
 
     def read_current(self, value: Mapping[str, Any], missing: int) -> Current:
         """Kind 8."""

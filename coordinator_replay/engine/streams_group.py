@@ -100,7 +100,7 @@ class StreamsGroup(ReconcilingGroup):
                 _tasks(value, "warmupTasks"),
                 missing=record.missing_before,
             )
-        self.reconciliation.aim(record, operation, target)
+        self.reconciliation.update_target(record, operation, target)
 
     def read_current(self, value: Mapping[str, Any], missing: int) -> Current:
         """Kind 22: the tasks a member has."""
