@@ -99,7 +99,7 @@ class GroupReplay:
                 last record for which commits were given.
         """
         signs = ((topic, number, Sign(at_ms, partition, offset)) for topic, number, at_ms, partition, offset in commits)
-        self._rebalances.past.heed(before_offset, signs)
+        self._rebalances.history.heed(before_offset, signs)
 
     def feed_marker(self, marker: Marker) -> None:
         """Take a control record; only needed where commits are fed too."""

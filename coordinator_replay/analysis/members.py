@@ -14,7 +14,7 @@ TABLE = "member_timeline"
 BROKEN, LEFT, REPLACED = EventKind.INVARIANT_BROKEN, EventKind.MEMBER_LEFT, EventKind.MEMBER_REPLACED
 
 
-class Stay(NamedTuple):
+class MemberInterval(NamedTuple):
     """A member as it is now, and since when.
 
     Attributes:
@@ -61,7 +61,7 @@ class Members:
     def __init__(self, scope: Scope, topics: Topics) -> None:
         self.scope = scope
         self.topics = topics
-        self.stays: dict[str, Stay] = {}
+        self.stays: dict[str, MemberInterval] = {}
 
     def fold(self, events: Sequence[Event], changed: Changed, at_ms: int) -> Iterator[Row]:
         """Close and open intervals by one operation's events; yields the closed ones.
@@ -85,7 +85,7 @@ class Members:
                 del self.stays[member_id]
             if member is not None:
                 inherited = stay is not None and stay.is_client_inherited and _client(stay.member) == _client(member)
-                self.stays[member_id] = Stay(
+                self.stays[member_id] = MemberInterval(
                     member, group_type, at_ms, offset, partition, inherited or member_id in replaced
                 )
 
@@ -94,7 +94,7 @@ class Members:
         for stay in self.stays.values():
             yield self._row(stay, None, None)
 
-    def _row(self, stay: Stay, to_ms: int | None, to_offset: int | None) -> Row:
+    def _row(self, stay: MemberInterval, to_ms: int | None, to_offset: int | None) -> Row:
         member, group_type = stay.member, stay.group_type
         told = member.subscription or Subscription()
         current = member.current or JOINING
@@ -133,7 +133,7 @@ class Members:
         for known, group_type, *rest in plain:
             member = member_from_plain(known)
             if member is not None:
-                self.stays[member.member_id] = Stay(member, GroupType(group_type), *rest)
+                self.stays[member.member_id] = MemberInterval(member, GroupType(group_type), *rest)
 
 
 def _client(member: Member) -> tuple[str | None, str | None]:

@@ -32,11 +32,11 @@ GROUP_DELETED = "GROUP_DELETED"
 GROUP_CONVERTED = "GROUP_CONVERTED"
 
 RELEASES = {
-    REVOKED: "the member stayed and gave it up",
-    MEMBER_LEFT: "the member is gone: left, or timed out",
-    MEMBER_FENCED: "the member is gone after it had not given partitions up for its rebalance timeout",
-    MEMBER_REPLACED: "the static member came back under another member id",
-    GROUP_EMPTIED: "the last members are gone",
+    REVOKED: "the member stayed and revoked it",
+    MEMBER_LEFT: "the member was removed: left, or timed out",
+    MEMBER_FENCED: "the member was removed after it had not revoked partitions for its rebalance timeout",
+    MEMBER_REPLACED: "the static member joined under another member id",
+    GROUP_EMPTIED: "the last member was removed",
     GROUP_DELETED: "the group's tombstone",
     GROUP_CONVERTED: "the group changed its type; ownership goes on under the new one",
 }

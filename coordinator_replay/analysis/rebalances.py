@@ -26,7 +26,7 @@ from typing import Any
 
 from coordinator_replay.analysis.members import Members
 from coordinator_replay.analysis.ownership import Handover, Ownership
-from coordinator_replay.analysis.reasons import NO_CHANGES, Past, Reason, Situation, TopicChanges, reason_of
+from coordinator_replay.analysis.reasons import NO_CHANGES, GroupHistory, Reason, Situation, TopicChanges, reason_of
 from coordinator_replay.analysis.reasons.arrivals import returns
 from coordinator_replay.analysis.rows import Row, Scope, Topics
 from coordinator_replay.engine.events import Event, EventKind
@@ -124,7 +124,7 @@ class Rebalances:
         member_count: members when the last rebalance began.
         joined: members that came since then.
         left: members that went since then.
-        past: what reasons rest on beside the operation at hand.
+        history: what reasons rest on beside the operation at hand.
         partitions: how many are owned since the last operation.
         has_completed: whether one has ended whose partitions are not counted yet.
     """
@@ -135,11 +135,11 @@ class Rebalances:
         "_topic_changes",
         "_topics",
         "has_completed",
+        "history",
         "joined",
         "left",
         "member_count",
         "partitions",
-        "past",
         "running",
         "scope",
     )
@@ -163,7 +163,7 @@ class Rebalances:
         self.member_count = 0
         self.joined: list[str] = []
         self.left: list[str] = []
-        self.past = Past(topics)
+        self.history = GroupHistory(topics)
 
     def begin(self, events: Sequence[Event], at_ms: int, last_ms: int) -> str | None:
         """Open and close rebalances by one operation's events; called before other folds take them.
@@ -185,12 +185,12 @@ class Rebalances:
                     belongs_to = self._open(opened, completed_ms, _earliest(opened, last_ms))
                 if kind in ENDS:
                     self._complete(at_ms, is_exact=event.is_exact)
-        self.past.watch(events, at_ms)
+        self.history.watch(events, at_ms)
         if opened is not None:
             back, _ = returns(opened)
             returned = {one.departed.member_id for one in back}
             asking = {event.member_id for event in events if event.kind in ASKS and event.member_id is not None}
-            self.past.begin(opened.started_ms, self.running[-1].join_reason, returned, asking)
+            self.history.begin(opened.started_ms, self.running[-1].join_reason, returned, asking)
         return belongs_to
 
     def end(self, rebalance_id: str | None) -> Iterator[Row]:
@@ -236,7 +236,7 @@ class Rebalances:
             yield self._row(one)
 
     def _situation(self, events: Sequence[Event], opening: Event, at_ms: int, started_ms: int) -> Situation:
-        self.past.settle_commits(opening.offset)
+        self.history.settle_commits(opening.offset)
         return Situation(
             events,
             opening,
@@ -244,7 +244,7 @@ class Rebalances:
             started_ms=started_ms,
             before={member_id: stay.member for member_id, stay in self._members.stays.items()},
             unrevoked_since=self._ownership.unrevoked_since,
-            past=self.past,
+            history=self.history,
             topics=self._topics,
             topic_changes=self._topic_changes,
         )
@@ -330,7 +330,7 @@ class Rebalances:
             "member_count": self.member_count,
             "joined": self.joined,
             "left": self.left,
-            "past": self.past.snapshot(),
+            "history": self.history.snapshot(),
         }
 
     def restore(self, plain: dict[str, Any]) -> None:
@@ -339,7 +339,7 @@ class Rebalances:
         self.partitions = next((one.partitions for one in self.running if not one.is_counted), 0)
         self.member_count = plain["member_count"]
         self.joined, self.left = list(plain["joined"]), list(plain["left"])
-        self.past = Past.restore(plain["past"], self._topics)
+        self.history = GroupHistory.restore(plain["history"], self._topics)
 
 
 def _opens(event: Event, at_ms: int, last_ms: int) -> tuple[int | None, int | None]:

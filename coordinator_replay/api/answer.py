@@ -76,7 +76,7 @@ class Answer(Sequence[T], Generic[T]):
         return pa.schema([*same, *row_schema(self._row_type)])
 
     def to_arrow(self) -> "pa.Table":
-        """The rows as an Arrow table; moments in UTC, assignments as lists of structs.
+        """The rows as an Arrow table; timestamps in UTC, assignments as lists of structs.
 
         The columns are the same whatever the rows are, an answer without rows included.
         """

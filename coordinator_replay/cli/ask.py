@@ -129,7 +129,7 @@ def _print_description(common: Common, found: "Described") -> None:
 @group_argument
 @at_option
 def describe(common: Common, group: str, at: datetime | None) -> None:
-    """Describe GROUP as the broker would have: state, epochs, assignor, members and their assignments."""
+    """Describe GROUP as the broker would have at a point in time: state, epochs, assignor, members, assignments."""
     found = open_warehouse(common).describe(group, at=at)
     _print_description(common, found)
     say(*found.notes)
@@ -146,9 +146,9 @@ def describe(common: Common, group: str, at: datetime | None) -> None:
 @group_argument
 @from_option
 @to_option
-@click.option("--members", is_flag=True, help="How each member was, interval by interval, instead of events.")
+@click.option("--members", is_flag=True, help="Show member intervals instead of events.")
 def timeline(common: Common, group: str, start: datetime | None, end: datetime | None, members: bool) -> None:
-    """Tell what happened to GROUP, in log order."""
+    """Show what happened to GROUP and to its committed offsets, in log order."""
     warehouse = open_warehouse(common)
     if members:
         intervals = warehouse.members(group, start=start, end=end)
@@ -175,7 +175,7 @@ def timeline(common: Common, group: str, start: datetime | None, end: datetime |
 def rebalances(
     common: Common, group: str | None, start: datetime | None, end: datetime | None, causes: Sequence[str]
 ) -> None:
-    """Tell when and why GROUP (or any group) rebalanced, how sure that is, and what it cost."""
+    """List rebalances of GROUP, or of all groups: when, why, how sure that is, and what they cost."""
     found = open_warehouse(common).rebalances(group, start=start, end=end, causes=causes)
     show(common, columns.REBALANCE, found)
     say(*found.notes)
@@ -193,7 +193,7 @@ def rebalances(
 @click.argument("partition", type=click.IntRange(min=0))
 @at_option
 def owner(common: Common, group: str, topic: str, partition: int, at: datetime | None) -> None:
-    """Tell which member of GROUP owned PARTITION of TOPIC; the topic may be given by its id."""
+    """Show which member of GROUP owned PARTITION of TOPIC (a name or an id)."""
     found = open_warehouse(common).owner(group, topic, partition, at=at)
     show(common, columns.OWNERSHIP, found, group_id=group, partition=partition)
     say(*found.notes)
@@ -207,11 +207,11 @@ def owner(common: Common, group: str, topic: str, partition: int, at: datetime |
     ),
 )
 @common_options()
-@click.option("--severity", type=click.Choice(SEVERITIES), help="Only findings as grave as this, or graver.")
+@click.option("--severity", type=click.Choice(SEVERITIES), help="Only findings of this severity or a more severe one.")
 @click.option("--rule", "rules", multiple=True, type=RULE_NAME, help="Only findings of this rule; can be given again.")
 @click.option("--group", type=GROUP_NAME, help="Only findings about this group.")
 def findings(common: Common, severity: str | None, rules: Sequence[str], group: str | None) -> None:
-    """Show what an operator should look at, the gravest first."""
+    """Show findings: what an operator should look at, the most severe first."""
     found = open_warehouse(common).findings(severity=severity, rules=rules, group=group)
     show(common, columns.FINDING, found)
     say(*found.notes)
@@ -253,7 +253,7 @@ def sql(
 ) -> None:
     """Run STATEMENT over the tables, in DuckDB's SQL; "-" reads it from standard input.
 
-    SHOW TABLES and DESCRIBE table tell names, types and comments. The tables hold all clusters of the warehouse:
+    SHOW TABLES and DESCRIBE TABLE show names, types and comments. The tables hold all clusters of the warehouse:
     $cluster in a statement stands for the one that --cluster names. A statement reaches no other files and no network,
     unless --allow-files lets it.
     """

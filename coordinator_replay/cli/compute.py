@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from coordinator_replay.pipeline.audit import Options, Summary
 
 FORMATS = ("auto", "segments", "parquet", "delta", "jsonl")
-"""Forms of a dump, as log.dump.Format has them; not taken from there, because help must not wait for pyarrow."""
+"""Forms of a dump, as log.dump.Format has them; repeated here because --help must not wait for pyarrow."""
 
 
 SEVERITIES = ("error", "warning", "info")
-"""From the gravest to the mildest."""
+"""From most to least severe."""
 
 
 def _milliseconds(duration: timedelta) -> int:
@@ -82,9 +82,7 @@ def _audit_alone(options: "Options", common: Common, dump: "Dump") -> "Summary":
     is_flag=True,
     help="Read .log.deleted files too, for records that compaction has dropped.",
 )
-@click.option(
-    "--topics", metavar="FILE", help="CSV or JSON lines of topic id, name and maybe partition count, to name topics by."
-)
+@click.option("--topics", metavar="FILE", help="CSV or JSON lines of topic id, name and (optional) partition count.")
 @click.option("--cluster-metadata", metavar="PATH", help="Dump of the __cluster_metadata log: names and their times.")
 @click.option(
     "--as-of",
@@ -96,15 +94,13 @@ def _audit_alone(options: "Options", common: Common, dump: "Dump") -> "Summary":
 )
 @click.option("--horizon", type=DURATION, default="3d", show_default=True, help="How far ahead to look for expiry.")
 @click.option(
-    "--history-every", type=DURATION, help="Keep only the last commit of each such stretch in offset_history."
+    "--history-every", type=DURATION, help="Keep only the last commit of each such interval in offset_history."
 )
 @click.option("--database", metavar="NAME", help="Register the tables by name in the session's catalog.")
 @click.option("--records-only", is_flag=True, help="Write the records only; leave replay and expiry to a later run.")
-@click.option("--full", is_flag=True, help="Read what earlier runs have read too, and derive all tables anew.")
+@click.option("--full", is_flag=True, help="Read what earlier runs have read too, and rebuild all tables.")
 @click.option("--strict", is_flag=True, help="End with code 3 if records were quarantined.")
-@click.option(
-    "--fail-on", type=click.Choice(SEVERITIES), help="End with code 3 if the tables hold findings as grave, or graver."
-)
+@click.option("--fail-on", type=click.Choice(SEVERITIES), help="End with code 3 on findings of this severity or above.")
 @click.option(
     "--threshold",
     "thresholds",
@@ -224,8 +220,9 @@ def _shown(path: str) -> str:
 def decode(inputs: Sequence[str], form: str, include_deleted: bool, verbose: bool) -> None:
     """Print every record of a dump as JSON lines, in the order of the file, without Spark.
 
-    Lines hold what offset_commits, group_records and quarantine would hold; notes about the files go to standard
-    error.
+    Lines hold what the tables offset_commits, group_records and quarantine would hold, and the kind of the record;
+    subscriptions and assignments of classic members stand beside their bytes as fields. Notes about the files go to
+    standard error.
     """
     from coordinator_replay.log.dump import Format, find_dump
     from coordinator_replay.pipeline.lines import decode_lines, read_without_spark

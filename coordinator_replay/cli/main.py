@@ -1,5 +1,7 @@
 """The program: every command by its name."""
 
+import os
+
 import click
 
 from coordinator_replay import __version__
@@ -26,3 +28,9 @@ for command in (
     *simulate.COMMANDS,
 ):
     main.add_command(command)
+
+# Click's own name of the variable by which a shell asks for candidates.
+if "_COORDINATOR_REPLAY_COMPLETE" in os.environ:
+    from coordinator_replay.cli.shells import use_own_shells
+
+    use_own_shells()

@@ -65,14 +65,14 @@ def _row(kept: "Kept") -> list[object]:
     type=DURATION,
     default="30d",
     show_default=True,
-    help="Remove files that left their table so long ago; 7d or longer, unless forced.",
+    help="Remove files no longer referenced by their table for this long; at least 7d, unless forced.",
 )
 @click.option(
     "--keep",
     type=DURATION,
-    help="Give up rebalances, members' intervals and metrics that were over so long ago; all are kept if left out.",
+    help="Delete rebalances, member intervals and metrics that ended longer ago than this; default: keep all.",
 )
-@click.option("--force", is_flag=True, help="Allow a --vacuum-after below 7d, where nobody reads the tables now.")
+@click.option("--force", is_flag=True, help="Allow a --vacuum-after below 7d; make sure that no reader is at work.")
 @wait_option
 @config_option
 @output_option
@@ -89,9 +89,9 @@ def maintain(
     """Keep a warehouse in good order: make large, sorted files of small ones, remove files that are no longer needed.
 
     Tables get the columns that are new in this release. What a killed audit left in them is undone, and its
-    intermediate files are removed after a day. All clusters of the warehouse are treated alike. No JVM is needed.
+    intermediate files are removed after a day. All clusters of the warehouse are maintained. No JVM is needed.
 
-    With --keep, old rows of rebalances, member_timeline and group_metrics are given up for good: no later audit brings
+    With --keep, old rows of rebalances, member_timeline and group_metrics are deleted for good: no later audit brings
     them back, and questions about the time before are refused. All other tables keep what they have, because later
     audits are made from it: to let go of records too, begin a new warehouse with a dump of today.
     """

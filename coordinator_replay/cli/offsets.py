@@ -89,8 +89,8 @@ def offsets(
 ) -> None:
     """Show the committed offsets of GROUP at a point in time.
 
-    What expired or was deleted before is told beside them: when, why, and how sure that is. With --history every
-    committed offset of a topic or partition, one after the other.
+    Offsets that expired or were deleted before are listed on standard error: when, why, and how sure that is. With
+    --history every committed offset of a topic or partition, one after the other.
     """
     warehouse = open_warehouse(common)
     if history is not None:

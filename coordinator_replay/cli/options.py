@@ -232,7 +232,7 @@ wait_option = click.option(
     type=DURATION,
     default="0s",
     show_default=True,
-    help="How long to wait for another run on the same warehouse, as 30m.",
+    help="How long to wait for another run on the same warehouse, for example 30m.",
 )
 config_option = click.option(
     "--config",
@@ -252,7 +252,7 @@ output_option = click.option(
 wide_option = click.option(
     "--wide", is_flag=True, help="Show all columns of a table in full, whatever the terminal's width."
 )
-verbose_option = click.option("-v", "--verbose", is_flag=True, help="Say more, and show what an error came from.")
+verbose_option = click.option("-v", "--verbose", is_flag=True, help="Log more, and show the causes of an error.")
 
 
 def common_options(*, needs_warehouse: bool = True) -> Callable[[Function], Function]:

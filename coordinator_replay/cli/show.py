@@ -1,4 +1,4 @@
-"""The commands that tell at length or draw: reasons, pages, traces. Like those that ask, they start no JVM."""
+"""The commands that explain or draw: reasons, pages, traces. Like those that ask, they start no JVM."""
 
 import os
 from collections.abc import Sequence
@@ -53,10 +53,10 @@ def why(
     end: datetime | None,
     causes: Sequence[str],
 ) -> None:
-    """Tell why GROUP (or any group) rebalanced: each reason, how sure it is, and the records that it rests on.
+    """Explain why GROUP (or any group) rebalanced: each cause, how sure it is, and the evidence for it.
 
-    With --at only the rebalance that went on then, or else the last one before; both where a classic rebalance may have
-    begun by then, since its beginning leaves no record. As json and csv it tells the same as rebalances does.
+    With --at only the rebalance under way at that time, or else the last one before; both where a classic rebalance may
+    have begun by then, since its join phase leaves no record. As json and csv the output is that of rebalances.
     """
     found = open_warehouse(common).why(group, at=at, start=start, end=end, causes=causes)
     if common.output != "table":
@@ -128,7 +128,8 @@ def report(common: Common, group: str | None, start: datetime | None, end: datet
 def trace(common: Common, group: str | None, start: datetime | None, end: datetime | None, path: Path) -> None:
     """Write the life of GROUP, or of all groups, as a trace that Perfetto and chrome://tracing open.
 
-    A track for each member and each partition, with states and ownership as slices and rebalances as instants.
+    A track for each member and each partition, with states, rebalances and ownership as slices, and counters of members
+    and of partitions without owner.
     """
     traced = open_warehouse(common).trace(group, start=start, end=end)
     count = traced.save(path)

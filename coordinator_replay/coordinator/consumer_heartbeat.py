@@ -8,7 +8,7 @@ steps are one batch, in the order of the steps.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from coordinator_replay.coordinator import conversion, new_records
+from coordinator_replay.coordinator import client_assignment, conversion, new_records
 from coordinator_replay.coordinator.consumer_members import (
     GroupUpdate,
     check_epoch,
@@ -24,7 +24,7 @@ from coordinator_replay.coordinator.consumer_members import (
 )
 from coordinator_replay.coordinator.consumer_reconciliation import Step, is_same
 from coordinator_replay.coordinator.consumer_regexes import Change, update_expression
-from coordinator_replay.coordinator.consumer_target import subscribed_names, update_epoch, update_target
+from coordinator_replay.coordinator.consumer_target import last_target, subscribed_names, update_epoch, update_target
 from coordinator_replay.coordinator.consumer_timers import fence, follow_reconciliation, start_session
 from coordinator_replay.coordinator.errors import RequestError
 from coordinator_replay.coordinator.held_partitions import Owned, as_topics, assigned, with_epochs
@@ -106,6 +106,8 @@ def _check_request(shard: Shard, request: Request) -> None:
     for error, message, is_refused in CHECKS:
         if is_refused(dict(body) if not isinstance(body, dict) else body, version):
             raise RequestError(error, message)
+    if shard.config.client_assignors:
+        client_assignment.check(body)
     assignor = body["serverAssignor"]
     if assignor is not None and assignor not in shard.config.assignors:
         known = ", ".join(set_order(shard.config.assignors, string_hash))
@@ -127,12 +129,25 @@ def _beat(shard: Shard, request: Request) -> Outcome:
     member_id = body["memberId"] or shard.ids.short()
     member = _member(update, member_id, body, is_joining=is_joining)
     told = told_by_heartbeat(member.subscription, request)
-    updated = progress(update, member, told, owned)
+    if not shard.config.client_assignors:
+        updated = progress(update, member, told, owned)
+        start_session(shard, update.group_id, member_id)
+        return Outcome(update.records, _response(shard, body, member, updated))
+    offer = client_assignment.offer(update, member_id, body["clientAssignors"])
+    updated = progress(update, member, told, owned, offer)
     start_session(shard, update.group_id, member_id)
-    return Outcome(update.records, _response(shard, body, member, updated))
+    response = _response(shard, body, member, updated)
+    follow_up = client_assignment.follow_up(shard, update.group_id, updated, offer, response)
+    return Outcome(update.records, response, follow_up)
 
 
-def progress(update: GroupUpdate, member: Member, told: Subscription, owned: Owned) -> Member:
+def progress(
+    update: GroupUpdate,
+    member: Member,
+    told: Subscription,
+    owned: Owned,
+    offer: client_assignment.Offer | None = None,
+) -> Member:
     """Take over what a member tells and take it a step further; the records are added to the update.
 
     Args:
@@ -140,6 +155,7 @@ def progress(update: GroupUpdate, member: Member, told: Subscription, owned: Own
         member: the member as it was, or a new one.
         told: its subscription from now on.
         owned: what its client says it owns.
+        offer: what it means for an assignment on the client's side, None where there is no such thing.
 
     Returns:
         The member as it is now.
@@ -151,13 +167,16 @@ def progress(update: GroupUpdate, member: Member, told: Subscription, owned: Own
     has_new_names = note_subscription(update, member, told)
     before = member.subscription.regex if member.subscription is not None else None
     expression = update_expression(update, before, told.regex)
-    is_bumped = has_new_names or expression is Change.CHANGED_AND_RESOLVED
+    is_bumped = has_new_names or expression is Change.CHANGED_AND_RESOLVED or (offer is not None and offer.is_new)
     epoch, homogeneous = update.group.epoch, None
     if is_bumped or update.state.metadata_has_expired(update.shard.now_ms, epoch):
         epoch, homogeneous = update_epoch(update, member, changed, is_bumped=is_bumped)
     if homogeneous is None:
         homogeneous = update.state.is_homogeneous()
-    target_epoch, target = update_target(update, epoch, member, changed, homogeneous=homogeneous)
+    if offer is not None and offer.name is not None:
+        target_epoch, target = update.group.assignment_epoch, last_target(update, changed)
+    else:
+        target_epoch, target = update_target(update, epoch, member, changed, homogeneous=homogeneous)
     has_changed = has_new_names or expression is not Change.NONE
     return reconcile(update, changed, target_epoch, target, owned, has_subscription_changed=has_changed)
 

@@ -4,6 +4,7 @@ Mirrors the parts of ``modern.consumer.ConsumerGroup`` and ``modern.ModernGroup`
 but the deadline follows from the records, one by one as they are replayed, so that a reload finds the same.
 """
 
+from coordinator_replay.coordinator.client_assignment_state import ClientAssignment
 from coordinator_replay.coordinator.java_order import TimelineOrder, string_hash
 from coordinator_replay.engine import Record
 
@@ -23,6 +24,7 @@ class ConsumerState:
         classic_members: members that speak the classic protocol.
         refresh_at_ms: from when on the metadata hash must be computed anew.
         refresh_epoch: group epoch that the deadline belongs to.
+        client: its assignment on the client's side, which only the draft of KIP-848 has.
         has_partition_metadata: the group has a record of topic metadata, as brokers before 4.1 wrote it.
     """
 
@@ -31,6 +33,7 @@ class ConsumerState:
         "_resolved",
         "_told",
         "classic_members",
+        "client",
         "expressions",
         "has_partition_metadata",
         "matches",
@@ -48,6 +51,7 @@ class ConsumerState:
         self.matches: dict[str, int] = {}
         self.expressions: dict[str, int] = {}
         self.classic_members: set[str] = set()
+        self.client = ClientAssignment()
         self.refresh_at_ms = NEVER
         self.refresh_epoch = 0
         self.has_partition_metadata = False
@@ -74,6 +78,11 @@ class ConsumerState:
     def metadata_has_expired(self, now_ms: int, group_epoch: int) -> bool:
         """Tell whether the metadata hash must be computed anew."""
         return now_ms >= self.refresh_at_ms or group_epoch < self.refresh_epoch
+
+    def forget_soft_state(self) -> None:
+        """Keep only what follows from records."""
+        self.request_refresh()
+        self.client = ClientAssignment()
 
     def request_refresh(self) -> None:
         """Have the metadata hash computed anew with the next heartbeat."""

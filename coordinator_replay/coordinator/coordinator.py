@@ -20,6 +20,7 @@ from typing import Any
 from coordinator_replay.coordinator import (
     classic_describe,
     classic_protocol,
+    client_assignment,
     consumer_heartbeat,
     consumer_timers,
     group_admin,
@@ -47,6 +48,7 @@ HANDLERS: Mapping[str, Handler] = {
     **group_admin.HANDLERS,
     **offset_commit.HANDLERS,
     **offset_fetch.HANDLERS,
+    **client_assignment.HANDLERS,
 }
 """Which function handles a request."""
 
@@ -129,7 +131,7 @@ class Coordinator:
         Raises:
             UsageError: the request is malformed, or time goes back; nothing changes.
         """
-        full = complete(request)
+        full = complete(request, is_draft=self._shard.config.client_assignors)
         self._check_time(at_ms)
         handler = HANDLERS.get(full.api)
         if handler is None:

@@ -56,6 +56,8 @@ def _every_group(body: Mapping[str, Any], error: RequestError) -> Body:
 
 ERROR_RESPONSES: Mapping[str, Callable[[Mapping[str, Any], RequestError], Body]] = {
     "ConsumerGroupHeartbeat": _with_message,
+    "PrepareAssignment": _with_message,
+    "InstallAssignment": _with_message,
     "JoinGroup": _join_group,
     "SyncGroup": _code_only,
     "Heartbeat": _code_only,

@@ -39,6 +39,8 @@ CODES: Mapping[str, int] = {
     "UNSUPPORTED_ASSIGNOR": 112,
     "STALE_MEMBER_EPOCH": 113,
     "INVALID_REGULAR_EXPRESSION": 128,
+    # Only in KIP-848's draft, which gives it no number; ours is far from those that Kafka has.
+    "INVALID_ASSIGNMENT": 10_848,
 }
 """Errors the coordinator answers with, by Kafka's name (``org.apache.kafka.common.protocol.Errors``)."""
 

@@ -263,3 +263,91 @@ OffsetDelete 0-0
             partitionIndex int32
             errorCode int16
 """
+
+DRAFT_REQUESTS = """
+ConsumerGroupHeartbeat 0-1
+    groupId string
+    memberId string
+    memberEpoch int32
+    instanceId ?string = null
+    rackId ?string = null
+    rebalanceTimeoutMs int32 = -1
+    subscribedTopicNames ?[]string = null
+    subscribedTopicRegex ?string 1+ = null
+    serverAssignor ?string = null
+    clientAssignors ?[]struct = null
+        name string
+        minimumVersion int16
+        maximumVersion int16
+        reason int8
+        version int16
+        metadata bytes
+    topicPartitions ?[]struct = null
+        topicId uuid
+        partitions []int32
+PrepareAssignment 0-0
+    groupId string
+    memberId string
+    memberEpoch int32
+InstallAssignment 0-0
+    groupId string
+    memberId string
+    memberEpoch int32
+    groupEpoch int32
+    error int8
+    members []struct
+        memberId string
+        error int8
+        topicPartitions []struct
+            topicId uuid
+            partitions []int32
+        version int16
+        metadata bytes
+"""
+"""Requests of KIP-848's draft, where they differ from what was shipped; names are our reading of its text."""
+
+DRAFT_RESPONSES = """
+ConsumerGroupHeartbeat 0-1
+    throttleTimeMs int32
+    errorCode int16
+    errorMessage ?string = null
+    memberId ?string = null
+    memberEpoch int32
+    heartbeatIntervalMs int32
+    shouldComputeAssignment bool
+    assignment ?struct = null
+        error int8
+        topicPartitions []struct
+            topicId uuid
+            partitions []int32
+        pendingTopicPartitions []struct
+            topicId uuid
+            partitions []int32
+        metadataVersion int16
+        metadataBytes bytes
+PrepareAssignment 0-0
+    throttleTimeMs int32
+    errorCode int16
+    errorMessage ?string = null
+    groupEpoch int32
+    assignorName ?string = null
+    members []struct
+        memberId string
+        memberEpoch int32
+        instanceId ?string = null
+        subscribedTopicIds []uuid
+        assignorVersion int16
+        reason int8
+        metadata bytes
+        topicPartitions []struct
+            topicId uuid
+            partitions []int32
+    topics []struct
+        topicId uuid
+        numPartitions int32
+InstallAssignment 0-0
+    throttleTimeMs int32
+    errorCode int16
+    errorMessage ?string = null
+"""
+"""Responses of KIP-848's draft, where they differ from what was shipped."""

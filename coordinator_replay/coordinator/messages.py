@@ -11,7 +11,7 @@ from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from coordinator_replay.coordinator.message_layouts import REQUESTS, RESPONSES
+from coordinator_replay.coordinator.message_layouts import DRAFT_REQUESTS, DRAFT_RESPONSES, REQUESTS, RESPONSES
 from coordinator_replay.errors import UsageError
 
 Body = dict[str, Any]
@@ -70,15 +70,20 @@ class Layout(NamedTuple):
     fields: tuple[Field, ...]
 
 
-def complete(request: Request) -> Request:
+def complete(request: Request, *, is_draft: bool = False) -> Request:
     """The request with its version and every field of it.
+
+    Args:
+        request: as it came.
+        is_draft: take the messages that only KIP-848's draft has too.
 
     Raises:
         UsageError: the request, its version or one of its fields is unknown, or a value is of the wrong type.
     """
-    layout = layouts("request").get(request.api)
+    known = layouts("request", is_draft=is_draft)
+    layout = known.get(request.api)
     if layout is None:
-        raise UsageError(f"unknown request {request.api!r}; known are {', '.join(sorted(layouts('request')))}")
+        raise UsageError(f"unknown request {request.api!r}; known are {', '.join(sorted(known))}")
     version = request.version
     if version is None:
         version = DEFAULT_VERSIONS.get(request.api, layout.highest)
@@ -94,15 +99,17 @@ def uuid_bytes(text: str) -> bytes:
     return base64.urlsafe_b64decode(text + "==")
 
 
-def respond(api: str, version: int, body: Mapping[str, Any]) -> Body:
+def respond(api: str, version: int, body: Mapping[str, Any], *, is_draft: bool = False) -> Body:
     """A response with all fields of its version and no others, in the order of its definition."""
-    return _trimmed(layouts("response")[api].fields, version, body)
+    return _trimmed(layouts("response", is_draft=is_draft)[api].fields, version, body)
 
 
 @cache
-def layouts(side: str) -> Mapping[str, Layout]:
-    """Every message of a side, ``request`` or ``response``, by name."""
-    return {layout.name: layout for layout in _parse(REQUESTS if side == "request" else RESPONSES)}
+def layouts(side: str, *, is_draft: bool = False) -> Mapping[str, Layout]:
+    """Every message of a side, ``request`` or ``response``, by name; those of the draft take the place of others."""
+    text = REQUESTS if side == "request" else RESPONSES
+    draft = DRAFT_REQUESTS if side == "request" else DRAFT_RESPONSES
+    return {layout.name: layout for layout in (*_parse(text), *(_parse(draft) if is_draft else ()))}
 
 
 def _filled(fields: tuple[Field, ...], version: int, body: Any, where: str) -> Body:

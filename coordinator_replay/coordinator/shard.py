@@ -253,7 +253,7 @@ class Shard:
         self._running_jobs.clear()
         self.classic_groups.clear()
         for state in self.consumer_states.values():
-            state.request_refresh()
+            state.forget_soft_state()
         self._forgotten.clear()
 
     def _firing(self, key: Key, operation: Operation, *, is_retried: bool) -> Callable[[], None]:
@@ -299,5 +299,5 @@ class Shard:
                 self.fail(request.correlation_id, request.api, answer)
                 return
             answer = body
-        response = respond(request.api, version, answer)
+        response = respond(request.api, version, answer, is_draft=self.config.client_assignors)
         self.results.append(Response(self.now_ms, request.correlation_id, request.api, response))

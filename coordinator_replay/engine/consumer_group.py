@@ -53,13 +53,13 @@ TRANSITIONS: Mapping[tuple[GroupState, GroupState], str] = {
     (_EMPTY, _STABLE): "a member joins and gets all of its target, or waits for its expression",
     (_ASSIGNING, _RECONCILING): "targets are computed",
     (_ASSIGNING, _STABLE): "targets are computed and the only member to move has moved",
-    (_ASSIGNING, _EMPTY): "the last member is gone",
+    (_ASSIGNING, _EMPTY): "the last member was removed",
     (_RECONCILING, _STABLE): "the last member reaches its target",
     (_RECONCILING, _ASSIGNING): "a member joins or leaves, topics change",
-    (_RECONCILING, _EMPTY): "the last member is gone",
+    (_RECONCILING, _EMPTY): "the last member was removed",
     (_STABLE, _ASSIGNING): "a member joins or leaves, topics change; targets are postponed",
     (_STABLE, _RECONCILING): "the same with targets computed at once, or a static member is away",
-    (_STABLE, _EMPTY): "the last member is gone",
+    (_STABLE, _EMPTY): "the last member was removed",
 }
 
 MEMBER_STATES: Mapping[int, MemberState] = {
@@ -168,7 +168,7 @@ class ConsumerGroup(ReconcilingGroup):
 
     def replay_target(self, record: Record, operation: Operation) -> None:
         """Kind 7: what a member is to have."""
-        self.reconciliation.aim(record, operation, read_target(record))
+        self.reconciliation.update_target(record, operation, read_target(record))
 
     def read_current(self, value: Mapping[str, Any], missing: int) -> Current:
         """Kind 8."""

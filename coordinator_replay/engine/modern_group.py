@@ -74,7 +74,7 @@ class ReconcilingGroup(ABC):
     def replay_metadata(self, record: Record, operation: Operation) -> None:
         """Group epoch and metadata hash."""
         value = record.value or {}
-        self.reconciliation.bump(record, operation, value.get("epoch", 0), value.get("metadataHash", 0))
+        self.reconciliation.bump_epoch(record, operation, value.get("epoch", 0), value.get("metadataHash", 0))
 
     def replay_member(self, record: Record, operation: Operation) -> None:
         """What a member told of itself."""
@@ -90,7 +90,7 @@ class ReconcilingGroup(ABC):
     def replay_current(self, record: Record, operation: Operation) -> None:
         """What a member has."""
         if record.value is None:
-            self.reconciliation.release(record, operation)
+            self.reconciliation.remove_assignment(record, operation)
         else:
             self.reconciliation.assign(record, operation, self.read_current(record.value, record.missing_before))
 

@@ -78,7 +78,7 @@ class Reconciliation:
         self.target_owners: dict[tuple[str, int], str] = {}
         self.is_rebalancing = False
 
-    def bump(self, record: Record, operation: Operation, epoch: int, metadata_hash: int) -> None:
+    def bump_epoch(self, record: Record, operation: Operation, epoch: int, metadata_hash: int) -> None:
         """Take the group epoch and metadata hash of record 3, 11 or 17."""
         self.epoch = epoch
         self.metadata_hash = metadata_hash
@@ -137,8 +137,8 @@ class Reconciliation:
             member = Member(member_id, known.subscription, current, known.target)
         self.put(member)
 
-    def aim(self, record: Record, operation: Operation, target: Target | None) -> None:
-        """Take or drop a member's target; the member need not exist."""
+    def update_target(self, record: Record, operation: Operation, target: Target | None) -> None:
+        """Set or remove a member's target assignment; the member need not exist."""
         member_id = record.key["memberId"]
         known = self.members.get(member_id)
         old = self.targets.get(member_id)
@@ -154,8 +154,8 @@ class Reconciliation:
         if known is not None:
             self.members[member_id] = Member(member_id, known.subscription, known.current, target)
 
-    def release(self, record: Record, operation: Operation) -> None:
-        """Tombstone of what a member has: it owns nothing and stays until its subscription goes too."""
+    def remove_assignment(self, record: Record, operation: Operation) -> None:
+        """Tombstone of a member's current assignment: it owns nothing, and stays until its subscription is removed."""
         member_id = record.key["memberId"]
         known = self.members.get(member_id)
         if known is None:
@@ -191,8 +191,8 @@ class Reconciliation:
         else:
             self.incomplete.discard(member.member_id)
 
-    def dissolve(self, record: Record, operation: Operation) -> None:
-        """Tombstone of the group: what is still there goes with it."""
+    def remove_group(self, record: Record, operation: Operation) -> None:
+        """Tombstone of the group: members and targets that are left are removed with it."""
         if self.members or self.targets or self.assignment_epoch != NO_ASSIGNMENT_EPOCH:
             operation.is_exact = False
         for member_id, member in self.members.items():
@@ -213,7 +213,7 @@ def first_that_holds(
     return states[-1][0]
 
 
-def claim(
+def assign_partitions(
     owners: dict[tuple[str, int], str],
     changes: list[tuple[str, Assignment, Assignment]],
 ) -> list[tuple[str, int, str, str]]:

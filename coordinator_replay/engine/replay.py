@@ -257,7 +257,7 @@ class Replay:
         if not isinstance(group, machine):
             group = self._replace(machine, record, operation)
         if record.value is None and record.kind in REMOVES_THE_GROUP:
-            group.reconciliation.dissolve(record, operation)
+            group.reconciliation.remove_group(record, operation)
             self.group = None
             return
         handler(group, record, operation)

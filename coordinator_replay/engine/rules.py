@@ -11,7 +11,7 @@ from coordinator_replay.engine.classic_group import ClassicGroup
 from coordinator_replay.engine.model import NOTHING, Current, Member
 from coordinator_replay.engine.notes import ModernGroup, Note, broken, is_explained, is_new
 from coordinator_replay.engine.operation import Header, Operation
-from coordinator_replay.engine.reconciliation import NO_ASSIGNMENT_EPOCH, Reconciliation, claim
+from coordinator_replay.engine.reconciliation import NO_ASSIGNMENT_EPOCH, Reconciliation, assign_partitions
 from coordinator_replay.engine.share_group import ShareGroup
 
 ONE_OWNER = "one_owner_per_partition"
@@ -41,7 +41,7 @@ def check_generation(group: ClassicGroup, at: int, notes: list[Note]) -> None:
         for member_id, member in group.members.items()
         if member.current is not None
     ]
-    for topic, partition, holder, taker in claim({}, held):
+    for topic, partition, holder, taker in assign_partitions({}, held):
         notes.append(broken(ONE_OWNER, at, _contest(topic, partition, holder, taker)))
 
 
@@ -71,7 +71,7 @@ def _check_owners(operation: Operation, state: Reconciliation, notes: list[Note]
         new = after.current if after is not None else None
         if old is not new and (old is None or new is None or _holds_other(old, new)):
             moves.append((member_id, old.owned() if old else NOTHING, new.owned() if new else NOTHING))
-    for topic, partition, holder, taker in claim(state.owners, moves):
+    for topic, partition, holder, taker in assign_partitions(state.owners, moves):
         stamps = [_current_missing(state.members.get(member_id)) for member_id in (holder, taker)]
         note = broken(ONE_OWNER, operation.last_offset, _contest(topic, partition, holder, taker))
         _accuse(operation, stamps, note, notes)
@@ -87,7 +87,7 @@ def _check_targets(operation: Operation, state: Reconciliation, notes: list[Note
         if touch.target_at is not None:
             old, new = touch.target_before, state.targets.get(member_id)
             moves.append((member_id, old.assigned if old else NOTHING, new.assigned if new else NOTHING))
-    contested = claim(state.target_owners, moves)
+    contested = assign_partitions(state.target_owners, moves)
     if "assignment_epoch" not in operation.at:
         return
     for topic, partition, holder, taker in contested:

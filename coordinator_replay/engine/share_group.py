@@ -32,7 +32,7 @@ STATES: tuple[tuple[GroupState, str, Callable[[Reconciliation], bool]], ...] = (
 
 TRANSITIONS: Mapping[tuple[GroupState, GroupState], str] = {
     (GroupState.EMPTY, GroupState.STABLE): "a member joins",
-    (GroupState.STABLE, GroupState.EMPTY): "the last member is gone",
+    (GroupState.STABLE, GroupState.EMPTY): "the last member was removed",
 }
 
 
@@ -60,7 +60,7 @@ class ShareGroup(ReconcilingGroup):
 
     def replay_target(self, record: Record, operation: Operation) -> None:
         """Kind 13: what a member is to have."""
-        self.reconciliation.aim(record, operation, read_target(record))
+        self.reconciliation.update_target(record, operation, read_target(record))
 
     def read_current(self, value: Mapping[str, Any], missing: int) -> Current:
         """Kind 14; its state byte is always 0."""

@@ -100,7 +100,7 @@ class StreamsGroup(ReconcilingGroup):
                 _tasks(value, "warmupTasks"),
                 missing=record.missing_before,
             )
-        self.reconciliation.aim(record, operation, target)
+        self.reconciliation.update_target(record, operation, target)
 
     def read_current(self, value: Mapping[str, Any], missing: int) -> Current:
         """Kind 22: the tasks a member has."""
@@ -153,19 +153,19 @@ TRANSITIONS: Mapping[tuple[GroupState, GroupState], str] = {
     (_NOT_READY, _ASSIGNING): "the topology is validated",
     (_NOT_READY, _RECONCILING): "the topology is validated and targets are computed",
     (_NOT_READY, _STABLE): "the topology is validated and the only member reaches its target",
-    (_NOT_READY, _EMPTY): "the last member is gone",
-    (_ASSIGNING, _NOT_READY): "topics of the topology went away",
+    (_NOT_READY, _EMPTY): "the last member was removed",
+    (_ASSIGNING, _NOT_READY): "topics of the topology are missing",
     (_ASSIGNING, _RECONCILING): "targets are computed",
     (_ASSIGNING, _STABLE): "targets are computed and the only member to move has moved",
-    (_ASSIGNING, _EMPTY): "the last member is gone",
-    (_RECONCILING, _NOT_READY): "topics of the topology went away",
+    (_ASSIGNING, _EMPTY): "the last member was removed",
+    (_RECONCILING, _NOT_READY): "topics of the topology are missing",
     (_RECONCILING, _ASSIGNING): "a member joins, changes or leaves",
     (_RECONCILING, _STABLE): "the last member reaches its target",
-    (_RECONCILING, _EMPTY): "the last member is gone",
-    (_STABLE, _NOT_READY): "topics of the topology went away",
+    (_RECONCILING, _EMPTY): "the last member was removed",
+    (_STABLE, _NOT_READY): "topics of the topology are missing",
     (_STABLE, _ASSIGNING): "a member joins, changes or leaves; targets are postponed",
     (_STABLE, _RECONCILING): "the same with targets computed at once",
-    (_STABLE, _EMPTY): "the last member is gone",
+    (_STABLE, _EMPTY): "the last member was removed",
 }
 
 

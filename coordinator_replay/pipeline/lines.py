@@ -1,7 +1,8 @@
 """A dump as JSON lines without Spark: for one segment file in a pinch, and for pipes.
 
-Each line holds what ``offset_commits``, ``group_records`` or ``quarantine`` would hold of the record; control records
-get a line too, so that nothing of the log is left out. Lines come in the order of the file.
+Each line holds what ``offset_commits``, ``group_records`` or ``quarantine`` would hold of the record, and its kind;
+control records get a line too, so that nothing of the log is left out. What classic clients wrote as bytes
+(subscriptions, assignments) stands beside it as fields. Lines come in the order of the file.
 """
 
 import base64
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from coordinator_replay.arrow_times import TIMESTAMP, shown
@@ -22,7 +24,12 @@ from coordinator_replay.log.reading import read_file
 from coordinator_replay.log.schema import LOG_RECORD
 from coordinator_replay.records.decoder import Rows, decode_records
 from coordinator_replay.records.json_form import render_rows
+from coordinator_replay.records.protocol import KINDS_WITH_BLOBS, open_blobs
 from coordinator_replay.times import shown_ms
+
+OFFSET_COMMIT = "OffsetCommit"
+CONTROL_RECORD = "ControlRecord"
+"""What stands as the kind of records that their tables need no kind for."""
 
 _POSITION = ["log_partition", "log_offset", "log_timestamp"]
 _PRODUCER = ["producer_id", "producer_epoch", "is_transactional"]
@@ -33,15 +40,29 @@ _LARGEST_OFFSET = 2**63 - 1
 _LARGEST_PARTITION = 2**31 - 1
 
 
-def _joined(
-    records: pa.RecordBatch, names: Sequence[str], rows: Rows, decoded: pa.RecordBatch | None
-) -> pa.StringArray:
+def _joined(records: pa.RecordBatch, names: Sequence[str], rows: Rows, decoded: pa.RecordBatch) -> pa.StringArray:
     taken = records.select(names).take(pa.array(rows))
-    columns, fields = list(taken.columns), list(taken.schema)
-    if decoded is not None:
-        columns += decoded.columns
-        fields += list(decoded.schema)
+    columns, fields = [*taken.columns, *decoded.columns], [*taken.schema, *decoded.schema]
     return render_rows(pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields)))
+
+
+def _same(text: str, count: int) -> pa.StringArray:
+    return pa.array([text] * count, pa.string())
+
+
+def _with_opened_blobs(groups: pa.RecordBatch) -> pa.RecordBatch:
+    """Group records, those with bytes of classic clients as ``open_blobs`` has them."""
+    place = groups.schema.get_field_index("value_json")
+    values, kinds = groups.column(place), groups.column("kind")
+    wanted = pc.and_(pc.is_in(kinds, pa.array(KINDS_WITH_BLOBS, kinds.type)), pc.is_valid(values))
+    if not pc.any(wanted).as_py():
+        return groups
+    texts = [
+        json.dumps(open_blobs(kind, json.loads(value)), ensure_ascii=False, separators=(",", ":"))
+        for kind, value in zip(kinds.filter(wanted).to_pylist(), values.filter(wanted).to_pylist(), strict=True)
+    ]
+    opened = pc.replace_with_mask(values, wanted, pa.array(texts, values.type))
+    return groups.set_column(place, groups.schema.field(place), opened)
 
 
 def decode_lines(records: pa.RecordBatch) -> pa.StringArray:
@@ -51,12 +72,17 @@ def decode_lines(records: pa.RecordBatch) -> pa.StringArray:
         records: a batch in ``LOG_RECORD``.
     """
     decoded = decode_records(records)
+    commits = decoded.commits.append_column("kind", _same(OFFSET_COMMIT, decoded.commits.num_rows))
     control = np.flatnonzero(records.column("control_type").is_valid().to_numpy(zero_copy_only=False))
     parts = [
-        (decoded.commit_rows, [*_POSITION, *_PRODUCER], decoded.commits),
-        (decoded.group_rows, [*_POSITION, *_PRODUCER], decoded.groups),
+        (decoded.commit_rows, [*_POSITION, *_PRODUCER], commits),
+        (decoded.group_rows, [*_POSITION, *_PRODUCER], _with_opened_blobs(decoded.groups)),
         (decoded.quarantine_rows, [*_POSITION, "source", "source_position"], decoded.quarantine),
-        (control, [*_POSITION, *_PRODUCER, "control_type"], None),
+        (
+            control,
+            [*_POSITION, *_PRODUCER, "control_type"],
+            pa.RecordBatch.from_arrays([_same(CONTROL_RECORD, len(control))], ["kind"]),
+        ),
     ]
     present = [part for part in parts if len(part[0])]
     if not present:

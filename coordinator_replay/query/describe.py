@@ -1,4 +1,4 @@
-"""A group with its members at a moment, as the broker's describe would have said.
+"""A group with its members at a point in time, as the broker's describe would have said.
 
 A member's current assignment is what it owns: assigned and pending revocation together (``ConsumerGroupMember``,
 ``asConsumerGroupDescribeMember``). The assignor of a consumer group is the one most members ask for; where none asks,
@@ -30,7 +30,7 @@ _MEMBERS = f"""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """A member at a moment.
+    """A member at a point in time.
 
     Attributes:
         current_assignment: partitions that it owns, those it must give up among them.
@@ -64,7 +64,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Description:
-    """A group and its members at a moment.
+    """A group and its members at a point in time.
 
     Attributes:
         assignor: the assignor or protocol that distributes the partitions; None where there is none.
@@ -91,7 +91,7 @@ def inherited_note(members: Iterable[tuple[str, bool]]) -> str | None:
 
 
 def members_at(warehouse: Warehouse, group: str, at: datetime | None = None) -> tuple[Member, ...]:
-    """The members of a group at a moment, by member id."""
+    """The members of a group at a point in time, by member id."""
     return tuple(
         Member(
             member_id=row[0],
@@ -125,12 +125,12 @@ def _assignor(group: Group, members: Iterable[Member]) -> str | None:
 
 
 def describe_at(warehouse: Warehouse, group: str, at: datetime | None = None) -> Description:
-    """A group as it was at a moment.
+    """A group as it was at a point in time.
 
     Args:
         warehouse: the tables.
         group: the group.
-        at: the moment; the end of the log read if None.
+        at: the point in time; the end of the log if None.
 
     Raises:
         UsageError: the tables don't know the group, or it did not exist then.

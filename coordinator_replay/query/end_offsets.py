@@ -40,13 +40,13 @@ def _csv_rows(text: str) -> Iterator[tuple[int, dict[str, Any]]]:
 def read_end_offsets(
     path: Path, parse_moment: Callable[[str], datetime], at: datetime | None = None
 ) -> dict[TopicPartition, int]:
-    """End offsets by topic and partition, as of a moment.
+    """End offsets by topic and partition, as of a point in time.
 
     Args:
         path: the file.
         parse_moment: reads a time that stands in it.
         at: the moment; of several offsets of a partition the last one up to it counts. None: the last one. An offset
-            without a time counts for every moment.
+            without a time counts for all times.
 
     Raises:
         InputError: the file can't be read; the message names the line.

@@ -14,7 +14,7 @@ MOST_ROWS = 500
 """Rows of every other list."""
 
 _UNITS = {"minute": timedelta(hours=3), "hour": timedelta(days=4), "day": timedelta.max}
-"""What rebalances are counted by, each up to which length of the stretch of time."""
+"""What rebalances are counted by, each up to which length of the time range."""
 
 _TOUCHES = "coalesce(completed_at >= $start, true) AND coalesce(coalesce(started_at, completed_at) < $end, true)"
 
@@ -119,7 +119,7 @@ class Fleet:
     """A cluster's groups at a glance.
 
     Attributes:
-        unit: what rebalances are counted by: ``day``, or ``hour`` or ``minute`` where the stretch of time is short.
+        unit: what rebalances are counted by: ``day``, or ``hour`` or ``minute`` where the time range is short.
         kinds: number of groups by type and state at the end.
     """
 
@@ -152,15 +152,15 @@ def _kinds(warehouse: Warehouse, at: datetime | None) -> tuple[tuple[str, str, i
 
 
 def fleet_of(warehouse: Warehouse, start: datetime | None = None, end: datetime | None = None) -> Fleet:
-    """The groups of the cluster over a stretch of time.
+    """The groups of the cluster over a time range.
 
     Args:
         warehouse: the tables.
         start: from then on; the first record read if None.
-        end: up to then; the end of the log read if None.
+        end: up to then; the end of the log if None.
 
     Raises:
-        UsageError: the tables don't know the cluster, or nothing of that stretch of time.
+        UsageError: the tables don't know the cluster, or nothing of that time range.
     """
     warehouse.check_range(start, end)
     covered = warehouse.coverage

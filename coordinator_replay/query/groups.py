@@ -1,8 +1,8 @@
-"""Which groups there were at a moment, as ListGroups would have said.
+"""Which groups there were at a point in time, as ListGroups would have said.
 
-A group's state at a moment is what the last row of its ``group_timeline`` up to then says. A group that only holds
-offsets has no record of its own: it is a classic group, Empty, without protocol type, for as long as it has offsets,
-stored or pending (``GroupMetadataManager`` makes it so when it meets a commit of an unknown group).
+A group's state at a point in time is that of the last row of its ``group_timeline`` up to then. A group that only
+stores offsets has no record of its own: it is a classic group, Empty, without protocol type, for as long as it has
+offsets, stored or pending (``GroupMetadataManager`` makes it so when it meets a commit of an unknown group).
 """
 
 from collections.abc import Sequence
@@ -83,7 +83,7 @@ _SEEN = """
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """A group at a moment.
+    """A group at a point in time.
 
     Attributes:
         protocol_type: ``consumer``, ``share``, ``streams``, what a classic group calls its own, or empty for a
@@ -118,11 +118,11 @@ def groups_at(
     types: Sequence[str] = (),
     states: Sequence[str] = (),
 ) -> list[Group]:
-    """The groups that existed at a moment, by name.
+    """The groups that existed at a point in time, by name.
 
     Args:
         warehouse: the tables.
-        at: the moment; the end of the log read if None.
+        at: the point in time; the end of the log if None.
         group: only this one.
         types: only groups of these types, in any case; all if empty.
         states: only groups in these states, in any case; all if empty.
@@ -164,17 +164,17 @@ def known_groups(warehouse: Warehouse) -> list[str]:
 
 
 def lively_groups(warehouse: Warehouse, start: datetime | None = None, end: datetime | None = None) -> list[str]:
-    """Groups that something happened to within a stretch of time, those with most events first.
+    """Groups that something happened to within a time range, those with most events first.
 
     Raises:
-        UsageError: the tables know nothing of that stretch of time.
+        UsageError: the tables know nothing of that time range.
     """
     warehouse.check_range(start, end)
     return [name for (name,) in warehouse.rows(_LIVELY, start=start, end=end)]
 
 
 def check_group(warehouse: Warehouse, group: str) -> None:
-    """Make sure that the tables know a group, at whatever moment.
+    """Make sure that the tables know a group, at any time.
 
     Raises:
         UsageError: they don't; the message names the most similar ones.
@@ -188,7 +188,7 @@ def check_group(warehouse: Warehouse, group: str) -> None:
 
 
 def group_at(warehouse: Warehouse, group: str, at: datetime | None = None) -> Group:
-    """A group as it was at a moment.
+    """A group as it was at a point in time.
 
     Raises:
         UsageError: the tables don't know the group, or it did not exist then.
@@ -199,7 +199,7 @@ def group_at(warehouse: Warehouse, group: str, at: datetime | None = None) -> Gr
         return found[0]
     check_group(warehouse, group)
     first, last, deleted = warehouse.rows(_SEEN, group=group)[0]
-    when = "at the end of the log read" if at is None else f"at {shown(at)}"
+    when = "at the end of the log" if at is None else f"at {shown(at)}"
     seen = f": it is seen from {shown(first)} to {shown(last)}" if first and last else ""
     end = f", and was deleted at {shown(deleted)}" if deleted else ""
     raise UsageError(f"group {group!r} does not exist {when}{seen}{end}")

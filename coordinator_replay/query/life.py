@@ -10,7 +10,7 @@ from coordinator_replay.query.rebalances import Rebalance
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateBand:
-    """A stretch of time in which a group stayed in one state; ``until`` is None for the last one."""
+    """A time range in which a group stayed in one state; ``until`` is None for the last one."""
 
     state: str
     group_type: str
@@ -60,7 +60,7 @@ class Commit:
     """A committed offset of a partition's line.
 
     Attributes:
-        at: since when it held, not before the stretch of time asked for.
+        at: since when it held, not before the time range asked for.
         until: when it ended; None while it still held.
         ended_by: ``COMMIT`` where the next commit took its place, else what took it away.
         back_from: the offset before it, where that was higher.
@@ -77,7 +77,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subscription:
-    """A stretch of time in which some member of the group subscribed to a topic.
+    """A time range in which some member of the group subscribed to a topic.
 
     Attributes:
         topic: None where members may subscribe to any topic (by a regular expression, or in a way that the tables
@@ -102,7 +102,7 @@ class Pause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupLife:
-    """What happened to a group from one moment to another, by time.
+    """What happened to a group from one time to another, by time.
 
     Attributes:
         start: where the pictures begin.

@@ -99,30 +99,33 @@ SUBSCRIPTIONS = """
     ORDER BY group_id, topic, since NULLS FIRST
 """
 
-# Of each stretch of time a line keeps its last commit; what went backwards, or ended otherwise, is always kept. A
-# partition's line has at least 40 points and at most 1,600: a screen is no wider.
+LINES = """
+    SELECT group_id, sum(commits), count(*), min(first), max(last) FROM (
+        SELECT group_id, count(*) AS commits, min(valid_from) AS first, max(coalesce(valid_to, valid_from)) AS last
+        FROM offset_history
+        WHERE cluster = $cluster {some} AND coalesce(valid_to > $start, true) AND coalesce(valid_from < $end, true)
+        GROUP BY group_id, topic, partition
+    ) GROUP BY group_id
+"""
+
+# Of each stretch of time a line keeps its last commit; what went backwards, or ended otherwise, is always kept.
+# ``$firsts`` and ``$widths`` tell where the first stretch of each group begins, and how long its stretches are;
+# ``{place}`` is the group's place among them.
 COMMITS = """
     WITH inside AS (
-        SELECT group_id, topic, partition, committed_offset, valid_from, valid_to, from_offset, ended_by
+        SELECT group_id, topic, partition, committed_offset, valid_from, valid_to, from_offset, ended_by,
+               {place} AS place,
+               (epoch_ms(valid_from) - list_extract($firsts, place)) // list_extract($widths, place) AS stretch
         FROM offset_history
         WHERE cluster = $cluster {some}
           AND coalesce(valid_to > $start, true) AND coalesce(valid_from < $end, true)
-    ), lines AS (
-        SELECT group_id, greatest(40, least(1600, $points // count(DISTINCT (topic, partition)))) AS points,
-               epoch_ms(coalesce($start, min(valid_from))) AS first,
-               epoch_ms(coalesce($end, max(coalesce(valid_to, valid_from)))) AS last
-        FROM inside GROUP BY group_id
-    ), placed AS (
-        SELECT inside.*, floor((epoch_ms(valid_from) - first) * points / greatest(last - first, 1)) AS stretch
-        FROM inside JOIN lines ON lines.group_id = inside.group_id
     ), compared AS (
         SELECT *, lag(committed_offset) OVER in_order AS before,
-               lead(stretch) OVER in_order IS DISTINCT FROM stretch AS is_last,
-               count(*) OVER (PARTITION BY group_id) AS rows_of_group
-        FROM placed WINDOW in_order AS (PARTITION BY group_id, topic, partition ORDER BY from_offset)
+               lead(stretch) OVER in_order IS DISTINCT FROM stretch AS is_last
+        FROM inside WINDOW in_order AS (PARTITION BY group_id, topic, partition ORDER BY from_offset)
     )
     SELECT group_id, topic, partition, committed_offset, greatest(valid_from, $start), valid_to,
-           coalesce(ended_by, 'COMMIT') AS ended, CASE WHEN committed_offset < before THEN before END, rows_of_group
+           coalesce(ended_by, 'COMMIT') AS ended, CASE WHEN committed_offset < before THEN before END
     FROM compared
     WHERE is_last OR committed_offset < before OR coalesce(ended_by, 'COMMIT') <> 'COMMIT'
     ORDER BY group_id, topic, partition, from_offset
@@ -149,9 +152,8 @@ PAUSES = """
         SELECT group_id, rebalance_id, commit_pause_ms, completed_at, coalesce(started_at, completed_at) AS began
         FROM rebalances WHERE cluster = $cluster {some} AND commit_pause_ms IS NOT NULL
     ), commits AS (
-        SELECT group_id, topic, partition, valid_from AS since,
-               lead(valid_from) OVER (PARTITION BY group_id, topic, partition ORDER BY from_offset) AS until
-        FROM offset_history WHERE cluster = $cluster {some}
+        SELECT group_id, topic, partition, valid_from AS since, valid_to AS until FROM offset_history
+        WHERE cluster = $cluster {some} AND ended_by = 'COMMIT'
     )
     SELECT paused.group_id AS of_group, rebalance_id, first(topic ORDER BY topic, partition) AS of_topic,
            first(partition ORDER BY topic, partition), first(since ORDER BY topic, partition),

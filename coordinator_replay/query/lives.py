@@ -18,7 +18,10 @@ from coordinator_replay.query.groups import check_group
 from coordinator_replay.query.life import Commit, GroupLife, Holding, MemberSpan, Pause, StateBand, Subscription
 from coordinator_replay.query.rebalances import Rebalance
 from coordinator_replay.query.warehouse import Warehouse
-from coordinator_replay.times import later
+from coordinator_replay.times import EPOCH, later
+
+_POINTS_EACH = range(40, 1600)
+"""Points that each partition's line has at least, and at most: a screen is no wider."""
 
 GROUPS_AT_ONCE = 100
 """Groups that are read together: bounds the memory for a whole cluster."""
@@ -49,7 +52,7 @@ class Detail(IntEnum):
 
 
 ONE_GROUP = Limits()
-MANY_GROUPS = Limits(intervals=3000, points=4000)
+MANY_GROUPS = Limits(intervals=1500, points=2000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,13 +78,13 @@ def _latest(latest_first: Sequence[Interval], most: int, what: str, notes: list[
 def spans_of(
     warehouse: Warehouse, group: str | None = None, start: datetime | None = None, end: datetime | None = None
 ) -> list[Span]:
-    """The time range that pictures of a group show: from its first record to the end of the log read.
+    """The time range that pictures of a group show: from its first record to the end of the log.
 
     Args:
         warehouse: the tables.
         group: the group; every one that was there in the range if None.
         start: from then on; the group's first record if None.
-        end: before then; after the last record of the log read if None.
+        end: before then; after the last record of the log if None.
 
     Raises:
         UsageError: the tables don't know the group, or nothing of that range.
@@ -117,7 +120,7 @@ def life_of(
         warehouse: the tables.
         group: the group.
         start: from then on; its first record if None.
-        end: before then; after the last record of the log read if None.
+        end: before then; after the last record of the log if None.
         detail: how much is read.
         limits: how much is kept.
 
@@ -192,21 +195,34 @@ class _Reading:
         self._holdings = self._answers(Holding, life_statements.OWNERS) if with_owners else {}
         self._subscriptions = self._answers(Subscription, life_statements.SUBSCRIPTIONS) if with_owners else {}
         self._pauses = self._answers(Pause, life_statements.PAUSES) if with_offsets and has_pauses else {}
-        self._commits = self._rows(life_statements.COMMITS) if with_offsets else {}
+        self._lines = self._rows(life_statements.LINES) if with_offsets else {}
+        self._commits = self._thinned() if self._lines else {}
         self._counts = self._rows(life_statements.COMMIT_COUNTS) if with_offsets else {}
 
-    def _rows(self, statement: str) -> Mapping[str, list[tuple[Any, ...]]]:
+    def _rows(self, statement: str, **more: object) -> Mapping[str, list[tuple[Any, ...]]]:
         """Rows by group, without the group's name."""
         found: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
         rows = self._warehouse.rows(
             statement.replace("{some}", self._some),
             most=self._limits.intervals,
-            points=self._limits.points,
             **self._asked,
+            **more,
         )
         for group, *row in rows:
             found[group].append(tuple(row))
         return found
+
+    def _thinned(self) -> Mapping[str, list[tuple[Any, ...]]]:
+        """Commits, so many of each group as its lines may have points."""
+        firsts, widths = [], []
+        for name in self._asked["groups"]:
+            _, lines, first, last = self._lines[name][0] if name in self._lines else (0, 1, EPOCH, EPOCH)
+            first, last = self._asked["start"] or first, self._asked["end"] or last
+            points = min(max(_POINTS_EACH.start, self._limits.points // max(lines, 1)), _POINTS_EACH.stop)
+            firsts.append(round(first.timestamp() * 1000))
+            widths.append(max(round((last - first).total_seconds() * 1000 / points), 1))
+        place = "1" if len(widths) == 1 else "list_position($groups, group_id)"
+        return self._rows(life_statements.COMMITS.replace("{place}", place), firsts=firsts, widths=widths)
 
     def _answers(self, kind: type[Answer], statement: str) -> Mapping[str, list[Answer]]:
         names = kind.__slots__
@@ -220,8 +236,9 @@ class _Reading:
         group, most = span.group, self._limits.intervals
         notes: list[str] = []
         rows = self._commits.get(group, [])
-        if rows and rows[0][-1] > len(rows):
-            notes.append(f"Lines show {len(rows):,} of {rows[0][-1]:,} commits: the last of each short stretch.")
+        held = self._lines[group][0][0] if group in self._lines else 0
+        if held > len(rows):
+            notes.append(f"Lines show {len(rows):,} of {held:,} commits: the last of each short stretch.")
         return GroupLife(
             group=group,
             start=span.start,
@@ -231,7 +248,7 @@ class _Reading:
             holdings=_latest(self._holdings.get(group, ()), most, "ownership", notes),
             rebalances=tuple(self._rebalances.get(group, ())),
             pauses=tuple(self._pauses.get(group, ())),
-            commits=tuple(Commit(**dict(zip(Commit.__slots__, row[:-1], strict=True))) for row in rows),
+            commits=tuple(Commit(**dict(zip(Commit.__slots__, row, strict=True))) for row in rows),
             commit_count=self._counts[group][0][0] if group in self._counts else 0,
             subscriptions=tuple(self._subscriptions.get(group, ())),
             expirations=expirations,

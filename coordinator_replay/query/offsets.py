@@ -1,8 +1,8 @@
-"""Every committed offset that a group had at a moment: OffsetFetch version 2 and later, asked of the past (KIP-88).
+"""Every committed offset of a group at a point in time: OffsetFetch version 2 and later, asked of the past (KIP-88).
 
-All partitions with a stored offset are told, whether or not anybody consumed them. With ``require_stable`` (version 7)
+All partitions with a stored offset are there, whether or not anybody consumed them. With ``require_stable`` (version 7)
 a partition is unstable while a transactional commit of it is pending; as with the broker, a partition that has only
-a pending commit and no stored offset is not told at all.
+a pending commit and no stored offset is left out.
 """
 
 import csv
@@ -42,7 +42,7 @@ TopicPartition = tuple[str, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommittedOffset:
-    """A committed offset at a moment.
+    """A committed offset at a point in time.
 
     Attributes:
         committed_offset: None where the partition is unstable and stable offsets were asked for.
@@ -144,12 +144,12 @@ def offsets_at(
     topics: Sequence[str] = (),
     require_stable: bool = False,
 ) -> list[CommittedOffset]:
-    """Every committed offset of a group at a moment, by topic and partition.
+    """Every committed offset of a group at a point in time, by topic and partition.
 
     Args:
         warehouse: the tables.
         group: the group.
-        at: the moment; the end of the log read if None.
+        at: the point in time; the end of the log if None.
         topics: only of these topics; all if empty.
         require_stable: tell partitions with a pending transactional commit as unstable, without an offset.
 

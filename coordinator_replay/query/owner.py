@@ -1,4 +1,4 @@
-"""Who owned a partition at a moment, by what the coordinator recorded."""
+"""Who owned a partition at a point in time, by what the coordinator recorded."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -33,7 +33,7 @@ class Ownership:
     """One ownership of a partition: a row of ``partition_ownership``.
 
     Attributes:
-        client_id: of the member at the moment asked about; None where it was gone then.
+        client_id: of the member at that point in time; None where it was gone then.
         client_host: likewise.
         is_client_inherited: they are those of the static member that it replaced, its own may be others.
     """
@@ -53,7 +53,7 @@ class Ownership:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owners:
-    """Who owned a partition at a moment.
+    """Who owned a partition at a point in time.
 
     Attributes:
         owners: more than one in share groups, or where the log contradicts itself; none if nobody owned it.
@@ -70,7 +70,7 @@ class Owners:
         """What to say where nobody owned the partition."""
         if self.owners:
             return None
-        told = ["Nobody owned it then."]
+        told = ["No member owned it at that time."]
         if self.before is not None and self.before.owned_to is not None:
             event = f" ({self.before.release_event})" if self.before.release_event else ""
             told.append(f"The last owner was {self.before.member_id}, until {shown(self.before.owned_to)}{event}.")
@@ -99,14 +99,14 @@ def _check_partition(warehouse: Warehouse, group: str, topic: str, partition: in
 
 
 def owners_at(warehouse: Warehouse, group: str, topic: str, partition: int, at: datetime | None = None) -> Owners:
-    """Who owned a partition at a moment.
+    """Who owned a partition at a point in time.
 
     Args:
         warehouse: the tables.
         group: the group.
         topic: the topic's name or id.
         partition: the partition.
-        at: the moment; the end of the log read if None.
+        at: the point in time; the end of the log if None.
 
     Raises:
         UsageError: the tables don't know the group, or it never owned that partition.

@@ -72,7 +72,7 @@ class TimelineEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberInterval:
-    """How a member was from one moment to another: a row of ``member_timeline``."""
+    """How a member was from one time to another: a row of ``member_timeline``."""
 
     valid_from: datetime | None
     valid_to: datetime | None
@@ -159,7 +159,7 @@ def _offset_event(
 def member_intervals_of(
     warehouse: Warehouse, group: str, start: datetime | None = None, end: datetime | None = None
 ) -> list[MemberInterval]:
-    """The intervals of a group's members that touch a stretch of time, in log order.
+    """The intervals of a group's members that touch a time range, in log order.
 
     Args:
         warehouse: the tables.
@@ -168,7 +168,7 @@ def member_intervals_of(
         end: up to then, not included; None: to the last record.
 
     Raises:
-        UsageError: the tables don't know the group, or nothing of that stretch of time.
+        UsageError: the tables don't know the group, or nothing of that time range.
     """
     rows = warehouse.rows(_INTERVALS, group=group, start=start, end=end)
     if not rows:

@@ -29,10 +29,10 @@ from coordinator_replay.tables.names import table_names
 from coordinator_replay.times import EPOCH, LATEST
 
 END = LATEST
-"""As-of moment that means the end of the log read: only what was never ended is valid then."""
+"""Point in time that means the end of the log: only what was never ended is valid then."""
 
 AS_OF = "(valid_from <= $at OR valid_from IS NULL) AND (valid_to > $at OR valid_to IS NULL)"
-"""Condition of rows that hold at a moment: half-open intervals; an unknown start counts as always.
+"""Condition of rows that hold at a point in time: half-open intervals; an unknown start counts as always.
 
 Written so that the engine can look at it while it reads a file.
 """
@@ -230,7 +230,7 @@ class Warehouse:
                 also keeps files without that group from being read.
 
         Returns:
-            Plain values; moments in UTC.
+            Plain values; timestamps in UTC.
 
         Raises:
             UsageError: rows of the time asked about were given up.
@@ -262,7 +262,7 @@ class Warehouse:
         if written is None:
             return
         since = datetime.fromisoformat(written)
-        told = f"{name} has nothing from before {shown(since)}: maintain --keep has given it up"
+        told = f"{name} has nothing from before {shown(since)}: maintain --keep deleted older rows"
         last = asked.get("at") or asked.get("end")
         if isinstance(last, datetime) and last < since:
             raise UsageError(f"{told}; ask about a later time")
@@ -321,28 +321,28 @@ class Warehouse:
         covered = self.coverage
         if at < covered.first:
             raise UsageError(
-                f"{shown(at)} lies before the log read: cluster {self.cluster!r} is covered from {covered}"
+                f"{shown(at)} lies before the start of the log: cluster {self.cluster!r} is covered from {covered}"
             )
         if covered.audited_at is not None and at > max(covered.audited_at, covered.last):
             raise UsageError(
                 f"{shown(at)} lies after the last audit of cluster {self.cluster!r} ({shown(covered.audited_at)}): it "
-                f"is covered from {covered}; leave the moment out for the end of the log read"
+                f"is covered from {covered}; leave the time out for the end of the log"
             )
         if at > covered.last:
-            return f"The log read ends at {shown(covered.last)}; this is what held then."
+            return f"The log ends at {shown(covered.last)}; this is the state at its end."
         return None
 
     def check_range(self, start: datetime | None, end: datetime | None) -> None:
-        """Make sure that the tables know a part of a stretch of time.
+        """Make sure that the tables know a part of a time range.
 
         Raises:
             UsageError: they don't, or it ends before it begins.
         """
         if start is not None and end is not None and end <= start:
-            raise UsageError(f"the stretch of time ends at {shown(end)}, before it begins at {shown(start)}")
+            raise UsageError(f"the time range ends at {shown(end)}, before it begins at {shown(start)}")
         covered = self.coverage
         if (start is not None and start > covered.last) or (end is not None and end <= covered.first):
-            raise UsageError(f"that stretch of time is not covered: cluster {self.cluster!r} is covered from {covered}")
+            raise UsageError(f"that time range is not covered: cluster {self.cluster!r} is covered from {covered}")
 
 
 def first_line(problem: Exception) -> str:
@@ -351,7 +351,7 @@ def first_line(problem: Exception) -> str:
 
 
 def fetch(relation: duckdb.DuckDBPyRelation) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """The columns and rows of a relation; moments as UTC datetimes, those that Python has no calendar for as text."""
+    """The columns and rows of a relation; timestamps as UTC datetimes, those outside its calendar as text."""
     names = relation.columns
     moments = [place for place, type_ in enumerate(relation.types) if str(type_) == "TIMESTAMP WITH TIME ZONE"]
     if not moments:

@@ -12,6 +12,9 @@ from coordinator_replay.records.damage import RecordError
 from coordinator_replay.records.kinds import blob
 from coordinator_replay.records.scalar import decode_blob
 
+KINDS_WITH_BLOBS = ("GroupMetadata", "ConsumerGroupMemberMetadata")
+"""Kinds of records whose values can hold such blobs."""
+
 
 def _open(name: str, text: str | None) -> dict[str, Any] | None:
     if not text:

@@ -28,18 +28,19 @@ class Clock:
     def __init__(self, start: datetime, end: datetime) -> None:
         self.start = start
         self.end = end
+        self._length = self.since_start(end)
 
     def since_start(self, moment: datetime) -> int:
         """A moment, which may lie outside of the range."""
-        return round((moment - self.start) / _MILLISECOND)
+        return (moment - self.start) // _MILLISECOND
 
     def left(self, moment: datetime | None) -> int:
         """Where something begins; something without a known beginning begins with the page."""
-        return 0 if moment is None else self.since_start(min(max(moment, self.start), self.end))
+        return 0 if moment is None else min(max(self.since_start(moment), 0), self._length)
 
     def right(self, moment: datetime | None) -> int:
         """Where something ends; what has not ended reaches the end of the page."""
-        return self.since_start(self.end if moment is None else max(min(moment, self.end), self.start))
+        return self._length if moment is None else min(max(self.since_start(moment), 0), self._length)
 
 
 def columns(rows: Iterable[Mapping[str, Any]], names: Sequence[str], times: Sequence[str] = ()) -> Columns:

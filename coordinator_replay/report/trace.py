@@ -1,20 +1,24 @@
 """A group's life as a trace file: the JSON form of the Trace Event Format, which Perfetto and chrome://tracing open.
 
-One process holds the group's state, its rebalances as instants and a track for each member; a second one holds a
-track for each partition, with its owners as slices. Slices of one track must lie inside each other or apart, so
+One process holds the group's state, its rebalances as slices, counters, and a track for each member; a second one
+holds a track for each partition, with its owners as slices. Slices of one track must lie inside each other or apart, so
 owners at the same time (share groups have them) go on tracks side by side.
 """
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from coordinator_replay.errors import UsageError
-from coordinator_replay.query.life import GroupLife
+from coordinator_replay.query.life import GroupLife, MemberSpan
 from coordinator_replay.query.lives import Detail, Limits, life_of
 from coordinator_replay.query.warehouse import Warehouse
+from coordinator_replay.report.gaps import Wanted
+from coordinator_replay.report.members import Members
+from coordinator_replay.report.owner_marks import partitions_of
 
 LIMITS = Limits(intervals=250_000)
 """Viewers turn slow at a million events."""
@@ -77,9 +81,9 @@ def _lanes(spans: Iterable[Span]) -> list[list[Span]]:
     return lanes
 
 
-def _tracks(process: int, spans: dict[str, list[Span]], category: str) -> Iterator[Event]:
+def _tracks(process: int, spans: dict[str, list[Span]], category: str, first: int = _FIRST_TRACK) -> Iterator[Event]:
     """A track for each name, and further ones where its slices overlap."""
-    track = _FIRST_TRACK
+    track = first
     for name, own in spans.items():
         for number, lane in enumerate(_lanes(own)):
             yield from _named(process, track, name if number == 0 else f"{name} ({number + 1})", track)
@@ -91,35 +95,45 @@ def _tracks(process: int, spans: dict[str, list[Span]], category: str) -> Iterat
             track += 1
 
 
+def _member_track(member: MemberSpan) -> str:
+    """The name of a member's track: its client id, what makes it static, and its member id."""
+    static = f"{member.instance_id} = " if member.instance_id else ""
+    return f"{member.client_id or 'no client id'}: {static}{member.member_id}"
+
+
 def _members(life: GroupLife, bounds: _Bounds) -> dict[str, list[Span]]:
     spans: dict[str, list[Span]] = {}
     for member in life.members:
         about = {
-            "member_id": member.member_id,
-            "instance_id": member.instance_id,
             "client_id": member.client_id,
             "client_host": member.client_host,
+            "member_id": member.member_id,
+            "instance_id": member.instance_id,
             "member_state": member.member_state,
             "member_epoch": member.member_epoch,
             "assigned": member.assigned,
             "pending_revocation": member.pending,
         }
         name = f"{member.partitions} partition{'' if member.partitions == 1 else 's'}"
-        track = f"{member.instance_id} = {member.member_id}" if member.instance_id else member.member_id
-        spans.setdefault(track, []).append((*bounds.span(member.valid_from, member.valid_to), name, about))
+        spans.setdefault(_member_track(member), []).append(
+            (*bounds.span(member.valid_from, member.valid_to), name, about)
+        )
     return spans
 
 
 def _owners(life: GroupLife, bounds: _Bounds) -> dict[str, list[Span]]:
+    members = Members(life)
+    clients = {member.member_id: member.client_id for member in life.members}
     spans: dict[tuple[str, int], list[Span]] = {}
     for holding in life.holdings:
         about = {
+            "client_id": clients.get(holding.member_id),
             "member_id": holding.member_id,
             "instance_id": holding.instance_id,
             "release_event": holding.release_event,
             "unowned_ms": holding.unowned_ms,
         }
-        span = (*bounds.span(holding.owned_from, holding.owned_to), holding.member_id, about)
+        span = (*bounds.span(holding.owned_from, holding.owned_to), members.label(holding.member_id), about)
         spans.setdefault((holding.topic, holding.partition), []).append(span)
     return {f"{topic}-{partition}": spans[topic, partition] for topic, partition in sorted(spans)}
 
@@ -136,22 +150,51 @@ def _states(life: GroupLife, bounds: _Bounds) -> Iterator[Event]:
         yield _slice(GROUP_PROCESS, STATE_TRACK, span, "group_state")
 
 
-def _rebalances(life: GroupLife, bounds: _Bounds) -> Iterator[Event]:
-    for rebalance in life.rebalances:
-        began = rebalance.started_at or rebalance.completed_at
+def _rebalances(life: GroupLife, bounds: _Bounds) -> dict[str, list[Span]]:
+    """Rebalances as long as they took for certain; apart from them the time in which a classic one may have begun."""
+    certain: list[Span] = []
+    possible: list[Span] = []
+    for one in life.rebalances:
         about = {
             name: value.isoformat() if isinstance(value, datetime) else value
-            for name, value in ((name, getattr(rebalance, name)) for name in rebalance.__slots__)
+            for name, value in ((name, getattr(one, name)) for name in one.__slots__)
         }
-        place = {"pid": GROUP_PROCESS, "tid": REBALANCE_TRACK, "ts": bounds.span(began, None)[0]}
-        yield {
-            "ph": "i",
-            "s": "p",
-            **place,
-            "name": rebalance.cause or "UNKNOWN",
-            "cat": "rebalance",
-            "args": about,
-        }
+        cause = one.cause or "UNKNOWN"
+        begin, end = bounds.span(one.began_by or one.completed_at, one.completed_at)
+        certain.append((begin, end, cause, about))
+        if one.began_after is not None and (earliest := bounds.span(one.began_after, None)[0]) < begin:
+            possible.append((earliest, begin, f"{cause} may have begun", {"rebalance_id": one.rebalance_id}))
+    return {"rebalances": certain, "join phase: not on record": possible}
+
+
+def _counter(name: str, steps: Iterable[tuple[int, int]]) -> Iterator[Event]:
+    """A number over time, from its steps up and down; what cancels out within a microsecond does not show."""
+    changes: dict[int, int] = defaultdict(int)
+    for at, step in steps:
+        changes[at] += step
+    count = 0
+    for at, change in sorted(changes.items()):
+        if change:
+            count += change
+            place = {"pid": GROUP_PROCESS, "tid": 0, "ts": at}
+            yield {"ph": "C", **place, "name": name, "cat": "counter", "args": {name: count}}
+
+
+def _member_steps(life: GroupLife, bounds: _Bounds) -> Iterator[tuple[int, int]]:
+    for member in life.members:
+        begin, end = bounds.span(member.valid_from, member.valid_to)
+        yield begin, 1
+        if member.valid_to is not None and end < bounds.end:
+            yield end, -1
+
+
+def _unowned_steps(life: GroupLife, bounds: _Bounds) -> Iterator[tuple[int, int]]:
+    wanted = Wanted(life)
+    for (topic, _), holdings in partitions_of(life).items():
+        for since, until, _ in wanted.gaps(topic, holdings, life.end):
+            begin, end = bounds.span(since, until)
+            yield begin, 1
+            yield end, -1
 
 
 def trace_events(life: GroupLife) -> Iterator[Event]:
@@ -160,9 +203,12 @@ def trace_events(life: GroupLife) -> Iterator[Event]:
     yield from _named(GROUP_PROCESS, None, f"group {life.group}", 1)
     yield from _named(GROUP_PROCESS, STATE_TRACK, "state", STATE_TRACK)
     yield from _states(life, bounds)
-    yield from _named(GROUP_PROCESS, REBALANCE_TRACK, "rebalances", REBALANCE_TRACK)
-    yield from _rebalances(life, bounds)
-    yield from _tracks(GROUP_PROCESS, _members(life, bounds), "member")
+    yield from _counter("members", _member_steps(life, bounds))
+    yield from _counter("partitions without owner", _unowned_steps(life, bounds))
+    rebalances = list(_tracks(GROUP_PROCESS, _rebalances(life, bounds), "rebalance", REBALANCE_TRACK))
+    yield from rebalances
+    after = 1 + max((event["tid"] for event in rebalances), default=REBALANCE_TRACK)
+    yield from _tracks(GROUP_PROCESS, _members(life, bounds), "member", max(after, _FIRST_TRACK))
     yield from _named(PARTITIONS_PROCESS, None, f"partitions of {life.group}", 2)
     yield from _tracks(PARTITIONS_PROCESS, _owners(life, bounds), "ownership")
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 from coordinator_replay.safe_text import UNSAFE
 
@@ -35,6 +36,7 @@ COLOURS = [
 _TEX = re.compile(r"\$(?=\$)|\\(?=[\[(])")
 
 
+@lru_cache(maxsize=100_000)
 def neutral(text: str | None, most: int = MOST_TEXT) -> str:
     """Text from a dump as a figure may draw it: no controls, no TeX that would be typeset, not too long."""
     shown = UNSAFE.sub("\ufffd", text or "")

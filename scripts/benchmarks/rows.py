@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from benchmarks.coordinator import heartbeats, rebalance
 from benchmarks.copying import copy_seconds
 from benchmarks.measured import Measured, Setting, in_turns, seconds
 from benchmarks.nightly import findings, growth, memory, night, offsets, whole
@@ -201,6 +202,8 @@ ROWS: dict[str, Callable[[Setting], Measured]] = {
     "dump-log": dump_log,
     "latency": latency,
     "engine": engine,
+    "coordinator-heartbeats": heartbeats,
+    "coordinator-rebalance": rebalance,
     "spark-decode": spark_decode,
     "groups": groups,
     "skew": skew,

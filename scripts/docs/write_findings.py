@@ -7,8 +7,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from coordinator_replay.analysis.findings.observation import lasting
 from coordinator_replay.analysis.findings.rules import RULES, Severity
-from coordinator_replay.analysis.findings.sighting import lasting
 from coordinator_replay.analysis.findings.thresholds import DEFAULTS
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -256,7 +256,7 @@ def test_owner_of_a_partition_that_nobody_owned_then(ask):
     told = ask("owner", "payments", "orders", "1", "--at", f"{NIGHT}02:10:17", "--output", "json")
     assert answer(told) == ""
     assert told.stderr == (
-        "Nobody owned it then. The last owner was m-1, until 2026-11-20T02:10:15.000Z (REVOKED). "
+        "No member owned it at that time. The last owner was m-1, until 2026-11-20T02:10:15.000Z (REVOKED). "
         "The next one is m-2, from 2026-11-20T02:10:20.000Z.\n"
     )
 
@@ -299,9 +299,9 @@ def test_sql_from_the_command_line_and_from_standard_input(ask):
         (("rebalances", "zzz"), "no group 'zzz'"),
         (("expired", "zzz"), "no group 'zzz'"),
         (("owner", "payments", "order", "0"), "did you mean 'orders'?"),
-        (("describe", "legacy"), "does not exist at the end of the log read"),
+        (("describe", "legacy"), "does not exist at the end of the log"),
         (("groups", "--cluster", "prod"), "does not know the cluster 'prod'; it has 'default', 'other'"),
-        (("groups", "--at", "2020-01-01"), f"lies before the log read: cluster 'default' is covered from {COVERED}"),
+        (("groups", "--at", "2020-01-01"), f"before the start of the log: cluster 'default' is covered from {COVERED}"),
         (("describe", "payments", "--at", "2030-01-01"), "lies after the last audit"),
         (("rebalances", "--from", "2030-01-01"), "not covered"),
         (("groups", "--at", "soon"), "invalid time 'soon'"),
@@ -323,7 +323,7 @@ def test_what_the_tables_do_not_know_is_one_sentence_and_exit_code_2(ask, argume
 def test_a_moment_between_the_last_record_and_the_audit_is_answered_with_a_word_about_it(ask):
     told = ask("offsets", "simple", "--at", f"{NIGHT}02:30", "--output", "json")
     assert json.loads(answer(told))["committed_offset"] == 5
-    assert told.stderr == "The log read ends at 2026-11-20T02:20:00.000Z; this is what held then.\n"
+    assert told.stderr == "The log ends at 2026-11-20T02:20:00.000Z; this is the state at its end.\n"
 
 
 def completed(program: click.Group, folder: Path, arguments: list[str], incomplete: str) -> list[str]:

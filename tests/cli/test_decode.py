@@ -19,18 +19,26 @@ def lines_of(result):
     return [json.loads(line) for line in result.stdout.splitlines()]
 
 
+def without_fields(value):
+    """A value as Kafka's own tools print it, without what is opened of its bytes."""
+    if isinstance(value, dict):
+        return {name: without_fields(item) for name, item in value.items() if not name.endswith("Fields")}
+    return [without_fields(item) for item in value] if isinstance(value, list) else value
+
+
 def check(rows, records):
     found = {(row["log_partition"], row["log_offset"]): row for row in rows}
     assert len(found) == len(rows) == len(records)
     for record in records:
         row = found[(record["partition"], record["offset"])]
         if "kind" not in record:
-            assert row["control_type"] == record["control"]
+            assert (row["kind"], row["control_type"]) == ("ControlRecord", record["control"])
         elif record["kind"] == "OffsetCommit":
+            assert row["kind"] == "OffsetCommit"
             assert {"group": row["group_id"], "topic": row["topic"], "partition": row["partition"]} == record["key"]
             assert row["committed_offset"] == (record.get("value") or {}).get("offset")
         else:
-            assert (row["kind"], row["key_json"], row["value_json"]) == (
+            assert (row["kind"], row["key_json"], without_fields(row["value_json"])) == (
                 record["kind"],
                 record["key"],
                 record.get("value"),
@@ -47,6 +55,21 @@ def test_segments_print_what_kafka_says(name):
 def test_exports_print_what_kafka_says(name, form):
     records = [record for record in Sample(name).decoded if "kind" in record]
     check(lines_of(decode(Sample(name).folder / form)), records)
+
+
+def test_classic_subscriptions_and_assignments_stand_beside_their_bytes():
+    rows = [row for row in lines_of(decode(Sample("group-lifecycles").segments)) if row.get("kind") == "GroupMetadata"]
+    members = [member for row in rows if row["value_json"] for member in row["value_json"]["members"]]
+    assert {topic for member in members for topic in member["subscriptionFields"]["topics"]} >= {"shop.orders"}
+    owned = {
+        (entry["topic"], partition)
+        for member in members
+        if member["assignmentFields"]
+        for entry in member["assignmentFields"]["assignedPartitions"]
+        for partition in entry["partitions"]
+    }
+    assert ("shop.orders", 0) in owned
+    assert all(member["subscription"] for member in members)
 
 
 def test_lines_come_in_the_order_of_the_file():

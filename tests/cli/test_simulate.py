@@ -1,20 +1,13 @@
 """simulate: scripts in, the oracle's form out, log segments that can be read again."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 from coordinator_replay.cli.main import main
-from coordinator_replay.cli.simulated_log import write_log
-from coordinator_replay.coordinator import Batch, MarkerWritten
-from coordinator_replay.coordinator.script import ScriptRun, as_written
-from coordinator_replay.engine import GroupDescription, Marker, Record, Replay
-from coordinator_replay.log.segment import read_segment
-from coordinator_replay.records.scalar import decode_record
-from tests.coordinator.recorded_scripts import FOLDER, SCRIPTS, answers, commands, first_difference
+from tests.coordinator.recorded_scripts import FOLDER, answers, commands, first_difference
 
 OFFSETS_AND_MARKERS = "30-offsets-transactional"
 
@@ -29,59 +22,6 @@ def test_answers_are_in_the_oracles_form() -> None:
     assert result.exit_code == 0
     ours = [json.loads(line) for line in result.output.splitlines()]
     assert first_difference(commands(name), answers(name), ours) is None
-
-
-@pytest.mark.parametrize("name", SCRIPTS)
-def test_the_log_that_is_written_holds_what_the_coordinator_wrote(name: str, tmp_path: Path) -> None:
-    run = ScriptRun()
-    for line in commands(name):
-        run.run(line)
-    segment = write_log(tmp_path / "out", run.written, run.topics.values(), run.partition)
-    replays: dict[str, Replay] = {}
-    read = read_back(segment)
-    for record in read:
-        if isinstance(record, Marker):
-            for replay in replays.values():
-                replay.apply_marker(record)
-        else:
-            group_id = record.key.get("groupId") or record.key["group"]
-            replays.setdefault(group_id, Replay(group_id)).apply(record)
-    assert read == [record for one in run.written for record in as_read(one)]
-    for group_id, replay in replays.items():
-        replay.settle()
-        coordinator = run.coordinator
-        assert coordinator is not None
-        assert described(replay.describe()) == described(coordinator.describe(group_id))
-        assert replay.offsets.stored == coordinator.offsets(group_id).stored
-
-
-def described(group: GroupDescription | None) -> GroupDescription | None:
-    """A description without what the engine tells of topics in blobs, which are not opened here."""
-    return replace(group, members=()) if group is not None and group.group_type == "classic" else group
-
-
-def as_read(written: Batch | MarkerWritten) -> list[Record | Marker]:
-    if isinstance(written, MarkerWritten):
-        return [written.marker]
-    return [
-        record._replace(value=as_written(record.value), value_version=record.value_version if record.value else None)
-        for record in written.records
-    ]
-
-
-def read_back(segment: Path) -> list[Record | Marker]:
-    found: list[Record | Marker] = []
-    for part in read_segment(segment.read_bytes(), source="simulated", log_partition=0):
-        for row in part.records.to_pylist():
-            at_ms = round(row["log_timestamp"].timestamp() * 1000)
-            offset, producer_id = row["log_offset"], row["producer_id"]
-            if row["control_type"] is not None:
-                found.append(Marker(producer_id, row["control_type"] == "COMMIT", 0, offset, at_ms))
-                continue
-            decoded = decode_record(row["key"], row["value"])
-            version = decoded.value_version
-            found.append(Record(decoded.kind, decoded.key, decoded.value, 0, offset, at_ms, 0, version, producer_id))
-    return found
 
 
 def test_topics_are_written_beside_the_log(tmp_path: Path) -> None:

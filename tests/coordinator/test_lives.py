@@ -11,8 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator_replay.coordinator import Config, Coordinator, Topic
+from coordinator_replay.coordinator import Config, Coordinator, Request, Response, Topic
+from coordinator_replay.coordinator.consumer_protocol import read_assignment
 from coordinator_replay.engine import GroupState, GroupType, Replay
+from coordinator_replay.engine.model import merged
 from tests.coordinator.simulated_consumers import ClassicConsumer, Consumer, Fleet, ModernConsumer
 
 TOPICS = [Topic("foo", "A" * 21 + "A", 5), Topic("bar", "A" * 21 + "Q", 2), Topic("one", "A" * 21 + "g", 1)]
@@ -146,3 +148,44 @@ def test_the_log_replayed_is_the_groups_state(kind: str, steps: list[Step]) -> N
         replay.apply(record)
     replay.settle()
     assert replay.describe() == coordinator.describe("g")
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+@given(steps=STEPS)
+def test_what_a_group_is_described_as_is_what_its_records_say(kind: str, steps: list[Step]) -> None:
+    coordinator = Coordinator(Config({"group.initial.rebalance.delay.ms": 0}), TOPICS, now_ms=1)
+    fleet = Fleet(coordinator)
+    for number, step in enumerate(steps):
+        _do(fleet, number, step, MAKERS[kind])
+        described = coordinator.describe("g")
+        if described is None:
+            continue
+        is_classic = described.group_type == GroupType.CLASSIC
+        answered = _describe(coordinator, is_classic=is_classic)
+        assert answered["errorCode"] == 0
+        # A rebalance of a classic group under way is not on record.
+        if is_classic and answered["groupState"] != GroupState.STABLE:
+            continue
+        assert answered["groupState"] == described.state
+        assert {
+            member["memberId"]: (member["clientId"], member["clientHost"], _partitions(member, is_classic=is_classic))
+            for member in answered["members"]
+        } == {
+            member.member_id: (member.client_id, member.client_host, merged(member.assigned or {}, member.pending))
+            for member in described.members
+        }
+
+
+def _describe(coordinator: Coordinator, *, is_classic: bool) -> dict[str, Any]:
+    api, body = ("DescribeGroups", {"groups": ["g"]}) if is_classic else ("ConsumerGroupDescribe", {"groupIds": ["g"]})
+    (response,) = coordinator.handle(Request(api, body), coordinator.now_ms)
+    assert isinstance(response, Response)
+    answered: dict[str, Any] = response.body["groups"][0]
+    return answered
+
+
+def _partitions(member: dict[str, Any], *, is_classic: bool) -> dict[str, tuple[int, ...]]:
+    if not is_classic:
+        return {one["topicId"]: tuple(sorted(one["partitions"])) for one in member["assignment"]["topicPartitions"]}
+    read = read_assignment(member["memberAssignment"]).partitions if member["memberAssignment"] else ()
+    return {topic: tuple(sorted(numbers)) for topic, numbers in read if numbers}

@@ -21,7 +21,7 @@ def test_coverage_of_a_cluster_that_shares_files_with_others_is_its_own(folder: 
 
 def test_moments_that_no_record_can_tell_are_refused(warehouse: Warehouse):
     with pytest.raises(
-        UsageError, match=r"01:59:59.000Z lies before the log read: .* from 2026-11-20T02:00:00.000Z to"
+        UsageError, match=r"01:59:59.000Z lies before the start of the log: .* from 2026-11-20T02:00:00.000Z to"
     ):
         warehouse.check_moment(at("01:59:59"))
     with pytest.raises(UsageError, match="lies after the last audit"):
@@ -32,11 +32,11 @@ def test_moments_that_no_record_can_tell_are_refused(warehouse: Warehouse):
     assert "ends at 2026-11-20T02:20:00.000Z" in (warehouse.check_moment(at("02:59")) or "")
 
 
-def test_stretches_of_time_must_touch_what_is_covered(warehouse: Warehouse):
+def test_time_ranges_must_touch_what_is_covered(warehouse: Warehouse):
     warehouse.check_range(at("01:00"), at("02:00:01"))
     warehouse.check_range(at("02:20"), None)
     for start, end in ((at("02:21"), None), (None, at("02:00")), (at("02:10"), at("02:10"))):
-        with pytest.raises(UsageError, match="stretch of time"):
+        with pytest.raises(UsageError, match="time range"):
             warehouse.check_range(start, end)
 
 

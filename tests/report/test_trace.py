@@ -53,7 +53,8 @@ def test_events_have_the_documented_fields(events: list[Event]):
             assert isinstance(one["dur"], int)
             assert one["dur"] >= 0
         else:
-            assert (one["ph"], one["s"]) == ("i", "p")
+            assert one["ph"] == "C"
+            assert all(isinstance(value, int) and value >= 0 for value in one["args"].values())
 
 
 def overlapping(events: list[Event]) -> list[Event]:
@@ -86,14 +87,60 @@ def test_owners_at_the_same_time_go_on_tracks_side_by_side(tmp_path: Path):
 
 def test_every_member_and_partition_has_a_track(events: list[Event]):
     names = set(tracks(events).values())
-    assert {"state", "rebalances", "m-1", "two = m-2", "orders-0", "orders-1", f"{EVIL}-0"} <= names
+    assert {
+        "state",
+        "rebalances",
+        "client-m-1: m-1",
+        "client-m-2: two = m-2",
+        "orders-0",
+        "orders-1",
+        f"{EVIL}-0",
+    } <= names
 
 
-def test_rebalances_are_instants_with_their_reason(events: list[Event]):
-    (second,) = (one for one in events if one["ph"] == "i" and one["args"]["rebalance_id"] == "r2")
-    assert (second["name"], second["ts"]) == ("MEMBER_JOIN", microseconds("02:10"))
+def test_rebalances_are_slices_with_their_length_and_reason(events: list[Event]):
+    (second,) = (one for one in events if one.get("cat") == "rebalance" and one["args"].get("rebalance_id") == "r2")
+    assert (second["name"], second["ts"], second["dur"]) == ("MEMBER_JOIN", microseconds("02:10"), 20_000_000)
     assert second["args"]["confidence"] == "certain"
     assert second["args"]["evidence"] == ["member m-2 joined (3:103)", "epoch 2 to 3 (3:103)"]
+
+
+def test_a_classic_rebalance_is_as_long_as_is_certain(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path / "warehouse")
+    own = {
+        "rebalance_id": "c1",
+        "cluster": "default",
+        "group_id": "legacy",
+        "group_type": "classic",
+        "cause": "UNKNOWN",
+    }
+    bounds = {"duration_ms_min": 20, "duration_ms_max": 4000}
+    write_rows(folder, "rebalances", [{**own, **bounds, "completed_at": at("02:04"), "is_exact": True}])
+    write_trace([trace_of(Warehouse(str(folder)), "legacy")], tmp_path / "trace.json")
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    names = tracks(events)
+    found = {
+        names[one["pid"], one["tid"]]: (one["ts"], one["dur"])
+        for one in events
+        if one["ph"] == "X" and one["args"].get("rebalance_id") == "c1"
+    }
+    end = microseconds("02:04")
+    assert found == {
+        "rebalances": (end - 20_000, 20_000),
+        "join phase: not on record": (end - 4_000_000, 3_980_000),
+    }
+
+
+def test_counters_tell_members_and_partitions_without_owner(events: list[Event]):
+    def steps(name: str) -> list[tuple[int, int]]:
+        return [
+            (one["ts"], one["args"][name])
+            for one in events
+            if one["ph"] == "C" and one["pid"] == 1 and one["name"] == name
+        ]
+
+    assert steps("members") == [(microseconds("02:00"), 1), (microseconds("02:10"), 2)]
+    assert steps("partitions without owner") == [(microseconds("02:10:15"), 1), (microseconds("02:10:20"), 0)]
 
 
 def test_states_and_owners_are_slices(events: list[Event]):
@@ -103,7 +150,7 @@ def test_states_and_owners_are_slices(events: list[Event]):
     ]
     assert states[3] == ("Assigning", microseconds("02:10"), 5_000_000)
     owners = [one["name"] for one in events if one["ph"] == "X" and names[one["pid"], one["tid"]] == "orders-1"]
-    assert owners == ["m-1", "m-2"]
+    assert owners == ["client-m-1", "client-m-2"]
     assert "UNREVOKED_PARTITIONS" in {one["name"] for one in events if one.get("cat") == "member_state"}
 
 
@@ -116,6 +163,6 @@ def test_perfetto_reads_the_trace(path: Path, events: list[Event]):
         pytest.skip(f"Perfetto's trace processor is a binary that its package downloads, and could not: {problem}")
     with reader:
         slices = [row.name for row in reader.query("SELECT name FROM slice ORDER BY name")]
-        assert slices == sorted(one["name"] for one in events if one["ph"] in "Xi")
+        assert slices == sorted(one["name"] for one in events if one["ph"] == "X")
         wrong = reader.query("SELECT name, value FROM stats WHERE severity = 'error' AND value > 0")
         assert [row.name for row in wrong] == []

@@ -1,6 +1,6 @@
 """What findings and metrics of a group are made of: rows of plain data with a tag.
 
-Of each group they come by tag, what happened by time, partitions by topic, sightings by finding: so whoever looks at
+Of each group they come by tag, what happened by time, partitions by topic, observations by finding: so whoever looks at
 them keeps totals, and never the rows. What a group's own records show is kept in the internal table ``group_evidence``;
 what its offsets come to is gathered by every run.
 """

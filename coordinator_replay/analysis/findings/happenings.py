@@ -4,15 +4,15 @@ from collections.abc import Callable, Iterator, Mapping
 
 from coordinator_replay.analysis.findings.case import Case, Row, Transaction
 from coordinator_replay.analysis.findings.evidence import Evidence
-from coordinator_replay.analysis.findings.sighting import MOST_NAMED, Sighting, lasting, moment
+from coordinator_replay.analysis.findings.observation import MOST_NAMED, Observation, lasting, moment
 
 
-def late_topic_change(case: Case, row: Row) -> Iterator[Sighting]:
+def late_topic_change(case: Case, row: Row) -> Iterator[Observation]:
     """The delay that a rebalance's row tells."""
     delay_ms = row.get("metadata_delay_ms")
     if delay_ms is None or delay_ms < case.limits.metadata_delay_ms:
         return
-    yield Sighting(
+    yield Observation(
         "late_topic_change",
         (row["rebalance_id"],),
         row["started_at"] - delay_ms,
@@ -24,12 +24,12 @@ def late_topic_change(case: Case, row: Row) -> Iterator[Sighting]:
     )
 
 
-def group_near_record_limit(case: Case) -> Iterator[Sighting]:
+def group_near_record_limit(case: Case) -> Iterator[Observation]:
     """The largest record of the group against what the topic takes."""
     row, limit = case.largest, case.limits.record_max_bytes
     if row is not None and row["record_bytes"] * 100 >= limit * case.limits.size_percent:
         at_ms = row["timestamp_ms"]
-        yield Sighting(
+        yield Observation(
             "group_near_record_limit",
             (),
             at_ms,
@@ -42,25 +42,25 @@ def group_near_record_limit(case: Case) -> Iterator[Sighting]:
         )
 
 
-def open_transaction(case: Case) -> Iterator[Sighting]:
+def open_transaction(case: Case) -> Iterator[Observation]:
     """Pending at the end of the log, longer than a transaction may last."""
     for one in case.transactions.values():
         if one.settled_ms is None:
             yield from _transaction(case, one, "open_transaction", case.end_ms, "is open")
 
 
-def long_transaction(case: Case) -> Iterator[Sighting]:
+def long_transaction(case: Case) -> Iterator[Observation]:
     """Pending for longer than a transaction may last, and settled then."""
     for one in case.transactions.values():
         if one.settled_ms is not None:
             yield from _transaction(case, one, "long_transaction", one.settled_ms, "was open")
 
 
-def _transaction(case: Case, one: Transaction, rule: str, until_ms: int, verb: str) -> Iterator[Sighting]:
+def _transaction(case: Case, one: Transaction, rule: str, until_ms: int, verb: str) -> Iterator[Observation]:
     since, counted = one.since_ms, one.partitions
     if until_ms - since < case.limits.pending_ms:
         return
-    yield Sighting(
+    yield Observation(
         rule,
         (one.producer_id, one.log_partition, one.log_offset),
         since,
@@ -80,29 +80,29 @@ def _transaction(case: Case, one: Transaction, rule: str, until_ms: int, verb: s
     )
 
 
-def offset_due(case: Case) -> Iterator[Sighting]:
+def offset_due(case: Case) -> Iterator[Observation]:
     """Past its time, and still there."""
     yield from _expiries(case, "offset_due", "DUE", "are past retention, not removed yet, since")
 
 
-def offset_expiring(case: Case) -> Iterator[Sighting]:
+def offset_expiring(case: Case) -> Iterator[Observation]:
     """Its time comes within the horizon."""
     yield from _expiries(case, "offset_expiring", "EXPIRING", "expire at")
 
 
-def offset_lost(case: Case) -> Iterator[Sighting]:
+def offset_lost(case: Case) -> Iterator[Observation]:
     """Its tombstone was seen."""
     yield from _expiries(case, "offset_lost", "EXPIRED", "expired on")
 
 
-def _expiries(case: Case, rule: str, status: str, what: str) -> Iterator[Sighting]:
+def _expiries(case: Case, rule: str, status: str, what: str) -> Iterator[Observation]:
     is_over = status == "EXPIRED"
     for (topic, told, expiry_rule, taken_ms), one in case.expiries.items():
         if told != status:
             continue
         numbers, count = sorted(one.numbers), len(one.numbers)
         until_ms = one.last_ms if is_over else case.end_ms
-        yield Sighting(
+        yield Observation(
             rule,
             (topic, expiry_rule, *([taken_ms] if is_over else [])),
             min(one.first_ms, until_ms),
@@ -125,10 +125,10 @@ def _expiries(case: Case, rule: str, status: str, what: str) -> Iterator[Sightin
         )
 
 
-def log_gap(case: Case, row: Row) -> Iterator[Sighting]:
+def log_gap(case: Case, row: Row) -> Iterator[Observation]:
     """A range of offsets that no audit has read."""
     start, end = row["from_offset"], row["to_offset"]
-    yield Sighting(
+    yield Observation(
         "log_gap",
         (row["log_partition"], start, end),
         None,
@@ -141,9 +141,9 @@ def log_gap(case: Case, row: Row) -> Iterator[Sighting]:
     )
 
 
-def unreadable_records(case: Case, row: Row) -> Iterator[Sighting]:
+def unreadable_records(case: Case, row: Row) -> Iterator[Observation]:
     """Records in quarantine, by what is wrong with them."""
-    yield Sighting(
+    yield Observation(
         "unreadable_records",
         (row["log_partition"], row["error_class"]),
         row["first_at"],
@@ -156,13 +156,13 @@ def unreadable_records(case: Case, row: Row) -> Iterator[Sighting]:
     )
 
 
-LOG_RULES: Mapping[Evidence, Callable[[Case, Row], Iterator[Sighting]]] = {
+LOG_RULES: Mapping[Evidence, Callable[[Case, Row], Iterator[Observation]]] = {
     Evidence.UNREADABLE: unreadable_records,
     Evidence.GAP: log_gap,
 }
 """Rules over the log itself, by the evidence that each row of is a case of its own."""
 
-KEPT_RULES: tuple[Callable[[Case], Iterator[Sighting]], ...] = (
+KEPT_RULES: tuple[Callable[[Case], Iterator[Observation]], ...] = (
     group_near_record_limit,
     open_transaction,
     long_transaction,

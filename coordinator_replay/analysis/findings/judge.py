@@ -6,6 +6,7 @@ from typing import Any
 from coordinator_replay.analysis.findings.case import Case, Row
 from coordinator_replay.analysis.findings.evidence import Evidence
 from coordinator_replay.analysis.findings.happenings import KEPT_RULES, LOG_RULES, late_topic_change
+from coordinator_replay.analysis.findings.observation import Observation, row
 from coordinator_replay.analysis.findings.offsets import (
     GROUP_TOTALS,
     PARTITION_RULES,
@@ -13,7 +14,6 @@ from coordinator_replay.analysis.findings.offsets import (
     Topic,
     offset_rewind,
 )
-from coordinator_replay.analysis.findings.sighting import Sighting, row
 from coordinator_replay.analysis.findings.thresholds import Thresholds
 from coordinator_replay.analysis.rows import Scope
 
@@ -26,7 +26,7 @@ Found = dict[str, Any]
 class Judge:
     """Makes the findings of one group.
 
-    Evidence has to come in the order of ``Evidence``; happenings by time, offsets by topic, sightings by finding.
+    Evidence has to come in the order of ``Evidence``; happenings by time, offsets by topic, observations by finding.
     """
 
     __slots__ = ("case", "merged", "topic")
@@ -55,7 +55,7 @@ class Judge:
         elif kind is Evidence.REWIND:
             yield from self._rows(offset_rewind(self.case, evidence), self.case.group_id)
         elif kind is Evidence.SIGHTING:
-            yield from self._sighted(evidence)
+            yield from self._observed(evidence)
         elif kind is Evidence.LARGE_RECORD:
             self.case.take_record(evidence)
         elif kind is Evidence.PENDING:
@@ -99,24 +99,29 @@ class Judge:
                 yield from self._rows(rule(self.case, self.topic), self.case.group_id)
             self.topic = None
 
-    def _sighted(self, sighting: Row) -> Iterator[Found]:
-        """Merge sightings of one finding; one that is still open counts if it has lasted long enough."""
+    def _observed(self, seen: Row) -> Iterator[Found]:
+        """Merge observations of one finding; one that is still open counts if it has lasted long enough."""
         end_ms = self.case.end_ms
-        if sighting["last_seen"] is None and end_ms - sighting["first_seen"] < (sighting["needed_ms"] or 0):
+        if seen["last_seen"] is None and end_ms - seen["first_seen"] < (seen["needed_ms"] or 0):
             return
-        last_seen = max(end_ms if sighting["last_seen"] is None else sighting["last_seen"], sighting["first_seen"])
+        last_seen = max(end_ms if seen["last_seen"] is None else seen["last_seen"], seen["first_seen"])
         known = self.merged
-        if known is not None and known["finding_id"] == sighting["finding_id"]:
-            sum_of = known["occurrences"] + sighting["occurrences"]
-            first, latest = known["first_seen"], known if known["last_seen"] > last_seen else sighting
+        if known is not None and known["finding_id"] == seen["finding_id"]:
+            sum_of = known["occurrences"] + seen["occurrences"]
+            first, latest = known["first_seen"], known if known["last_seen"] > last_seen else seen
             last_seen = max(known["last_seen"], last_seen)
             self.merged = {**latest, "first_seen": first, "last_seen": last_seen, "occurrences": sum_of}
             return
         if known is not None:
             yield known
-        self.merged = {**sighting, "cluster": self.case.cluster, "group_id": self.case.group_id, "last_seen": last_seen}
+        self.merged = {
+            **seen,
+            "cluster": self.case.cluster,
+            "group_id": self.case.group_id,
+            "last_seen": last_seen,
+        }
 
-    def _rows(self, sightings: Iterator[Sighting], group_id: str | None) -> Iterator[Found]:
+    def _rows(self, observations: Iterator[Observation], group_id: str | None) -> Iterator[Found]:
         scope = Scope(self.case.cluster, group_id or "")
-        for sighting in sightings:
-            yield {**row(scope, sighting), "group_id": group_id}
+        for observation in observations:
+            yield {**row(scope, observation), "group_id": group_id}

@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from coordinator_replay.analysis.findings.case import Case, Row, usual
-from coordinator_replay.analysis.findings.sighting import MOST_NAMED, Sighting, lasting, moment
+from coordinator_replay.analysis.findings.observation import MOST_NAMED, Observation, lasting, moment
 
 _FEWEST_COMMITS = 3
 """So many commits tell how often a group commits."""
 
 
-def commit_stall(case: Case, row: Row) -> Iterator[Sighting]:
+def commit_stall(case: Case, row: Row) -> Iterator[Observation]:
     """Others of the group went on committing long after this one stopped, and its owner is still there."""
     owner = case.owned.get((row["topic"], row["partition"]))
     last_ms, limits = row["last_at"], case.limits
@@ -21,7 +21,7 @@ def commit_stall(case: Case, row: Row) -> Iterator[Sighting]:
     stalled_ms, usual_ms = case.last_commit_ms - last_ms, usual(row["commits"], row["first_at"], last_ms)
     if stalled_ms < max(limits.stall_ms, limits.patience * usual_ms):
         return
-    yield Sighting(
+    yield Observation(
         "commit_stall",
         (row["topic"], row["partition"], row["from_offset"]),
         last_ms,
@@ -42,10 +42,10 @@ def commit_stall(case: Case, row: Row) -> Iterator[Sighting]:
     )
 
 
-def offset_rewind(case: Case, row: Row) -> Iterator[Sighting]:
+def offset_rewind(case: Case, row: Row) -> Iterator[Observation]:
     """Commits below the one before, while the group had members."""
     last = row["last"]
-    yield Sighting(
+    yield Observation(
         "offset_rewind",
         (row["topic"], row["partition"]),
         row["first_at"],
@@ -69,7 +69,7 @@ def offset_rewind(case: Case, row: Row) -> Iterator[Sighting]:
     )
 
 
-def offset_reset(case: Case, row: Row) -> Iterator[Sighting]:
+def offset_reset(case: Case, row: Row) -> Iterator[Observation]:
     """Commits into a group without members that no consumer's ordinary progress explains.
 
     Three kinds: into a group that is Empty after it has had members; before the group's first member joined, where the
@@ -92,7 +92,7 @@ def offset_reset(case: Case, row: Row) -> Iterator[Sighting]:
         when = "before the group's first member joined"
     else:
         return
-    yield Sighting(
+    yield Observation(
         "offset_reset",
         (row["topic"], row["partition"]),
         since,
@@ -112,7 +112,7 @@ def _name(row: Row) -> str:
     return f"{row['topic']}-{row['partition']}"
 
 
-PARTITION_RULES: tuple[Callable[[Case, Row], Iterator[Sighting]], ...] = (commit_stall, offset_reset)
+PARTITION_RULES: tuple[Callable[[Case, Row], Iterator[Observation]], ...] = (commit_stall, offset_reset)
 """Rules over one partition."""
 
 
@@ -141,7 +141,7 @@ class Topic:
             self.last_ms, self.last_offset = last_ms, row["from_offset"]
 
 
-def abandoned_topic(case: Case, topic: Topic) -> Iterator[Sighting]:
+def abandoned_topic(case: Case, topic: Topic) -> Iterator[Observation]:
     """Members that subscribe to other topics, and offsets that nobody has committed for long."""
     group = case.standing
     if group is None or not case.is_stable or not topic.held or topic.last_ms is None:
@@ -155,7 +155,7 @@ def abandoned_topic(case: Case, topic: Topic) -> Iterator[Sighting]:
         return
     if case.end_ms - topic.last_ms < case.limits.abandoned_ms:
         return
-    yield Sighting(
+    yield Observation(
         "abandoned_topic",
         (topic.name,),
         topic.last_ms,
@@ -170,10 +170,10 @@ def abandoned_topic(case: Case, topic: Topic) -> Iterator[Sighting]:
     )
 
 
-def oversized_metadata(case: Case, topic: Topic) -> Iterator[Sighting]:
+def oversized_metadata(case: Case, topic: Topic) -> Iterator[Observation]:
     """The longest text beside a commit of the topic."""
     if topic.metadata_bytes >= case.limits.metadata_bytes:
-        yield Sighting(
+        yield Observation(
             "oversized_metadata",
             (topic.name,),
             topic.first_ms,
@@ -186,12 +186,12 @@ def oversized_metadata(case: Case, topic: Topic) -> Iterator[Sighting]:
         )
 
 
-TOPIC_RULES: tuple[Callable[[Case, Topic], Iterator[Sighting]], ...] = (abandoned_topic, oversized_metadata)
+TOPIC_RULES: tuple[Callable[[Case, Topic], Iterator[Observation]], ...] = (abandoned_topic, oversized_metadata)
 """Rules over the partitions of one topic."""
 
 
-def never_committed(case: Case) -> Iterator[Sighting]:
-    """Partitions that have had their owner for long, and no commit ever; one sighting a topic."""
+def never_committed(case: Case) -> Iterator[Observation]:
+    """Partitions that have had their owner for long, and no commit ever; one observation a topic."""
     waited: dict[str, list[tuple[int, int]]] = {}
     for (topic, number), owner in case.owned.items():
         is_long = case.end_ms - owner.at_ms >= case.limits.never_committed_ms
@@ -200,7 +200,7 @@ def never_committed(case: Case) -> Iterator[Sighting]:
     for topic, found in waited.items():
         numbers = sorted(number for number, _ in found)
         since = max(from_ms for _, from_ms in found)
-        yield Sighting(
+        yield Observation(
             "never_committed",
             (topic,),
             since,
@@ -215,7 +215,7 @@ def never_committed(case: Case) -> Iterator[Sighting]:
         )
 
 
-def silent_group(case: Case) -> Iterator[Sighting]:
+def silent_group(case: Case) -> Iterator[Observation]:
     """A Stable group with members whose last record of any kind lies long before the end of the log."""
     group = case.standing
     if group is None or not case.is_stable or case.last_commit_ms is None or case.commits < _FEWEST_COMMITS:
@@ -224,7 +224,7 @@ def silent_group(case: Case) -> Iterator[Sighting]:
     silent_ms = case.end_ms - since
     if silent_ms < max(case.limits.silent_ms, case.limits.patience * case.usual_ms):
         return
-    yield Sighting(
+    yield Observation(
         "silent_group",
         (group["epoch"], case.last_offset),
         since,
@@ -241,7 +241,7 @@ def _epoch(group: Row) -> str:
     return f"{'generation' if group['group_type'] == 'classic' else 'epoch'} {group['epoch']}"
 
 
-def hot_committer(case: Case) -> Iterator[Sighting]:
+def hot_committer(case: Case) -> Iterator[Observation]:
     """Minutes in which the group committed each of its partitions too often."""
     since, until = case.hot_from_ms, case.hot_to_ms
     if case.hot_minutes < case.limits.hot_minutes or since is None or until is None:
@@ -252,7 +252,7 @@ def hot_committer(case: Case) -> Iterator[Sighting]:
         "commits": case.commits,
         "bytes": case.commit_bytes,
     }
-    yield Sighting(
+    yield Observation(
         "hot_committer",
         (),
         since,
@@ -267,5 +267,5 @@ def hot_committer(case: Case) -> Iterator[Sighting]:
     )
 
 
-GROUP_TOTALS: tuple[Callable[[Case], Iterator[Sighting]], ...] = (never_committed, silent_group, hot_committer)
+GROUP_TOTALS: tuple[Callable[[Case], Iterator[Observation]], ...] = (never_committed, silent_group, hot_committer)
 """Rules over what all commits of a group come to."""

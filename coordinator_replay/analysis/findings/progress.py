@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from coordinator_replay.analysis.findings.sighting import MOST_NAMED, Sighting, lasting, moment
+from coordinator_replay.analysis.findings.observation import MOST_NAMED, Observation, lasting, moment
 from coordinator_replay.analysis.findings.watch import Memory, Step
 from coordinator_replay.analysis.ownership import UNREVOKED
 from coordinator_replay.analysis.rebalances import GENERATIONS
@@ -23,7 +23,7 @@ _MOST_RECENT = 1000
 """How many rebalances of a window a storm looks at; a group that has more is in one whatever the rest says."""
 
 
-def invariant_broken(step: Step, memory: Memory) -> Iterator[Sighting]:
+def invariant_broken(step: Step, memory: Memory) -> Iterator[Observation]:
     """Each event that says so, one finding for a rule and what it is about."""
     if EventKind.INVARIANT_BROKEN not in step.kinds:
         return
@@ -34,7 +34,7 @@ def invariant_broken(step: Step, memory: Memory) -> Iterator[Sighting]:
         rule, topic, number = changes.get("rule"), changes.get("topic"), changes.get("partition")
         named = step.topics.shown(step.now.group_type, topic)[0][1] if isinstance(topic, str) else None
         about = f", {named or topic}-{number}," if topic is not None else ""
-        yield Sighting(
+        yield Observation(
             "invariant_broken",
             (rule, topic, number),
             step.now.at_ms,
@@ -64,7 +64,7 @@ def _broken(rule: object, changes: Mapping[str, Any]) -> str:
     return f"the records contradict this: {INVARIANTS.get(str(rule), str(rule))}"
 
 
-def stuck_group(step: Step, memory: Memory) -> Iterator[Sighting]:
+def stuck_group(step: Step, memory: Memory) -> Iterator[Observation]:
     """On the way to Stable for too long; who it waits for is looked up when it is told."""
     now, notes = step.now, memory.notes
     if now.state in _ON_THE_WAY:
@@ -81,10 +81,10 @@ def stuck_group(step: Step, memory: Memory) -> Iterator[Sighting]:
         notes.clear()
 
 
-def _stuck(step: Step, notes: Mapping[str, Any], waiting_for: list[str], until_ms: int | None) -> Sighting:
+def _stuck(step: Step, notes: Mapping[str, Any], waiting_for: list[str], until_ms: int | None) -> Observation:
     since, partition, offset = notes["since"]
     state, epoch = notes["state"], step.now.epoch
-    return Sighting(
+    return Observation(
         "stuck_group",
         (partition, offset),
         since,
@@ -116,7 +116,7 @@ def _waiting_for(step: Step) -> list[str]:
     return behind[:MOST_NAMED]
 
 
-def unrevoked_partitions(step: Step, memory: Memory) -> Iterator[Sighting]:
+def unrevoked_partitions(step: Step, memory: Memory) -> Iterator[Observation]:
     """A member keeps what it must give up, up to its rebalance timeout and beyond."""
     if not memory.open and not step.ownership.unrevoked_since:
         return
@@ -137,7 +137,7 @@ def unrevoked_partitions(step: Step, memory: Memory) -> Iterator[Sighting]:
             memory.begin(member.member_id, _holding_on(step, event, member, memory))
 
 
-def _holding_on(step: Step, event: Event, member: Member, memory: Memory) -> Sighting:
+def _holding_on(step: Step, event: Event, member: Member, memory: Memory) -> Observation:
     told = member.subscription
     pending = member.current.pending if member.current is not None else NOTHING
     timeout_ms = told.rebalance_timeout_ms if told is not None and told.rebalance_timeout_ms > 0 else None
@@ -149,7 +149,7 @@ def _holding_on(step: Step, event: Event, member: Member, memory: Memory) -> Sig
         for partition in partitions
     ]
     since = memory.since(member.member_id, step.now.at_ms)
-    return Sighting(
+    return Observation(
         "unrevoked_partitions",
         (member.member_id, event.partition, event.offset),
         since,
@@ -180,7 +180,7 @@ def _counted(n: int, what: str) -> str:
     return f"{n} {what}{'' if n == 1 else 's'}"
 
 
-def rebalance_storm(step: Step, memory: Memory) -> Iterator[Sighting]:
+def rebalance_storm(step: Step, memory: Memory) -> Iterator[Observation]:
     """More rebalances than the change of the group's size explains.
 
     A group that grows from none to fifty has fifty rebalances, and that is no storm; one whose members leave and
@@ -232,11 +232,11 @@ def _who(step: Step) -> list[str]:
     return names[:MOST_NAMED]
 
 
-def _storm(notes: dict[str, Any]) -> Sighting:
+def _storm(notes: dict[str, Any]) -> Observation:
     first_ms, partition, offset, count, last_ms, names = notes["storm"]
     often = Counter(names).most_common(3)
     by = f", most often by {often[0][0]} (joined, removed or changed {often[0][1]} times)" if often else ""
-    return Sighting(
+    return Observation(
         "rebalance_storm",
         (partition, offset),
         first_ms,
@@ -249,7 +249,7 @@ def _storm(notes: dict[str, Any]) -> Sighting:
     )
 
 
-def static_member_flapping(step: Step, memory: Memory) -> Iterator[Sighting]:
+def static_member_flapping(step: Step, memory: Memory) -> Iterator[Observation]:
     """The last returns of each instance id lie close together."""
     if EventKind.MEMBER_REPLACED not in step.kinds and EventKind.MEMBER_REJOINED not in step.kinds:
         return
@@ -272,7 +272,7 @@ def static_member_flapping(step: Step, memory: Memory) -> Iterator[Sighting]:
         where = f"from {' and '.join(hosts)}" if len(hosts) < 4 else f"from {len(hosts)} hosts"
         if not hosts:
             where = "from hosts not on record: a classic group keeps that of the first member"
-        yield Sighting(
+        yield Observation(
             "static_member_flapping",
             (event.instance_id,),
             returns[0][0],

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from coordinator_replay.analysis.findings.sighting import MOST_NAMED, Sighting, moment
+from coordinator_replay.analysis.findings.observation import MOST_NAMED, Observation, moment
 from coordinator_replay.analysis.findings.watch import Memory, Step
 from coordinator_replay.engine.events import EventKind
 from coordinator_replay.engine.model import GroupState, GroupType
@@ -25,8 +25,8 @@ _MEMBERSHIP = frozenset(
 )
 
 
-def partition_unowned(step: Step, memory: Memory) -> Iterator[Sighting]:
-    """Partitions that had an owner and have none, of topics of which others have one; one sighting a topic."""
+def partition_unowned(step: Step, memory: Memory) -> Iterator[Observation]:
+    """Partitions that had an owner and have none, of topics of which others have one; one observation a topic."""
     now, owned = step.now, step.ownership
     if not step.kinds.isdisjoint(_ENDS):
         yield from memory.end_all(now.at_ms)
@@ -48,7 +48,7 @@ def partition_unowned(step: Step, memory: Memory) -> Iterator[Sighting]:
         shown = f"{name or topic_id} {', '.join(map(str, partitions[:MOST_NAMED]))}"
         memory.begin(
             topic,
-            Sighting(
+            Observation(
                 "partition_unowned",
                 (topic, now.partition, now.offset),
                 since,
@@ -64,7 +64,7 @@ def partition_unowned(step: Step, memory: Memory) -> Iterator[Sighting]:
         )
 
 
-def unbalanced_assignment(step: Step, memory: Memory) -> Iterator[Sighting]:
+def unbalanced_assignment(step: Step, memory: Memory) -> Iterator[Observation]:
     """Members that subscribe to the same own very different numbers of partitions."""
     now = step.now
     if not step.kinds.isdisjoint(_ENDS):
@@ -79,7 +79,7 @@ def unbalanced_assignment(step: Step, memory: Memory) -> Iterator[Sighting]:
     since = memory.since("unbalanced", now.at_ms)
     memory.begin(
         "unbalanced",
-        Sighting(
+        Observation(
             "unbalanced_assignment",
             (now.partition, now.offset),
             since,
@@ -121,7 +121,7 @@ def _most_lopsided(step: Step) -> tuple[tuple[int, str], tuple[int, str], int, i
     return None
 
 
-def mixed_protocols(step: Step, memory: Memory) -> Iterator[Sighting]:
+def mixed_protocols(step: Step, memory: Memory) -> Iterator[Observation]:
     """A consumer group has members of both protocols."""
     now = step.now
     if now.group_type is not GroupType.CONSUMER or EventKind.GROUP_DELETED in step.kinds:
@@ -141,7 +141,7 @@ def mixed_protocols(step: Step, memory: Memory) -> Iterator[Sighting]:
     since = memory.since("mixed", now.at_ms)
     memory.begin(
         "mixed",
-        Sighting(
+        Observation(
             "mixed_protocols",
             (now.partition, now.offset),
             since,
@@ -156,7 +156,7 @@ def mixed_protocols(step: Step, memory: Memory) -> Iterator[Sighting]:
     )
 
 
-def group_near_member_limit(step: Step, memory: Memory) -> Iterator[Sighting]:
+def group_near_member_limit(step: Step, memory: Memory) -> Iterator[Observation]:
     """The number of members comes close to the brokers' limit for the group's type."""
     now, limits = step.now, step.limits
     limit = limits.share_group_max_size if now.group_type is GroupType.SHARE else limits.group_max_size
@@ -168,7 +168,7 @@ def group_near_member_limit(step: Step, memory: Memory) -> Iterator[Sighting]:
     since = memory.since("near", now.at_ms)
     memory.begin(
         "near",
-        Sighting(
+        Observation(
             "group_near_member_limit",
             (),
             since,

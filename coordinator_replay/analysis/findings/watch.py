@@ -1,23 +1,23 @@
 """The fold that shows every operation of a group to every rule, and keeps what the rules remember.
 
-A rule is a function of one step and of its own memory, which is plain data: what it has noted, and the sightings that
-are still open. So a snapshot needs no code of the rules, and none of them can keep more than it notes.
+A rule is a function of one step and of its own memory, which is plain data: what it has noted, and the observations
+that are still open. So a snapshot needs no code of the rules, and none of them can keep more than it notes.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from coordinator_replay.analysis.findings.evidence import Evidence, evidence_row, state_row
-from coordinator_replay.analysis.findings.sighting import Sighting, row
+from coordinator_replay.analysis.findings.observation import Observation, row
 from coordinator_replay.analysis.findings.thresholds import DEFAULTS, Thresholds
-from coordinator_replay.analysis.members import Members, Stay
+from coordinator_replay.analysis.members import MemberInterval, Members
 from coordinator_replay.analysis.ownership import Ownership
 from coordinator_replay.analysis.rows import Row, Scope, Topics
 from coordinator_replay.engine.events import Event, EventKind
 from coordinator_replay.engine.model import GroupState, GroupType
 
 
-class Standing(NamedTuple):
+class GroupStatus(NamedTuple):
     """A group after an operation, as the operation's last event tells it."""
 
     group_type: GroupType
@@ -42,8 +42,8 @@ class Step(NamedTuple):
 
     events: Sequence[Event]
     kinds: frozenset[EventKind]
-    now: Standing
-    members: Mapping[str, Stay]
+    now: GroupStatus
+    members: Mapping[str, MemberInterval]
     ownership: Ownership
     topics: Topics
     limits: Thresholds
@@ -59,42 +59,42 @@ class Memory:
 
     Attributes:
         notes: plain data, the rule's own.
-        open: sightings that are not over, by a name the rule gives them.
+        open: observations that are not over, by a name the rule gives them.
     """
 
     __slots__ = ("notes", "open")
 
     def __init__(self) -> None:
         self.notes: dict[str, Any] = {}
-        self.open: dict[str, Sighting] = {}
+        self.open: dict[str, Observation] = {}
 
     def since(self, name: str, at_ms: int) -> int:
-        """When an open sighting began; the moment given, where none is open."""
+        """When an open observation began; the moment given, where none is open."""
         known = self.open.get(name)
         return at_ms if known is None or known.first_ms is None else known.first_ms
 
-    def begin(self, name: str, sighting: Sighting) -> None:
-        """Open a sighting, or tell an open one anew: it keeps its beginning."""
+    def begin(self, name: str, observation: Observation) -> None:
+        """Open an observation, or tell an open one anew: it keeps its beginning."""
         known = self.open.get(name)
         if known is not None:
-            sighting = sighting._replace(
+            observation = observation._replace(
                 subject=known.subject, first_ms=known.first_ms, partition=known.partition, offset=known.offset
             )
-        self.open[name] = sighting
+        self.open[name] = observation
 
-    def end(self, name: str, at_ms: int) -> Iterator[Sighting]:
-        """Close a sighting; yields it if it has lasted as long as it had to."""
+    def end(self, name: str, at_ms: int) -> Iterator[Observation]:
+        """Close an observation; yields it if it has lasted as long as it had to."""
         known = self.open.pop(name, None)
         if known is not None and at_ms - (known.first_ms or 0) >= known.needed_ms:
             yield known._replace(last_ms=at_ms)
 
-    def end_all(self, at_ms: int) -> Iterator[Sighting]:
+    def end_all(self, at_ms: int) -> Iterator[Observation]:
         """Close all that is open."""
         for name in list(self.open):
             yield from self.end(name, at_ms)
 
 
-GroupRule = Callable[[Step, Memory], Iterator[Sighting]]
+GroupRule = Callable[[Step, Memory], Iterator[Observation]]
 
 
 class Watch:
@@ -132,17 +132,17 @@ class Watch:
         self.limits = limits
         self.memories: dict[str, Memory] = {rule.__name__: Memory() for rule in rules}
         self.asked = [*zip(rules, self.memories.values(), strict=True)]
-        self.standing: Standing | None = None
+        self.standing: GroupStatus | None = None
         self.members_from: int | None = None
         self.is_beginning_known = False
         self.states = 1
 
     def fold(self, events: Sequence[Event], at_ms: int) -> Iterator[Row]:
-        """Show an operation to the rules, after the folds they look at; yields the sightings that are over by it."""
+        """Show an operation to the rules, after the folds they look at; yields the observations that are over by it."""
         last = events[-1]
         if self.standing is None:
             self.is_beginning_known = any(event.kind is EventKind.GROUP_CREATED for event in events)
-        self.standing = Standing(
+        self.standing = GroupStatus(
             last.group_type, last.to_state, last.epoch, last.member_count, at_ms, last.partition, last.offset
         )
         if self.members_from is None and last.member_count:
@@ -154,7 +154,7 @@ class Watch:
                 yield self._row(seen)
 
     def open_rows(self) -> Iterator[Row]:
-        """The sightings that are not over, and the row of the group as it stands, which rules over offsets look at."""
+        """The observations that are not over, and the row of the group's status, which rules over offsets look at."""
         step = self._step((), self.standing) if self.standing is not None else None
         for rule, memory in self.asked:
             if step is not None:
@@ -163,7 +163,7 @@ class Watch:
         if step is not None:
             yield evidence_row(self.scope, Evidence.STANDING, self._stands(step.now))
 
-    def _step(self, events: Sequence[Event], now: Standing) -> Step:
+    def _step(self, events: Sequence[Event], now: GroupStatus) -> Step:
         kinds = frozenset([event.kind for event in events])
         return Step(events, kinds, now, self.members.stays, self.ownership, self.topics, self.limits)
 
@@ -195,7 +195,7 @@ class Watch:
                 yield state_row(self.scope, event.group_type, event.to_state, at=at_ms, seq=seq)
                 self.states += 1
 
-    def _stands(self, now: Standing) -> dict[str, Any]:
+    def _stands(self, now: GroupStatus) -> dict[str, Any]:
         """The group at its last record, by the names of topics as far as these are known."""
         shown, ownership = self.topics.shown, self.ownership
         owned = [
@@ -233,9 +233,9 @@ class Watch:
             "released": released,
         }
 
-    def _row(self, sighting: Sighting) -> Row:
-        told = row(self.scope, sighting)
-        return evidence_row(self.scope, Evidence.SIGHTING, told, name=told["finding_id"], seq=sighting.first_ms or 0)
+    def _row(self, observation: Observation) -> Row:
+        told = row(self.scope, observation)
+        return evidence_row(self.scope, Evidence.SIGHTING, told, name=told["finding_id"], seq=observation.first_ms or 0)
 
     def snapshot(self) -> dict[str, Any]:
         """What the rules remember, as plain data."""
@@ -258,14 +258,14 @@ class Watch:
         self.states = plain["states"]
         if plain["standing"] is not None:
             group_type, state, *rest = plain["standing"]
-            self.standing = Standing(GroupType(group_type), GroupState(state), *rest)
+            self.standing = GroupStatus(GroupType(group_type), GroupState(state), *rest)
         for name, known in plain["memories"].items():
             memory = self.memories.get(name)
             if memory is not None:
                 memory.notes = dict(known["notes"])
-                memory.open = {key: _sighting(seen) for key, seen in known["open"].items()}
+                memory.open = {key: _observation(seen) for key, seen in known["open"].items()}
 
 
-def _sighting(plain: Sequence[Any]) -> Sighting:
+def _observation(plain: Sequence[Any]) -> Observation:
     rule, subject, *rest = plain
-    return Sighting(rule, tuple(subject), *rest)
+    return Observation(rule, tuple(subject), *rest)

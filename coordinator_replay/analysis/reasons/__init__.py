@@ -6,11 +6,11 @@ makes reasons of them: one row = one function with the footprint it needs, its r
 leaves the same records. A rule says ``certain`` only where nothing else in the coordinator's code leaves that
 footprint and no record can be missing.
 
-``situation`` is what a row may look at, ``past`` what of earlier records has to be remembered for it; ``departures``
+``situation`` is what a row may look at, ``history`` what of earlier records has to be remembered for it; ``departures``
 and ``arrivals`` hold the two judgements that several rows share.
 """
 
-from coordinator_replay.analysis.reasons.past import Past, Sign
+from coordinator_replay.analysis.reasons.history import GroupHistory, Sign
 from coordinator_replay.analysis.reasons.situation import Situation
 from coordinator_replay.analysis.reasons.table import TABLE, reason_of
 from coordinator_replay.analysis.reasons.topic_changes import NO_CHANGES, TopicChange, TopicChanges
@@ -21,8 +21,8 @@ __all__ = [
     "TABLE",
     "Cause",
     "Confidence",
+    "GroupHistory",
     "JoinReason",
-    "Past",
     "Reason",
     "Sign",
     "Situation",

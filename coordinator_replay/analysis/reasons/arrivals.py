@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from coordinator_replay.analysis.reasons.past import Departed, chosen
+from coordinator_replay.analysis.reasons.history import Departed, chosen
 from coordinator_replay.analysis.reasons.situation import Situation, called, lasting
 from coordinator_replay.engine.model import Member, Subscription
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from coordinator_replay.analysis.reasons.past import topics_of
+from coordinator_replay.analysis.reasons.history import topics_of
 from coordinator_replay.analysis.reasons.rule import CLASSIC, CONSUMER, EVERY_TYPE, MODERN, Rule, row
 from coordinator_replay.analysis.reasons.situation import Situation, called, listed
 from coordinator_replay.analysis.reasons.topic_changes import PARTITIONS_ADDED, TopicChange, told
@@ -183,7 +183,7 @@ def coverage_change(situation: Situation) -> Finding | None:
     """The leader knows of other partitions."""
     if not situation.covered_before or not situation.opening.members:
         return None
-    counts, after = situation.past.partition_counts, situation.covered_after
+    counts, after = situation.history.partition_counts, situation.covered_after
     grown = {topic: max(found) + 1 for topic, found in after.items() if max(found) + 1 > counts.get(topic, 0)}
     lost = [topic for topic in situation.covered_before if topic not in after and not _revoked(situation)]
     if not grown and not lost:
@@ -246,7 +246,7 @@ def _revoked(situation: Situation) -> dict[str, set[int]]:
 def share_partitions_ready(situation: Situation) -> Finding | None:
     """Partitions can be assigned that could not before."""
     ready = situation.of_kind(EventKind.SHARE_STATE_CHANGED)
-    place = (ready[0].partition, ready[0].offset) if ready else situation.past.ready_at
+    place = (ready[0].partition, ready[0].offset) if ready else situation.history.ready_at
     if place is None:
         return None
     partition, offset = place

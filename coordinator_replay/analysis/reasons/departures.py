@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from coordinator_replay.analysis.reasons.past import Sign
+from coordinator_replay.analysis.reasons.history import Sign
 from coordinator_replay.analysis.reasons.situation import Situation, called, lasting, moment
 from coordinator_replay.analysis.reasons.vocabulary import Cause, Confidence
 from coordinator_replay.engine.events import Event
@@ -54,7 +54,7 @@ def _judge(situation: Situation, event: Event, gone: Member) -> Departure:
         found = look(situation, gone, fact)
         if found is not None:
             return found
-    sign = situation.past.last_seen(gone.member_id)
+    sign = situation.history.last_seen(gone.member_id)
     timeout = _timeout(gone)
     if sign is None:
         why = f"no record shows when it was last alive; {timeout}. LeaveGroup or session timeout: the log can't tell"
@@ -111,7 +111,7 @@ def _held_on(situation: Situation, gone: Member, fact: str) -> Departure | None:
 
 
 def _stayed_away(situation: Situation, gone: Member, fact: str) -> Departure | None:
-    sign = situation.past.last_seen(gone.member_id)
+    sign = situation.history.last_seen(gone.member_id)
     if gone.current is None or gone.current.epoch != AWAY_EPOCH or sign is None:
         return None
     away = (
@@ -128,7 +128,7 @@ def _had_no_time(situation: Situation, gone: Member, fact: str) -> Departure | N
         shortest = session
         if 0 < rebalance_ms < session:
             shortest, name = rebalance_ms, "max.poll.interval.ms"
-    sign = situation.past.last_seen(gone.member_id)
+    sign = situation.history.last_seen(gone.member_id)
     if sign is None or _removed_ms(situation) - sign.at_ms >= shortest:
         return None
     alive = _alive(situation, sign)
@@ -140,9 +140,9 @@ def _had_no_time(situation: Situation, gone: Member, fact: str) -> Departure | N
 
 
 def _committed_late(situation: Situation, gone: Member, fact: str) -> Departure | None:
-    if not situation.past.has_commits:
+    if not situation.history.has_commits:
         return None
-    commit = situation.past.last_commit(situation.past.partitions_of(gone, situation.group_type))
+    commit = situation.history.last_commit(situation.history.partitions_of(gone, situation.group_type))
     session = _session_ms(gone) or SHORTEST_SESSION_MS
     if commit is None or _removed_ms(situation) - commit.at_ms >= session:
         return None
@@ -169,11 +169,11 @@ def _is_static(situation: Situation, gone: Member, fact: str) -> Departure | Non
 
 
 def _fell_silent(situation: Situation, gone: Member, fact: str) -> Departure | None:
-    if not situation.past.has_commits:
+    if not situation.history.has_commits:
         return None
     session = _session_ms(gone) or DEFAULT_SESSION_MS
-    partitions = situation.past.partitions_of(gone, situation.group_type)
-    own, others = situation.past.last_commit(partitions), situation.past.last_commit(partitions, other=True)
+    partitions = situation.history.partitions_of(gone, situation.group_type)
+    own, others = situation.history.last_commit(partitions), situation.history.last_commit(partitions, other=True)
     removed_ms = _removed_ms(situation)
     if own is None or others is None or removed_ms - own.at_ms < session or others.at_ms - own.at_ms < session:
         return None
@@ -190,7 +190,7 @@ def _timeouts(situation: Situation, gone: Member) -> tuple[Cause, ...]:
     if situation.group_type is GroupType.SHARE:
         return (Cause.SESSION_TIMEOUT,)
     timeout = _told(gone).rebalance_timeout_ms
-    waited_ms = _removed_ms(situation) - situation.past.rebalanced_ms
+    waited_ms = _removed_ms(situation) - situation.history.rebalanced_ms
     is_late = situation.group_type is GroupType.CLASSIC and 0 < timeout <= waited_ms
     return (Cause.SESSION_TIMEOUT, Cause.REBALANCE_TIMEOUT) if is_late else (Cause.SESSION_TIMEOUT,)
 

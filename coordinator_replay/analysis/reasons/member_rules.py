@@ -2,7 +2,7 @@
 
 from coordinator_replay.analysis.reasons.arrivals import Return, returns, twin
 from coordinator_replay.analysis.reasons.departures import Departure, departures
-from coordinator_replay.analysis.reasons.past import chosen
+from coordinator_replay.analysis.reasons.history import chosen
 from coordinator_replay.analysis.reasons.rule import CLASSIC, EVERY_TYPE, MODERN, Rule, row
 from coordinator_replay.analysis.reasons.situation import Situation, called, lasting
 from coordinator_replay.analysis.reasons.vocabulary import Cause, Confidence, Finding
@@ -36,7 +36,7 @@ _FOLLOWS_MEMBERS = (Cause.PROTOCOL_CHANGE, Cause.TOPIC_METADATA_CHANGE)
 )
 def group_conversion(situation: Situation) -> Finding | None:
     """The group went over to another protocol."""
-    conversion = situation.past.conversion
+    conversion = situation.history.conversion
     converted = situation.of_kind(EventKind.GROUP_CONVERTED)
     if converted:
         old, new = converted[0].changes["group_type"]
@@ -66,7 +66,7 @@ def group_conversion(situation: Situation) -> Finding | None:
 )
 def group_created(situation: Situation) -> Finding | None:
     """The group begins."""
-    is_new = situation.past.is_new_life or bool(situation.of_kind(EventKind.GROUP_CREATED))
+    is_new = situation.history.is_new_life or bool(situation.of_kind(EventKind.GROUP_CREATED))
     number = situation.opening.epoch
     word = "generation" if situation.group_type is GroupType.CLASSIC else "epoch"
     is_first = 0 < number <= (1 if situation.group_type is GroupType.CLASSIC else 2)
@@ -91,7 +91,7 @@ def group_created(situation: Situation) -> Finding | None:
 )
 def beginning_unseen(situation: Situation) -> Finding | None:
     """Nothing is known of what was before."""
-    if not situation.is_beginning_unseen or situation.past.conversion is not None:
+    if not situation.is_beginning_unseen or situation.history.conversion is not None:
         return None
     fact = f"first record of the group in this log {situation.at()}"
     return Finding(Cause.UNKNOWN, POSSIBLE, (fact,))

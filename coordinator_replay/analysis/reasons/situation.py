@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 
-from coordinator_replay.analysis.reasons.past import Departed, Past, coverage, departed, topics_of
+from coordinator_replay.analysis.reasons.history import Departed, GroupHistory, coverage, departed, topics_of
 from coordinator_replay.analysis.reasons.topic_changes import TopicChange, TopicChanges, between
 from coordinator_replay.analysis.rows import Topics
 from coordinator_replay.engine.events import Event, EventKind
@@ -21,7 +21,7 @@ class Situation:
         started_ms: when the rebalance began, as the table tells it: of a classic one, the end of its join phase.
         before: members before the operation.
         unrevoked_since: since when members have been holding on to what they must give up.
-        past: what earlier records left.
+        history: what earlier records left.
         topics: topic names.
         topic_changes: when topics changed, where that is known.
         left: members that are gone.
@@ -39,7 +39,7 @@ class Situation:
         started_ms: int,
         before: Mapping[str, Member],
         unrevoked_since: Mapping[str, int],
-        past: Past,
+        history: GroupHistory,
         topics: Topics,
         topic_changes: TopicChanges,
     ) -> None:
@@ -52,7 +52,7 @@ class Situation:
         self.started_ms = started_ms
         self.before = before
         self.unrevoked_since = unrevoked_since
-        self.past = past
+        self.history = history
         self.topics = topics
         self.topic_changes = topic_changes
         self.left = self.of_kind(EventKind.MEMBER_LEFT)
@@ -88,12 +88,12 @@ class Situation:
 
     def _resolved_now(self, *, has_joined: bool) -> list[tuple[Member, int]]:
         """Members whose expression is resolved with this operation: from now on their topics count."""
-        if not self.resolved or not self.past.waiting:
+        if not self.resolved or not self.history.waiting:
             return []
         regexes = {event.changes["regex"] for event in self.resolved}
         return [
             (self.before[member_id], one.offset)
-            for member_id, one in self.past.waiting.items()
+            for member_id, one in self.history.waiting.items()
             if one.has_joined is has_joined and one.regex in regexes and member_id in self.before
         ]
 
@@ -101,11 +101,11 @@ class Situation:
     def gone(self) -> list[Departed]:
         """Members that went, in this operation or earlier, and may have come back with it."""
         now = [
-            departed(gone, event, self.at_ms, self.past.last_sign(gone, event.group_type))
+            departed(gone, event, self.at_ms, self.history.last_sign(gone, event.group_type))
             for event in self.left
             if (gone := event.before or event.member) is not None
         ]
-        return [*self.past.departed, *now]
+        return [*self.history.departed, *now]
 
     @cached_property
     def subscribed(self) -> set[str]:
@@ -114,7 +114,7 @@ class Situation:
         members |= {event.member.member_id: event.member for event in self.events if event.member is not None}
         members |= {member.member_id: member for member in self.opening.members}
         found = {topic for member in members.values() for topic in topics_of(member)}
-        for topics in (*self.past.regex_topics.values(), *self.topics.sources.values()):
+        for topics in (*self.history.regex_topics.values(), *self.topics.sources.values()):
             found.update(topics)
         for event in self.resolved:
             found.update(event.changes["topics"][1] or ())
@@ -133,11 +133,11 @@ class Situation:
     @cached_property
     def last_sync_ms(self) -> int:
         """When the group last came to a rest, or began to rebalance."""
-        return self.past.synced.at_ms if self.past.synced is not None else self.past.rebalanced_ms
+        return self.history.synced.at_ms if self.history.synced is not None else self.history.rebalanced_ms
 
     def changes_since(self, topics: set[str]) -> list[tuple[str, TopicChange]]:
         """Changes of topics between the rebalance before this one and this one."""
-        after_ms = self.last_sync_ms if self.group_type is GroupType.CLASSIC else self.past.rebalanced_ms
+        after_ms = self.last_sync_ms if self.group_type is GroupType.CLASSIC else self.history.rebalanced_ms
         return between(self.topic_changes, sorted(topics), after_ms, self.started_ms)
 
     def at(self, offset: int | None = None, partition: int | None = None) -> str:

@@ -99,7 +99,7 @@ def _judged(situation: Situation, confidence: Confidence, evidence: list[str]) -
 
 def _join_reason(situation: Situation, cause: Cause) -> JoinReason:
     if cause is Cause.COOPERATIVE_FOLLOW_UP:
-        return JoinReason(situation.past.join_reason)
+        return JoinReason(situation.history.join_reason)
     return JOIN_REASONS.get(cause, JoinReason.UNKNOWN)
 
 

@@ -6,9 +6,9 @@ import pytest
 
 from coordinator_replay.analysis.findings.group_rules import GROUP_RULES
 from coordinator_replay.analysis.findings.happenings import KEPT_RULES, LOG_RULES, late_topic_change
+from coordinator_replay.analysis.findings.observation import finding_id
 from coordinator_replay.analysis.findings.offsets import GROUP_TOTALS, PARTITION_RULES, TOPIC_RULES, offset_rewind
 from coordinator_replay.analysis.findings.rules import RULES
-from coordinator_replay.analysis.findings.sighting import finding_id
 from coordinator_replay.analysis.findings.thresholds import DEFAULTS, THRESHOLD_NAMES
 from coordinator_replay.errors import UsageError
 

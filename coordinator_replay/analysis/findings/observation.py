@@ -1,7 +1,7 @@
-"""A sighting: a rule saw something, from then to then, or still sees it at the group's last record.
+"""An observation: a rule saw something, from then to then, or still sees it at the group's last record.
 
-Sightings are kept as evidence, and every run makes findings of them: sightings of one finding become one row, and one
-that is still open counts if it has lasted long enough at the end of the log.
+Observations are kept as evidence, and every run makes findings of them: observations of one finding become one row, and
+one that is still open counts if it has lasted long enough at the end of the log.
 """
 
 import hashlib
@@ -13,10 +13,10 @@ from coordinator_replay.analysis.rows import Scope
 from coordinator_replay.times import moment_of_ms
 
 MOST_NAMED = 20
-"""How many members or partitions a sighting names; the rest is counted."""
+"""How many members or partitions an observation names; the rest is counted."""
 
 
-class Sighting(NamedTuple):
+class Observation(NamedTuple):
     """What a rule saw.
 
     Attributes:
@@ -75,8 +75,8 @@ def lasting(duration_ms: int) -> str:
     return f"{duration_ms / 1000:g} s"
 
 
-def row(scope: Scope, seen: Sighting) -> dict[str, Any]:
-    """A sighting in the columns of ``findings``, and for how long it must be so to be one."""
+def row(scope: Scope, seen: Observation) -> dict[str, Any]:
+    """An observation in the columns of ``findings``, and for how long it must be so to be one."""
     return {
         "cluster": scope.cluster,
         "group_id": scope.group_id,

@@ -64,7 +64,7 @@ class Waiting(NamedTuple):
     offset: int
 
 
-class Past:
+class GroupHistory:
     """What is remembered of one group.
 
     Attributes:
@@ -270,39 +270,39 @@ class Past:
         }
 
     @classmethod
-    def restore(cls, plain: Mapping[str, Any], topics: Topics) -> "Past":
+    def restore(cls, plain: Mapping[str, Any], topics: Topics) -> "GroupHistory":
         """Go on from ``snapshot``."""
-        past = cls(topics)
-        past.seen = {
+        history = cls(topics)
+        history.seen = {
             member_id: (at_ms, partition, offset) for member_id, (at_ms, partition, offset) in plain["seen"].items()
         }
-        past.synced = None if plain["synced"] is None else Sign(*plain["synced"])
-        past.departed = [Departed(*one) for one in plain["departed"]]
-        past.waiting = {member_id: Waiting(*one) for member_id, one in plain["waiting"].items()}
-        past.regex_topics = {regex: tuple(topics) for regex, topics in plain["regex_topics"].items()}
-        past.partition_counts = dict(plain["partition_counts"])
-        past.is_new_life = plain["is_new_life"]
+        history.synced = None if plain["synced"] is None else Sign(*plain["synced"])
+        history.departed = [Departed(*one) for one in plain["departed"]]
+        history.waiting = {member_id: Waiting(*one) for member_id, one in plain["waiting"].items()}
+        history.regex_topics = {regex: tuple(topics) for regex, topics in plain["regex_topics"].items()}
+        history.partition_counts = dict(plain["partition_counts"])
+        history.is_new_life = plain["is_new_life"]
         if plain["conversion"] is not None:
             old, new, partition, offset = plain["conversion"]
-            past.conversion = (old, new, partition, offset)
+            history.conversion = (old, new, partition, offset)
         if plain["ready_at"] is not None:
             partition, offset = plain["ready_at"]
-            past.ready_at = (partition, offset)
-        past.rebalanced_ms = plain["rebalanced_ms"]
-        past.join_reason = plain["join_reason"]
-        past._commits = _read_commits(plain["commits"])
-        past._newer_commits = [(offset, _read_commits(commits)) for offset, commits in plain["newer_commits"]]
-        return past
+            history.ready_at = (partition, offset)
+        history.rebalanced_ms = plain["rebalanced_ms"]
+        history.join_reason = plain["join_reason"]
+        history._commits = _read_commits(plain["commits"])
+        history._newer_commits = [(offset, _read_commits(commits)) for offset, commits in plain["newer_commits"]]
+        return history
 
 
 _REMEMBERED = {
-    EventKind.MEMBER_LEFT: Past._left,
-    EventKind.GROUP_CREATED: Past._created,
-    EventKind.GROUP_CONVERTED: Past._converted,
-    EventKind.REGEX_RESOLVED: Past._resolved,
-    EventKind.REGEX_REMOVED: Past._resolved,
-    EventKind.SHARE_STATE_CHANGED: Past._ready,
-    EventKind.REBALANCE_COMPLETED: Past._synced,
+    EventKind.MEMBER_LEFT: GroupHistory._left,
+    EventKind.GROUP_CREATED: GroupHistory._created,
+    EventKind.GROUP_CONVERTED: GroupHistory._converted,
+    EventKind.REGEX_RESOLVED: GroupHistory._resolved,
+    EventKind.REGEX_REMOVED: GroupHistory._resolved,
+    EventKind.SHARE_STATE_CHANGED: GroupHistory._ready,
+    EventKind.REBALANCE_COMPLETED: GroupHistory._synced,
 }
 
 

@@ -1,0 +1,112 @@
+"""Completion in bash, zsh and fish: candidates are names that clients of a cluster chose, so shells get them quoted.
+
+Click hands candidates over as they are. Bash puts them into the line like that, where ``pay-$(rm x)`` is a command,
+after matching them against files; fish takes what stands before a comma and lets ``echo`` read the rest as options. The
+functions that the shells source are therefore our own. Zsh quotes by itself what ``compadd`` is given.
+"""
+
+import os
+import re
+from typing import Any, ClassVar
+
+from click.shell_completion import BashComplete, CompletionItem, FishComplete, ZshComplete, add_completion_class
+
+from coordinator_replay.safe_text import UNSAFE
+
+_BASH = """\
+%(complete_func)s() {
+    local response line
+    response=$(IFS=$'\\n'; env COMP_WORDS="${COMP_WORDS[*]}" COMP_CWORD="$COMP_CWORD" \\
+        COMP_TYPED="${COMP_WORDS[COMP_CWORD]}" %(complete_var)s=bash_complete "$1")
+    COMPREPLY=()
+    while IFS= read -r line; do
+        case $line in
+            dir,*) compopt -o dirnames ;;
+            file,*) compopt -o default ;;
+            plain,*) COMPREPLY+=("${line#plain,}") ;;
+        esac
+    done <<< "$response"
+    return 0
+}
+complete -o nosort -F %(complete_func)s %(prog_name)s
+"""
+
+_FISH = """\
+function %(complete_func)s
+    set -l response (env %(complete_var)s=fish_complete COMP_WORDS=(commandline -cp | string collect) \\
+        COMP_CWORD=(commandline -t | string collect --allow-empty) %(prog_name)s)
+    for completion in $response
+        set -l metadata (string split --max 1 -- "," $completion)
+        switch $metadata[1]
+            case dir
+                __fish_complete_directories $metadata[2]
+            case file
+                __fish_complete_path $metadata[2]
+            case plain
+                printf '%%s\\n' $metadata[2]
+        end
+    end
+end
+complete --no-files --command %(prog_name)s --arguments "(%(complete_func)s)"
+"""
+
+_PLAIN = re.compile(r"[A-Za-z0-9_./:@%+=,-]")
+"""Characters that mean nothing to any shell within a word."""
+
+
+def _is_offered(name: str) -> bool:
+    """Whether a name can be shown and typed: it is not empty, and all of it can be seen."""
+    return bool(name) and UNSAFE.search(name) is None
+
+
+def bash_quoted(name: str) -> str:
+    r"""A name as bash reads it as one word and runs nothing of it.
+
+    With a backslash before each character, not with quotes around: so names that begin alike do so quoted, too.
+
+    >>> print(bash_quoted("pay-$(touch x)"))
+    pay-\$\(touch\ x\)
+    """
+    return "".join(one if _PLAIN.match(one) or not one.isascii() else f"\\{one}" for one in name)
+
+
+class _OwnNames:
+    """Leaves out names that no line of a terminal can hold."""
+
+    def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem[Any]]:
+        """Candidates for the word that is typed."""
+        found: list[CompletionItem[Any]] = super().get_completions(args, incomplete)  # type: ignore[misc]
+        return [item for item in found if item.type != "plain" or _is_offered(str(item.value))]
+
+
+class Bash(_OwnNames, BashComplete):
+    """Bash, which takes candidates for parts of the line."""
+
+    source_template: ClassVar[str] = _BASH
+
+    def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem[Any]]:
+        """Candidates; behind an open quote, where bash reads no backslash, only those that need none."""
+        found = super().get_completions(args, incomplete)
+        if not re.search("[\"']", os.environ.get("COMP_TYPED", "")):
+            return found
+        return [item for item in found if bash_quoted(str(item.value)) == item.value]
+
+    def format_completion(self, item: CompletionItem[Any]) -> str:
+        """A line for the function above."""
+        return f"{item.type},{bash_quoted(str(item.value)) if item.type == 'plain' else item.value}"
+
+
+class Zsh(_OwnNames, ZshComplete):
+    """Zsh, which quotes candidates itself."""
+
+
+class Fish(_OwnNames, FishComplete):
+    """Fish, which quotes candidates itself."""
+
+    source_template: ClassVar[str] = _FISH
+
+
+def use_own_shells() -> None:
+    """Let click complete by these classes."""
+    for shell in (Bash, Zsh, Fish):
+        add_completion_class(shell)

@@ -1,0 +1,249 @@
+"""Questions that people ask of a Kafka cluster (design/questions.md), each by the command a user tries first.
+
+The answers are held against what the brokers of the recorded dumps logged and what was done to the clients at the
+time, never against what the program printed before. Here are the questions about reasons of rebalances and about lost
+offsets; the numbers are those of the list.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from coordinator_replay.cli.main import main
+from scripts.reasons.durations import durations
+from scripts.reasons.sample import Sample as Recording
+from scripts.reasons.truth import Truth, Witness
+from tests.acceptance.conftest import AUDITED
+from tests.samples import Sample, lines
+
+pytestmark = pytest.mark.spark
+
+CLOCK_MS = 3
+"""Records, log lines and the journal of one moment are stamped so far apart."""
+
+Ask = Callable[..., list[dict[str, Any]]]
+
+
+@pytest.fixture(scope="module")
+def ask(audited: Path) -> Ask:
+    """Type a command; the rows it answers with."""
+    runner = CliRunner(env={"COORDINATOR_REPLAY_WAREHOUSE": str(audited)})
+
+    def run(cluster: str, *arguments: str) -> list[dict[str, Any]]:
+        result = runner.invoke(main, [*arguments, "--cluster", cluster, "--output", "json"])
+        assert result.exit_code == 0, result.output
+        return [json.loads(line) for line in result.stdout.splitlines()]
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def told(audited: Path) -> Callable[..., str]:
+    """Type a command; what it prints for people."""
+    runner = CliRunner(env={"COORDINATOR_REPLAY_WAREHOUSE": str(audited), "NO_COLOR": "1"})
+
+    def run(cluster: str, *arguments: str) -> str:
+        result = runner.invoke(main, [*arguments, "--cluster", cluster])
+        assert result.exit_code == 0, result.output
+        return result.stdout
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def expired(spark: Any, audited: Path) -> str:
+    """The dump of a broker that let offsets expire, audited into the same warehouse; its cluster's name."""
+    from coordinator_replay.pipeline.audit import Options, run_audit
+
+    sample = Sample("expiration")
+    metadata = str(sample.folder / "cluster-metadata")
+    options = Options(inputs=[sample.segments], warehouse=str(audited), cluster=sample.name, cluster_metadata=metadata)
+    run_audit(spark, options)
+    return sample.name
+
+
+def logged(name: str) -> list[Truth]:
+    recording = Recording(Sample(name).folder)
+    return Witness(recording.journal, recording.clients()).read(recording.broker_log)
+
+
+def journal(name: str, action: str) -> list[dict[str, Any]]:
+    return [one for one in lines(Sample(name).folder / "journal.jsonl") if one["action"] == action]
+
+
+# --- 1, 4, 5: how often, how long, why, and who ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", AUDITED)
+def test_1_members_that_timed_out_are_found_by_that_cause(ask: Ask, name: str):
+    wanted = {(one.group, one.epoch) for one in logged(name) if one.cause == "SESSION_TIMEOUT"}
+    found = {(row["group_id"], row["epoch"]) for row in ask(name, "rebalances", "--cause", "SESSION_TIMEOUT")}
+    assert wanted <= found
+    assert name == "java-clients" or wanted
+
+
+@pytest.mark.parametrize("name", AUDITED)
+def test_4_the_causes_of_every_group_are_those_that_its_broker_logged(ask: Ask, name: str):
+    for truth in logged(name):
+        rows = [row for row in ask(name, "why", truth.group) if row["epoch"] == truth.epoch]
+        causes = {cause for row in rows for cause in (row["cause"], *_listed(row["alternatives"]))}
+        assert causes & set(map(str, truth.accepted)), truth
+
+
+def _listed(value: Any) -> list[str]:
+    return json.loads(value) if isinstance(value, str) else list(value or ())
+
+
+def test_4_the_client_that_was_restarted_again_and_again_is_named(ask: Ask):
+    """Group bakery-bounce: both clients were restarted with other assignor lists, and nobody else was."""
+    restarted = {act["member"] for act in journal("java-clients", "restart") if act["group"] == "bakery-bounce"}
+    rows = ask("java-clients", "sql", "--query", "rebalance-triggers", "--param", "group=bakery-bounce")
+    assert {row["client"] for row in rows if row["rebalances"] > 1} == restarted
+
+
+@pytest.mark.parametrize("name", AUDITED)
+def test_5_as_many_rebalances_as_the_broker_logged_and_none_longer_or_shorter_than_told(ask: Ask, name: str):
+    rows = ask(name, "rebalances")
+    assert Counter(row["group_id"] for row in rows) == Counter(one.group for one in logged(name))
+    took = durations(lines(Sample(name).folder / "broker-log.jsonl"))
+    compared = 0
+    for row in rows:
+        known = took.get((row["group_id"], row["epoch"]))
+        if row["group_type"] == "classic" and known is not None:
+            assert row["duration_ms"] is None
+            assert row["duration_ms_min"] <= known + CLOCK_MS
+            assert row["duration_ms_max"] is None or known <= row["duration_ms_max"] + CLOCK_MS
+            compared += 1
+    assert compared > 5
+
+
+def test_5_why_gives_no_bound_of_a_classic_rebalance_as_its_duration(told: Callable[..., str]):
+    text = told("group-lifecycles", "why", "shop-billing")
+    assert re.search(r"sync took \d+ ms, the whole rebalance at most [\d,]+ ms; its join phase is not on record", text)
+    assert "generation 4" in text
+    assert not re.search(r"(?<!sync )took \d+ ms", text)
+    # Nobody owned a partition while the group was Empty, and that is on record; of no other generation it is.
+    (emptied,) = [block for block in text.split("\n\n") if "without an owner" in block]
+    assert "the group is Empty" in emptied
+
+
+# --- 2, 3: topics ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", AUDITED)
+def test_2_a_subscription_that_changed_once_does_not_alternate(ask: Ask, name: str):
+    changes = Counter(act["member"] for act in journal(name, "subscription_changed"))
+    assert all(count == 1 for count in changes.values())
+    assert ask(name, "sql", "--query", "alternating-subscriptions") == []
+
+
+@pytest.mark.parametrize("name", AUDITED)
+def test_3_partitions_that_were_added_are_found_with_the_time_until_the_group_noticed(ask: Ask, name: str):
+    rows = ask(name, "sql", "--query", "slow-topic-changes")
+    for act in journal(name, "partitions_increased"):
+        said = f"partitions of {act['topic']} increased from"
+        found = [row for row in rows if any(said in fact for fact in _listed(row["evidence"]))]
+        assert found, act
+        assert all(0 <= row["metadata_delay_ms"] < 60_000 for row in found)
+        assert any(f"to {act['partitions']}" in fact for row in found for fact in _listed(row["evidence"]))
+
+
+# --- 7: who blocks ---------------------------------------------------------------------------------------------------
+
+
+def test_7_the_member_that_did_not_revoke_is_named_with_its_partitions_and_who_waited(told: Callable[..., str]):
+    """Client hold-1 of bakery-holders takes 15 s to give partitions up; hold-2 and hold-3 join and wait."""
+    clients = Recording(Sample("java-clients").folder).clients()
+    text = told("java-clients", "why", "bakery-holders")
+    lines_of = [line for line in text.splitlines() if "held up by member" in line]
+    assert lines_of and all("client" not in line or "(hold-1 on " in line for line in lines_of)
+    waited = {
+        client
+        for member_id, client in clients.items()
+        if any(f"{member_id} waited" in one or f"{member_id}, " in one for one in lines_of)
+    }
+    assert waited and waited <= {"hold-2", "hold-3"}
+    assert all(re.search(r"waited 1[5-9],\d{3} ms for bakery\.hold-\d", line) for line in lines_of)
+
+
+# --- 8, 9, 10: where did the offsets go ------------------------------------------------------------------------------
+
+
+def test_8_offsets_of_a_deleted_topic_and_by_an_admin_are_found_with_what_removed_them(ask: Ask):
+    rows = ask("group-lifecycles", "sql", "--query", "lost-offsets")
+    for act in journal("group-lifecycles", "topic_deleted"):
+        removed = [row for row in rows if row["topic"] == act["topic"]]
+        assert {row["ended_by"] for row in removed} == {"DELETED"}
+        assert {row["group_id"] for row in removed} == {act["group"]}
+    (deleted,) = [act for act in journal("java-clients", "admin") if act["what"] == "delete-offsets"]
+    topic, partition = deleted["args"]
+    rows = ask("java-clients", "sql", "--query", "lost-offsets", "--param", f"group={deleted['group']}")
+    assert (topic, int(partition), "DELETED") in {(row["topic"], row["partition"], row["ended_by"]) for row in rows}
+
+
+def test_9_offsets_that_the_broker_expired_are_told_and_none_that_it_kept(ask: Ask, expired: str):
+    """What the broker no longer answered at the end was deleted with its group, or it expired."""
+    checkpoints = [one for one in lines(Sample(expired).folder / "checkpoints.jsonl") if one["quiet"]]
+    deleted = {act["group"] for act in journal(expired, "group_deleted")}
+    kept = _committed(checkpoints[-1])
+    gone = {key for one in checkpoints for key in _committed(one)} - kept
+    found = {
+        (row["group_id"], row["topic"], row["partition"]) for row in ask(expired, "expired", "--status", "EXPIRED")
+    }
+    assert found == {key for key in gone if key[0] not in deleted}
+    assert found
+
+
+def _committed(checkpoint: dict[str, Any]) -> set[tuple[str, str, int]]:
+    return {
+        (group["groupId"], *_topic_partition(name))
+        for group in checkpoint["groups"]
+        for name in group.get("offsets") or {}
+    }
+
+
+def _topic_partition(name: str) -> tuple[str, int]:
+    topic, _, partition = name.rpartition("-")
+    return topic, int(partition)
+
+
+# --- 11, 12: rewinds and resets --------------------------------------------------------------------------------------
+
+
+def test_11_an_offset_that_went_back_under_members_is_a_finding_with_both_values(ask: Ask):
+    (found,) = ask("java-clients", "findings", "--rule", "offset_rewind")
+    commits = [
+        one["value"]["offset"]
+        for one in lines(Sample("java-clients").folder / "decoded.jsonl")
+        if one.get("kind") == "OffsetCommit"
+        and not one.get("tombstone")
+        and (one["key"]["group"], one["key"]["topic"], one["key"]["partition"])
+        == (found["group_id"], found["topic"], found["partition"])
+    ]
+    back = [(old, new) for old, new in pairwise(commits) if new < old]
+    assert f"rewound from {back[-1][0]} to {back[-1][1]}" in found["message"]
+
+
+def test_12_a_reset_of_a_group_that_never_had_members_is_found(ask: Ask):
+    (reset,) = journal("group-lifecycles", "offsets_reset")
+    rows = ask("group-lifecycles", "sql", "--query", "manual-offset-changes", "--param", f"group={reset['group']}")
+    found = [row for row in rows if row["topic"] == reset["topic"] and "moved back" in row["what"]]
+    assert len(found) == 1 and found[0]["furthest_back"] > 0
+    (finding,) = ask("group-lifecycles", "findings", "--rule", "offset_reset")
+    assert (finding["group_id"], finding["topic"]) == (reset["group"], reset["topic"])
+
+
+# --- 13: unstable offsets --------------------------------------------------------------------------------------------
+
+
+def test_13_offsets_of_a_transaction_that_is_open_are_unstable(ask: Ask):
+    (left_open,) = [act for act in journal("kafka-3.9", "txn_offsets") if act["outcome"] == "open"]
+    rows = ask("kafka-3.9", "offsets", left_open["group"], "--require-stable")
+    assert sum(row["is_unstable"] for row in rows) == len(left_open["offsets"])
