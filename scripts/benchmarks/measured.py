@@ -43,9 +43,9 @@ class Setting:
     @cached_property
     def spark(self) -> Any:
         """One session for all Spark rows, so that start-up counts for none of them; as the audit's for such a dump."""
-        from coordinator_replay.pipeline.host.session import Load, open_session
+        from coordinator_replay.pipeline.host.session import open_session
 
-        return open_session("coordinator-replay-benchmark", load=Load.WORKERS)
+        return open_session("coordinator-replay-benchmark")
 
     @cached_property
     def found(self) -> Dump:

@@ -115,9 +115,9 @@ def write() -> str:
 def audit_samples(warehouse: str) -> None:
     """Audit every sample as a cluster of its name."""
     from coordinator_replay.pipeline.audit import Options, run_audit
-    from coordinator_replay.pipeline.host.session import Load, open_session
+    from coordinator_replay.pipeline.host.session import open_session
 
-    spark = open_session("coordinator-replay-findings", load=Load.SMALL)
+    spark = open_session("coordinator-replay-findings")
     for folder in sorted(path for path in SAMPLES.iterdir() if (path / "segments").is_dir()):
         metadata = folder / "cluster-metadata"
         options = Options(

@@ -90,8 +90,8 @@ def test_an_audit_and_upkeep_import_nothing_of_the_current_folder(tmp_path):
 @pytest.mark.spark
 @pytest.mark.long
 def test_a_job_of_spark_submit_imports_nothing_of_the_current_folder(tmp_path):
-    from coordinator_replay.pipeline.jars import DELTA, jars_of
-    from coordinator_replay.pipeline.session import DELTA as DELTA_SETTINGS
+    from coordinator_replay.pipeline.host.jars import DELTA, jars_of
+    from coordinator_replay.pipeline.host.session import DELTA as DELTA_SETTINGS
 
     folder = poisoned(tmp_path / "sent")
     archive = run(tmp_path, sys.executable, "-P", str(ROOT / "scripts" / "package"), str(tmp_path)).strip()
