@@ -12,6 +12,7 @@ from coordinator_replay.pipeline.bucket_files import BucketFiles, Place, TableWr
 from coordinator_replay.pipeline.groups.bucket import GroupStep
 from coordinator_replay.pipeline.groups.replay import ReplayContext
 from coordinator_replay.pipeline.offsets.bucket import OffsetContext, OffsetResult, OffsetStep
+from coordinator_replay.pipeline.offsets.pauses import PauseStep
 from coordinator_replay.pipeline.read.decode import StagedFile
 from coordinator_replay.pipeline.read.tally import Ranges
 from coordinator_replay.pipeline.settle import Settled, Settlement
@@ -29,6 +30,7 @@ class BucketShare:
         ranges: positions that earlier runs have read, by log partition.
         ends: the first offset that they have not read.
         positions: how many offsets below that hold a record.
+        last_us: time of the last record that this run read of each log partition, in microseconds.
         merges: whether staged records may stand between those that the tables hold.
         is_anew: whether rows about groups and offsets are derived from the first record on.
         are_offsets_anew: whether those about offsets are, at least.
@@ -40,6 +42,7 @@ class BucketShare:
     ranges: Ranges
     ends: Mapping[int, int]
     positions: Mapping[int, int]
+    last_us: Mapping[int, int]
     merges: bool = False
     is_anew: bool = False
     are_offsets_anew: bool = False
@@ -114,7 +117,9 @@ def run_bucket(share: BucketShare, context: BucketContext) -> BucketResult:
     files.take(writer.close())
     result.is_anew = is_anew or share.are_offsets_anew
     writer = TableWriter(context.place, share.bucket)
-    step = OffsetStep(files, context.offsets, ends=share.ends, is_anew=result.is_anew)
+    pauses = PauseStep(files, share.last_us, is_anew=is_anew)
+    step = OffsetStep(files, context.offsets, ends=share.ends, is_anew=result.is_anew, pauses=pauses.pauses)
     result.offsets = step.run(writer)
+    pauses.write(writer, groups.log_partitions())
     files.take(writer.close())
     return result

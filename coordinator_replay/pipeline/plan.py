@@ -110,6 +110,15 @@ def first_new_offsets(tally: Tally) -> dict[int, int]:
     return found
 
 
+def last_times(tally: Tally) -> dict[int, int]:
+    """The latest time of the records of each log partition, in microseconds."""
+    found: dict[int, int] = {}
+    for key, count in tally.counts.items():
+        if key.log_partition is not None and count.end_us is not None:
+            found[key.log_partition] = max(count.end_us, found.get(key.log_partition, count.end_us))
+    return found
+
+
 def _by_bucket(files: Iterable[TableFile]) -> dict[int, dict[str, tuple[TableFile, ...]]]:
     found: dict[int, dict[str, tuple[TableFile, ...]]] = {}
     for file in files:
@@ -149,7 +158,7 @@ def plan_buckets(
     late = {bucket_of(partition, buckets) for partition, low in first.items() if low < ends.get(partition, 0)}
     is_anew = wanted.is_full or history.is_behind() or history.differs(wanted.settings)
     derives = not wanted.records_only and bool(first or is_anew or wanted.is_explicit)
-    existing = _by_bucket(files)
+    existing, last = _by_bucket(files), last_times(tally)
     every = sorted({*staged, *existing} if derives else staged)
 
     def of_bucket(numbers: Mapping[int, Any], bucket: int) -> dict[int, Any]:
@@ -163,6 +172,7 @@ def plan_buckets(
             ranges=of_bucket(history.ranges, bucket),
             ends=of_bucket(ends, bucket),
             positions=of_bucket(history.positions, bucket),
+            last_us=of_bucket(last, bucket),
             merges=bucket in late or wanted.is_full,
             is_anew=is_anew or bucket in late,
             are_offsets_anew=wanted.settings["history_every_ms"] is not None,

@@ -1,8 +1,9 @@
 """A large dump made by rule: the same numbers give the same bytes, and the mix is that of a busy cluster.
 
 About 95 % offset commits, of offsets that grow with time; groups by Zipf's law, so that a few commit most; classic and
-KIP-848 records in between; batches of 1 to 50 records, most of them small, as the coordinator's linger makes them. All
-of it happens in one day.
+KIP-848 records in between; batches of 1 to 50 records, most of them small, as the coordinator's linger makes them. A
+tenth of the partitions committed are given up some time, and retention, shorter than the log, removes their offsets.
+All of it happens in one day.
 """
 
 import base64
@@ -13,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from benchmarks.lives import Lives, Topic
 from coordinator_replay.log.bulk_writer import write_batches
@@ -23,6 +25,8 @@ _DAY_MS = 86_400_000
 _GROUP_SHARE = 0.05
 _PARTITIONS_PER_TOPIC = 12
 _SEGMENT_RECORDS = 1_000_000
+_MORTAL_SHARE = 0.1
+_RETENTION_MS = _DAY_MS // 20
 
 Matrix = npt.NDArray[np.uint8]
 
@@ -86,6 +90,11 @@ class _Pools:
         self.keys = _binary(keys)
         self.topics = np.array(topics)
         self.chances = np.array(weights) / sum(weights)
+        # When each key is committed for the last time; retention removes it later.
+        self.dies_ms = np.full(len(keys), np.iinfo(np.int64).max)
+        mortal = rng.random(len(keys)) < _MORTAL_SHARE
+        self.dies_ms[mortal] = _BEGIN_MS + rng.integers(_DAY_MS // 20, _DAY_MS, mortal.sum())
+        self.immortal = int(np.flatnonzero(~mortal)[0])
         self.lives = Lives(rng, [_name(group) for group in groups], read, _chances(len(groups)))
 
 
@@ -116,8 +125,14 @@ def _segment(rng: np.random.Generator, records: int, base_offset: int, partition
     times = np.repeat(_BEGIN_MS + np.sort(rng.integers(begin, end, len(sizes))), sizes)
     is_group = np.repeat(is_operation, sizes)
     drawn = rng.choice(len(pools.keys), n_commits, p=pools.chances)
+    drawn[pools.dies_ms[drawn] < times[~is_group]] = pools.immortal
+    removed = _removals(pools, times[~is_group], _BEGIN_MS + begin, _BEGIN_MS + end)
+    drawn[removed[0]] = removed[1]
     keys = pa.concat_arrays([pools.keys.take(pa.array(drawn)), _binary([key for key, _ in lived])])
     commits = _commit_values(rng, times[~is_group], drawn, pools.topics[drawn])
+    is_removed = np.zeros(n_commits, np.bool_)
+    is_removed[removed[0]] = True
+    commits = pc.if_else(pa.array(is_removed), None, commits)
     values = pa.concat_arrays([commits, _binary([value for _, value in lived])])
     place = np.empty(records, np.int64)
     place[~is_group] = np.arange(n_commits)
@@ -128,13 +143,25 @@ def _segment(rng: np.random.Generator, records: int, base_offset: int, partition
     )
 
 
+def _removals(
+    pools: _Pools, times: npt.NDArray[np.int64], begin: int, end: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Which commits of a stretch are tombstones of retention, and of which keys."""
+    due = pools.dies_ms[pools.dies_ms < np.iinfo(np.int64).max] + _RETENTION_MS
+    keys = np.flatnonzero(pools.dies_ms < np.iinfo(np.int64).max)
+    mine = (due >= begin) & (due < end)
+    places = np.searchsorted(times, due[mine])
+    places, first = np.unique(places[places < len(times)], return_index=True)
+    return places, keys[mine][: len(keys)][first]
+
+
 def make_dump(folder: Path, *, records: int, partitions: int = 2, groups: int = 3000, seed: int = 7) -> Path:
     """Make the dump unless it is there; segments of at most a million records, some 100 MiB.
 
     Returns:
         The folder, which holds a folder for each partition of the topic.
     """
-    facts = {"records": records, "partitions": partitions, "groups": groups, "seed": seed, "form": 4}
+    facts = {"records": records, "partitions": partitions, "groups": groups, "seed": seed, "form": 5}
     note = folder / "made-by.json"
     if note.exists() and json.loads(note.read_text()) == facts:
         return folder

@@ -1,9 +1,11 @@
-"""Rows about a whole audit: a first one, the night after it, a tenth of the data; all from one series of runs."""
+"""Rows about whole audits: a first one, its memory, twenty nights, other sizes, an object store, a small dump."""
 
+import os
 import shutil
+import subprocess
+import sys
 import threading
-import time
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -16,38 +18,37 @@ from benchmarks.dump import make_dump
 from benchmarks.measured import Measured, Setting, seconds
 from coordinator_replay.log.segment import walk_batches
 
+_NIGHTS = 20
 _NIGHT_SHARE = 0.01
-_WANTED_COPIES = 4
-_WANTED_NIGHT = 0.10
-_WANTED_GROWTH = 11
-_WANTED_GIBIBYTES = 6.0
-_WANTED_OFFSETS = 1.0
-_WANTED_FINDINGS = 0.10
+_NIGHT_RECORDS = 2_000_000
 _EVERY_SECONDS = 0.5
-_OFFSETS, _FINDINGS = "deriving offset history and expiry", "looking for findings"
 
 
-def cut_night(dump: Path, into: Path) -> tuple[Path, Path]:
-    """Cut the last hundredth of each log partition off, at a batch: the dump without it, and it alone."""
+def cut_nights(dump: Path, into: Path, nights: int = _NIGHTS) -> list[Path]:
+    """Cut hundredths off the end of each log partition, at batches: the dump without them, then one a night."""
     shutil.rmtree(into, ignore_errors=True)
-    before, night = into / "before", into / "night"
+    folders = [into / f"night-{number:02d}" for number in range(nights + 1)]
     for partition in sorted(path for path in dump.iterdir() if path.is_dir()):
-        for folder in (before, night):
-            (folder / partition.name).mkdir(parents=True)
-        *earlier, last = sorted(partition.glob("*.log"))
-        for file in earlier:
-            (before / partition.name / file.name).symlink_to(file.resolve())
+        files = sorted(partition.glob("*.log"))
+        *earlier, last = files
+        size = sum(file.stat().st_size for file in files) * _NIGHT_SHARE
         raw = last.read_bytes()
         batches = [
             (int(position), int(offset))
             for spans in walk_batches(raw)
             for position, offset in zip(spans.positions, spans.base_offsets, strict=True)
         ]
-        size = sum(file.stat().st_size for file in (*earlier, last)) * _NIGHT_SHARE
-        position, offset = next(batch for batch in batches if len(raw) - batch[0] <= size)
-        (before / partition.name / last.name).write_bytes(raw[:position])
-        (night / partition.name / f"{offset:020d}.log").write_bytes(raw[position:])
-    return before, night
+        wanted = [len(raw) - size * (nights - number) for number in range(nights)]
+        marks = [next(batch for batch in batches if batch[0] >= at) for at in wanted]
+        for folder in folders:
+            (folder / partition.name).mkdir(parents=True)
+        for file in earlier:
+            (folders[0] / partition.name / file.name).symlink_to(file.resolve())
+        (folders[0] / partition.name / last.name).write_bytes(raw[: marks[0][0]])
+        ends = [mark[0] for mark in marks[1:]] + [len(raw)]
+        for folder, (position, offset), end in zip(folders[1:], marks, ends, strict=True):
+            (folder / partition.name / f"{offset:020d}.log").write_bytes(raw[position:end])
+    return folders
 
 
 class PeakMemory:
@@ -80,55 +81,29 @@ class PeakMemory:
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
-    """Seconds of each run of the series, and the peak of memory in the first audit; seconds of its steps by name."""
+class _First:
+    """A first audit, and the copy beside it."""
 
     copy: float
-    first: float
-    night: float
-    tenth: float
+    audit: float
     gibibytes: float
-    steps: Mapping[str, float]
-
-
-class _Clock:
-    """Notes when each step of an audit begins."""
-
-    def __init__(self) -> None:
-        self.begun: list[tuple[str, float]] = []
-
-    def __call__(self, step: str) -> None:
-        self.begun.append((step, time.perf_counter()))
-
-    def steps(self) -> dict[str, float]:
-        """Seconds that each step took."""
-        ends = [at for _, at in self.begun[1:]] + [time.perf_counter()]
-        return {step: end - at for (step, at), end in zip(self.begun, ends, strict=True)}
 
 
 @cache
-def _series(dump: Path, records: int, work: Path, spark: Any) -> Series:
+def _first(dump: Path, records: int, work: Path, spark: Any) -> _First:
+    small = make_dump(dump.parent / f"dump-{records // 10}", records=records // 10)
+    copied = copy_seconds(small, dump, work / "copy")
+    # Once beforehand, so that what is compiled first counts for nobody.
+    _audit(spark, small, str(work / "warm"))
+    with PeakMemory() as memory:
+        took = seconds(lambda: _audit(spark, dump, str(work / "first")))
+    return _First(copied, took, memory.bytes / 2**30)
+
+
+def _audit(spark: Any, dump: Path, warehouse: str) -> None:
     from coordinator_replay.pipeline.audit import Options, run_audit
 
-    def audit(folder: Path, name: str, clock: _Clock | None = None) -> None:
-        run_audit(spark, Options(inputs=[str(folder)], warehouse=str(work / name)), clock or _Clock())
-
-    small = make_dump(dump.parent / f"dump-{records // 10}", records=records // 10)
-    before, night = cut_night(dump, work / "nights")
-    copied = copy_seconds(small, before, work / "copy")
-    # Once beforehand, so that what is compiled first counts for nobody.
-    audit(small, "warm")
-    tenth = seconds(lambda: audit(small, "tenth"))
-    clock = _Clock()
-    with PeakMemory() as memory:
-        first = seconds(lambda: audit(before, "nightly", clock))
-    steps = clock.steps()
-    later = seconds(lambda: audit(night, "nightly"))
-    return Series(copied, first, later, tenth, memory.bytes / 2**30, steps)
-
-
-def _told(setting: Setting) -> Series:
-    return _series(setting.dump, setting.records, setting.work, setting.spark)
+    run_audit(spark, Options(inputs=[str(dump)], warehouse=warehouse))
 
 
 def _row(name: str, ours: str, baseline: str, a: float, b: float, wanted: float, unit: str) -> Measured:
@@ -144,43 +119,83 @@ def _row(name: str, ours: str, baseline: str, a: float, b: float, wanted: float,
     )
 
 
+def _of(setting: Setting) -> _First:
+    return _first(setting.dump, setting.records, setting.work, setting.spark)
+
+
 def whole(setting: Setting) -> Measured:
     """Segments to all tables, against a plain copy of the same raw records into Delta."""
-    told = _told(setting)
+    found = _of(setting)
     ours, baseline = "audit, start-up aside", "copy of the raw records into Delta"
-    return _row("whole", ours, baseline, told.first, told.copy, _WANTED_COPIES, "x the copy")
-
-
-def night(setting: Setting) -> Measured:
-    """An audit of one per cent more, against the one before it."""
-    told = _told(setting)
-    return _row("night", "audit of 1 % more", "the first audit", told.night, told.first, _WANTED_NIGHT, "of it")
-
-
-def offsets(setting: Setting) -> Measured:
-    """The part of the first audit that is about offsets, against a plain copy of the raw records into Delta."""
-    told = _told(setting)
-    ours, baseline = "history and expiry of offsets", "copy of the raw records into Delta"
-    return _row("offsets", ours, baseline, told.steps[_OFFSETS], told.copy, _WANTED_OFFSETS, "x the copy")
-
-
-def findings(setting: Setting) -> Measured:
-    """What findings and metrics add to the rest of the first audit."""
-    told = _told(setting)
-    found = told.steps[_FINDINGS]
-    return _row(
-        "findings", "findings and metrics", "the audit without", found, told.first - found, _WANTED_FINDINGS, "of it"
-    )
-
-
-def growth(setting: Setting) -> Measured:
-    """An audit of ten times the data."""
-    told = _told(setting)
-    return _row("growth", "audit", "audit of a tenth", told.first, told.tenth, _WANTED_GROWTH, "x the tenth")
+    return _row("whole", ours, baseline, found.audit, found.copy, 2.0, "x the copy")
 
 
 def memory(setting: Setting) -> Measured:
     """What driver, JVM and workers hold at most during an audit."""
-    told = _told(setting)
     ours = "peak memory of an audit, all processes (GiB)"
-    return _row("peak-memory", ours, f"{_WANTED_GIBIBYTES:g} GiB", told.gibibytes, _WANTED_GIBIBYTES, 1, "of it")
+    return _row("peak-memory", ours, "6 GiB", _of(setting).gibibytes, 6.0, 1, "of it")
+
+
+def scale(setting: Setting) -> Measured:
+    """An audit of four times the data."""
+    large = make_dump(setting.dump.parent / f"dump-{setting.records * 4}", records=setting.records * 4)
+    a = seconds(lambda: _audit(setting.spark, large, str(setting.work / "large")))
+    return _row("scale", "audit of four times the records", "audit", a, _of(setting).audit, 4.2, "x the audit")
+
+
+def store(setting: Setting) -> Measured:
+    """The same audit into an S3 API on loopback."""
+    from tests.object_store import BUCKET, serve_s3
+
+    with serve_s3() as environment:
+        os.environ.update(environment)
+        a = seconds(lambda: _audit(setting.spark, setting.dump, f"s3://{BUCKET}/benchmark"))
+    return _row("store", "audit into an S3 stand-in", "audit into a folder", a, _of(setting).audit, 1.5, "x the folder")
+
+
+def _command(arguments: Sequence[str]) -> float:
+    command = [sys.executable, "-m", "coordinator_replay", *arguments]
+    return seconds(lambda: subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True))
+
+
+def nights(setting: Setting) -> Measured:
+    """Twenty nights of one per cent, a process each: the last against the second, and that against the first audit."""
+    records = min(_NIGHT_RECORDS, setting.records)
+    dump = make_dump(setting.dump.parent / f"dump-{records}", records=records)
+    folders = cut_nights(dump, setting.work / "nights")
+    warehouse = str(setting.work / "nightly")
+    took = [_command(["audit", str(folder), "--warehouse", warehouse]) for folder in folders]
+    sys.stderr.write(f"nights: first audit {took[0]:.1f} s, then {', '.join(f'{one:.1f}' for one in took[1:])}\n")
+    holds = took[-1] <= 1.2 * took[2] and took[2] <= 0.3 * took[0]
+    return Measured(
+        name="nights",
+        ours=f"the last of {_NIGHTS} nights of 1 %; the second is {took[2] / took[0]:.2f} of the first audit",
+        baseline="the second night",
+        ours_seconds=took[-1],
+        baseline_seconds=took[2],
+        ratio=took[-1] / took[2],
+        wanted="<= 1.2, and 0.3 of the first audit",
+        holds=holds,
+    )
+
+
+_BARE_SESSION = """
+from coordinator_replay.pipeline.host.session import open_session
+from coordinator_replay.pipeline.stage import run_stage
+spark = open_session()
+run_stage(spark, "nothing", [1], abs)
+spark.stop()
+"""
+
+
+def small(setting: Setting) -> Measured:
+    """An audit of the demo's dump, from Enter to the prompt, against a session that runs one job and stops."""
+    import coordinator_replay
+
+    demo = Path(coordinator_replay.__file__).parent / "demo_dump" / "segments"
+    a = [_command(["audit", str(demo), "--warehouse", str(setting.work / f"small-{n}")]) for n in range(3)]
+    b = [
+        seconds(lambda: subprocess.run([sys.executable, "-c", _BARE_SESSION], stderr=subprocess.DEVNULL, check=True))
+        for _ in range(3)
+    ]
+    return _row("small", "audit of the demo's dump", "a bare session", min(a), min(b), 1.5, "x the session")

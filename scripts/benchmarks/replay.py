@@ -6,7 +6,7 @@ order in which the coordinator writes them.
 
 import json
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +26,9 @@ _GROUPS = 100_000
 _FIRST_GROUPS = 4_000
 _ENGINE_TURNS = 10_000
 _WANTED_A_SECOND = 50_000
-_WANTED_SECONDS = 60
-_WANTED_SKEW = 1.5
+_WANTED_SECONDS = 25
+_WANTED_SKEW = 1.3
+_BUCKETS = 10
 
 Told = tuple[int, str, dict[str, Any], dict[str, Any] | None]
 
@@ -89,20 +90,55 @@ def _group_records(lives: Iterator[tuple[str, int]], path: Path) -> None:
     pq.write_table(rows, path, row_group_size=_ROW_GROUP)
 
 
+def _replay_share(path: str, place: Any, context: Any) -> int:
+    """What the audit's bucket stage does with groups: sort, replay, write all rows."""
+    from coordinator_replay.pipeline.bucket_files import TableWriter
+    from coordinator_replay.pipeline.groups.replay import (
+        RECORD_COLUMNS,
+        few_collections,
+        input_rows,
+        replay_groups,
+        sort_records,
+    )
+    from coordinator_replay.store.scan import read_paths
+
+    schema = pq.read_schema(path)
+    rows = input_rows(sort_records(read_paths([path], RECORD_COLUMNS), schema))
+    writer, waiting = TableWriter(place, 0), dict[tuple[str, bool], list[Any]]()
+    with few_collections():
+        for table, is_open, row in replay_groups(rows, context):
+            kept = waiting.setdefault((table, is_open), [])
+            kept.append(row)
+            if len(kept) >= 10_000:
+                writer.add_rows(table, kept, is_open=is_open)
+                waiting[table, is_open] = []
+    for (table, is_open), kept in waiting.items():
+        writer.add_rows(table, kept, is_open=is_open)
+    return len(writer.close())
+
+
+def _bytes(path: str) -> int:
+    return Path(path).stat().st_size
+
+
 def _fold_seconds(setting: Setting, name: str, lives: Iterator[tuple[str, int]]) -> float:
-    from coordinator_replay.pipeline.data_files import files_of, part_of
-    from coordinator_replay.pipeline.replay import GROUP_TABLES, STATE_TABLE, Given, replay_groups
+    from coordinator_replay.pipeline.bucket_files import Place
+    from coordinator_replay.pipeline.groups.replay import ReplayContext
+    from coordinator_replay.pipeline.stage import run_stage
 
-    from coordinator_replay.tables.definition import table
-
-    path = setting.work / f"{name}.parquet"
-    _group_records(lives, path)
-    records = setting.spark.read.parquet(str(path))
-    folder = setting.work / f"{name}-tables"
-    parts = {part: part_of(table(part), str(folder / part)) for part in (*GROUP_TABLES, STATE_TABLE)}
-    given = Given(cluster="benchmark", run_id="", topic_names={_TOPIC: "orders"})
-    written = replay_groups(records, given, parts, buckets=8)
-    return seconds(lambda: files_of(written))
+    buckets: list[list[tuple[str, int]]] = [[] for _ in range(_BUCKETS)]
+    for number, life in enumerate(lives):
+        buckets[number % _BUCKETS].append(life)
+    paths = [setting.work / f"{name}-{number}.parquet" for number in range(_BUCKETS)]
+    for path, mine in zip(paths, buckets, strict=True):
+        _group_records(iter(mine), path)
+    place = Place(warehouse=str(setting.work / f"{name}-tables"), cluster="benchmark", folder=str(setting.work))
+    context = ReplayContext(cluster="benchmark", topic_names={_TOPIC: "orders"})
+    stage = partial(_replay_share, place=place, context=context)
+    shares = [str(path) for path in paths]
+    return seconds(
+        lambda: run_stage(setting.spark, "replay groups", shares, stage, lambda path: Path(path).stat().st_size)
+    )
 
 
 def engine(setting: Setting) -> Measured:
@@ -137,14 +173,14 @@ def engine(setting: Setting) -> Measured:
 
 
 def groups(setting: Setting) -> Measured:
-    """Many groups of ten records each through the fold in Spark, all rows made, against the time there is for it."""
+    """Many groups of ten records each through the bucket stage, all rows written, against the time there is for it."""
     # Start-up aside: the first job of a JVM and its workers takes some ten seconds more, whatever it does.
     _fold_seconds(setting, "first", ((f"group-{n:06d}", 1) for n in range(_FIRST_GROUPS)))
     a = _fold_seconds(setting, "even", ((f"group-{n:06d}", 1) for n in range(_GROUPS)))
     return Measured(
         name="groups",
         ours=f"replay of {_GROUPS:,} groups of {_TURN} records: {_GROUPS / a:,.0f} groups/s",
-        baseline="a minute",
+        baseline="the time there is for it",
         ours_seconds=a,
         baseline_seconds=_WANTED_SECONDS,
         ratio=a / _WANTED_SECONDS,

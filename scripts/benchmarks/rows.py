@@ -7,14 +7,13 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from benchmarks.coordinator import heartbeats, rebalance
 from benchmarks.copying import copy_seconds
 from benchmarks.measured import Measured, Setting, in_turns, seconds
-from benchmarks.nightly import findings, growth, memory, night, offsets, whole
+from benchmarks.nightly import memory, nights, scale, small, store, whole
 from benchmarks.replay import engine, groups, skew
 from coordinator_replay.log.reading import gather_records
 from coordinator_replay.log.segment import read_segment
@@ -55,39 +54,6 @@ def parse_and_decode(setting: Setting) -> Measured:
         ratio=ratio,
         wanted=">= 0.8 x Kafka's speed",
         holds=ratio >= 0.8,
-    )
-
-
-def _identity(batches: Iterator[Any]) -> Iterator[Any]:
-    yield from batches
-
-
-def spark_decode(setting: Setting) -> Measured:
-    """The decode stage, against an identity over the same input."""
-    from coordinator_replay.pipeline.decode import read_segments, stage_rows
-    from coordinator_replay.pipeline.staged_records import staged_by
-
-    raw = setting.work / "raw.parquet"
-    if not raw.exists():
-        read_segments(setting.spark, setting.found.segments).write.parquet(str(raw))
-    log_records = setting.spark.read.parquet(str(raw))
-
-    def ours() -> None:
-        staged_by(stage_rows(log_records, str(setting.work / "staged")))
-
-    def baseline() -> None:
-        log_records.mapInArrow(_identity, log_records.schema).write.format("noop").mode("overwrite").save()
-
-    a, b = in_turns(setting.repeat, ours, baseline)
-    return Measured(
-        name="spark-decode",
-        ours="decode stage in Spark",
-        baseline="identity mapInArrow",
-        ours_seconds=a,
-        baseline_seconds=b,
-        ratio=a / b,
-        wanted="<= 1.3 x identity",
-        holds=a / b <= 1.3,
     )
 
 
@@ -143,10 +109,10 @@ def dump_log(setting: Setting) -> Measured:
 _MEMORY_PROBE = """
 import resource, sys
 from coordinator_replay.log.dump import find_dump
-from coordinator_replay.pipeline.decode import stage_file
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+from coordinator_replay.log.reading import gather_records, read_file
+from coordinator_replay.pipeline.read.decode import decode_batch
 file = max(find_dump([sys.argv[1]]).segments, key=lambda file: file.size)
-rows = sum(batch.num_rows for _, batch in stage_file(file, 0, []))
+rows = sum(rows.num_rows for batch in gather_records(read_file(file)) for _, rows in decode_batch(batch))
 print(file.size, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
 """
 
@@ -204,15 +170,14 @@ ROWS: dict[str, Callable[[Setting], Measured]] = {
     "engine": engine,
     "coordinator-heartbeats": heartbeats,
     "coordinator-rebalance": rebalance,
-    "spark-decode": spark_decode,
     "groups": groups,
     "skew": skew,
     "audit-records": audit_records,
     "whole": whole,
-    "offsets": offsets,
-    "findings": findings,
-    "night": night,
-    "growth": growth,
     "peak-memory": memory,
+    "store": store,
+    "nights": nights,
+    "scale": scale,
+    "small": small,
 }
 """Every row by its name, those without Spark first."""

@@ -35,10 +35,14 @@ from coordinator_replay.pipeline.groups.signs import (
     record_columns,
     signs_since,
 )
+from coordinator_replay.pipeline.offsets.pauses import REBALANCE_ROWS
+from coordinator_replay.pipeline.offsets.pauses import TABLE as REBALANCES
 from coordinator_replay.store.scan import in_schema, read_paths
+from coordinator_replay.store.writer import batch_of
 from coordinator_replay.tables.definition import table
 
 _CHUNK_ROWS = 10_000
+_REBALANCES = table(REBALANCES).file_schema().remove_metadata()
 _RECORDS, _COMMITS, _TOTALS = "group_records", "offset_commits", "commit_totals"
 _RECORD_SCHEMA = table(_RECORDS).arrow_schema(list(RECORD_COLUMNS)).remove_metadata()
 _STATE_COLUMNS = ("group_id", "log_partition", "snapshot_version", "snapshot")
@@ -138,6 +142,8 @@ class GroupStep:
         """Replay groups with new records from their snapshots; returns how many rebalances are new."""
         uris = [file.path for file in self.files.new(_RECORDS)]
         groups = _ids(uris)
+        self._copy_rebalances(groups, writer)
+        self.files.remove(REBALANCES, is_open=True)
         if not groups:
             return 0
         states = _states(self.files, groups)
@@ -153,6 +159,13 @@ class GroupStep:
         for name in (*GROUP_TABLES, STATE_TABLE):
             self.files.remove(name)
         self._replay(self.files.uris(_RECORDS), writer, {})
+
+    def log_partitions(self) -> dict[str, int]:
+        """The log partition of each group of the bucket."""
+        found: dict[str, int] = {}
+        for batch in read_paths(self.files.uris(STATE_TABLE), ["group_id", "log_partition"]):
+            found.update(zip(*(batch.column(name).to_pylist() for name in batch.schema.names), strict=True))
+        return found
 
     def _replay(self, uris: Sequence[str], writer: TableWriter, snapshots: Mapping[GroupKey, str]) -> None:
         records = (in_schema(batch, _RECORD_SCHEMA) for batch in read_paths(uris, RECORD_COLUMNS))
@@ -172,10 +185,19 @@ class GroupStep:
         commits = read_paths(self.files.uris(_COMMITS), COMMIT, near, ["group_id", "topic"])
         return LastCommits(found, commits)
 
+    def _copy_rebalances(self, groups: Collection[str], writer: TableWriter) -> None:
+        """Hand on rebalances of all other groups that are not over; the others are told with their pause."""
+        known = pa.array(sorted(groups), pa.string())
+        uris = [file.uri for file in self.files.old(REBALANCES, is_open=True)]
+        is_going_on = pc.field("settled_at_offset").is_null()
+        for batch in read_paths(uris, _REBALANCES.names, is_going_on):
+            is_other = ~as_bools(pc.is_in(batch.column("group_id"), value_set=known))
+            writer.stage(REBALANCE_ROWS, in_schema(batch.filter(pa.array(is_other)), _REBALANCES))
+
     def _copy_others(self, groups: Collection[str], writer: TableWriter) -> None:
         """Copy the state and the open rows of all other groups."""
         known = pa.array(sorted(groups), pa.string())
-        for name in (*GROUP_TABLES, STATE_TABLE):
+        for name in (*(name for name in GROUP_TABLES if name != REBALANCES), STATE_TABLE):
             is_open = None if name == STATE_TABLE else True
             uris = [file.uri for file in self.files.old(name, is_open)]
             for batch in read_paths(uris, table(name).file_schema().names):
@@ -189,7 +211,15 @@ def _write(rows: Iterator[OutputRow], writer: TableWriter) -> None:
         kept = waiting[name, is_open]
         kept.append(row)
         if len(kept) >= _CHUNK_ROWS:
-            writer.add_rows(name, kept, is_open=is_open)
+            _add(writer, name, kept, is_open=is_open)
             waiting[name, is_open] = []
     for (name, is_open), kept in waiting.items():
-        writer.add_rows(name, kept, is_open=is_open)
+        _add(writer, name, kept, is_open=is_open)
+
+
+def _add(writer: TableWriter, name: str, rows: Sequence[Mapping[str, Any]], *, is_open: bool) -> None:
+    """Write rows; rebalances are written with their pause, when the commits around them were followed."""
+    if name == REBALANCES:
+        writer.stage(REBALANCE_ROWS, batch_of(rows, _REBALANCES))
+    else:
+        writer.add_rows(name, rows, is_open=is_open)

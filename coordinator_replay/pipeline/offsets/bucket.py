@@ -17,6 +17,7 @@ from coordinator_replay.pipeline.findings.commit_sums import COMMIT, CommitSums,
 from coordinator_replay.pipeline.findings.minute_states import STATES
 from coordinator_replay.pipeline.offsets.derive import Derivation, Sources
 from coordinator_replay.pipeline.offsets.interval_rows import STAGED, Staged
+from coordinator_replay.pipeline.offsets.pauses import CommitPauses
 from coordinator_replay.store.scan import read_paths, rows_of
 from coordinator_replay.store.writer import some
 from coordinator_replay.tables.definition import table
@@ -87,13 +88,23 @@ class OffsetStep:
         context: what every bucket is derived with.
         ends: the first offset that the tables about offsets do not cover, by log partition.
         is_anew: whether everything is derived from the first commit on.
+        pauses: is shown the times between commits; None where nobody asks.
     """
 
-    def __init__(self, files: BucketFiles, context: OffsetContext, *, ends: Mapping[int, int], is_anew: bool) -> None:
+    def __init__(
+        self,
+        files: BucketFiles,
+        context: OffsetContext,
+        *,
+        ends: Mapping[int, int],
+        is_anew: bool,
+        pauses: CommitPauses | None = None,
+    ) -> None:
         self.files = files
         self.context = context
         self.ends = ends
         self.is_anew = is_anew
+        self.pauses = pauses
 
     def run(self, writer: TableWriter) -> OffsetResult:
         """Derive and write: history, pending commits, staged rows and sums."""
@@ -109,6 +120,8 @@ class OffsetStep:
             kinds = numbers_of(staged.column("kind"))
             self._write_pending(some(staged, kinds == Staged.PENDING), writer)
             history = some(staged, kinds != Staged.PENDING)
+            if self.pauses is not None:
+                self.pauses.add(some(staged, kinds == Staged.CLOSED))
             if thin is not None:
                 thin.add(history)
                 continue

@@ -1,0 +1,213 @@
+"""For how long commits paused around each rebalance: what consumers felt, whichever protocol they speak.
+
+A row of the history that the next commit ended is the time between two commits of a partition. The longest one that
+overlaps a rebalance, of a partition that it gave to a member, is the pause; of any partition, where it gave none.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from coordinator_replay.pipeline.bucket_files import BucketFiles, TableWriter
+from coordinator_replay.pipeline.columns import Bools, Numbers, numbers_of
+from coordinator_replay.store.scan import in_schema, read_paths
+from coordinator_replay.store.writer import some
+from coordinator_replay.tables.definition import table
+
+TABLE = "rebalances"
+
+REBALANCE_ROWS = "rebalance_rows"
+"""Staged rows of ``rebalances``, which lack the pause."""
+
+WITHIN_MS = 3_600_000
+"""A commit so long after a rebalance ended tells nothing of it any more."""
+
+_SCHEMA = table(TABLE).file_schema().remove_metadata()
+_MOMENT = pa.timestamp("us", tz="UTC")
+_NONE = -1
+
+
+def _ms(column: pa.Array | pa.ChunkedArray) -> Numbers:
+    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    numbers: Numbers = np.floor_divide(numbers_of(whole.cast(_MOMENT), -1000), 1000)
+    return numbers
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """Partitions that rebalances gave to members, as sorted numbers of rebalance, topic and partition."""
+
+    topics: pa.Array
+    keys: Numbers
+    has_any: Bools
+
+    def numbers(self, rebalances: Numbers, topics: Numbers, partitions: Numbers) -> Numbers:
+        """A number for each rebalance, topic and partition."""
+        return (rebalances * (len(self.topics) + 1) + topics) * (1 << 20) + partitions
+
+
+class CommitPauses:
+    """Finds the pause of each rebalance of a bucket.
+
+    Args:
+        rebalances: rows of ``rebalances``.
+        ownership: rows of ``partition_ownership`` of the same groups: group_id, topic, partition, owned_from.
+    """
+
+    def __init__(self, rebalances: pa.Table, ownership: Iterator[pa.RecordBatch]) -> None:
+        self.rows = rebalances
+        self.groups = pc.unique(rebalances.column("group_id").combine_chunks())
+        started, completed = (_ms(rebalances.column(name)) for name in ("started_at", "completed_at"))
+        # The join phase of a classic rebalance leaves no record: the time at which it ended stands for it.
+        started = np.where(started < 0, completed, started)
+        codes = numbers_of(pc.index_in(rebalances.column("group_id").combine_chunks(), self.groups))
+        [known] = np.nonzero((started >= 0) & (completed >= 0))
+        order = known[np.lexsort([completed[known], started[known], codes[known]])]
+        self.order = order
+        self.codes, self.started, self.completed = codes[order], started[order], completed[order]
+        self.width = int(max(self.completed.max(initial=0), self.started.max(initial=0))) + 2
+        self.starts = self.codes * self.width + self.started
+        # Ends rise within a group but for odd logs; a running maximum finds all that may overlap.
+        self.ends = np.maximum.accumulate(self.codes * self.width + self.completed) if len(order) else self.starts
+        self.longest = {name: np.full(len(order), _NONE, np.int64) for name in ("taken", "any")}
+        self.taken = self._taken(ownership)
+
+    def _overlapping(self, groups: pa.Array, begins: Numbers, ends: Numbers) -> tuple[Numbers, Numbers]:
+        """Pairs of rows and rebalances of their group that overlap, both by place.
+
+        Args:
+            groups: the group of each row.
+            begins: in milliseconds.
+            ends: likewise, not included.
+        """
+        codes = numbers_of(pc.index_in(groups, self.groups).fill_null(-1))
+        [mine] = np.nonzero((codes >= 0) & (begins >= 0) & (ends >= 0))
+        low = np.searchsorted(
+            self.ends, codes[mine] * self.width + np.minimum(begins[mine], self.width - 1), side="left"
+        )
+        high = np.searchsorted(
+            self.starts, codes[mine] * self.width + np.minimum(ends[mine], self.width - 1), side="right"
+        )
+        counts = np.maximum(high - low, 0)
+        rows = np.repeat(mine, counts)
+        firsts = np.repeat(low, counts)
+        within = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+        found = firsts + within
+        fits = (
+            (self.codes[found] == codes[rows])
+            & (self.started[found] <= ends[rows])
+            & (self.completed[found] >= begins[rows])
+        )
+        return rows[fits], found[fits]
+
+    def _taken(self, ownership: Iterator[pa.RecordBatch]) -> _Taken:
+        """Partitions that a member came to own while a rebalance went on."""
+        found: list[tuple[Numbers, pa.Array, Numbers]] = []
+        for batch in ownership:
+            at = _ms(batch.column("owned_from"))
+            rows, rebalances = self._overlapping(batch.column("group_id"), at, at)
+            if len(rows):
+                taken = batch.take(pa.array(rows))
+                found.append((rebalances, taken.column("topic"), numbers_of(taken.column("partition"), 0)))
+        has_any = np.zeros(len(self.order), np.bool_)
+        if not found:
+            return _Taken(pa.array([], pa.string()), np.zeros(0, np.int64), has_any)
+        rebalances = np.concatenate([one[0] for one in found])
+        names = pa.concat_arrays([one[1].cast(pa.string()) for one in found])
+        has_any[rebalances] = True
+        topics = pc.unique(names.drop_null())
+        taken = _Taken(topics, np.zeros(0, np.int64), has_any)
+        codes = numbers_of(pc.index_in(names, topics), len(topics))
+        keys = taken.numbers(rebalances, codes, np.concatenate([one[2] for one in found]))
+        return _Taken(topics, np.unique(keys), has_any)
+
+    def add(self, history: pa.RecordBatch) -> None:
+        """Look at times between commits.
+
+        Args:
+            history: rows of ``offset_history`` that a commit ended.
+        """
+        if not len(self.order) or not history.num_rows:
+            return
+        begins, ends = (_ms(history.column(name)) for name in ("valid_from", "valid_to"))
+        rows, found = self._overlapping(history.column("group_id"), begins, ends)
+        is_near = ends[rows] <= self.completed[found] + WITHIN_MS
+        rows, found = rows[is_near], found[is_near]
+        if not len(rows):
+            return
+        lengths = ends[rows] - begins[rows]
+        np.maximum.at(self.longest["any"], found, lengths)
+        mine = history.take(pa.array(rows))
+        topics = numbers_of(pc.index_in(mine.column("topic"), self.taken.topics), len(self.taken.topics))
+        keys = self.taken.numbers(found, topics, numbers_of(mine.column("partition"), 0))
+        is_taken = np.isin(keys, self.taken.keys)
+        np.maximum.at(self.longest["taken"], found[is_taken], lengths[is_taken])
+
+    def pauses(self) -> pa.Array:
+        """The pause of each rebalance in milliseconds, in the order of the rows; null where none is known."""
+        longest = np.where(self.taken.has_any, self.longest["taken"], self.longest["any"])
+        every = np.full(self.rows.num_rows, _NONE, np.int64)
+        every[self.order] = longest
+        return pa.array(every, pa.int64(), mask=every == _NONE)
+
+
+class PauseStep:
+    """Writes the rebalances of a bucket, each with its pause.
+
+    A row stays open until the log has gone on for so long that no later commit can tell more of its pause.
+
+    Args:
+        files: the bucket's; staged rows of new rebalances stand in it.
+        last_us: time of the last record that this run read of each log partition, in microseconds.
+        is_anew: whether all rebalances of the bucket are told anew.
+    """
+
+    def __init__(self, files: BucketFiles, last_us: Mapping[int, int], *, is_anew: bool) -> None:
+        self.files = files
+        self.last_us = last_us
+        rows = [*self._new(), *(() if is_anew else self._earlier())]
+        whole = pa.Table.from_batches(rows, _SCHEMA).combine_chunks()
+        self.pauses = CommitPauses(whole, self._ownership(whole))
+
+    def _new(self) -> Iterator[pa.RecordBatch]:
+        uris = [file.path for file in self.files.staged.get(REBALANCE_ROWS, [])]
+        return (in_schema(batch, _SCHEMA) for batch in read_paths(uris, _SCHEMA.names))
+
+    def _earlier(self) -> Iterator[pa.RecordBatch]:
+        """Rebalances of earlier runs that were over, and whose pause was not known for good."""
+        uris = [file.uri for file in self.files.old(TABLE, is_open=True)]
+        is_over = pc.field("settled_at_offset").is_valid()
+        return (in_schema(batch, _SCHEMA) for batch in read_paths(uris, _SCHEMA.names, is_over))
+
+    def _ownership(self, rebalances: pa.Table) -> Iterator[pa.RecordBatch]:
+        first = pc.min(pc.coalesce(rebalances.column("started_at"), rebalances.column("completed_at"))).as_py()
+        if first is None:
+            return iter(())
+        since = pc.field("owned_from") >= pa.scalar(first, _MOMENT)
+        names = ["group_id", "topic", "partition", "owned_from"]
+        return read_paths(self.files.uris("partition_ownership"), names, since)
+
+    def write(self, writer: TableWriter, log_partitions: Mapping[str, int]) -> None:
+        """Write the rows.
+
+        Args:
+            writer: takes them.
+            log_partitions: the log partition of each group.
+        """
+        rows = self.pauses.rows
+        if not rows.num_rows:
+            return
+        place = _SCHEMA.get_field_index("commit_pause_ms")
+        whole = rows.set_column(place, "commit_pause_ms", self.pauses.pauses())
+        groups: list[Any] = rows.column("group_id").to_pylist()
+        last = np.array([self.last_us.get(log_partitions.get(one, -1), 0) // 1000 for one in groups], np.int64)
+        is_known = (_ms(rows.column("completed_at")) + WITHIN_MS < last) & rows.column(
+            "settled_at_offset"
+        ).is_valid().to_numpy(zero_copy_only=False)
+        [batch] = whole.combine_chunks().to_batches()
+        writer.add(TABLE, some(batch, is_known), is_open=False)
+        writer.add(TABLE, some(batch, ~is_known), is_open=True)
