@@ -1,5 +1,6 @@
 """The pause in commits around a rebalance, against a plain search over every pair of them."""
 
+from itertools import pairwise
 from random import Random
 
 import pyarrow as pa
@@ -30,7 +31,7 @@ def lives(random):
             for partition in range(2):
                 times = sorted({random.randrange(400) for _ in range(random.randrange(6))})
                 times += [times[-1] + 5000] if times and random.random() < 0.2 else []
-                commits += [(group, topic, partition, *pair) for pair in zip(times, times[1:], strict=False)]
+                commits += [(group, topic, partition, *pair) for pair in pairwise(times)]
     return rebalances, commits, taken
 
 
