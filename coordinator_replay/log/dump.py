@@ -168,7 +168,8 @@ def _list_local(uri: str, prefix: str, path: str) -> Iterator[_Found]:
     roots = [path]
     if is_glob:
         found = glob.glob(path, include_hidden=True)  # noqa: PTH207 - of a whole path
-        roots = [one for one in sorted(found) if Path(one).exists()]
+        # A file is known by its own path where that matches too, not by a link to it.
+        roots = sorted(filter(os.path.exists, found), key=lambda one: (Path(one).is_symlink(), one))
     if not roots:
         raise InputError(f"{uri}: nothing matches")
     base = _base(path) if is_glob else path
