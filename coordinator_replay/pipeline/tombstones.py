@@ -133,7 +133,7 @@ def _cause(retention_is_known: Column) -> Column:
             _told(
                 "TOMBSTONE",
                 "possible",
-                ["the log tells no time of it"],
+                ["the tombstone carries no timestamp"],
                 F.concat(F.array(F.lit("EXPIRED")), otherwise_deleted),
             ),
         )
@@ -142,7 +142,10 @@ def _cause(retention_is_known: Column) -> Column:
             _told(
                 "GROUP_DELETED",
                 sure,
-                ["the group's own tombstone follows in the same operation", "an offset of it was too young to expire"],
+                [
+                    "the group's tombstone was written with it",
+                    "an offset removed in the same write was not past offsets.retention.minutes",
+                ],
                 F.when(retention_is_known, nothing_else).otherwise(F.array(F.lit("EXPIRED"))),
             ),
         )
@@ -151,7 +154,7 @@ def _cause(retention_is_known: Column) -> Column:
             _told(
                 "DELETED",
                 "likely",
-                ["offsets of the topic went from several groups at about the same time: the topic was deleted"],
+                ["offsets of the topic were removed from several groups at about the same time: the topic was deleted"],
                 F.when(all_old, F.array(F.lit("EXPIRED"))).otherwise(nothing_else),
             ),
         )
@@ -161,8 +164,8 @@ def _cause(retention_is_known: Column) -> Column:
                 "DELETED",
                 sure,
                 [
-                    "an offset that went with it was too young to expire, and the group stayed: an admin deleted "
-                    "offsets, or their topic"
+                    "removed before offsets.retention.minutes were over while the group existed: DeleteOffsets, or the "
+                    "topic was deleted"
                 ],
                 F.when(retention_is_known, nothing_else).otherwise(F.array(F.lit("EXPIRED"))),
             ),
@@ -173,8 +176,9 @@ def _cause(retention_is_known: Column) -> Column:
                 "EXPIRED",
                 sure,
                 [
-                    "the time of every offset that went with it was up, within one check of retention before",
-                    "offsets of other groups expired in the same moment",
+                    "every offset removed in the same write was past offsets.retention.minutes, by less than one "
+                    "retention check",
+                    "offsets of other groups expired at the same time",
                 ],
                 nothing_else,
             ),
@@ -184,7 +188,7 @@ def _cause(retention_is_known: Column) -> Column:
             _told(
                 "EXPIRED",
                 F.when(F.col("is_prompt"), F.lit("likely")).otherwise(F.lit("possible")),
-                ["the time of every offset that went with it was up"],
+                ["every offset removed in the same write was past offsets.retention.minutes"],
                 otherwise_deleted,
             ),
         )
@@ -192,7 +196,10 @@ def _cause(retention_is_known: Column) -> Column:
             _told(
                 "TOMBSTONE",
                 "possible",
-                ["the time of every offset that went with it was up, but for longer than retention leaves them"],
+                [
+                    "every offset removed in the same write was past offsets.retention.minutes, but for longer than "
+                    "the broker's retention check leaves them"
+                ],
                 F.concat(F.array(F.lit("EXPIRED")), otherwise_deleted),
             )
         )
