@@ -72,9 +72,8 @@ class Members:
             at_ms: its time.
         """
         group_type, partition = events[-1].group_type, events[-1].partition
-        replaced = {
-            event.member_id for event in events if event.kind is REPLACED and event.group_type is GroupType.CLASSIC
-        }
+        is_classic = group_type is GroupType.CLASSIC
+        replaced = {event.member_id for event in events if event.kind is REPLACED} if is_classic else ()
         for member_id, (member, offset) in changed.items():
             stay = self.stays.get(member_id)
             if stay is not None:

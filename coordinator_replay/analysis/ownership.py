@@ -181,7 +181,9 @@ class Ownership:
         if CONVERTED in kinds:
             yield from self._convert(changed, group_type, at_ms)
             return
-        release = Release(at_ms, rebalance_id, *self._retaken(events, changed, at_ms, last_ms))
+        release = Release(at_ms, rebalance_id)
+        if group_type is GroupType.CLASSIC:
+            release = Release(at_ms, rebalance_id, *self._retaken(events, changed, at_ms, last_ms))
         circumstances = _circumstances(events, kinds)
         for member_id, (member, _) in changed.items():
             left = without(self.held.get(member_id, NOTHING), _owned(member))
@@ -213,9 +215,9 @@ class Ownership:
                 retaken = [
                     (topic, partition)
                     for member_id, (member, _) in changed.items()
-                    for topic, partitions in _owned(member).items()
+                    for topic, partitions in without(_owned(member), self.held.get(member_id, NOTHING)).items()
                     for partition in partitions
-                    if member_id not in self.holders.get((topic, partition), (member_id,))
+                    if (topic, partition) in self.holders
                 ]
                 return frozenset(retaken), at_ms if joined_ms is None else int(min(max(joined_ms, last_ms), at_ms))
         return frozenset(), at_ms

@@ -56,6 +56,9 @@ ENDS = frozenset(
 WAIT_FOR_EACH_OTHER = frozenset({GroupType.CONSUMER, GroupType.STREAMS})
 """Types of groups in which a member gets a partition only after another has given it up."""
 
+MOST_HELD_UP = 64
+"""How many rebalances that are not over one member can hold up; a group that is never Stable has ever more of them."""
+
 OPENS_OR_ENDS = GENERATIONS | ENDS | {EventKind.REBALANCE_STARTED}
 
 
@@ -226,7 +229,7 @@ class Rebalances:
                 one.moved += handover.is_moved
                 _count_unowned(one, handover.unowned_ms)
             if handover.is_moved and handover.awaited_ms is not None:
-                for one in self.running:
+                for one in self.running[-MOST_HELD_UP:]:
                     _count_wait(one, handover, handover.awaited_ms)
 
     def open_rows(self) -> Iterator[Row]:

@@ -167,7 +167,7 @@ REBALANCE = (
     Column("cause", "CAUSE", 1),
     Column("confidence", "CONFIDENCE", 1),
     Column("join_reason"),
-    Column("members_before", "BEFORE", 3),
+    Column("members_before", "BEFORE", 4),
     Column("members_after", "AFTER", 3),
     Column("partitions_moved", "REASSIGNED", 3),
     Column("partitions_added", "NEW", 5),

@@ -6,9 +6,10 @@ import click
 
 from coordinator_replay import __version__
 from coordinator_replay.cli import ask, compute, export, maintain, offsets, show, simulate
+from coordinator_replay.cli.guard import GuardedGroup
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(cls=GuardedGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="coordinator-replay")
 def main() -> None:
     """Replay dumps of Kafka's __consumer_offsets: why a group rebalanced, who owned a partition, which offset it had.

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from coordinator_replay.cli.guard import GuardedCommand
+from coordinator_replay.cli.paths import check_warehouse
 from coordinator_replay.cli.times import DURATION, Time
 from coordinator_replay.errors import CoordinatorReplayError, InputError, UsageError, WarehouseError
 from coordinator_replay.query.times import RULE, LogTime
@@ -103,7 +105,7 @@ def _print_causes(error: BaseException) -> None:
         cause = cause.__cause__ or cause.__context__
 
 
-class Command(click.Command):
+class Command(GuardedCommand):
     """A command whose errors end in a sentence and an exit code; ``-v`` adds what they came from."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -215,6 +217,13 @@ def _resolved(common: Common, values: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _check_warehouse(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    try:
+        return None if value is None else check_warehouse(value)
+    except UsageError as problem:
+        raise click.BadParameter(str(problem), ctx, param) from problem
+
+
 def warehouse_option(*, is_required: bool) -> Callable[[Function], Function]:
     """The option that names a warehouse."""
     return click.option(
@@ -223,6 +232,7 @@ def warehouse_option(*, is_required: bool) -> Callable[[Function], Function]:
         envvar=WAREHOUSE_VARIABLE,
         show_envvar=True,
         required=is_required,
+        callback=_check_warehouse,
         help="Folder or object-store URI that holds the tables.",
     )
 

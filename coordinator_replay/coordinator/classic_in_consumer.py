@@ -155,7 +155,8 @@ def _downgrade(
     changed = Member(member.member_id, told, current_of(member), member.target)
     has_new_names = note_subscription(update, member, told)
     before = member.subscription.regex if member.subscription is not None else None
-    is_bumped = has_new_names or update_expression(update, before, told.regex) is Change.CHANGED_AND_RESOLVED
+    expression = update_expression(update, before, told.regex)
+    is_bumped = has_new_names or expression is Change.CHANGED_AND_RESOLVED
     epoch = update.group.epoch
     if is_bumped or update.state.metadata_has_expired(update.shard.now_ms, epoch):
         epoch, _ = update_epoch(update, member, changed, is_bumped=is_bumped)

@@ -14,6 +14,7 @@ from coordinator_replay.coordinator.errors import RequestError
 from coordinator_replay.coordinator.java_order import HashOrder, TimelineOrder, string_hash
 from coordinator_replay.coordinator.metadata_hash import group_hash
 from coordinator_replay.coordinator.server_assignors import ASSIGNORS, AssignorError, GroupSpec, MemberSpec
+from coordinator_replay.coordinator.server_assignors.group_spec import DEFAULT_SET_CAPACITY
 from coordinator_replay.engine import ConsumerGroup, Member
 from coordinator_replay.engine.consumer_group import Regex
 from coordinator_replay.engine.model import NOTHING, Assignment, Subscription
@@ -141,6 +142,14 @@ def _is_due(update: GroupUpdate) -> bool:
     return not computed_ms or not interval_ms or update.shard.now_ms >= computed_ms + interval_ms
 
 
+def _name_set(names: frozenset[str]) -> list[str]:
+    """Names in the order of the ``HashSet`` that Kafka makes of a subscription."""
+    table: HashOrder[str, None] = HashOrder(string_hash, max(int(len(names) / 0.75) + 1, DEFAULT_SET_CAPACITY))
+    for name in sorted(names):
+        table[name] = None
+    return list(table)
+
+
 def _computed(
     update: GroupUpdate, old: Member, new: Member, *, homogeneous: bool
 ) -> tuple[Mapping[str, Assignment], list[str]]:
@@ -155,7 +164,8 @@ def _computed(
         found = ids_by_subscription.get(key)
         if found is None:
             names = subscribed_names(group, told)
-            ids = tuple(shard.topics.by_name[name].topic_id for name in sorted(names) if name in shard.topics.by_name)
+            by_name = shard.topics.by_name
+            ids = tuple(by_name[name].topic_id for name in _name_set(names) if name in by_name)
             found = ids_by_subscription[key] = ids, len(names)
         return MemberSpec(told.instance_id, *found, target)
 

@@ -7,6 +7,7 @@ from coordinator_replay.coordinator import new_records
 from coordinator_replay.coordinator.consumer_members import NEW_SUBSCRIPTION, current_of, existing_group
 from coordinator_replay.coordinator.consumer_target import assignor_votes
 from coordinator_replay.coordinator.errors import CODES, RequestError
+from coordinator_replay.coordinator.java_order import set_order, string_hash
 from coordinator_replay.coordinator.messages import Body, Request
 from coordinator_replay.coordinator.new_records import NewRecord
 from coordinator_replay.coordinator.operations import Outcome, Reply
@@ -60,10 +61,10 @@ def list_groups(shard: Shard, request: Request, _: Reply) -> Outcome:
 
 
 def delete_groups(shard: Shard, request: Request, _: Reply) -> Outcome:
-    """Delete groups without members: first their offsets, then what else their records say."""
+    """Delete groups without members, in the order of a hash set: first offsets, then what else the records say."""
     records: list[NewRecord] = []
     results = []
-    for group_id in dict.fromkeys(request.body["groupsNames"]):
+    for group_id in set_order(request.body["groupsNames"], string_hash):
         try:
             group = deletable_group(shard, group_id)
         except RequestError as error:

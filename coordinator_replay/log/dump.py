@@ -6,18 +6,22 @@ are passed over; files that were once part of the log, or are to become so, are 
 """
 
 import fnmatch
+import glob
 import gzip
+import os
 import re
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from pyarrow import fs
 
 from coordinator_replay.errors import InputError, UsageError
+from coordinator_replay.log.local_files import files_below
 from coordinator_replay.log.segment import looks_like_segment
 
 TOPIC = "__consumer_offsets"
@@ -130,13 +134,16 @@ def _list(uri: str) -> Iterator[_Found]:
     """Every file an input names: itself, those below it, or those a glob matches."""
     filesystem, path = open_filesystem(uri)
     prefix = uri[: len(uri) - len(path)] if uri.endswith(path) else ""
+    if isinstance(filesystem, fs.LocalFileSystem):
+        yield from _list_local(uri, prefix, path)
+        return
     wildcard = _WILDCARD.search(path)
-    base = path[: path.rfind("/", 0, wildcard.start()) + 1] or "." if wildcard else path
+    base = _base(path)
     root = filesystem.get_file_info(base)
     if root.type == fs.FileType.NotFound:
         raise InputError(f"{uri}: no such file or folder")
     if root.type == fs.FileType.File:
-        yield _found(prefix, root, named=True)
+        yield _found(prefix, root.path, root.size, named=True)
         return
     listed = filesystem.get_file_info(fs.FileSelector(base, recursive=True))
     matched = False
@@ -146,9 +153,40 @@ def _list(uri: str) -> Iterator[_Found]:
         if wildcard is None or _glob_matches(info.path, path):
             matched = True
             if info.type == fs.FileType.File:
-                yield _found(prefix, info, named=wildcard is not None and _matches(info.path, path))
+                named = wildcard is not None and _matches(info.path, path)
+                yield _found(prefix, info.path, info.size, named=named)
     if wildcard is not None and not matched:
         raise InputError(f"{uri}: nothing matches")
+
+
+def _base(path: str) -> str:
+    """The folder that a glob begins in; a path without wildcards itself."""
+    wildcard = _WILDCARD.search(path)
+    return path[: path.rfind("/", 0, wildcard.start()) + 1] or "." if wildcard else path
+
+
+def _list_local(uri: str, prefix: str, path: str) -> Iterator[_Found]:
+    """The same of this machine's files, where a name that exists is no glob, whatever it holds."""
+    is_glob = _WILDCARD.search(path) is not None and not os.path.lexists(path)
+    roots = [path]
+    if is_glob:
+        found = glob.glob(path, include_hidden=True)  # noqa: PTH207 - of a whole path
+        # A file is known by its own path where that matches too, not by a link to it.
+        roots = sorted(filter(os.path.exists, found), key=lambda one: (Path(one).is_symlink(), one))
+    if not roots:
+        raise InputError(f"{uri}: nothing matches")
+    base = _base(path) if is_glob else path
+    seen: set[str] = set()
+    for root in roots:
+        for file in sorted(files_below(root)):
+            real = os.path.realpath(file.path)
+            if real in seen or (file.path != root and _is_bookkeeping(file.path.removeprefix(base))):
+                continue
+            seen.add(real)
+            if file.is_regular:
+                yield _found(prefix, file.path, file.size, named=file.path == root)
+            elif not is_glob and file.path == root:
+                raise InputError(f"{uri}: is a pipe or a device; write what comes out of it into a file first")
 
 
 def _is_bookkeeping(path: str) -> bool:
@@ -177,9 +215,9 @@ def _glob_matches(path: str, pattern: str) -> bool:
     )
 
 
-def _found(prefix: str, info: Any, *, named: bool) -> _Found:
-    folder, _, name = str(info.path).rpartition("/")
-    return _Found(_uri(prefix, info.path), name, folder.rpartition("/")[2], int(info.size or 0), named)
+def _found(prefix: str, path: str, size: int | None, *, named: bool) -> _Found:
+    folder, _, name = path.rpartition("/")
+    return _Found(_uri(prefix, path), name, folder.rpartition("/")[2], size or 0, named)
 
 
 def read_head(uri: str, size: int = _HEAD_BYTES) -> bytes:
@@ -306,7 +344,7 @@ def find_dump(inputs: Sequence[str], *, form: Format | None = None, include_dele
     """
     sorter = _Sorter(form, include_deleted)
     for uri in inputs:
-        if form is Format.DELTA or (form is None and not _WILDCARD.search(uri) and _is_delta(uri)):
+        if form is Format.DELTA or (form is None and _is_delta(uri)):
             sorter.rows.setdefault(Format.DELTA, []).append(uri)
             continue
         for found in _list(uri):

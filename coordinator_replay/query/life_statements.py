@@ -110,11 +110,10 @@ LINES = """
 
 # Of each stretch of time a line keeps its last commit; what went backwards, or ended otherwise, is always kept.
 # ``$firsts`` and ``$widths`` tell where the first stretch of each group begins, and how long its stretches are;
-# ``{place}`` is the group's place among them.
+# ``{place}`` is the group's place among them. Names of groups are not carried through the sorting of all commits.
 COMMITS = """
     WITH inside AS (
-        SELECT group_id, topic, partition, committed_offset, valid_from, valid_to, from_offset, ended_by,
-               {place} AS place,
+        SELECT {place} AS place, topic, partition, committed_offset, valid_from, valid_to, from_offset, ended_by,
                (epoch_ms(valid_from) - list_extract($firsts, place)) // list_extract($widths, place) AS stretch
         FROM offset_history
         WHERE cluster = $cluster {some}
@@ -122,13 +121,13 @@ COMMITS = """
     ), compared AS (
         SELECT *, lag(committed_offset) OVER in_order AS before,
                lead(stretch) OVER in_order IS DISTINCT FROM stretch AS is_last
-        FROM inside WINDOW in_order AS (PARTITION BY group_id, topic, partition ORDER BY from_offset)
+        FROM inside WINDOW in_order AS (PARTITION BY place, topic, partition ORDER BY from_offset)
     )
-    SELECT group_id, topic, partition, committed_offset, greatest(valid_from, $start), valid_to,
-           coalesce(ended_by, 'COMMIT') AS ended, CASE WHEN committed_offset < before THEN before END
+    SELECT list_extract($groups, place) AS of_group, topic, partition, committed_offset, greatest(valid_from, $start),
+           valid_to, coalesce(ended_by, 'COMMIT') AS ended, CASE WHEN committed_offset < before THEN before END
     FROM compared
     WHERE is_last OR committed_offset < before OR coalesce(ended_by, 'COMMIT') <> 'COMMIT'
-    ORDER BY group_id, topic, partition, from_offset
+    ORDER BY of_group, topic, partition, from_offset
 """
 
 # Records, not rows of offset_history: these hold since before the range, and may stand for several commits.

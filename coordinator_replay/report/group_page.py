@@ -32,6 +32,7 @@ from coordinator_replay.report.owner_marks import (
 )
 from coordinator_replay.report.page import INSIDE, Assets, render_page
 from coordinator_replay.report.wording import GAP_COLOUR, STATE_COLOURS, UNKNOWN_COLOUR, neutral
+from coordinator_replay.times import later
 
 MOST_TABLE_ROWS = 2000
 """Rows of a table on the page; a browser lays out more only slowly."""
@@ -174,7 +175,7 @@ def life_page(warehouse: Warehouse, life: GroupLife, assets: Assets = INSIDE, in
         assets,
         life=life,
         index=index,
-        last=min(life.end, warehouse.coverage.last),
+        last=later(life.end, -1) if life.end > warehouse.coverage.last else life.end,
         cluster=warehouse.cluster,
         coverage=str(warehouse.coverage),
         tiles=_tiles(life),

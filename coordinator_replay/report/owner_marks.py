@@ -37,6 +37,7 @@ def partition_columns(life: GroupLife, clock: Clock, members: Members) -> Mappin
     gaps: list[dict[str, Any]] = []
     for row, (partition, holdings) in enumerate(list(partitions_of(life).items())[:MOST_ROWS]):
         name = neutral(f"{partition[0]}-{partition[1]}")
+        starts = {holding.owned_from for holding in holdings}
         owned += [_owned(holding, row, name, clock, members) for holding in holdings]
         gaps += [
             {
@@ -44,7 +45,7 @@ def partition_columns(life: GroupLife, clock: Clock, members: Members) -> Mappin
                 "right": right,
                 "row": row,
                 "partition": name,
-                "length": duration(right - left),
+                "length": _gap_length(right - left, holding, is_followed=until in starts),
                 "before": members.label(holding.member_id),
                 "release": neutral(holding.release_event or "not known"),
             }
@@ -52,6 +53,13 @@ def partition_columns(life: GroupLife, clock: Clock, members: Members) -> Mappin
             if (right := clock.right(until)) > (left := clock.left(since))
         ]
     return {"owned": columns(owned, OWNED, _ENDS), "gaps": columns(gaps, GAPS, _ENDS)}
+
+
+def _gap_length(length_ms: int, before: Holding, *, is_followed: bool) -> str:
+    """How long nobody owned a partition: a lower bound where an owner followed after a time that is not on record."""
+    if is_followed and before.unowned_ms is None:
+        return f"at least {duration(length_ms)}: the join phase is not on record"
+    return duration(length_ms)
 
 
 def _owned(holding: Holding, row: int, name: str, clock: Clock, members: Members) -> dict[str, Any]:

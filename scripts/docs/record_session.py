@@ -1,4 +1,4 @@
-"""Types the commands of README's session anew on the demo's warehouse, and puts their real output beneath them."""
+"""Types the commands of sessions in documents anew on the demo's warehouse, and puts their output beneath them."""
 
 import os
 import re
@@ -7,7 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-README = Path(__file__).resolve().parents[2] / "README.md"
+_ROOT = Path(__file__).resolve().parents[2]
+DOCUMENTS = (_ROOT / "README.md", _ROOT / "docs" / "demo.md")
 
 _SESSION = re.compile(r"(?<=^```console\n)\$ coordinator-replay .*?(?=^```)", re.MULTILINE | re.DOTALL)
 _LONGEST_LINE = 200
@@ -18,7 +19,7 @@ def _typed(command: str, warehouse: Path, work: Path) -> str:
     """What a command prints, notes included; where a line is cut, an ellipsis says so."""
     environment = {**os.environ, "COORDINATOR_REPLAY_WAREHOUSE": str(warehouse.absolute()), "NO_COLOR": "1"}
     words = [sys.executable, "-m", "coordinator_replay", *shlex.split(command)[1:]]
-    done = subprocess.run(  # the commands stand in README
+    done = subprocess.run(  # the commands stand in the documents
         words, cwd=work, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=True
     )
     lines = (
@@ -28,10 +29,10 @@ def _typed(command: str, warehouse: Path, work: Path) -> str:
 
 
 def recorded(text: str, warehouse: Path, work: Path) -> str:
-    """README's text with the output of its session's commands as it is now.
+    """A document's text with the output of its session's commands as it is now.
 
     Args:
-        text: README.
+        text: the document.
         warehouse: the demo's.
         work: a folder for files that the commands write.
     """
@@ -45,6 +46,6 @@ def recorded(text: str, warehouse: Path, work: Path) -> str:
 
 
 if __name__ == "__main__":
-    README.write_text(
-        recorded(README.read_text(encoding="utf-8"), Path(sys.argv[1]), Path(sys.argv[2])), encoding="utf-8"
-    )
+    for document in DOCUMENTS:
+        text = recorded(document.read_text(encoding="utf-8"), Path(sys.argv[1]), Path(sys.argv[2]))
+        document.write_text(text, encoding="utf-8")

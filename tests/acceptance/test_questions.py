@@ -57,18 +57,6 @@ def told(audited: Path) -> Callable[..., str]:
     return run
 
 
-@pytest.fixture(scope="session")
-def expired(spark: Any, audited: Path) -> str:
-    """The dump of a broker that let offsets expire, audited into the same warehouse; its cluster's name."""
-    from coordinator_replay.pipeline.audit import Options, run_audit
-
-    sample = Sample("expiration")
-    metadata = str(sample.folder / "cluster-metadata")
-    options = Options(inputs=[sample.segments], warehouse=str(audited), cluster=sample.name, cluster_metadata=metadata)
-    run_audit(spark, options)
-    return sample.name
-
-
 def logged(name: str) -> list[Truth]:
     recording = Recording(Sample(name).folder)
     return Witness(recording.journal, recording.clients()).read(recording.broker_log)

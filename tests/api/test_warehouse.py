@@ -54,7 +54,7 @@ def test_a_date_is_its_start(warehouse):
 
 
 def test_what_is_said_beside_an_answer_goes_with_it(warehouse):
-    assert "The log read ends at" in warehouse.groups(at=at("02:59")).notes[0]
+    assert "The log ends at" in warehouse.groups(at=at("02:59")).notes[0]
     assert warehouse.groups(states=["Dead"]).notes[0].startswith("No such group; cluster 'default' is covered from")
     assert warehouse.groups().notes == ()
 

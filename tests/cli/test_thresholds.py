@@ -5,7 +5,7 @@ import doctest
 import pytest
 from click.testing import CliRunner
 
-from coordinator_replay.analysis.findings import sighting
+from coordinator_replay.analysis.findings import observation
 from coordinator_replay.cli import compute, thresholds
 from coordinator_replay.cli.main import main
 from coordinator_replay.cli.thresholds import parse_threshold
@@ -13,7 +13,7 @@ from coordinator_replay.errors import UsageError
 from coordinator_replay.query.findings import SEVERITIES
 
 
-@pytest.mark.parametrize("module", [sighting, thresholds])
+@pytest.mark.parametrize("module", [observation, thresholds])
 def test_examples_in_the_documentation_are_right(module):
     assert doctest.testmod(module).failed == 0
 

@@ -61,7 +61,7 @@ def test_times_are_counted_from_the_end_of_the_log(ask, typed: str, same: str):
 
 def test_each_cluster_counts_from_the_end_of_its_own_log(ask):
     assert '"group_id":"payments"' in ask("groups", "--cluster", "other", "--at", "now", "--output", "json").stdout
-    assert "lies before the log" in ask("groups", "--at", "yesterday").stderr
+    assert "lies before the start of the log" in ask("groups", "--at", "yesterday").stderr
 
 
 def test_a_configuration_file_can_hold_times(ask, tmp_path: Path):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 import pytest
+from PIL import Image
 
 from coordinator_replay.cli.main import main
 from coordinator_replay.cli.options import read_config
@@ -35,14 +36,28 @@ def test_state_diagrams_are_those_of_the_engines_tables():
 
 
 @pytest.mark.parametrize("name", sorted(set(tables()) - INTERNAL))
-def test_every_table_that_is_filled_stands_in_the_readme(name):
-    assert f"`{name}`" in README
+def test_every_table_that_is_filled_stands_among_what_an_audit_writes(name):
+    assert f"`{name}`" in (ROOT / "docs" / "audit.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", sorted(main.commands))
-def test_every_command_has_help_and_stands_in_the_readme(name):
+def test_every_command_has_help_and_stands_among_what_they_answer(name):
     assert main.commands[name].help
-    assert re.search(rf"\b{name}\b", README)
+    assert f"`{name}`" in (ROOT / "docs" / "which-command.md").read_text(encoding="utf-8")
+
+
+def test_the_readme_fits_on_two_screens():
+    shown = [line for line in README.splitlines() if line.strip()]
+    assert len(shown) <= 60
+    assert len(re.findall(r"^## ", README, re.MULTILINE)) <= 3
+
+
+def test_the_readme_shows_one_reason_and_one_picture():
+    assert re.findall(r"^\$ coordinator-replay (\w+)", README, re.MULTILINE) == ["why"]
+    (picture,) = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", README)
+    with Image.open(ROOT / picture) as opened:
+        assert opened.width >= 1000
+    assert (ROOT / picture).stat().st_size < 300_000
 
 
 def test_files_that_the_readme_links_to_exist():

@@ -1,4 +1,4 @@
-"""README's session is what the program says: typed again on the bundled demo, it comes out the same."""
+"""The sessions in the documents are what the program says: typed again on the bundled demo, they come out the same."""
 
 import importlib.util
 import subprocess
@@ -8,16 +8,18 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.long
 @pytest.mark.spark
-def test_the_session_in_the_readme_is_what_the_program_says(tmp_path: Path):
+def test_sessions_in_the_documents_are_what_the_program_says(tmp_path: Path):
     spec = importlib.util.spec_from_file_location("record_session", ROOT / "scripts" / "docs" / "record_session.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     warehouse = tmp_path / "demo-warehouse"
     demo = [sys.executable, "-m", "coordinator_replay", "demo", "--warehouse", str(warehouse)]
     subprocess.run(demo, check=True, capture_output=True)
-    assert module.recorded(README, warehouse, tmp_path) == README, "run scripts/record-session"
+    for document in module.DOCUMENTS:
+        text = document.read_text(encoding="utf-8")
+        assert "$ coordinator-replay" in text
+        assert module.recorded(text, warehouse, tmp_path) == text, "run scripts/record-session"

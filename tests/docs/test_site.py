@@ -68,6 +68,18 @@ def test_links_between_pages_lead_somewhere():
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
+def links(page: Path) -> set[Path]:
+    """Pages of the documentation that a page links to."""
+    targets = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+    return {found for target in targets if "://" not in target and (found := (page.parent / target).resolve()) in PAGES}
+
+
+def test_every_page_is_two_clicks_from_the_start_at_most():
+    once = links(DOCS / "index.md")
+    reached = once.union(*map(links, once)) | {DOCS / "index.md"}
+    assert {str(page.relative_to(DOCS)) for page in PAGES} - {str(page.relative_to(DOCS)) for page in reached} == set()
+
+
 def test_the_site_names_every_page():
     named = set(re.findall(r"[\w/-]+\.md", (ROOT / "mkdocs.yml").read_text(encoding="utf-8")))
     unnamed = {str(page.relative_to(DOCS)) for page in PAGES if page.parent == DOCS} - named

@@ -9,7 +9,10 @@ from coordinator_replay.query.groups import group_at
 from coordinator_replay.query.life import GroupLife
 from coordinator_replay.query.lives import life_of, lives_of, spans_of
 from coordinator_replay.query.warehouse import Warehouse
+from coordinator_replay.report.columns import Clock
 from coordinator_replay.report.gaps import Wanted, gaps_between, without
+from coordinator_replay.report.members import Members
+from coordinator_replay.report.owner_marks import partition_columns
 from tests.query.small_warehouse import ORDERS, at, event, member, owned, write_rows, write_small_warehouse
 
 MILLISECOND = timedelta(milliseconds=1)
@@ -133,3 +136,23 @@ def test_what_was_left_out_is_said(warehouse: Warehouse):
         "Only the latest 2 intervals of ownership are shown: ask for less with --from and --to.",
     )
     assert {holding.owned_from for holding in life.holdings} == {at("02:00:02"), at("02:10:20")}
+
+
+def test_a_handover_within_a_join_phase_has_a_lower_bound_only(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path)
+    own = {"group_id": "eager", "release_event": "REVOKED"}
+    write_rows(
+        folder,
+        "partition_ownership",
+        [
+            owned(0, "m-1", "02:00", "02:05", **own),
+            owned(0, "m-2", "02:05:01", "02:10", unowned_ms=4000, **own),
+            owned(0, "m-1", "02:10:04", "02:15", **own),
+        ],
+    )
+    write_rows(folder, "group_timeline", [event("eager", 0, "02:00", "MEMBER_JOINED", ">Stable")])
+    life = life_of(Warehouse(str(folder)), "eager")
+    gaps = partition_columns(life, Clock(life.start, life.end), Members(life))["gaps"]
+    lengths = [gaps["length"]["texts"][place] for place in gaps["length"]["at"]]
+    # From 02:15 on nobody follows: that lasts at the end of the log.
+    assert lengths == ["at least 1.0 s: the join phase is not on record", "4.0 s", "5.0 min"]

@@ -165,3 +165,16 @@ def test_a_truncated_segment_gives_the_records_before_the_cut(session, tmp_path)
     before = read(session, path).count()
     path.write_bytes(whole[:-7])
     assert 0 < read(session, path).count() < before
+
+
+def test_what_is_missing_counts_over_all_segments_of_a_log_partition(session, tmp_path):
+    folder = tmp_path / "__consumer_offsets-4"
+    folder.mkdir()
+    key, value = b"\x00\x01\x00\x01g\x00\x01t\x00\x00\x00\x00", None
+    entry = LogEntry(key=key, value=value, timestamp_ms=0)
+    for base, count in ((0, 2), (5, 3)):
+        (folder / f"{base:020d}.log").write_bytes(write_batch([entry] * count, base_offset=base))
+    rows = read(session, folder).orderBy("log_offset").collect()
+    assert [(row["log_offset"], row["missing_before"]) for row in rows] == [(0, 0), (1, 0), (5, 3), (6, 3), (7, 3)]
+    later = read(session, folder).where("log_offset >= 6").collect()
+    assert {row["missing_before"] for row in later} == {3}

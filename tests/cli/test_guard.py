@@ -1,0 +1,87 @@
+"""Whatever goes wrong, the program ends with a sentence and a code, and keeps the traceback where it says."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from coordinator_replay.cli.main import main
+from coordinator_replay.query.warehouse import Warehouse
+from tests.query.small_warehouse import write_small_warehouse
+
+PROGRAM = (sys.executable, "-P", "-m", "coordinator_replay")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    return write_small_warehouse(tmp_path_factory.mktemp("small"))
+
+
+class Panic(BaseException):
+    """What libraries written in Rust raise."""
+
+
+@pytest.mark.parametrize(
+    "problem", [KeyError("a\x1b[2J"), OverflowError("date value out of range"), Panic("no"), OSError(5, "I/O")]
+)
+def test_what_nobody_thought_of_ends_in_a_sentence(folder, tmp_path, monkeypatch, problem):
+    def fail(*_, **__):
+        raise problem
+
+    monkeypatch.setattr(Warehouse, "rows", fail)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    result = CliRunner().invoke(main, ["groups", "--warehouse", str(folder)])
+    assert result.exit_code == 1
+    assert isinstance(result.exception, SystemExit)
+    (told,) = result.output.splitlines()
+    assert told.startswith("Error: ")
+    assert "\x1b" not in told
+    if not isinstance(problem, OSError):
+        kept = Path(re.search(r"traceback is in (\S+):", told)[1])
+        assert "Traceback" in kept.read_text()
+        assert kept.stat().st_mode & 0o77 == 0
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+@pytest.mark.parametrize(
+    "question", [["groups"], ["sql", "FROM range(100000)"], ["--help"], ["timeline", "payments", "--output", "json"]]
+)
+def test_an_answer_that_finds_no_room_is_told(folder, question):
+    env = {**os.environ, "COORDINATOR_REPLAY_WAREHOUSE": str(folder)}
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [*PROGRAM, *question], stdout=full, stderr=subprocess.PIPE, text=True, env=env, timeout=120
+        )
+    assert done.returncode == 1
+    assert done.stderr == "Error: the answer could not be written: No space left on device\n"
+
+
+def test_a_reader_that_has_enough_is_no_error(folder):
+    command = [*PROGRAM, "sql", "FROM range(200000)", "--warehouse", str(folder), "--output", "csv"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stdout.readline()
+        running.stdout.close()
+        assert running.stderr.read() == ""
+
+
+@pytest.mark.parametrize("path", ["", " ", "a%20b", "a\\b", "a\nb", "a[b"])
+@pytest.mark.parametrize("command", [["groups"], ["audit", "dump"], ["maintain"]])
+def test_a_warehouse_that_not_all_readers_find_is_refused(path, command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "dump").mkdir()
+    result = CliRunner().invoke(main, [*command, "--warehouse", path])
+    assert result.exit_code == 2
+    assert "the path of" in result.output
+    assert [one.name for one in tmp_path.iterdir()] == ["dump"]
+
+
+@pytest.mark.parametrize("name", ["a b", "a#b", "a?b", "a*b", "a[b]", "größe", "a'b", "100%", "a:b"])
+def test_a_warehouse_of_any_other_name_is_found(folder, tmp_path, name):
+    (tmp_path / name).symlink_to(folder)
+    result = CliRunner().invoke(main, ["groups", "--warehouse", str(tmp_path / name)])
+    assert result.exit_code == 0, result.output
+    assert "payments" in result.output
