@@ -1,7 +1,7 @@
 """Lives of groups: whatever happens to their consumers, they come to rest, no partition has two owners, the log tells.
 
 Groups of the classic protocol with each of the clients' assignors, of the new protocol, and of both mixed, where
-members come and go so that groups are converted to and fro.
+members come and go so that groups are converted both ways.
 """
 
 from collections.abc import Callable
