@@ -19,6 +19,28 @@ def main() -> None:
     """
 
 
+SUMMARIES = {
+    "audit": "Read a dump, replay its groups and write Delta tables.",
+    "decode": "Print every record of a dump as JSON lines, without Spark.",
+    "demo": "Audit a bundled dump and show what can be asked.",
+    "describe": "A group at a point in time: state, members, assignments.",
+    "expired": "Offsets that expired, or expire next.",
+    "export": "Take a dump from a running cluster.",
+    "findings": "What an operator should look at.",
+    "groups": "The groups at a point in time, or those deleted.",
+    "maintain": "Compact, cluster and vacuum the tables.",
+    "offsets": "Committed offsets at a point in time, or their history.",
+    "owner": "Which member owned a partition.",
+    "rebalances": "Rebalances as a table.",
+    "report": "Draw groups as HTML that needs no network.",
+    "simulate": "Run requests and time through a group coordinator.",
+    "sql": "SQL over the tables, or a saved query.",
+    "timeline": "What happened to a group and its offsets.",
+    "trace": "A group's life as a trace for Perfetto.",
+    "why": "Why groups rebalanced, with the evidence.",
+}
+"""A line for each command, short enough for a list on 80 cells."""
+
 for command in (
     *compute.COMMANDS,
     *export.COMMANDS,
@@ -29,6 +51,7 @@ for command in (
     *simulate.COMMANDS,
 ):
     main.add_command(command)
+    command.short_help = SUMMARIES.get(str(command.name))
 
 # Click's own name of the variable by which a shell asks for candidates.
 if "_COORDINATOR_REPLAY_COMPLETE" in os.environ:

@@ -175,11 +175,11 @@ def replace_member(update: GroupUpdate, old: Member, member_id: str) -> Member:
     """Give a static member's place to a new member id; its records go and come again under the new id."""
     group_id = update.group_id
     new = Member(member_id, old.subscription, current_of(old)._replace(epoch=0, previous_epoch=0), old.target)
-    target = update.group.reconciliation.targets.get(old.member_id)
+    target = update.state.targets.get(old.member_id, NOTHING)
     update.records += removal_records(group_id, old.member_id)
     update.records += (
         new_records.member_metadata(group_id, member_id, member_value(new.subscription or NEW_SUBSCRIPTION)),
-        new_records.target(group_id, member_id, target.assigned if target is not None else NOTHING),
+        new_records.target(group_id, member_id, target),
         new_records.current_assignment(group_id, member_id, current_value(current_of(new), old=current_of(old))),
     )
     return new

@@ -7,6 +7,7 @@ but the deadline follows from the records, one by one as they are replayed, so t
 from coordinator_replay.coordinator.client_assignment_state import ClientAssignment
 from coordinator_replay.coordinator.java_order import TimelineOrder, string_hash
 from coordinator_replay.engine import Record
+from coordinator_replay.engine.model import Assignment
 
 NEVER = 0
 """A deadline that has always passed."""
@@ -24,6 +25,7 @@ class ConsumerState:
         classic_members: members that speak the classic protocol.
         refresh_at_ms: from when on the metadata hash must be computed anew.
         refresh_epoch: group epoch that the deadline belongs to.
+        targets: target assignment of each member, partitions in the order in which its record has them.
         client: its assignment on the client's side, which only the draft of KIP-848 has.
         has_partition_metadata: the group has a record of topic metadata, as brokers before 4.1 wrote it.
     """
@@ -42,6 +44,7 @@ class ConsumerState:
         "refresh_at_ms",
         "refresh_epoch",
         "static_members",
+        "targets",
     )
 
     def __init__(self) -> None:
@@ -51,6 +54,7 @@ class ConsumerState:
         self.matches: dict[str, int] = {}
         self.expressions: dict[str, int] = {}
         self.classic_members: set[str] = set()
+        self.targets: dict[str, Assignment] = {}
         self.client = ClientAssignment()
         self.refresh_at_ms = NEVER
         self.refresh_epoch = 0
@@ -69,6 +73,8 @@ class ConsumerState:
                 if record.value is not None:
                     self.members[record.key["memberId"]] = None
                 self._is_homogeneous = None
+            case "ConsumerGroupTargetAssignmentMember":
+                self._take_target(record)
             case "ConsumerGroupRegularExpression":
                 self.is_homogeneous()
                 self._take_expression(record)
@@ -126,6 +132,14 @@ class ConsumerState:
         if value.get("classicMemberMetadata") is not None:
             self.classic_members.add(member_id)
         self._told[member_id] = names, expression, value.get("instanceId")
+
+    def _take_target(self, record: Record) -> None:
+        member_id = record.key["memberId"]
+        if record.value is None:
+            self.targets.pop(member_id, None)
+        else:
+            topics = record.value["topicPartitions"]
+            self.targets[member_id] = {topic["topicId"]: tuple(topic["partitions"]) for topic in topics}
 
     def _take_expression(self, record: Record) -> None:
         expression = record.key["regularExpression"]

@@ -82,10 +82,15 @@ def update_target(
     for member_id in order:
         target = assignments.get(member_id, NOTHING)
         known = reconciliation.targets.get(member_id)
-        if known is None or known.assigned != target:
+        if known is None or known.assigned != _ascending(target):
             update.records.append(new_records.target(update.group_id, member_id, target))
     update.records.append(new_records.target_epoch(update.group_id, epoch, update.shard.now_ms))
-    return epoch, assignments.get(new.member_id, NOTHING)
+    return epoch, _ascending(assignments.get(new.member_id, NOTHING))
+
+
+def _ascending(target: Assignment) -> Assignment:
+    """Partitions as the engine has them."""
+    return {topic_id: tuple(sorted(partitions)) for topic_id, partitions in target.items()}
 
 
 def last_target(update: GroupUpdate, member: Member) -> Assignment:
@@ -169,16 +174,14 @@ def _computed(
             found = ids_by_subscription[key] = ids, len(names)
         return MemberSpec(told.instance_id, *found, target)
 
-    targets = group.reconciliation.targets
-    for member_id in update.state.members:
-        target = targets.get(member_id)
-        members[member_id] = spec(group.members[member_id], target.assigned if target is not None else NOTHING)
-    own = targets.get(new.member_id)
-    target_now = own.assigned if own is not None else NOTHING
+    state, targets = update.state, update.state.targets
+    for member_id in state.members:
+        members[member_id] = spec(group.members[member_id], targets.get(member_id, NOTHING))
+    target_now = targets.get(new.member_id, NOTHING)
     instance_id = (new.subscription or NEW_SUBSCRIPTION).instance_id
-    replaced = update.state.static_members.get(instance_id) if instance_id is not None else None
+    replaced = state.static_members.get(instance_id) if instance_id is not None else None
     if replaced is not None and replaced != new.member_id:
-        target_now = last_target(update, new)
+        target_now = targets.get(replaced, NOTHING)
         members.pop(replaced, None)
     members[new.member_id] = spec(new, target_now)
     name = preferred_assignor(group, old, new, shard.config.assignors[0])

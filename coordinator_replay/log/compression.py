@@ -18,7 +18,7 @@ import cramjam
 import numpy as np
 import xxhash
 
-DEFAULT_LIMIT_BYTES = 256 << 20
+DEFAULT_LIMIT_BYTES = 128 << 20
 
 XERIAL_MAGIC = b"\x82SNAPPY\x00"
 LZ4_FRAME_MAGIC = b"\x04\x22\x4d\x18"

@@ -101,6 +101,17 @@ def test_no_line_of_help_is_wider_than_the_terminal(name: str, width: int):
     assert [line for line in lines if cell_len(line) > width] == []
 
 
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_list_of_commands_has_a_whole_line_for_each(width: int):
+    context = click.Context(main, info_name="coordinator-replay", terminal_width=min(width, 100))
+    shown = main.get_help(context).splitlines()
+    assert [line for line in shown if cell_len(line) > width] == []
+    for name in main.commands:
+        (line,) = [line for line in shown[shown.index("Commands:") :] if line.split()[:1] == [name]]
+        assert line.endswith("."), name
+        assert not line.endswith("..."), name
+
+
 def rows(shown: list[str], heading: str) -> list[str]:
     """The lines of the table whose headings begin so, up to the next empty line or note."""
     place = next(place for place, line in enumerate(shown) if line.startswith(heading))

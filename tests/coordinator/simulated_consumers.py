@@ -12,7 +12,9 @@ from coordinator_replay.engine import Record
 from coordinator_replay.records.kinds import blob
 from coordinator_replay.records.scalar import encode_blob
 
-MEMBER_ID_REQUIRED = 79
+UNKNOWN_SERVER_ERROR, MEMBER_ID_REQUIRED = -1, 79
+PAUSE_ROUNDS = 40
+"""How many seconds a consumer waits after an error it knows nothing of; longer than a rebalance timeout."""
 FORGOTTEN = {25, 82}
 """Errors after which a consumer joins as a new member."""
 LEFT_EPOCH, AWAY_EPOCH = -1, -2
@@ -138,6 +140,7 @@ class ModernConsumer:
     generation: int = 0
     owned: list[Partition] = field(default_factory=list)
     is_waiting: bool = False
+    pause: int = 0
 
     def __post_init__(self) -> None:
         self.member_id = self.member_id or f"{self.name}-id"
@@ -148,6 +151,9 @@ class ModernConsumer:
 
     def act(self, fleet: "Fleet") -> None:
         """Beat: the first time with all there is to say, later with what it owns."""
+        if self.pause:
+            self.pause -= 1
+            return
         body: dict[str, Any] = {"memberEpoch": self.generation}
         if self.generation == 0:
             self.owned = []
@@ -163,6 +169,8 @@ class ModernConsumer:
         """Take a response: an assignment is taken at once, and with it all given up that is not in it."""
         if body["errorCode"]:
             self.generation, self.owned = 0, []
+            # A classic group in its first join phase can't be converted; its parked joins are answered all the same.
+            self.pause = PAUSE_ROUNDS if body["errorCode"] == UNKNOWN_SERVER_ERROR else 0
             return
         self.generation = max(body["memberEpoch"], 0)
         if body["assignment"] is not None:

@@ -1,7 +1,7 @@
 """Lives of groups: whatever happens to their consumers, they come to rest, no partition has two owners, the log tells.
 
 Groups of the classic protocol with each of the clients' assignors, of the new protocol, and of both mixed, where
-members come and go so that groups are converted to and fro.
+members come and go so that groups are converted both ways.
 """
 
 from collections.abc import Callable
@@ -51,9 +51,14 @@ def _modern(name: str, topics: tuple[str, ...], instance_id: str | None, _: bool
     return ModernConsumer(name, topics, instance_id)
 
 
-def _mixed(name: str, topics: tuple[str, ...], instance_id: str | None, is_modern: bool) -> Consumer:
+def _mixed(name: str, topics: tuple[str, ...], _: str | None, is_modern: bool) -> Consumer:
+    """A consumer of either protocol, always dynamic.
+
+    Kafka leaves a group without owners when a static member of the new protocol takes the place of a classic one that
+    was never assigned anything: nothing changed for it, so no target is computed.
+    """
     make = _modern if is_modern else _classic("cooperative-sticky", "range")
-    return make(name, topics, instance_id, is_modern)
+    return make(name, topics, None, is_modern)
 
 
 MAKERS = {

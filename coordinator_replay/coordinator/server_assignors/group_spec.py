@@ -4,7 +4,7 @@ Mirrors ``GroupSpec`` and ``SubscribedTopicDescriber``. Where Kafka leaves an or
 decides who gets what, the table of ``java_order`` is used here.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -29,7 +29,7 @@ class MemberSpec(NamedTuple):
         instance_id: its instance id, if it is static.
         topic_ids: topics that it subscribes to and that exist.
         subscribed: how many topics it subscribes to, unknown ones too.
-        target: its present target assignment.
+        target: its present target assignment, partitions in the order in which its record has them.
     """
 
     instance_id: str | None
@@ -87,11 +87,16 @@ def topic_map(assignment: Assignment) -> list[str]:
     return list(table)
 
 
-def partition_set(partitions: tuple[int, ...]) -> Iterable[int]:
-    """Partitions in the order of the ``HashSet`` that they are read into; small numbers ascend."""
-    capacity = max(int(len(partitions) / 0.75) + 1, DEFAULT_SET_CAPACITY)
-    if not partitions or partitions[-1] < capacity:
-        return partitions
+def partition_set(partitions: Sequence[int], size: int | None = None) -> list[int]:
+    """Partitions in the order of a ``HashSet`` that they came into one by one; small numbers ascend.
+
+    Args:
+        partitions: in the order in which they came.
+        size: of the collection that the set was made from; theirs without it.
+    """
+    capacity = max(int((len(partitions) if size is None else size) / 0.75) + 1, DEFAULT_SET_CAPACITY)
+    if all(partition < capacity for partition in partitions):
+        return sorted(partitions)
     table: HashOrder[int, None] = HashOrder(int, capacity)
     for partition in partitions:
         table[partition] = None

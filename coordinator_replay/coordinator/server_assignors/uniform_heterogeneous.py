@@ -51,7 +51,7 @@ class _Plan:
             subscribed = frozenset(member.topic_ids)
             for topic_id in topic_map(member.target):
                 if topic_id in subscribed:
-                    if member.target[topic_id][-1] >= len(self.owners[topic_id]):
+                    if max(member.target[topic_id]) >= len(self.owners[topic_id]):
                         raise AssignorError(f"{topic_id} has fewer partitions than the target assignment")
                     self.sizes[index] += len(member.target[topic_id])
                     owners = self.owners[topic_id]

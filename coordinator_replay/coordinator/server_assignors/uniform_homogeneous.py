@@ -36,9 +36,15 @@ def assign_equal(group: GroupSpec) -> dict[str, Assignment]:
     total = sum(group.topics[topic_id].partitions for topic_id in topics)
     drafts, unfilled = _keep(group, frozenset(topics), total, free)
     _deal(free, drafts, unfilled)
+    return {member_id: _in_order(draft, group.members[member_id].target) for member_id, draft in drafts.items()}
+
+
+def _in_order(draft: Draft, target: Assignment) -> Assignment:
+    """Partitions in the order of the sets they are in: it decides which of them go when the next quota is smaller."""
     return {
-        member_id: {topic_id: tuple(sorted(partitions)) for topic_id, partitions in draft.items() if partitions}
-        for member_id, draft in drafts.items()
+        topic_id: tuple(partition_set(partitions, len(target.get(topic_id, ()))))
+        for topic_id, partitions in draft.items()
+        if partitions
     }
 
 
@@ -71,10 +77,10 @@ def _kept(target: Assignment, topics: frozenset[str], quota: int, free: list[tup
             continue
         partitions = target[topic_id]
         if len(partitions) <= quota:
-            draft[topic_id] = list(partitions)
+            draft[topic_id] = partition_set(partitions)
             quota -= len(partitions)
             continue
-        ordered = list(partition_set(partitions))
+        ordered = partition_set(partitions)
         draft[topic_id] = ordered[:quota]
         free.extend((topic_id, partition) for partition in ordered[quota:])
         quota = 0
