@@ -166,7 +166,7 @@ def run_audit(
     report("preparing the tables")
     store = Store(options.warehouse)
     begun = begin(store, except_derived=options.full)
-    audit = _Audit(spark, store, options, report)
+    audit = _Audit(spark, store, options, report, begun.last.run_id)
     audit.run.notes += [f"restored {name}: an earlier run had not finished" for name in begun.undone]
     try:
         return audit.of(dump)
@@ -177,12 +177,12 @@ def run_audit(
 class _Audit:
     """One run; its steps share the session, the tables and the ledger row."""
 
-    def __init__(self, spark: SparkSession, store: Store, options: Options, report: Report) -> None:
+    def __init__(self, spark: SparkSession, store: Store, options: Options, report: Report, last_run_id: str) -> None:
         self.spark = spark
         self.store = store
         self.options = options
         self.report = report
-        self.run = Run.begin(options.cluster, options.inputs, options.settings())
+        self.run = Run.begin(options.cluster, options.inputs, options.settings(), last_run_id)
         self.snapshots = self._open()
         self.buckets = int(self.snapshots[LEDGER].properties[BUCKETS_PROPERTY])
         runs = finished_runs(self.snapshots[LEDGER], options.cluster)

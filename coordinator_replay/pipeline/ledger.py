@@ -50,10 +50,20 @@ class Run:
     positions: dict[int, int] = field(default_factory=dict)
 
     @staticmethod
-    def begin(cluster: str, inputs: Sequence[str], settings: Mapping[str, Any]) -> "Run":
-        """A run that starts now; ids rise with time."""
+    def begin(cluster: str, inputs: Sequence[str], settings: Mapping[str, Any], last_id: str = "") -> "Run":
+        """A run that starts now.
+
+        Args:
+            cluster: whose dump it reads.
+            inputs: as given.
+            settings: what it is asked to do.
+            last_id: of the newest run that is done; ids rise, even where this machine's clock is behind.
+        """
         now = datetime.now(UTC)
-        return Run(run_id=f"{now:%Y%m%dT%H%M%S.%f}Z", cluster=cluster, started_at=now, inputs=inputs, settings=settings)
+        run_id = f"{now:%Y%m%dT%H%M%S.%f}Z"
+        if run_id <= last_id:
+            run_id = f"{last_id}+"
+        return Run(run_id=run_id, cluster=cluster, started_at=now, inputs=inputs, settings=settings)
 
     def reach(self, tally: Tally) -> None:
         """Let the offsets of the run go as far as records that were read."""

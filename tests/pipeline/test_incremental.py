@@ -56,10 +56,11 @@ def test_any_slices_in_any_order_end_in_the_tables_of_one_run(name, seed, audit,
 
 def test_running_again_changes_nothing(audit, tmp_path):
     sample = Sample("group-lifecycles")
-    audit(tmp_path / "wh", sample.segments)
+    first = audit(tmp_path / "wh", sample.segments)
     before = contents(tmp_path / "wh")
     again = audit(tmp_path / "wh", sample.segments)
-    assert (again.run.records_read, again.findings, again.rebalances) == (0, {"info": 2}, 75)
+    assert again.run.records_read == 0
+    assert (again.findings, again.rebalances, again.groups) == (first.findings, first.rebalances, first.groups)
     assert contents(tmp_path / "wh") == before
 
 
@@ -67,8 +68,8 @@ def test_other_thresholds_have_every_group_evaluated_anew(audit, tmp_path):
     sample = Sample("java-clients")
     audit(tmp_path / "wh", sample.segments, thresholds=QUICK)
     again = audit(tmp_path / "wh", sample.segments)
-    audit(tmp_path / "once", sample.segments)
-    assert again.findings == {"warning": 1}
+    once = audit(tmp_path / "once", sample.segments)
+    assert again.findings == once.findings
     assert contents(tmp_path / "wh") == contents(tmp_path / "once")
 
 

@@ -198,12 +198,15 @@ _ALL_PAST = "every offset removed in the same write was past offsets.retention.m
 
 _DECISION = f"""CASE
     WHEN tombstone_at IS NULL
-        THEN {_case("TOMBSTONE", "'possible'", ["the tombstone has no timestamp"], _EXPIRED_TOO)}
+        THEN {_case("TOMBSTONE", "'possible'", ["the tombstone carries no timestamp"], _EXPIRED_TOO)}
     WHEN NOT all_old AND has_group_tombstone THEN {
     _case(
         "GROUP_DELETED",
         _SURE,
-        ["the group's own tombstone follows in the same operation", "an offset of it was too young to expire"],
+        [
+            "the group's tombstone was written with it",
+            "an offset removed in the same write was not past offsets.retention.minutes",
+        ],
         _MAY_HAVE_EXPIRED,
     )
 }
@@ -219,7 +222,9 @@ _DECISION = f"""CASE
     _case(
         "DELETED",
         _SURE,
-        ["removed before its retention was over while the group existed: DeleteOffsets, or the topic was deleted"],
+        [
+            "removed before offsets.retention.minutes were over while the group existed: DeleteOffsets, or the topic was deleted"
+        ],
         _MAY_HAVE_EXPIRED,
     )
 }
@@ -227,7 +232,7 @@ _DECISION = f"""CASE
     _case(
         "EXPIRED",
         _SURE,
-        [f"{_ALL_PAST}, by less than one check of retention", "offsets of other groups expired at the same time"],
+        [f"{_ALL_PAST}, by less than one retention check", "offsets of other groups expired at the same time"],
         "[]",
     )
 }
@@ -243,7 +248,7 @@ _DECISION = f"""CASE
     _case(
         "TOMBSTONE",
         "'possible'",
-        [f"{_ALL_PAST}, but for longer than retention leaves them"],
+        [f"{_ALL_PAST}, but for longer than the broker's retention check leaves them"],
         _EXPIRED_TOO,
     )
 }
