@@ -195,6 +195,9 @@ _OTHERWISE_DELETED = "CASE WHEN has_group_tombstone THEN ['GROUP_DELETED'] ELSE 
 _MAY_HAVE_EXPIRED = "CASE WHEN $is_known THEN [] ELSE ['EXPIRED'] END"
 _EXPIRED_TOO = f"list_concat(['EXPIRED'], {_OTHERWISE_DELETED})"
 _ALL_PAST = "every offset removed in the same write was past offsets.retention.minutes"
+_SOME_YOUNG = "an offset removed in the same write was not past offsets.retention.minutes"
+_REMOVED_YOUNG = "removed before offsets.retention.minutes were over while the group existed: DeleteOffsets, or the topic was deleted"
+_TOPIC_DELETED = "offsets of the topic were removed from several groups at about the same time: the topic was deleted"
 
 _DECISION = f"""CASE
     WHEN tombstone_at IS NULL
@@ -214,7 +217,7 @@ _DECISION = f"""CASE
     _case(
         "DELETED",
         "'likely'",
-        ["offsets of the topic were removed from several groups at about the same time: the topic was deleted"],
+        [_TOPIC_DELETED],
         "CASE WHEN all_old THEN ['EXPIRED'] ELSE [] END",
     )
 }
