@@ -17,10 +17,11 @@ from pyspark.sql.types import StructType
 
 from coordinator_replay.errors import InputError, UsageError
 from coordinator_replay.log.dump import DumpFile, Format, find_dump
+from coordinator_replay.log.gaps import missing_before_files
 from coordinator_replay.log.reading import gather_records, read_file, split_file
 from coordinator_replay.log.splits import Split
 from coordinator_replay.log.stretch import named_stretches
-from coordinator_replay.spark.log_rows import LOG_ROW, log_rows
+from coordinator_replay.spark.log_rows import LOG_ROW, log_rows, with_missing
 from coordinator_replay.spark.pushdown import PositionFilter
 
 NAME = "consumer_offsets"
@@ -110,15 +111,17 @@ def _columns(wanted: StructType) -> pa.Schema:
 
 @dataclass
 class SegmentSplit(InputPartition):
-    """A segment, or a split of one, for one task."""
+    """A segment, or a split of one, for one task; and how many offsets before the segment hold no record."""
 
     file: DumpFile
     split: Split
+    missing: int
 
-    def __init__(self, file: DumpFile, split: Split) -> None:
+    def __init__(self, file: DumpFile, split: Split, missing: int) -> None:
         super().__init__(file.uri)
         self.file = file
         self.split = split
+        self.missing = missing
 
 
 class ConsumerOffsets(DataSource):
@@ -181,14 +184,15 @@ class SegmentReader(DataSourceReader):
             )
         for note in dump.notes:
             _LOG.warning("%s", note)
-        stretches = named_stretches(dump.segments)
-        files = [
-            file
-            for place, file in enumerate(dump.segments)
-            if self.wanted.has_partition(file.log_partition)
-            and (place not in stretches or self.wanted.meets(*stretches[place]))
+        wanted = [file for file in dump.segments if self.wanted.has_partition(file.log_partition)]
+        stretches = named_stretches(wanted)
+        missing = missing_before_files(wanted) if "missing_before" in self.columns.names else [0] * len(wanted)
+        return [
+            SegmentSplit(file, split, missing[place])
+            for place, file in enumerate(wanted)
+            if place not in stretches or self.wanted.meets(*stretches[place])
+            for split in split_file(file, self.options.split_bytes)
         ]
-        return [SegmentSplit(file, split) for file in files for split in split_file(file, self.options.split_bytes)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one segment or split; none where filters left no segment.
@@ -201,6 +205,7 @@ class SegmentReader(DataSourceReader):
         parts = read_file(partition.file, self.wanted.skipped(), partition.split)
         try:
             for records in gather_records(parts):
-                yield log_rows(records, self.columns, with_bytes=self.options.with_bytes)
+                whole = with_missing(records, partition.missing)
+                yield log_rows(whole, self.columns, with_bytes=self.options.with_bytes)
         except OSError as problem:
             raise InputError(f"{partition.file.uri}: can't be read: {problem}") from problem

@@ -48,3 +48,11 @@ def log_rows(records: pa.RecordBatch, schema: pa.Schema, *, with_bytes: bool) ->
         return pc.if_else(pc.is_valid(errors), array, pa.scalar(None, array.type))
 
     return pa.RecordBatch.from_arrays([column(name) for name in schema.names], schema=schema)
+
+
+def with_missing(records: pa.RecordBatch, missing: int) -> pa.RecordBatch:
+    """Log records with so many more offsets missing before them."""
+    if not missing:
+        return records
+    place = records.schema.get_field_index("missing_before")
+    return records.set_column(place, records.schema.field(place), pc.add(records.column(place), missing))

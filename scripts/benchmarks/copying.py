@@ -25,8 +25,9 @@ def copy_seconds(small: Path, dump: Path, into: Path) -> float:
 
 
 def _main(small: str, dump: str, into: str) -> None:
-    from coordinator_replay.log.dump import find_dump
     from coordinator_replay.pipeline.decode import read_segments
+
+    from coordinator_replay.log.dump import find_dump
     from coordinator_replay.pipeline.host.session import open_session
 
     spark = open_session("coordinator-replay-copy")

@@ -5,6 +5,10 @@ import tempfile
 from datetime import UTC, datetime, timedelta
 from functools import cache
 
+from coordinator_replay.pipeline.decode import stage_rows, stage_segments
+from coordinator_replay.pipeline.offset_events import Sources
+from coordinator_replay.pipeline.staged_records import as_records as records_of
+from coordinator_replay.pipeline.staged_records import records_type, staged_by
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 
 from coordinator_replay.analysis.expiry_rules import ExpiryRules
@@ -12,12 +16,8 @@ from coordinator_replay.analysis.rows import Scope
 from coordinator_replay.engine.model import Record
 from coordinator_replay.log.dump import find_dump
 from coordinator_replay.pipeline import settle
-from coordinator_replay.pipeline.decode import stage_rows, stage_segments
-from coordinator_replay.pipeline.offset_events import Sources
 from coordinator_replay.pipeline.offsets import staged_offsets
 from coordinator_replay.pipeline.read.sources import read_tables
-from coordinator_replay.pipeline.staged_records import as_records as records_of
-from coordinator_replay.pipeline.staged_records import records_type, staged_by
 from coordinator_replay.records.protocol import open_blobs
 from coordinator_replay.tables.definition import table
 from tests.samples import Sample

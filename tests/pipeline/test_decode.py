@@ -3,11 +3,11 @@
 import json
 
 import pytest
+from coordinator_replay.pipeline.decode import read_segments, stage_rows, stage_segments
+from coordinator_replay.pipeline.staged_records import as_records, staged_by
 
 from coordinator_replay.log.dump import find_dump
-from coordinator_replay.pipeline.decode import read_segments, stage_rows, stage_segments
 from coordinator_replay.pipeline.read.sources import read_tables
-from coordinator_replay.pipeline.staged_records import as_records, staged_by
 from tests.samples import EXPORTED, NAMES, Sample
 
 pytestmark = pytest.mark.spark

@@ -4,19 +4,19 @@ import shutil
 from pathlib import Path
 
 import pytest
+from coordinator_replay.pipeline.evolution import set_property
+from coordinator_replay.pipeline.keeping import FORGETFUL
+from coordinator_replay.pipeline.night_fold import fold_night
+from coordinator_replay.pipeline.offset_tables import OFFSET_TABLES
+from coordinator_replay.pipeline.replay import GROUP_TABLES
+from coordinator_replay.pipeline.warehouse import Warehouse
 
 from coordinator_replay.analysis.findings.thresholds import Thresholds
 from coordinator_replay.log.segment import walk_batches
 from coordinator_replay.pipeline import audit as audit_module
 from coordinator_replay.pipeline import group_tables
 from coordinator_replay.pipeline.audit import FOUND_TABLES, Options, run_audit
-from coordinator_replay.pipeline.evolution import set_property
-from coordinator_replay.pipeline.keeping import FORGETFUL
 from coordinator_replay.store.maintain import Upkeep, run_maintain
-from coordinator_replay.pipeline.night_fold import fold_night
-from coordinator_replay.pipeline.offset_tables import OFFSET_TABLES
-from coordinator_replay.pipeline.replay import GROUP_TABLES
-from coordinator_replay.pipeline.warehouse import Warehouse
 from coordinator_replay.tables.migrations import KEPT_SINCE_PROPERTY
 from tests.samples import Sample
 

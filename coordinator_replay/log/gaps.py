@@ -1,0 +1,54 @@
+"""How many offsets of a log partition hold no record, counted over all files of a dump.
+
+A file alone says what is missing since its own first batch. Where a log partition has several files, what earlier ones
+lack counts too: a record of any group may have stood there.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+import pyarrow.compute as pc
+
+from coordinator_replay.log.dump import DumpFile
+from coordinator_replay.log.reading import read_file
+
+
+def missing_before_files(files: Sequence[DumpFile]) -> list[int]:
+    """What is missing before each file of a dump, from offset 0 of its log partition on.
+
+    All files of a log partition but the last are read for it, without decoding; of the last one, the first records.
+
+    Args:
+        files: what a dump holds; files of one log partition do not overlap.
+
+    Returns:
+        by place in ``files``, what to add to ``missing_before`` of its records.
+    """
+    partitions: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for place, file in enumerate(files):
+        base = _base_offset(file)
+        if base is not None:
+            partitions[file.log_partition].append((base, place))
+    missing = [0] * len(files)
+    for found in partitions.values():
+        records = 0
+        in_order = sorted(found)
+        for base, place in in_order:
+            missing[place] = base - records
+            if place != in_order[-1][1]:
+                records += _count(files[place])
+    return missing
+
+
+def _base_offset(file: DumpFile) -> int | None:
+    """The offset that a file's ``missing_before`` counts from; None where it has no records."""
+    for part in read_file(file):
+        missing = part.records.column("missing_before")
+        if missing.null_count < len(missing):
+            first = pc.index(missing.is_valid(), value=True).as_py()
+            return int(part.records.column("log_offset")[first].as_py() - missing[first].as_py())
+    return None
+
+
+def _count(file: DumpFile) -> int:
+    return sum(len(part.records) - part.records.column("missing_before").null_count for part in read_file(file))
