@@ -124,18 +124,19 @@ def begin(store: Store, *, except_derived: bool = False) -> Begun:
             continue
         versions[state.name] = state.newest
         if state.is_ahead:
-            versions[state.name] = _restore(store, state)
+            is_derived_anew = except_derived and state.name not in RECORD_TABLES
+            versions[state.name] = _restore(store, state, may_lack_files=is_derived_anew)
             undone.append(state.name)
     return Begun(last or NOTHING_FINISHED, versions, tuple(undone))
 
 
-def _restore(store: Store, state: TableState) -> int:
+def _restore(store: Store, state: TableState, *, may_lack_files: bool) -> int:
     path = store.path(state.name)
     properties = CommitProperties(custom_metadata={RESTORED_PROPERTY: str(state.counts)})
     opened = store.open(state.name)
     assert opened is not None  # noqa: S101 - its state is known
     try:
-        opened.restore(state.counts, commit_properties=properties)
+        opened.restore(state.counts, ignore_missing_files=may_lack_files, commit_properties=properties)
     except (DeltaError, OSError, ValueError) as problem:
         raise WarehouseError(
             f"{path}: what an unfinished audit left can't be undone by restoring version {state.counts}: {problem}; "

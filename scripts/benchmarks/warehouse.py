@@ -1,7 +1,6 @@
 """A large warehouse made by rule, written as an audit leaves it, without running one.
 
-Groups by Zipf's law, half of them classic. ``offset_history`` comes out of a shuffle by topic-partition of the group: a
-group's rows are spread over all files, sorted by group within each; other tables are written group by group.
+Groups by Zipf's law, half of them classic. Rows lie by bucket, those of the history sorted by group within each.
 """
 
 import json
@@ -13,11 +12,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from deltalake import write_deltalake
+import pyarrow.compute as pc
 
+from coordinator_replay.store.layout import LEDGER, bucket_of, has_open_rows
+from coordinator_replay.store.warehouse import Store
+from coordinator_replay.store.writer import DataFile, FileWriter, conform, table_part
+from coordinator_replay.tables.definition import table as declared
 from coordinator_replay.tables.definition import tables
 
-_FILES = 8
+_BUCKETS = 10
+_LOG_PARTITIONS = 50
+_ENDS = {"offset_history": "valid_to", "member_timeline": "valid_to", "partition_ownership": "owned_to"}
+"""The column that is null in rows that are open; of other tables none is."""
 _PARTITIONS = 12
 _REBALANCES = 20
 _MEMBERS = 4
@@ -33,14 +39,34 @@ def group_name(number: int) -> str:
     return f"team-{number:06d}"
 
 
-def _write(folder: Path, name: str, rows: pa.Table) -> None:
-    """Append rows; columns that they lack are null."""
-    schema = tables()[name].arrow_schema()
-    columns = [
-        rows[field.name].cast(field.type) if field.name in rows.column_names else pa.nulls(len(rows), field.type)
-        for field in schema
+def _files(store: Store, name: str, rows: pa.Table, bucket: int | None = None) -> list[DataFile]:
+    """Rows as files of a table; columns that they lack are null."""
+    definition, found = declared(name), []
+    is_open = pc.is_null(rows[_ENDS[name]]) if name in _ENDS else pa.repeat(False, len(rows))
+    for value in (False, True) if has_open_rows(definition) else (False,):
+        chosen = rows.filter(is_open if value else pc.invert(is_open)) if has_open_rows(definition) else rows
+        values = {"cluster": "default", "bucket": bucket, "is_open": value}
+        writer = FileWriter({"all": table_part(definition, store.path(name), values)})
+        schema = definition.file_schema().remove_metadata()
+        for batch in chosen.combine_chunks().to_batches(50_000):
+            writer.add("all", conform(batch, schema))
+        found += writer.close()
+    return found
+
+
+def _files_by_bucket(store: Store, name: str, rows: list[dict[str, Any]]) -> list[DataFile]:
+    """Rows of plain values as files of a table."""
+    by_bucket: dict[int | None, list[dict[str, Any]]] = {}
+    for row in rows:
+        # Ownership has no log partition of its own: its group's tells.
+        log_partition = row.get("log_partition", int(row["group_id"].rpartition("-")[2]) % _LOG_PARTITIONS)
+        by_bucket.setdefault(bucket_of(log_partition, _BUCKETS), []).append(row)
+    fields = [field for field in declared(name).file_schema() if field.name in rows[0]]
+    return [
+        file
+        for bucket, own in by_bucket.items()
+        for file in _files(store, name, pa.Table.from_pylist(own, schema=pa.schema(fields)), bucket)
     ]
-    write_deltalake(str(folder / name), pa.Table.from_arrays(columns, schema=schema), mode="append")
 
 
 def _repeated(values: list[str], places: Numbers) -> pa.Array:
@@ -56,9 +82,10 @@ def _moments(microseconds: Numbers, valid: npt.NDArray[np.bool_] | None = None) 
     return pa.array(microseconds, pa.timestamp("us", tz="UTC"), mask=mask)
 
 
-def _history(file: int, commits: Numbers, names: list[str]) -> pa.Table:
-    """The part of the history that one shuffle task writes: each group's partitions whose turn it is."""
-    keys = [(g, p) for g in range(len(names)) for p in range(_PARTITIONS) if (g * 7 + p) % _FILES == file]
+def _history(bucket: int, commits: Numbers, names: list[str]) -> pa.Table:
+    """The history of the groups of a bucket."""
+    own = [g for g in range(len(names)) if bucket_of(g % _LOG_PARTITIONS, _BUCKETS) == bucket]
+    keys = [(g, p) for g in own for p in range(_PARTITIONS)]
     groups = np.array([g for g, _ in keys])
     counts = np.maximum(commits[groups] // _PARTITIONS, 1)
     total = int(counts.sum())
@@ -81,7 +108,7 @@ def _history(file: int, commits: Numbers, names: list[str]) -> pa.Table:
         "valid_to": _moments(since + step[key], ~is_last),
         "from_offset": pa.array(turn * len(keys) + key),
         "record_offset": pa.array(turn * len(keys) + key),
-        "log_partition": pa.array((group % 50).astype(np.int32)),
+        "log_partition": pa.array((group % _LOG_PARTITIONS).astype(np.int32)),
         "ended_by": pa.array(np.where(is_last, "", "COMMIT"), mask=is_last),
         "is_transactional": _constant(False, total, pa.bool_()),
         "is_proven": _constant(True, total, pa.bool_()),
@@ -119,7 +146,11 @@ def _life(number: int) -> Iterator[tuple[str, dict[str, Any]]]:
     for turn in range(_REBALANCES):
         since, until = _at(turn), None if turn == _REBALANCES - 1 else _at(turn + 1)
         for seq, (event, state) in enumerate((("MEMBER_JOINED", "Assigning"), ("REBALANCE_COMPLETED", "Stable"))):
-            place = {"log_partition": number % 50, "log_offset": turn * 10 + seq, "log_timestamp": _at(turn, seq)}
+            place = {
+                "log_partition": number % _LOG_PARTITIONS,
+                "log_offset": turn * 10 + seq,
+                "log_timestamp": _at(turn, seq),
+            }
             about = {"seq": turn * 2 + seq, "event": event, "to_state": state, "epoch": turn, "member_count": _MEMBERS}
             yield "group_timeline", {**base, **about, "is_exact": True, "detail": "{}", **place}
         value = {
@@ -132,7 +163,13 @@ def _life(number: int) -> Iterator[tuple[str, dict[str, Any]]]:
         name = "GroupMetadata" if kind == "classic" else "ConsumerGroupMetadata"
         yield (
             "group_records",
-            {**record, "kind": name, "log_partition": number % 50, "log_offset": turn, "log_timestamp": since},
+            {
+                **record,
+                "kind": name,
+                "log_partition": number % _LOG_PARTITIONS,
+                "log_offset": turn,
+                "log_timestamp": since,
+            },
         )
         for member in range(_MEMBERS):
             own = [{**_TOPIC, "partitions": [p for p in range(_PARTITIONS) if (p + turn) % _MEMBERS == member]}]
@@ -141,7 +178,12 @@ def _life(number: int) -> Iterator[tuple[str, dict[str, Any]]]:
                 "client_id": f"client-{member}",
                 "client_host": "/10.0.0.1",
             }
-            held = {"valid_from": since, "valid_to": until, "from_offset": turn, "log_partition": number % 50}
+            held = {
+                "valid_from": since,
+                "valid_to": until,
+                "from_offset": turn,
+                "log_partition": number % _LOG_PARTITIONS,
+            }
             lists = {"assigned": own, "target": own, "pending_revocation": [], "subscribed_topics": ["orders"]}
             yield "member_timeline", {**base, **who, **lists, **held, "member_epoch": turn, "member_state": "STABLE"}
             for partition in own[0]["partitions"]:
@@ -165,27 +207,30 @@ def make_warehouse(folder: Path, *, commits: int, groups: int = 3000) -> Path:
     Returns:
         The folder, which holds all tables of the contract.
     """
-    facts = {"commits": commits, "groups": groups, "form": 1}
+    facts = {"commits": commits, "groups": groups, "form": 2}
     note = folder / "made-by.json"
     if note.exists() and json.loads(note.read_text()) == facts:
         return folder
     weights = 1 / np.arange(1, groups + 1) ** 1.05
     shares = np.maximum(commits * weights / weights.sum(), _PARTITIONS).astype(np.int64)
     names = [group_name(number) for number in range(groups)]
-    for file in range(_FILES):
-        history = _history(file, shares, names)
-        _write(folder, "offset_history", history)
-        _write(folder, "offset_commits", _commits(history).sort_by("log_offset"))
+    store, files = Store(str(folder)), dict[str, list[DataFile]]()
+    snapshots = {name: store.create(name, _BUCKETS) for name in tables()}
+    for bucket in range(_BUCKETS):
+        history = _history(bucket, shares, names)
+        files.setdefault("offset_history", []).extend(_files(store, "offset_history", history, bucket))
+        written = _commits(history).sort_by("log_offset")
+        files.setdefault("offset_commits", []).extend(_files(store, "offset_commits", written, bucket))
     rows: dict[str, list[dict[str, Any]]] = {}
     for number in range(groups):
         for name, row in _life(number):
             rows.setdefault(name, []).append(row)
+    files |= {name: _files_by_bucket(store, name, own) for name, own in rows.items()}
+    versions = {name: store.commit(snapshots[name], files.get(name, []), [], "1") for name in tables()}
+    versions[LEDGER] = snapshots[LEDGER].version + 1
     ended = {"started_at": _at(_REBALANCES), "finished_at": _at(_REBALANCES, 600)}
-    rows["audit_runs"] = [{"run_id": "1", "cluster": "default", "status": "done", **ended}]
-    for name, table in tables().items():
-        if name not in ("offset_history", "offset_commits"):
-            own = rows.get(name, [])
-            fields = [field for field in table.arrow_schema() if not own or field.name in own[0]]
-            _write(folder, name, pa.Table.from_pylist(own, schema=pa.schema(fields)))
+    run = {"run_id": "1", "cluster": "default", "status": "done", "table_versions": [*versions.items()], **ended}
+    ledger = pa.Table.from_pylist([run], schema=declared(LEDGER).file_schema())
+    store.commit(snapshots[LEDGER], _files(store, LEDGER, ledger), [], "1")
     note.write_text(json.dumps(facts))
     return folder

@@ -40,7 +40,7 @@ class Member:
 class Audit:
     """An audit that runs; its folder takes what it prints, and what it would leave in the machine's."""
 
-    def __init__(self, dump: Path | str, warehouse: Path, folder: Path, *options: str) -> None:
+    def __init__(self, dump: Path | str, warehouse: Path | str, folder: Path, *options: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.printed, self.said = folder / "stdout", folder / "stderr"
         thresholds = [part for threshold in QUICK for part in ("--threshold", threshold)]
@@ -134,7 +134,7 @@ def _kill(member: Member) -> None:
         os.kill(member.pid, signal.SIGKILL)
 
 
-def audited(dump: Path | str, warehouse: Path, folder: Path, *options: str) -> float:
+def audited(dump: Path | str, warehouse: Path | str, folder: Path, *options: str) -> float:
     """Audit without disturbance; how long it took."""
     began = time.monotonic()
     audit = Audit(dump, warehouse, folder, *options)

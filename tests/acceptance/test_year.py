@@ -1,0 +1,65 @@
+"""A year of tiny nights with upkeep once a week: tables as after one run, files bounded, questions as quick as ever."""
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from coordinator_replay.analysis.findings.thresholds import Thresholds
+from coordinator_replay.pipeline.audit import Summary
+from coordinator_replay.query.offsets import offsets_at
+from coordinator_replay.query.rebalances import rebalances_of
+from coordinator_replay.query.warehouse import Warehouse
+from coordinator_replay.store.maintain import Upkeep, run_maintain
+from tests.pipeline.in_process import audit, contents, cut
+from tests.samples import Sample
+
+__all__ = ["audit"]
+
+QUICK = Thresholds(stuck_ms=2000, storm_rebalances=6, silent_ms=5000, patience=1, never_committed_ms=5000)
+"""So that lives of seconds have findings."""
+
+NIGHTS = 365
+MONTH = 28
+WEEK = 7
+
+
+def question_seconds(warehouse: Path) -> float:
+    """Processor time of two questions, the best of five."""
+
+    def ask() -> float:
+        began = time.process_time()
+        asked = Warehouse(str(warehouse))
+        rebalances_of(asked, None)
+        offsets_at(asked, "shop-billing")
+        return time.process_time() - began
+
+    return min(ask() for _ in range(5))
+
+
+@pytest.mark.long
+def test_a_year_of_nights_is_as_one_run(audit: Callable[..., Summary], tmp_path: Path):
+    sample, warehouse = Sample("group-lifecycles"), tmp_path / "warehouse"
+    nights = [tmp_path / f"night-{number:03}" for number in range(NIGHTS)]
+    cut(sample.segments, nights)
+    quick: list[float] = []
+    files: list[int] = []
+    for number, night in enumerate(night for night in nights if night.exists()):
+        audit(warehouse, night, thresholds=QUICK)
+        if number % WEEK == WEEK - 1:
+            later = datetime.now(UTC) + timedelta(days=2)
+            kept = run_maintain(
+                Upkeep(warehouse=str(warehouse), vacuum_after=timedelta(hours=1), force=True), now=later
+            )
+            if number >= MONTH - 1:
+                quick.append(question_seconds(warehouse))
+                files.append(sum(one.after.files for one in kept))
+    audit(tmp_path / "whole", sample.segments, thresholds=QUICK)
+    found, expected = contents(warehouse), contents(tmp_path / "whole")
+    assert found == expected
+    assert len(quick) > 2
+    # Each bucket has its open and its closed rows, and they become more only as buckets come into use.
+    assert files[-1] <= 2 * files[0] + 50
+    assert min(quick[-3:]) <= 1.5 * min(quick[:3])
