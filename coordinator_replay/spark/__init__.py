@@ -1,9 +1,9 @@
 """What people use in a Spark session: a data source of segments, functions for SQL, replay as DataFrames.
 
-The public names are ``register``, ``replay_groups``, ``replay_group`` and ``Replay``; the page *Python and Spark* of
-the documentation lists them with their options.
+The page *Python and Spark* of the documentation tells of them, and lists the stable names.
 """
 
 from coordinator_replay.spark.register import register
+from coordinator_replay.spark.replay import Replay, replay_group, replay_groups
 
-__all__ = ["register"]
+__all__ = ["Replay", "register", "replay_group", "replay_groups"]

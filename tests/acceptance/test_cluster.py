@@ -117,7 +117,9 @@ def master(bare_python: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
         yield url
 
 
-def submit(python: Path, master: str, archive: Path, *arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+def submit(
+    python: Path, master: str, archive: Path, *arguments: str, folder: Path, job: Path = ROOT / "jobs" / "audit.py"
+) -> subprocess.CompletedProcess[str]:
     settings = {
         **DELTA_SETTINGS,
         "spark.driver.host": "127.0.0.1",
@@ -132,7 +134,7 @@ def submit(python: Path, master: str, archive: Path, *arguments: str, folder: Pa
     command = [str(SPARK / "bin" / "spark-submit"), "--master", master, "--py-files", str(archive)]
     command += ["--jars", ",".join(map(str, jars_of(DELTA)))]
     command += [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
-    command += [str(ROOT / "jobs" / "audit.py"), *arguments]
+    command += [str(job), *arguments]
     return subprocess.run(command, env=environment(python), cwd=folder, capture_output=True, text=True, timeout=900)
 
 
@@ -141,12 +143,44 @@ def content(warehouse: Path, name: str) -> list[str]:
     return sorted(map(repr, table.drop_columns([c for c in OF_ITS_RUN if c in table.column_names]).to_pylist()))
 
 
-def test_an_audit_on_a_cluster_leaves_the_tables_of_one_on_this_machine(
-    bare_python: Path, master: str, tmp_path: Path
-) -> None:
-    packed = subprocess.run([sys.executable, ROOT / "scripts" / "package", tmp_path], capture_output=True, text=True)
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The package, as it is sent to executors."""
+    folder = tmp_path_factory.mktemp("archive")
+    packed = subprocess.run([sys.executable, ROOT / "scripts" / "package", folder], capture_output=True, text=True)
     assert packed.returncode == 0, packed.stderr
-    archive = tmp_path / "coordinator_replay.zip"
+    return folder / "coordinator_replay.zip"
+
+
+READING = """
+import sys
+from pyspark.sql import SparkSession
+from coordinator_replay.spark import register, replay_groups
+
+spark = SparkSession.builder.getOrCreate()
+register(spark)
+log = spark.read.format("consumer_offsets").load(sys.argv[1])
+replay = replay_groups(log)
+print("read", log.count(), "later", log.where("log_offset >= 20").count(), "rebalances", replay.rebalances.count())
+"""
+
+
+def test_the_data_source_and_the_replay_run_on_a_cluster(
+    bare_python: Path, master: str, archive: Path, tmp_path: Path
+) -> None:
+    job = tmp_path / "reading.py"
+    job.write_text(READING)
+    done = submit(bare_python, master, archive, SAMPLE.segments, folder=tmp_path, job=job)
+    assert done.returncode == 0, done.stderr[-5000:]
+    later = sum(record["offset"] >= 20 for record in SAMPLE.decoded)
+    (line,) = (line for line in done.stdout.splitlines() if line.startswith("read "))
+    assert line.startswith(f"read {len(SAMPLE.decoded)} later {later} rebalances ")
+    assert int(line.rpartition(" ")[2]) > 0
+
+
+def test_an_audit_on_a_cluster_leaves_the_tables_of_one_on_this_machine(
+    bare_python: Path, master: str, archive: Path, tmp_path: Path
+) -> None:
     inputs = (SAMPLE.segments, "--cluster-metadata", str(SAMPLE.folder / "cluster-metadata"))
     remote = submit(bare_python, master, archive, *inputs, "--warehouse", str(tmp_path / "remote"), folder=tmp_path)
     assert remote.returncode == 0, remote.stderr[-5000:]

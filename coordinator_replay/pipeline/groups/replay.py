@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import starmap
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import duckdb
 import numpy as np
@@ -25,7 +25,7 @@ from coordinator_replay.analysis.rows import Scope
 from coordinator_replay.engine.model import Record
 from coordinator_replay.pipeline.columns import numbers_of
 from coordinator_replay.pipeline.groups.json_text import compact, encode
-from coordinator_replay.pipeline.groups.signs import LastCommits
+from coordinator_replay.pipeline.groups.signs import LastCommit, RecordKey
 from coordinator_replay.records.protocol import open_blobs
 from coordinator_replay.store.scan import BATCH_ROWS, Batches
 
@@ -122,6 +122,13 @@ GroupKey = tuple[str, int]
 """A group by id and log partition."""
 
 
+class Signs(Protocol):
+    """Commits as signs of life, such as ``LastCommits``."""
+
+    def before(self, record: RecordKey) -> Iterable[LastCommit] | None:
+        """The last commits before a record that may show a departure; None where there are none."""
+
+
 def sort_records(batches: Batches, schema: pa.Schema) -> Batches:
     """Group records sorted by group, log partition and log offset; what does not fit into memory goes to disk.
 
@@ -175,7 +182,7 @@ class _GroupRun:
         else:
             self.life = GroupReplay.restore(orjson.loads(snapshot), *known)
 
-    def feed(self, row: InputRow, signs: LastCommits | None) -> Iterator[OutputRow]:
+    def feed(self, row: InputRow, signs: Signs | None) -> Iterator[OutputRow]:
         """Take the group's next record.
 
         Raises:
@@ -215,7 +222,7 @@ def replay_groups(
     context: ReplayContext,
     *,
     snapshots: Mapping[GroupKey, str] | None = None,
-    signs: LastCommits | None = None,
+    signs: Signs | None = None,
 ) -> Iterator[OutputRow]:
     """Replay groups and give the rows that come of it.
 

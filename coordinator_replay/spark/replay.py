@@ -1,0 +1,222 @@
+"""Replay of decoded records as DataFrames, without a warehouse.
+
+The records may come from the data source, from ``decode_record`` over somebody's copy of the topic, or from the tables
+of an audit. Spark brings whole groups to tasks, sorted; a task replays them one after the other with the function that
+the audit's stage uses, as a stream, so that it holds one group's state and a batch of rows.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
+from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type
+
+from coordinator_replay.errors import InputError
+from coordinator_replay.pipeline.groups.replay import ReplayContext, few_collections
+from coordinator_replay.pipeline.groups.replay import replay_groups as replay_rows
+from coordinator_replay.records.kinds import record_kinds
+from coordinator_replay.spark.record_stream import STREAM, RecordStream
+from coordinator_replay.store.writer import batch_of
+from coordinator_replay.tables.definition import table
+
+TABLES = ("group_timeline", "member_timeline", "partition_ownership", "rebalances")
+"""What a replay gives, under the names of an audit's tables."""
+
+_INTERNAL = ("settled_at_offset", "bucket", "is_open")
+"""Columns that only an incremental audit needs."""
+
+_NEEDED = ("group_id", "kind", "key_json", "value_json", "log_partition", "log_offset")
+_CHUNK_ROWS = 5_000
+
+
+def table_schema(name: str) -> pa.Schema:
+    """The columns of one of TABLES."""
+    whole = table(name).arrow_schema().remove_metadata()
+    return pa.schema([field.remove_metadata() for field in whole if field.name not in _INTERNAL])
+
+
+ROW = pa.schema([(name, pa.struct(list(table_schema(name)))) for name in TABLES])
+"""One row of one table: all structs but that of its table are null."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """What happened to groups, as DataFrames in the columns of an audit's tables.
+
+    Each DataFrame replays the records anew when it is used; ``persist`` keeps the rows, so that they are replayed once.
+
+    Attributes:
+        group_timeline: one row for each thing that happened to a group.
+        member_timeline: one row for each interval in which a member did not change.
+        partition_ownership: who owned a partition, from when to when.
+        rebalances: one row for each rebalance, with its cause and evidence.
+        rows: all of them, a struct for each table, of which one is not null.
+    """
+
+    group_timeline: DataFrame
+    member_timeline: DataFrame
+    partition_ownership: DataFrame
+    rebalances: DataFrame
+    rows: DataFrame
+
+    def persist(self) -> "Replay":
+        """Keep the rows, in memory and on disk, once they are made; all four DataFrames read them."""
+        self.rows.persist()
+        return self
+
+    def unpersist(self) -> None:
+        """Let go of kept rows."""
+        self.rows.unpersist()
+
+
+def replay_groups(
+    records: DataFrame,
+    *,
+    cluster: str = "default",
+    topic_names: Mapping[str, str] | None = None,
+    tasks: int | None = None,
+) -> Replay:
+    """Replay all groups of some decoded records; nothing runs until a result is used.
+
+    Args:
+        records: rows with group_id, kind, key_json, value_json, log_partition and log_offset, as the data source,
+            ``decode_record`` and the table ``group_records`` have them; where they have log_timestamp, value_version,
+            missing_before, record_bytes, topic and partition, these are used too. Commits among them are signs of life
+            that decide between causes. Rows without a group (control records, damage) are left out. Each record must
+            be there once.
+        cluster: the cluster's name in the results.
+        topic_names: topic name by id, for KIP-848, share and streams groups, whose records name topics by id alone.
+        tasks: how many tasks the groups are spread over; ``spark.sql.shuffle.partitions`` if None.
+
+    Raises:
+        InputError: the DataFrame lacks a column, or has one of another type. A record that comes twice ends the job
+            with a sentence that names it.
+    """
+    spark = records.sparkSession
+    count = tasks or int(str(spark.conf.get("spark.sql.shuffle.partitions")))
+    context = ReplayContext(cluster=cluster, topic_names=dict(topic_names or {}))
+
+    def replay(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with few_collections():
+            yield from _replayed(batches, context)
+
+    # The number keeps adaptive execution from merging tasks: it sees bytes, not what Python does with them.
+    bucket = F.pmod(F.hash("group_id"), F.lit(count))
+    in_order = stream_rows(records).repartitionById(count, bucket)
+    in_order = in_order.sortWithinPartitions("group_id", "log_partition", "log_offset")
+    rows = in_order.mapInArrow(replay, from_arrow_schema(ROW, prefer_timestamp_ntz=False))
+    made = {name: rows.where(F.col(name).isNotNull()).select(f"{name}.*") for name in TABLES}
+    return Replay(rows=rows, **made)
+
+
+def replay_group(
+    records: DataFrame,
+    group_id: str,
+    *,
+    cluster: str = "default",
+    topic_names: Mapping[str, str] | None = None,
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Replay one group here, record by record, for people who debug.
+
+    Its records are fetched from Spark in order, a part at a time.
+
+    Args:
+        records: as for ``replay_groups``.
+        group_id: the group.
+        cluster: the cluster's name in the results.
+        topic_names: topic name by id.
+
+    Yields:
+        The name of a table and one of its rows, as soon as a record makes it final; last what is not over. Times are
+        milliseconds since 1970.
+
+    Raises:
+        InputError: as for ``replay_groups``; or there is no record of the group.
+    """
+    own = stream_rows(records).where(F.col("group_id") == group_id).orderBy("log_partition", "log_offset")
+    stream = RecordStream(_fetched(own))
+    context = ReplayContext(cluster=cluster, topic_names=dict(topic_names or {}))
+    is_known = False
+    for one in replay_rows(stream, context, signs=stream):
+        is_known = True
+        if one.table in TABLES:
+            yield one.table, {name: value for name, value in one.row.items() if name not in _INTERNAL}
+    if not is_known:
+        raise InputError(f"the DataFrame has no record of group {group_id!r}")
+
+
+def _fetched(rows: DataFrame) -> Iterator[pa.RecordBatch]:
+    """Rows in STREAM, a part at a time."""
+    waiting: list[dict[str, Any]] = []
+    for row in rows.toLocalIterator():
+        waiting.append(row.asDict())
+        if len(waiting) >= _CHUNK_ROWS:
+            yield pa.RecordBatch.from_pylist(waiting, schema=STREAM)
+            waiting = []
+    yield pa.RecordBatch.from_pylist(waiting, schema=STREAM)
+
+
+def stream_rows(records: DataFrame) -> DataFrame:
+    """Decoded records in STREAM; of commits only those that store an offset, and no JSON.
+
+    Raises:
+        InputError: a column is missing, or of another type.
+    """
+    types = {field.name: field.dataType.typeName() for field in records.schema}
+    missing = [name for name in _NEEDED if name not in types]
+    if missing:
+        raise InputError(
+            f"the DataFrame lacks {', '.join(missing)}: wanted are decoded records (at least {', '.join(_NEEDED)}), "
+            f"found {', '.join(types) or 'no columns'}"
+        )
+    if "log_timestamp" in types and types["log_timestamp"] != "timestamp":
+        raise InputError(f"column log_timestamp is of type {types['log_timestamp']}; wanted is timestamp")
+    is_commit = F.col("kind").isNull() | F.col("kind").isin(_commit_kinds())
+    given = {
+        "timestamp_ms": F.unix_millis("log_timestamp") if "log_timestamp" in types else F.lit(None),
+        "key_json": F.when(~is_commit, F.col("key_json")),
+        "value_json": F.when(~is_commit, F.col("value_json")),
+        "is_commit": is_commit,
+    }
+    defaults = {"timestamp_ms": -1, "missing_before": 0, "record_bytes": 0}
+
+    def column(field: pa.Field) -> Column:
+        found = given.get(field.name, F.col(field.name) if field.name in types else F.lit(None))
+        typed = found.cast(from_arrow_type(field.type))
+        default = defaults.get(field.name)
+        return (typed if default is None else F.coalesce(typed, F.lit(default))).alias(field.name)
+
+    is_tombstone = F.col("is_tombstone") if "is_tombstone" in types else F.col("value_json").isNull()
+    stores = ~is_tombstone if "topic" in types else F.lit(False)
+    kept = records.where(F.col("group_id").isNotNull() & (~is_commit | stores))
+    return kept.select(*map(column, STREAM))
+
+
+def _commit_kinds() -> list[str]:
+    return [kind.name for kind in record_kinds().values() if kind.is_offset_commit]
+
+
+def _replayed(batches: Iterable[pa.RecordBatch], context: ReplayContext) -> Iterator[pa.RecordBatch]:
+    stream = RecordStream(batches)
+    waiting: dict[str, list[Mapping[str, Any]]] = {name: [] for name in TABLES}
+    for one in replay_rows(stream, context, signs=stream):
+        if one.table not in waiting:
+            continue
+        rows = waiting[one.table]
+        rows.append(one.row)
+        if len(rows) >= _CHUNK_ROWS:
+            yield _batch(one.table, rows)
+            waiting[one.table] = []
+    for name, rows in waiting.items():
+        if rows:
+            yield _batch(name, rows)
+
+
+def _batch(name: str, rows: list[Mapping[str, Any]]) -> pa.RecordBatch:
+    """Rows of one table in ROW."""
+    structs = batch_of(rows, table_schema(name)).to_struct_array()
+    columns = [structs if field.name == name else pa.nulls(len(rows), field.type) for field in ROW]
+    return pa.RecordBatch.from_arrays(columns, schema=ROW)

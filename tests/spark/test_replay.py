@@ -1,0 +1,89 @@
+"""Replay as DataFrames: the rows of an audit's tables, from records of any origin."""
+
+import json
+
+import pytest
+from chispa import assert_df_equality
+from deltalake import DeltaTable
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
+
+from coordinator_replay.errors import InputError
+from coordinator_replay.spark import replay_group, replay_groups
+from coordinator_replay.spark.replay import TABLES, table_schema
+from tests.pipeline.in_process import audit  # noqa: F401 - a fixture
+from tests.samples import Sample
+
+pytestmark = pytest.mark.spark
+
+SAMPLES = ["group-lifecycles", "transactions", "compacted", "old-format-none"]
+
+
+def log_of(session, name):
+    return session.read.format("consumer_offsets").load(Sample(name).segments)
+
+
+def exported(session, name):
+    """A copy of the topic as a consumer sees it, decoded in SQL."""
+    session.read.parquet(str(Sample(name).folder / "parquet")).createOrReplaceTempView("exported")
+    return session.sql(
+        "SELECT partition AS log_partition, offset AS log_offset, timestamp AS log_timestamp, r.* FROM "
+        "(SELECT partition, offset, timestamp, decode_record(key, value) AS r FROM exported)"
+    )
+
+
+def shown(rows):
+    return sorted(json.dumps(row, sort_keys=True, default=str) for row in rows)
+
+
+def names_of(warehouse):
+    topics = DeltaTable(f"{warehouse}/topics").to_pyarrow_table().to_pylist()
+    return {topic["topic_id"]: topic["topic"] for topic in topics if topic["topic_id"]}
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_the_rows_are_those_of_an_audit(session, audit, tmp_path, name):  # noqa: F811 - the fixture
+    audit(tmp_path, Sample(name).segments)
+    replay = replay_groups(log_of(session, name), topic_names=names_of(tmp_path)).persist()
+    for table in TABLES:
+        columns = table_schema(table).names
+        expected = DeltaTable(f"{tmp_path}/{table}").to_pyarrow_table().select(columns).to_pylist()
+        assert shown(getattr(replay, table).toArrow().to_pylist()) == shown(expected)
+    replay.unpersist()
+
+
+def test_a_copy_of_the_topic_gives_the_same_events(session):
+    columns = ["group_id", "seq", "event", "to_state", "epoch", "member_id"]
+    ours = replay_groups(exported(session, "group-lifecycles")).group_timeline.select(*columns)
+    theirs = replay_groups(log_of(session, "group-lifecycles")).group_timeline.select(*columns)
+    assert_df_equality(ours, theirs, ignore_row_order=True)
+
+
+def test_the_number_of_tasks_changes_nothing(session):
+    log = log_of(session, "group-lifecycles")
+    one, many = (replay_groups(log, tasks=tasks).rebalances for tasks in (1, 7))
+    assert many.rdd.getNumPartitions() == 7
+    assert_df_equality(one, many, ignore_row_order=True)
+
+
+def test_one_group_is_replayed_here_as_in_tasks(session):
+    log = log_of(session, "group-lifecycles")
+    rows = list(replay_group(log, "shop-billing"))
+    replay = replay_groups(log.where("group_id = 'shop-billing'"))
+    for table in TABLES:
+        assert sum(name == table for name, _ in rows) == getattr(replay, table).count()
+    events = [row["event"] for name, row in rows if name == "group_timeline"]
+    assert events[0] == "GROUP_CREATED"
+    with pytest.raises(InputError, match="the DataFrame has no record of group 'shop-bill'"):
+        list(replay_group(log, "shop-bill"))
+
+
+def test_bad_input_is_told_in_a_sentence(session):
+    log = log_of(session, "group-lifecycles")
+    with pytest.raises(InputError, match=r"lacks kind, key_json: wanted are decoded records .* found"):
+        replay_groups(log.drop("kind", "key_json"))
+    with pytest.raises(InputError, match="column log_timestamp is of type long; wanted is timestamp"):
+        replay_groups(log.withColumn("log_timestamp", F.unix_millis("log_timestamp")))
+    twice = replay_groups(log.unionByName(log))
+    with pytest.raises(PySparkException, match="comes twice; drop duplicates by log_partition and log_offset first"):
+        twice.rebalances.count()
