@@ -196,7 +196,10 @@ _MAY_HAVE_EXPIRED = "CASE WHEN $is_known THEN [] ELSE ['EXPIRED'] END"
 _EXPIRED_TOO = f"list_concat(['EXPIRED'], {_OTHERWISE_DELETED})"
 _ALL_PAST = "every offset removed in the same write was past offsets.retention.minutes"
 _SOME_YOUNG = "an offset removed in the same write was not past offsets.retention.minutes"
-_REMOVED_YOUNG = "removed before offsets.retention.minutes were over while the group existed: DeleteOffsets, or the topic was deleted"
+_REMOVED_YOUNG = (
+    "removed before offsets.retention.minutes were over while the group existed: "
+    "DeleteOffsets, or the topic was deleted"
+)
 _TOPIC_DELETED = "offsets of the topic were removed from several groups at about the same time: the topic was deleted"
 
 _DECISION = f"""CASE
@@ -208,7 +211,7 @@ _DECISION = f"""CASE
         _SURE,
         [
             "the group's tombstone was written with it",
-            "an offset removed in the same write was not past offsets.retention.minutes",
+            _SOME_YOUNG,
         ],
         _MAY_HAVE_EXPIRED,
     )
@@ -225,9 +228,7 @@ _DECISION = f"""CASE
     _case(
         "DELETED",
         _SURE,
-        [
-            "removed before offsets.retention.minutes were over while the group existed: DeleteOffsets, or the topic was deleted"
-        ],
+        [_REMOVED_YOUNG],
         _MAY_HAVE_EXPIRED,
     )
 }
