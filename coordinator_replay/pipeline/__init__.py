@@ -1,5 +1,5 @@
-"""Spark: functions from DataFrame to DataFrame around the rooms that know no Spark, and the run itself.
+"""An audit: stages over files and buckets, run by Spark, committed once.
 
-The only room that imports pyspark. Only ``audit``, ``write``, ``ledger`` and ``maintain`` start jobs; everything else
-takes and returns DataFrames.
+A stage is a plain function from a share of work to files; only ``audit``, ``stage``, ``export``, ``read.sources`` and
+``host`` know Spark. See docs/architecture.md.
 """
