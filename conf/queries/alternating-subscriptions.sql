@@ -8,12 +8,12 @@ WITH lists AS (
         SELECT *, lag(list_sort(subscribed_topics)) OVER all_rows IS DISTINCT FROM list_sort(subscribed_topics) AS is_change
         FROM member_timeline
         WHERE cluster = $cluster AND subscribed_topics IS NOT NULL AND ($group IS NULL OR group_id = $group)
-        WINDOW all_rows AS (PARTITION BY group_id, coalesce(instance_id, member_id) ORDER BY from_offset)
+        WINDOW all_rows AS (PARTITION BY group_id, coalesce(instance_id, member_id) ORDER BY from_offset, member_id)
     )
     WHERE is_change
-    WINDOW in_order AS (PARTITION BY group_id, coalesce(instance_id, member_id) ORDER BY from_offset)
+    WINDOW in_order AS (PARTITION BY group_id, coalesce(instance_id, member_id) ORDER BY from_offset, member_id)
 )
-SELECT group_id, coalesce(instance_id, member_id) AS member, any_value(client_id) AS client_id, count(before) AS changes,
+SELECT group_id, coalesce(instance_id, member_id) AS member, min(client_id) AS client_id, count(before) AS changes,
        count(*) FILTER (topics = two_before) AS changes_back, count(DISTINCT topics) AS distinct_subscriptions,
        min(valid_from) FILTER (before IS NOT NULL) AS first_change, max(valid_from) AS last_change,
        arg_max(topics, from_offset) AS current_topics

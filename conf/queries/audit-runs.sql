@@ -3,4 +3,4 @@ SELECT started_at, status, records_read, records_decoded, records_quarantined, c
        already_audited, len(gaps) AS gaps,
        records_read - records_decoded - records_quarantined - control_records - duplicates_dropped - already_audited AS unaccounted,
        software_version, run_id
-FROM audit_runs WHERE cluster = $cluster ORDER BY started_at DESC
+FROM audit_runs WHERE cluster = $cluster ORDER BY started_at DESC, run_id

@@ -8,12 +8,12 @@ hours AS (
     SELECT group_id, date_trunc('hour', coalesce(started_at, completed_at)) AS hour, count(*) AS rebalances
     FROM chosen GROUP BY ALL
 )
-SELECT group_id, any_value(group_type) AS group_type, count(*) AS rebalances,
-       any_value(busiest.rebalances) AS peak_per_hour, any_value(busiest.hour) AS peak_hour,
-       mode(coalesce(cause, 'UNKNOWN')) AS usual_cause, max(commit_pause_ms) AS longest_commit_pause_ms,
+SELECT group_id, min(group_type) AS group_type, count(*) AS rebalances,
+       min(busiest.rebalances) AS peak_per_hour, min(busiest.hour) AS peak_hour,
+       mode(coalesce(cause, 'UNKNOWN') ORDER BY coalesce(cause, 'UNKNOWN')) AS usual_cause, max(commit_pause_ms) AS longest_commit_pause_ms,
        min(coalesce(started_at, completed_at)) AS first, max(coalesce(started_at, completed_at)) AS last
 FROM chosen
-JOIN (SELECT group_id, max(rebalances) AS rebalances, arg_max(hour, rebalances) AS hour FROM hours GROUP BY group_id)
+JOIN (SELECT group_id, max(rebalances) AS rebalances, max(struct_pack(rebalances, hour)).hour AS hour FROM hours GROUP BY group_id)
      AS busiest USING (group_id)
 GROUP BY group_id
 HAVING count(*) >= $threshold

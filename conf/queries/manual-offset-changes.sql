@@ -25,8 +25,8 @@ judged AS (
 )
 SELECT group_id, topic, count(*) AS partitions, valid_from AS at, what, min(committed_offset) AS lowest,
        max(committed_offset) AS highest, max(previous_offset - committed_offset) AS furthest_back,
-       any_value(metadata) AS metadata
+       min(metadata) AS metadata
 FROM judged WHERE what IS NOT NULL
 GROUP BY group_id, topic, valid_from, what
-ORDER BY "at" DESC, group_id, topic
+ORDER BY "at" DESC, group_id, topic, what
 LIMIT 200

@@ -7,7 +7,7 @@ WITH triggers AS (
     WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group) AND coalesce(completed_at >= $from, true)
 ),
 names AS (
-    SELECT group_id, member_id, any_value(client_id) AS client_id, any_value(client_host) FILTER (NOT coalesce(is_client_inherited, false)) AS client_host
+    SELECT group_id, member_id, min(client_id) AS client_id, min(client_host) FILTER (NOT coalesce(is_client_inherited, false)) AS client_host
     FROM member_timeline WHERE cluster = $cluster GROUP BY ALL
 )
 SELECT group_id, coalesce(client_id, member_id) AS client, client_host, count(DISTINCT rebalance_id) AS rebalances,

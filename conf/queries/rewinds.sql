@@ -10,5 +10,5 @@ SELECT * FROM (
     WINDOW in_order AS (PARTITION BY group_id, topic, partition ORDER BY offset_history.from_offset)
 )
 WHERE delta >= $threshold
-ORDER BY delta DESC, "at"
+ORDER BY delta DESC, "at", group_id, topic, partition
 LIMIT 200

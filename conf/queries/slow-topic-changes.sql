@@ -5,5 +5,5 @@ SELECT group_id, coalesce(started_at, completed_at) AS at, metadata_delay_ms, du
 FROM rebalances
 WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group)
   AND (metadata_delay_ms IS NOT NULL OR join_reason = 'topic_metadata_change')
-ORDER BY metadata_delay_ms DESC NULLS LAST, "at"
+ORDER BY metadata_delay_ms DESC NULLS LAST, "at", group_id
 LIMIT 50

@@ -5,4 +5,4 @@ SELECT group_id, topic, partition, producer_id, producer_epoch, pending_since,
        epoch_ms(ends.at) - epoch_ms(pending_since) AS pending_ms, committed_offset
 FROM pending_offsets CROSS JOIN ends
 WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group) AND valid_to IS NULL
-ORDER BY pending_since, group_id, topic, partition
+ORDER BY pending_since, group_id, topic, partition, producer_id, committed_offset

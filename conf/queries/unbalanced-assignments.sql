@@ -8,8 +8,8 @@ owned AS (
     WHERE cluster = $cluster AND owned_to IS NULL GROUP BY ALL
 )
 SELECT group_id, count(*) AS members, sum(coalesce(partitions, 0)) AS partitions, min(coalesce(partitions, 0)) AS fewest,
-       max(coalesce(partitions, 0)) AS most, arg_min(name, coalesce(partitions, 0)) AS member_with_fewest,
-       arg_max(name, coalesce(partitions, 0)) AS member_with_most,
+       max(coalesce(partitions, 0)) AS most, min(struct_pack(p := coalesce(partitions, 0), name)).name AS member_with_fewest,
+       max(struct_pack(p := coalesce(partitions, 0), name)).name AS member_with_most,
        count(*) FILTER (coalesce(partitions, 0) = 0) AS members_without
 FROM alive LEFT JOIN owned USING (group_id, member_id)
 GROUP BY group_id

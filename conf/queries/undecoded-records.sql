@@ -1,5 +1,9 @@
--- Records that could not be decoded, by what is wrong with them, with one position of each to look at.
-SELECT error_class, count(*) AS records, any_value(error_message) AS example, min(log_partition) AS log_partition,
-       min(log_offset) AS first_offset, min(log_timestamp) AS first, max(log_timestamp) AS last, any_value(source) AS source
-FROM quarantine WHERE cluster = $cluster
-GROUP BY error_class ORDER BY records DESC, error_class
+-- Records that could not be decoded, by what is wrong with them, with the first of each to look at.
+SELECT error_class, records, one.error_message AS example, one.log_partition AS log_partition, one.log_offset AS first_offset,
+       first, last, one.source AS source
+FROM (
+    SELECT error_class, count(*) AS records, min(log_timestamp) AS first, max(log_timestamp) AS last,
+           min(struct_pack(log_partition, log_offset, error_message, source)) AS one
+    FROM quarantine WHERE cluster = $cluster GROUP BY error_class
+)
+ORDER BY records DESC, error_class

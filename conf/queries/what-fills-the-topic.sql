@@ -6,7 +6,7 @@ WITH written AS (
     SELECT group_id, log_partition, 'group', record_bytes, kind || coalesce(member_id, '') FROM group_records
     WHERE cluster = $cluster
 )
-SELECT group_id, any_value(log_partition) AS log_partition, count(*) AS records, sum(record_bytes) AS bytes,
+SELECT group_id, min(log_partition) AS log_partition, count(*) AS records, sum(record_bytes) AS bytes,
        count(*) FILTER (what = 'offsets') AS offset_records, count(DISTINCT key) AS keys,
        round(count(*) / count(DISTINCT key), 1) AS records_per_key
 FROM written GROUP BY group_id ORDER BY bytes DESC, group_id LIMIT 50

@@ -26,8 +26,8 @@ _CAUSES = f"""
 """  # noqa: S608 - put together from constants
 
 _EXPIRING = """
-    SELECT group_id, topic, status, count(*), min(coalesce(tombstone_at, expire_at)), any_value(rule),
-           any_value(last_consumed_by), any_value(group_state)
+    SELECT group_id, topic, status, count(*), min(coalesce(tombstone_at, expire_at)), min(rule),
+           min(last_consumed_by), min(group_state)
     FROM expired_offsets WHERE cluster = $cluster
     GROUP BY group_id, topic, status
     ORDER BY list_position(['DUE', 'EXPIRING', 'EXPIRED'], status), 5, group_id, topic
@@ -46,7 +46,7 @@ _GAPS = """
 """
 
 _QUARANTINE = """
-    SELECT error_class, count(*), any_value(error_message), min(log_timestamp), max(log_timestamp)
+    SELECT error_class, count(*), min(error_message), min(log_timestamp), max(log_timestamp)
     FROM quarantine WHERE cluster = $cluster GROUP BY error_class ORDER BY 2 DESC, 1
 """
 

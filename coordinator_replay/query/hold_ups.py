@@ -20,7 +20,7 @@ _HOLD_UPS = """
          AND coalesce(following.topic, following.topic_id) = coalesce(owned.topic, owned.topic_id)
          AND following.owned_from = owned.owned_to + to_milliseconds(owned.unowned_ms)
     ), names AS (
-        SELECT group_id, member_id, any_value(client_id) AS client_id, any_value(client_host) AS client_host
+        SELECT group_id, member_id, min(client_id) AS client_id, min(client_host) AS client_host
         FROM member_timeline WHERE cluster = $cluster {one_group} GROUP BY ALL
     )
     SELECT rebalance_id, held_up_by, client_id, client_host, held_up_ms,

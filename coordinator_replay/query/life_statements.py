@@ -28,7 +28,7 @@ STATES = """
     ), numbered AS (
         SELECT *, sum(CAST(is_change AS INTEGER)) OVER (PARTITION BY group_id ORDER BY seq) AS band FROM compared
     ), bands AS (
-        SELECT group_id, band, any_value(state) AS state, any_value(group_type) AS group_type,
+        SELECT group_id, band, min(state) AS state, min(group_type) AS group_type,
                min(log_timestamp) AS since, min(epoch) AS first_epoch, max(epoch) AS last_epoch,
                min(member_count) AS fewest, max(member_count) AS most, bool_and(coalesce(is_exact, true)) AS is_exact
         FROM numbered GROUP BY group_id, band

@@ -56,9 +56,9 @@ _CHANGES = f"""
         FROM changes ASOF LEFT JOIN marks ON changes.log_offset >= marks.log_offset
         WHERE coalesce(seen >= $start, true) AND coalesce(seen < $end, true)
     )
-    SELECT event, topic, min(seen), max(seen), min(log_offset), any_value(log_partition), count(*),
-           list_sort(list(DISTINCT partition)), min(value), max(value), max(before - value), any_value(ended_by),
-           any_value(confidence), count(*) FILTER (ended_by = 'COMMIT'), count(*) FILTER (ended_by = 'ABORT'),
+    SELECT event, topic, min(seen), max(seen), min(log_offset), min(log_partition), count(*),
+           list_sort(list(DISTINCT partition)), min(value), max(value), max(before - value), min(ended_by),
+           min(confidence), count(*) FILTER (ended_by = 'COMMIT'), count(*) FILTER (ended_by = 'ABORT'),
            count(*) FILTER (until IS NULL), max(epoch_ms(until) - epoch_ms(seen)),
            list_sort(list(DISTINCT before) FILTER (until IS NULL AND event = '{PENDING}'))
     FROM placed GROUP BY event, topic, mark, CASE WHEN event <> '{PENDING}' THEN ended_by END
