@@ -9,6 +9,8 @@ from coordinator_replay.query.describe import Description, Member
 from coordinator_replay.query.hold_ups import HoldUp
 from coordinator_replay.query.owner import Owners, Ownership
 from coordinator_replay.query.rebalances import Rebalance
+from coordinator_replay.whatif.answer import WhatIf
+from coordinator_replay.whatif.measure import Measures
 
 
 class Described(Answer[Member]):
@@ -61,6 +63,24 @@ class Reasons(Answer[Rebalance]):
         shown = "".join(map(_told, self[: html.MOST_ROWS]))
         left_out = len(self) - html.MOST_ROWS
         return shown + html.notes([f"{left_out:,} more rebalances."] * (left_out > 0)) + html.notes(self.notes)
+
+
+class Replayed(Answer[Measures]):
+    """A group's life under several settings: the recorded one, its simulation, and each alternative in a row.
+
+    Attributes:
+        fidelity: how well the simulation with the recorded settings reproduces the record.
+        assumptions: what the log does not tell, in sentences.
+        differences: what each alternative changes, in sentences; why there is none where fidelity is too low.
+    """
+
+    def __init__(self, found: WhatIf) -> None:
+        rows = (found.recorded, found.simulated, *found.alternatives)
+        notes = [str(found.fidelity), *found.fidelity.misses, *found.differences, *found.assumptions]
+        super().__init__(rows, Measures, same={"group_id": found.group_id}, notes=notes)
+        self.fidelity = found.fidelity
+        self.assumptions = found.assumptions
+        self.differences = found.differences
 
 
 def _told(one: Rebalance) -> str:

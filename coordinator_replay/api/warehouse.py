@@ -1,12 +1,12 @@
 """The warehouse as Python people ask it: every command that asks, as a method."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 from typing import Any
 
 from coordinator_replay.api.answer import Answer, SqlAnswer
-from coordinator_replay.api.answers import Described, Owned, Reasons
+from coordinator_replay.api.answers import Described, Owned, Reasons, Replayed
 from coordinator_replay.api.page import Page, Pages, Trace
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.describe import describe_at, inherited_note
@@ -26,6 +26,7 @@ from coordinator_replay.query.timeline import MemberInterval, TimelineEvent, mem
 from coordinator_replay.query.times import LogTime, parse_absolute_time, parse_duration, parse_time
 from coordinator_replay.query.warehouse import Coverage, shown
 from coordinator_replay.query.warehouse import Warehouse as Tables
+from coordinator_replay.whatif.alternative import Alternative, TriedSetting, tried_settings
 
 MOST_TRACED_GROUPS = 50
 """Groups in one trace; viewers show no more tracks than that in a useful way."""
@@ -340,6 +341,50 @@ class Warehouse:
         nothing = None if rows else f"No rows; cluster {self.cluster!r} is covered from {self.coverage}."
         return SqlAnswer(names, rows, [nothing])
 
+    def what_if(
+        self,
+        group: str,
+        *alternatives: Mapping[str, str | int],
+        start: Time | None = None,
+        end: Time | None = None,
+        without_restarts: bool = False,
+        members: int | None = None,
+        known: Mapping[str, str | int] | None = None,
+    ) -> Replayed:
+        """A group's life replayed through a simulated coordinator with other settings, beside the one on record.
+
+        The first two rows are the recorded life and its own simulation; ``fidelity`` tells how much they agree. No
+        alternative follows where that is too little.
+
+        Args:
+            group: a classic or consumer group.
+            alternatives: settings to try by Kafka's names, one mapping for each alternative; none tries
+                ``without_restarts`` and ``members`` alone.
+            start: from this time on; the group's first record if None.
+            end: up to this time, not included; the end of its records if None.
+            without_restarts: clients that came back had never gone, in every alternative.
+            members: so many clients in every alternative.
+            known: settings that the recorded life had and the log does not hold, as ``heartbeat.interval.ms``.
+        """
+        # Simulating takes longer to import than most answers to give.
+        from coordinator_replay.query.what_if import what_if_of
+
+        tried = list(alternatives) or ([{}] if without_restarts or members is not None else [])
+        found = what_if_of(
+            self._tables,
+            group,
+            [_alternative(values, without_restarts=without_restarts, members=members) for values in tried],
+            self._time(start),
+            self._time(end),
+            {name: str(value) for name, value in (known or {}).items()},
+        )
+        return Replayed(found)
+
+    @staticmethod
+    def what_if_settings() -> Answer[TriedSetting]:
+        """The settings that ``what_if`` can try."""
+        return Answer(tried_settings(), TriedSetting)
+
     @staticmethod
     def saved_queries() -> Answer[SavedQuery]:
         """The saved queries, their parameters and what they answer."""
@@ -413,6 +458,12 @@ class Warehouse:
 
     def _no_event(self, group: str, found: Sequence[object]) -> str | None:
         return None if found else f"Nothing happened to group {group!r} then; the tables cover {self.coverage}."
+
+
+def _alternative(values: Mapping[str, str | int], *, without_restarts: bool, members: int | None) -> Alternative:
+    """Settings to try, with their values as text."""
+    texts = {name: str(value) for name, value in values.items()}
+    return Alternative(values=texts, without_restarts=without_restarts, members=members)
 
 
 def _alternatives(found: Sequence[Rebalance], causes: Sequence[str]) -> str | None:

@@ -5,7 +5,7 @@ import os
 import click
 
 from coordinator_replay import __version__
-from coordinator_replay.cli import ask, compute, export, maintain, offsets, show, simulate
+from coordinator_replay.cli import ask, compute, export, maintain, offsets, show, simulate, what_if
 from coordinator_replay.cli.guard import GuardedGroup
 
 
@@ -49,6 +49,7 @@ for command in (
     *offsets.COMMANDS,
     *show.COMMANDS,
     *simulate.COMMANDS,
+    *what_if.COMMANDS,
 ):
     main.add_command(command)
     command.short_help = SUMMARIES.get(str(command.name))

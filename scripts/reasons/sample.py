@@ -26,7 +26,8 @@ def read_lines(path: Path) -> list[Line]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
 
-def _milliseconds(moment: str | None) -> int:
+def milliseconds(moment: str | None) -> int:
+    """A moment in ms since the epoch, -1 for none."""
     return -1 if moment is None else round(datetime.fromisoformat(moment).timestamp() * 1000)
 
 
@@ -114,7 +115,7 @@ class _Life:
         self.commits: dict[tuple[str, int], tuple[int, int, int]] = {}
 
     def take(self, line: Line) -> list[Line]:
-        at_ms, offset = _milliseconds(line["log_timestamp"]), line["log_offset"]
+        at_ms, offset = milliseconds(line["log_timestamp"]), line["log_offset"]
         if "topic" in line:
             if not line["is_tombstone"]:
                 self.commits[line["topic"], line["partition"]] = (at_ms, line["log_partition"], offset)

@@ -1,0 +1,151 @@
+"""The command that replays a group's life under other settings."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from coordinator_replay.cli.answers import from_option, say, show, to_option
+from coordinator_replay.cli.completion import GROUP_NAME
+from coordinator_replay.cli.layout import Column
+from coordinator_replay.cli.options import WAREHOUSE_VARIABLE, Command, Common, common_options, examples, open_warehouse
+from coordinator_replay.cli.output import print_rows, print_text
+from coordinator_replay.errors import UsageError
+
+if TYPE_CHECKING:
+    from coordinator_replay.api import Replayed
+
+SETTING = (Column("name", "SETTING", 1), Column("values", "VALUES", 2), Column("meaning", "WHAT IT CHANGES", 3, 20))
+
+MEASURES = (
+    ("rebalances", "rebalances"),
+    ("partitions_reassigned", "partitions reassigned"),
+    ("unowned_ms_max", "longest without owner, ms"),
+    ("unowned_ms_total", "without owner in all, ms"),
+    ("members_interrupted", "members interrupted"),
+    ("stop_the_world", "rebalances that stopped all members"),
+    ("pause_ms_max", "longest pause of a partition, ms"),
+    ("pause_ms_total", "pauses in all, ms"),
+    ("stable_share", "share of the time Stable"),
+)
+"""Fields of an answer, and what a table calls them."""
+
+ROW = tuple(Column(name, name) for name in ("group_id", "name", "causes", *(name for name, _ in MEASURES)))
+
+
+def _settings(texts: Iterable[str]) -> dict[str, str]:
+    """Settings from texts of the form name=value; several may stand in one, with commas between."""
+    found = {}
+    for text in texts:
+        for part in text.split(","):
+            name, equals, value = part.strip().partition("=")
+            if not equals or not name:
+                raise UsageError(f"{text!r} is not of the form NAME=VALUE; --list-settings shows the names")
+            found[name.strip()] = value.strip()
+    return found
+
+
+@click.command(
+    "what-if",
+    cls=Command,
+    epilog=examples(
+        "coordinator-replay what-if payments --set group.protocol=consumer",
+        "coordinator-replay what-if payments --alternative group.protocol=consumer --alternative "
+        "group.instance.id=per-client,session.timeout.ms=60000",
+        "coordinator-replay what-if payments --without-restarts --from -1d",
+        "coordinator-replay what-if --list-settings",
+    ),
+)
+@common_options(needs_warehouse=False)
+@click.argument("group", type=GROUP_NAME, required=False)
+@from_option
+@to_option
+@click.option(
+    "--set", "settings", multiple=True, metavar="NAME=VALUE", help="A setting of every alternative; can be given again."
+)
+@click.option(
+    "--alternative",
+    "alternatives",
+    multiple=True,
+    metavar="NAME=VALUE,...",
+    help="Settings of one alternative; can be given again for another one.",
+)
+@click.option("--without-restarts", is_flag=True, help="Clients that came back had never gone.")
+@click.option("--members", type=click.IntRange(min=1), help="So many clients, the added ones like the first.")
+@click.option(
+    "--known",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A setting of the recorded life that the log does not hold, as heartbeat.interval.ms; can be given again.",
+)
+@click.option("--list-settings", is_flag=True, help="Show the settings that can be tried.")
+def what_if(
+    common: Common,
+    group: str | None,
+    start: datetime | None,
+    end: datetime | None,
+    settings: Sequence[str],
+    alternatives: Sequence[str],
+    without_restarts: bool,
+    members: int | None,
+    known: Sequence[str],
+    list_settings: bool,
+) -> None:
+    """Replay the life of GROUP with other settings, and put both lives side by side.
+
+    What happened to the group is taken from the record and lived again by simulated consumers against a simulated
+    coordinator; first with the recorded settings, to show how well that reproduces the record. Nothing is predicted
+    where it does not.
+    """
+    if list_settings:
+        from coordinator_replay.api import Warehouse
+
+        show(common, SETTING, Warehouse.what_if_settings())
+        return
+    if group is None:
+        raise UsageError("give the group, or --list-settings")
+    if not common.warehouse:
+        raise UsageError(f"give the warehouse, with --warehouse or in {WAREHOUSE_VARIABLE}")
+    shared = _settings(settings)
+    tried = [shared | _settings([one]) for one in alternatives] or ([shared] if shared else [])
+    if not tried and not without_restarts and members is None:
+        raise UsageError("give what to try: --set, --alternative, --without-restarts or --members")
+    found = open_warehouse(common).what_if(
+        group,
+        *tried,
+        start=start,
+        end=end,
+        without_restarts=without_restarts,
+        members=members,
+        known=_settings(known),
+    )
+    if common.output == "table":
+        _print(common, found)
+    else:
+        show(common, ROW, found, group_id=group)
+        say(*found.notes)
+
+
+def _print(common: Common, found: "Replayed") -> None:
+    """The fidelity first, then a column for each life, then what made the difference and what was assumed."""
+    print_text(str(found.fidelity))
+    for miss in found.fidelity.misses:
+        print_text(miss, indent="  ")
+    click.echo()
+    names = [f"({number}) {one.name}" if number > 1 else one.name for number, one in enumerate(found)]
+    for name in names[2:]:
+        print_text(name)
+    heads = ["recorded", "simulated", *(f"({number})" for number in range(2, len(found)))]
+    columns = [Column("measure", "MEASURE", 1), *(Column(head, head.upper(), 1) for head in heads)]
+    rows: list[list[object]] = [[label, *(getattr(one, field) for one in found)] for field, label in MEASURES]
+    causes = sorted({cause for one in found for cause in one.causes})
+    by_cause: list[list[object]] = [[cause, *(one.causes.get(cause, 0) for one in found)] for cause in causes]
+    print_rows(columns, [rows[0], *by_cause, *rows[1:]], "table", is_wide=common.wide)
+    click.echo()
+    for text in found.differences:
+        print_text(text)
+    say(*found.assumptions)
+
+
+COMMANDS: tuple[click.Command, ...] = (what_if,)

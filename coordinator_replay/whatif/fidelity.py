@@ -1,0 +1,125 @@
+"""How well a simulation with the recorded settings reproduces the record.
+
+Two rebalances are the same where the same clients joined and left in them, as many members were there after them, and
+they lie near each other in time. The order of both lives is kept.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from coordinator_replay.whatif.measure import Lived, moment_of
+
+LOWEST = 0.7
+"""Share of rebalances, recorded and simulated, that must match before anything is predicted."""
+
+NEAR_MS = 10_000
+"""Rebalances farther apart than this are not the same; timeouts and intervals differ by seconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fidelity:
+    """How well the record is reproduced.
+
+    Attributes:
+        recorded: rebalances on record.
+        simulated: rebalances of the simulation with the recorded settings.
+        matched: rebalances of both with the same clients.
+        same_targets: of the matched ones: each client got as many partitions.
+        share: matched rebalances of all there are in either life.
+        recorded_unowned_ms: time without owner on record, summed; null where it is not.
+        simulated_unowned_ms: the same in the simulation.
+        misses: what does not match, in sentences.
+    """
+
+    recorded: int
+    simulated: int
+    matched: int
+    same_targets: int
+    share: float
+    recorded_unowned_ms: int | None
+    simulated_unowned_ms: int | None
+    misses: tuple[str, ...]
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether predictions may rest on it."""
+        return self.share >= LOWEST
+
+    def __str__(self) -> str:
+        text = (
+            f"With the recorded settings the simulation reproduces {self.matched} of {self.recorded} rebalances with "
+            f"the same members ({self.simulated} were simulated), as many partitions for each client in "
+            f"{self.same_targets} of {self.matched}"
+        )
+        if self.recorded_unowned_ms is not None and self.simulated_unowned_ms is not None:
+            recorded, simulated = f"{self.recorded_unowned_ms:,} ms", f"{self.simulated_unowned_ms:,} ms"
+            text += f", time without owner {simulated} against {recorded} recorded"
+        return f"{text}."
+
+
+def compare(recorded: Lived, simulated: Lived, recorded_ms: int | None, simulated_ms: int | None) -> Fidelity:
+    """Compare two lives, the second one the simulation of the first.
+
+    Args:
+        recorded: as the record has it.
+        simulated: as it was simulated.
+        recorded_ms: time without owner on record.
+        simulated_ms: the same in the simulation.
+    """
+    left = list(simulated.rebalances)
+    matched = same_targets = 0
+    misses = []
+    for row in recorded.rebalances:
+        mark = _mark(row, recorded.by_member)
+        place = next(
+            (
+                at
+                for at, other in enumerate(left)
+                if _mark(other, simulated.by_member) == mark and abs(moment_of(other) - moment_of(row)) <= NEAR_MS
+            ),
+            None,
+        )
+        if place is None:
+            misses.append(f"Recorded only: {_told(row)}.")
+            continue
+        other = left.pop(place)
+        matched += 1
+        same_targets += _shares(row, recorded) == _shares(other, simulated)
+    misses += [f"Simulated only: {_told(row)}." for row in left]
+    count = matched + len(misses)
+    return Fidelity(
+        recorded=len(recorded.rebalances),
+        simulated=len(simulated.rebalances),
+        matched=matched,
+        same_targets=same_targets,
+        share=round(matched / count, 4) if count else 1.0,
+        recorded_unowned_ms=recorded_ms,
+        simulated_unowned_ms=simulated_ms,
+        misses=tuple(misses),
+    )
+
+
+def _mark(row: Mapping[str, Any], by_member: Mapping[str, str]) -> tuple[Any, ...]:
+    came = Counter(by_member.get(member_id, member_id) for member_id in row["members_joined"])
+    went = Counter(by_member.get(member_id, member_id) for member_id in row["members_left"])
+    return row["members_after"], sorted(came.items()), sorted(went.items())
+
+
+def _told(row: Mapping[str, Any]) -> str:
+    number = "generation" if row["group_type"] == "classic" else "epoch"
+    return f"{number} {row['epoch']}, {row['cause']}, {row['members_before']} to {row['members_after']} members"
+
+
+def _shares(rebalance: Mapping[str, Any], life: Lived) -> list[tuple[str, int]]:
+    """How many partitions each client owned when a rebalance was over."""
+    at_ms = rebalance["completed_at"]
+    if at_ms is None:
+        return []
+    owned = Counter(
+        life.by_member.get(row["member_id"], row["member_id"])
+        for row in life.rows.get("partition_ownership", ())
+        if row["owned_from"] <= at_ms and (row["owned_to"] is None or row["owned_to"] > at_ms)
+    )
+    return sorted(owned.items())

@@ -1,0 +1,161 @@
+"""What a life cost, from its records: the recorded and the simulated one are measured by the same fold.
+
+What consumers alone know (when an eager one stopped working, since when a crashed one was dead) is measured in the
+simulation only, and null for the record.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from coordinator_replay.analysis.group_life import GroupReplay
+from coordinator_replay.analysis.reasons import TopicChanges
+from coordinator_replay.engine.model import Record
+from coordinator_replay.whatif.pauses import Total
+
+GONE = frozenset({"MEMBER_LEFT", "MEMBER_FENCED", "GROUP_EMPTIED", "GROUP_DELETED", "GROUP_CONVERTED"})
+"""Ends of an ownership with which no member was interrupted that stayed."""
+
+Rows = Mapping[str, list[dict[str, Any]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measures:
+    """What a life cost.
+
+    Attributes:
+        name: ``recorded``, or the alternative's settings.
+        rebalances: how many.
+        causes: how many by cause, most frequent first.
+        partitions_reassigned: partitions that got another owner, summed over rebalances.
+        unowned_ms_max: longest time in ms that the records show a partition without an owner; null where they can't
+            (an eager classic rebalance happens within one join phase).
+        unowned_ms_total: the same, summed over partitions.
+        members_interrupted: how often a member that stayed had to give up partitions: in an eager rebalance every
+            member all of them, in an incremental one only who lost some.
+        stop_the_world: rebalances in which every member stopped.
+        pause_ms_max: simulated: longest time in ms for which nobody worked on a partition, dead consumers included.
+        pause_ms_total: the same, summed over partitions.
+        stable_share: share of the time that the group was Stable; null for classic groups, whose join phases are not
+            on record.
+    """
+
+    name: str
+    rebalances: int
+    causes: dict[str, int]
+    partitions_reassigned: int
+    unowned_ms_max: int | None
+    unowned_ms_total: int | None
+    members_interrupted: int
+    stop_the_world: int
+    pause_ms_max: int | None
+    pause_ms_total: int | None
+    stable_share: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Lived:
+    """A life's rows and who its members were.
+
+    Attributes:
+        rebalances: rows of ``rebalances`` within the time range, by time.
+        rows: the last version of every row, by table.
+        by_member: the client behind each member id.
+    """
+
+    rebalances: Sequence[dict[str, Any]]
+    rows: Rows
+    by_member: Mapping[str, str]
+
+
+def rows_of(
+    group_id: str, records: Iterable[Record], names: Mapping[str, str], changes: TopicChanges
+) -> dict[str, list[dict[str, Any]]]:
+    """The rows of all tables that the records make, each row in its last version."""
+    replay = GroupReplay("what-if", group_id, names, changes)
+    found: dict[str, list[dict[str, Any]]] = {}
+    for record in records:
+        if not record.kind.endswith("OffsetCommit"):
+            for table, row in replay.feed(record):
+                found.setdefault(table, []).append(row)
+    for table, row in replay.finish():
+        found.setdefault(table, []).append(row)
+    return found
+
+
+def lived(rows: Rows, by_member: Mapping[str, str], start_ms: int, end_ms: int) -> Lived:
+    """A life between two moments."""
+    latest = {row["rebalance_id"]: row for row in rows.get("rebalances", ())}
+    inside = [row for row in latest.values() if start_ms <= moment_of(row) < end_ms]
+    return Lived(sorted(inside, key=lambda row: (moment_of(row), row["epoch"])), rows, by_member)
+
+
+def moment_of(rebalance: Mapping[str, Any]) -> int:
+    """When a rebalance began; of a classic one, when it was completed."""
+    started = rebalance["started_at"]
+    return int(started if started is not None else rebalance["completed_at"] or 0)
+
+
+def measured(
+    name: str, life: Lived, start_ms: int, end_ms: int, *, is_eager: bool, pauses: Total | None = None
+) -> Measures:
+    """What a life cost between two moments.
+
+    Args:
+        name: what to call it.
+        life: its rows.
+        start_ms: from then on.
+        end_ms: until then, not included.
+        is_eager: whether its rebalances stop every member.
+        pauses: what the simulated consumers saw; None for a recorded life.
+    """
+    rebalances = life.rebalances
+    causes = Counter(str(row["cause"]) for row in rebalances)
+    longest = [row["unowned_ms_max"] for row in rebalances]
+    totals = [row["unowned_ms_total"] for row in rebalances]
+    stopped = [_stayed(row) for row in rebalances] if is_eager else []
+    is_known = not is_eager
+    return Measures(
+        name=name,
+        rebalances=len(rebalances),
+        causes=dict(sorted(causes.items(), key=lambda one: (-one[1], one[0]))),
+        partitions_reassigned=sum(row["partitions_moved"] or 0 for row in rebalances),
+        unowned_ms_max=max((one or 0 for one in longest), default=0) if is_known else None,
+        unowned_ms_total=sum(one or 0 for one in totals) if is_known else None,
+        members_interrupted=sum(stopped) if is_eager else _interrupted(life.rows, start_ms, end_ms),
+        stop_the_world=sum(one > 0 for one in stopped),
+        pause_ms_max=None if pauses is None else pauses.longest_ms,
+        pause_ms_total=None if pauses is None else pauses.total_ms,
+        stable_share=_stable_share(life.rows, start_ms, end_ms),
+    )
+
+
+def _stayed(row: Mapping[str, Any]) -> int:
+    """Members that were there before a rebalance and after it."""
+    stayed: int = min(row["members_after"] - len(row["members_joined"]), row["members_before"])
+    return max(stayed, 0)
+
+
+def _interrupted(rows: Rows, start_ms: int, end_ms: int) -> int:
+    ended = {
+        (row["member_id"], row["owned_to"])
+        for row in rows.get("partition_ownership", ())
+        if row["owned_to"] is not None
+        and start_ms <= row["owned_to"] < end_ms
+        and str(row["release_event"]) not in GONE
+    }
+    return len(ended)
+
+
+def _stable_share(rows: Rows, start_ms: int, end_ms: int) -> float | None:
+    events = rows.get("group_timeline", ())
+    if end_ms <= start_ms or any(row["group_type"] == "classic" for row in events):
+        return None
+    stable_ms, since, state = 0, start_ms, ""
+    for row in events:
+        at_ms = min(max(row["log_timestamp"], start_ms), end_ms)
+        stable_ms += at_ms - since if state == "Stable" else 0
+        since, state = at_ms, str(row["to_state"])
+    stable_ms += end_ms - since if state == "Stable" else 0
+    return round(stable_ms / (end_ms - start_ms), 4)

@@ -1,0 +1,196 @@
+"""A group's records as operations of the coordinator, with the moments that a script of its life needs."""
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from coordinator_replay.analysis.reasons.topic_changes import CREATED, PARTITIONS_ADDED, TopicChange
+from coordinator_replay.engine.events import Event
+from coordinator_replay.engine.model import GroupType, Member, MemberState, Record
+from coordinator_replay.engine.replay import Replay
+
+FEW = 4
+"""Fewer gaps than this say nothing about how soon members join again."""
+
+
+class Operation(NamedTuple):
+    """The events of one operation.
+
+    Attributes:
+        at_ms: when its records were written.
+        before_ms: when the group's operation before it was; None for the first.
+        join_done_ms: end of the join phase, in a classic group.
+    """
+
+    at_ms: int
+    before_ms: int | None
+    events: Sequence[Event]
+    join_done_ms: int | None
+
+    @property
+    def is_classic(self) -> bool:
+        """Whether the group was a classic group after it."""
+        return self.events[-1].group_type is GroupType.CLASSIC
+
+    @property
+    def has_arrivals_or_departures(self) -> bool:
+        """Whether a member joined or left in it."""
+        return any(str(event.kind) in ("MEMBER_JOINED", "MEMBER_LEFT") for event in self.events)
+
+    def began_ms(self, heartbeat_ms: int, initial_delay_ms: int) -> int:
+        """When what it tells of began; of a classic join phase, which is not on record, the most likely moment.
+
+        Others notice with their next heartbeat; the first members of a group wait for its initial delay.
+        """
+        if not self.is_classic or self.join_done_ms is None:
+            return self.at_ms
+        member_count = self.events[-1].member_count
+        joined = sum(str(event.kind) == "MEMBER_JOINED" for event in self.events)
+        if joined and joined == member_count:
+            # Each member that joins while the first one waits makes the coordinator wait once more.
+            phase_ms = initial_delay_ms if joined == 1 else 2 * initial_delay_ms
+        elif member_count:
+            phase_ms = heartbeat_ms
+        else:
+            phase_ms = 0
+        earliest = self.before_ms + 1 if self.before_ms is not None else self.join_done_ms - phase_ms
+        return max(self.join_done_ms - phase_ms, earliest)
+
+
+def operations_of(group_id: str, records: Iterable[Record]) -> list[Operation]:
+    """Every operation of a group with events, in order."""
+    replay = Replay(group_id)
+    found: list[Operation] = []
+    for record in records:
+        for events in replay.apply_in_operations(record):
+            _append(found, events)
+    _append(found, replay.settle())
+    return found
+
+
+def _append(found: list[Operation], events: Sequence[Event]) -> None:
+    if not events:
+        return
+    done = [event.changes["join_done_ms"] for event in events if event.changes.get("join_done_ms") is not None]
+    before_ms = found[-1].at_ms if found else None
+    at_ms = max(events[-1].timestamp_ms, before_ms or 0)
+    join_done = min(max(done[-1], before_ms or 0), at_ms) if done else None
+    found.append(Operation(at_ms, before_ms, events, join_done))
+
+
+def measured_heartbeat(operations: Sequence[Operation]) -> int | None:
+    """How soon members take part in a rebalance, in ms, where enough operations show it.
+
+    In a consumer group: the longest time from a new target to a member's first step. In a classic group the join phase
+    is not on record; two generations that follow each other closely bound it: half of the second-shortest time
+    between two generations with an arrival or departure.
+    """
+    if not operations:
+        return None
+    if operations[-1].is_classic:
+        gaps = sorted(
+            one.join_done_ms - one.before_ms
+            for one in operations
+            if one.join_done_ms is not None
+            and one.before_ms is not None
+            and one.has_arrivals_or_departures
+            and one.events[-1].member_count > 1
+        )
+        return max(gaps[1] // 2, 1) if len(gaps) >= FEW else None
+    waits = []
+    target_ms: int | None = None
+    stepped: set[str | None] = set()
+    for one in operations:
+        kinds = {str(event.kind) for event in one.events}
+        if target_ms is not None:
+            for event in one.events:
+                if str(event.kind) in ("MEMBER_RECONCILING", "MEMBER_RECONCILED") and event.member_id not in stepped:
+                    stepped.add(event.member_id)
+                    waits.append(one.at_ms - target_ms)
+        if "TARGET_ASSIGNED" in kinds:
+            target_ms, stepped = one.at_ms, {event.member_id for event in one.events}
+        elif "REBALANCE_COMPLETED" in kinds:
+            target_ms = None
+    return max(*waits, 1) if len(waits) >= FEW else None
+
+
+def measured_session(operations: Sequence[Operation]) -> int | None:
+    """Session timeout of a consumer group in ms, where a static member that went away was removed after it."""
+    away: dict[str | None, int] = {}
+    found: list[int] = []
+    for one in operations:
+        for event in one.events:
+            kind = str(event.kind)
+            if kind == "MEMBER_AWAY":
+                away[event.member_id] = one.at_ms
+            elif kind == "MEMBER_LEFT" and event.member_id in away:
+                found.append(one.at_ms - away[event.member_id])
+            elif event.member_id in away:
+                del away[event.member_id]
+    return max(min(found), 1) if found else None
+
+
+def chosen_protocols(operations: Sequence[Operation]) -> list[str]:
+    """Protocols that a classic group chose, most frequent first."""
+    counts: dict[str, int] = {}
+    for one in operations:
+        for event in one.events:
+            name = event.changes.get("protocol")
+            if isinstance(name, str):
+                counts[name] = counts.get(name, 0) + 1
+    return sorted(counts, key=lambda name: (-counts[name], name))
+
+
+def measured_initial_delay(operations: Sequence[Operation]) -> int | None:
+    """``group.initial.rebalance.delay.ms``, where generation 0 was written while the group's first member joined."""
+    for before, one in pairwise(operations):
+        if one.is_classic and one.join_done_ms is not None and before.events[-1].member_count == 0:
+            joined = sum(str(event.kind) == "MEMBER_JOINED" for event in one.events)
+            is_first = before.events[-1].epoch == 0 and joined == one.events[-1].member_count
+            if is_first and joined:
+                return max(one.join_done_ms - before.at_ms, 0) // (1 if joined == 1 else 2)
+    return None
+
+
+def measured_revocation(operations: Sequence[Operation]) -> int | None:
+    """How long members of a consumer group take to give up partitions, in ms: the median on record."""
+    asked: dict[str | None, int] = {}
+    found: list[int] = []
+    for one in operations:
+        for event in one.events:
+            since = asked.pop(event.member_id, None) if event.member_id is not None else None
+            current = event.member.current if event.member is not None else None
+            if since is not None and str(event.kind) in ("MEMBER_RECONCILING", "MEMBER_RECONCILED"):
+                found.append(one.at_ms - since)
+            if current is not None and current.state == MemberState.UNREVOKED_PARTITIONS:
+                asked[event.member_id] = one.at_ms
+    return sorted(found)[len(found) // 2] if found else None
+
+
+def assigned_partitions(operations: Sequence[Operation]) -> dict[str, list[TopicChange]]:
+    """How many partitions each topic had at least, by what the records call it: the highest assigned number tells.
+
+    A topic is taken to have been there before the group, and to have grown when the rebalance began that first assigned
+    more of it.
+    """
+    found: dict[str, list[TopicChange]] = {}
+    for one in operations:
+        for member in _members(one):
+            for part in (member.current, member.target):
+                for topic, numbers in ((part.assigned if part is not None else None) or {}).items():
+                    told = found.setdefault(topic, [TopicChange(0, CREATED, 0)])
+                    count = max(numbers, default=-1) + 1
+                    if not told[-1].partition_count:
+                        told[-1] = TopicChange(0, CREATED, count)
+                    elif count > told[-1].partition_count and told[-1].at_ms == one.began_ms(0, 0):
+                        told[-1] = told[-1]._replace(partition_count=count)
+                    elif count > told[-1].partition_count:
+                        told.append(TopicChange(one.began_ms(0, 0), PARTITIONS_ADDED, count))
+    return found
+
+
+def _members(operation: Operation) -> Iterable[Member]:
+    for event in operation.events:
+        if event.member is not None:
+            yield event.member
+        yield from event.members

@@ -1,0 +1,63 @@
+"""For how long partitions stood still, as simulated consumers saw it: between one consumer's work and the next one's.
+
+That is more than the log knows: a partition of a crashed consumer stands still from the crash on, and an eager consumer
+stops as soon as it joins again.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from coordinator_replay.coordinator.client_assignors import Partition
+
+
+class Total(NamedTuple):
+    """Sums over all pauses: the longest, all together, and how often a consumer that stayed was interrupted."""
+
+    longest_ms: int
+    total_ms: int
+    interruptions: int
+
+
+class Pauses:
+    """Who works on what, and the pauses between."""
+
+    __slots__ = ("_held", "_interruptions", "_longest_ms", "_start_ms", "_stopped", "_total_ms")
+
+    def __init__(self) -> None:
+        self._held: dict[str, frozenset[Partition]] = {}
+        self._stopped: dict[Partition, int] = {}
+        self._start_ms = 0
+        self._longest_ms = self._total_ms = self._interruptions = 0
+
+    def begin(self, start_ms: int) -> None:
+        """Count from this moment on."""
+        self._start_ms = start_ms
+
+    def holds(self, name: str, owned: Sequence[Partition], at_ms: int, *, is_gone: bool = False) -> None:
+        """A client works on these partitions from now on, and on no others."""
+        before, now = self._held.get(name, frozenset()), frozenset(owned)
+        self._held[name] = now
+        lost = before - now
+        if lost and not is_gone and at_ms >= self._start_ms:
+            self._interruptions += 1
+        for partition in lost:
+            self._stopped[partition] = at_ms
+        for partition in now - before:
+            self._count(partition, at_ms)
+
+    def end(self, at_ms: int) -> None:
+        """End what is still standing, if anybody is there to work."""
+        if any(self._held.values()):
+            for partition in sorted(self._stopped):
+                self._count(partition, at_ms)
+
+    def _count(self, partition: Partition, at_ms: int) -> None:
+        since = self._stopped.pop(partition, None)
+        if since is not None and at_ms >= self._start_ms:
+            paused = at_ms - max(since, self._start_ms)
+            self._longest_ms = max(self._longest_ms, paused)
+            self._total_ms += paused
+
+    def total(self) -> Total:
+        """All together."""
+        return Total(self._longest_ms, self._total_ms, self._interruptions)

@@ -1,0 +1,157 @@
+"""The settings that can be tried, by Kafka's names, and the ones that a recorded life had."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from coordinator_replay.coordinator.config import Config
+from coordinator_replay.errors import UsageError
+
+STRATEGIES = ("range", "roundrobin", "sticky", "cooperative-sticky")
+PROTOCOLS = ("classic", "consumer")
+PER_CLIENT, NO_INSTANCE = "per-client", "none"
+
+
+class Setting(NamedTuple):
+    """A setting that can be tried.
+
+    Attributes:
+        name: Kafka's name.
+        field: the field of ``Settings`` that it is kept in.
+        values: the words it takes; empty for a whole number.
+        lowest: lowest number.
+        meaning: what it changes.
+    """
+
+    name: str
+    field: str
+    values: tuple[str, ...]
+    lowest: int
+    meaning: str
+
+
+SETTINGS: Sequence[Setting] = (
+    Setting("group.protocol", "protocol", PROTOCOLS, 0, "classic, or consumer for KIP-848"),
+    Setting("partition.assignment.strategy", "strategy", STRATEGIES, 0, "assignor of clients; classic protocol only"),
+    Setting("group.remote.assignor", "assignor", ("uniform", "range"), 0, "assignor of the coordinator; consumer only"),
+    Setting(
+        "group.instance.id",
+        "instance",
+        (PER_CLIENT, NO_INSTANCE),
+        0,
+        "per-client: every client is a static member; none: no client is",
+    ),
+    Setting("session.timeout.ms", "session_ms", (), 1, "of a consumer group: group.consumer.session.timeout.ms"),
+    Setting(
+        "heartbeat.interval.ms", "heartbeat_ms", (), 1, "of a consumer group: group.consumer.heartbeat.interval.ms"
+    ),
+    Setting("max.poll.interval.ms", "rebalance_ms", (), 1, "the time that a member has to revoke, or to join again"),
+    Setting("metadata.max.age.ms", "metadata_ms", (), 1, "how soon a classic consumer sees that a topic changed"),
+    Setting("group.initial.rebalance.delay.ms", "initial_delay_ms", (), 0, "wait for more members; classic only"),
+    Setting(
+        "group.consumer.assignment.interval.ms",
+        "assignment_ms",
+        (),
+        0,
+        "shortest time between two target assignments; consumer only",
+    ),
+)
+"""What can be set."""
+
+BY_NAME: Mapping[str, Setting] = {setting.name: setting for setting in SETTINGS} | {
+    f"group.consumer.{short}": next(one for one in SETTINGS if one.name == short)
+    for short in ("session.timeout.ms", "heartbeat.interval.ms")
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Settings of a life. What is None is as the record has it for each member, or Kafka's default.
+
+    Attributes:
+        instance: ``per-client``, ``none``, or None for the instance ids on record.
+        rebalance_ms: ``max.poll.interval.ms``.
+        metadata_ms: ``metadata.max.age.ms``: the delay with which a classic consumer sees a changed topic.
+        revoke_ms: how long a consumer takes to give up partitions; not a setting, measured where the record tells.
+        without_restarts: clients that came back had never gone.
+        members: so many clients instead of those on record.
+    """
+
+    protocol: str
+    strategy: str = "range"
+    assignor: str = "uniform"
+    instance: str | None = None
+    session_ms: int | None = None
+    heartbeat_ms: int | None = None
+    rebalance_ms: int | None = None
+    metadata_ms: int | None = None
+    initial_delay_ms: int = 3000
+    assignment_ms: int = 1000
+    revoke_ms: int = 0
+    without_restarts: bool = False
+    members: int | None = None
+
+    def heartbeat(self) -> int:
+        """The interval of heartbeats in ms: Kafka's default for the protocol where it is not given."""
+        if self.heartbeat_ms is not None:
+            return self.heartbeat_ms
+        return 5000 if self.protocol == "consumer" else 3000
+
+    def consumer_session(self) -> int:
+        """Session timeout of a consumer group in ms; the members of a classic group give their own."""
+        return self.session_ms if self.session_ms is not None else 45_000
+
+    def is_eager(self) -> bool:
+        """Whether every member gives up everything in each rebalance."""
+        return self.protocol == "classic" and self.strategy != "cooperative-sticky"
+
+    def config(self) -> Config:
+        """The coordinator's settings. Bounds of brokers give way: a simulated broker may allow any value."""
+        session, heartbeat = self.consumer_session(), min(self.heartbeat(), self.consumer_session())
+        numbers = {"session.timeout.ms": session, "heartbeat.interval.ms": heartbeat}
+        bounds = {f"group.consumer.{end}.{name}": value for name, value in numbers.items() for end in ("min", "max")}
+        return Config(
+            {
+                **bounds,
+                **{f"group.consumer.{name}": value for name, value in numbers.items()},
+                "group.consumer.max.assignment.interval.ms": max(self.assignment_ms, 15_000),
+                "group.consumer.assignment.interval.ms": self.assignment_ms,
+                "group.initial.rebalance.delay.ms": self.initial_delay_ms,
+                "group.min.session.timeout.ms": 1,
+                "group.max.session.timeout.ms": 2**31 - 1,
+            }
+        )
+
+
+def changed(settings: Settings, values: Mapping[str, str]) -> Settings:
+    """Settings with some of them set anew.
+
+    Args:
+        settings: as they were.
+        values: new values by Kafka's names.
+
+    Raises:
+        UsageError: a name or value is not one that can be tried.
+    """
+    fields: dict[str, str | int] = {}
+    for name, value in values.items():
+        setting = BY_NAME.get(name)
+        if setting is None:
+            raise UsageError(f"{name} can't be tried; what-if --list-settings shows what can")
+        fields[setting.field] = _value(setting, str(value).strip())
+    protocol = fields.get("protocol", settings.protocol)
+    if protocol != settings.protocol:
+        # Intervals and timeouts that the record has belong to the protocol that it was written under.
+        for name in ("heartbeat_ms", "session_ms"):
+            fields.setdefault(name, None)  # type: ignore[arg-type]
+    return replace(settings, **fields)  # type: ignore[arg-type]
+
+
+def _value(setting: Setting, value: str) -> str | int:
+    if setting.values:
+        if value.lower() not in setting.values:
+            raise UsageError(f"{setting.name} is {value!r}; it must be one of {', '.join(setting.values)}")
+        return value.lower()
+    if not value.isdecimal() or not setting.lowest <= int(value) < 2**31:
+        raise UsageError(f"{setting.name} is {value!r}; it must be a whole number of at least {setting.lowest}")
+    return int(value)

@@ -1,0 +1,1 @@
+"""Judges predictions of ``what-if`` by recorded samples."""

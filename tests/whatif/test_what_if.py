@@ -1,0 +1,118 @@
+"""One life, recorded under six settings by a real broker: what one predicts is what another recorded."""
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from coordinator_replay.engine import Record
+from coordinator_replay.errors import UsageError
+from coordinator_replay.whatif.alternative import Alternative
+from coordinator_replay.whatif.answer import Recorded, WhatIf, what_if
+from scripts.whatif.sample import recorded_groups
+
+VARIANTS = Path(__file__).parent / "data" / "variants"
+LIFECYCLES = Path(__file__).parents[1] / "data" / "group-lifecycles"
+
+KNOWN = {"heartbeat.interval.ms": "500"}
+STATIC = {"group.instance.id": "per-client", "session.timeout.ms": "6000"}
+COOPERATIVE = {"partition.assignment.strategy": "cooperative-sticky"}
+CONSUMER = {"group.protocol": "consumer", "session.timeout.ms": "5000", **KNOWN}
+
+
+@cache
+def groups() -> dict[str, Recorded]:
+    return recorded_groups(VARIANTS)
+
+
+def tried(group: str, *values: dict[str, str], without_restarts: bool = False, members: int | None = None) -> WhatIf:
+    alternatives = [
+        Alternative(values=one, without_restarts=without_restarts, members=members) for one in values or ({},)
+    ]
+    return what_if(groups()[group], alternatives)
+
+
+@pytest.mark.parametrize("group", ["dynamic", "static", "patient", "new", "newstatic"])
+def test_recorded_settings_reproduce_every_recorded_rebalance(group: str) -> None:
+    fidelity = tried(f"shop-v-{group}").fidelity
+    assert (fidelity.matched, fidelity.simulated) == (fidelity.recorded, fidelity.recorded)
+    assert fidelity.same_targets >= fidelity.matched - 1
+
+
+def test_what_a_librdkafka_consumer_does_beside_is_said_to_be_missed() -> None:
+    fidelity = tried("shop-v-coop").fidelity
+    assert (fidelity.recorded, fidelity.matched, fidelity.simulated) == (19, 17, 17)
+    assert len(fidelity.misses) == 2
+    assert all("LEADER_REJOIN" in miss for miss in fidelity.misses)
+
+
+@pytest.mark.parametrize(
+    ("values", "recorded_as"), [(STATIC, "static"), (COOPERATIVE, "coop"), (CONSUMER, "new")], ids=str
+)
+def test_other_settings_are_predicted_from_the_life_of_dynamic_members(
+    values: dict[str, str], recorded_as: str
+) -> None:
+    predicted = tried("shop-v-dynamic", values).alternatives[0]
+    recorded = tried(f"shop-v-{recorded_as}").recorded
+    assert abs(predicted.rebalances - recorded.rebalances) <= max(1, recorded.rebalances // 10)
+
+
+def test_without_restarts_no_client_comes_back() -> None:
+    answer = tried("shop-v-dynamic", without_restarts=True)
+    assert answer.simulated.causes["MEMBER_RESTART"] == 4
+    assert "MEMBER_RESTART" not in answer.alternatives[0].causes
+    assert answer.alternatives[0].rebalances < answer.simulated.rebalances
+
+
+def test_more_members_than_there_were_join_once() -> None:
+    answer = tried("shop-v-new", members=6)
+    assert answer.alternatives[0].rebalances == answer.simulated.rebalances + 2
+
+
+def test_the_same_question_has_the_same_answer() -> None:
+    assert tried("shop-v-coop", CONSUMER, STATIC) == tried("shop-v-coop", CONSUMER, STATIC)
+
+
+def test_a_time_range_without_any_event_is_a_quiet_life() -> None:
+    group = groups()["shop-v-new"]
+    last_ms = group.records[-1].timestamp_ms
+    answer = what_if(group, [Alternative(values=COOPERATIVE)], start_ms=last_ms + 2_000, end_ms=last_ms + 12_000)
+    assert (answer.recorded.rebalances, answer.simulated.rebalances) == (0, 0)
+    assert answer.fidelity.share == 1
+    assert answer.recorded.stable_share == answer.simulated.stable_share == 1
+
+
+def test_a_group_whose_beginning_is_not_on_record_is_taken_up_with_its_first_record() -> None:
+    group = groups()["shop-v-new"]
+    late = next(place for place, record in enumerate(group.records) if is_late(record, group))
+    records = [record._replace(missing_before=record.missing_before + late) for record in group.records[late:]]
+    cut = Recorded(group.group_id, records, group.names, group.counts, group.changes)
+    answer = what_if(cut, [Alternative(values=CONSUMER)])
+    assert any("beginning is not on record" in text for text in answer.assumptions)
+    assert answer.recorded.rebalances < 14
+
+
+def is_late(record: Record, group: Recorded) -> bool:
+    return record.kind == "ConsumerGroupMetadata" and record.timestamp_ms > group.records[0].timestamp_ms + 20_000
+
+
+def test_nothing_is_predicted_from_a_life_that_can_not_be_reproduced() -> None:
+    answer = what_if(recorded_groups(LIFECYCLES)["shop-migrate"], [Alternative(values=CONSUMER)])
+    assert not answer.fidelity.is_enough
+    assert answer.alternatives == ()
+    assert "nothing is predicted" in answer.differences[0]
+
+
+@pytest.mark.parametrize("kind", ["share", "streams"])
+def test_share_and_streams_groups_are_refused_in_a_sentence(kind: str) -> None:
+    with pytest.raises(UsageError, match=f"is a {kind} group; only classic and consumer groups can be simulated"):
+        what_if(recorded_groups(LIFECYCLES)[f"shop-{kind}"], [Alternative(values=CONSUMER)])
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("group.protocol", "new"), ("session.timeout.ms", "soon"), ("session.timeout.ms", "0"), ("linger.ms", "5")],
+)
+def test_settings_that_can_not_be_tried_are_refused(name: str, value: str) -> None:
+    with pytest.raises(UsageError, match=name.replace(".", r"\.")):
+        tried("shop-v-dynamic", {name: value})
