@@ -12,7 +12,7 @@ from coordinator_replay.log.segment import looks_like_segment, walk_batches
 from tests.log.reading import Reading, moment, read
 
 DATA = Path(__file__).parent.parent / "data"
-SAMPLES = sorted(path.name for path in DATA.iterdir() if path.is_dir())
+SAMPLES = sorted(path.parent.name for path in DATA.glob("*/segments"))
 
 
 def _lines(sample: str, name: str) -> list[dict[str, Any]]:
