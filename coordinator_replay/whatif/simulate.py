@@ -26,7 +26,7 @@ METADATA_MS = 300_000
 """``metadata.max.age.ms`` of Kafka's consumers."""
 
 SESSION_MS, REBALANCE_MS = 45_000, 300_000
-RESTLESS_BEATS = 3
+RESTLESS_BEATS = 2
 """For so many heartbeats after something happened none is left out."""
 
 MOST_STEPS = 3_000_000
