@@ -76,7 +76,9 @@ def test_several_alternatives_as_json_and_csv(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((), "give the group"),
+        ((), "give either the group or --all"),
+        (("shop-v-new", "--all", "--members", "2"), "give either the group or --all"),
+        (("--all", "--set", "linger.ms=5"), "linger.ms can't be tried"),
         (("shop-v-new",), "give what to try"),
         (("shop-v-new", "--set", "group.protocol"), "not of the form NAME=VALUE"),
         (("shop-v-new", "--set", "linger.ms=5"), "linger.ms can't be tried"),
@@ -95,3 +97,14 @@ def test_python_gets_typed_rows(folder: Path) -> None:
     assert answer.fidelity.matched == 14
     assert answer.to_pandas()["rebalances"].tolist() == [one.rebalances for one in answer]
     assert {one.name for one in Warehouse.what_if_settings()} >= {"group.protocol", "session.timeout.ms"}
+
+
+def test_all_groups_are_ranked_by_what_they_would_gain(folder: Path) -> None:
+    result = run(folder, "--all", "--set", "group.instance.id=per-client", "--output", "json")
+    found = [json.loads(line) for line in result.stdout.splitlines()]
+    assert len(found) == 6
+    spared = [one["interruptions_spared"] for one in found]
+    assert spared == sorted(spared, reverse=True)
+    by_group = {one["group_id"]: one for one in found}
+    assert by_group["shop-v-dynamic"]["rebalances"] == 7
+    assert by_group["shop-v-static"]["rebalances_spared"] == 0
