@@ -26,8 +26,8 @@ from coordinator_replay.query.timeline import MemberInterval, TimelineEvent, mem
 from coordinator_replay.query.times import LogTime, parse_absolute_time, parse_duration, parse_time
 from coordinator_replay.query.warehouse import Coverage, shown
 from coordinator_replay.query.warehouse import Warehouse as Tables
-from coordinator_replay.query.what_if import Gain, what_if_all, what_if_of
 from coordinator_replay.whatif.alternative import Alternative, TriedSetting, tried_settings
+from coordinator_replay.whatif.measures import Gain
 
 MOST_TRACED_GROUPS = 50
 """Groups in one trace; viewers show no more tracks than that in a useful way."""
@@ -367,6 +367,9 @@ class Warehouse:
             members: so many clients in every alternative.
             known: settings that the recorded life had and the log does not hold, as ``heartbeat.interval.ms``.
         """
+        # Simulating takes longer to import than most answers to give.
+        from coordinator_replay.query.what_if import what_if_of
+
         tried = list(alternatives) or ([{}] if without_restarts or members is not None else [])
         found = what_if_of(
             self._tables,
@@ -398,6 +401,8 @@ class Warehouse:
             members: so many clients in every group.
             known: settings that the recorded lives had and the log does not hold.
         """
+        from coordinator_replay.query.what_if import what_if_all
+
         found, notes = what_if_all(
             self._tables,
             _alternative(alternative, without_restarts=without_restarts, members=members),

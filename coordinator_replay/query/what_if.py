@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from coordinator_replay.analysis.reasons.topic_changes import TopicChange
@@ -14,6 +13,7 @@ from coordinator_replay.records.protocol import open_blobs
 from coordinator_replay.times import EPOCH
 from coordinator_replay.whatif.alternative import Alternative
 from coordinator_replay.whatif.answer import Recorded, WhatIf, what_if
+from coordinator_replay.whatif.measures import Gain
 from coordinator_replay.whatif.settings import Settings, changed
 
 _RECORDS = """
@@ -62,30 +62,6 @@ class _Topics:
                     TopicChange(_milliseconds(one["changed_at"]), one["change"], one["partition_count"] or 0)
                     for one in told
                 ]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gain:
-    """What an alternative would change for one group, against the simulation of its recorded settings.
-
-    Attributes:
-        share: rebalances that the simulation reproduces, of all there are in either life.
-        recorded_rebalances: on record.
-        rebalances: of the alternative.
-        rebalances_spared: how many fewer there would be; negative where there would be more.
-        interruptions: times that a member which stays would have to give up partitions.
-        interruptions_spared: how many fewer there would be.
-        pause_ms_spared: by how much less partitions would stand still, in ms, summed over partitions.
-    """
-
-    group_id: str
-    share: float
-    recorded_rebalances: int
-    rebalances: int
-    rebalances_spared: int
-    interruptions: int
-    interruptions_spared: int
-    pause_ms_spared: int
 
 
 def what_if_all(

@@ -10,7 +10,8 @@ from coordinator_replay.engine.model import Record
 from coordinator_replay.errors import UsageError
 from coordinator_replay.whatif.alternative import Alternative
 from coordinator_replay.whatif.fidelity import LOWEST, Fidelity, compare
-from coordinator_replay.whatif.measure import Lived, Measures, lived, measured, rows_of
+from coordinator_replay.whatif.measure import Lived, lived, measured, rows_of
+from coordinator_replay.whatif.measures import Measures
 from coordinator_replay.whatif.operations import (
     Operation,
     assigned_partitions,

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from coordinator_replay.coordinator.config import Config
 from coordinator_replay.errors import UsageError
 
 STRATEGIES = ("range", "roundrobin", "sticky", "cooperative-sticky")
@@ -104,23 +103,6 @@ class Settings:
     def is_eager(self) -> bool:
         """Whether every member gives up everything in each rebalance."""
         return self.protocol == "classic" and self.strategy != "cooperative-sticky"
-
-    def config(self) -> Config:
-        """The coordinator's settings. Bounds of brokers give way: a simulated broker may allow any value."""
-        session, heartbeat = self.consumer_session(), min(self.heartbeat(), self.consumer_session())
-        numbers = {"session.timeout.ms": session, "heartbeat.interval.ms": heartbeat}
-        bounds = {f"group.consumer.{end}.{name}": value for name, value in numbers.items() for end in ("min", "max")}
-        return Config(
-            {
-                **bounds,
-                **{f"group.consumer.{name}": value for name, value in numbers.items()},
-                "group.consumer.max.assignment.interval.ms": max(self.assignment_ms, 15_000),
-                "group.consumer.assignment.interval.ms": self.assignment_ms,
-                "group.initial.rebalance.delay.ms": self.initial_delay_ms,
-                "group.min.session.timeout.ms": 1,
-                "group.max.session.timeout.ms": 2**31 - 1,
-            }
-        )
 
 
 def changed(settings: Settings, values: Mapping[str, str]) -> Settings:
