@@ -198,6 +198,7 @@ def life_of(
         raise UsageError(f"group {recorded.group_id!r} has no records in that time range")
     if not is_whole:
         notes.append("The group's beginning is not on record: who was there with its first record is taken as settled.")
+    notes += _gaps(operations, start, end)
     chosen = in_range(clients, start, end, LEAD_MS)
     if not chosen:
         raise UsageError(f"group {recorded.group_id!r} had no members in that time range: there is no life to replay")
@@ -213,6 +214,13 @@ def life_of(
     if sum(kind in types for kind in ("classic", "consumer")) > 1:
         notes.append("The group changed its protocol while it lived; all of it is simulated with the first one.")
     return Life(recorded.group_id, start, end, settings, chosen, images, tuple(notes)), rows
+
+
+def _gaps(operations: Sequence[Operation], start_ms: int, end_ms: int) -> Iterable[str]:
+    """What to say where records are missing within a time range."""
+    gaps = sum(any(not event.is_exact for event in one.events) for one in operations if start_ms <= one.at_ms < end_ms)
+    if gaps:
+        yield f"Records are missing before {gaps} operations of that time: steps in between were not seen."
 
 
 def _recorded_settings(
