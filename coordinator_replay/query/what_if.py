@@ -12,8 +12,9 @@ from coordinator_replay.query.warehouse import Warehouse
 from coordinator_replay.records.protocol import open_blobs
 from coordinator_replay.times import EPOCH
 from coordinator_replay.whatif.alternative import Alternative
-from coordinator_replay.whatif.answer import Recorded, WhatIf, what_if
+from coordinator_replay.whatif.answer import WhatIf, what_if
 from coordinator_replay.whatif.measures import Gain
+from coordinator_replay.whatif.recorded import Recorded
 from coordinator_replay.whatif.settings import Settings, changed
 
 _RECORDS = """

@@ -72,8 +72,6 @@ class Settings:
         rebalance_ms: ``max.poll.interval.ms``.
         metadata_ms: ``metadata.max.age.ms``: the delay with which a classic consumer sees a changed topic.
         revoke_ms: how long a consumer takes to give up partitions; not a setting, measured where the record tells.
-        without_restarts: clients that came back had never gone.
-        members: so many clients instead of those on record.
     """
 
     protocol: str
@@ -87,8 +85,6 @@ class Settings:
     initial_delay_ms: int = 3000
     assignment_ms: int = 1000
     revoke_ms: int = 0
-    without_restarts: bool = False
-    members: int | None = None
 
     def heartbeat(self) -> int:
         """The interval of heartbeats in ms: Kafka's default for the protocol where it is not given."""

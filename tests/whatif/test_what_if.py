@@ -8,7 +8,8 @@ import pytest
 from coordinator_replay.engine import Record
 from coordinator_replay.errors import UsageError
 from coordinator_replay.whatif.alternative import Alternative
-from coordinator_replay.whatif.answer import Recorded, WhatIf, what_if
+from coordinator_replay.whatif.answer import WhatIf, what_if
+from coordinator_replay.whatif.recorded import Recorded
 from scripts.whatif.sample import recorded_groups
 
 VARIANTS = Path(__file__).parent / "data" / "variants"
