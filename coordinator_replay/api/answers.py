@@ -1,7 +1,7 @@
 """Answers that say more than their rows."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from coordinator_replay.api import html
 from coordinator_replay.api.answer import Answer
@@ -9,8 +9,10 @@ from coordinator_replay.query.describe import Description, Member
 from coordinator_replay.query.hold_ups import HoldUp
 from coordinator_replay.query.owner import Owners, Ownership
 from coordinator_replay.query.rebalances import Rebalance
-from coordinator_replay.whatif.answer import WhatIf
-from coordinator_replay.whatif.measure import Measures
+from coordinator_replay.whatif.measures import Measures
+
+if TYPE_CHECKING:
+    from coordinator_replay.whatif.answer import WhatIf
 
 
 class Described(Answer[Member]):
@@ -74,7 +76,7 @@ class Replayed(Answer[Measures]):
         differences: what each alternative changes, in sentences; why there is none where fidelity is too low.
     """
 
-    def __init__(self, found: WhatIf) -> None:
+    def __init__(self, found: "WhatIf") -> None:
         rows = (found.recorded, found.simulated, *found.alternatives)
         notes = [str(found.fidelity), *found.fidelity.misses, *found.differences, *found.assumptions]
         super().__init__(rows, Measures, same={"group_id": found.group_id}, notes=notes)

@@ -27,6 +27,7 @@ from coordinator_replay.query.times import LogTime, parse_absolute_time, parse_d
 from coordinator_replay.query.warehouse import Coverage, shown
 from coordinator_replay.query.warehouse import Warehouse as Tables
 from coordinator_replay.whatif.alternative import Alternative, TriedSetting, tried_settings
+from coordinator_replay.whatif.measures import Gain
 
 MOST_TRACED_GROUPS = 50
 """Groups in one trace; viewers show no more tracks than that in a useful way."""
@@ -379,6 +380,37 @@ class Warehouse:
             {name: str(value) for name, value in (known or {}).items()},
         )
         return Replayed(found)
+
+    def what_if_all(
+        self,
+        alternative: Mapping[str, str | int],
+        *,
+        start: Time | None = None,
+        end: Time | None = None,
+        without_restarts: bool = False,
+        members: int | None = None,
+        known: Mapping[str, str | int] | None = None,
+    ) -> Answer[Gain]:
+        """Every group's life replayed under other settings: the groups that would gain most come first.
+
+        Args:
+            alternative: settings to try by Kafka's names.
+            start: from this time on; each group's first record if None.
+            end: up to this time; the end of the log if None.
+            without_restarts: clients that came back had never gone.
+            members: so many clients in every group.
+            known: settings that the recorded lives had and the log does not hold.
+        """
+        from coordinator_replay.query.what_if import what_if_all
+
+        found, notes = what_if_all(
+            self._tables,
+            _alternative(alternative, without_restarts=without_restarts, members=members),
+            self._time(start),
+            self._time(end),
+            {name: str(value) for name, value in (known or {}).items()},
+        )
+        return Answer(found, Gain, notes=notes)
 
     @staticmethod
     def what_if_settings() -> Answer[TriedSetting]:

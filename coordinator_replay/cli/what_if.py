@@ -33,6 +33,17 @@ MEASURES = (
 
 ROW = tuple(Column(name, name) for name in ("group_id", "name", "causes", *(name for name, _ in MEASURES)))
 
+GAIN = (
+    Column("group_id", "GROUP", 1, 12, is_id=True),
+    Column("recorded_rebalances", "RECORDED", 2),
+    Column("rebalances", "PREDICTED", 2),
+    Column("rebalances_spared", "SPARED", 1),
+    Column("interruptions", "INTERRUPTIONS", 4),
+    Column("interruptions_spared", "INTERRUPTIONS-SPARED", 1),
+    Column("pause_ms_spared", "PAUSE-MS-SPARED", 3),
+    Column("share", "REPRODUCED", 5),
+)
+
 
 def _settings(texts: Iterable[str]) -> dict[str, str]:
     """Settings from texts of the form name=value; several may stand in one, with commas between."""
@@ -54,6 +65,7 @@ def _settings(texts: Iterable[str]) -> dict[str, str]:
         "coordinator-replay what-if payments --alternative group.protocol=consumer --alternative "
         "group.instance.id=per-client,session.timeout.ms=60000",
         "coordinator-replay what-if payments --without-restarts --from -1d",
+        "coordinator-replay what-if --all --set group.protocol=consumer",
         "coordinator-replay what-if --list-settings",
     ),
 )
@@ -79,6 +91,7 @@ def _settings(texts: Iterable[str]) -> dict[str, str]:
     metavar="NAME=VALUE",
     help="A setting of the recorded life that the log does not hold, as heartbeat.interval.ms; can be given again.",
 )
+@click.option("--all", "is_all", is_flag=True, help="Every group; those that would gain most come first.")
 @click.option("--list-settings", is_flag=True, help="Show the settings that can be tried.")
 def what_if(
     common: Common,
@@ -90,6 +103,7 @@ def what_if(
     without_restarts: bool,
     members: int | None,
     known: Sequence[str],
+    is_all: bool,
     list_settings: bool,
 ) -> None:
     """Replay the life of GROUP with other settings, and put both lives side by side.
@@ -103,14 +117,28 @@ def what_if(
 
         show(common, SETTING, Warehouse.what_if_settings())
         return
-    if group is None:
-        raise UsageError("give the group, or --list-settings")
+    if (group is None) != is_all:
+        raise UsageError("give either the group or --all; --list-settings shows what can be tried")
     if not common.warehouse:
         raise UsageError(f"give the warehouse, with --warehouse or in {WAREHOUSE_VARIABLE}")
     shared = _settings(settings)
     tried = [shared | _settings([one]) for one in alternatives] or ([shared] if shared else [])
     if not tried and not without_restarts and members is None:
         raise UsageError("give what to try: --set, --alternative, --without-restarts or --members")
+    if group is None:
+        if len(tried) > 1:
+            raise UsageError("--all tries one alternative")
+        gains = open_warehouse(common).what_if_all(
+            tried[0] if tried else {},
+            start=start,
+            end=end,
+            without_restarts=without_restarts,
+            members=members,
+            known=_settings(known),
+        )
+        show(common, GAIN, gains)
+        say(*gains.notes)
+        return
     found = open_warehouse(common).what_if(
         group,
         *tried,

@@ -12,7 +12,10 @@ from coordinator_replay.query.warehouse import Warehouse
 from coordinator_replay.records.protocol import open_blobs
 from coordinator_replay.times import EPOCH
 from coordinator_replay.whatif.alternative import Alternative
-from coordinator_replay.whatif.answer import Recorded, WhatIf, what_if
+from coordinator_replay.whatif.answer import WhatIf, what_if
+from coordinator_replay.whatif.measures import Gain
+from coordinator_replay.whatif.recorded import Recorded
+from coordinator_replay.whatif.settings import Settings, changed
 
 _RECORDS = """
     SELECT kind, key_json, value_json, log_partition, log_offset,
@@ -21,6 +24,11 @@ _RECORDS = """
     WHERE cluster = $cluster AND group_id = $group
     ORDER BY log_partition, log_offset
 """
+
+_GROUPS = "SELECT DISTINCT group_id FROM group_records WHERE cluster = $cluster ORDER BY group_id"
+
+_MOST_NAMED = 10
+"""Groups that a sentence names; the rest is counted."""
 
 _TOPICS = (
     "SELECT topic_id, topic, partition_count, changes FROM topics WHERE cluster = $cluster ORDER BY topic, topic_id"
@@ -33,12 +41,106 @@ _JUDGED = """
 """
 
 
+class _Topics:
+    """What is known of the cluster's topics.
+
+    Attributes:
+        names: topic name by id.
+        counts: partitions by topic, as of the newest source.
+        changes: when topics changed.
+    """
+
+    def __init__(self, warehouse: Warehouse) -> None:
+        self.names: dict[str, str] = {}
+        self.counts: dict[str, int] = {}
+        self.changes: dict[str, list[TopicChange]] = {}
+        for topic_id, topic, count, told in warehouse.rows(_TOPICS):
+            self.names[topic_id] = topic
+            if count is not None:
+                self.counts[topic] = count
+            if told:
+                self.changes[topic] = [
+                    TopicChange(_milliseconds(one["changed_at"]), one["change"], one["partition_count"] or 0)
+                    for one in told
+                ]
+
+
+def what_if_all(
+    warehouse: Warehouse,
+    alternative: Alternative,
+    start: datetime | None = None,
+    end: datetime | None = None,
+    known: dict[str, str] | None = None,
+) -> tuple[list[Gain], list[str]]:
+    """Replay every group under other settings; the groups that would gain most come first.
+
+    Args:
+        warehouse: the tables.
+        alternative: settings to try.
+        start: from then on; each group's first record if None.
+        end: until then, not included; the end of the log if None.
+        known: settings of the recorded lives that the log does not hold.
+
+    Returns:
+        the groups, and sentences about those for which nothing can be said.
+
+    Raises:
+        UsageError: a setting is unknown, or the tables know nothing of that range.
+    """
+    warehouse.check_range(start, end)
+    # A setting that no group can have is an error of the call, and none of a group.
+    changed(Settings(protocol="classic"), {**(known or {}), **alternative.values})
+    topics = _Topics(warehouse)
+    found, refused, unlike = [], [], []
+    for (group,) in warehouse.rows(_GROUPS):
+        try:
+            one = _tried(_recorded(warehouse, group, topics), [alternative], start, end, known)
+        except UsageError:
+            refused.append(group)
+            continue
+        if one.fidelity.is_enough:
+            found.append(_gain(one))
+        else:
+            unlike.append(group)
+    notes = [
+        f"{_groups(names)} {why}: {', '.join(names[:_MOST_NAMED])}{', …' if len(names) > _MOST_NAMED else ''}."
+        for names, why in (
+            (refused, "can't be simulated (share, streams, or no members on record then)"),
+            (unlike, "not predicted, since the simulation does not reproduce enough of the record"),
+        )
+        if names
+    ]
+    return sorted(found, key=lambda one: (-one.interruptions_spared, -one.rebalances_spared, one.group_id)), notes
+
+
+def _groups(names: Sequence[str]) -> str:
+    return f"{len(names):,} group{'' if len(names) == 1 else 's'}"
+
+
+def _gain(one: WhatIf) -> Gain:
+    before, after = one.simulated, one.alternatives[0]
+    return Gain(
+        group_id=one.group_id,
+        share=one.fidelity.share,
+        recorded_rebalances=one.recorded.rebalances,
+        rebalances=after.rebalances,
+        rebalances_spared=before.rebalances - after.rebalances,
+        interruptions=after.members_interrupted,
+        interruptions_spared=before.members_interrupted - after.members_interrupted,
+        pause_ms_spared=(before.pause_ms_total or 0) - (after.pause_ms_total or 0),
+    )
+
+
 def recorded_of(warehouse: Warehouse, group: str) -> Recorded:
     """What is on record of a group.
 
     Raises:
         UsageError: the tables don't know the group, or have offset commits of it alone.
     """
+    return _recorded(warehouse, group, _Topics(warehouse))
+
+
+def _recorded(warehouse: Warehouse, group: str, topics: _Topics) -> Recorded:
     records = tuple(
         Record(
             kind,
@@ -55,19 +157,10 @@ def recorded_of(warehouse: Warehouse, group: str) -> Recorded:
     if not records:
         check_group(warehouse, group)
         raise UsageError(f"group {group!r} has no members on record: there is no life to replay")
-    names, counts, changes = {}, {}, {}
-    for topic_id, topic, count, told in warehouse.rows(_TOPICS):
-        names[topic_id] = topic
-        if count is not None:
-            counts[topic] = count
-        if told:
-            changes[topic] = [
-                TopicChange(_milliseconds(one["changed_at"]), one["change"], one["partition_count"] or 0)
-                for one in told
-            ]
     columns = ("epoch", "completed_at", "cause", "confidence")
     judged = [dict(zip(columns, row, strict=True)) for row in warehouse.rows(_JUDGED, group=group)]
-    return Recorded(group, records, names, counts, changes, judged, _milliseconds(warehouse.coverage.last))
+    end_ms = _milliseconds(warehouse.coverage.last)
+    return Recorded(group, records, topics.names, topics.counts, topics.changes, judged, end_ms)
 
 
 def what_if_of(
@@ -92,8 +185,18 @@ def what_if_of(
         UsageError: the tables don't know the group, it can't be simulated, or a setting is unknown.
     """
     warehouse.check_range(start, end)
+    return _tried(recorded_of(warehouse, group), alternatives, start, end, known)
+
+
+def _tried(
+    recorded: Recorded,
+    alternatives: Sequence[Alternative],
+    start: datetime | None,
+    end: datetime | None,
+    known: dict[str, str] | None,
+) -> WhatIf:
     return what_if(
-        recorded_of(warehouse, group),
+        recorded,
         alternatives,
         start_ms=None if start is None else _milliseconds(start),
         end_ms=None if end is None else _milliseconds(end),

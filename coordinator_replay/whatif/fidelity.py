@@ -70,6 +70,7 @@ def compare(recorded: Lived, simulated: Lived, recorded_ms: int | None, simulate
     """
     left = list(simulated.rebalances)
     matched = same_targets = 0
+    shares, simulated_shares = _shares(recorded), _shares(simulated)
     misses = []
     for row in recorded.rebalances:
         mark = _mark(row, recorded.by_member)
@@ -86,7 +87,7 @@ def compare(recorded: Lived, simulated: Lived, recorded_ms: int | None, simulate
             continue
         other = left.pop(place)
         matched += 1
-        same_targets += _shares(row, recorded) == _shares(other, simulated)
+        same_targets += shares.get(row["completed_at"]) == simulated_shares.get(other["completed_at"])
     misses += [f"Simulated only: {_told(row)}." for row in left]
     count = matched + len(misses)
     return Fidelity(
@@ -112,14 +113,21 @@ def _told(row: Mapping[str, Any]) -> str:
     return f"{number} {row['epoch']}, {row['cause']}, {row['members_before']} to {row['members_after']} members"
 
 
-def _shares(rebalance: Mapping[str, Any], life: Lived) -> list[tuple[str, int]]:
-    """How many partitions each client owned when a rebalance was over."""
-    at_ms = rebalance["completed_at"]
-    if at_ms is None:
-        return []
-    owned = Counter(
-        life.by_member.get(row["member_id"], row["member_id"])
-        for row in life.rows.get("partition_ownership", ())
-        if row["owned_from"] <= at_ms and (row["owned_to"] is None or row["owned_to"] > at_ms)
-    )
-    return sorted(owned.items())
+def _shares(life: Lived) -> dict[int, list[tuple[str, int]]]:
+    """How many partitions each client owned at each moment at which a rebalance was over."""
+    moments = sorted({row["completed_at"] for row in life.rebalances if row["completed_at"] is not None})
+    changes: list[tuple[int, int, str]] = []
+    for row in life.rows.get("partition_ownership", ()):
+        name = life.by_member.get(row["member_id"], row["member_id"])
+        changes.append((row["owned_from"], 1, name))
+        if row["owned_to"] is not None:
+            changes.append((row["owned_to"], -1, name))
+    changes.sort()
+    owned: Counter[str] = Counter()
+    found, place = {}, 0
+    for at_ms in moments:
+        while place < len(changes) and changes[place][0] <= at_ms:
+            owned[changes[place][2]] += changes[place][1]
+            place += 1
+        found[at_ms] = sorted((name, count) for name, count in owned.items() if count)
+    return found

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from coordinator_replay.coordinator.config import Config
 from coordinator_replay.errors import UsageError
 
 STRATEGIES = ("range", "roundrobin", "sticky", "cooperative-sticky")
@@ -73,8 +72,6 @@ class Settings:
         rebalance_ms: ``max.poll.interval.ms``.
         metadata_ms: ``metadata.max.age.ms``: the delay with which a classic consumer sees a changed topic.
         revoke_ms: how long a consumer takes to give up partitions; not a setting, measured where the record tells.
-        without_restarts: clients that came back had never gone.
-        members: so many clients instead of those on record.
     """
 
     protocol: str
@@ -88,8 +85,6 @@ class Settings:
     initial_delay_ms: int = 3000
     assignment_ms: int = 1000
     revoke_ms: int = 0
-    without_restarts: bool = False
-    members: int | None = None
 
     def heartbeat(self) -> int:
         """The interval of heartbeats in ms: Kafka's default for the protocol where it is not given."""
@@ -104,23 +99,6 @@ class Settings:
     def is_eager(self) -> bool:
         """Whether every member gives up everything in each rebalance."""
         return self.protocol == "classic" and self.strategy != "cooperative-sticky"
-
-    def config(self) -> Config:
-        """The coordinator's settings. Bounds of brokers give way: a simulated broker may allow any value."""
-        session, heartbeat = self.consumer_session(), min(self.heartbeat(), self.consumer_session())
-        numbers = {"session.timeout.ms": session, "heartbeat.interval.ms": heartbeat}
-        bounds = {f"group.consumer.{end}.{name}": value for name, value in numbers.items() for end in ("min", "max")}
-        return Config(
-            {
-                **bounds,
-                **{f"group.consumer.{name}": value for name, value in numbers.items()},
-                "group.consumer.max.assignment.interval.ms": max(self.assignment_ms, 15_000),
-                "group.consumer.assignment.interval.ms": self.assignment_ms,
-                "group.initial.rebalance.delay.ms": self.initial_delay_ms,
-                "group.min.session.timeout.ms": 1,
-                "group.max.session.timeout.ms": 2**31 - 1,
-            }
-        )
 
 
 def changed(settings: Settings, values: Mapping[str, str]) -> Settings:

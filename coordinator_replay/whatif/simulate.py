@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from coordinator_replay.coordinator import Batch, Coordinator, Request, Response, Result, Topic, Topics
+from coordinator_replay.coordinator import Batch, Config, Coordinator, Request, Response, Result, Topic, Topics
 from coordinator_replay.coordinator.client_assignors import Partition
 from coordinator_replay.engine.model import Record, Subscription
 from coordinator_replay.whatif.clients import ClassicConsumer, Consumer, ModernConsumer
@@ -26,7 +26,7 @@ METADATA_MS = 300_000
 """``metadata.max.age.ms`` of Kafka's consumers."""
 
 SESSION_MS, REBALANCE_MS = 45_000, 300_000
-RESTLESS_BEATS = 3
+RESTLESS_BEATS = 2
 """For so many heartbeats after something happened none is left out."""
 
 MOST_STEPS = 3_000_000
@@ -39,6 +39,24 @@ def matches(regex: str, topic: str) -> bool:
         return re.fullmatch(regex, topic) is not None
     except re.error:
         return False
+
+
+def config_of(settings: Settings) -> Config:
+    """The coordinator's settings. Bounds of brokers give way: a simulated broker may allow any value."""
+    session = settings.consumer_session()
+    numbers = {"session.timeout.ms": session, "heartbeat.interval.ms": min(settings.heartbeat(), session)}
+    bounds = {f"group.consumer.{end}.{name}": value for name, value in numbers.items() for end in ("min", "max")}
+    return Config(
+        {
+            **bounds,
+            **{f"group.consumer.{name}": value for name, value in numbers.items()},
+            "group.consumer.max.assignment.interval.ms": max(settings.assignment_ms, 15_000),
+            "group.consumer.assignment.interval.ms": settings.assignment_ms,
+            "group.initial.rebalance.delay.ms": settings.initial_delay_ms,
+            "group.min.session.timeout.ms": 1,
+            "group.max.session.timeout.ms": 2**31 - 1,
+        }
+    )
 
 
 class TooLong(Exception):  # noqa: N818 - it says that a limit was reached
@@ -71,7 +89,7 @@ class Fleet:
         self.result = Simulated()
         first, *self._later = life.topics
         self.now_ms = min([life.start_ms, *(visit.arrived_ms for one in clients for visit in one.visits)]) - 1
-        self.coordinator = Coordinator(settings.config(), first[1], now_ms=self.now_ms)
+        self.coordinator = Coordinator(config_of(settings), first[1], now_ms=self.now_ms)
         self.result.pauses.begin(life.start_ms)
         self._queue: list[tuple[int, int, Callable[[], None]]] = []
         self._count = 0

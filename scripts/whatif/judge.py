@@ -5,8 +5,9 @@ from pathlib import Path
 
 from coordinator_replay.errors import UsageError
 from coordinator_replay.whatif.alternative import Alternative
-from coordinator_replay.whatif.answer import Recorded, WhatIf, what_if
-from coordinator_replay.whatif.measure import Measures
+from coordinator_replay.whatif.answer import WhatIf, what_if
+from coordinator_replay.whatif.measures import Measures
+from coordinator_replay.whatif.recorded import Recorded
 from scripts.whatif.sample import recorded_groups
 
 VARIANTS: Mapping[str, Mapping[str, str]] = {

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from coordinator_replay.engine.model import Record
 from coordinator_replay.records.protocol import open_blobs
-from coordinator_replay.whatif.answer import Recorded
+from coordinator_replay.whatif.recorded import Recorded
 from scripts.reasons.sample import Line, Sample, milliseconds
 
 

@@ -8,7 +8,8 @@ import pytest
 from coordinator_replay.engine import Record
 from coordinator_replay.errors import UsageError
 from coordinator_replay.whatif.alternative import Alternative
-from coordinator_replay.whatif.answer import Recorded, WhatIf, what_if
+from coordinator_replay.whatif.answer import WhatIf, what_if
+from coordinator_replay.whatif.recorded import Recorded
 from scripts.whatif.sample import recorded_groups
 
 VARIANTS = Path(__file__).parent / "data" / "variants"
@@ -90,6 +91,18 @@ def test_a_group_whose_beginning_is_not_on_record_is_taken_up_with_its_first_rec
     answer = what_if(cut, [Alternative(values=CONSUMER)])
     assert any("beginning is not on record" in text for text in answer.assumptions)
     assert answer.recorded.rebalances < 14
+
+
+def test_a_gap_inside_the_time_range_is_said() -> None:
+    group = groups()["shop-v-new"]
+    cut = next(place for place, record in enumerate(group.records) if is_late(record, group))
+    records = [
+        record._replace(missing_before=record.missing_before + 1) if place >= cut else record
+        for place, record in enumerate(group.records)
+        if place != cut - 1
+    ]
+    answer = what_if(Recorded(group.group_id, records, group.names, group.counts, group.changes), [])
+    assert any("Records are missing before" in text for text in answer.assumptions)
 
 
 def is_late(record: Record, group: Recorded) -> bool:

@@ -1,0 +1,64 @@
+"""The rows of answers: what a life cost, and what an alternative would change for a group.
+
+Apart from the code that measures, so that whoever only names these types need not load the coordinator.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measures:
+    """What a life cost.
+
+    Attributes:
+        name: ``recorded``, or the alternative's settings.
+        rebalances: how many.
+        causes: how many by cause, most frequent first.
+        partitions_reassigned: partitions that got another owner, summed over rebalances.
+        unowned_ms_max: longest time in ms that the records show a partition without an owner; null where they can't
+            (an eager classic rebalance happens within one join phase).
+        unowned_ms_total: the same, summed over partitions.
+        members_interrupted: how often a member that stayed had to give up partitions: in an eager rebalance every
+            member all of them, in an incremental one only who lost some.
+        stop_the_world: rebalances in which every member stopped.
+        pause_ms_max: simulated: longest time in ms for which nobody worked on a partition, dead consumers included.
+        pause_ms_total: the same, summed over partitions.
+        stable_share: share of the time that the group was Stable; null for classic groups, whose join phases are not
+            on record.
+    """
+
+    name: str
+    rebalances: int
+    causes: dict[str, int]
+    partitions_reassigned: int
+    unowned_ms_max: int | None
+    unowned_ms_total: int | None
+    members_interrupted: int
+    stop_the_world: int
+    pause_ms_max: int | None
+    pause_ms_total: int | None
+    stable_share: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gain:
+    """What an alternative would change for one group, against the simulation of its recorded settings.
+
+    Attributes:
+        share: rebalances that the simulation reproduces, of all there are in either life.
+        recorded_rebalances: on record.
+        rebalances: of the alternative.
+        rebalances_spared: how many fewer there would be; negative where there would be more.
+        interruptions: times that a member which stays would have to give up partitions.
+        interruptions_spared: how many fewer there would be.
+        pause_ms_spared: by how much less partitions would stand still, in ms, summed over partitions.
+    """
+
+    group_id: str
+    share: float
+    recorded_rebalances: int
+    rebalances: int
+    rebalances_spared: int
+    interruptions: int
+    interruptions_spared: int
+    pause_ms_spared: int
