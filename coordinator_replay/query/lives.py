@@ -217,7 +217,7 @@ class _Reading:
         firsts, widths = [], []
         for name in self._asked["groups"]:
             _, lines, first, last = self._lines[name][0] if name in self._lines else (0, 1, EPOCH, EPOCH)
-            first, last = self._asked["start"] or first, self._asked["end"] or last
+            first, last = self._asked["start"] or first or EPOCH, self._asked["end"] or last or EPOCH
             points = min(max(_POINTS_EACH.start, self._limits.points // max(lines, 1)), _POINTS_EACH.stop)
             firsts.append(round(first.timestamp() * 1000))
             widths.append(max(round((last - first).total_seconds() * 1000 / points), 1))

@@ -47,6 +47,10 @@ def canonical(rows: Iterable[Row]) -> list[str]:
     return sorted(json.dumps(row, sort_keys=True) for row in rows)
 
 
+SETTLED_LATER = {"bucket", "is_open"}
+"""Columns that the pipeline adds, which tell where a row lies and whether later records may still change it."""
+
+
 @pytest.mark.parametrize("name", FOLDED)
 def test_rows_have_exactly_the_columns_of_the_contract(name: str) -> None:
     declared = json.loads((TABLES / f"{name}.json").read_text(encoding="utf-8"))
@@ -54,7 +58,7 @@ def test_rows_have_exactly_the_columns_of_the_contract(name: str) -> None:
     checked = 0
     for group_id, records in group_records("group-lifecycles"):
         for row in table(rows_of(group_id, records), name):
-            assert set(row) == columns
+            assert set(row) == columns - SETTLED_LATER
             checked += 1
     assert checked > (10 if name == "group_evidence" else 30)
 
