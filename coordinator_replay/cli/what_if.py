@@ -106,11 +106,11 @@ def what_if(
     is_all: bool,
     list_settings: bool,
 ) -> None:
-    """Replay the life of GROUP with other settings, and put both lives side by side.
+    """The life of GROUP again under other settings.
 
-    What happened to the group is taken from the record and lived again by simulated consumers against a simulated
-    coordinator; first with the recorded settings, to show how well that reproduces the record. Nothing is predicted
-    where it does not.
+    Both lives stand side by side. What happened to the group is taken from the record and lived again by simulated
+    consumers against a simulated coordinator; first with the recorded settings, to show how well that reproduces the
+    record. Nothing is predicted where it does not.
     """
     if list_settings:
         from coordinator_replay.api import Warehouse
