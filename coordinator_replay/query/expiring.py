@@ -36,7 +36,8 @@ _EXPIRING = f"""
         SELECT DISTINCT group_id, topic, partition FROM pending_offsets
         WHERE cluster = $cluster AND valid_to IS NULL {{one_group}}
     ), owners AS (
-        SELECT group_id, topic, partition, max(struct_pack(owned_from, from_offset, member_id)).member_id AS member_id
+        SELECT group_id, topic, partition,
+               max(struct_pack(owned_from, from_offset, member_id)) FILTER (owned_from IS NOT NULL).member_id AS member_id
         FROM partition_ownership WHERE cluster = $cluster {{one_group}} GROUP BY ALL
     ), judged AS (
         SELECT offset_history.*, last.group_state AS rule_state,
