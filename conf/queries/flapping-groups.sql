@@ -13,7 +13,7 @@ SELECT group_id, min(group_type) AS group_type, count(*) AS rebalances,
        mode(coalesce(cause, 'UNKNOWN') ORDER BY coalesce(cause, 'UNKNOWN')) AS usual_cause, max(commit_pause_ms) AS longest_commit_pause_ms,
        min(coalesce(started_at, completed_at)) AS first, max(coalesce(started_at, completed_at)) AS last
 FROM chosen
-JOIN (SELECT group_id, max(rebalances) AS rebalances, max(struct_pack(rebalances, hour)).hour AS hour FROM hours GROUP BY group_id)
+JOIN (SELECT group_id, max(rebalances) AS rebalances, max(struct_pack(rebalances, hour)) FILTER (hour IS NOT NULL).hour AS hour FROM hours GROUP BY group_id)
      AS busiest USING (group_id)
 GROUP BY group_id
 HAVING count(*) >= $threshold

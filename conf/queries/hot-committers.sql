@@ -5,6 +5,6 @@ WITH minutes AS (
     FROM offset_commits WHERE cluster = $cluster AND coalesce(log_timestamp >= $from, true) GROUP BY ALL
 )
 SELECT group_id, sum(commits) AS commits, sum(bytes) AS bytes, max(commits) AS peak_per_minute,
-       max(struct_pack(commits, minute)).minute AS peak_minute,
+       max(struct_pack(commits, minute)) FILTER (minute IS NOT NULL).minute AS peak_minute,
        round(sum(commits) / greatest(1, date_diff('minute', min(minute), max(minute)) + 1), 1) AS commits_per_minute
 FROM minutes GROUP BY group_id ORDER BY commits DESC, group_id LIMIT 50

@@ -37,7 +37,8 @@ _EXPIRING = f"""
         WHERE cluster = $cluster AND valid_to IS NULL {{one_group}}
     ), owners AS (
         SELECT group_id, topic, partition,
-               max(struct_pack(owned_from, from_offset, member_id)) FILTER (owned_from IS NOT NULL).member_id AS member_id
+               max(struct_pack(owned_from, from_offset, member_id)) FILTER (owned_from IS NOT NULL).member_id
+                   AS member_id
         FROM partition_ownership WHERE cluster = $cluster {{one_group}} GROUP BY ALL
     ), judged AS (
         SELECT offset_history.*, last.group_state AS rule_state,
