@@ -70,7 +70,7 @@ def encode(
         out: uint8 array, large enough.
         nothing: uint8 array of no length, with which numbers are measured.
         spans: int64 matrix to fill: start and end of each batch in ``out``.
-        batches: int64 matrix: number of records and producer id of each batch.
+        batches: int64 matrix: of each batch the number of records, the producer id, and 1 if it is a control batch.
         timestamps: int64 array, milliseconds.
         sizes: int64 matrix: size of each record's key and value, -1 for null.
         keys: uint8 array.
@@ -108,7 +108,8 @@ def encode(
         head = _put_int(out, head, at - start - 12, 4)
         head = _put_int(out, head, leader_epoch, 4)
         head = _put_int(out, head, 2, 1)
-        head = _put_int(out, head + 4, 16 if producer >= 0 else 0, 2)
+        attributes = (16 if producer >= 0 else 0) + (32 if batches[2, batch] else 0)
+        head = _put_int(out, head + 4, attributes, 2)
         head = _put_int(out, head, batches[0, batch] - 1, 4)
         head = _put_int(out, head, timestamps[first], 8)
         head = _put_int(out, head, latest, 8)
@@ -129,6 +130,7 @@ def write_batches(
     base_offset: int,
     leader_epoch: int,
     producer_ids: np.ndarray | None = None,
+    are_control: np.ndarray | None = None,
 ) -> bytes:
     """Writes records as uncompressed batches with offsets without gaps.
 
@@ -139,14 +141,15 @@ def write_batches(
         batch_sizes: How many records go into each batch, at least one; together all of them.
         base_offset: Offset of the first record.
         leader_epoch: Partition leader epoch of all batches.
-        producer_ids: Producer of each batch, -1 for none; a batch with a producer is part of a transaction. No
-            markers are written: put them between two calls (``writer.write_control``).
+        producer_ids: Producer of each batch, -1 for none; a batch with a producer is part of a transaction.
+        are_control: Whether each batch is a control batch; its one record is then a marker (KIP-98).
     """
     if int(batch_sizes.sum()) != len(keys) or (len(batch_sizes) and int(batch_sizes.min()) < 1):
         raise ValueError("the sizes of the batches do not add up to the number of records")
     key_data, key_starts, key_sizes = _bytes_of(keys)
     value_data, value_starts, value_sizes = _bytes_of(values)
     producers = np.full(len(batch_sizes), -1) if producer_ids is None else producer_ids
+    control = np.zeros(len(batch_sizes)) if are_control is None else are_control
     sizes = np.stack([key_sizes, value_sizes])
     capacity = int(np.maximum(sizes, 0).sum()) + _RECORD_OVERHEAD * len(keys) + BATCH_OVERHEAD * len(batch_sizes)
     out = np.empty(capacity, np.uint8)
@@ -155,7 +158,7 @@ def write_batches(
         out,
         np.empty(0, np.uint8),
         spans,
-        np.stack([batch_sizes, producers]).astype(np.int64, order="C"),
+        np.stack([batch_sizes, producers, control]).astype(np.int64, order="C"),
         np.ascontiguousarray(timestamps, np.int64),
         sizes,
         key_data,

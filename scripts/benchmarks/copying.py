@@ -1,9 +1,10 @@
 """The baseline of whole audits: a plain copy of raw records into Delta, by a Spark session of its own.
 
-A process of its own: an audit's JVM compiles by the first of its two compilers only, which would double the time of a
-copy, so this one's is told to use both.
+A process of its own, whose session has Spark's own settings: an audit's JVM uses the first of Java's two compilers
+only and Spark generates no code for it, which suits stages in Python but makes a copy by Spark several times slower.
 """
 
+import os
 import shutil
 import subprocess
 import sys
@@ -27,14 +28,27 @@ def copy_seconds(small: Path, dump: Path, into: Path) -> float:
 
 
 def _main(small: str, dump: str, into: str) -> None:
+    from pyspark.sql import SparkSession
     from pyspark.sql.pandas.types import from_arrow_schema
 
     from coordinator_replay.log.dump import find_dump
     from coordinator_replay.log.reading import read_file
     from coordinator_replay.log.schema import LOG_RECORD
-    from coordinator_replay.pipeline.host.session import open_session
+    from coordinator_replay.pipeline.host.jars import DELTA as DELTA_JARS
+    from coordinator_replay.pipeline.host.jars import jars_of
+    from coordinator_replay.pipeline.host.session import DELTA, RELIED_ON
 
-    spark = open_session("coordinator-replay-copy")
+    builder = SparkSession.builder.appName("coordinator-replay-copy").master("local[*]")
+    settings = {
+        **DELTA,
+        **RELIED_ON,
+        "spark.jars": ",".join(map(str, jars_of(DELTA_JARS))),
+        "spark.ui.enabled": "false",
+    }
+    for key, value in {**settings, "spark.driver.memory": "3g", "spark.driver.host": "127.0.0.1"}.items():
+        builder = builder.config(key, value)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    spark = builder.getOrCreate()
 
     def copy(folder: str) -> None:
         files = find_dump([folder]).segments

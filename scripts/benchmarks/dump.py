@@ -3,13 +3,14 @@
 About 95 % offset commits, of offsets that grow with time; groups by Zipf's law, so that a few commit most; classic and
 KIP-848 records in between; batches of 1 to 50 records, most of them small, as the coordinator's linger makes them. A
 tenth of the partitions committed are given up some time, and retention, shorter than the log, removes their offsets.
-All of it happens in one day.
+Some batches of commits are transactions, ended by a marker each. Some groups end. All of it happens in one day.
 """
 
 import base64
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +29,15 @@ _SEGMENT_RECORDS = 1_000_000
 _MORTAL_SHARE = 0.1
 _RETENTION_MS = _DAY_MS // 20
 
+_TRANSACTION_SHARE = 0.03
+"""Of the batches that hold nothing but commits."""
+_COMMITTED_SHARE = 0.95
+_PRODUCERS = 40
+_ABORT_MARKER, _COMMIT_MARKER = (pa.scalar(bytes([0, 0, 0, kind]), pa.binary()) for kind in (0, 1))
+_MARKER_VALUE = pa.scalar(bytes(6), pa.binary())
+"""Version 0 and the epoch of the transaction coordinator."""
+
+Numbers = npt.NDArray[np.int64]
 Matrix = npt.NDArray[np.uint8]
 
 
@@ -112,6 +122,28 @@ def _batch_sizes(rng: np.random.Generator, records: int) -> npt.NDArray[np.int64
     return sizes
 
 
+class _Batches(NamedTuple):
+    """How the records of a segment are laid into batches."""
+
+    sizes: Numbers
+    producer_ids: Numbers
+    are_control: npt.NDArray[np.bool_]
+
+
+def _with_transactions(rng: np.random.Generator, sizes: Numbers, are_commits: npt.NDArray[np.bool_]) -> _Batches:
+    """Make transactions of some batches that hold commits only: the last record of each becomes its marker."""
+    ends = np.cumsum(sizes)
+    commits = np.concatenate([[0], np.cumsum(are_commits)])
+    only_commits = commits[ends] - commits[ends - sizes] == sizes
+    chosen = np.flatnonzero(only_commits & (sizes > 1) & (rng.random(len(sizes)) < _TRANSACTION_SHARE))
+    producers = np.full(len(sizes), -1)
+    producers[chosen] = rng.integers(1000, 1000 + _PRODUCERS, len(chosen))
+    shorter = sizes.copy()
+    shorter[chosen] -= 1
+    control = np.insert(np.zeros(len(sizes), np.bool_), chosen + 1, values=True)
+    return _Batches(np.insert(shorter, chosen + 1, 1), np.insert(producers, chosen + 1, producers[chosen]), control)
+
+
 def _segment(rng: np.random.Generator, records: int, base_offset: int, partition_records: int, pools: _Pools) -> bytes:
     begin, end = (_DAY_MS * offset // partition_records for offset in (base_offset, base_offset + records))
     operations = pools.lives.take(round(records * _GROUP_SHARE))
@@ -138,8 +170,20 @@ def _segment(rng: np.random.Generator, records: int, base_offset: int, partition
     place[~is_group] = np.arange(n_commits)
     place[is_group] = n_commits + np.arange(len(lived))
     order = pa.array(place)
+    may_be_marker = place < n_commits
+    may_be_marker[may_be_marker] = ~is_removed
+    batches = _with_transactions(rng, _batch_sizes(rng, records), may_be_marker)
+    is_marker = pa.array(np.repeat(batches.are_control, batches.sizes))
+    is_commit = pa.array(np.repeat(rng.random(len(batches.sizes)) < _COMMITTED_SHARE, batches.sizes))
     return write_batches(
-        keys.take(order), values.take(order), times, _batch_sizes(rng, records), base_offset=base_offset, leader_epoch=3
+        pc.if_else(is_marker, pc.if_else(is_commit, _COMMIT_MARKER, _ABORT_MARKER), keys.take(order)),
+        pc.if_else(is_marker, _MARKER_VALUE, values.take(order)),
+        times,
+        batches.sizes,
+        base_offset=base_offset,
+        leader_epoch=3,
+        producer_ids=batches.producer_ids,
+        are_control=batches.are_control,
     )
 
 
@@ -161,7 +205,7 @@ def make_dump(folder: Path, *, records: int, partitions: int = 2, groups: int = 
     Returns:
         The folder, which holds a folder for each partition of the topic.
     """
-    facts = {"records": records, "partitions": partitions, "groups": groups, "seed": seed, "form": 5}
+    facts = {"records": records, "partitions": partitions, "groups": groups, "seed": seed, "form": 6}
     note = folder / "made-by.json"
     if note.exists() and json.loads(note.read_text()) == facts:
         return folder

@@ -3,7 +3,7 @@
 import base64
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import count, islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +20,8 @@ Operation = list[Pair]
 _MOST_MEMBERS = 8
 _CLASSIC_SHARE = 3
 """One group in so many is a classic one."""
+_CHANGES_A_TURN = 50
+"""After so many changes of groups that stay, one comes and ends."""
 _STABLE, _UNREVOKED, _UNRELEASED = 0, 1, 2
 
 
@@ -60,6 +62,12 @@ class _Group:
             members = [member for member in before if member != who]
         self.owned = self._spread(members)
         return iter([[self._classic()]]) if self.is_classic else self._modern(who, before, comes=comes)
+
+    def end(self) -> Operation:
+        """The tombstones of a group that is Empty and holds no offsets."""
+        if self.is_classic:
+            return [(encode_key("GroupMetadata", {"group": self.name}), None)]
+        return [self._whole(part, None) for part in ("TargetAssignmentMetadata", "Metadata")]
 
     def _spread(self, members: Sequence[str]) -> dict[str, list[int]]:
         """Partitions spread evenly over members, each of whom keeps what it can."""
@@ -144,9 +152,9 @@ class _Group:
         key = encode_key(name, {"groupId": self.name, "memberId": member})
         return key, None if value is None else encode_value(name, 0, value)
 
-    def _whole(self, kind: str, value: Mapping[str, Any]) -> Pair:
+    def _whole(self, kind: str, value: Mapping[str, Any] | None) -> Pair:
         name = f"ConsumerGroup{kind}"
-        return encode_key(name, {"groupId": self.name}), encode_value(name, 0, value)
+        return encode_key(name, {"groupId": self.name}), None if value is None else encode_value(name, 0, value)
 
 
 class Topic(NamedTuple):
@@ -184,14 +192,24 @@ class Lives:
         self._stream = self._operations()
 
     def _operations(self) -> Iterator[Operation]:
-        while True:
-            for number in self.rng.choice(len(self.groups), 1000, p=self.chances):
+        for turn in count():
+            for number in self.rng.choice(len(self.groups), _CHANGES_A_TURN, p=self.chances):
                 yield from self.groups[number].next_change()
+            yield from self._console_group(turn)
 
-    def take(self, count: int) -> list[Operation]:
+    def _console_group(self, turn: int) -> Iterator[Operation]:
+        """A group that commits nothing, and is deleted after its only member has left, as console consumers' are."""
+        first = self.groups[turn % len(self.groups)]
+        name = f"console-consumer-{self.groups[0].name}-{turn:05d}"
+        group = _Group(name, first.topic, first.topic_id, first.partitions, 1, turn % _CLASSIC_SHARE == 0)
+        yield from group.next_change()
+        yield from group.next_change()
+        yield group.end()
+
+    def take(self, records: int) -> list[Operation]:
         """The next operations, with so many records between them or a few more."""
         taken: list[Operation] = []
-        while count > 0:
+        while records > 0:
             taken.append(next(self._stream))
-            count -= len(taken[-1])
+            records -= len(taken[-1])
         return taken

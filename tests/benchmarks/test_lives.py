@@ -38,28 +38,33 @@ def records_of(operations):
             offset += 1
 
 
+def group_of(record):
+    return record.key.get("groupId") or record.key["group"]
+
+
 def test_what_they_write_never_contradicts_itself(operations):
-    replays = {group: Replay(group) for group in GROUPS}
-    events = [
-        event
-        for record in records_of(operations)
-        for event in replays[record.key.get("groupId") or record.key["group"]].apply(record)
-    ]
+    replays: dict[str, Replay] = {}
+    events = []
+    for record in records_of(operations):
+        group = group_of(record)
+        events += replays.setdefault(group, Replay(group)).apply(record)
     kinds = {event.kind for event in events}
     assert EventKind.INVARIANT_BROKEN not in kinds
     assert {EventKind.MEMBER_JOINED, EventKind.MEMBER_LEFT, EventKind.REBALANCE_COMPLETED} <= kinds
     assert {event.to_state for event in events} >= {GroupState.STABLE, GroupState.RECONCILING}
     assert [event for event in events if not event.is_exact][:3] == []
+    ended = {group for group, replay in replays.items() if replay.state is GroupState.DEAD}
+    assert len(ended) > 5
+    assert set(replays) - ended == set(GROUPS)
 
 
 def test_their_rebalances_have_a_known_reason_and_end(operations):
-    lives = {group: GroupReplay("c", group, {TOPIC[1]: TOPIC[0]}) for group in GROUPS}
-    rows = [
-        row
-        for record in records_of(operations)
-        for name, row in lives[record.key.get("groupId") or record.key["group"]].feed(record)
-        if name == "rebalances"
-    ]
+    lives: dict[str, GroupReplay] = {}
+    rows = []
+    for record in records_of(operations):
+        group = group_of(record)
+        life = lives.setdefault(group, GroupReplay("c", group, {TOPIC[1]: TOPIC[0]}))
+        rows += [row for name, row in life.feed(record) if name == "rebalances"]
     assert len(rows) > 100
     assert {row["cause"] for row in rows} <= {"GROUP_CREATED", "MEMBER_JOIN", "MEMBER_LEAVE", "MEMBER_RESTART"}
     assert all(row["completed_at"] is not None for row in rows)
