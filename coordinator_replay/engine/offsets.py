@@ -30,7 +30,7 @@ class OffsetChangeKind(StrEnum):
     STORED = "STORED"
     PENDING = "PENDING"
     COMMITTED = "COMMITTED"
-    SKIPPED = "SKIPPED"
+    SUPERSEDED = "SUPERSEDED"
     ABORTED = "ABORTED"
     REMOVED = "REMOVED"
 
@@ -119,7 +119,7 @@ class Offsets:
                     self.stored[key] = offset
                     kind = OffsetChangeKind.COMMITTED
                 else:
-                    kind = OffsetChangeKind.SKIPPED
+                    kind = OffsetChangeKind.SUPERSEDED
             changes.append(OffsetChange(kind, offset, marker.partition, marker.offset, marker.timestamp_ms))
         if not mine:
             del self.pending[marker.producer_id]

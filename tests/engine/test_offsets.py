@@ -76,7 +76,7 @@ def test_changes_say_what_happened_to_each_offset() -> None:
         [OffsetChangeKind.STORED],
         [OffsetChangeKind.PENDING],
         [OffsetChangeKind.STORED],
-        [OffsetChangeKind.SKIPPED],
+        [OffsetChangeKind.SUPERSEDED],
         [OffsetChangeKind.REMOVED],
     ]
     assert not offsets

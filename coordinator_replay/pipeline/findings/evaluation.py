@@ -60,7 +60,7 @@ EVIDENCE, PENDING, EXPIRED, CAUSES, HELD = "evidence", "pending", "expired", "ca
 
 _CHUNK_ROWS = 50_000
 _WRITE_ROWS = 10_000
-_PENDING_ENDS = pa.array(["COMMIT", "ABORT", "SKIPPED", "SUPERSEDED", "TOMBSTONE"])
+_PENDING_ENDS = pa.array(["COMMIT", "ABORT", "SUPERSEDED", "TOMBSTONE"])
 _MOMENT = pa.timestamp("us", tz="UTC")
 _PARTITION = [("topic", pa.string()), ("partition", pa.int32())]
 SCHEMAS = {

@@ -96,7 +96,7 @@ class Settled(IntEnum):
     ABORT = 2
     TOMBSTONE = 3
     REPLACED = 4
-    SKIPPED = 5
+    SUPERSEDED = 5
 
 
 class _At(IntEnum):
@@ -243,7 +243,7 @@ def _mark(events: Any, memory: Any, waiting: Any, intervals: Any, waits: Any, ro
         stored = memory[_At.STORED]
         how = Settled.ABORT
         if events[Field.KIND, row] == Event.COMMITTED:
-            how = Settled.SKIPPED
+            how = Settled.SUPERSEDED
             if stored == NOWHERE or events[Field.LOG_OFFSET, row] > events[Field.LOG_OFFSET, stored]:
                 how = Settled.COMMIT
                 _end(events, memory, intervals, row, End.COMMIT)

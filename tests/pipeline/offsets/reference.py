@@ -72,7 +72,7 @@ class Reference:
                 if held is None or record > held.record:
                     self.store(topic, record, offset)
                 else:
-                    outcome = "SKIPPED"
+                    outcome = "SUPERSEDED"
             self.settle(key, offset, outcome)
 
     def replay(self, steps):
