@@ -32,9 +32,9 @@ from coordinator_replay.whatif.measures import Gain
 MOST_TRACED_GROUPS = 50
 """Groups in one trace; viewers show no more tracks than that in a useful way."""
 
-Time = datetime | date | str
-"""A point in time: a datetime or a date (UTC where it has no zone), or a text as the command line takes it, such as
-``2026-11-20T02:13``, ``-6h`` or ``yesterday 08:34``."""
+Time = datetime | date | str | int
+"""A point in time: a datetime or a date (UTC where it has no zone), a text as the command line takes it, such as
+``2026-11-20T02:13``, ``-6h`` or ``yesterday 08:34``, or epoch milliseconds."""
 
 Duration = timedelta | str
 """A duration, or a text as the command line takes it, such as ``3d``."""
@@ -183,7 +183,7 @@ class Warehouse:
             start: offsets in force after this time; all if None.
             end: offsets committed before this time; all if None.
         """
-        found = offset_changes(self._tables, group, topic, partition, self._time(start), self._time(end))
+        found = offset_changes(self._tables, group, topic, partition, self._time(start), self._end(end))
         return Answer(found, OffsetChange, same={"group_id": group}, notes=[self._no("committed offset", found)])
 
     def timeline(self, group: str, *, start: Time | None = None, end: Time | None = None) -> Answer[TimelineEvent]:
@@ -194,7 +194,7 @@ class Warehouse:
             start: from this time on; the start of the log if None.
             end: up to this time, not included; the end of the log if None.
         """
-        found = timeline_of(self._tables, group, self._time(start), self._time(end))
+        found = timeline_of(self._tables, group, self._time(start), self._end(end))
         return Answer(found, TimelineEvent, same={"group_id": group}, notes=[self._no_event(group, found)])
 
     def members(self, group: str, *, start: Time | None = None, end: Time | None = None) -> Answer[MemberInterval]:
@@ -205,7 +205,7 @@ class Warehouse:
             start: intervals that end after this time; all if None.
             end: intervals that begin before this time; all if None.
         """
-        found = member_intervals_of(self._tables, group, self._time(start), self._time(end))
+        found = member_intervals_of(self._tables, group, self._time(start), self._end(end))
         return Answer(found, MemberInterval, same={"group_id": group}, notes=[self._no_event(group, found)])
 
     def rebalances(
@@ -224,7 +224,7 @@ class Warehouse:
             end: those that began before this time.
             causes: only of these causes, be they an alternative to the one named; all if empty.
         """
-        found = rebalances_of(self._tables, group, self._time(start), self._time(end), causes=causes)
+        found = rebalances_of(self._tables, group, self._time(start), self._end(end), causes=causes)
         return Answer(found, Rebalance, notes=[_alternatives(found, causes), self._no("rebalance", found)])
 
     def why(
@@ -254,7 +254,7 @@ class Warehouse:
         moment = self._time(at)
         note = self._tables.check_moment(moment)
         if moment is None:
-            found = rebalances_of(self._tables, group, self._time(start), self._time(end), causes=causes)
+            found = rebalances_of(self._tables, group, self._time(start), self._end(end), causes=causes)
         else:
             found = rebalances_at(self._tables, group, moment, causes=causes)
         held_up = hold_ups(self._tables, group) if any(one.held_up_by for one in found) else {}
@@ -376,7 +376,7 @@ class Warehouse:
             group,
             [_alternative(values, without_restarts=without_restarts, members=members) for values in tried],
             self._time(start),
-            self._time(end),
+            self._end(end),
             {name: str(value) for name, value in (known or {}).items()},
         )
         return Replayed(found)
@@ -407,7 +407,7 @@ class Warehouse:
             self._tables,
             _alternative(alternative, without_restarts=without_restarts, members=members),
             self._time(start),
-            self._time(end),
+            self._end(end),
             {name: str(value) for name, value in (known or {}).items()},
         )
         return Answer(found, Gain, notes=notes)
@@ -435,9 +435,9 @@ class Warehouse:
         from coordinator_replay.report.group_page import group_page
 
         if group is None:
-            html, fleet = fleet_page(self._tables, self._time(start), self._time(end))
+            html, fleet = fleet_page(self._tables, self._time(start), self._end(end))
             return Page(html, {"groups": len(fleet.lanes), "rebalances": fleet.rebalances})
-        html, life = group_page(self._tables, group, self._time(start), self._time(end))
+        html, life = group_page(self._tables, group, self._time(start), self._end(end))
         return Page(html, {"rebalances": len(life.rebalances), "commits": life.commit_count}, life.notes)
 
     def write_pages(self, folder: str | Path, *, start: Time | None = None, end: Time | None = None) -> Pages:
@@ -453,7 +453,7 @@ class Warehouse:
         """
         from coordinator_replay.report.site import INDEX, write_site
 
-        made = write_site(self._tables, Path(folder), self._time(start), self._time(end))
+        made = write_site(self._tables, Path(folder), self._time(start), self._end(end))
         return Pages(Path(folder) / INDEX, {"groups": len(made.lanes), "rebalances": made.rebalances})
 
     def trace(self, group: str | None = None, *, start: Time | None = None, end: Time | None = None) -> Trace:
@@ -466,7 +466,7 @@ class Warehouse:
         """
         from coordinator_replay.report.trace import trace_of
 
-        since, until = self._time(start), self._time(end)
+        since, until = self._time(start), self._end(end)
         names = [group] if group is not None else lively_groups(self._tables, since, until)
         notes = []
         if len(names) > MOST_TRACED_GROUPS:
@@ -482,8 +482,13 @@ class Warehouse:
                 return given.replace(tzinfo=UTC) if given.tzinfo is None else given.astimezone(UTC)
             case date():
                 return datetime.combine(given, time(), UTC)
-        parsed = parse_time(given)
+        parsed = parse_time(str(given))
         return parsed.resolve(self.coverage.last) if isinstance(parsed, LogTime) else parsed
+
+    def _end(self, given: Time | None) -> datetime | None:
+        """The end of a time range; None where it is the end of the log, whose last record belongs to the range."""
+        parsed = parse_time(given) if isinstance(given, str) else None
+        return None if isinstance(parsed, LogTime) and parsed.is_log_end else self._time(given)
 
     def _no(self, what: str, found: Sequence[object]) -> str | None:
         return None if found else f"No such {what}; the tables cover {self.coverage}."

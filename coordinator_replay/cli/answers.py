@@ -1,6 +1,7 @@
 """What the commands that ask share: arguments that several of them take, and printing what they found."""
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 
 import click
 
@@ -9,10 +10,25 @@ from coordinator_replay.cli.layout import Column
 from coordinator_replay.cli.options import Common
 from coordinator_replay.cli.output import print_note, print_rows
 from coordinator_replay.cli.times import TIME
+from coordinator_replay.query.times import LogTime
+
+
+def _open_at_the_end(
+    ctx: click.Context, param: click.Parameter, value: datetime | LogTime | None
+) -> datetime | LogTime | None:
+    """The end of a time range; None where it is the end of the log, whose last record belongs to the range."""
+    return None if isinstance(value, LogTime) and value.is_log_end else value
+
 
 at_option = click.option("--at", type=TIME, help="Point in time; default: the end of the log.")
 from_option = click.option("--from", "start", type=TIME, help="From this time on; default: the start of the log.")
-to_option = click.option("--to", "end", type=TIME, help="Up to this time, not included; default: the end of the log.")
+to_option = click.option(
+    "--to",
+    "end",
+    type=TIME,
+    callback=_open_at_the_end,
+    help="Up to this time, not included; default (and now): the end of the log, included.",
+)
 group_argument = click.argument("group", type=GROUP_NAME)
 any_group_argument = click.argument("group", type=GROUP_NAME, required=False)
 

@@ -87,7 +87,7 @@ def _audit_alone(options: "Options", common: Common, dump: "Dump") -> "Summary":
 @click.option(
     "--as-of",
     type=ABSOLUTE_TIME,
-    help="Date and time (or now, by the clock) at which expiry is evaluated; default: the end of the log.",
+    help="Point in time at which expiry is evaluated; default: the end of the log.",
 )
 @click.option(
     "--retention", type=DURATION, help="offsets.retention.minutes of the brokers, as 7d or 90m; else inferred."

@@ -17,7 +17,7 @@ import click
 
 from coordinator_replay.cli.guard import GuardedCommand
 from coordinator_replay.cli.paths import check_warehouse
-from coordinator_replay.cli.times import DURATION, Time
+from coordinator_replay.cli.times import CLOCK_RULE, DURATION, AbsoluteTime, Time
 from coordinator_replay.errors import CoordinatorReplayError, InputError, UsageError, WarehouseError
 from coordinator_replay.query.times import RULE, LogTime
 
@@ -110,9 +110,10 @@ class Command(GuardedCommand):
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The end of its help: how times are written, where it takes any, and examples."""
-        if any(isinstance(param.type, Time) for param in self.params):
-            with formatter.section("Times"):
-                formatter.write_text(RULE)
+        for kind, rule in ((Time, RULE), (AbsoluteTime, f"{CLOCK_RULE}.")):
+            if any(isinstance(param.type, kind) for param in self.params):
+                with formatter.section("Times"):
+                    formatter.write_text(rule)
         super().format_epilog(ctx, formatter)
 
     def invoke(self, ctx: click.Context) -> Any:

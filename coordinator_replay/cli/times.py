@@ -6,7 +6,10 @@ from typing import Any
 import click
 
 from coordinator_replay.errors import UsageError
-from coordinator_replay.query.times import LogTime, parse_absolute_time, parse_duration, parse_time
+from coordinator_replay.query.times import ABSOLUTE_RULE, LogTime, parse_absolute_time, parse_duration, parse_time
+
+CLOCK_RULE = f"{ABSOLUTE_RULE}, or now (by the clock of this machine)"
+"""What may be typed where no log has been read yet."""
 
 
 def _written(value: object) -> str:
@@ -38,7 +41,7 @@ class AbsoluteTime(click.ParamType):  # type: ignore[type-arg]  # as above
         """What was typed, or stands in the configuration."""
         try:
             written = _written(value)
-            return datetime.now(UTC) if written.strip().lower() == "now" else parse_absolute_time(written)
+            return datetime.now(UTC) if written.strip().lower() == "now" else parse_absolute_time(written, CLOCK_RULE)
         except UsageError as problem:
             self.fail(str(problem), param, ctx)
 

@@ -75,8 +75,7 @@ def offset_changes(
     Raises:
         UsageError: the tables don't know the group or the time range, or it never committed such an offset.
     """
-    if start is not None or end is not None:
-        warehouse.check_range(start, end)
+    warehouse.check_range(start, end)
     rows = warehouse.rows(
         _CHANGES, group=group, topic=topic, partition=partition, start=start, end=end, most=MOST_CHANGES
     )

@@ -102,12 +102,11 @@ def rebalances_of(
         UsageError: the tables don't know the group, or nothing of that time range; or there is no such cause.
     """
     check_causes(causes)
+    warehouse.check_range(start, end)
     sql = _REBALANCES.format(one_group="" if group is None else "AND group_id = $group")
     rows = warehouse.rows(sql, group=group, start=start, end=end)
-    if not rows:
-        if group is not None:
-            check_group(warehouse, group)
-        warehouse.check_range(start, end)
+    if not rows and group is not None:
+        check_group(warehouse, group)
     found = [Rebalance(**dict(zip(Rebalance.__slots__, row, strict=True))) for row in rows]
     return [one for one in found if one.is_of(causes)] if causes else found
 

@@ -72,6 +72,8 @@ class Parameter:
         """
         try:
             return _TYPES[self.type](text, warehouse)
+        except UsageError as problem:
+            raise UsageError(f"parameter {self.name}: {problem}") from None
         except (ValueError, OverflowError):
             raise UsageError(f"parameter {self.name}: {text!r} is no {self.type}") from None
 

@@ -113,11 +113,11 @@ def timeline_of(
     Raises:
         UsageError: the tables don't know the group, or nothing of that time range.
     """
+    warehouse.check_range(start, end)
     of_group = [_event(row) for row in warehouse.rows(_EVENTS, group=group, start=start, end=end)]
     of_offsets = [_offset_event(*told) for told in offset_events(warehouse, group, start, end)]
     if not of_group and not of_offsets:
         check_group(warehouse, group)
-        warehouse.check_range(start, end)
     # A group lives in one log partition: its events and those of its offsets share their order.
     return list(heapq.merge(of_group, of_offsets, key=lambda event: event.log_offset))
 
@@ -170,10 +170,10 @@ def member_intervals_of(
     Raises:
         UsageError: the tables don't know the group, or nothing of that time range.
     """
+    warehouse.check_range(start, end)
     rows = warehouse.rows(_INTERVALS, group=group, start=start, end=end)
     if not rows:
         check_group(warehouse, group)
-        warehouse.check_range(start, end)
     return [
         MemberInterval(
             valid_from=row[0],

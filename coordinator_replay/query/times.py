@@ -12,9 +12,14 @@ from datetime import UTC, datetime, time, timedelta
 
 from coordinator_replay.errors import UsageError
 
+ABSOLUTE_RULE = (
+    "2026-11-20T02:13:00Z (UTC where no zone is given), 2026-11-20 (its start) "
+    "or epoch milliseconds (12 digits or more)"
+)
+"""What may be typed where a time must stand for itself."""
+
 RULE = (
-    "2026-11-20T02:13:00Z (UTC where no zone is given), 2026-11-20 (its start) or epoch milliseconds. "
-    "Counted from the end of the log: -6h, -1d12h, now (the end itself). "
+    f"{ABSOLUTE_RULE}. Counted from the end of the log: -6h, -1d12h, now (the end itself). "
     'On its last day: 08:34, 08:34:05, today; on the day before: yesterday, "yesterday 08:34".'
 )
 """What may be typed where a command takes a time."""
@@ -55,6 +60,11 @@ class LogTime:
     days_back: int = 0
     clock: time = time()
 
+    @property
+    def is_log_end(self) -> bool:
+        """Whether it is the end of the log itself."""
+        return self.back == timedelta()
+
     def resolve(self, end: datetime) -> datetime:
         """The time, given when the log ends.
 
@@ -86,11 +96,11 @@ def parse_duration(text: str) -> timedelta:
         raise UsageError(f"invalid duration {text!r}: it is too long") from None
 
 
-def _from_digits(text: str) -> datetime:
+def _from_digits(text: str, rule: str) -> datetime:
     if len(text) in _SECONDS_DIGITS:
         raise UsageError(f"invalid time {text!r}: write {text}000, in milliseconds, if these are epoch seconds")
     if len(text) < _MILLISECONDS_DIGITS:
-        raise UsageError(f"invalid time {text!r}: write {RULE}")
+        raise UsageError(f"invalid time {text!r}: write {rule}")
     try:
         return _EPOCH + timedelta(milliseconds=int(text))
     except OverflowError:
@@ -116,8 +126,12 @@ def _counted_from_the_end(text: str) -> LogTime | None:
     )
 
 
-def parse_time(text: str) -> datetime | LogTime:
+def parse_time(text: str, rule: str = RULE) -> datetime | LogTime:
     """Read a time.
+
+    Args:
+        text: what was typed.
+        rule: what may be typed, for the message.
 
     >>> parse_time("2026-11-20T02:13")
     datetime.datetime(2026, 11, 20, 2, 13, tzinfo=datetime.timezone.utc)
@@ -134,7 +148,7 @@ def parse_time(text: str) -> datetime | LogTime:
     """
     text = text.strip()
     if text.isascii() and text.isdigit():
-        return _from_digits(text)
+        return _from_digits(text, rule)
     try:
         counted = _counted_from_the_end(text.lower())
         if counted is not None:
@@ -142,16 +156,20 @@ def parse_time(text: str) -> datetime | LogTime:
         parsed = datetime.fromisoformat(text)
         return parsed.replace(tzinfo=UTC) if parsed.tzinfo is None else parsed.astimezone(UTC)
     except (ValueError, OverflowError, UsageError):
-        raise UsageError(f"invalid time {text!r}: write {RULE}") from None
+        raise UsageError(f"invalid time {text!r}: write {rule}") from None
 
 
-def parse_absolute_time(text: str) -> datetime:
+def parse_absolute_time(text: str, rule: str = ABSOLUTE_RULE) -> datetime:
     """Read a time that must stand for itself, as in a file that knows nothing of a log's end.
+
+    Args:
+        text: what was typed.
+        rule: what may be typed, for the message.
 
     Raises:
         UsageError: the text is no time, or is counted from the end of the log.
     """
-    parsed = parse_time(text)
+    parsed = parse_time(text, rule)
     if isinstance(parsed, LogTime):
-        raise UsageError(f"invalid time {text!r}: a full date and time is expected here, as 2026-11-20T02:13:00Z")
+        raise UsageError(f"invalid time {text!r}: only the end of a log makes it one; write {rule}")
     return parsed

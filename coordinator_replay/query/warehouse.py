@@ -283,9 +283,7 @@ class Warehouse:
         Raises:
             UsageError: they don't know it at all.
         """
-        if self.cluster not in self.clusters:
-            known = ", ".join(map(repr, self.clusters)) or "none yet"
-            raise UsageError(f"the warehouse {self.uri} does not know the cluster {self.cluster!r}; it has {known}")
+        self._check_cluster()
         found = self.rows(
             "SELECT max(coalesce(finished_at, started_at)) FROM audit_runs WHERE cluster = $cluster AND status = 'done'"
         )
@@ -293,8 +291,13 @@ class Warehouse:
         firsts = [first for first, _ in ranges if first is not None]
         lasts = [last for _, last in ranges if last is not None]
         if not firsts or not lasts:
-            raise UsageError(f"the warehouse {self.uri} holds no records of the cluster {self.cluster!r}")
+            raise UsageError(f"the warehouse {self.uri} holds no records with a time of the cluster {self.cluster!r}")
         return Coverage(first=min(firsts), last=max(lasts), audited_at=found[0][0])
+
+    def _check_cluster(self) -> None:
+        if self.cluster not in self.clusters:
+            known = ", ".join(map(repr, self.clusters)) or "none yet"
+            raise UsageError(f"the warehouse {self.uri} does not know the cluster {self.cluster!r}; it has {known}")
 
     def _range(self, name: str) -> tuple[datetime | None, datetime | None]:
         """First and last log timestamp of the cluster in a table: from file statistics where these tell."""
@@ -333,13 +336,18 @@ class Warehouse:
         return None
 
     def check_range(self, start: datetime | None, end: datetime | None) -> None:
-        """Make sure that the tables know a part of a time range.
+        """Make sure that the tables know a part of a time range; one without bounds is all that they know.
 
         Raises:
             UsageError: they don't, or it ends before it begins.
         """
+        if start is None and end is None:
+            # A log without times is covered too.
+            self._check_cluster()
+            return
         if start is not None and end is not None and end <= start:
-            raise UsageError(f"the time range ends at {shown(end)}, before it begins at {shown(start)}")
+            when = "when" if end == start else "before"
+            raise UsageError(f"the time range is empty: it ends at {shown(end)}, {when} it begins at {shown(start)}")
         covered = self.coverage
         if (start is not None and start > covered.last) or (end is not None and end <= covered.first):
             raise UsageError(f"that time range is not covered: cluster {self.cluster!r} is covered from {covered}")

@@ -6,8 +6,10 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
+from coordinator_replay.api import Warehouse
 from coordinator_replay.cli.main import main
-from coordinator_replay.cli.times import ABSOLUTE_TIME, DURATION, TIME
+from coordinator_replay.cli.times import ABSOLUTE_TIME, CLOCK_RULE, DURATION, TIME
+from coordinator_replay.errors import UsageError
 from tests.query.small_warehouse import write_small_warehouse
 
 
@@ -77,3 +79,92 @@ def test_the_rule_is_told_in_the_help_of_every_command_that_takes_a_time(ask, na
     told = " ".join(ask(name, "--help").output.split())
     assert "Times: 2026-11-20T02:13:00Z (UTC where no zone is given)" in told
     assert "Counted from the end of the log: -6h" in told
+
+
+RANGED = (
+    ("timeline", "payments"),
+    ("timeline", "payments", "--members"),
+    ("rebalances",),
+    ("why", "payments"),
+    ("offsets", "payments", "--history", "orders"),
+)
+
+
+@pytest.mark.parametrize("question", RANGED, ids=" ".join)
+def test_a_range_up_to_now_is_the_range_that_has_no_end(ask, question: tuple[str, ...]):
+    whole = ask(*question, "--output", "json")
+    assert whole.stdout
+    for ends in (("--to", "now"), ("--to", "-0s"), ("--from", "02:00", "--to", "now"), ("--from", "1970-01-01")):
+        assert ask(*question, *ends, "--output", "json").stdout == whole.stdout
+
+
+AT = (("groups",), ("groups", "--deleted"), ("describe", "payments"), ("offsets", "payments"), ("why", "payments"),
+      ("owner", "payments", "orders", "0"))  # fmt: skip
+
+
+@pytest.mark.parametrize("question", AT, ids=" ".join)
+def test_now_is_the_end_of_the_log_for_every_question_about_a_point_in_time(ask, question: tuple[str, ...]):
+    now = ask(*question, "--at", "now", "--output", "json")
+    assert now.exit_code == 0
+    assert now.stdout == ask(*question, "--at", "-0s", "--output", "json").stdout
+    if question[0] != "why":
+        # Without a time, that command tells all rebalances.
+        assert now.stdout == ask(*question, "--output", "json").stdout
+
+
+@pytest.mark.parametrize("question", AT, ids=" ".join)
+def test_what_a_message_about_a_time_advises_is_taken(ask, question: tuple[str, ...]):
+    late = ask(*question, "--at", "2027-01-01")
+    assert late.exit_code == 2
+    assert "leave the time out for the end of the log" in late.stderr
+    assert ask(*question).exit_code == 0
+    zero = ask(*question, "--at", "0")
+    assert zero.exit_code == 2
+    assert "invalid time '0': write 2026-11-20T02:13:00Z" in zero.stderr
+    assert "epoch milliseconds (12 digits or more)" in zero.stderr
+    early = ask(*question, "--at", "100000000000")
+    assert "1973-03-03T09:46:40.000Z lies before the start of the log" in early.stderr
+    covered = early.stderr.partition("is covered from ")[2].split()
+    for time in (covered[0], covered[2]):
+        assert ask(*question, "--at", time).exit_code == 0
+
+
+@pytest.mark.parametrize("question", RANGED, ids=" ".join)
+def test_ranges_that_hold_nothing_are_told_for_what_they_are(ask, question: tuple[str, ...]):
+    assert "is empty: it ends at 2026-11-20T02:00:00.000Z, before it begins at" in (
+        ask(*question, "--from", "02:10", "--to", "02:00").stderr
+    )
+    assert "is empty: it ends at 2026-11-20T02:10:00.000Z, when it begins at 2026-11-20T02:10:00.000Z" in (
+        ask(*question, "--from", "02:10", "--to", "02:10").stderr
+    )
+    assert "that time range is not covered" in ask(*question, "--from", "2027-01-01").stderr
+
+
+def test_a_time_of_a_saved_query_follows_the_same_rule_and_is_named(ask):
+    for time in ("now", "-10m", "yesterday", "2026-11-20"):
+        assert ask("sql", "--query", "rebalance-storms", "--param", f"from={time}").exit_code == 0
+    refused = ask("sql", "--query", "rebalance-storms", "--param", "from=0")
+    assert refused.exit_code == 2
+    assert "parameter from: invalid time '0': write 2026-11-20T02:13:00Z" in refused.stderr
+
+
+@pytest.mark.parametrize("typed", ["soon", "-6h", "yesterday", "0"])
+def test_as_of_advises_what_it_takes(ask, tmp_path: Path, typed: str):
+    refused = ask("audit", str(tmp_path), "--as-of", typed)
+    assert refused.exit_code == 2
+    said = " ".join(refused.stderr.split())
+    assert said.endswith(f"write {CLOCK_RULE}")
+    assert CLOCK_RULE in " ".join(ask("audit", "--help").output.split())
+    for time in ("2026-11-20T02:13:00Z", "2026-11-20", "now"):
+        assert time in CLOCK_RULE
+        assert ABSOLUTE_TIME.convert(time, None, None).tzinfo is not None
+
+
+def test_the_python_api_reads_times_by_the_same_rule(folder: Path):
+    warehouse = Warehouse(folder)
+    assert list(warehouse.groups(at=1795141800000)) == list(warehouse.groups(at="2026-11-20T02:30"))
+    assert list(warehouse.groups(at="now")) == list(warehouse.groups())
+    assert list(warehouse.timeline("payments", end="now")) == list(warehouse.timeline("payments"))
+    for wrong in (0, 1.5, True, "0"):
+        with pytest.raises(UsageError, match="invalid time"):
+            warehouse.groups(at=wrong)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_replay.errors import UsageError
-from coordinator_replay.query.times import LogTime, parse_absolute_time, parse_duration, parse_time
+from coordinator_replay.query.times import ABSOLUTE_RULE, LogTime, parse_absolute_time, parse_duration, parse_time
 
 END = datetime(2026, 11, 20, 12, 0, 30, tzinfo=UTC)
 
@@ -71,8 +71,31 @@ def test_microseconds_are_not_taken_for_milliseconds():
 def test_where_no_log_is_read_only_full_times_are_taken():
     assert parse_absolute_time("2026-11-20T02:13") == datetime(2026, 11, 20, 2, 13, tzinfo=UTC)
     for text in ("-6h", "08:34", "now"):
-        with pytest.raises(UsageError, match="a full date and time is expected here"):
+        with pytest.raises(UsageError, match="only the end of a log makes it one; write 2026-11-20T02:13:00Z"):
             parse_absolute_time(text)
+
+
+@pytest.mark.parametrize("text", ["soon", "-6h", "now", "0", ""])
+def test_where_no_log_is_read_no_message_advises_what_is_counted_from_its_end(text: str):
+    with pytest.raises(UsageError) as refused:
+        parse_absolute_time(text)
+    advice = str(refused.value).partition(" write ")[2]
+    assert advice == ABSOLUTE_RULE
+    for form in ("2026-11-20T02:13:00Z", "2026-11-20"):
+        assert form in advice
+        parse_absolute_time(form)
+
+
+def test_epoch_milliseconds_have_as_many_digits_as_the_messages_say():
+    for text in ("0", "2026", "20261120", "12345678"):
+        with pytest.raises(UsageError, match=r"epoch milliseconds \(12 digits or more\)"):
+            parse_time(text)
+    assert parse_time("1" + "0" * 11) == datetime(1973, 3, 3, 9, 46, 40, tzinfo=UTC)
+    for seconds in ("123456789", "1795249940"):
+        with pytest.raises(UsageError) as refused:
+            parse_time(seconds)
+        advised = str(refused.value).partition("write ")[2].partition(",")[0]
+        assert parse_time(advised) == datetime.fromtimestamp(int(seconds), UTC)
 
 
 def test_a_time_too_far_back_is_refused():
