@@ -26,7 +26,7 @@ from coordinator_replay.query.timeline import MemberInterval, TimelineEvent, mem
 from coordinator_replay.query.times import LogTime, parse_absolute_time, parse_duration, parse_time
 from coordinator_replay.query.warehouse import Coverage, shown
 from coordinator_replay.query.warehouse import Warehouse as Tables
-from coordinator_replay.whatif.alternative import Alternative, TriedSetting, tried_settings
+from coordinator_replay.whatif.alternative import TriedSetting, alternative_of, tried_settings
 from coordinator_replay.whatif.measures import Gain
 
 MOST_TRACED_GROUPS = 50
@@ -374,7 +374,7 @@ class Warehouse:
         found = what_if_of(
             self._tables,
             group,
-            [_alternative(values, without_restarts=without_restarts, members=members) for values in tried],
+            [alternative_of(values, without_restarts=without_restarts, members=members) for values in tried],
             self._time(start),
             self._end(end),
             {name: str(value) for name, value in (known or {}).items()},
@@ -405,7 +405,7 @@ class Warehouse:
 
         found, notes = what_if_all(
             self._tables,
-            _alternative(alternative, without_restarts=without_restarts, members=members),
+            alternative_of(alternative, without_restarts=without_restarts, members=members),
             self._time(start),
             self._end(end),
             {name: str(value) for name, value in (known or {}).items()},
@@ -422,14 +422,32 @@ class Warehouse:
         """The saved queries, their parameters and what they answer."""
         return Answer(saved_queries().values(), SavedQuery)
 
-    def report(self, group: str | None = None, *, start: Time | None = None, end: Time | None = None) -> Page:
+    def report(
+        self,
+        group: str | None = None,
+        *,
+        start: Time | None = None,
+        end: Time | None = None,
+        what_if: Sequence[Mapping[str, str | int]] = (),
+        known: Mapping[str, str | int] | None = None,
+    ) -> Page:
         """The life of a group, or of all groups, as one page that needs no network; a notebook shows it in place.
 
         Args:
             group: the group; all groups at a glance if None.
             start: from this time on; the start of the log if None.
             end: up to this time; the end of the log if None.
+            what_if: settings to try, one mapping for each alternative, as ``what_if`` takes them: the page shows the
+                group's recorded life beside each of them, on one time axis.
+            known: settings that the recorded life had and the log does not hold; only with ``what_if``.
+
+        Raises:
+            UsageError: alternatives are given for all groups at once, or ``known`` without alternatives.
         """
+        if what_if:
+            return self._what_if_page(group, what_if, start, end, known)
+        if known:
+            raise UsageError("known settings are for alternatives: give what to try, too")
         # Drawing takes longer to import than an answer to give.
         from coordinator_replay.report.fleet_page import fleet_page
         from coordinator_replay.report.group_page import group_page
@@ -439,6 +457,26 @@ class Warehouse:
             return Page(html, {"groups": len(fleet.lanes), "rebalances": fleet.rebalances})
         html, life = group_page(self._tables, group, self._time(start), self._end(end))
         return Page(html, {"rebalances": len(life.rebalances), "commits": life.commit_count}, life.notes)
+
+    def _what_if_page(
+        self,
+        group: str | None,
+        alternatives: Sequence[Mapping[str, str | int]],
+        start: Time | None,
+        end: Time | None,
+        known: Mapping[str, str | int] | None,
+    ) -> Page:
+        """The recorded life of a group beside alternatives."""
+        from coordinator_replay.query.what_if import what_if_of
+        from coordinator_replay.report.what_if_page import what_if_page
+
+        if group is None:
+            raise UsageError("give the group whose life is to be drawn under other settings")
+        tried = [alternative_of(values) for values in alternatives]
+        names = {name: str(value) for name, value in (known or {}).items()}
+        answer = what_if_of(self._tables, group, tried, self._time(start), self._time(end), names)
+        facts = {"rebalances": answer.recorded.rebalances, "alternatives": len(answer.alternatives)}
+        return Page(what_if_page(self._tables, answer), facts, [str(answer.fidelity), *answer.differences])
 
     def write_pages(self, folder: str | Path, *, start: Time | None = None, end: Time | None = None) -> Pages:
         """The lives of all groups as linked pages in one folder: an overview, and a page for each group.
@@ -495,12 +533,6 @@ class Warehouse:
 
     def _no_event(self, group: str, found: Sequence[object]) -> str | None:
         return None if found else f"Nothing happened to group {group!r} then; the tables cover {self.coverage}."
-
-
-def _alternative(values: Mapping[str, str | int], *, without_restarts: bool, members: int | None) -> Alternative:
-    """Settings to try, with their values as text."""
-    texts = {name: str(value) for name, value in values.items()}
-    return Alternative(values=texts, without_restarts=without_restarts, members=members)
 
 
 def _alternatives(found: Sequence[Rebalance], causes: Sequence[str]) -> str | None:

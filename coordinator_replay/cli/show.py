@@ -20,6 +20,7 @@ from coordinator_replay.cli.answers import (
 from coordinator_replay.cli.options import Command, Common, common_options, examples, open_warehouse
 from coordinator_replay.cli.output import to_json
 from coordinator_replay.cli.reasons import counted, print_reason
+from coordinator_replay.cli.settings import known_option, settings_of
 from coordinator_replay.errors import UsageError
 
 
@@ -75,6 +76,7 @@ def why(
         "coordinator-replay report payments --out payments.html",
         "coordinator-replay report payments --from 2026-11-20T02:00 --to 2026-11-20T03:00 --out night.html",
         "coordinator-replay report --out fleet/",
+        "coordinator-replay report payments --what-if group.protocol=consumer --out what-if.html",
     ),
 )
 @common_options()
@@ -88,22 +90,42 @@ def why(
     type=click.Path(),
     help="The HTML file to write; or, for all groups, a folder (an existing one, or a name that ends in /).",
 )
-def report(common: Common, group: str | None, start: datetime | None, end: datetime | None, out: str) -> None:
+@click.option(
+    "--what-if",
+    "alternatives",
+    multiple=True,
+    metavar="NAME=VALUE,...",
+    help="Draw GROUP's recorded life beside the same life under these settings; can be given again for another one.",
+)
+@known_option
+def report(
+    common: Common,
+    group: str | None,
+    start: datetime | None,
+    end: datetime | None,
+    out: str,
+    alternatives: Sequence[str],
+    known: Sequence[str],
+) -> None:
     """Draw the life of GROUP, or of all groups, as HTML that needs no network.
 
     Without GROUP, a file gets an overview of all groups; a folder gets the overview and a page for each group,
-    linked with each other.
+    linked with each other. With --what-if the page shows GROUP's recorded life and each alternative on one time axis;
+    the names of settings are those of what-if --list-settings.
     """
     path = Path(out)
     is_folder = out.endswith(("/", os.sep)) or path.is_dir()
     if group is not None and is_folder:
         raise UsageError(f"{out} is a folder: the page of one group is a file, as {path / 'group.html'}")
+    if is_folder and alternatives:
+        raise UsageError("--what-if draws one group: give GROUP and a file")
     warehouse = open_warehouse(common)
     if is_folder:
         pages = warehouse.write_pages(path, start=start, end=end)
         path, notes, facts = pages.index, pages.notes, pages.facts
     else:
-        page = warehouse.report(group, start=start, end=end)
+        tried = [settings_of([one]) for one in alternatives]
+        page = warehouse.report(group, start=start, end=end, what_if=tried, known=settings_of(known))
         page.save(path)
         notes, facts = page.notes, page.facts
     say(*notes)

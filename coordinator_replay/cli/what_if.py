@@ -1,6 +1,6 @@
 """The command that replays a group's life under other settings."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -11,25 +11,14 @@ from coordinator_replay.cli.completion import GROUP_NAME
 from coordinator_replay.cli.layout import Column
 from coordinator_replay.cli.options import WAREHOUSE_VARIABLE, Command, Common, common_options, examples, open_warehouse
 from coordinator_replay.cli.output import print_rows, print_text
+from coordinator_replay.cli.settings import known_option, settings_of
 from coordinator_replay.errors import UsageError
+from coordinator_replay.whatif.measures import MEASURES, table_of
 
 if TYPE_CHECKING:
     from coordinator_replay.api import Replayed
 
 SETTING = (Column("name", "SETTING", 1), Column("values", "VALUES", 2), Column("meaning", "WHAT IT CHANGES", 3, 20))
-
-MEASURES = (
-    ("rebalances", "rebalances"),
-    ("partitions_reassigned", "partitions reassigned"),
-    ("unowned_ms_max", "longest without owner, ms"),
-    ("unowned_ms_total", "without owner in all, ms"),
-    ("members_interrupted", "members interrupted"),
-    ("stop_the_world", "rebalances that stopped all members"),
-    ("pause_ms_max", "longest pause of a partition, ms"),
-    ("pause_ms_total", "pauses in all, ms"),
-    ("stable_share", "share of the time Stable"),
-)
-"""Fields of an answer, and what a table calls them."""
 
 ROW = tuple(Column(name, name) for name in ("group_id", "name", "causes", *(name for name, _ in MEASURES)))
 
@@ -43,18 +32,6 @@ GAIN = (
     Column("pause_ms_spared", "PAUSE-MS-SPARED", 3),
     Column("share", "REPRODUCED", 5),
 )
-
-
-def _settings(texts: Iterable[str]) -> dict[str, str]:
-    """Settings from texts of the form name=value; several may stand in one, with commas between."""
-    found = {}
-    for text in texts:
-        for part in text.split(","):
-            name, equals, value = part.strip().partition("=")
-            if not equals or not name:
-                raise UsageError(f"{text!r} is not of the form NAME=VALUE; --list-settings shows the names")
-            found[name.strip()] = value.strip()
-    return found
 
 
 @click.command(
@@ -85,12 +62,7 @@ def _settings(texts: Iterable[str]) -> dict[str, str]:
 )
 @click.option("--without-restarts", is_flag=True, help="Clients that came back had never gone.")
 @click.option("--members", type=click.IntRange(min=1), help="So many clients, the added ones like the first.")
-@click.option(
-    "--known",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="A setting of the recorded life that the log does not hold, as heartbeat.interval.ms; can be given again.",
-)
+@known_option
 @click.option("--all", "is_all", is_flag=True, help="Every group; those that would gain most come first.")
 @click.option("--list-settings", is_flag=True, help="Show the settings that can be tried.")
 def what_if(
@@ -121,8 +93,8 @@ def what_if(
         raise UsageError("give either the group or --all; --list-settings shows what can be tried")
     if not common.warehouse:
         raise UsageError(f"give the warehouse, with --warehouse or in {WAREHOUSE_VARIABLE}")
-    shared = _settings(settings)
-    tried = [shared | _settings([one]) for one in alternatives] or ([shared] if shared else [])
+    shared = settings_of(settings)
+    tried = [shared | settings_of([one]) for one in alternatives] or ([shared] if shared else [])
     if not tried and not without_restarts and members is None:
         raise UsageError("give what to try: --set, --alternative, --without-restarts or --members")
     if group is None:
@@ -134,7 +106,7 @@ def what_if(
             end=end,
             without_restarts=without_restarts,
             members=members,
-            known=_settings(known),
+            known=settings_of(known),
         )
         show(common, GAIN, gains)
         say(*gains.notes)
@@ -146,7 +118,7 @@ def what_if(
         end=end,
         without_restarts=without_restarts,
         members=members,
-        known=_settings(known),
+        known=settings_of(known),
     )
     if common.output == "table":
         _print(common, found)
@@ -166,10 +138,8 @@ def _print(common: Common, found: "Replayed") -> None:
         print_text(name)
     heads = ["recorded", "simulated", *(f"({number})" for number in range(2, len(found)))]
     columns = [Column("measure", "MEASURE", 1), *(Column(head, head.upper(), 1) for head in heads)]
-    rows: list[list[object]] = [[label, *(getattr(one, field) for one in found)] for field, label in MEASURES]
-    causes = sorted({cause for one in found for cause in one.causes})
-    by_cause: list[list[object]] = [[cause, *(one.causes.get(cause, 0) for one in found)] for cause in causes]
-    print_rows(columns, [rows[0], *by_cause, *rows[1:]], "table", is_wide=common.wide)
+    rows = [[label, *values] for label, values in table_of(found)]
+    print_rows(columns, rows, "table", is_wide=common.wide)
     click.echo()
     for text in found.differences:
         print_text(text)

@@ -33,6 +33,7 @@ class WhatIf:
         alternatives: one for each asked for; empty where the fidelity is not enough.
         assumptions: what the log does not tell, in sentences.
         differences: what each alternative changes, in sentences.
+        lives: the rows of the recorded life, of its simulation, and of each alternative, in this order.
     """
 
     group_id: str
@@ -44,6 +45,12 @@ class WhatIf:
     alternatives: tuple[Measures, ...]
     assumptions: tuple[str, ...]
     differences: tuple[str, ...]
+    lives: tuple[Lived, ...]
+
+    @property
+    def measures(self) -> tuple[Measures, ...]:
+        """What each life cost, in the order of ``lives``."""
+        return (self.recorded, self.simulated, *self.alternatives)
 
 
 def what_if(
@@ -77,7 +84,8 @@ def what_if(
     found = []
     if fidelity.is_enough:
         for one, tried in zip(wanted, settings, strict=True):
-            found.append(_lived(life, recorded, tried, _clients(life, one), one.name)[1])
+            found.append(_lived(life, recorded, tried, _clients(life, one), one.name))
+    predicted = tuple(one for _, one in found)
     return WhatIf(
         group_id=life.group_id,
         start_ms=span[0],
@@ -85,14 +93,15 @@ def what_if(
         recorded=as_recorded,
         simulated=simulated,
         fidelity=fidelity,
-        alternatives=tuple(found),
+        alternatives=predicted,
         assumptions=life.assumptions,
-        differences=tuple(text for one in found for text in _differences(simulated, one))
+        differences=tuple(text for one in predicted for text in _differences(simulated, one))
         if fidelity.is_enough
         else (
             f"The simulation reproduces {fidelity.share:.0%} of the rebalances; "
             f"nothing is predicted below {LOWEST:.0%}.",
         ),
+        lives=(on_record, again, *(one for one, _ in found)),
     )
 
 
@@ -123,7 +132,7 @@ def _lived(
             # The simulation knows what its records don't tell.
             row["cause"] = "MEMBER_LEAVE" if result.left.issuperset(row["members_left"]) else "SESSION_TIMEOUT"
     span = (life.start_ms, life.end_ms)
-    again = lived(rows, result.by_member, *span)
+    again = lived(rows, result.by_member, *span, pauses=result.pauses.spans)
     pauses = result.pauses.total()
     return again, measured(name, again, *span, is_eager=settings.is_eager(), pauses=pauses)
 

@@ -13,7 +13,7 @@ from coordinator_replay.analysis.group_life import GroupReplay
 from coordinator_replay.analysis.reasons import TopicChanges
 from coordinator_replay.engine.model import Record
 from coordinator_replay.whatif.measures import Measures
-from coordinator_replay.whatif.pauses import Total
+from coordinator_replay.whatif.pauses import Pause, Total
 
 GONE = frozenset({"MEMBER_LEFT", "MEMBER_FENCED", "GROUP_EMPTIED", "GROUP_DELETED", "GROUP_CONVERTED"})
 """Ends of an ownership with which no member was interrupted that stayed."""
@@ -29,11 +29,13 @@ class Lived:
         rebalances: rows of ``rebalances`` within the time range, by time.
         rows: the last version of every row, by table.
         by_member: the client behind each member id.
+        pauses: when nobody worked on a partition, as simulated consumers saw it; none for a recorded life.
     """
 
     rebalances: Sequence[dict[str, Any]]
     rows: Rows
     by_member: Mapping[str, str]
+    pauses: Sequence[Pause] = ()
 
 
 def rows_of(
@@ -52,11 +54,11 @@ def rows_of(
     return found
 
 
-def lived(rows: Rows, by_member: Mapping[str, str], start_ms: int, end_ms: int) -> Lived:
+def lived(rows: Rows, by_member: Mapping[str, str], start_ms: int, end_ms: int, pauses: Sequence[Pause] = ()) -> Lived:
     """A life between two moments."""
     latest = {row["rebalance_id"]: row for row in rows.get("rebalances", ())}
     inside = [row for row in latest.values() if start_ms <= moment_of(row) < end_ms]
-    return Lived(sorted(inside, key=lambda row: (moment_of(row), row["epoch"])), rows, by_member)
+    return Lived(sorted(inside, key=lambda row: (moment_of(row), row["epoch"])), rows, by_member, pauses)
 
 
 def moment_of(rebalance: Mapping[str, Any]) -> int:

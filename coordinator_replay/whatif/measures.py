@@ -3,6 +3,7 @@
 Apart from the code that measures, so that whoever only names these types need not load the coordinator.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -62,3 +63,25 @@ class Gain:
     interruptions: int
     interruptions_spared: int
     pause_ms_spared: int
+
+
+MEASURES: Sequence[tuple[str, str]] = (
+    ("rebalances", "rebalances"),
+    ("partitions_reassigned", "partitions reassigned"),
+    ("unowned_ms_max", "longest without owner, ms"),
+    ("unowned_ms_total", "without owner in all, ms"),
+    ("members_interrupted", "members interrupted"),
+    ("stop_the_world", "rebalances that stopped all members"),
+    ("pause_ms_max", "longest pause of a partition, ms"),
+    ("pause_ms_total", "pauses in all, ms"),
+    ("stable_share", "share of the time Stable"),
+)
+"""Fields of ``Measures``, and what a table calls them."""
+
+
+def table_of(lives: Sequence[Measures]) -> list[tuple[str, list[object]]]:
+    """Lives side by side: each measure with its value in every life, rebalances by cause beneath their number."""
+    causes = sorted({cause for one in lives for cause in one.causes})
+    rows = [(label, [getattr(one, field) for one in lives]) for field, label in MEASURES]
+    by_cause = [(cause, [one.causes.get(cause, 0) for one in lives]) for cause in causes]
+    return [rows[0], *by_cause, *rows[1:]]

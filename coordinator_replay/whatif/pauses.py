@@ -18,16 +18,29 @@ class Total(NamedTuple):
     interruptions: int
 
 
-class Pauses:
-    """Who works on what, and the pauses between."""
+class Pause(NamedTuple):
+    """A time in which nobody worked on a partition that somebody had worked on before."""
 
-    __slots__ = ("_held", "_interruptions", "_longest_ms", "_start_ms", "_stopped", "_total_ms")
+    partition: Partition
+    since_ms: int
+    until_ms: int
+
+
+class Pauses:
+    """Who works on what, and the pauses between.
+
+    Attributes:
+        spans: the pauses themselves, in the order in which they ended.
+    """
+
+    __slots__ = ("_held", "_interruptions", "_longest_ms", "_start_ms", "_stopped", "_total_ms", "spans")
 
     def __init__(self) -> None:
         self._held: dict[str, frozenset[Partition]] = {}
         self._stopped: dict[Partition, int] = {}
         self._start_ms = 0
         self._longest_ms = self._total_ms = self._interruptions = 0
+        self.spans: list[Pause] = []
 
     def begin(self, start_ms: int) -> None:
         """Count from this moment on."""
@@ -54,7 +67,9 @@ class Pauses:
     def _count(self, partition: Partition, at_ms: int) -> None:
         since = self._stopped.pop(partition, None)
         if since is not None and at_ms >= self._start_ms:
-            paused = at_ms - max(since, self._start_ms)
+            since = max(since, self._start_ms)
+            paused = at_ms - since
+            self.spans.append(Pause(partition, since, at_ms))
             self._longest_ms = max(self._longest_ms, paused)
             self._total_ms += paused
 

@@ -13,12 +13,14 @@ from typing import Any
 
 import pytest
 
+from coordinator_replay import Warehouse as Replay
 from coordinator_replay.query.warehouse import Warehouse
 from coordinator_replay.report.fleet_page import fleet_page
 from coordinator_replay.report.group_page import group_page
 from coordinator_replay.report.site import write_site
 from tests.query.small_warehouse import at
 from tests.report.hostile import EVIL, GROUP
+from tests.whatif.variants import write_variants
 
 SIZES = [(1400, 1000, "light"), (390, 844, "dark"), (1400, 1000, "dark"), (390, 844, "light")]
 WIDE, NARROW = SIZES[:2]
@@ -104,6 +106,15 @@ def open_page(browser: Any, tmp_path: Path) -> Iterator[Open]:
     yield run
     for page in pages:
         page.close()
+
+
+@pytest.fixture(scope="module")
+def what_if_html(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A group's recorded life, its simulation, and two alternatives."""
+    warehouse = Replay(write_variants(tmp_path_factory.mktemp("variants")))
+    heartbeat = {"heartbeat.interval.ms": 500}
+    tried = [{"group.instance.id": "per-client"}, {"group.protocol": "consumer", **heartbeat}]
+    return warehouse.report("shop-v-dynamic", what_if=tried, known=heartbeat).html
 
 
 def box_of(opened: Opened, name: str) -> dict[str, float]:
@@ -348,3 +359,36 @@ def test_on_paper_there_are_no_controls(open_page: Open, warehouse: Warehouse):
     opened.page.emulate_media(media="print")
     assert not opened.page.locator(".controls").first.is_visible()
     assert opened.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_both_lives_are_drawn_on_one_time_axis(open_page: Open, what_if_html: str, size: tuple[int, int, str]):
+    opened = open_page(what_if_html, "what-if", size)
+    assert opened.complaints == []
+    assert len(opened.requests) == 1
+    assert opened.fits()
+    rows = opened.model("lives-rebalances-data", "[...found.data.row]")
+    assert [rows.count(row) for row in range(4)] == [13, 13, 7, 14]
+    ranges = [opened.model(name, "found.x_range.id") for name in ("lives", "lives-owners")]
+    assert ranges[0] == ranges[1]
+    # Red is on the canvas where nobody worked on a partition.
+    assert [
+        one for one in opened.colours(box_of(opened, "lives-owners")) if one[0] > 180 > 120 > one[1] and one[2] < 120
+    ]
+
+
+def test_a_chosen_time_range_filters_the_rebalances_of_all_lives(open_page: Open, what_if_html: str):
+    opened = open_page(what_if_html, "what-if-brushed", WIDE)
+    everything = len(opened.shown("rebalances"))
+    first, last = opened.model("times", "[found.start, found.end]")
+    (x, y), (end, _) = (spot(opened, "lives", first + (last - first) * share, 1.5) for share in (0.1, 0.3))
+    opened.page.mouse.move(x, y)
+    opened.page.mouse.down()
+    opened.page.mouse.move(end, y, steps=8)
+    opened.page.mouse.up()
+    opened.page.wait_for_timeout(200)
+    assert 0 < len(opened.shown("rebalances")) < everything
+    opened.page.click("button[data-axis=clear]")
+    opened.page.fill("input[data-filter=rebalances]", "what if 1")
+    assert len(opened.shown("rebalances")) == 7
+    assert opened.complaints == []

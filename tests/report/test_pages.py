@@ -1,3 +1,4 @@
+import json
 import re
 from dataclasses import replace
 from datetime import timedelta
@@ -7,6 +8,7 @@ import pytest
 from bokeh.models import CrosshairTool
 from bokeh.models.annotations import BoxAnnotation
 
+from coordinator_replay.engine.model import Record
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.lives import life_of, spans_of
 from coordinator_replay.query.warehouse import Warehouse
@@ -16,10 +18,16 @@ from coordinator_replay.report.group_page import group_page
 from coordinator_replay.report.lanes import UNITS, lane_of
 from coordinator_replay.report.life_figures import life_figures
 from coordinator_replay.report.members import Members
+from coordinator_replay.report.what_if_page import what_if_page
 from coordinator_replay.report.wording import neutral
+from coordinator_replay.whatif.alternative import Alternative
+from coordinator_replay.whatif.answer import what_if
+from coordinator_replay.whatif.recorded import Recorded
+from scripts.whatif.sample import recorded_groups
 from tests.query.small_warehouse import at, event, offset, write_rows, write_small_warehouse
 from tests.report.hostile import EVIL, GROUP
 from tests.report.pages import Page, strings
+from tests.whatif.variants import VARIANTS
 
 
 @pytest.fixture(scope="module")
@@ -216,3 +224,19 @@ def test_text_for_figures():
     assert neutral("a\x1bb") == "a\ufffdb"
     assert neutral(r"$$x$$ \(y\)") == "$\u200b$x$\u200b$ \\\u200b(y\\)"
     assert len(neutral("x" * 1000)) == 300
+
+
+def test_names_in_replayed_lives_are_text_and_never_markup(warehouse: Warehouse):
+    text = json.dumps([record._asdict() for record in recorded_groups(VARIANTS)["shop-v-new"].records])
+    for name, hostile in (("new-0", EVIL), ("new-1", EVIL), ("shop-v-new", GROUP)):
+        text = text.replace(json.dumps(name), json.dumps(hostile))
+    records = [Record(**record) for record in json.loads(text)]
+    answer = what_if(Recorded(GROUP, records, {}, {}, {}), [Alternative(values={"group.instance.id": "per-client"})])
+    page = Page(what_if_page(warehouse, answer))
+    assert page.cells[0] == f"{GROUP}: what if"
+    assert not [tag for tag, _ in page.elements if tag == "img"]
+    clients = [text for text in page.column("lives-owned", "client") if "onerror" in text]
+    assert clients
+    assert all(text.startswith(neutral(EVIL)) for text in clients)
+    (policy,) = [told["content"] for _, told in page.elements if told.get("http-equiv")]
+    assert all(one in (policy or "") for one in page.hashes)

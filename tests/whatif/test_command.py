@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -11,39 +10,12 @@ from click.testing import CliRunner, Result
 
 from coordinator_replay import Warehouse
 from coordinator_replay.cli.main import main
-from coordinator_replay.tables.definition import tables
-from scripts.reasons.sample import Sample
-from tests.query.small_warehouse import Row, write_rows
-
-VARIANTS = Path(__file__).parent / "data" / "variants"
+from tests.whatif.variants import write_variants
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("variants")
-    records = [row_of(line) for line in Sample(VARIANTS).records() if "kind" in line and "topic" not in line]
-    first = min(row["log_timestamp"] for row in records)
-    rows = {
-        "group_records": records,
-        "audit_runs": [{"run_id": "1", "cluster": "default", "status": "done", "started_at": first}],
-        "topics": [],
-    }
-    for name in tables():
-        write_rows(folder, name, rows.get(name, []))
-    return folder
-
-
-def row_of(line: Row) -> Row:
-    value = line["value_json"]
-    names = ("group_id", "kind", "value_version", "log_partition", "log_offset", "missing_before")
-    return {
-        **{name: line[name] for name in names},
-        "cluster": "default",
-        "key_json": json.dumps(line["key_json"]),
-        "value_json": None if value is None else json.dumps(value),
-        "is_tombstone": value is None,
-        "log_timestamp": datetime.fromisoformat(line["log_timestamp"]),
-    }
+    return write_variants(tmp_path_factory.mktemp("variants"))
 
 
 def run(folder: Path, *arguments: str) -> Result:
@@ -83,12 +55,30 @@ def test_several_alternatives_as_json_and_csv(folder: Path) -> None:
         (("shop-v-new", "--set", "group.protocol"), "not of the form NAME=VALUE"),
         (("shop-v-new", "--set", "linger.ms=5"), "linger.ms can't be tried"),
         (("nobody", "--members", "2"), "no group 'nobody'"),
+        (("shop-v-new", "--alternative", "members=none"), "members is 'none'"),
+        (("shop-v-new", "--alternative", "without-restarts=perhaps"), "without-restarts is 'perhaps'"),
     ],
 )
 def test_what_can_not_be_asked_is_said_in_a_sentence(folder: Path, arguments: tuple[str, ...], said: str) -> None:
     result = run(folder, *arguments)
     assert result.exit_code == 2
     assert said in result.stderr
+
+
+def test_an_alternative_may_be_a_life_without_restarts_or_with_more_members(folder: Path) -> None:
+    asked = ("--alternative", "without-restarts", "--alternative", "members=6,group.instance.id=per-client")
+    found = [json.loads(line) for line in run(folder, "shop-v-new", *asked, "--output", "json").stdout.splitlines()]
+    assert [one["name"] for one in found[2:]] == ["without restarts", "group.instance.id=per-client, 6 members"]
+    assert "MEMBER_RESTART" not in found[2]["causes"]
+
+
+def test_every_setting_of_the_list_can_be_tried(folder: Path) -> None:
+    listed = [json.loads(line) for line in run(folder, "--list-settings", "--output", "json").stdout.splitlines()]
+    tried = [f"{one['name']}={'7' if one['values'] == 'a number' else one['values'].split(', ')[-1]}" for one in listed]
+    asked = [part for text in tried for part in ("--alternative", text)]
+    result = run(folder, "shop-v-new", *asked, "--output", "json")
+    assert result.exit_code == 0, result.output
+    assert len(result.stdout.splitlines()) == len(tried) + 2
 
 
 def test_python_gets_typed_rows(folder: Path) -> None:

@@ -1,0 +1,33 @@
+"""Settings of other lives as they are typed: NAME=VALUE, with commas between several."""
+
+from collections.abc import Iterable
+
+import click
+
+from coordinator_replay.errors import UsageError
+from coordinator_replay.whatif.alternative import WITHOUT_RESTARTS
+
+known_option = click.option(
+    "--known",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A setting of the recorded life that the log does not hold, as heartbeat.interval.ms; can be given again.",
+)
+
+
+def settings_of(texts: Iterable[str]) -> dict[str, str]:
+    """Settings by name; ``without-restarts`` may stand without a value.
+
+    Raises:
+        UsageError: a text is not of that form.
+    """
+    found = {}
+    for text in texts:
+        for part in text.split(","):
+            name, equals, value = part.strip().partition("=")
+            if name.strip() == WITHOUT_RESTARTS and not equals:
+                value = "true"
+            elif not equals or not name:
+                raise UsageError(f"{text!r} is not of the form NAME=VALUE; what-if --list-settings shows the names")
+            found[name.strip()] = value.strip()
+    return found
