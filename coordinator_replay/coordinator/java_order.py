@@ -7,24 +7,24 @@ the same order. Only the order is reproduced; finding a key is a ``dict``'s work
 Sources: ``java.util.HashMap`` (OpenJDK 17), ``org.apache.kafka.timeline.BaseHashTable`` and
 ``SnapshottableHashTable``.
 
-What is left out: a bin of a HashMap with nine or more keys and a table of 64 or more places becomes a tree, which can
-put another key first in that bin. It takes nine member ids with equal low hash bits.
+A crowded bin of a HashMap is a tree, whose order is that of ``java_tree_bin``. What can't be known: within such a bin
+Java puts partitions of equal hash in the order of their places in memory. Topic ids of equal hash are put in the order
+of their text here.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from functools import lru_cache
 from typing import TypeVar
+
+from coordinator_replay.coordinator.java_tree_bin import LIST_KEYS, TREE_KEYS, Rank, TreeBin
 
 K = TypeVar("K")
 V = TypeVar("V")
 
 DEFAULT_CAPACITY = 16
 TREE_CAPACITY = 64
-CROWDED_BIN = 9
-"""A table below ``TREE_CAPACITY`` grows when a put makes a bin this long, however empty the rest is.
-
-``compute`` and its kin count differently: one key less is enough.
-"""
+"""A smaller table grows where a bin is crowded, however empty the rest is; in a larger one the bin becomes a tree."""
 
 _INT = 0xFFFFFFFF
 _LONG = 0xFFFFFFFFFFFFFFFF
@@ -66,20 +66,22 @@ class HashOrder(MutableMapping[K, V]):
     """A mapping that iterates as a ``java.util.HashMap`` of the same history does.
 
     Bins are iterated by the low bits of the spread hash. Inside a bin ``put`` appends, and growing keeps the order,
-    so that the order is that of insertion; only ``compute`` and its kin put a new key first.
+    so that the order is that of insertion; only ``compute`` and its kin put a new key first. Crowded bins are trees.
 
     Args:
         hash_of: ``hashCode`` of a key.
         capacity: what the table was created with; later it only grows.
     """
 
-    __slots__ = ("_capacity", "_hash_of", "_head", "_places", "_tail", "_values")
+    __slots__ = ("_capacity", "_counts", "_hash_of", "_head", "_places", "_tail", "_trees", "_values")
 
     def __init__(self, hash_of: Callable[[K], int], capacity: int = DEFAULT_CAPACITY) -> None:
         self._hash_of = hash_of
         self._capacity = table_size_for(capacity)
         self._values: dict[K, V] = {}
         self._places: dict[K, tuple[int, int]] = {}
+        self._counts: Counter[int] = Counter()
+        self._trees: dict[int, TreeBin[K]] = {}
         self._tail = 0
         self._head = 0
 
@@ -101,29 +103,34 @@ class HashOrder(MutableMapping[K, V]):
         self._values[key] = value
         if is_new:
             self._tail += 1
-            spread = self._place(key, self._tail)
-            if self._size_is_over() or self._is_crowded(spread, CROWDED_BIN):
-                self._capacity *= 2
+            self._place(key, self._tail, TREE_KEYS)
+            if self._size_is_over():
+                self._grow()
 
     def put_first(self, key: K, value: V) -> None:
         """What ``compute``, ``computeIfAbsent`` and ``merge`` do: a new key goes to the head of its bin."""
         if self._size_is_over():
-            self._capacity *= 2
-        if key in self._values:
-            self._values[key] = value
-            return
+            self._grow()
+        is_new = key not in self._values
         self._values[key] = value
-        self._head -= 1
-        if self._is_crowded(self._place(key, self._head), CROWDED_BIN - 1):
-            self._capacity *= 2
+        if is_new:
+            self._head -= 1
+            self._place(key, self._head, TREE_KEYS - 1)
 
     def __delitem__(self, key: K) -> None:
         del self._values[key]
-        del self._places[key]
+        place = self._places.pop(key)[0] & (self._capacity - 1)
+        self._counts[place] -= 1
+        tree = self._trees.get(place)
+        if tree is not None and not tree.remove(key):
+            self._line_up(self._trees.pop(place))
 
     def __iter__(self) -> Iterator[K]:
         mask, places = self._capacity - 1, self._places
-        return iter(sorted(places, key=lambda key: (places[key][0] & mask, places[key][1])))
+        if not self._trees:
+            return iter(sorted(places, key=lambda key: (places[key][0] & mask, places[key][1])))
+        turns = {key: turn for tree in self._trees.values() for turn, key in enumerate(tree)}
+        return iter(sorted(places, key=lambda key: (places[key][0] & mask, turns.get(key, places[key][1]))))
 
     def __contains__(self, key: object) -> bool:
         return key in self._values
@@ -134,20 +141,53 @@ class HashOrder(MutableMapping[K, V]):
     def __repr__(self) -> str:
         return f"HashOrder({dict(self.items())!r})"
 
-    def _place(self, key: K, turn: int) -> int:
+    def _place(self, key: K, turn: int, crowd: int) -> None:
+        """Put a new key into its bin, which is crowded with so many keys."""
         found = self._hash_of(key) & _INT
         spread = found ^ (found >> 16)
         self._places[key] = (spread, turn)
-        return spread
+        place = spread & (self._capacity - 1)
+        self._counts[place] += 1
+        tree = self._trees.get(place)
+        if tree is not None:
+            tree.add(key)
+        elif self._counts[place] >= crowd:
+            if self._capacity < TREE_CAPACITY:
+                self._grow()
+            else:
+                self._trees[place] = TreeBin(self._bin(place), self._rank)
 
     def _size_is_over(self) -> bool:
         return len(self._values) * 4 > self._capacity * 3
 
-    def _is_crowded(self, spread: int, limit: int) -> bool:
-        if self._capacity >= TREE_CAPACITY or len(self._values) < limit:
-            return False
-        mask = self._capacity - 1
-        return sum((other & mask) == (spread & mask) for other, _ in self._places.values()) >= limit
+    def _grow(self) -> None:
+        bit, trees = self._capacity, self._trees
+        self._capacity *= 2
+        mask, places = self._capacity - 1, self._places
+        self._counts = Counter(spread & mask for spread, _ in places.values())
+        self._trees = {}
+        for place, tree in trees.items():
+            lower, upper = tree.split(lambda key: bool(places[key][0] & bit))
+            for half, keys in ((place, lower), (place + bit, upper)):
+                if len(keys) <= LIST_KEYS:
+                    self._line_up(keys)
+                else:
+                    self._trees[half] = tree if len(keys) == len(tree) else TreeBin(keys, self._rank)
+
+    def _bin(self, place: int) -> list[K]:
+        """The keys of a bin that is a list."""
+        mask, places = self._capacity - 1, self._places
+        return sorted((key for key in places if places[key][0] & mask == place), key=lambda key: places[key][1])
+
+    def _line_up(self, keys: Iterable[K]) -> None:
+        """Make a list of keys that were in a tree."""
+        for key in keys:
+            self._tail += 1
+            self._places[key] = (self._places[key][0], self._tail)
+
+    def _rank(self, key: K) -> Rank:
+        spread = self._places[key][0]
+        return spread - (1 << 32) if spread >> 31 else spread, string_order(key) if isinstance(key, str) else key
 
 
 def hash_map() -> HashOrder[str, V]:

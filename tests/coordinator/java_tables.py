@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterator
+from itertools import product
 
 from coordinator_replay.coordinator.java_order import HashOrder, TimelineOrder, partition_hash, string_hash
 
@@ -12,7 +13,12 @@ def random_line(randomness: random.Random) -> str:
     """A table and what is done to it; often with ids such as the coordinator makes, sometimes colliding ones."""
     table = randomness.choice(TABLES)
     width = randomness.choice([3, 12, 13, 40, 200])
-    keys = [_key(randomness, table, number) for number in range(width)]
+    if table == "map" and randomness.random() < 0.3:
+        # Tables of one to three bins for all keys, which are lists, trees and lists again.
+        crowd = randomness.choice([_same_hash, _same_place])(randomness)
+        keys = [randomness.choice(crowd) for _ in range(width)]
+    else:
+        keys = [_key(randomness, table, number) for number in range(width)]
     operations = [randomness.choice("+++-" if table != "map" else "+++^^-") + randomness.choice(keys) for _ in keys * 2]
     if table == "map" and randomness.random() < 0.3:
         operations.insert(randomness.randrange(len(operations)), "=")
@@ -50,6 +56,24 @@ def _partitions(operations: list[str]) -> Iterator[str]:
         else:
             keys.pop((topic, int(number)), None)
     return (f"{topic}-{number}" for topic, number in keys)
+
+
+def _same_hash(randomness: random.Random) -> list[str]:
+    """Keys of one hash, and their prefixes and suffixes with a few more."""
+    keys = ["".join(pairs) for pairs in product(["Aa", "BB"], repeat=randomness.choice([4, 5]))]
+    return [f"{randomness.choice(['', 'c-'])}{key}{randomness.choice(['', '-1'])}" for key in keys]
+
+
+def _same_place(randomness: random.Random) -> list[str]:
+    """Keys whose hashes differ, and end in the same bits."""
+    mask, wanted = randomness.choice([0x3F, 0xFF, 0x1FF]), randomness.getrandbits(9)
+    found: list[str] = []
+    while len(found) < 24:
+        key = f"{randomness.getrandbits(64):x}"
+        spread = string_hash(key) & 0xFFFFFFFF
+        if not (spread ^ (spread >> 16) ^ wanted) & mask:
+            found.append(key)
+    return found
 
 
 def _key(randomness: random.Random, table: str, number: int) -> str:

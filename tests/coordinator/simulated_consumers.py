@@ -11,6 +11,7 @@ from coordinator_replay.coordinator.consumer_protocol import read_assignment, re
 from coordinator_replay.engine import Record
 from coordinator_replay.records.kinds import blob
 from coordinator_replay.records.scalar import encode_blob
+from tests.coordinator.mixed_groups import Conversions
 
 UNKNOWN_SERVER_ERROR, MEMBER_ID_REQUIRED = -1, 79
 PAUSE_ROUNDS = 40
@@ -203,6 +204,7 @@ class Fleet:
         self.group_id = group_id
         self.consumers: list[Consumer] = []
         self.records: list[Record] = []
+        self.conversions = Conversions()
         self._senders: dict[int, tuple[Consumer, str]] = {}
         self._sent = 0
 
@@ -216,6 +218,21 @@ class Fleet:
         self.consumers.remove(consumer)
         consumer.leave(self)
 
+    def commit(self, consumer: Consumer) -> None:
+        """Commit an offset of the first partition that a consumer owns."""
+        if not consumer.owned:
+            return
+        topic, partition = consumer.owned[0]
+        committed = {"partitionIndex": partition, "committedOffset": self.coordinator.end_offset}
+        body = {
+            "groupId": self.group_id,
+            "memberId": consumer.member_id,
+            "groupInstanceId": consumer.instance_id,
+            "generationIdOrMemberEpoch": consumer.generation,
+            "topics": [{"name": topic, "partitions": [committed]}],
+        }
+        self._take(self.coordinator.handle(Request("OffsetCommit", body), self.coordinator.now_ms))
+
     def advance(self, milliseconds: int) -> None:
         self._take(self.coordinator.advance(self.coordinator.now_ms + milliseconds))
 
@@ -224,13 +241,14 @@ class Fleet:
         self._take(self.coordinator.reload())
 
     def settle(self, rounds: int = 400) -> None:
-        """Let consumers act and time pass until all are stable and nothing changes any more."""
+        """Let consumers act and time pass until all are stable and nothing changes or is written any more."""
         calm, before = 0, None
         for _ in range(rounds):
             for consumer in list(self.consumers):
                 self.act(consumer)
             self.advance(1000)
-            now = [(one.member_id, one.generation, sorted(one.owned)) for one in self.consumers]
+            consumers = [(one.member_id, one.generation, sorted(one.owned)) for one in self.consumers]
+            now = (self.coordinator.end_offset, consumers)
             calm = calm + 1 if now == before and all(one.is_stable for one in self.consumers) else 0
             before = now
             if calm == CALM_ROUNDS:
@@ -249,9 +267,12 @@ class Fleet:
         for result in results:
             if isinstance(result, Batch):
                 self.records += result.records
+                self.conversions.written(result.records, self.coordinator.topics.by_id.values(), self.consumers)
             elif isinstance(result, Response) and result.correlation_id in self._senders:
                 consumer, api = self._senders.pop(result.correlation_id)
                 consumer.is_waiting = False
+                if api == "SyncGroup" and not result.body["errorCode"]:
+                    self.conversions.assigned(consumer.member_id)
                 consumer.answered(self, api, result.body)
 
 
