@@ -62,7 +62,7 @@ SOURCES = ("shop-v-dynamic", "shop-v-coop", "shop-v-new", "shop-v-static", "shop
 
 def page(repository: Path) -> str:
     """The page, in Markdown."""
-    folder = repository / "tests" / "whatif" / "data" / "variants"
+    folder = repository / "tests" / "data" / "variants"
     groups = recorded_groups(folder)
     recorded = {name: what_if(group, []).recorded for name, group in groups.items()}
     lines = [
@@ -156,9 +156,7 @@ def _fidelities(repository: Path) -> Iterable[str]:
     """How well each group of each sample is reproduced with nothing given that its records don't tell."""
     yield "| sample | group | matched : recorded : simulated | share | |"
     yield "|---|---|---|---|---|"
-    folders = [repository / "tests" / "whatif" / "data" / "variants"]
-    folders += sorted(one.parent for one in (repository / "tests" / "data").glob("*/cluster-metadata"))
-    for folder in folders:
+    for folder in sorted(one.parent for one in (repository / "tests" / "data").glob("*/cluster-metadata")):
         for name, group in recorded_groups(folder).items():
             yield f"| {folder.name} | {name} | {_fidelity(group)} |"
 

@@ -12,7 +12,7 @@ from coordinator_replay.whatif.answer import WhatIf, what_if
 from coordinator_replay.whatif.recorded import Recorded
 from scripts.whatif.sample import recorded_groups
 
-VARIANTS = Path(__file__).parent / "data" / "variants"
+VARIANTS = Path(__file__).parents[1] / "data" / "variants"
 LIFECYCLES = Path(__file__).parents[1] / "data" / "group-lifecycles"
 
 KNOWN = {"heartbeat.interval.ms": "500"}

@@ -8,7 +8,7 @@ from coordinator_replay.tables.definition import tables
 from scripts.reasons.sample import Sample
 from tests.query.small_warehouse import Row, write_rows
 
-VARIANTS = Path(__file__).parent / "data" / "variants"
+VARIANTS = Path(__file__).parents[1] / "data" / "variants"
 
 
 def write_variants(folder: Path) -> Path:
