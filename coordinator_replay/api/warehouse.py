@@ -13,7 +13,7 @@ from coordinator_replay.query.describe import describe_at, inherited_note
 from coordinator_replay.query.end_offsets import read_end_offsets
 from coordinator_replay.query.expired import STATUSES, ExpiredOffset, expired_offsets
 from coordinator_replay.query.findings import SEVERITIES, Finding, findings_of
-from coordinator_replay.query.groups import Group, groups_at, lively_groups
+from coordinator_replay.query.groups import Group, groups_at, lively_groups, unrecorded_states_note
 from coordinator_replay.query.hold_ups import hold_ups
 from coordinator_replay.query.offset_changes import OffsetChange, offset_changes
 from coordinator_replay.query.offsets import CommittedOffset, offsets_at, pending_commits, pending_notes, with_lag
@@ -93,9 +93,8 @@ class Warehouse:
         moment = self._time(at)
         note = self._tables.check_moment(moment)
         found = groups_at(self._tables, moment, types=types, states=states)
-        if not found:
-            note = f"No such group; cluster {self.cluster!r} is covered from {self.coverage}."
-        return Answer(found, Group, notes=[note])
+        nothing = None if found else f"No such group; cluster {self.cluster!r} is covered from {self.coverage}."
+        return Answer(found, Group, notes=[nothing, unrecorded_states_note(states), note])
 
     def deleted_groups(self, *, at: Time | None = None, types: Sequence[str] = ()) -> Answer[DeletedGroup]:
         """Groups that existed once and no longer do: since when, and what took their offsets.
@@ -532,7 +531,7 @@ class Warehouse:
         return None if found else f"No such {what}; the tables cover {self.coverage}."
 
     def _no_event(self, group: str, found: Sequence[object]) -> str | None:
-        return None if found else f"Nothing happened to group {group!r} then; the tables cover {self.coverage}."
+        return None if found else f"No events of group {group!r} in this time range; the tables cover {self.coverage}."
 
 
 def _alternatives(found: Sequence[Rebalance], causes: Sequence[str]) -> str | None:

@@ -9,10 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from coordinator_replay.engine.model import GroupState
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.warehouse import AS_OF, END, Warehouse, nearest, shown
 
 DELETED = "GROUP_DELETED"
+
+UNRECORDED_STATES = (GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE)
+"""States of a classic group that are never written: its record comes at the end of a rebalance."""
 
 _LAST_EVENT = """
     SELECT group_id,
@@ -104,6 +108,23 @@ class Group:
     member_count: int
     since: datetime | None
     is_exact: bool
+
+
+def unrecorded_states_note(states: Sequence[str]) -> str | None:
+    """What to say of a search for groups by states that no group is recorded in.
+
+    Args:
+        states: the states asked for, in any case.
+    """
+    asked = {state.lower() for state in states}
+    unrecorded = [state for state in UNRECORDED_STATES if state.lower() in asked]
+    if not unrecorded:
+        return None
+    return (
+        f"No group is recorded as {' or '.join(unrecorded)}: a classic group writes no record until its rebalance is "
+        "over, and until then shows the state before. findings --rule silent_group and sql --query last-commits tell "
+        "which groups have been silent, and since when."
+    )
 
 
 def _one_group(sql: str, group: str | None) -> str:

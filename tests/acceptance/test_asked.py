@@ -1,73 +1,21 @@
-"""Questions about states, offsets, expiry and the topic itself (design/questions.md), by the command tried first.
+"""Questions about states, offsets, expiry and counts (design/questions.md), by the command tried first.
 
 The answers are held against what the brokers of the recorded dumps answered at the time (``checkpoints.jsonl``), what
 was done to the clients (``journal.jsonl``), what the brokers logged, and what Kafka's own classes decoded. The numbers
-are those of the list; questions about reasons are in ``test_questions.py``.
+are those of the list; questions about reasons are in ``test_questions.py``, about members in ``test_asked_members.py``,
+about the log itself in ``test_asked_log.py``.
 """
 
-import json
 from collections import Counter
-from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import Any
+from datetime import timedelta
 
 import pytest
-from click.testing import CliRunner, Result
 
-from coordinator_replay.cli.main import main
 from tests.acceptance.conftest import AUDITED
-from tests.acceptance.test_checkpoints import moment, quiet
+from tests.acceptance.recorded import CLOCK, answered, at, decoded, journal
 from tests.samples import Sample, lines
 
 pytestmark = pytest.mark.spark
-
-CLOCK = timedelta(milliseconds=1500)
-"""The journal notes a commit when the client was told of it; the coordinator took it up to this long before."""
-
-Rows = list[dict[str, Any]]
-
-
-@pytest.fixture(scope="module")
-def typed(audited: Path) -> Callable[..., Result]:
-    """Type a command; what came of it."""
-    runner = CliRunner(env={"COORDINATOR_REPLAY_WAREHOUSE": str(audited)})
-
-    def run(cluster: str, *arguments: str) -> Result:
-        result = runner.invoke(main, [*arguments, "--cluster", cluster, "--output", "json"])
-        assert result.exit_code == 0, result.output
-        return result
-
-    return run
-
-
-@pytest.fixture(scope="module")
-def ask(typed: Callable[..., Result]) -> Callable[..., Rows]:
-    """Type a command; the rows it answers with."""
-    return lambda *arguments: [json.loads(line) for line in typed(*arguments).stdout.splitlines()]
-
-
-def at(time: str | int) -> datetime:
-    """A time of an answer, or milliseconds of the journal."""
-    return datetime.fromtimestamp(time / 1000, UTC) if isinstance(time, int) else datetime.fromisoformat(time)
-
-
-def journal(name: str, **wanted: object) -> Rows:
-    return [
-        entry
-        for entry in lines(Sample(name).folder / "journal.jsonl")
-        if all(entry.get(key) == value for key, value in wanted.items())
-    ]
-
-
-def answered(name: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each quiet checkpoint: its time as it is typed, and what the broker answered of each group."""
-    for checkpoint in quiet(name):
-        yield moment(name, checkpoint).isoformat(), {group["groupId"]: group for group in checkpoint["groups"]}
-
-
-def decoded(name: str, kind: str | None = None) -> Rows:
-    return [record for record in Sample(name).decoded if "kind" in record and kind in (None, record["kind"])]
 
 
 @pytest.mark.parametrize("name", AUDITED)
@@ -80,20 +28,6 @@ def test_20_groups_of_every_type_are_there_in_the_state_that_the_broker_said(ask
             assert (time, group_id, told) == (time, group_id, (group["type"], group["state"]))
             compared[group["type"]] += 1
     assert set(compared) >= {"Classic", "Consumer"}
-
-
-@pytest.mark.parametrize("name", AUDITED)
-def test_15_the_owner_of_a_partition_is_the_member_that_the_broker_said(ask, name: str):
-    time, groups = list(answered(name))[-1]
-    compared = 0
-    for group_id, group in groups.items():
-        for member in group.get("members") or ():
-            for partition in (member["assignment"] or ())[:1] if isinstance(member["assignment"], list) else ():
-                topic, _, number = partition.rpartition("-")
-                owners = ask(name, "owner", group_id, topic, number, "--at", time)
-                assert member["memberId"] in {owner["member_id"] for owner in owners}, (group_id, partition)
-                compared += 1
-    assert compared > 3
 
 
 def test_8_offsets_that_are_gone_are_told_with_when_and_why(ask, typed, expired: str):
@@ -197,30 +131,17 @@ def test_13_the_timeline_counts_transactions_by_outcome(ask, transactional: str)
 
 
 @pytest.mark.parametrize("name", AUDITED)
-def test_16_and_18_records_and_commits_of_each_group_are_all_counted(ask, name: str):
+def test_16_records_of_each_group_are_all_counted(ask, name: str):
     records = Counter(record["key"].get("group", record["key"].get("groupId")) for record in decoded(name))
     found = {row["group_id"]: row for row in ask(name, "sql", "--query", "what-fills-the-topic")}
     assert {group_id: row["records"] for group_id, row in found.items()} == dict(records)
-    busiest = ask(name, "sql", "--query", "hot-committers")[0]
-    commits = Counter(record["key"]["group"] for record in decoded(name, "OffsetCommit"))
-    assert busiest["commits"] == commits[busiest["group_id"]] == max(commits.values())
 
 
 @pytest.mark.parametrize("name", AUDITED)
-def test_17_the_last_commit_of_each_group_is_the_newest_in_force(ask, name: str):
-    last = list(answered(name))[-1][1]
-    found = {row["group_id"]: row["last_commit"] for row in ask(name, "sql", "--query", "last-commits")}
-    for group_id, group in last.items():
-        newest = [
-            record["value"]["commitTimestamp"]
-            for record in decoded(name, "OffsetCommit")
-            if record["key"]["group"] == group_id
-            and record.get("value")
-            and f"{record['key']['topic']}-{record['key']['partition']}" in group["offsets"]
-            and not record["transactional"]
-        ]
-        if newest and found[group_id] is not None:
-            assert at(found[group_id]) >= at(max(newest)), group_id
+def test_18_the_group_that_commits_most_is_first_and_its_commits_are_all_counted(ask, name: str):
+    busiest = ask(name, "sql", "--query", "hot-committers")[0]
+    commits = Counter(record["key"]["group"] for record in decoded(name, "OffsetCommit"))
+    assert busiest["commits"] == commits[busiest["group_id"]] == max(commits.values())
 
 
 @pytest.mark.parametrize("name", AUDITED)

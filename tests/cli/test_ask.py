@@ -82,6 +82,15 @@ def test_groups_of_no_such_kind_are_none_and_that_is_no_error(ask):
     assert told.stderr == f"No such group; cluster 'default' is covered from {COVERED}.\n"
 
 
+def test_states_that_no_group_is_recorded_in_are_said_to_be_so(ask):
+    told = ask("groups", "--state", "CompletingRebalance", "--output", "json")
+    nothing, unrecorded = told.stderr.splitlines()
+    assert nothing.startswith("No such group; ")
+    assert unrecorded.startswith("No group is recorded as CompletingRebalance: ")
+    assert "PreparingRebalance" not in unrecorded
+    assert ask("groups", "--state", "Reconciling", "--output", "json").stderr.count("\n") == 1
+
+
 def test_describe_in_the_words_of_kafkas_tool(ask):
     told = ask("describe", "payments", "--at", f"{NIGHT}02:10:10")
     assert answer(told) == lines("""
