@@ -3,6 +3,9 @@
 Heartbeats that change nothing are left out: while a group is at rest, a consumer beats only as often as its session
 asks for, and again on its own interval as soon as anything happens. The times of what is sent stay multiples of its
 interval, so that a rebalance is noticed when it would have been.
+
+Long rests are left out altogether: the simulation has a clock of its own, which stands still for as long. What comes
+out of it is told by the time of the life.
 """
 
 import heapq
@@ -28,6 +31,9 @@ METADATA_MS = 300_000
 SESSION_MS, REBALANCE_MS = 45_000, 300_000
 RESTLESS_BEATS = 2
 """For so many heartbeats after something happened none is left out."""
+
+REST_MS = 15_000
+"""So much of a rest is simulated before the next event; no interval of a coordinator at rest is longer."""
 
 MOST_STEPS = 3_000_000
 """Steps after which a simulation is given up; a life that long is asked for in parts."""
@@ -92,20 +98,21 @@ class Fleet:
         self.coordinator = Coordinator(config_of(settings), first[1], now_ms=self.now_ms)
         self.result.pauses.begin(life.start_ms)
         self._queue: list[tuple[int, int, Callable[[], None]]] = []
+        self._script: list[tuple[int, int, Callable[[], None]]] = []
+        self._left_out_ms = 0
+        self._unsettled_until = self.now_ms
         self._count = 0
         self._senders: dict[int, tuple[Consumer, str]] = {}
         self._alive: dict[int, Consumer] = {}
         self._names: dict[int, str] = {}
         self._beats: dict[int, tuple[int, int, int]] = {}
         self._restless_until = self.now_ms
-        self._happenings: list[int] = []
         self._last_owned: dict[str, tuple[Sequence[Partition], int]] = {}
         for at_ms, image in self._later:
             self._happen(at_ms, self._topics_changed(image))
         for client in clients:
             for visit in client.visits:
                 self._happen(visit.arrived_ms, self._arrival(client, visit))
-        self._happenings.sort()
 
     @property
     def topics(self) -> Topics:
@@ -119,19 +126,48 @@ class Fleet:
             TooLong: it takes more steps than a simulation may.
         """
         for _ in range(MOST_STEPS):
+            self._leave_out_rest(until_ms)
+            event_ms = self._next_event_ms
             due = self._queue[0][0] if self._queue else None
             timer = self.coordinator.next_due_ms
-            at_ms = min((one for one in (due, timer) if one is not None), default=until_ms)
-            if at_ms >= until_ms:
+            at_ms = min((one for one in (event_ms, due, timer) if one is not None), default=None)
+            if at_ms is None or at_ms + self._left_out_ms >= until_ms:
                 self.result.pauses.end(until_ms)
                 return self.result
             self.now_ms = max(self.now_ms, at_ms)
             if timer is not None and timer <= at_ms:
                 self._take(self.coordinator.advance(self.now_ms))
                 self._stir()
+            elif event_ms is not None and event_ms <= at_ms:
+                self._stir()
+                heapq.heappop(self._script)[2]()
             else:
                 heapq.heappop(self._queue)[2]()
         raise TooLong
+
+    @property
+    def life_ms(self) -> int:
+        """The time of the life; ``now_ms`` is that of the simulation, which leaves long rests out."""
+        return self.now_ms + self._left_out_ms
+
+    @property
+    def _next_event_ms(self) -> int | None:
+        """When the script goes on, in the time of the simulation."""
+        return self._script[0][0] - self._left_out_ms if self._script else None
+
+    def _leave_out_rest(self, until_ms: int) -> None:
+        """Where the group is at rest until long after now, go to shortly before the next event of the script.
+
+        Nothing is waited for then but heartbeats and what is due to them: every consumer has what it is to have, and
+        whoever died was removed.
+        """
+        if self.now_ms < max(self._restless_until, self._unsettled_until):
+            return
+        rest_ms = min(self._script[0][0] if self._script else until_ms, until_ms) - self.life_ms - REST_MS
+        # A multiple of the interval: heartbeats stay where they would be.
+        rest_ms -= rest_ms % self.settings.heartbeat()
+        if rest_ms > REST_MS and all(one.is_calm and not one.is_waiting for one in self._alive.values()):
+            self._left_out_ms += rest_ms
 
     # What consumers ask for.
 
@@ -160,7 +196,7 @@ class Fleet:
     def holds(self, consumer: Consumer, owned: Sequence[Partition]) -> None:
         """Take note of what a consumer owns from now on."""
         name = self._names[id(consumer)]
-        self.result.pauses.holds(name, owned, self.now_ms)
+        self.result.pauses.holds(name, owned, self.life_ms)
         if owned:
             self._last_owned[consumer.member_id] = (tuple(owned), consumer.generation)
 
@@ -176,11 +212,10 @@ class Fleet:
             self._alive[id(consumer)] = consumer
             self._act(consumer)
             for at_ms, told in visit.subscriptions[1:]:
-                if at_ms > self.now_ms:
-                    self._at(at_ms, lambda told=told: self._subscribe(consumer, told))  # type: ignore[misc]
+                if at_ms > self.life_ms:
+                    self._happen(at_ms, lambda told=told: self._subscribe(consumer, told))  # type: ignore[misc]
             if visit.gone_ms is not None:
                 self._happen(visit.gone_ms, lambda: self._depart(consumer, visit))
-                self._happenings.sort()
 
         return arrive
 
@@ -250,7 +285,9 @@ class Fleet:
             if consumer.instance_id is None:
                 self.result.left.add(consumer.member_id)
             consumer.leave(self)
-        self.result.pauses.holds(self._names[id(consumer)], (), self.now_ms, is_gone=True)
+        if visit.how != CLOSED or consumer.instance_id is not None:
+            self._unsettled_until = self.now_ms + consumer.session_ms + RESTLESS_BEATS * self.settings.heartbeat()
+        self.result.pauses.holds(self._names[id(consumer)], (), self.life_ms, is_gone=True)
         self._stir()
 
     def _topics_changed(self, image: Iterable[Topic]) -> Callable[[], None]:
@@ -277,15 +314,9 @@ class Fleet:
         heapq.heappush(self._queue, (at_ms, self._count, action))
 
     def _happen(self, at_ms: int, action: Callable[[], None]) -> None:
-        """Something of the script: everybody beats in its usual interval around it."""
-
-        def act() -> None:
-            self._happenings.remove(at_ms)
-            self._stir()
-            action()
-
-        self._happenings.append(at_ms)
-        self._at(at_ms, act)
+        """Something of the script, at a time of the life: everybody beats in its usual interval around it."""
+        self._count += 1
+        heapq.heappush(self._script, (at_ms, self._count, action))
 
     def _act(self, consumer: Consumer) -> None:
         if id(consumer) in self._alive and not consumer.is_waiting:
@@ -294,13 +325,22 @@ class Fleet:
     def _take(self, results: Iterable[Result]) -> None:
         for result in results:
             if isinstance(result, Batch):
-                self.result.records += result.records
+                self.result.records += map(self._in_life, result.records)
                 self._stir()
             elif isinstance(result, Response) and result.correlation_id in self._senders:
                 consumer, api = self._senders.pop(result.correlation_id)
                 consumer.is_waiting = False
                 if id(consumer) in self._alive:
                     self._answer(consumer, api, result)
+
+    def _in_life(self, record: Record) -> Record:
+        """A record with the time of the life; of the values only those of classic groups have a time."""
+        if not self._left_out_ms:
+            return record
+        value = record.value
+        if value is not None and value.get("currentStateTimestamp", -1) >= 0:
+            value = {**value, "currentStateTimestamp": value["currentStateTimestamp"] + self._left_out_ms}
+        return record._replace(timestamp_ms=record.timestamp_ms + self._left_out_ms, value=value)
 
     def _answer(self, consumer: Consumer, api: str, response: Response) -> None:
         if api == "LeaveGroup":
@@ -317,8 +357,8 @@ class Fleet:
         beats = 1
         if self.now_ms >= self._restless_until and consumer.is_calm:
             until = self.now_ms + consumer.session_ms * 6 // 10
-            if self._happenings:
-                until = min(until, self._happenings[0])
+            if (event_ms := self._next_event_ms) is not None:
+                until = min(until, event_ms)
             beats = max((until - self.now_ms) // interval, 1)
         self._beat_at(consumer, self.now_ms, interval, self.now_ms + beats * interval)
 

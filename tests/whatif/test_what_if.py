@@ -129,3 +129,32 @@ def test_share_and_streams_groups_are_refused_in_a_sentence(kind: str) -> None:
 def test_settings_that_can_not_be_tried_are_refused(name: str, value: str) -> None:
     with pytest.raises(UsageError, match=name.replace(".", r"\.")):
         tried("shop-v-dynamic", {name: value})
+
+
+@pytest.mark.parametrize("name", ["dynamic", "static", "new"])
+def test_a_long_rest_in_between_changes_nothing_and_takes_no_time(name: str) -> None:
+    """A month of rest before the topic gets partitions: millions of heartbeats that nobody needs."""
+    group = groups()[f"shop-v-{name}"]
+    month_ms = 30 * 86_400_000
+    rested = [one if one.timestamp_ms < GROWN_MS else later(one, month_ms) for one in group.records]
+    longer = Recorded(group.group_id, rested, group.names, group.counts, {})
+    usual = what_if(
+        Recorded(group.group_id, group.records, group.names, group.counts, {}), [Alternative(values=CONSUMER)]
+    )
+    answer = what_if(longer, [Alternative(values=CONSUMER)])
+    assert answer.end_ms - answer.start_ms > month_ms
+    assert answer.fidelity.matched == usual.fidelity.matched
+    for after, before in zip(answer.measures, usual.measures, strict=True):
+        assert (after.rebalances, after.causes) == (before.rebalances, before.causes)
+        assert after.partitions_reassigned == before.partitions_reassigned
+
+
+GROWN_MS = 1_795_381_695_000
+"""Before the topics of the variants get partitions, and after whoever crashed had come back."""
+
+
+def later(record: Record, by_ms: int) -> Record:
+    value = record.value
+    if value is not None and "currentStateTimestamp" in value:
+        value = {**value, "currentStateTimestamp": value["currentStateTimestamp"] + by_ms}
+    return record._replace(timestamp_ms=record.timestamp_ms + by_ms, value=value)
