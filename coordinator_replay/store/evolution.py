@@ -3,7 +3,7 @@
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Schema
 
-from coordinator_replay.store.layout import UPKEEP_PROPERTY
+from coordinator_replay.store.layout import STATS_PROPERTY, UPKEEP_PROPERTY, stats_columns
 from coordinator_replay.tables.definition import Table
 
 
@@ -13,8 +13,8 @@ def missing_columns(opened: DeltaTable, table: Table) -> list[str]:
     return [column.name for column in table.columns if column.name not in there]
 
 
-def add_columns(opened: DeltaTable, table: Table) -> None:
-    """Give a table the columns that are new in the contract, with their comments.
+def evolve(opened: DeltaTable, table: Table) -> None:
+    """Give a table the columns that are new in the contract, with their comments, and say which have bounds.
 
     Args:
         opened: the table; it is at its newest version afterwards.
@@ -25,4 +25,10 @@ def add_columns(opened: DeltaTable, table: Table) -> None:
         fields = Schema.from_arrow(pa.schema(table.arrow_schema(names))).fields
         opened.alter.add_columns(
             fields, commit_properties=CommitProperties(custom_metadata={UPKEEP_PROPERTY: "columns"})
+        )
+    wanted = stats_columns(table)
+    if opened.metadata().configuration.get(STATS_PROPERTY) != wanted:
+        opened.alter.set_table_properties(
+            {STATS_PROPERTY: wanted},
+            commit_properties=CommitProperties(custom_metadata={UPKEEP_PROPERTY: "properties"}),
         )

@@ -20,6 +20,10 @@ STAGING = "_staging"
 BUCKETS_PROPERTY = "coordinatorReplay.buckets"
 """Table property that holds the number of buckets; every table of a warehouse that has buckets carries it."""
 
+STATS_PROPERTY = "delta.dataSkippingStatsColumns"
+"""Delta's own property: the columns whose bounds each file has. ``deltalake`` takes every bound that a file lacks for
+null, and its dataset then finds no row by a filter on that column; of other columns it expects none."""
+
 RUN_PROPERTY = "coordinatorReplay.run"
 """Which run made a commit, in the commit's own information."""
 
@@ -55,6 +59,11 @@ def has_buckets(table: "Table") -> bool:
 def has_open_rows(table: "Table") -> bool:
     """Whether a table keeps rows that may still change apart from those that can't."""
     return "is_open" in table.partitioned_by
+
+
+def stats_columns(table: "Table") -> str:
+    """The columns of a table that have bounds, as Delta's property names them."""
+    return ",".join(name for name in table.bounded if name not in table.partitioned_by)
 
 
 def partition_text(value: object) -> str | None:

@@ -10,11 +10,20 @@ from pyarrow import fs
 
 from coordinator_replay.errors import WarehouseError
 from coordinator_replay.log.dump import open_filesystem
-from coordinator_replay.store.evolution import add_columns
-from coordinator_replay.store.layout import BUCKETS_PROPERTY, RUN_PROPERTY, STAGING, UPKEEP_PROPERTY, partition_text
+from coordinator_replay.store.evolution import evolve
+from coordinator_replay.store.layout import (
+    BUCKETS_PROPERTY,
+    RUN_PROPERTY,
+    STAGING,
+    STATS_PROPERTY,
+    UPKEEP_PROPERTY,
+    partition_text,
+    stats_columns,
+)
 from coordinator_replay.store.opening import check_place, delta_uri, open_table
 from coordinator_replay.store.snapshot import Snapshot, TableFile
 from coordinator_replay.store.writer import DataFile
+from coordinator_replay.tables.definition import Table
 from coordinator_replay.tables.definition import table as declared
 from coordinator_replay.tables.migrations import SCHEMA_VERSION, SCHEMA_VERSION_PROPERTY
 
@@ -69,14 +78,14 @@ class Store:
             self._check_folder(name)
         try:
             if found is not None:
-                add_columns(found, table)
+                evolve(found, table)
                 return Snapshot.of(name, self.path(name), found)
             made = DeltaTable.create(
                 delta_uri(self.path(name)),
                 table.arrow_schema(),
                 partition_by=list(table.partitioned_by),
                 description=table.about,
-                configuration=_properties(buckets),
+                configuration=_properties(table, buckets),
                 raise_if_key_not_exists=False,
             )
         except (DeltaError, OSError, ValueError) as problem:
@@ -175,8 +184,12 @@ class Store:
         return snapshot.version + 1
 
 
-def _properties(buckets: int) -> dict[str, str]:
-    return {SCHEMA_VERSION_PROPERTY: str(SCHEMA_VERSION), BUCKETS_PROPERTY: str(buckets)}
+def _properties(table: Table, buckets: int) -> dict[str, str]:
+    return {
+        SCHEMA_VERSION_PROPERTY: str(SCHEMA_VERSION),
+        BUCKETS_PROPERTY: str(buckets),
+        STATS_PROPERTY: stats_columns(table),
+    }
 
 
 def _add(file: DataFile, folder: str, now: int, changes_data: bool) -> AddAction:

@@ -5,6 +5,7 @@ that is tried twice adds nothing twice.
 """
 
 import json
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -25,6 +26,7 @@ from coordinator_replay.tables.definition import Table
 _GROUP_ROWS = 50_000
 _FILE_ROWS = 4_000_000
 _LONGEST_TEXT = 32
+_LAST_CHARACTER = chr(sys.maxunicode)
 _MILLISECOND = timedelta(milliseconds=1)
 LATEST_MS = 253_402_300_799_999
 """The last moment that a calendar has, in milliseconds since 1970."""
@@ -123,16 +125,23 @@ def table_part(table: Table, folder: str, values: Mapping[str, Any], given_up: G
 
 
 def _bound(value: Any, *, is_upper: bool) -> Any:
-    """A bound as Delta's log writes it: in JSON, no finer than a millisecond; None where it would be too long."""
+    """A bound as Delta's log writes it: in JSON, no finer than a millisecond, and no longer than needed."""
     if isinstance(value, datetime):
         whole = value.replace(microsecond=value.microsecond // 1000 * 1000)
         if is_upper and whole != value:
             whole += _MILLISECOND
         return whole.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     if isinstance(value, str):
-        # The beginning of a text stands before it, but not behind it.
-        return (None if is_upper else value[:_LONGEST_TEXT]) if len(value) > _LONGEST_TEXT else value
+        return _above(value) if is_upper else value[:_LONGEST_TEXT]
     return None if isinstance(value, bytes | date) else value
+
+
+def _above(text: str) -> str:
+    """A text of bounded length that no text with the same beginning stands behind, as Delta's own writer makes it."""
+    end = _LONGEST_TEXT
+    while text[end : end + 1] == _LAST_CHARACTER:
+        end += 1
+    return text if len(text) <= end else text[:end] + _LAST_CHARACTER
 
 
 def _stats(written: pq.FileMetaData, bounded: Iterable[str]) -> dict[str, Any]:
@@ -147,7 +156,11 @@ def _stats(written: pq.FileMetaData, bounded: Iterable[str]) -> dict[str, Any]:
             continue
         nulls[name] = sum(one.null_count for one in told)
         valued = [one for one in told if one.num_values]
-        if not valued or not all(one.has_min_max for one in valued):
+        if not all(one.has_min_max for one in valued):
+            # Parquet keeps no bounds of texts of some thousand characters; readers take a missing bound for null.
+            lowest[name], highest[name] = "", _LAST_CHARACTER
+            continue
+        if not valued:
             continue
         low = _bound(min(one.min for one in valued), is_upper=False)
         high = _bound(max(one.max for one in valued), is_upper=True)

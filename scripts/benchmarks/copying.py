@@ -4,7 +4,6 @@ A process of its own, whose session has Spark's own settings: an audit's JVM use
 only and Spark generates no code for it, which suits stages in Python but makes a copy by Spark several times slower.
 """
 
-import os
 import shutil
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.measured import seconds
+from benchmarks.plain_session import open_plain_session
 
 
 def copy_seconds(small: Path, dump: Path, into: Path) -> float:
@@ -28,27 +28,13 @@ def copy_seconds(small: Path, dump: Path, into: Path) -> float:
 
 
 def _main(small: str, dump: str, into: str) -> None:
-    from pyspark.sql import SparkSession
     from pyspark.sql.pandas.types import from_arrow_schema
 
     from coordinator_replay.log.dump import find_dump
     from coordinator_replay.log.reading import read_file
     from coordinator_replay.log.schema import LOG_RECORD
-    from coordinator_replay.pipeline.host.jars import DELTA as DELTA_JARS
-    from coordinator_replay.pipeline.host.jars import jars_of
-    from coordinator_replay.pipeline.host.session import DELTA, RELIED_ON
 
-    builder = SparkSession.builder.appName("coordinator-replay-copy").master("local[*]")
-    settings = {
-        **DELTA,
-        **RELIED_ON,
-        "spark.jars": ",".join(map(str, jars_of(DELTA_JARS))),
-        "spark.ui.enabled": "false",
-    }
-    for key, value in {**settings, "spark.driver.memory": "3g", "spark.driver.host": "127.0.0.1"}.items():
-        builder = builder.config(key, value)
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    spark = builder.getOrCreate()
+    spark = open_plain_session("coordinator-replay-copy")
 
     def copy(folder: str) -> None:
         files = find_dump([folder]).segments

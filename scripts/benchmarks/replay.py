@@ -18,7 +18,8 @@ from coordinator_replay.engine.model import Record
 from coordinator_replay.engine.replay import Replay
 
 _BEGIN_MS = 1_795_000_000_000
-_TOPIC = "uqFdjh6KQvSpEvtRKhLUcw"
+TOPIC = "orders"
+TOPIC_ID = "uqFdjh6KQvSpEvtRKhLUcw"
 _TURN = 10
 _ROW_GROUP = 50_000
 """As long as those of the tables: one of all rows could only be read by one task."""
@@ -36,9 +37,9 @@ Told = tuple[int, str, dict[str, Any], dict[str, Any] | None]
 @cache
 def _values(epoch: int) -> tuple[tuple[str, bool, dict[str, Any] | None], ...]:
     """Kind, whether the key names a member, and value of the records of a turn."""
-    owned = [{"topicId": _TOPIC, "partitions": [0, 1, 2]}]
+    owned = [{"topicId": TOPIC_ID, "partitions": [0, 1, 2]}]
     about = {"instanceId": None, "rackId": None, "clientId": "client", "clientHost": "/10.0.0.9"}
-    about |= {"subscribedTopicNames": ["orders"], "subscribedTopicRegex": "", "serverAssignor": None}
+    about |= {"subscribedTopicNames": [TOPIC], "subscribedTopicRegex": "", "serverAssignor": None}
     about |= {"rebalanceTimeoutMs": 300_000, "classicMemberMetadata": None}
     current = {"memberEpoch": epoch, "previousMemberEpoch": 0, "state": 0, "assignedPartitions": owned}
     return (
@@ -121,7 +122,13 @@ def _bytes(path: str) -> int:
     return Path(path).stat().st_size
 
 
-def _fold_seconds(setting: Setting, name: str, lives: Iterator[tuple[str, int]]) -> float:
+def many_groups(*, few: bool = False) -> Iterator[tuple[str, int]]:
+    """Groups of one turn each; a few of them warm up what a first job has to start."""
+    return ((f"group-{n:06d}", 1) for n in range(_FIRST_GROUPS if few else _GROUPS))
+
+
+def fold_seconds(setting: Setting, name: str, lives: Iterator[tuple[str, int]]) -> float:
+    """How long the bucket stage takes to replay such lives; their records stay as ``<name>-<bucket>.parquet``."""
     from coordinator_replay.pipeline.bucket_files import Place
     from coordinator_replay.pipeline.groups.replay import ReplayContext
     from coordinator_replay.pipeline.stage import run_stage
@@ -133,7 +140,7 @@ def _fold_seconds(setting: Setting, name: str, lives: Iterator[tuple[str, int]])
     for path, mine in zip(paths, buckets, strict=True):
         _group_records(iter(mine), path)
     place = Place(warehouse=str(setting.work / f"{name}-tables"), cluster="benchmark", folder=str(setting.work))
-    context = ReplayContext(cluster="benchmark", topic_names={_TOPIC: "orders"})
+    context = ReplayContext(cluster="benchmark", topic_names={TOPIC_ID: TOPIC})
     stage = partial(_replay_share, place=place, context=context)
     shares = [str(path) for path in paths]
     return seconds(
@@ -175,8 +182,8 @@ def engine(setting: Setting) -> Measured:
 def groups(setting: Setting) -> Measured:
     """Many groups of ten records each through the bucket stage, all rows written, against the time there is for it."""
     # Start-up aside: the first job of a JVM and its workers takes some ten seconds more, whatever it does.
-    _fold_seconds(setting, "first", ((f"group-{n:06d}", 1) for n in range(_FIRST_GROUPS)))
-    a = _fold_seconds(setting, "even", ((f"group-{n:06d}", 1) for n in range(_GROUPS)))
+    fold_seconds(setting, "first", many_groups(few=True))
+    a = fold_seconds(setting, "even", many_groups())
     return Measured(
         name="groups",
         ours=f"replay of {_GROUPS:,} groups of {_TURN} records: {_GROUPS / a:,.0f} groups/s",
@@ -192,8 +199,8 @@ def groups(setting: Setting) -> Measured:
 def skew(setting: Setting) -> Measured:
     """Half of all records in one group, against the same number spread evenly."""
     half = _GROUPS // 4
-    a = _fold_seconds(setting, "hot", iter([("hot", half), *((f"group-{n:06d}", 1) for n in range(half))]))
-    b = _fold_seconds(setting, "spread", ((f"group-{n:06d}", 1) for n in range(2 * half)))
+    a = fold_seconds(setting, "hot", iter([("hot", half), *((f"group-{n:06d}", 1) for n in range(half))]))
+    b = fold_seconds(setting, "spread", ((f"group-{n:06d}", 1) for n in range(2 * half)))
     return Measured(
         name="skew",
         ours="replay with half of all records in one group",

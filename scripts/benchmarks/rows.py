@@ -15,6 +15,7 @@ from benchmarks.copying import copy_seconds
 from benchmarks.measured import Measured, Setting, in_turns, seconds
 from benchmarks.nightly import memory, nights, scale, small, store, whole
 from benchmarks.replay import engine, groups, skew
+from benchmarks.spark_users import data_source, replay_frames
 from coordinator_replay.log.reading import gather_records
 from coordinator_replay.log.segment import read_segment
 from coordinator_replay.records.decoder import decode_records
@@ -172,6 +173,8 @@ ROWS: dict[str, Callable[[Setting], Measured]] = {
     "coordinator-rebalance": rebalance,
     "groups": groups,
     "skew": skew,
+    "data-source": data_source,
+    "replay-frames": replay_frames,
     "audit-records": audit_records,
     "whole": whole,
     "peak-memory": memory,

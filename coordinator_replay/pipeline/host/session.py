@@ -9,6 +9,7 @@ from importlib.resources import files
 
 from pyspark.sql import SparkSession
 
+from coordinator_replay.pipeline.host import class_archive
 from coordinator_replay.pipeline.host.failure import leave_it_to_the_run
 from coordinator_replay.pipeline.host.jars import DELTA as DELTA_JARS
 from coordinator_replay.pipeline.host.jars import KAFKA_SOURCE, jars_of
@@ -82,13 +83,14 @@ def _local_session(app_name: str, *, with_catalog: bool, with_kafka: bool) -> Sp
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(app_name).master("local[*]")
     log4j = files("coordinator_replay.pipeline.host") / "log4j2.properties"
+    java_options = (f"-Dlog4j2.configurationFile={log4j}", _QUICK_JAVA, class_archive.java_options())
     settings = {
         **LOCAL,
         **WORKERS,
         **DELTA,
         **RELIED_ON,
         "spark.jars": ",".join(map(str, jars)),
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j} {_QUICK_JAVA}",
+        "spark.driver.extraJavaOptions": " ".join(java_options),
     }
     for key, value in settings.items():
         builder = builder.config(key, value)

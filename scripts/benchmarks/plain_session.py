@@ -1,0 +1,28 @@
+"""A session with Spark's own settings on this machine, as a user's is: baselines are measured in it."""
+
+import os
+import sys
+from typing import Any
+
+
+def open_plain_session(app_name: str) -> Any:
+    """A session that knows Delta; nothing in it is tuned for audits."""
+    from pyspark.sql import SparkSession
+
+    from coordinator_replay.pipeline.host.jars import DELTA as DELTA_JARS
+    from coordinator_replay.pipeline.host.jars import jars_of
+    from coordinator_replay.pipeline.host.session import DELTA, RELIED_ON
+
+    settings = {
+        **DELTA,
+        **RELIED_ON,
+        "spark.jars": ",".join(map(str, jars_of(DELTA_JARS))),
+        "spark.ui.enabled": "false",
+        "spark.driver.memory": "3g",
+        "spark.driver.host": "127.0.0.1",
+    }
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName(app_name).master("local[*]")
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
