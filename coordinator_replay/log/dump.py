@@ -258,6 +258,8 @@ class _Sorter:
         self.aside: dict[str, int] = {}
         self.notes: list[str] = []
         self.swaps: list[DumpFile] = []
+        self.is_any_placed = False
+        self.strays: list[tuple[list[DumpFile], DumpFile]] = []
         self.unplaced: set[str] = set()
 
     def leave(self, why: str) -> None:
@@ -271,39 +273,58 @@ class _Sorter:
         elif (aside := _ASIDE_NAME.match(found.name)) is not None:
             self.add_aside(found, aside.group(2))
         elif SEGMENT_NAME.match(found.name) and _LOG_FOLDER.match(found.folder):
-            self.add_segment(found)
+            self.add_segment(found, self.segments)
         else:
             self.add_by_content(found)
 
     def add_aside(self, found: _Found, suffix: str) -> None:
         """A segment that is no longer, or not yet, part of the log."""
         if suffix == "deleted" and (self.include_deleted or found.named):
-            self.segments.append(DumpFile(found.uri, self.partition(found), found.size, is_current=False))
+            self.add_segment(found, self.segments, is_current=False)
         elif suffix == "swap":
             # A finished compaction: it stands in for plain segments that are gone, and for nothing else.
-            self.swaps.append(DumpFile(found.uri, self.partition(found), found.size))
+            self.add_segment(found, self.swaps)
         else:
             self.leave(f".log.{suffix}: not part of the log" + ("; --include-deleted reads it" * (suffix == "deleted")))
 
-    def partition(self, found: _Found) -> int:
-        match = PARTITION_FOLDER.match(found.folder)
-        if match:
-            return int(match.group(1))
-        self.unplaced.add(found.uri.rpartition("/")[0])
-        return 0
-
-    def add_segment(self, found: _Found) -> None:
-        if PARTITION_FOLDER.match(found.folder) or found.named:
-            self.segments.append(DumpFile(found.uri, self.partition(found), found.size))
+    def add_segment(self, found: _Found, into: list[DumpFile], *, is_current: bool = True) -> None:
+        """A segment by its name: its folder says which log it is part of, unless the user named the file itself."""
+        if _LOG_FOLDER.match(found.folder) and not PARTITION_FOLDER.match(found.folder) and not found.named:
+            is_numbered = found.folder.startswith(f"{TOPIC}-")
+            self.leave(f"{TOPIC} has no such partition" if is_numbered else f"a log of another topic than {TOPIC}")
         else:
-            self.leave(f"a log of another topic than {TOPIC}")
+            self.place(found, into, is_current=is_current)
+
+    def place(self, found: _Found, into: list[DumpFile], *, is_current: bool = True) -> None:
+        """Tell which partition a segment belongs to, or keep it until all folders are known."""
+        match = PARTITION_FOLDER.match(found.folder)
+        self.is_any_placed |= match is not None
+        file = DumpFile(found.uri, int(match.group(1)) if match else 0, found.size, is_current)
+        if match or found.named:
+            into.append(file)
+        else:
+            self.strays.append((into, file))
+        if found.named and not match:
+            self.unplaced.add(_folder(found.uri))
+
+    def use_strays(self) -> None:
+        """Take segments whose folder names no partition for partition 0, unless other folders name theirs.
+
+        Beside these it could be a copy of any of them, whose records would pass for those of partition 0.
+        """
+        for into, file in self.strays:
+            if self.is_any_placed:
+                self.leave(f"in a folder that is not called {TOPIC}-N, as others are")
+            else:
+                into.append(file)
+                self.unplaced.add(_folder(file.uri))
 
     def add_by_content(self, found: _Found) -> None:
         form = self.wanted or (Format.SEGMENTS if found.name.endswith(".log") else None)
         if form is None or (form is Format.SEGMENTS and found.size):
             form = recognise(found.uri)
         if form is Format.SEGMENTS:
-            self.segments.append(DumpFile(found.uri, self.partition(found), found.size))
+            self.place(found, self.segments)
         elif form is not None:
             self.rows.setdefault(form, []).append(found.uri)
         else:
@@ -317,6 +338,10 @@ class _Sorter:
             else:
                 self.segments.append(swap)
                 self.notes.append(f"{swap.uri}: read in place of the segments it was to replace")
+
+
+def _folder(uri: str) -> str:
+    return uri.rpartition("/")[0]
 
 
 def _base_offset(uri: str) -> str:
@@ -349,6 +374,7 @@ def find_dump(inputs: Sequence[str], *, form: Format | None = None, include_dele
             continue
         for found in _list(uri):
             sorter.add(found)
+    sorter.use_strays()
     sorter.use_swaps()
     return _one_form(sorter, inputs)
 

@@ -147,3 +147,37 @@ def test_checkpoints_and_unfinished_files_of_an_export_are_no_part_of_it(tmp_pat
 def test_an_object_store_is_known_by_the_name_that_hadoop_gives_it():
     filesystem, path = open_filesystem("s3a://bucket/folder?region=eu-west-1")
     assert (filesystem.type_name, path) == ("s3", "bucket/folder")
+
+
+def write_segment_to(folder, name="00000000000000000000.log"):
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.copy(Path(Sample("kafka-3.9").segments) / "__consumer_offsets-2" / "00000000000000000000.log", folder / name)
+
+
+@pytest.mark.parametrize("suffix", ["", ".swap", ".deleted"])
+def test_files_of_other_topics_are_not_taken_for_partition_0(tmp_path, suffix):
+    write_segment_to(tmp_path / "__consumer_offsets-0")
+    for folder in ("orders-3", "__consumer_offsets-2147483647", "__consumer_offsets-99999999999"):
+        write_segment_to(tmp_path / folder, f"00000000000000000050.log{suffix}")
+    dump = find_dump([str(tmp_path)], include_deleted=True)
+    assert [Path(file.uri).parent.name for file in dump.segments] == ["__consumer_offsets-0"]
+    assert "1 file left aside: a log of another topic than __consumer_offsets" in dump.notes
+    assert "2 files left aside: __consumer_offsets has no such partition" in dump.notes
+
+
+def test_a_folder_of_another_name_is_no_partition_beside_those_that_have_one(tmp_path):
+    write_segment_to(tmp_path / "copies")
+    alone = find_dump([str(tmp_path)])
+    assert partitions(alone) == [0]
+    assert alone.notes == [
+        f"{tmp_path}/copies: not called __consumer_offsets-N; its segments are taken for partition 0"
+    ]
+    write_segment_to(tmp_path / "older" / "copies")
+    with pytest.raises(UsageError, match="2 folders of which none is called"):
+        find_dump([str(tmp_path)])
+    write_segment_to(tmp_path / "__consumer_offsets-0")
+    dump = find_dump([str(tmp_path)])
+    assert [Path(file.uri).parent.name for file in dump.segments] == ["__consumer_offsets-0"]
+    assert dump.notes == ["2 files left aside: in a folder that is not called __consumer_offsets-N, as others are"]
+    # Whoever names the file itself means it.
+    assert partitions(find_dump([str(tmp_path / "copies" / "00000000000000000000.log")])) == [0]
