@@ -20,6 +20,7 @@ from tests.query.small_warehouse import (
     write_rows,
     write_small_warehouse,
 )
+from tests.whatif.variants import write_variants
 
 WIDTHS = (80, 120, 200)
 CLIENT = "checkout-service-europe-west-consumer"
@@ -31,9 +32,12 @@ GROUP = "checkout-service-europe-west"
 
 ASKED = {
     "groups": ("groups",),
+    "deleted": ("groups", "--deleted"),
+    "unrecorded": ("groups", "--state", "PreparingRebalance"),
     "describe": ("describe", GROUP),
     "offsets": ("offsets", GROUP),
     "unstable": ("offsets", GROUP, "--require-stable"),
+    "history": ("offsets", GROUP, "--history", "orders-by-customer-and-day"),
     "timeline": ("timeline", GROUP),
     "members": ("timeline", GROUP, "--members"),
     "rebalances": ("rebalances",),
@@ -43,6 +47,16 @@ ASKED = {
     "findings": ("findings",),
     "queries": ("sql", "--list"),
     "sql": ("sql", "SELECT * FROM member_timeline"),
+}
+
+
+WRITES = {"audit", "decode", "demo", "export", "maintain", "report", "simulate", "trace"}
+"""Commands that print no table of answers: JSON lines, files, or what they did."""
+
+WHAT_IF = {
+    "one": ("what-if", "shop-v-new", "--set", "group.protocol=classic"),
+    "all": ("what-if", "--all", "--set", "group.protocol=consumer"),
+    "settings": ("what-if", "--list-settings"),
 }
 
 
@@ -85,6 +99,34 @@ def screen(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[
 @pytest.mark.parametrize("name", ASKED)
 def test_no_line_is_wider_than_the_terminal(screen, name: str, width: int):
     shown = screen(width, *ASKED[name])
+    assert shown
+    assert [line for line in shown if cell_len(line) > width] == []
+
+
+def test_every_command_that_answers_is_looked_at():
+    assert {arguments[0] for arguments in (*ASKED.values(), *WHAT_IF.values())} == set(main.commands) - WRITES
+
+
+@pytest.fixture(scope="module")
+def variants(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_variants(tmp_path_factory.mktemp("variants"))
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", WHAT_IF)
+def test_no_line_of_a_what_if_is_wider_than_the_terminal(variants, screen, name: str, width: int):
+    shown = screen(width, *WHAT_IF[name], "--warehouse", str(variants))
+    assert shown
+    assert [line for line in shown if cell_len(line) > width] == []
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", ["maintain", "report", "trace"])
+def test_no_line_about_what_was_written_is_wider_than_the_terminal(screen, tmp_path, monkeypatch, name, width):
+    warehouse = write_small_warehouse(tmp_path / "warehouse")
+    monkeypatch.chdir(tmp_path)
+    out = [] if name == "maintain" else ["--out", "out.html"]
+    shown = screen(width, name, *out, "--warehouse", str(warehouse))
     assert shown
     assert [line for line in shown if cell_len(line) > width] == []
 
