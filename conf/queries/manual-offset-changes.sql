@@ -5,12 +5,23 @@ WITH life AS (
            bool_or(event = 'GROUP_CREATED') AS is_beginning_known
     FROM group_timeline WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group) GROUP BY group_id
 ),
+consumed AS (
+    SELECT DISTINCT group_id, topic, partition FROM offset_history
+    WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group) AND leader_epoch IS NOT NULL
+),
 written AS (
-    SELECT offset_history.group_id, topic, partition, committed_offset, previous_offset, metadata, valid_from,
+    SELECT history.group_id, history.topic, history.partition, committed_offset, previous_offset, metadata, valid_from,
            first_member, is_beginning_known, coalesce(committed_offset < previous_offset, false) AS is_back,
-           valid_to IS NULL AND previous_offset IS NULL AS is_only
-    FROM offset_history LEFT JOIN life USING (group_id)
-    WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group)
+           valid_to IS NULL AND previous_offset IS NULL AS is_only,
+           -- A consumer commits the leader epoch of what it read; kafka-consumer-groups commits an offset alone.
+           CASE WHEN is_transactional THEN 'a transactional producer'
+                WHEN leader_epoch IS NOT NULL THEN 'a consumer: the commit has a leader epoch'
+                WHEN consumed.group_id IS NOT NULL THEN 'a tool or a chosen offset: others have a leader epoch'
+                ELSE 'not known' END AS committer
+    FROM offset_history AS history LEFT JOIN life USING (group_id)
+    LEFT JOIN consumed ON consumed.group_id = history.group_id AND consumed.topic = history.topic
+                      AND consumed.partition = history.partition
+    WHERE cluster = $cluster AND ($group IS NULL OR history.group_id = $group)
       AND group_state = 'Empty' AND owner_member_id IS NULL
 ),
 judged AS (
@@ -23,10 +34,10 @@ judged AS (
     END AS what
     FROM written
 )
-SELECT group_id, topic, count(*) AS partitions, valid_from AS at, what, min(committed_offset) AS lowest,
+SELECT group_id, topic, count(*) AS partitions, valid_from AS at, what, committer, min(committed_offset) AS lowest,
        max(committed_offset) AS highest, max(previous_offset - committed_offset) AS furthest_back,
        min(metadata) AS metadata
 FROM judged WHERE what IS NOT NULL
-GROUP BY group_id, topic, valid_from, what
-ORDER BY "at" DESC, group_id, topic, what
+GROUP BY group_id, topic, valid_from, what, committer
+ORDER BY "at" DESC, group_id, topic, what, committer
 LIMIT 200

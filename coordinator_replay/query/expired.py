@@ -10,10 +10,12 @@ from coordinator_replay.query.warehouse import Warehouse
 
 STATUSES = ("EXPIRED", "DUE", "EXPIRING")
 
+_COLUMNS = """group_id, topic, partition, committed_offset, status, expire_at, rule, confidence, commit_timestamp,
+    base_timestamp, tombstone_at, tombstone_offset, last_consumed_by, group_state, alternatives, retention_ms,
+    metadata"""
+
 _EXPIRED = """
-    SELECT group_id, topic, partition, committed_offset, status, expire_at, rule, confidence, commit_timestamp,
-           base_timestamp, tombstone_at, tombstone_offset, last_consumed_by, group_state, alternatives, retention_ms,
-           metadata
+    SELECT {columns}
     FROM expired_offsets
     WHERE cluster = $cluster {one_group}
     ORDER BY coalesce(tombstone_at, expire_at), group_id, topic, partition
@@ -63,10 +65,10 @@ def expired_offsets(
         UsageError: the tables don't know the group.
     """
     if within is None:
-        sql = _EXPIRED.format(one_group="" if group is None else "AND group_id = $group")
+        sql = _EXPIRED.format(columns=_COLUMNS, one_group="" if group is None else "AND group_id = $group")
         rows = warehouse.rows(sql, group=group)
     else:
-        rows = expiring_rows(warehouse, group, within)
+        rows = expiring_rows(warehouse, group, within, _COLUMNS)
     if not rows and group is not None:
         check_group(warehouse, group)
     found = [ExpiredOffset(**dict(zip(ExpiredOffset.__slots__, row, strict=True))) for row in rows]

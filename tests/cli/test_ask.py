@@ -360,7 +360,8 @@ def test_the_shell_completes_groups_and_topics(program: click.Group, folder: Pat
                                                "subscribed_topic_regex", "assignor", "to_offset", "settled_at_offset"}),
         ("offset_history", columns.OFFSET, {"valid_to", "to_offset", "ended_by", "expire_timestamp", "record_offset",
                                             "commits_merged", "ended_confidence", "ended_alternatives",
-                                            "ended_evidence", "previous_offset"}),
+                                            "ended_evidence", "previous_offset", "rule", "base_timestamp",
+                                            "is_protected", "last_consumed_by", "last_state"}),
     ],
 )  # fmt: skip
 def test_answers_show_every_column_of_their_table(name: str, shown: Sequence[Column], left_out: set[str]):

@@ -157,6 +157,10 @@ def ownership() -> list[Row]:
 
 
 def offset(topic: str, partition: int, value: int, start: str, end: str | None = None, **columns: Any) -> Row:
+    # As in a simple group, where retention counts from the commit; commits that wait for a marker have no rule.
+    since = columns.get("commit_timestamp", at(start))
+    expires = end is None and "producer_id" not in columns
+    expiry = {"rule": "simple_group", "base_timestamp": since, "is_protected": False} if expires else {}
     return {
         "cluster": "default",
         "group_id": "payments",
@@ -171,17 +175,23 @@ def offset(topic: str, partition: int, value: int, start: str, end: str | None =
         "log_partition": 3,
         "is_transactional": False,
         "ended_by": None if end is None else "COMMIT",
+        **expiry,
         **columns,
     }
+
+
+SPARED: Row = {"rule": "never_while_active", "base_timestamp": None}
+"""A member subscribes to the topic."""
 
 
 def history() -> list[Row]:
     return [
         offset("orders", 0, 100, "02:01", "02:11", leader_epoch=5, owner_member_id="m-1", group_state="Stable"),
         offset("orders", 0, 150, "02:11", metadata="by hand\x00", owner_member_id="m-1", group_state="Stable",
-               previous_offset=100),
+               previous_offset=100, **SPARED),
         offset("orders", 1, 90, "02:01", "02:14"),
-        offset("orders", 1, 200, "02:14", commit_timestamp=at("02:13"), is_transactional=True, previous_offset=90),
+        offset("orders", 1, 200, "02:14", commit_timestamp=at("02:13"), is_transactional=True, previous_offset=90,
+               **SPARED),
         offset("audit", 0, 7, "02:01", "02:08", ended_by="EXPIRED", to_offset=120),
         offset("logs", 0, 5, "02:03", group_id="simple"),
         offset("orders", 0, 999, "02:03", cluster="other"),

@@ -59,9 +59,10 @@ def test_definition_files_stand_one_column_a_line():
         assert [json.loads(line.strip().removesuffix(",")) for line in lines if line.startswith("    {")] == columns
 
 
-def test_pending_offsets_have_the_columns_of_offset_history_and_the_producer():
+def test_pending_offsets_have_the_columns_of_offset_history_but_for_expiry_and_the_producer():
+    apart = {"bucket", "is_open", "rule", "base_timestamp", "is_protected", "last_consumed_by", "last_state"}
     history, pending = (
-        [(column.name, column.type) for column in table(name).columns if column.name not in ("bucket", "is_open")]
+        [(column.name, column.type) for column in table(name).columns if column.name not in apart]
         for name in ("offset_history", "pending_offsets")
     )
     assert pending == [

@@ -43,15 +43,22 @@ def commit_stall(case: Case, row: Row) -> Iterator[Observation]:
 
 
 def offset_rewind(case: Case, row: Row) -> Iterator[Observation]:
-    """Commits below the one before, while the group had members."""
+    """Commits below the one before, while the group had members, or in a group that never had any.
+
+    An Empty group that has had members is left to ``offset_reset``, and so are commits before the first member joined.
+    """
     last = row["last"]
+    if row["is_empty"] and case.standing is not None and case.standing["members_from"] is not None:
+        return
+    committer = _committer(row) if row["is_empty"] else None
+    words = f"; the group has no members on record: {committer}" if committer else ""
     yield Observation(
         "offset_rewind",
         (row["topic"], row["partition"]),
         row["first_at"],
         last["valid_from"],
         f"committed offset of {_name(row)} rewound from {last['previous_offset']} to {last['committed_offset']} on "
-        f"{moment(last['valid_from'])}",
+        f"{moment(last['valid_from'])}{words}",
         row["log_partition"],
         last["from_offset"],
         {
@@ -61,7 +68,8 @@ def offset_rewind(case: Case, row: Row) -> Iterator[Observation]:
             "owner_member_id": last["owner_member_id"],
             "group_state": last["group_state"],
             "rebalance_id": case.rebalance_before(last["valid_from"]),
-        },
+        }
+        | ({"committer": committer} if committer else {}),
         occurrences=row["count"],
         topic=row["topic"],
         topic_partition=row["partition"],
@@ -70,25 +78,23 @@ def offset_rewind(case: Case, row: Row) -> Iterator[Observation]:
 
 
 def offset_reset(case: Case, row: Row) -> Iterator[Observation]:
-    """Commits into a group without members that no consumer's ordinary progress explains.
+    """Commits into a group without members that has them at other times.
 
-    Three kinds: into a group that is Empty after it has had members; before the group's first member joined, where the
-    log has its beginning; and back, in a group that never had members. A tool, a restore and a consumer that uses
-    ``assign()`` leave the same records.
+    Two kinds: into a group that is Empty after it has had members, and before the group's first member joined, where
+    the log has its beginning. In a group that never had members a commit onward is no different from progress;
+    ``offset_rewind`` has those that went back. A tool, a restore and a consumer that uses ``assign()`` leave the same
+    records.
     """
     last = row["into_empty"]
     if not last["count"] or last["valid_from"] is None:
         return
     group = case.standing
-    members_from = group["members_from"] if group is not None else None
-    since, when = last["first_at"], ""
-    if members_from is None:
-        if last["previous_offset"] is None or last["committed_offset"] >= last["previous_offset"]:
-            return
-        since, when = last["valid_from"], f"back from {last['previous_offset']}, in a group without members"
-    elif last["valid_from"] >= members_from:
+    if group is None or group["members_from"] is None:
+        return
+    since, members_from = last["first_at"], group["members_from"]
+    if last["valid_from"] >= members_from:
         since, when = max(since, members_from), "while the group was Empty"
-    elif group is not None and group["is_beginning_known"]:
+    elif group["is_beginning_known"]:
         when = "before the group's first member joined"
     else:
         return
@@ -102,10 +108,29 @@ def offset_reset(case: Case, row: Row) -> Iterator[Observation]:
         row["log_partition"],
         last["from_offset"],
         {"committed_offset": last["committed_offset"], "previous_offset": last["previous_offset"]},
-        occurrences=last["count"] if members_from is not None else 1,
+        occurrences=last["count"],
         topic=row["topic"],
         topic_partition=row["partition"],
     )
+
+
+def _committer(row: Row) -> str:
+    """Who may have moved an offset back in a group without members.
+
+    A consumer commits the leader epoch of the last record it read. kafka-consumer-groups and MirrorMaker's checkpoints
+    make ``OffsetAndMetadata`` of an offset alone, and so do clients that commit an offset of their choice.
+    """
+    last = row["last"]
+    if last.get("is_transactional"):
+        return "a transactional producer"
+    if last.get("leader_epoch") is not None:
+        return "a consumer that uses assign(); the commit has a leader epoch, kafka-consumer-groups writes none"
+    if row["with_leader_epoch"]:
+        return (
+            "kafka-consumer-groups, another tool, or a client that committed an offset of its choice; the commit has "
+            "no leader epoch, others of the partition have one"
+        )
+    return "a tool, a restore or a consumer that uses assign(), the log can't tell which"
 
 
 def _name(row: Row) -> str:

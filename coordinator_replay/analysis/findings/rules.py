@@ -140,14 +140,16 @@ RULES: Mapping[str, Rule] = {
     ),
     "offset_rewind": Rule(
         Severity.WARNING,
-        "A committed offset was rewound while the group had members.",
-        "Records were read twice. Around a rebalance it is mostly an old owner's late commit, or a new owner that "
-        "began before the old one's last commit; `detail` has the owner and the rebalance.",
+        "A committed offset was rewound while the group had members, or in a group that never had any.",
+        "Records are read twice. Around a rebalance it is mostly an old owner's late commit, or a new owner that "
+        "began before the old one's last commit; `detail` has the owner and the rebalance. In a group without members "
+        "it was a tool, a restore or a consumer that uses assign(): `detail.committer` says what the commit's leader "
+        "epoch tells of it. A commit onward looks like progress there; `sql --query manual-offset-changes` lists "
+        "single ones too.",
     ),
     "offset_reset": Rule(
         Severity.INFO,
-        "An offset was committed into a group that was Empty, before its first member joined, or was moved back in a "
-        "group that never had members.",
+        "An offset was committed into a group while it was Empty, or before its first member joined.",
         "A tool reset it, it was restored, or a consumer that uses assign() commits under the same name: these leave "
         "the same records, and none says who it was. `sql --query manual-offset-changes` lists them.",
     ),

@@ -44,7 +44,8 @@ class Summary(NamedTuple):
 
     def merge(self, one: Sum, other: Sum) -> Sum:
         """One sum of two of the same key."""
-        merged = {column: how(one[column], other[column]) for column, how in self.columns.items()}
+        # A sum that an earlier release kept may lack a column.
+        merged = {column: how(one.get(column), other.get(column)) for column, how in self.columns.items()}
         for by, columns in self.newest.items():
             is_newer = one[by] is None or (other[by] is not None and other[by] > one[by])
             newer = other if is_newer else one
@@ -77,6 +78,7 @@ PARTITION = Summary(
         "first_at": _least,
         "last_at": _most,
         "metadata_bytes": _most,
+        "with_leader_epoch": _plus,
         "from_offset": _most,
         "empty_count": _plus,
         "empty_first_at": _least,
@@ -89,23 +91,29 @@ PARTITION = Summary(
 )
 """Commits of a partition, with what the newest says; the same of those into an Empty group."""
 
-REWIND = Summary(
-    "rewind",
-    {"log_partition": _most, "count": _plus, "first_at": _least, "furthest": _most, "last": _newest},
-)
+_REWINDS = {"log_partition": _most, "count": _plus, "first_at": _least, "furthest": _most, "last": _newest}
+
+REWIND = Summary("rewind", _REWINDS)
 """Commits of a partition that went back while the group was not Empty, with the newest of them."""
 
-SUMMARIES = {summary.name: summary for summary in (GROUP, PARTITION, REWIND)}
+EMPTY_REWIND = Summary("empty_rewind", _REWINDS)
+"""The same while the group was Empty, or had no records of its own at all."""
+
+SUMMARIES = {summary.name: summary for summary in (GROUP, PARTITION, REWIND, EMPTY_REWIND)}
 """Every kind by its name."""
 
-_REWIND = ("from_offset", "committed_offset", "previous_offset", "owner_member_id", "group_state", "valid_from")
+_REWIND = (
+    *("from_offset", "committed_offset", "previous_offset", "leader_epoch", "is_transactional"),
+    *("owner_member_id", "group_state", "valid_from"),
+)
 
 
 def rewind(row: Mapping[str, Any]) -> Sum:
     """A commit that went back, as something to add up.
 
     Args:
-        row: log_partition, from_offset, committed_offset, previous_offset, owner_member_id, group_state, valid_from.
+        row: log_partition, from_offset, committed_offset, previous_offset, leader_epoch, is_transactional,
+            owner_member_id, group_state, valid_from.
     """
     return {
         "log_partition": row["log_partition"],

@@ -65,6 +65,7 @@ PARTITIONS = pa.schema(
         ("first_at", pa.int64()),
         ("last_at", pa.int64()),
         ("metadata_bytes", pa.int64()),
+        ("with_leader_epoch", pa.int64()),
         ("from_offset", pa.int64()),
         ("committed_offset", pa.int64()),
         ("empty_count", pa.int64()),
@@ -86,11 +87,13 @@ REWINDS = pa.schema(
         ("from_offset", pa.int64()),
         ("committed_offset", pa.int64()),
         ("previous_offset", pa.int64()),
+        ("leader_epoch", pa.int32()),
+        ("is_transactional", pa.bool_()),
         ("owner_member_id", pa.string()),
         ("group_state", pa.string()),
     ]
 )
-"""Commits below the one before, while the group was not Empty."""
+"""Commits below the one before."""
 
 PARTITION_SUMS, REWIND_SUMS = "partition_sums", "rewinds"
 """What rows of the history come to, by the name of their staged files."""
@@ -268,6 +271,7 @@ def _partition_sums(rows: Mapping[str, pa.Array]) -> pa.RecordBatch:
         sums.least(at),
         sums.most(at),
         sums.most(numbers_of(pc.binary_length(rows["metadata"]), NONE)),
+        sums.sums(pc.is_valid(rows["leader_epoch"]).to_numpy(zero_copy_only=False).astype(np.int64)),
         sums.last(offsets),
         sums.last(committed),
         sums.sums(is_empty.astype(np.int64)),
@@ -287,8 +291,7 @@ def _is_empty(states: pa.Array) -> npt.NDArray[np.bool_]:
 
 def _rewinds(rows: Mapping[str, pa.Array]) -> pa.RecordBatch:
     goes_back = pc.less(rows["committed_offset"], rows["previous_offset"]).fill_null(False)
-    back = goes_back.to_numpy(zero_copy_only=False) & ~_is_empty(rows["group_state"])
-    at = pa.array(np.flatnonzero(back))
+    at = pa.array(np.flatnonzero(goes_back.to_numpy(zero_copy_only=False)))
     n = len(rows["valid_from"])
     columns = {**rows, "is_over": pa.repeat(True, n), "valid_from": array_of(_ms(rows["valid_from"]), pa.int64())}
     return pa.RecordBatch.from_arrays([columns[one.name].take(at).cast(one.type) for one in REWINDS], schema=REWINDS)

@@ -17,10 +17,12 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from coordinator_replay.analysis.expiring import Retention
 from coordinator_replay.analysis.findings.evidence import Evidence
 from coordinator_replay.analysis.findings.judge import FINDINGS, Found, Judge
 from coordinator_replay.analysis.findings.thresholds import Thresholds
 from coordinator_replay.analysis.findings.totals import (
+    EMPTY_REWIND,
     GROUP,
     PARTITION,
     REWIND,
@@ -44,7 +46,6 @@ from coordinator_replay.pipeline.findings.metrics import Happened, minute_steps
 from coordinator_replay.pipeline.findings.minute_states import STATES, MinuteStates
 from coordinator_replay.pipeline.groups.json_text import encode
 from coordinator_replay.pipeline.offsets.bucket import GROUP_SUMS, OPEN_ROWS
-from coordinator_replay.pipeline.offsets.causes import Retention
 from coordinator_replay.pipeline.offsets.expiry import Horizon, expected_offsets
 from coordinator_replay.pipeline.offsets.interval_rows import STAGED
 from coordinator_replay.store.scan import read_paths
@@ -130,7 +131,8 @@ class GroupEvidence:
         for row in self.rows[PARTITION_SUMS]:
             totals.add(PARTITION, _key(row), row, is_over=row.pop("is_over"))
         for row in self.rows[REWIND_SUMS]:
-            totals.add(REWIND, _key(row), rewind(row), is_over=row["is_over"])
+            kind = EMPTY_REWIND if row["group_state"] == str(GroupState.EMPTY) else REWIND
+            totals.add(kind, _key(row), rewind(row), is_over=row["is_over"])
         for row in self.rows[TOTALS]:
             key = WHOLE if row["topic"] is None else _key(row)
             totals.add(SUMMARIES[row["what"]], key, orjson.loads(row["told"]), is_over=True)
@@ -146,8 +148,12 @@ class GroupEvidence:
         held = {_key(row) for row in self.rows[HELD]}
         for key, told in totals.every[PARTITION.name].items():
             rows.append(EvidenceRow(Evidence.OFFSETS, 0, key[0], key[1], _of_partition(told, key, is_held=key in held)))
-        for key, told in totals.every[REWIND.name].items():
-            rows.append(EvidenceRow(Evidence.REWIND, 0, key[0], key[1], {**told, "topic": key[0], "partition": key[1]}))
+        for kind in (REWIND, EMPTY_REWIND):
+            for key, told in totals.every[kind.name].items():
+                of_partition = totals.every[PARTITION.name].get(key, {})
+                about = {"topic": key[0], "partition": key[1], "is_empty": kind is EMPTY_REWIND}
+                about["with_leader_epoch"] = of_partition.get("with_leader_epoch")
+                rows.append(EvidenceRow(Evidence.REWIND, 0, key[0], key[1], told | about))
         rows += (EvidenceRow(Evidence.PENDING, row["from_offset"], "", 0, row) for row in self.rows[PENDING])
         rows += (EvidenceRow(Evidence.EXPIRY, told["at"], told["topic"], told["at"], told) for told in self.expiries())
         return sorted(rows, key=_order)
@@ -321,13 +327,7 @@ class Evaluation:
             return _table(self.files.uris(name), source, where)
 
         schema = SCHEMAS[EXPIRED]
-        coming = pa.Table.from_batches(
-            (
-                _typed(_with_nulls(batch, ("tombstone_at", "tombstone_offset")), schema)
-                for batch in expected.to_batches()
-            ),
-            schema,
-        )
+        coming = pa.Table.from_batches((_typed(batch, schema) for batch in expected.to_batches()), schema)
         return {
             EVIDENCE: told("group_evidence", EVIDENCE),
             GROUP_SUMS: staged(GROUP_SUMS),
@@ -346,6 +346,7 @@ class Evaluation:
             GROUP.name: self.context.since is not None,
             PARTITION.name: not self.share.is_anew,
             REWIND.name: not self.share.is_anew,
+            EMPTY_REWIND.name: not self.share.is_anew,
         }
         names = [name for name, is_kept in kept.items() if is_kept]
         uris = [file.uri for file in self.files.old(TOTALS)]
@@ -447,12 +448,6 @@ class Evaluation:
     def _write(self, name: str) -> None:
         rows, self.rows[name] = self.rows[name], []
         self.writer.add_rows(name, rows)
-
-
-def _with_nulls(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
-    for name in names:
-        batch = batch.append_column(name, pa.nulls(batch.num_rows, pa.int64()))
-    return batch
 
 
 def _count_damage(

@@ -18,12 +18,12 @@ import numpy as np
 import pyarrow as pa
 
 from coordinator_replay.analysis.expiration import DEFAULT_CHECK_INTERVAL_MS, DEFAULT_RETENTION_MS, Rule
+from coordinator_replay.analysis.expiring import Retention, expire_at
 from coordinator_replay.pipeline.bucket_files import Place, TableWriter
 from coordinator_replay.pipeline.columns import numbers_of
 from coordinator_replay.pipeline.offsets.interval_rows import STAGED
 from coordinator_replay.store.scan import BATCH_ROWS, Batches, read_paths
 from coordinator_replay.store.writer import DataFile, some
-from coordinator_replay.times import LATEST_MS
 
 TOPIC_DELETION_SPREAD_MS = 30_000
 """A deleted topic's offsets go in all log partitions at about the same time: at most so far from one another."""
@@ -43,21 +43,6 @@ _AGES = (
     "valid_to",
 )
 _MEMORY = "1GB"
-
-
-@dataclass(frozen=True, slots=True)
-class Retention:
-    """The retention to judge by.
-
-    Attributes:
-        ms: offsets.retention.minutes in milliseconds.
-        is_known: given or observed; a mere default makes nothing certain.
-        note: a sentence that says where it is from.
-    """
-
-    ms: int
-    is_known: bool
-    note: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,13 +87,6 @@ def _connect() -> duckdb.DuckDBPyConnection:
 def _ms_between(earlier: str, later: str) -> str:
     """SQL for the milliseconds from one timestamp to another."""
     return f"CAST(floor((epoch_us({later}) - epoch_us({earlier})) / 1000.0) AS BIGINT)"
-
-
-def expire_at(retention_ms: str) -> str:
-    """SQL for when an offset's retention is over; null where no rule lets it expire, or the time can't be shown."""
-    later = f"(epoch_us(base_timestamp) + CAST({retention_ms} AS BIGINT) * 1000)"
-    shown = f"CASE WHEN {later} <= {LATEST_MS} * 1000 THEN make_timestamptz({later}) END"
-    return f"CASE WHEN rule = '{Rule.EXPLICIT_EXPIRE_TIMESTAMP}' THEN expire_timestamp ELSE {shown} END"
 
 
 _INFERENCE = f"""

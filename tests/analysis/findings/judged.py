@@ -136,7 +136,10 @@ def offsets(topic: str = "orders", partition: int = 0, **changes: Any) -> tuple[
     return Evidence.OFFSETS, {**row, **changes}
 
 
-def rewinds(count: int, first_at: int, furthest: int, last: Mapping[str, Any]) -> tuple[Evidence, dict[str, Any]]:
+def rewinds(
+    count: int, first_at: int, furthest: int, last: Mapping[str, Any], with_leader_epoch: int = 0
+) -> tuple[Evidence, dict[str, Any]]:
     """Commits of a partition that went back."""
-    row = {"topic": "orders", "partition": 0, "log_partition": 3}
+    row: dict[str, Any] = {"topic": "orders", "partition": 0, "log_partition": 3}
+    row |= {"is_empty": last["group_state"] == "Empty", "with_leader_epoch": with_leader_epoch}
     return Evidence.REWIND, {**row, "count": count, "first_at": first_at, "furthest": furthest, "last": last}

@@ -179,10 +179,9 @@ def test_a_commit_into_an_empty_group_is_a_reset_if_it_has_had_members(members_f
     [
         ({"members_from": 6000, "is_beginning_known": True}, {}, "before the group's first member joined"),
         ({"members_from": 6000, "is_beginning_known": False}, {}, None),
-        ({"members_from": None}, {"previous_offset": 20}, "set to 7 on 1970-01-01T00:00:05.000Z, back from 20"),
         ({"members_from": None}, {"previous_offset": 3}, None),
     ],
-    ids=["before the first member", "beginning not in the log", "back without members", "onward without members"],
+    ids=["before the first member", "beginning not in the log", "onward without members"],
 )
 def test_a_commit_without_members_is_told_where_no_ordinary_progress_explains_it(
     group: dict[str, Any], commit: dict[str, Any], words: str | None
@@ -193,10 +192,34 @@ def test_a_commit_without_members_is_told_where_no_ordinary_progress_explains_it
     assert all(words in one["message"] for one in found)
 
 
-def test_offsets_of_a_group_without_records_that_went_back_are_told():
-    back = {**NO_COMMITS, "count": 2, "first_at": 1000, "valid_from": 5000, "committed_offset": 7, "previous_offset": 9}
-    (found,) = judge([offsets(into_empty=back)], end_ms=9000)
-    assert (found["rule"], found["first_seen"], found["occurrences"]) == ("offset_reset", 5000, 1)
+NO_MEMBERS = {**BACK, "group_state": "Empty", "owner_member_id": None}
+
+
+@pytest.mark.parametrize(
+    ("commit", "with_leader_epoch", "words"),
+    [
+        ({}, 0, "the log can't tell"),
+        ({"leader_epoch": 4}, 1, "on record: a consumer that uses assign(); the commit has a leader epoch"),
+        ({"leader_epoch": None}, 3, "on record: kafka-consumer-groups, another tool"),
+        ({"is_transactional": True}, 3, "on record: a transactional producer"),
+    ],
+    ids=["nothing tells", "a consumer", "most likely a tool", "a producer"],
+)
+@pytest.mark.parametrize("group", [[], [standing(state="Empty", members=0, members_from=None, owned=[])]])
+def test_a_rewind_in_a_group_without_members_says_what_its_committer_may_be(
+    group: list[Any], commit: dict[str, Any], with_leader_epoch: int, words: str
+):
+    back = rewinds(2, 1000, 30, {**NO_MEMBERS, **commit}, with_leader_epoch)
+    (found,) = judge([*group, offsets(committed_offset=90), back], end_ms=9000)
+    assert (found["rule"], found["first_seen"], found["occurrences"]) == ("offset_rewind", 1000, 2)
+    assert "from 40 to 10" in found["message"]
+    assert words in found["message"]
+
+
+def test_a_rewind_while_a_group_was_empty_that_has_members_is_its_reset_alone():
+    row = offsets(into_empty={**NO_COMMITS, **NO_MEMBERS, "count": 1, "first_at": 5000})
+    back = rewinds(1, 5000, 30, NO_MEMBERS)
+    assert rules(judge([standing(members_from=1000, owned=[]), row, back], end_ms=9000)) == ["offset_reset"]
 
 
 # --- transactions -----------------------------------------------------------------------------------------------------

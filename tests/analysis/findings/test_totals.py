@@ -59,6 +59,8 @@ def back(offset, committed, previous):
         "from_offset": offset,
         "committed_offset": committed,
         "previous_offset": previous,
+        "leader_epoch": None,
+        "is_transactional": False,
         "owner_member_id": f"m-{offset}",
         "group_state": "Stable",
         "valid_from": 1000 * offset,

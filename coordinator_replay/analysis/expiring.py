@@ -1,0 +1,56 @@
+"""When an offset's retention is over: the one rule, as SQL, for audits and for questions with a horizon of their own.
+
+Which rule a group's offsets expire by, and since when, is ``analysis.expiration``; which offset that rule meets stands
+in the columns ``rule``, ``base_timestamp`` and ``is_protected`` of ``offset_history``. What is left is time alone, so
+that the same offsets answer for every horizon. The condition is that of ``OffsetExpirationConditionImpl``.
+"""
+
+from typing import NamedTuple
+
+from coordinator_replay.analysis.expiration import Rule
+from coordinator_replay.times import LATEST_MS
+
+
+class Retention(NamedTuple):
+    """The retention to evaluate by.
+
+    Attributes:
+        ms: offsets.retention.minutes in milliseconds.
+        is_known: given or observed; a mere default makes nothing certain.
+        note: a sentence that says where it is from.
+    """
+
+    ms: int
+    is_known: bool
+    note: str = ""
+
+
+def expire_at(retention_ms: str) -> str:
+    """SQL for when an offset's retention is over; null where no rule lets it expire, or the time can't be shown."""
+    later = f"(epoch_us(base_timestamp) + CAST({retention_ms} AS BIGINT) * 1000)"
+    shown = f"CASE WHEN {later} <= {LATEST_MS} * 1000 THEN make_timestamptz({later}) END"
+    return f"CASE WHEN rule = '{Rule.EXPLICIT_EXPIRE_TIMESTAMP}' THEN expire_timestamp ELSE {shown} END"
+
+
+def expiring_offsets(source: str) -> str:
+    """SQL for the offsets in force that are past retention at ``$as_of``, or will be by ``$limit``.
+
+    The statement takes ``$retention_ms`` and ``$is_known`` of the retention, too, and gives columns of
+    ``expired_offsets``. An offset that nothing lets expire (members subscribe to its topic, a transaction on it is
+    open) is not among them.
+
+    Args:
+        source: relation of offsets in force, in columns of ``offset_history``.
+    """
+    return f"""
+    WITH timed AS (
+        SELECT *, {expire_at("$retention_ms")} AS expire_at
+        FROM {source} WHERE NOT is_protected AND base_timestamp IS NOT NULL
+    )
+    SELECT group_id, topic, partition, log_partition, committed_offset, metadata, commit_timestamp, base_timestamp,
+        expire_at, rule, CASE WHEN expire_at <= $as_of THEN 'DUE' ELSE 'EXPIRING' END AS status,
+        CASE WHEN $is_known THEN 'certain' ELSE 'likely' END AS confidence, last_consumed_by,
+        last_state AS group_state, CAST([] AS VARCHAR[]) AS alternatives, CAST($retention_ms AS BIGINT) AS retention_ms,
+        CAST(NULL AS TIMESTAMPTZ) AS tombstone_at, CAST(NULL AS BIGINT) AS tombstone_offset
+    FROM timed WHERE expire_at <= $limit
+    """  # noqa: S608 - names of our own
