@@ -148,6 +148,9 @@ def test_history_that_was_over_is_given_up_and_does_not_come_back(store: Store):
         *write(store, "rebalances", [rebalance("not-final", NOW - 100 * DAY, settled=None), open_long], is_open=True),
     ]
     run.versions["rebalances"] = store.commit(run.snapshots["rebalances"], files, [], run.run_id)
+    commits = [{**commit_row(place), "log_timestamp": millis(NOW - days * DAY)} for place, days in ((1, 200), (2, 0))]
+    added = write(store, "offset_commits", commits)
+    run.versions["offset_commits"] = store.commit(run.snapshots["offset_commits"], added, [], run.run_id)
     run.finish()
     assert maintain(store, NOW, keep=90 * DAY)["rebalances"].rows_removed == 2
     assert held(store, "rebalances", "rebalance_id") == ["not-final", "open-long", "young"]

@@ -70,7 +70,7 @@ def write(store: Store, name: str, rows: Sequence[Row], **values: Any) -> list[D
 
 def prepare(store: Store) -> Mapping[str, Snapshot]:
     """The tables that runs write, the ledger first."""
-    return {name: store.create(name, DEFAULT_BUCKETS) for name in (LEDGER, *WRITTEN)}
+    return {name: store.create(name, DEFAULT_BUCKETS) for name in (LEDGER, *WRITTEN, "group_records")}
 
 
 class Run:
