@@ -8,6 +8,7 @@ about the log itself in ``test_asked_log.py``.
 
 from collections import Counter
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -75,6 +76,23 @@ def test_23_groups_that_are_gone_are_listed_with_what_took_them(ask, expired: st
         assert abs(at(found[entry["group"]]["deleted_at"]) - at(entry["at"])) < CLOCK
 
 
+@pytest.mark.parametrize("name", AUDITED)
+def test_23_the_reset_file_has_the_offsets_that_the_broker_had_then(typed, name: str, tmp_path: Path):
+    checkpoints = list(answered(name))
+    time, groups = checkpoints[len(checkpoints) // 2]
+    written = 0
+    for group_id, group in groups.items():
+        if group.get("offsets"):
+            file = tmp_path / f"{group_id}.csv"
+            typed(name, "offsets", group_id, "--at", time, "--reset-file", str(file))
+            rows = [line.rsplit(",", 2) for line in file.read_text().splitlines()]
+            assert {f"{topic}-{partition}": int(offset) for topic, partition, offset in rows} == {
+                partition: stored["offset"] for partition, stored in group["offsets"].items()
+            }
+            written += len(rows)
+    assert written > 3
+
+
 def test_9_what_expires_next_is_told_for_any_horizon(ask):
     name = "group-lifecycles"
     last = list(answered(name))[-1][1]
@@ -131,10 +149,20 @@ def test_13_the_timeline_counts_transactions_by_outcome(ask, transactional: str)
 
 
 @pytest.mark.parametrize("name", AUDITED)
-def test_16_records_of_each_group_are_all_counted(ask, name: str):
-    records = Counter(record["key"].get("group", record["key"].get("groupId")) for record in decoded(name))
-    found = {row["group_id"]: row for row in ask(name, "sql", "--query", "what-fills-the-topic")}
-    assert {group_id: row["records"] for group_id, row in found.items()} == dict(records)
+def test_16_records_and_bytes_of_each_group_are_all_counted(ask, name: str):
+    """Sizes are those of the keys and values that a consumer read."""
+    exported = Sample(name).exported
+    records: Counter[str] = Counter()
+    sizes: Counter[str] = Counter()
+    for record in decoded(name):
+        group = record["key"].get("group", record["key"].get("groupId"))
+        key, value = exported[record["partition"], record["offset"]]
+        records[group] += 1
+        sizes[group] += len(key) + len(value or b"")
+    rows = ask(name, "sql", "--query", "what-fills-the-topic")
+    assert {row["group_id"]: row["records"] for row in rows} == dict(records)
+    assert {row["group_id"]: row["bytes"] for row in rows} == dict(sizes)
+    assert rows[0]["bytes"] == max(sizes.values())
 
 
 @pytest.mark.parametrize("name", AUDITED)

@@ -107,6 +107,17 @@ def test_2_a_subscription_that_changed_once_does_not_alternate(ask: Ask, name: s
     assert ask(name, "sql", "--query", "alternating-subscriptions") == []
 
 
+@pytest.mark.parametrize("name", ["group-lifecycles", "kafka-3.9"])
+def test_2_the_client_whose_subscription_changed_is_named_with_the_topics_it_added(ask: Ask, name: str):
+    for act in journal(name, "subscription_changed"):
+        earlier = [one for one in lines(Sample(name).folder / "journal.jsonl") if one["at"] < act["at"]]
+        before = [one["topics"] for one in earlier if one.get("member") == act["member"] and "topics" in one][-1]
+        (topic,) = set(act["topics"]) - set(before)
+        facts = [fact for row in ask(name, "why", act["group"]) for fact in _listed(row["evidence"])]
+        said = [fact for fact in facts if f"(client {act['member']} on " in fact and f" subscribed to {topic} " in fact]
+        assert len(said) == 1, act
+
+
 @pytest.mark.parametrize("name", AUDITED)
 def test_3_partitions_that_were_added_are_found_with_the_time_until_the_group_noticed(ask: Ask, name: str):
     rows = ask(name, "sql", "--query", "slow-topic-changes")
