@@ -259,7 +259,7 @@ class GroupHistory:
             "departed": [list(one) for one in self.departed],
             "waiting": {member_id: list(one) for member_id, one in self.waiting.items()},
             "regex_topics": {regex: list(topics) for regex, topics in self.regex_topics.items()},
-            "partition_counts": self.partition_counts,
+            "partition_counts": dict(sorted(self.partition_counts.items())),
             "is_new_life": self.is_new_life,
             "conversion": None if self.conversion is None else list(self.conversion),
             "ready_at": None if self.ready_at is None else list(self.ready_at),
