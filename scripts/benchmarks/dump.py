@@ -87,7 +87,7 @@ class _Pools:
     """What the records of one log partition are drawn from: keys of commits, and the lives of its groups."""
 
     def __init__(self, rng: np.random.Generator, groups: range) -> None:
-        keys, topics, weights, read = [], [], [], []
+        keys, topics, weights, read = [], [], list[float](), []
         for group, chance in zip(groups, _chances(len(groups)), strict=True):
             topic, partitions = int(rng.integers(0, 200)), int(rng.integers(1, _PARTITIONS_PER_TOPIC + 1))
             topic_id = base64.urlsafe_b64encode(_topic_id(topic)).decode().rstrip("=")
@@ -105,7 +105,14 @@ class _Pools:
         mortal = rng.random(len(keys)) < _MORTAL_SHARE
         self.dies_ms[mortal] = _BEGIN_MS + rng.integers(_DAY_MS // 20, _DAY_MS, mortal.sum())
         self.immortal = int(np.flatnonzero(~mortal)[0])
+        self.first_group_keys = read[0].partitions
         self.lives = Lives(rng, [_name(group) for group in groups], read, _chances(len(groups)))
+
+    def favour_first_group(self, share: float) -> None:
+        """Let the first group have a share of all commits."""
+        own = np.arange(len(self.chances)) < self.first_group_keys
+        self.chances[own] *= share / self.chances[own].sum()
+        self.chances[~own] *= (1 - share) / self.chances[~own].sum()
 
 
 def _name(group: int) -> str:
@@ -199,21 +206,45 @@ def _removals(
     return places, keys[mine][: len(keys)][first]
 
 
-def make_dump(folder: Path, *, records: int, partitions: int = 2, groups: int = 3000, seed: int = 7) -> Path:
+def _sizes(records: int, partitions: int, *, has_hot_group: bool) -> list[int]:
+    """How many records each log partition has; that of the hot group has half of all besides."""
+    even = (records // 2 if has_hot_group else records) // partitions
+    return [records - even * (partitions - 1), *[even] * (partitions - 1)]
+
+
+def make_dump(
+    folder: Path,
+    *,
+    records: int,
+    partitions: int = 2,
+    groups: int = 3000,
+    seed: int = 7,
+    has_hot_group: bool = False,
+) -> Path:
     """Make the dump unless it is there; segments of at most a million records, some 100 MiB.
+
+    Args:
+        folder: where to.
+        records: how many.
+        partitions: of the topic.
+        groups: spread over the partitions.
+        seed: of all that is drawn.
+        has_hot_group: whether one group has half of all commits.
 
     Returns:
         The folder, which holds a folder for each partition of the topic.
     """
-    facts = {"records": records, "partitions": partitions, "groups": groups, "seed": seed, "form": 6}
+    facts = {"records": records, "partitions": partitions, "groups": groups, "seed": seed, "form": 7}
+    facts["has_hot_group"] = has_hot_group
     note = folder / "made-by.json"
     if note.exists() and json.loads(note.read_text()) == facts:
         return folder
     rng = np.random.default_rng(seed)
-    for partition in range(partitions):
+    for partition, wanted in enumerate(_sizes(records, partitions, has_hot_group=has_hot_group)):
         # A group lives in one log partition.
         pools = _Pools(rng, range(partition, groups, partitions))
-        wanted = records // partitions + (partition < records % partitions)
+        if has_hot_group and partition == 0:
+            pools.favour_first_group(records / 2 / wanted)
         place = folder / f"__consumer_offsets-{partition}"
         place.mkdir(parents=True, exist_ok=True)
         for base in range(0, wanted, _SEGMENT_RECORDS):

@@ -20,6 +20,9 @@ from coordinator_replay.log.segment import walk_batches
 
 _NIGHTS = 20
 _NIGHT_SHARE = 0.01
+_SKEW_RECORDS = 4_000_000
+_LOG_PARTITIONS = 50
+"""As many as the topic has by default."""
 _NIGHT_RECORDS = 2_000_000
 _EVERY_SECONDS = 0.5
 
@@ -141,6 +144,22 @@ def scale(setting: Setting) -> Measured:
     large = make_dump(setting.dump.parent / f"dump-{setting.records * 4}", records=setting.records * 4)
     a = seconds(lambda: _audit(setting.spark, large, str(setting.work / "large")))
     return _row("scale", "audit of four times the records", "audit", a, _of(setting).audit, 4.2, "x the audit")
+
+
+def skew(setting: Setting) -> Measured:
+    """Half of all commits in one group, against a dump of the same size in which no group has so many."""
+    records = min(_SKEW_RECORDS, setting.records)
+
+    def audited(name: str, **how: bool) -> float:
+        folder = setting.dump.parent / f"dump-{records}-{name}"
+        dump = make_dump(folder, records=records, partitions=_LOG_PARTITIONS, **how)
+        return seconds(lambda: _audit(setting.spark, dump, str(setting.work / name)))
+
+    # Once beforehand, so that what is compiled first counts for nobody.
+    _of(setting)
+    b, a = audited("even"), audited("hot", has_hot_group=True)
+    ours = "audit with half of all commits in one group"
+    return _row("skew", ours, "audit of as many commits, spread", a, b, 1.3, "x the spread")
 
 
 def store(setting: Setting) -> Measured:

@@ -1,4 +1,4 @@
-"""Rows about the replay of groups: the engine alone, many small groups, and one group with half of all records.
+"""Rows about the replay of groups: the engine alone, and many small groups.
 
 The lives are made by rule: a member joins a KIP-848 group and leaves it a minute later, ten records a turn, in the
 order in which the coordinator writes them.
@@ -28,7 +28,6 @@ _FIRST_GROUPS = 4_000
 _ENGINE_TURNS = 10_000
 _WANTED_A_SECOND = 50_000
 _WANTED_SECONDS = 25
-_WANTED_SKEW = 1.3
 _BUCKETS = 10
 
 Told = tuple[int, str, dict[str, Any], dict[str, Any] | None]
@@ -193,21 +192,4 @@ def groups(setting: Setting) -> Measured:
         ratio=a / _WANTED_SECONDS,
         wanted=f"<= {_WANTED_SECONDS} s",
         holds=a <= _WANTED_SECONDS,
-    )
-
-
-def skew(setting: Setting) -> Measured:
-    """Half of all records in one group, against the same number spread evenly."""
-    half = _GROUPS // 4
-    a = fold_seconds(setting, "hot", iter([("hot", half), *((f"group-{n:06d}", 1) for n in range(half))]))
-    b = fold_seconds(setting, "spread", ((f"group-{n:06d}", 1) for n in range(2 * half)))
-    return Measured(
-        name="skew",
-        ours="replay with half of all records in one group",
-        baseline="the same number spread evenly",
-        ours_seconds=a,
-        baseline_seconds=b,
-        ratio=a / b,
-        wanted=f"<= {_WANTED_SKEW} x even",
-        holds=a / b <= _WANTED_SKEW,
     )

@@ -13,8 +13,8 @@ from pathlib import Path
 from benchmarks.coordinator import heartbeats, rebalance
 from benchmarks.copying import copy_seconds
 from benchmarks.measured import Measured, Setting, in_turns, seconds
-from benchmarks.nightly import memory, nights, scale, small, store, whole
-from benchmarks.replay import engine, groups, skew
+from benchmarks.nightly import memory, nights, scale, skew, small, store, whole
+from benchmarks.replay import engine, groups
 from benchmarks.spark_users import data_source, replay_frames
 from coordinator_replay.log.reading import gather_records
 from coordinator_replay.log.segment import read_segment
