@@ -4,8 +4,16 @@ from dataclasses import dataclass
 
 from coordinator_replay.query.warehouse import Warehouse
 
+# A member that joins while others wait begins a rebalance of its own: it waited in that one, not in those before.
+# A static member waits for what the member that it replaced was to get.
 _HOLD_UPS = """
-    WITH held AS (
+    WITH members AS (
+        SELECT group_id, member_id, coalesce(min(instance_id), member_id) AS instance, min(client_id) AS client_id,
+               min(client_host) AS client_host, min(valid_from) AS joined_at
+        FROM member_timeline WHERE cluster = $cluster {one_group} GROUP BY group_id, member_id
+    ), names AS (
+        SELECT * REPLACE (min(joined_at) OVER (PARTITION BY group_id, instance) AS joined_at) FROM members
+    ), held AS (
         SELECT rebalance_id, group_id, started_at, completed_at, held_up_by, held_up_ms FROM rebalances
         WHERE cluster = $cluster AND held_up_by IS NOT NULL {one_group}
     ), handed AS (
@@ -19,9 +27,8 @@ _HOLD_UPS = """
          AND following.partition = owned.partition AND following.member_id <> held_up_by
          AND coalesce(following.topic, following.topic_id) = coalesce(owned.topic, owned.topic_id)
          AND following.owned_from = owned.owned_to + to_milliseconds(owned.unowned_ms)
-    ), names AS (
-        SELECT group_id, member_id, min(client_id) AS client_id, min(client_host) AS client_host
-        FROM member_timeline WHERE cluster = $cluster {one_group} GROUP BY ALL
+        JOIN names AS waiting ON waiting.group_id = held.group_id AND waiting.member_id = following.member_id
+         AND waiting.joined_at <= started_at
     )
     SELECT rebalance_id, held_up_by, client_id, client_host, held_up_ms,
            list_sort(list_distinct(list(topic || '-' || partition))), list_sort(list_distinct(list(waited)))

@@ -8,7 +8,6 @@ offsets; the numbers are those of the list.
 import json
 import re
 from collections import Counter
-from collections.abc import Callable
 from datetime import timedelta
 from itertools import pairwise
 from typing import Any
@@ -18,7 +17,7 @@ import pytest
 from scripts.reasons.durations import durations
 from scripts.reasons.sample import Sample as Recording
 from scripts.reasons.truth import Truth, Witness
-from tests.acceptance.conftest import AUDITED, Ask
+from tests.acceptance.conftest import AUDITED, Ask, Told
 from tests.acceptance.recorded import CLOCK, at
 from tests.samples import Sample, lines
 
@@ -87,7 +86,7 @@ def test_5_as_many_rebalances_as_the_broker_logged_and_none_longer_or_shorter_th
     assert compared > 5
 
 
-def test_5_why_gives_no_bound_of_a_classic_rebalance_as_its_duration(told: Callable[..., str]):
+def test_5_why_gives_no_bound_of_a_classic_rebalance_as_its_duration(told: Told):
     text = told("group-lifecycles", "why", "shop-billing")
     assert re.search(r"sync took \d+ ms, the whole rebalance at most [\d,]+ ms; its join phase is not on record", text)
     assert "generation 4" in text
@@ -134,7 +133,7 @@ def test_3_partitions_that_were_added_are_found_with_the_time_until_the_group_no
 # --- 7: who blocks ---------------------------------------------------------------------------------------------------
 
 
-def test_7_the_member_that_did_not_revoke_is_named_with_its_partitions_and_who_waited(told: Callable[..., str]):
+def test_7_the_member_that_did_not_revoke_is_named_with_its_partitions_and_who_waited(told: Told):
     """Client hold-1 of bakery-holders takes 15 s to give partitions up; hold-2 and hold-3 join and wait."""
     clients = Recording(Sample("java-clients").folder).clients()
     text = told("java-clients", "why", "bakery-holders")
@@ -147,6 +146,28 @@ def test_7_the_member_that_did_not_revoke_is_named_with_its_partitions_and_who_w
     }
     assert waited and waited <= {"hold-2", "hold-3"}
     assert all(re.search(r"waited 1[5-9],\d{3} ms for bakery\.hold-\d", line) for line in lines_of)
+
+
+@pytest.mark.parametrize("name", AUDITED)
+def test_7_whoever_waited_in_a_rebalance_had_joined_when_the_broker_assigned_its_partitions(told: Told, name: str):
+    joined: dict[tuple[str, str], int] = {}
+    assigned: dict[tuple[str, str], int] = {}
+    for line in lines(Sample(name).folder / "broker-log.jsonl"):
+        joins = re.search(r"ember (\S+) (?:with instance id \S+ )?joins the \w+ group", line["text"])
+        target = re.search(r"Computed a new target assignment for epoch (\d+) ", line["text"])
+        if joins is not None:
+            joined.setdefault((line["group"], joins[1]), line["at"])
+        if target is not None:
+            assigned[line["group"], target[1]] = line["at"]
+    compared = 0
+    for block in told(name, "why").split("\n\n"):
+        head = re.match(r"\S+  (\S+)  epoch (\d+)  ", block)
+        waited = re.search(r"held up by member \S+ \(.*\): (.*) waited ", block)
+        for member_id in waited[1].split(", ") if head is not None and waited is not None else ():
+            if (head[1], member_id) in joined and (head[1], head[2]) in assigned:
+                assert joined[head[1], member_id] <= assigned[head[1], head[2]] + CLOCK_MS, block
+                compared += 1
+    assert compared > 1
 
 
 # --- 8, 9, 10: where did the offsets go ------------------------------------------------------------------------------
