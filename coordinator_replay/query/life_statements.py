@@ -110,23 +110,25 @@ LINES = """
 
 # Of each stretch of time a line keeps its last commit; what went backwards, or ended otherwise, is always kept.
 # ``$firsts`` and ``$widths`` tell where the first stretch of each group begins, and how long its stretches are;
-# ``{place}`` is the group's place among them. Names of groups are not carried through the sorting of all commits.
+# ``{place}`` is the group's place among them. A commit is the last of its stretch where the one that replaced it came
+# in another: each row tells for itself, so that millions of commits are neither sorted nor compared.
 COMMITS = """
     WITH inside AS (
-        SELECT {place} AS place, topic, partition, committed_offset, valid_from, valid_to, from_offset, ended_by,
-               (epoch_ms(valid_from) - list_extract($firsts, place)) // list_extract($widths, place) AS stretch
+        SELECT {place} AS place, topic, partition, committed_offset, previous_offset, valid_from, valid_to, from_offset,
+               coalesce(ended_by, 'COMMIT') AS ended
         FROM offset_history
         WHERE cluster = $cluster {some}
           AND coalesce(valid_to > $start, true) AND coalesce(valid_from < $end, true)
-    ), compared AS (
-        SELECT *, lag(committed_offset) OVER in_order AS before,
-               lead(stretch) OVER in_order IS DISTINCT FROM stretch AS is_last
-        FROM inside WINDOW in_order AS (PARTITION BY place, topic, partition ORDER BY from_offset)
+    ), placed AS (
+        SELECT *, (epoch_ms(valid_from) - list_extract($firsts, place)) // list_extract($widths, place) AS since,
+               (epoch_ms(valid_to) - list_extract($firsts, place)) // list_extract($widths, place) AS until
+        FROM inside
     )
     SELECT list_extract($groups, place) AS of_group, topic, partition, committed_offset, greatest(valid_from, $start),
-           valid_to, coalesce(ended_by, 'COMMIT') AS ended, CASE WHEN committed_offset < before THEN before END
-    FROM compared
-    WHERE is_last OR committed_offset < before OR coalesce(ended_by, 'COMMIT') <> 'COMMIT'
+           valid_to, ended, CASE WHEN committed_offset < previous_offset THEN previous_offset END
+    FROM placed
+    WHERE since IS DISTINCT FROM until OR coalesce(valid_to >= $end, valid_to IS NULL)
+       OR committed_offset < previous_offset OR ended <> 'COMMIT'
     ORDER BY of_group, topic, partition, from_offset
 """
 

@@ -86,7 +86,7 @@ def _history(bucket: int, commits: Numbers, names: list[str]) -> pa.Table:
     """The history of the groups of a bucket."""
     own = [g for g in range(len(names)) if bucket_of(g % _LOG_PARTITIONS, _BUCKETS) == bucket]
     keys = [(g, p) for g in own for p in range(_PARTITIONS)]
-    groups = np.array([g for g, _ in keys])
+    groups = np.array([g for g, _ in keys], np.int64)
     counts = np.maximum(commits[groups] // _PARTITIONS, 1)
     total = int(counts.sum())
     key = np.repeat(np.arange(len(keys)), counts)
