@@ -1,8 +1,9 @@
 """A group's records and what is known of its topics, out of the tables, as ``whatif`` takes them."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 from coordinator_replay.analysis.reasons.topic_changes import TopicChange
 from coordinator_replay.engine.model import Record
@@ -18,11 +19,11 @@ from coordinator_replay.whatif.recorded import Recorded
 from coordinator_replay.whatif.settings import Settings, changed
 
 _RECORDS = """
-    SELECT kind, key_json, value_json, log_partition, log_offset,
+    SELECT group_id, kind, key_json, value_json, log_partition, log_offset,
            coalesce(epoch_ms(log_timestamp), -1), coalesce(missing_before, 0), value_version
     FROM group_records
-    WHERE cluster = $cluster AND group_id = $group
-    ORDER BY log_partition, log_offset
+    WHERE cluster = $cluster {some}
+    ORDER BY group_id, log_partition, log_offset
 """
 
 _GROUPS = "SELECT DISTINCT group_id FROM group_records WHERE cluster = $cluster ORDER BY group_id"
@@ -35,10 +36,20 @@ _TOPICS = (
 )
 
 _JUDGED = """
-    SELECT epoch, epoch_ms(completed_at), cause, confidence
+    SELECT group_id, epoch, epoch_ms(completed_at), cause, confidence, commit_pause_ms
     FROM rebalances
-    WHERE cluster = $cluster AND group_id = $group
+    WHERE cluster = $cluster {some}
 """
+
+_LAST_COMMITS = """
+    SELECT group_id, owner_member_id, epoch_ms(max(valid_from))
+    FROM offset_history
+    WHERE cluster = $cluster {some} AND owner_member_id IS NOT NULL AND valid_from IS NOT NULL
+    GROUP BY ALL
+"""
+
+_GROUPS_AT_ONCE = 100
+"""Groups that are read together: bounds the memory for a whole cluster."""
 
 
 class _Topics:
@@ -92,16 +103,18 @@ def what_if_all(
     changed(Settings(protocol="classic"), {**(known or {}), **alternative.values})
     topics = _Topics(warehouse)
     found, refused, unlike = [], [], []
-    for (group,) in warehouse.rows(_GROUPS):
-        try:
-            one = _tried(_recorded(warehouse, group, topics), [alternative], start, end, known)
-        except UsageError:
-            refused.append(group)
-            continue
-        if one.fidelity.is_enough:
-            found.append(_gain(one))
-        else:
-            unlike.append(group)
+    groups = [group for (group,) in warehouse.rows(_GROUPS)]
+    for first in range(0, len(groups), _GROUPS_AT_ONCE):
+        for recorded in _read(warehouse, groups[first : first + _GROUPS_AT_ONCE], topics):
+            try:
+                one = _tried(recorded, [alternative], start, end, known, with_ranges=False)
+            except UsageError:
+                refused.append(recorded.group_id)
+                continue
+            if one.fidelity.is_enough:
+                found.append(_gain(one))
+            else:
+                unlike.append(recorded.group_id)
     notes = [
         f"{_groups(names)} {why}: {', '.join(names[:_MOST_NAMED])}{', …' if len(names) > _MOST_NAMED else ''}."
         for names, why in (
@@ -137,30 +150,45 @@ def recorded_of(warehouse: Warehouse, group: str) -> Recorded:
     Raises:
         UsageError: the tables don't know the group, or have offset commits of it alone.
     """
-    return _recorded(warehouse, group, _Topics(warehouse))
+    for recorded in _read(warehouse, [group], _Topics(warehouse)):
+        return recorded
+    check_group(warehouse, group)
+    raise UsageError(f"group {group!r} has no members on record: there is no life to replay")
 
 
-def _recorded(warehouse: Warehouse, group: str, topics: _Topics) -> Recorded:
-    records = tuple(
-        Record(
-            kind,
-            json.loads(key),
-            None if value is None else open_blobs(kind, json.loads(value)),
-            partition,
-            offset,
-            at_ms,
-            missing,
-            version if value is not None else None,
-        )
-        for kind, key, value, partition, offset, at_ms, missing, version in warehouse.rows(_RECORDS, group=group)
-    )
-    if not records:
-        check_group(warehouse, group)
-        raise UsageError(f"group {group!r} has no members on record: there is no life to replay")
-    columns = ("epoch", "completed_at", "cause", "confidence")
-    judged = [dict(zip(columns, row, strict=True)) for row in warehouse.rows(_JUDGED, group=group)]
+def _read(warehouse: Warehouse, groups: Sequence[str], topics: _Topics) -> Iterator[Recorded]:
+    """What is on record of groups, read by one statement for each table; groups without records are left out."""
+    some = "AND group_id = $group" if len(groups) == 1 else "AND list_contains($groups, group_id)"
+    asked: dict[str, object] = {"groups": list(groups)} | ({"group": groups[0]} if len(groups) == 1 else {})
+    records: dict[str, list[Record]] = {}
+    for group, *row in warehouse.rows(_RECORDS.replace("{some}", some), **asked):
+        records.setdefault(group, []).append(_record(*row))
+    judged: dict[str, list[dict[str, Any]]] = {group: [] for group in groups}
+    columns = ("epoch", "completed_at", "cause", "confidence", "commit_pause_ms")
+    for group, *row in warehouse.rows(_JUDGED.replace("{some}", some), **asked):
+        judged[group].append(dict(zip(columns, row, strict=True)))
+    commits: dict[str, dict[str, int]] = {group: {} for group in groups}
+    for group, member_id, at_ms in warehouse.rows(_LAST_COMMITS.replace("{some}", some), **asked):
+        commits[group][member_id] = at_ms
     end_ms = _milliseconds(warehouse.coverage.last)
-    return Recorded(group, records, topics.names, topics.counts, topics.changes, judged, end_ms)
+    for group, own in records.items():
+        yield Recorded(group, own, topics.names, topics.counts, topics.changes, judged[group], end_ms, commits[group])
+
+
+def _record(
+    kind: str,
+    key: str,
+    value: str | None,
+    partition: int,
+    offset: int,
+    at_ms: int,
+    missing: int,
+    version: int | None,
+) -> Record:
+    opened = None if value is None else open_blobs(kind, json.loads(value))
+    return Record(
+        kind, json.loads(key), opened, partition, offset, at_ms, missing, version if value is not None else None
+    )
 
 
 def what_if_of(
@@ -194,10 +222,13 @@ def _tried(
     start: datetime | None,
     end: datetime | None,
     known: dict[str, str] | None,
+    *,
+    with_ranges: bool = True,
 ) -> WhatIf:
     return what_if(
         recorded,
         alternatives,
+        with_ranges=with_ranges,
         start_ms=None if start is None else _milliseconds(start),
         end_ms=None if end is None else _milliseconds(end),
         known=known,

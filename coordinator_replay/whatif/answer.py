@@ -5,16 +5,13 @@ from dataclasses import dataclass
 
 from coordinator_replay.errors import UsageError
 from coordinator_replay.whatif.alternative import Alternative
+from coordinator_replay.whatif.courses import courses, with_members, without_restarts
 from coordinator_replay.whatif.fidelity import LOWEST, Fidelity, compare
 from coordinator_replay.whatif.measure import Lived, lived, measured, rows_of
 from coordinator_replay.whatif.measures import Measures
+from coordinator_replay.whatif.measures import with_ranges as ranged
 from coordinator_replay.whatif.recorded import Recorded, life_of
-from coordinator_replay.whatif.script import (
-    ClientLife,
-    Life,
-    with_members,
-    without_restarts,
-)
+from coordinator_replay.whatif.script import ClientLife, Life
 from coordinator_replay.whatif.settings import Settings, changed
 from coordinator_replay.whatif.simulate import TooLong, simulate
 
@@ -60,6 +57,7 @@ def what_if(
     start_ms: int | None = None,
     end_ms: int | None = None,
     known: Mapping[str, str] | None = None,
+    with_ranges: bool = True,
 ) -> WhatIf:
     """Replay a group's life under other settings.
 
@@ -69,6 +67,7 @@ def what_if(
         start_ms: from then on; the group's first record if None.
         end_ms: until then, not included; the end of the log if None, or ten minutes after the group's last record.
         known: settings that the recorded life had and the log does not hold, by Kafka's names.
+        with_ranges: also try all that the log leaves open of when and how static members went.
 
     Raises:
         UsageError: the group is not one that can be simulated, or a setting is unknown.
@@ -84,7 +83,11 @@ def what_if(
     found = []
     if fidelity.is_enough:
         for one, tried in zip(wanted, settings, strict=True):
-            found.append(_lived(life, recorded, tried, _clients(life, one), one.name))
+            clients = _clients(life, one)
+            again_likely, likely = _lived(life, recorded, tried, clients, one.name)
+            others = courses(clients) if with_ranges else []
+            possible = [_lived(life, recorded, tried, course, one.name)[1] for course in others]
+            found.append((again_likely, ranged(likely, possible)))
     predicted = tuple(one for _, one in found)
     return WhatIf(
         group_id=life.group_id,
@@ -143,7 +146,8 @@ def _differences(before: Measures, after: Measures) -> Iterable[str]:
     vanish = [f"{count} {cause}" for cause, count in gone.items() if count > 0]
     appear = [f"{-count} {cause}" for cause, count in gone.items() if count < 0]
     appear += [f"{count} {cause}" for cause, count in after.causes.items() if cause not in before.causes]
-    parts = [f"{before.rebalances} rebalances become {after.rebalances}"]
+    least_and_most = " ({:,} to {:,})".format(*after.ranges["rebalances"]) if "rebalances" in after.ranges else ""
+    parts = [f"{before.rebalances} rebalances become {after.rebalances}{least_and_most}"]
     if vanish:
         parts.append(f"{', '.join(vanish)} vanish")
     if appear:

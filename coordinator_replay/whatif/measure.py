@@ -97,8 +97,13 @@ def measured(
         stop_the_world=sum(one > 0 for one in stopped),
         pause_ms_max=None if pauses is None else pauses.longest_ms,
         pause_ms_total=None if pauses is None else pauses.total_ms,
+        commit_pause_ms_max=None if pauses is not None else _longest_commit_pause(rebalances),
         stable_share=_stable_share(life.rows, start_ms, end_ms),
     )
+
+
+def _longest_commit_pause(rebalances: Iterable[Mapping[str, Any]]) -> int | None:
+    return max((one["commit_pause_ms"] for one in rebalances if one["commit_pause_ms"] is not None), default=None)
 
 
 def _stayed(row: Mapping[str, Any]) -> int:

@@ -4,7 +4,7 @@ Apart from the code that measures, so that whoever only names these types need n
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,8 +24,11 @@ class Measures:
         stop_the_world: rebalances in which every member stopped.
         pause_ms_max: simulated: longest time in ms for which nobody worked on a partition, dead consumers included.
         pause_ms_total: the same, summed over partitions.
+        commit_pause_ms_max: on record: longest time in ms for which commits paused around a rebalance; null where no
+            audit has measured it, and in a simulation, whose consumers do not commit.
         stable_share: share of the time that the group was Stable; null for classic groups, whose join phases are not
             on record.
+        ranges: least and most of each measure that depends on what the log can't tell, by field; empty where none does.
     """
 
     name: str
@@ -38,7 +41,9 @@ class Measures:
     stop_the_world: int
     pause_ms_max: int | None
     pause_ms_total: int | None
+    commit_pause_ms_max: int | None
     stable_share: float | None
+    ranges: dict[str, tuple[int, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,14 +79,51 @@ MEASURES: Sequence[tuple[str, str]] = (
     ("stop_the_world", "rebalances that stopped all members"),
     ("pause_ms_max", "longest pause of a partition, ms"),
     ("pause_ms_total", "pauses in all, ms"),
+    ("commit_pause_ms_max", "longest pause of commits, ms"),
     ("stable_share", "share of the time Stable"),
 )
 """Fields of ``Measures``, and what a table calls them."""
 
 
+RANGED = (
+    "rebalances",
+    "partitions_reassigned",
+    "unowned_ms_max",
+    "unowned_ms_total",
+    "members_interrupted",
+    "stop_the_world",
+    "pause_ms_max",
+    "pause_ms_total",
+)
+"""Measures that get a range."""
+
+
+def with_ranges(likely: Measures, others: Sequence[Measures]) -> Measures:
+    """A life's measures with the least and the most that it and other courses of the same life have."""
+    ranges = {}
+    for name in RANGED:
+        numbers = [number for one in (likely, *others) if (number := getattr(one, name)) is not None]
+        if numbers and min(numbers) < max(numbers):
+            ranges[name] = (min(numbers), max(numbers))
+    return replace(likely, ranges=ranges)
+
+
 def table_of(lives: Sequence[Measures]) -> list[tuple[str, list[object]]]:
-    """Lives side by side: each measure with its value in every life, rebalances by cause beneath their number."""
+    """Lives side by side: each measure with its value in every life, rebalances by cause beneath their number.
+
+    A value with a range is a text: ``7 (5 to 9)``.
+    """
     causes = sorted({cause for one in lives for cause in one.causes})
-    rows = [(label, [getattr(one, field) for one in lives]) for field, label in MEASURES]
-    by_cause = [(cause, [one.causes.get(cause, 0) for one in lives]) for cause in causes]
+    rows = [(label, [_cell(one, name) for one in lives]) for name, label in MEASURES]
+    by_cause: list[tuple[str, list[object]]] = [
+        (cause, [one.causes.get(cause, 0) for one in lives]) for cause in causes
+    ]
     return [rows[0], *by_cause, *rows[1:]]
+
+
+def _cell(one: Measures, name: str) -> object:
+    value = getattr(one, name)
+    if name not in one.ranges:
+        return value
+    least, most = one.ranges[name]
+    return f"{value:,} ({least:,} to {most:,})"

@@ -1,13 +1,14 @@
 """What is on record of a group, and the script of its life out of it."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from coordinator_replay.analysis.reasons import TopicChanges
 from coordinator_replay.engine.model import Record
 from coordinator_replay.errors import UsageError
+from coordinator_replay.whatif.courses import in_range
 from coordinator_replay.whatif.measure import rows_of
 from coordinator_replay.whatif.operations import (
     Operation,
@@ -19,13 +20,7 @@ from coordinator_replay.whatif.operations import (
     measured_session,
     operations_of,
 )
-from coordinator_replay.whatif.script import (
-    ClientLife,
-    ClientLives,
-    Life,
-    in_range,
-    topic_images,
-)
+from coordinator_replay.whatif.script import ClientLife, ClientLives, Life, topic_images
 from coordinator_replay.whatif.settings import STRATEGIES, Settings, changed
 from coordinator_replay.whatif.simulate import METADATA_MS, matches
 
@@ -49,6 +44,7 @@ class Recorded:
         changes: when topics changed.
         judged: rows of ``rebalances``, where an audit has judged them by offset commits too; None to judge them anew.
         log_end_ms: the last record of the log, of whatever group; None where it is not known.
+        last_commits: when each member committed last, by member id, where that is known.
     """
 
     group_id: str
@@ -58,6 +54,7 @@ class Recorded:
     changes: TopicChanges
     judged: Sequence[Mapping[str, Any]] | None = None
     log_end_ms: int | None = None
+    last_commits: Mapping[str, int] = field(default_factory=dict)
 
     @cached_property
     def rows(self) -> dict[str, list[dict[str, Any]]]:
@@ -69,7 +66,7 @@ class Recorded:
                 place = (told["epoch"], told["completed_at"])
                 for row in by_id.values():
                     if (row["epoch"], row["completed_at"]) == place:
-                        row |= {name: told[name] for name in ("cause", "confidence")}
+                        row |= {name: told[name] for name in ("cause", "confidence", "commit_pause_ms")}
         return rows
 
     @cached_property
@@ -102,18 +99,18 @@ def life_of(
         for row in rows.get("rebalances", ())
         for member_id in row["members_left"]
     }
-    lives = ClientLives(settings, reasons)
+    lives = ClientLives(settings, reasons, recorded.last_commits)
     for one in operations:
         lives.take(one)
-    clients = lives.finish()
+    last_ms = operations[-1].at_ms
+    log_end_ms = min(recorded.log_end_ms or last_ms + QUIET_MS, last_ms + LONGEST_QUIET_MS) + 1
+    clients = lives.finish(log_end_ms)
     first = operations[0]
     is_whole = any(str(event.kind) == "GROUP_CREATED" for event in first.events)
     begins = min((visit.arrived_ms for client in clients for visit in client.visits), default=first.at_ms)
     earliest = min(begins, first.at_ms) if is_whole else first.at_ms + 1
     start = max(start_ms, earliest) if start_ms is not None else earliest
-    last_ms = operations[-1].at_ms
-    end = min(recorded.log_end_ms or last_ms + QUIET_MS, last_ms + LONGEST_QUIET_MS) + 1
-    end = end if end_ms is None else min(end, end_ms)
+    end = log_end_ms if end_ms is None else min(log_end_ms, end_ms)
     if end <= start:
         raise UsageError(f"group {recorded.group_id!r} has no records in that time range")
     if not is_whole:

@@ -4,8 +4,9 @@ A client is whoever has the same instance id, or the same client id and host whi
 with every start. What the log does not hold is assumed, and every assumption is a sentence in ``Life.assumptions``.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from coordinator_replay.analysis.reasons import TopicChanges
 from coordinator_replay.coordinator import Topic
@@ -14,11 +15,22 @@ from coordinator_replay.whatif.operations import Operation
 from coordinator_replay.whatif.settings import Settings
 
 CLOSED, CRASHED = "closed", "crashed"
-STATIC_RESTART_MS = 2000
-"""How long a static classic member is assumed to be gone when it comes back: no record tells."""
-
 TIMEOUTS = frozenset({"SESSION_TIMEOUT"})
 NOT_SURE = "LEAVE_OR_TIMEOUT"
+
+
+class Window(NamedTuple):
+    """When a client may have gone, where the log can't tell; nor can it tell then whether it closed or died.
+
+    Attributes:
+        earliest_ms: right after the last sign of life, or one session timeout before it would have been removed.
+        latest_ms: right before it was back, or the end of the record.
+        may_have_stayed: it may not have gone at all.
+    """
+
+    earliest_ms: int
+    latest_ms: int
+    may_have_stayed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +44,7 @@ class Visit:
         confidence: how sure that is, in the words of ``rebalances.confidence``.
         member_ids: the ids it had.
         subscriptions: what it asked for, and from when on.
+        window: where the log can't tell when and how it went; ``gone_ms`` and ``how`` are assumed then.
     """
 
     arrived_ms: int
@@ -40,6 +53,7 @@ class Visit:
     confidence: str
     member_ids: tuple[str, ...]
     subscriptions: tuple[tuple[int, Subscription], ...]
+    window: Window | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,18 +115,22 @@ class _Client:
 class ClientLives:
     """Builds the visits of every client out of operations."""
 
-    def __init__(self, settings: Settings, reasons: Mapping[str, tuple[str, str]]) -> None:
+    def __init__(
+        self, settings: Settings, reasons: Mapping[str, tuple[str, str]], last_commits: Mapping[str, int]
+    ) -> None:
         """Begin.
 
         Args:
             settings: of the recorded life.
             reasons: cause and confidence of each departure, by member id.
+            last_commits: when each member committed last, by member id.
         """
         self.settings = settings
         self.reasons = reasons
+        self.last_commits = last_commits
         self.clients: list[_Client] = []
         self.by_member: dict[str, _Client] = {}
-        self.unsure = self.crashed = self.static_restarts = 0
+        self.unsure = self.crashed = self.static_restarts = self.static_removals = self.static_ends = 0
 
     def take(self, operation: Operation) -> None:
         """Take the next operation."""
@@ -155,10 +173,15 @@ class ClientLives:
         if client.now.away_ms is not None:
             self._close(client, client.now.away_ms, CLOSED, "certain")
         elif cause in TIMEOUTS:
-            session = told.session_timeout_ms or self.settings.consumer_session()
             removed_ms = operation.join_done_ms or operation.at_ms
             self.crashed += 1
-            self._close(client, max(removed_ms - session, client.now.arrived_ms + 1), CRASHED, confidence)
+            # Its last heartbeat was one session timeout before; a commit shows that it was there even later.
+            gone_ms = max(removed_ms - self._session(told), self._last_sign(client.now))
+            window = None
+            if told.instance_id and told.uses_classic_protocol:
+                self.static_removals += 1
+                window = Window(gone_ms, min(gone_ms + self.settings.heartbeat(), removed_ms - 1))
+            self._close(client, gone_ms, CRASHED, confidence, window)
         else:
             self.unsure += cause in (NOT_SURE, "")
             self._close(client, max(at_ms, client.now.arrived_ms + 1), CLOSED, confidence)
@@ -184,11 +207,14 @@ class ClientLives:
             self._arrive(member, operation.at_ms)
             return
         told = member.subscription or client.now.subscriptions[-1][1]
-        gone_ms = client.now.away_ms
+        gone_ms, window = client.now.away_ms, None
         if gone_ms is None:
             self.static_restarts += 1
-            gone_ms = max(operation.at_ms - STATIC_RESTART_MS, client.now.arrived_ms + 1)
-        self._close(client, gone_ms, CLOSED, "likely" if client.now is None else "possible")
+            # Gone for longer than its session, it would have been removed.
+            earliest_ms = max(operation.at_ms - self._session(told), self._last_sign(client.now))
+            window = Window(earliest_ms, max(operation.at_ms - 1, earliest_ms))
+            gone_ms = (earliest_ms + operation.at_ms) // 2
+        self._close(client, gone_ms, CLOSED, "possible", window)
         client.now = _Open(max(operation.at_ms, gone_ms + 1), [member.member_id], [(operation.at_ms, told)])
         self.by_member[member.member_id] = client
 
@@ -197,19 +223,42 @@ class ClientLives:
         if client is not None and client.now is not None:
             client.now.subscriptions.append((at_ms, told))
 
-    def _close(self, client: _Client, gone_ms: int | None, how: str, confidence: str) -> None:
+    def _session(self, told: Subscription) -> int:
+        return told.session_timeout_ms or self.settings.consumer_session()
+
+    def _last_sign(self, now: _Open) -> int:
+        """The first moment at which a client can have gone: after it came, and after its last commit."""
+        return max([now.arrived_ms, *(self.last_commits.get(one, 0) for one in now.member_ids)]) + 1
+
+    def _close(
+        self, client: _Client, gone_ms: int | None, how: str, confidence: str, window: Window | None = None
+    ) -> None:
         now = client.now
         if now is not None:
+            subscriptions = tuple(now.subscriptions)
             client.visits.append(
-                Visit(now.arrived_ms, gone_ms, how, confidence, tuple(now.member_ids), tuple(now.subscriptions))
+                Visit(now.arrived_ms, gone_ms, how, confidence, tuple(now.member_ids), subscriptions, window)
             )
         client.now = None
 
-    def finish(self) -> tuple[ClientLife, ...]:
-        """End what is still open: it stayed to the end, unless it is away."""
+    def finish(self, end_ms: int) -> tuple[ClientLife, ...]:
+        """End what is still open: it stayed to the end, unless it is away.
+
+        Args:
+            end_ms: the end of the record.
+        """
         for client in self.clients:
-            if client.now is not None:
-                self._close(client, client.now.away_ms, CLOSED, "certain")
+            now = client.now
+            if now is None:
+                continue
+            told, window = now.subscriptions[-1][1], None
+            if now.away_ms is None and told.instance_id and told.uses_classic_protocol:
+                # A static member does not say that it goes: until its session is over, nothing shows it.
+                earliest_ms = max(end_ms - self._session(told), self._last_sign(now))
+                if earliest_ms < end_ms:
+                    self.static_ends += 1
+                    window = Window(earliest_ms, end_ms - 1, may_have_stayed=True)
+            self._close(client, now.away_ms, CLOSED, "certain", window)
         found = []
         for number, client in enumerate(self.clients, 1):
             told = client.member.subscription or Subscription()
@@ -240,59 +289,19 @@ class ClientLives:
         if self.static_restarts:
             yield (
                 f"{self.static_restarts} restarts of static members: the log has when they came back, not since when "
-                f"they were gone or whether they were closed; {STATIC_RESTART_MS:,} ms and closed are assumed."
+                "they were gone (their last commit and session.timeout.ms bound it), nor whether they were closed or "
+                "killed. The middle, and closed, are assumed; ranges cover the rest."
             )
-
-
-def in_range(clients: Sequence[ClientLife], start_ms: int, end_ms: int, lead_ms: int) -> tuple[ClientLife, ...]:
-    """The clients of a time range: who was there at its start comes a lead before it, who left before is left out."""
-    found = []
-    for client in clients:
-        visits = []
-        for visit in client.visits:
-            if visit.arrived_ms >= end_ms or (visit.gone_ms is not None and visit.gone_ms <= start_ms):
-                continue
-            arrived = visit.arrived_ms if visit.arrived_ms >= start_ms else start_ms - lead_ms
-            gone = visit.gone_ms if visit.gone_ms is not None and visit.gone_ms < end_ms else None
-            visits.append(replace(visit, arrived_ms=arrived, gone_ms=gone))
-        if visits:
-            found.append(replace(client, visits=tuple(visits)))
-    return tuple(found)
-
-
-def without_restarts(clients: Sequence[ClientLife]) -> tuple[ClientLife, ...]:
-    """Clients that never went where they came back: each stays from its first arrival to its last end."""
-    return tuple(
-        replace(
-            client,
-            visits=(
-                replace(
-                    client.visits[-1],
-                    arrived_ms=client.visits[0].arrived_ms,
-                    subscriptions=tuple(told for visit in client.visits for told in visit.subscriptions),
-                ),
-            ),
-        )
-        for client in clients
-    )
-
-
-def with_members(clients: Sequence[ClientLife], count: int) -> tuple[ClientLife, ...]:
-    """So many clients: the first ones, and beyond those on record copies of the first that never leave."""
-    kept = list(clients[:count])
-    for number in range(len(kept), count):
-        model = clients[0]
-        visit = replace(model.visits[0], gone_ms=None, member_ids=())
-        kept.append(
-            replace(
-                model,
-                name=f"added#{number + 1}",
-                client_id=f"{model.client_id}-added-{number + 1}",
-                instance_id=f"{model.instance_id}-added-{number + 1}" if model.instance_id else None,
-                visits=(visit,),
+        if self.static_removals:
+            yield (
+                f"{self.static_removals} static members were removed when their session was over: whether they were "
+                "closed or killed the log can't tell. Killed is assumed; ranges cover the rest."
             )
-        )
-    return tuple(kept)
+        if self.static_ends:
+            yield (
+                f"{self.static_ends} static members may have gone in the last session.timeout.ms of the log, which "
+                "shows it only when the session is over. It is assumed that they stayed; ranges cover the rest."
+            )
 
 
 def topic_images(

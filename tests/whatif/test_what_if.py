@@ -1,5 +1,6 @@
 """One life, recorded under six settings by a real broker: what one predicts is what another recorded."""
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -9,7 +10,8 @@ from coordinator_replay.engine import Record
 from coordinator_replay.errors import UsageError
 from coordinator_replay.whatif.alternative import Alternative
 from coordinator_replay.whatif.answer import WhatIf, what_if
-from coordinator_replay.whatif.recorded import Recorded
+from coordinator_replay.whatif.recorded import Recorded, life_of
+from coordinator_replay.whatif.script import Window
 from scripts.whatif.sample import recorded_groups
 
 VARIANTS = Path(__file__).parents[1] / "data" / "variants"
@@ -56,6 +58,41 @@ def test_other_settings_are_predicted_from_the_life_of_dynamic_members(
     predicted = tried("shop-v-dynamic", values).alternatives[0]
     recorded = tried(f"shop-v-{recorded_as}").recorded
     assert abs(predicted.rebalances - recorded.rebalances) <= max(1, recorded.rebalances // 10)
+
+
+@pytest.mark.parametrize("source", ["static", "patient"])
+@pytest.mark.parametrize("predicted_as", ["dynamic", "new"])
+def test_what_a_life_of_static_members_leaves_open_is_a_range_that_holds_the_truth(
+    source: str, predicted_as: str
+) -> None:
+    intervals = {**KNOWN, "group.initial.rebalance.delay.ms": "300", "metadata.max.age.ms": "2000"}
+    settings = CONSUMER if predicted_as == "new" else {"session.timeout.ms": "6000"}
+    alternative = Alternative(values={"group.instance.id": "none", **settings, **intervals})
+    answer = what_if(groups()[f"shop-v-{source}"], [alternative], known=intervals)
+    truth = tried(f"shop-v-{predicted_as}").recorded
+    for measure in ("rebalances", "partitions_reassigned"):
+        least, most = answer.alternatives[0].ranges[measure]
+        assert least <= getattr(truth, measure) <= most
+    assert any("ranges cover the rest" in text for text in answer.assumptions)
+
+
+def test_a_life_of_dynamic_members_has_no_ranges() -> None:
+    assert all(one.ranges == {} for one in tried("shop-v-dynamic", STATIC, CONSUMER).measures)
+
+
+def test_a_static_member_was_there_when_it_committed_last() -> None:
+    """What is open of a restart begins with the last commit: the later it is, the less is open."""
+    group = groups()["shop-v-patient"]
+    (back_ms, before) = next(
+        (operation.at_ms, event.before.member_id)
+        for operation in group.operations
+        for event in operation.events
+        if str(event.kind) == "MEMBER_REPLACED" and event.before is not None
+    )
+    commits = {**group.last_commits, before: back_ms - 300}
+    life, _ = life_of(replace(group, last_commits=commits), None, None, {})
+    windows = [visit.window for client in life.clients for visit in client.visits if before in visit.member_ids]
+    assert windows == [Window(back_ms - 299, back_ms - 1)]
 
 
 def test_without_restarts_no_client_comes_back() -> None:

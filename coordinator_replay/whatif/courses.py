@@ -1,0 +1,101 @@
+"""Other courses of a recorded life: cut to a time range, without restarts, with other clients, or as it may have been.
+
+Where the log can't tell when and how a client went, all that it leaves open is tried: ``courses``.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from coordinator_replay.whatif.script import CLOSED, CRASHED, ClientLife, Visit, Window
+
+Clients = tuple[ClientLife, ...]
+
+
+def courses(clients: Sequence[ClientLife]) -> list[Clients]:
+    """Courses of a life that leave the same record: all clients closed or all killed, early, in between or late.
+
+    Departures that coincide share a rebalance: in one course of each kind they are spread over what is open.
+    """
+    open_count = sum(visit.window is not None for client in clients for visit in client.visits)
+    if not open_count:
+        return []
+    spread = [(number + 1) / (open_count + 1) for number in range(open_count)]
+    found: list[Clients] = []
+    for how in (CLOSED, CRASHED):
+        for shares in ([0.0] * open_count, [0.5] * open_count, [1.0] * open_count, spread):
+            course = _course(clients, how, iter(shares))
+            if course not in found:
+                found.append(course)
+    return found
+
+
+def _course(clients: Sequence[ClientLife], how: str, shares: Iterator[float]) -> Clients:
+    return tuple(
+        replace(
+            client,
+            visits=tuple(
+                visit if visit.window is None else _departure(visit, visit.window, how, next(shares))
+                for visit in client.visits
+            ),
+        )
+        for client in clients
+    )
+
+
+def _departure(visit: Visit, window: Window, how: str, share: float) -> Visit:
+    """A visit that ended after that share of what is open."""
+    gone_ms = window.earliest_ms + round((window.latest_ms - window.earliest_ms) * share)
+    has_stayed = window.may_have_stayed and share == 1
+    return replace(visit, how=how, gone_ms=None if has_stayed else gone_ms, window=None)
+
+
+def in_range(clients: Sequence[ClientLife], start_ms: int, end_ms: int, lead_ms: int) -> tuple[ClientLife, ...]:
+    """The clients of a time range: who was there at its start comes a lead before it, who left before is left out."""
+    found = []
+    for client in clients:
+        visits = []
+        for visit in client.visits:
+            if visit.arrived_ms >= end_ms or (visit.gone_ms is not None and visit.gone_ms <= start_ms):
+                continue
+            arrived = visit.arrived_ms if visit.arrived_ms >= start_ms else start_ms - lead_ms
+            gone = visit.gone_ms if visit.gone_ms is not None and visit.gone_ms < end_ms else None
+            window = visit.window if visit.window is not None and visit.window.earliest_ms < end_ms else None
+            visits.append(replace(visit, arrived_ms=arrived, gone_ms=gone, window=window))
+        if visits:
+            found.append(replace(client, visits=tuple(visits)))
+    return tuple(found)
+
+
+def without_restarts(clients: Sequence[ClientLife]) -> tuple[ClientLife, ...]:
+    """Clients that never went where they came back: each stays from its first arrival to its last end."""
+    return tuple(
+        replace(
+            client,
+            visits=(
+                replace(
+                    client.visits[-1],
+                    arrived_ms=client.visits[0].arrived_ms,
+                    subscriptions=tuple(told for visit in client.visits for told in visit.subscriptions),
+                ),
+            ),
+        )
+        for client in clients
+    )
+
+
+def with_members(clients: Sequence[ClientLife], count: int) -> tuple[ClientLife, ...]:
+    """So many clients: the first ones, and beyond those on record copies of the first that never leave."""
+    kept = list(clients[:count])
+    for number in range(len(kept), count):
+        model = clients[0]
+        visit = replace(model.visits[0], gone_ms=None, member_ids=(), window=None)
+        kept.append(
+            replace(
+                model,
+                name=f"added#{number + 1}",
+                client_id=f"{model.client_id}-added-{number + 1}",
+                instance_id=f"{model.instance_id}-added-{number + 1}" if model.instance_id else None,
+                visits=(visit,),
+            )
+        )
+    return tuple(kept)
