@@ -124,13 +124,16 @@ def _interrupted(rows: Rows, start_ms: int, end_ms: int) -> int:
 
 
 def _stable_share(rows: Rows, start_ms: int, end_ms: int) -> float | None:
-    events = rows.get("group_timeline", ())
-    if end_ms <= start_ms or any(row["group_type"] == "classic" for row in events):
+    if end_ms <= start_ms:
         return None
-    stable_ms, since, state = 0, start_ms, ""
-    for row in events:
+    stable_ms, since, state, group_type = 0, start_ms, "", ""
+    for row in rows.get("group_timeline", ()):
         at_ms = min(max(row["log_timestamp"], start_ms), end_ms)
+        if at_ms > since and group_type == "classic":
+            return None
         stable_ms += at_ms - since if state == "Stable" else 0
-        since, state = at_ms, str(row["to_state"])
+        since, state, group_type = at_ms, str(row["to_state"]), str(row["group_type"])
+    if group_type == "classic" and end_ms > since:
+        return None
     stable_ms += end_ms - since if state == "Stable" else 0
     return round(stable_ms / (end_ms - start_ms), 4)

@@ -3,11 +3,13 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 from coordinator_replay.analysis.reasons import TopicChanges
 from coordinator_replay.engine.model import Record
 from coordinator_replay.errors import UsageError
+from coordinator_replay.times import moment_of_ms
 from coordinator_replay.whatif.courses import in_range
 from coordinator_replay.whatif.measure import rows_of
 from coordinator_replay.whatif.operations import (
@@ -93,7 +95,7 @@ def life_of(
             f"group {recorded.group_id!r} is a {kind} group; only classic and consumer groups can be simulated"
         )
     rows = recorded.rows
-    settings, notes = _recorded_settings(operations, rows, known)
+    settings, notes = _recorded_settings(_with_first_protocol(operations, start_ms), rows, known)
     reasons = {
         str(member_id): (str(row["cause"]), str(row["confidence"]))
         for row in rows.get("rebalances", ())
@@ -128,9 +130,39 @@ def life_of(
         settings = replace(settings, metadata_ms=0)
     images = topic_images(names, recorded.counts, changes, topics, start - LEAD_MS, end)
     notes += lives.assumptions()
-    if sum(kind in types for kind in ("classic", "consumer")) > 1:
-        notes.append("The group changed its protocol while it lived; all of it is simulated with the first one.")
+    notes += _protocol_changes(operations, start, end)
+    if any(told.rack_id for client in chosen for visit in client.visits for _, told in visit.subscriptions):
+        notes.append(
+            "Members have a client.rack. Where replicas lie is not in the tables: assignors are simulated without "
+            "racks."
+        )
     return Life(recorded.group_id, start, end, settings, chosen, images, tuple(notes)), rows
+
+
+def _with_first_protocol(operations: Sequence[Operation], start_ms: int | None) -> list[Operation]:
+    """The operations under the protocol that a group has at the beginning of a time range."""
+    before = [one for one in operations if start_ms is not None and one.at_ms <= start_ms]
+    first = before[-1] if before else operations[0]
+    return [one for one in operations if one.is_classic == first.is_classic]
+
+
+def _protocol_changes(operations: Sequence[Operation], start_ms: int, end_ms: int) -> Iterable[str]:
+    """What to say where a group changed its protocol within a time range."""
+    changes = [
+        f"{'classic' if one.is_classic else 'consumer'} from {_moment(one.at_ms)} on"
+        for before, one in pairwise(operations)
+        if start_ms < one.at_ms < end_ms and before.is_classic != one.is_classic
+    ]
+    if changes:
+        yield (
+            f"The group changed its protocol in that time: {', '.join(changes)}. All of it is simulated with the first "
+            "one; a time range between two changes gives a better answer."
+        )
+
+
+def _moment(at_ms: int) -> str:
+    moment = moment_of_ms(at_ms)
+    return "an unknown time" if moment is None else moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{at_ms % 1000:03d}Z"
 
 
 def _gaps(operations: Sequence[Operation], start_ms: int, end_ms: int) -> Iterable[str]:

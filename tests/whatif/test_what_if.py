@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from scripts.whatif.sample import recorded_groups
 
 VARIANTS = Path(__file__).parents[1] / "data" / "variants"
 LIFECYCLES = Path(__file__).parents[1] / "data" / "group-lifecycles"
+JAVA_CLIENTS = Path(__file__).parents[1] / "data" / "java-clients"
 
 KNOWN = {"heartbeat.interval.ms": "500"}
 STATIC = {"group.instance.id": "per-client", "session.timeout.ms": "6000"}
@@ -151,6 +153,27 @@ def test_nothing_is_predicted_from_a_life_that_can_not_be_reproduced() -> None:
     assert not answer.fidelity.is_enough
     assert answer.alternatives == ()
     assert "nothing is predicted" in answer.differences[0]
+
+
+def test_a_change_of_protocol_is_said_with_its_times_and_each_part_can_be_asked_for_alone() -> None:
+    group = recorded_groups(LIFECYCLES)["shop-migrate"]
+    answer = what_if(group, [])
+    (note,) = [text for text in answer.assumptions if "changed its protocol" in text]
+    assert "consumer from 2026-" in note
+    assert "classic from 2026-" in note
+    converted = [one.at_ms for before, one in pairwise(group.operations) if before.is_classic and not one.is_classic]
+    part = what_if(group, [Alternative(values={})], start_ms=converted[0] + 1, end_ms=converted[0] + 5_000)
+    assert part.recorded.stable_share is not None, "it was a consumer group then"
+    assert not [text for text in part.assumptions if "changed its protocol" in text]
+
+
+def test_racks_of_members_are_said_to_be_left_out() -> None:
+    group = next(filter(has_rack, recorded_groups(JAVA_CLIENTS).values()))
+    assert any("client.rack" in text for text in what_if(group, []).assumptions)
+
+
+def has_rack(group: Recorded) -> bool:
+    return any((record.value or {}).get("rackId") for record in group.records)
 
 
 @pytest.mark.parametrize("kind", ["share", "streams"])
