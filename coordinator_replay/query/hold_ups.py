@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 from coordinator_replay.query.warehouse import Warehouse
 
-# A member that joins while others wait begins a rebalance of its own: it waited in that one, not in those before.
-# A static member waits for what the member that it replaced was to get.
+# Who takes a partition over waited for it only if its target had it before it was free: a member that leaves also frees
+# what others are assigned afterwards. A member that joins while others wait begins a rebalance of its own: it waited in
+# that one, not in those before; a static member waits for what the member that it replaced was to get.
 _HOLD_UPS = """
     WITH members AS (
         SELECT group_id, member_id, coalesce(min(instance_id), member_id) AS instance, min(client_id) AS client_id,
@@ -29,6 +30,12 @@ _HOLD_UPS = """
          AND following.owned_from = owned.owned_to + to_milliseconds(owned.unowned_ms)
         JOIN names AS waiting ON waiting.group_id = held.group_id AND waiting.member_id = following.member_id
          AND waiting.joined_at <= started_at
+        JOIN member_timeline AS before ON before.cluster = $cluster AND before.group_id = held.group_id
+         AND before.member_id = following.member_id
+         AND before.valid_from < owned.owned_to AND coalesce(before.valid_to >= owned.owned_to, true)
+        WHERE len(list_filter(before.target, lambda one:
+                  coalesce(one.topic, one.topic_id) = coalesce(owned.topic, owned.topic_id)
+                  AND list_contains(one.partitions, owned.partition))) > 0
     )
     SELECT rebalance_id, held_up_by, client_id, client_host, held_up_ms,
            list_sort(list_distinct(list(topic || '-' || partition))), list_sort(list_distinct(list(waited)))
