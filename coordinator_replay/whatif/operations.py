@@ -107,10 +107,11 @@ def measured_heartbeat(operations: Sequence[Operation]) -> int | None:
                 if str(event.kind) in ("MEMBER_RECONCILING", "MEMBER_RECONCILED") and event.member_id not in stepped:
                     stepped.add(event.member_id)
                     waits.append(one.at_ms - target_ms)
-        if "TARGET_ASSIGNED" in kinds:
-            target_ms, stepped = one.at_ms, {event.member_id for event in one.events}
-        elif "REBALANCE_COMPLETED" in kinds:
+        # A rebalance of one member is over with its target: what the member does next is no step towards it.
+        if "REBALANCE_COMPLETED" in kinds:
             target_ms = None
+        elif "TARGET_ASSIGNED" in kinds:
+            target_ms, stepped = one.at_ms, {event.member_id for event in one.events}
     return max(*waits, 1) if len(waits) >= FEW else None
 
 

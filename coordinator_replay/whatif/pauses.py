@@ -4,7 +4,7 @@ That is more than the log knows: a partition of a crashed consumer stands still 
 stops as soon as it joins again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from coordinator_replay.coordinator.client_assignors import Partition
@@ -58,11 +58,17 @@ class Pauses:
         for partition in now - before:
             self._count(partition, at_ms)
 
-    def end(self, at_ms: int) -> None:
-        """End what is still standing, if anybody is there to work."""
+    def end(self, at_ms: int, wanted: Collection[str]) -> None:
+        """End what is still standing, if anybody is there to work.
+
+        Args:
+            at_ms: the end.
+            wanted: topics that somebody subscribes to; partitions of others were given up for good.
+        """
         if any(self._held.values()):
             for partition in sorted(self._stopped):
-                self._count(partition, at_ms)
+                if partition[0] in wanted:
+                    self._count(partition, at_ms)
 
     def _count(self, partition: Partition, at_ms: int) -> None:
         since = self._stopped.pop(partition, None)

@@ -278,29 +278,29 @@ class ClientLives:
         """What was assumed of departures."""
         if self.unsure:
             yield (
-                f"{self.unsure} departures may be a leave or a session timeout: the log does not tell which. They are "
-                "simulated as a leave."
+                f"Departures that may be a leave or a session timeout: {self.unsure}. The log can't tell which; they "
+                "are simulated as a leave."
             )
         if self.crashed:
             yield (
-                f"{self.crashed} departures were session timeouts: the client is simulated to stop one session timeout "
-                "before it was removed."
+                f"Session timeouts: {self.crashed}. The client is simulated to stop one session timeout before it was "
+                "removed, or after its last commit."
             )
         if self.static_restarts:
             yield (
-                f"{self.static_restarts} restarts of static members: the log has when they came back, not since when "
+                f"Restarts of static members: {self.static_restarts}. The log has when they came back, not since when "
                 "they were gone (their last commit and session.timeout.ms bound it), nor whether they were closed or "
                 "killed. The middle, and closed, are assumed; ranges cover the rest."
             )
         if self.static_removals:
             yield (
-                f"{self.static_removals} static members were removed when their session was over: whether they were "
-                "closed or killed the log can't tell. Killed is assumed; ranges cover the rest."
+                f"Static members removed when their session was over: {self.static_removals}. Whether they were closed "
+                "or killed the log can't tell. Killed is assumed; ranges cover the rest."
             )
         if self.static_ends:
             yield (
-                f"{self.static_ends} static members may have gone in the last session.timeout.ms of the log, which "
-                "shows it only when the session is over. It is assumed that they stayed; ranges cover the rest."
+                f"Static members that may have gone in the last session.timeout.ms of the log: {self.static_ends}. It "
+                "shows that only when the session is over. It is assumed that they stayed; ranges cover the rest."
             )
 
 

@@ -132,7 +132,7 @@ class Fleet:
             timer = self.coordinator.next_due_ms
             at_ms = min((one for one in (event_ms, due, timer) if one is not None), default=None)
             if at_ms is None or at_ms + self._left_out_ms >= until_ms:
-                self.result.pauses.end(until_ms)
+                self.result.pauses.end(until_ms, self._topics_wanted())
                 return self.result
             self.now_ms = max(self.now_ms, at_ms)
             if timer is not None and timer <= at_ms:
@@ -154,6 +154,12 @@ class Fleet:
     def _next_event_ms(self) -> int | None:
         """When the script goes on, in the time of the simulation."""
         return self._script[0][0] - self._left_out_ms if self._script else None
+
+    def _topics_wanted(self) -> set[str]:
+        """The topics that consumers subscribe to."""
+        wanted = {name for one in self._alive.values() for name in one.topics}
+        regexes = {one.regex for one in self._alive.values() if one.regex}
+        return wanted | {name for name in self.topics.by_name for regex in regexes if matches(regex, name)}
 
     def _leave_out_rest(self, until_ms: int) -> None:
         """Where the group is at rest until long after now, go to shortly before the next event of the script.

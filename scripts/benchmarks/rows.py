@@ -16,6 +16,7 @@ from benchmarks.measured import Measured, Setting, in_turns, seconds
 from benchmarks.nightly import memory, nights, scale, skew, small, store, whole
 from benchmarks.replay import engine, groups
 from benchmarks.spark_users import data_source, replay_frames
+from benchmarks.what_if import what_if, what_if_all
 from coordinator_replay.log.reading import gather_records
 from coordinator_replay.log.segment import read_segment
 from coordinator_replay.records.decoder import decode_records
@@ -175,6 +176,8 @@ ROWS: dict[str, Callable[[Setting], Measured]] = {
     "skew": skew,
     "data-source": data_source,
     "replay-frames": replay_frames,
+    "what-if": what_if,
+    "what-if-all": what_if_all,
     "audit-records": audit_records,
     "whole": whole,
     "peak-memory": memory,
