@@ -84,6 +84,7 @@ def _join(shard: Shard, request: Request, reply: Reply) -> Outcome:
     downgrades = replaced is not None and replacement_downgrade_is_due(update, replaced)
     subscription = _subscription(body)
     told = _told_by_join(member.subscription, request, subscription)
+    update.named_topics = subscription.topics
     owned = [
         {"topicId": shard.topics.by_name[name].topic_id, "partitions": list(numbers)}
         for name, numbers in subscription.owned

@@ -129,6 +129,7 @@ def _beat(shard: Shard, request: Request) -> Outcome:
     member_id = body["memberId"] or shard.ids.short()
     member = _member(update, member_id, body, is_joining=is_joining)
     told = told_by_heartbeat(member.subscription, request)
+    update.named_topics = body["subscribedTopicNames"] or ()
     if not shard.config.client_assignors:
         updated = progress(update, member, told, owned)
         start_session(shard, update.group_id, member_id)

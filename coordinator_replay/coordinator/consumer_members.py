@@ -5,7 +5,7 @@ classic protocol goes the same way, but for the checks of epochs.
 """
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,6 +43,8 @@ class GroupUpdate:
         state: what the group has beside its records.
         records: records so far, in order.
         is_new: the operation makes the group.
+        named_topics: topics as the request lists them, where it does: of names that collide in a hash table the order
+            decides.
     """
 
     shard: Shard
@@ -51,6 +53,7 @@ class GroupUpdate:
     state: ConsumerState
     records: list[NewRecord] = field(default_factory=list)
     is_new: bool = False
+    named_topics: Sequence[str] = ()
 
     def member(self, member_id: str) -> Member | None:
         """A member by id."""

@@ -4,7 +4,7 @@ Mirrors ``GroupMetadataManager.updateSubscriptionMetadata`` and ``maybeUpdateTar
 ``TargetAssignmentBuilder``.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from coordinator_replay.coordinator import new_records
 from coordinator_replay.coordinator.consumer_members import NEW_SUBSCRIPTION, GroupUpdate
@@ -147,12 +147,21 @@ def _is_due(update: GroupUpdate) -> bool:
     return not computed_ms or not interval_ms or update.shard.now_ms >= computed_ms + interval_ms
 
 
-def _name_set(names: frozenset[str]) -> list[str]:
-    """Names in the order of the ``HashSet`` that Kafka makes of a subscription."""
+def _name_set(names: Sequence[str]) -> list[str]:
+    """Names in the order of the ``HashSet`` that Kafka makes of a list."""
     table: HashOrder[str, None] = HashOrder(string_hash, max(int(len(names) / 0.75) + 1, DEFAULT_SET_CAPACITY))
-    for name in sorted(names):
+    for name in names:
         table[name] = None
     return list(table)
+
+
+def _names_in_order(group: ConsumerGroup, told: Subscription, named_topics: Sequence[str] = ()) -> list[str]:
+    """Topics that a member subscribes to, in the order in which Kafka's assignors meet them (``UnionSet``)."""
+    names = _name_set(named_topics or sorted(told.topics or ()))
+    regex = group.regexes.get(told.regex) if told.regex is not None else None
+    matching = _name_set(sorted(regex.topics)) if regex is not None else []
+    larger, smaller = (names, matching) if len(names) > len(matching) else (matching, names)
+    return list(dict.fromkeys([*larger, *smaller]))
 
 
 def _computed(
@@ -163,14 +172,14 @@ def _computed(
     members: HashOrder[str, MemberSpec] = HashOrder(string_hash)
     ids_by_subscription: dict[tuple[object, object], tuple[tuple[str, ...], int]] = {}
 
-    def spec(member: Member, target: Assignment) -> MemberSpec:
+    def spec(member: Member, target: Assignment, named_topics: Sequence[str] = ()) -> MemberSpec:
         told = member.subscription or NEW_SUBSCRIPTION
-        key = (told.topics, told.regex)
+        key = (tuple(named_topics) or told.topics, told.regex)
         found = ids_by_subscription.get(key)
         if found is None:
-            names = subscribed_names(group, told)
+            names = _names_in_order(group, told, named_topics)
             by_name = shard.topics.by_name
-            ids = tuple(by_name[name].topic_id for name in _name_set(names) if name in by_name)
+            ids = tuple(by_name[name].topic_id for name in names if name in by_name)
             found = ids_by_subscription[key] = ids, len(names)
         return MemberSpec(told.instance_id, *found, target)
 
@@ -183,7 +192,7 @@ def _computed(
     if replaced is not None and replaced != new.member_id:
         target_now = targets.get(replaced, NOTHING)
         members.pop(replaced, None)
-    members[new.member_id] = spec(new, target_now)
+    members[new.member_id] = spec(new, target_now, update.named_topics)
     name = preferred_assignor(group, old, new, shard.config.assignors[0])
     order = list(members)
     ordered = {member_id: members[member_id] for member_id in order}

@@ -32,23 +32,11 @@ def test_a_script_can_ask_an_assignor() -> None:
 
 
 @pytest.mark.kafka
-@pytest.mark.parametrize("assignor", ASSIGNORS)
-def test_kafka_agrees(assignor: str) -> None:
-    _compare(assignor, 40, seed=1)
-
-
-@pytest.mark.kafka
-@pytest.mark.long
-@pytest.mark.parametrize("assignor", ASSIGNORS)
-def test_kafka_agrees_a_thousand_times(assignor: str) -> None:
-    _compare(assignor, 1000, seed=2)
-
-
-def _compare(assignor: str, count: int, seed: int) -> None:
+def test_kafka_agrees_a_thousand_times_on_each_assignor() -> None:
     if not oracle.is_here():
         pytest.skip("Kafka's own classes are not on this machine")
-    randomness = random.Random(seed)
-    questions = [random_question(randomness, assignor) for _ in range(count)]
+    randomness = random.Random(2)
+    questions = [random_question(randomness, assignor) for assignor in ASSIGNORS for _ in range(1000)]
     for question, told in zip(questions, oracle.run(questions), strict=True):
         assert answer(question) == _assignment(told), json.dumps(question)
 

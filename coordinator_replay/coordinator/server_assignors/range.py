@@ -4,8 +4,8 @@ Mirrors ``assignor.RangeAssignor``. Static members come first, by instance id. I
 in Kafka 4.
 """
 
-from coordinator_replay.coordinator.java_order import string_order
-from coordinator_replay.coordinator.server_assignors.group_spec import GroupSpec
+from coordinator_replay.coordinator.java_order import HashOrder, string_order
+from coordinator_replay.coordinator.server_assignors.group_spec import GroupSpec, uuid_hash
 from coordinator_replay.engine.model import Assignment
 
 
@@ -25,10 +25,12 @@ def assign_ranges(group: GroupSpec) -> dict[str, Assignment]:
     for topic_ids in topics_of.values():
         for topic_id in topic_ids:
             subscribers[topic_id] = subscribers.get(topic_id, 0) + 1
-    assignments: dict[str, dict[str, tuple[int, ...]]] = {member_id: {} for member_id in members}
+    assignments: dict[str, Assignment] = {}
     dealt = dict.fromkeys(subscribers, 0)
     reached = dict.fromkeys(subscribers, 0)
     for member_id in members:
+        size = len(common) if common is not None else group.members[member_id].subscribed
+        ranges: HashOrder[str, tuple[int, ...]] = HashOrder(uuid_hash, int(size / 0.75 + 1))
         for topic_id in topics_of[member_id]:
             smallest, larger = divmod(group.topics[topic_id].partitions, subscribers[topic_id])
             start = reached[topic_id]
@@ -36,8 +38,9 @@ def assign_ranges(group: GroupSpec) -> dict[str, Assignment]:
             dealt[topic_id] += 1
             reached[topic_id] = end
             if start < end:
-                assignments[member_id][topic_id] = tuple(range(start, end))
-    return dict(assignments)
+                ranges[topic_id] = tuple(range(start, end))
+        assignments[member_id] = dict(ranges)
+    return assignments
 
 
 def _place(group: GroupSpec, member_id: str) -> tuple[bool, bytes]:

@@ -5,6 +5,7 @@ least loaded subscriber, then partitions move from heavy to light subscribers, t
 subscribers differ by more than one partition or the rounds are used up. A member's load is all its partitions.
 """
 
+from coordinator_replay.coordinator.server_assignors.draft import Draft
 from coordinator_replay.coordinator.server_assignors.group_spec import AssignorError, GroupSpec, topic_map, uuid_order
 from coordinator_replay.coordinator.server_assignors.loads import Loads
 from coordinator_replay.engine.model import Assignment
@@ -34,6 +35,7 @@ class _Plan:
     def __init__(self, group: GroupSpec) -> None:
         self.group = group
         self.member_ids = list(group.members)
+        self.drafts = [Draft(member.target) for member in group.members.values()]
         self.sizes = [0] * len(self.member_ids)
         self.subscribers: dict[str, list[int]] = {}
         for index, member in enumerate(group.members.values()):
@@ -50,13 +52,15 @@ class _Plan:
         for index, member in enumerate(self.group.members.values()):
             subscribed = frozenset(member.topic_ids)
             for topic_id in topic_map(member.target):
-                if topic_id in subscribed:
-                    if max(member.target[topic_id]) >= len(self.owners[topic_id]):
-                        raise AssignorError(f"{topic_id} has fewer partitions than the target assignment")
-                    self.sizes[index] += len(member.target[topic_id])
-                    owners = self.owners[topic_id]
-                    for partition in member.target[topic_id]:
-                        owners[partition] = index
+                if topic_id not in subscribed:
+                    self.drafts[index].drop(topic_id)
+                    continue
+                if max(member.target[topic_id]) >= len(self.owners[topic_id]):
+                    raise AssignorError(f"{topic_id} has fewer partitions than the target assignment")
+                self.sizes[index] += len(member.target[topic_id])
+                owners = self.owners[topic_id]
+                for partition in member.target[topic_id]:
+                    owners[partition] = index
 
     def deal(self) -> None:
         """Give free partitions to the least loaded subscribers, topics with few subscribers for much first."""
@@ -82,15 +86,7 @@ class _Plan:
 
     def result(self) -> dict[str, Assignment]:
         """Partitions of each member by topic id."""
-        drafts: list[dict[str, list[int]]] = [{} for _ in self.member_ids]
-        for topic_id, owners in self.owners.items():
-            for partition, owner in enumerate(owners):
-                if owner != NOBODY:
-                    drafts[owner].setdefault(topic_id, []).append(partition)
-        return {
-            member_id: {topic_id: tuple(partitions) for topic_id, partitions in draft.items()}
-            for member_id, draft in zip(self.member_ids, drafts, strict=True)
-        }
+        return {member_id: draft.result() for member_id, draft in zip(self.member_ids, self.drafts, strict=True)}
 
     def _balance_topic(self, topic_id: str) -> int:
         """Move the topic's partitions from its heaviest to its lightest subscribers; returns how many."""
@@ -120,6 +116,9 @@ class _Plan:
         owners = self.owners[topic_id]
         if owners[partition] != NOBODY:
             self.sizes[owners[partition]] -= 1
+            self.drafts[owners[partition]].remove(topic_id, partition)
+        fair_share = -(-len(owners) // len(self.subscribers[topic_id]))
+        self.drafts[taker].add(topic_id, partition, int(fair_share / 0.75 + 1))
         owners[partition] = taker
         self.sizes[taker] += 1
 

@@ -5,6 +5,7 @@ those with room. The quota is the smallest fair share; as many members as partit
 first ones that have use for it.
 """
 
+from coordinator_replay.coordinator.server_assignors.draft import Draft
 from coordinator_replay.coordinator.server_assignors.group_spec import (
     AssignorError,
     GroupSpec,
@@ -13,8 +14,6 @@ from coordinator_replay.coordinator.server_assignors.group_spec import (
     topic_set,
 )
 from coordinator_replay.engine.model import Assignment
-
-Draft = dict[str, list[int]]
 
 
 def assign_equal(group: GroupSpec) -> dict[str, Assignment]:
@@ -36,16 +35,7 @@ def assign_equal(group: GroupSpec) -> dict[str, Assignment]:
     total = sum(group.topics[topic_id].partitions for topic_id in topics)
     drafts, unfilled = _keep(group, frozenset(topics), total, free)
     _deal(free, drafts, unfilled)
-    return {member_id: _in_order(draft, group.members[member_id].target) for member_id, draft in drafts.items()}
-
-
-def _in_order(draft: Draft, target: Assignment) -> Assignment:
-    """Partitions in the order of the sets they are in: it decides which of them go when the next quota is smaller."""
-    return {
-        topic_id: tuple(partition_set(partitions, len(target.get(topic_id, ()))))
-        for topic_id, partitions in draft.items()
-        if partitions
-    }
+    return {member_id: draft.result() for member_id, draft in drafts.items()}
 
 
 def _keep(
@@ -58,33 +48,30 @@ def _keep(
     unfilled: list[tuple[str, int]] = []
     for index, (member_id, member) in enumerate(group.members.items()):
         has_extra = larger > 0
-        draft, quota = _kept(member.target, topics, smallest + has_extra, free)
+        draft = drafts[member_id] = Draft(member.target)
+        quota = _keep_some(draft, topics, smallest + has_extra, free)
         if quota > 0 and has_extra and count - index > larger:
             # Another one can have the extra partition: enough members are still to come.
             quota, has_extra = quota - 1, False
         if quota > 0:
             unfilled.append((member_id, quota))
         larger -= has_extra
-        drafts[member_id] = draft
     return drafts, unfilled
 
 
-def _kept(target: Assignment, topics: frozenset[str], quota: int, free: list[tuple[str, int]]) -> tuple[Draft, int]:
-    """What a member keeps of its target, and what is left of its quota."""
-    draft: Draft = {}
-    for topic_id in topic_map(target):
+def _keep_some(draft: Draft, topics: frozenset[str], quota: int, free: list[tuple[str, int]]) -> int:
+    """Let a member keep what is within its quota; returns what is left of that."""
+    for topic_id in topic_map(draft.target):
         if topic_id not in topics:
+            draft.drop(topic_id)
             continue
-        partitions = target[topic_id]
-        if len(partitions) <= quota:
-            draft[topic_id] = partition_set(partitions)
-            quota -= len(partitions)
-            continue
-        ordered = partition_set(partitions)
-        draft[topic_id] = ordered[:quota]
-        free.extend((topic_id, partition) for partition in ordered[quota:])
-        quota = 0
-    return draft, quota
+        partitions = draft.target[topic_id]
+        if len(partitions) > quota:
+            for partition in partition_set(partitions)[quota:]:
+                draft.remove(topic_id, partition)
+                free.append((topic_id, partition))
+        quota -= min(quota, len(partitions))
+    return quota
 
 
 def _deal(free: list[tuple[str, int]], drafts: dict[str, Draft], unfilled: list[tuple[str, int]]) -> None:
@@ -92,7 +79,7 @@ def _deal(free: list[tuple[str, int]], drafts: dict[str, Draft], unfilled: list[
     for member_id, room in unfilled:
         draft = drafts[member_id]
         for topic_id, partition in free[at : at + room]:
-            draft.setdefault(topic_id, []).append(partition)
+            draft.add(topic_id, partition)
         at += room
     if at < len(free):
         raise AssignorError("Partitions were left unassigned")
