@@ -6,6 +6,7 @@ but the deadline follows from the records, one by one as they are replayed, so t
 
 from coordinator_replay.coordinator.client_assignment_state import ClientAssignment
 from coordinator_replay.coordinator.java_order import TimelineOrder, string_hash
+from coordinator_replay.coordinator.server_assignors.group_spec import in_tables
 from coordinator_replay.engine import Record
 from coordinator_replay.engine.model import Assignment
 
@@ -25,7 +26,7 @@ class ConsumerState:
         classic_members: members that speak the classic protocol.
         refresh_at_ms: from when on the metadata hash must be computed anew.
         refresh_epoch: group epoch that the deadline belongs to.
-        targets: target assignment of each member, partitions in the order in which its record has them.
+        targets: target assignment of each member, in the order of Kafka's tables.
         client: its assignment on the client's side, which only the draft of KIP-848 has.
         has_partition_metadata: the group has a record of topic metadata, as brokers before 4.1 wrote it.
     """
@@ -139,7 +140,7 @@ class ConsumerState:
             self.targets.pop(member_id, None)
         else:
             topics = record.value["topicPartitions"]
-            self.targets[member_id] = {topic["topicId"]: tuple(topic["partitions"]) for topic in topics}
+            self.targets[member_id] = in_tables({topic["topicId"]: tuple(topic["partitions"]) for topic in topics})
 
     def _take_expression(self, record: Record) -> None:
         expression = record.key["regularExpression"]

@@ -4,13 +4,10 @@ The order of topics and partitions goes into the record, from there into the tab
 then what a member keeps when its quota is smaller.
 """
 
+from collections.abc import Sequence
+
 from coordinator_replay.coordinator.java_order import HashOrder
-from coordinator_replay.coordinator.server_assignors.group_spec import (
-    DEFAULT_SET_CAPACITY,
-    partition_set,
-    topic_map,
-    uuid_hash,
-)
+from coordinator_replay.coordinator.server_assignors.group_spec import DEFAULT_SET_CAPACITY, uuid_hash
 from coordinator_replay.engine.model import Assignment
 
 Partitions = HashOrder[int, None]
@@ -20,7 +17,7 @@ class Draft:
     """The partitions of a member; the tables of its last target are copied when they are changed first.
 
     Attributes:
-        target: its last target, partitions in the order of its record.
+        target: its last target, in the order of Kafka's tables.
     """
 
     __slots__ = ("_topics", "target")
@@ -59,18 +56,18 @@ class Draft:
     def result(self) -> Assignment:
         """Partitions by topic, both in the order of Kafka's tables."""
         if self._topics is None:
-            return {topic_id: tuple(partition_set(self.target[topic_id])) for topic_id in topic_map(self.target)}
+            return self.target
         return {topic_id: tuple(partitions) for topic_id, partitions in self._topics.items()}
 
     def _changed(self) -> HashOrder[str, Partitions]:
         if self._topics is None:
             self._topics = HashOrder(uuid_hash, len(self.target))
-            for topic_id in topic_map(self.target):
-                self._topics[topic_id] = _copied(partition_set(self.target[topic_id]))
+            for topic_id, partitions in self.target.items():
+                self._topics[topic_id] = _copied(partitions)
         return self._topics
 
 
-def _copied(partitions: list[int]) -> Partitions:
+def _copied(partitions: Sequence[int]) -> Partitions:
     copy: Partitions = HashOrder(int, max(int(len(partitions) / 0.75) + 1, DEFAULT_SET_CAPACITY))
     for partition in partitions:
         copy[partition] = None

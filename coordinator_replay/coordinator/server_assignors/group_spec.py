@@ -29,7 +29,7 @@ class MemberSpec(NamedTuple):
         instance_id: its instance id, if it is static.
         topic_ids: topics that it subscribes to and that exist.
         subscribed: how many topics it subscribes to, unknown ones too.
-        target: its present target assignment, partitions in the order in which its record has them.
+        target: its present target assignment, in the order of ``in_tables``.
     """
 
     instance_id: str | None
@@ -77,27 +77,26 @@ def topic_set(topic_ids: Iterable[str], size: int) -> list[str]:
     return list(table)
 
 
-def topic_map(assignment: Assignment) -> list[str]:
-    """Topic ids of an assignment in the order of the ``HashMap`` that it is read into."""
-    if len(assignment) < 2:
-        return list(assignment)
-    table: HashOrder[str, None] = HashOrder(uuid_hash)
-    for topic_id in assignment:
-        table[topic_id] = None
-    return list(table)
-
-
-def partition_set(partitions: Sequence[int], size: int | None = None) -> list[int]:
-    """Partitions in the order of a ``HashSet`` that they came into one by one; small numbers ascend.
+def in_tables(target: Assignment) -> Assignment:
+    """A target assignment in the order of the ``HashMap`` and the ``HashSet``s that its record is read into.
 
     Args:
-        partitions: in the order in which they came.
-        size: of the collection that the set was made from; theirs without it.
+        target: topics and partitions in the order of the record.
     """
-    capacity = max(int((len(partitions) if size is None else size) / 0.75) + 1, DEFAULT_SET_CAPACITY)
+    if len(target) < 2:
+        return {topic_id: _partition_set(partitions) for topic_id, partitions in target.items()}
+    table: HashOrder[str, tuple[int, ...]] = HashOrder(uuid_hash)
+    for topic_id, partitions in target.items():
+        table[topic_id] = _partition_set(partitions)
+    return dict(table)
+
+
+def _partition_set(partitions: Sequence[int]) -> tuple[int, ...]:
+    capacity = max(int(len(partitions) / 0.75) + 1, DEFAULT_SET_CAPACITY)
     if all(partition < capacity for partition in partitions):
-        return sorted(partitions)
+        # Each has a place of its own.
+        return tuple(sorted(partitions))
     table: HashOrder[int, None] = HashOrder(int, capacity)
     for partition in partitions:
         table[partition] = None
-    return list(table)
+    return tuple(table)

@@ -6,7 +6,7 @@ subscribers differ by more than one partition or the rounds are used up. A membe
 """
 
 from coordinator_replay.coordinator.server_assignors.draft import Draft
-from coordinator_replay.coordinator.server_assignors.group_spec import AssignorError, GroupSpec, topic_map, uuid_order
+from coordinator_replay.coordinator.server_assignors.group_spec import AssignorError, GroupSpec, uuid_order
 from coordinator_replay.coordinator.server_assignors.loads import Loads
 from coordinator_replay.engine.model import Assignment
 
@@ -51,15 +51,15 @@ class _Plan:
         """
         for index, member in enumerate(self.group.members.values()):
             subscribed = frozenset(member.topic_ids)
-            for topic_id in topic_map(member.target):
+            for topic_id, partitions in member.target.items():
                 if topic_id not in subscribed:
                     self.drafts[index].drop(topic_id)
                     continue
-                if max(member.target[topic_id]) >= len(self.owners[topic_id]):
-                    raise AssignorError(f"{topic_id} has fewer partitions than the target assignment")
-                self.sizes[index] += len(member.target[topic_id])
                 owners = self.owners[topic_id]
-                for partition in member.target[topic_id]:
+                if max(partitions) >= len(owners):
+                    raise AssignorError(f"{topic_id} has fewer partitions than the target assignment")
+                self.sizes[index] += len(partitions)
+                for partition in partitions:
                     owners[partition] = index
 
     def deal(self) -> None:

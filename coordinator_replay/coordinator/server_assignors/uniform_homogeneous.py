@@ -6,13 +6,7 @@ first ones that have use for it.
 """
 
 from coordinator_replay.coordinator.server_assignors.draft import Draft
-from coordinator_replay.coordinator.server_assignors.group_spec import (
-    AssignorError,
-    GroupSpec,
-    partition_set,
-    topic_map,
-    topic_set,
-)
+from coordinator_replay.coordinator.server_assignors.group_spec import AssignorError, GroupSpec, topic_set
 from coordinator_replay.engine.model import Assignment
 
 
@@ -61,15 +55,13 @@ def _keep(
 
 def _keep_some(draft: Draft, topics: frozenset[str], quota: int, free: list[tuple[str, int]]) -> int:
     """Let a member keep what is within its quota; returns what is left of that."""
-    for topic_id in topic_map(draft.target):
+    for topic_id, partitions in draft.target.items():
         if topic_id not in topics:
             draft.drop(topic_id)
             continue
-        partitions = draft.target[topic_id]
-        if len(partitions) > quota:
-            for partition in partition_set(partitions)[quota:]:
-                draft.remove(topic_id, partition)
-                free.append((topic_id, partition))
+        for partition in partitions[quota:]:
+            draft.remove(topic_id, partition)
+            free.append((topic_id, partition))
         quota -= min(quota, len(partitions))
     return quota
 
