@@ -40,11 +40,11 @@ def simulate(script: str, out: Path | None, verbose: bool) -> None:
 
     run = ScriptRun()
     try:
-        with click.open_file(script, encoding="utf-8") as lines:
+        with click.open_file(script, encoding="utf-8-sig", errors="surrogateescape") as lines:
             for number, line in enumerate(lines, 1):
                 if line.strip():
                     click.echo(_answer(run, line, f"{script}, line {number}"))
-    except (OSError, UnicodeDecodeError) as problem:
+    except OSError as problem:
         raise UsageError(f"{script}: can't be read: {problem}") from problem
     if out is not None:
         segment = write_log(out, run.written, run.topics.values(), run.partition)

@@ -157,11 +157,14 @@ def _integer_check(bits: int) -> Callable[[Any], bool]:
 
 BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
 
+UUID = re.compile(r"[A-Za-z0-9_-]{21}[AQgw]")
+"""An id as Kafka prints it; its last character holds two bits."""
+
 CHECKS: Mapping[str, Callable[[Any], bool]] = {
     "string": lambda value: isinstance(value, str),
     "bytes": lambda value: isinstance(value, str) and BASE64.fullmatch(value) is not None,
     "bool": lambda value: isinstance(value, bool),
-    "uuid": lambda value: isinstance(value, str) and len(value) == len(ZERO_UUID),
+    "uuid": lambda value: isinstance(value, str) and UUID.fullmatch(value) is not None,
     **{name: _integer_check(bits) for name, bits in INT_BITS.items()},
 }
 """How a value of a type is recognised in Kafka's JSON form; bytes are base64, ids are 22 characters of it."""

@@ -29,12 +29,27 @@ from coordinator_replay.coordinator.coordinator import Coordinator
 from coordinator_replay.coordinator.errors import NAMES
 from coordinator_replay.coordinator.messages import Request
 from coordinator_replay.coordinator.results import Batch, Failure, MarkerWritten, Response, Result
+from coordinator_replay.coordinator.script_lines import (
+    Line,
+    check_true,
+    integer_of,
+    list_of,
+    object_of,
+    read_client,
+    read_end,
+    read_line,
+    read_topic,
+    text_of,
+)
 from coordinator_replay.coordinator.topics import Topic
 from coordinator_replay.engine import Record
 from coordinator_replay.errors import UsageError
 
 START_MS = 1_000_000_000_000
 """Time at which every script begins."""
+
+MAX_ADVANCE_MS = 10 * 365 * 86_400_000
+"""How long a line may let pass: periodic timers fire all the time, so that more would take minutes."""
 
 NAMED_BY_BODY = frozenset({"ConsumerGroupDescribe", "DescribeGroups", "ListGroups", "DeleteGroups", "OffsetFetch"})
 """Requests whose body names groups in a way of its own: ``group`` is not put into it."""
@@ -56,8 +71,6 @@ OPENED = frozenset({"subscriptionFields", "assignmentFields", "metadataFields"})
 """Fields of a value that the engine reads beside the bytes; no part of the record."""
 
 GENERATED_ID = re.compile(r'"((?:[^"\\]|\\.)*-00000000-0000-4000-8000-[0-9a-f]{12}|AAAAAAAAQACAA[A-Za-z0-9_-]{9})"')
-
-Line = dict[str, Any]
 
 
 class ScriptRun:
@@ -83,10 +96,8 @@ class ScriptRun:
         Raises:
             UsageError: the line is not a command, or asks for what can't be; nothing changes.
         """
-        command = self._resolved(_parsed(text))
-        did = next((name for name in COMMANDS if name in command), None)
-        if did is None:
-            raise UsageError(f"no command in it; known are {', '.join(COMMANDS)}")
+        did, line = read_line(text)
+        command = self._resolved(line)
         out = COMMANDS[did](self, command)
         answer = {
             "i": self._index,
@@ -115,56 +126,55 @@ class ScriptRun:
     def _config(self, command: Line) -> list[Line]:
         if self.coordinator is not None:
             raise UsageError("config must come before everything else")
-        self.coordinator = Coordinator(Config(_object(command, "config")), now_ms=START_MS)
+        self.coordinator = Coordinator(Config(object_of(command, "config")), now_ms=START_MS)
         return []
 
     def _topics(self, command: Line) -> list[Line]:
         coordinator = self._started()
-        topics = [_topic(entry) for entry in _list(command, "topics")]
+        topics = [read_topic(entry) for entry in list_of(command, "topics")]
         results = coordinator.update_topics(topics, coordinator.now_ms)
         self.topics.update((topic.topic_id, topic) for topic in topics)
         return self._shown(results)
 
     def _group_config(self, command: Line) -> list[Line]:
-        self._started().set_group_config(_text(command, "group"), _object(command, "groupConfig"))
+        self._started().set_group_config(text_of(command, "group"), object_of(command, "groupConfig"))
         return []
 
     def _request(self, command: Line) -> list[Line]:
         coordinator = self._started()
-        api = _text(command, "request")
-        body = _object(command, "body") if "body" in command else {}
+        api = text_of(command, "request")
+        body = object_of(command, "body") if "body" in command else {}
         if "group" in command and "groupId" not in body and api not in NAMED_BY_BODY:
-            body = {**body, "groupId": _text(command, "group")}
-        client = _object(command, "client") if "client" in command else {}
-        request = Request(
-            api, body, command.get("version"), client.get("id", "client"), client.get("host", "127.0.0.1"), self._index
-        )
+            body = {**body, "groupId": text_of(command, "group")}
+        client_id, host = read_client(command)
+        request = Request(api, body, command.get("version"), client_id, host, self._index)
         return self._shown(coordinator.handle(request, coordinator.now_ms))
 
     def _end_transaction(self, command: Line) -> list[Line]:
         coordinator = self._started()
-        end = _object(command, "endTxn")
-        results = coordinator.end_transaction(
-            _integer(end, "producerId"),
-            _integer(end, "producerEpoch"),
-            committed=bool(end.get("commit")),
-            at_ms=coordinator.now_ms,
+        producer_id, epoch, committed = read_end(command)
+        return self._shown(
+            coordinator.end_transaction(producer_id, epoch, committed=committed, at_ms=coordinator.now_ms)
         )
-        return self._shown(results)
 
     def _advance(self, command: Line) -> list[Line]:
         coordinator = self._started()
-        return self._shown(coordinator.advance(coordinator.now_ms + _integer(command, "advance_ms")))
+        passed_ms = integer_of(command, "advance_ms")
+        if passed_ms > MAX_ADVANCE_MS:
+            raise UsageError(f"advance_ms is {passed_ms}; at most {MAX_ADVANCE_MS} (ten years) pass in one line")
+        return self._shown(coordinator.advance(coordinator.now_ms + passed_ms))
 
     def _async(self, command: Line) -> list[Line]:
         if command["async"] not in ("hold", "run"):
             raise UsageError(f"async is {command['async']!r}; it must be hold or run")
         return self._shown(self._started().hold_jobs(held=command["async"] == "hold"))
 
-    def _reload(self, _: Line) -> list[Line]:
+    def _reload(self, command: Line) -> list[Line]:
+        check_true(command, "reload")
         return self._shown(self._started().reload())
 
-    def _timers(self, _: Line) -> list[Line]:
+    def _timers(self, command: Line) -> list[Line]:
+        check_true(command, "timers")
         coordinator = self._started()
         return [{"at": coordinator.now_ms - START_MS, "timers": coordinator.timers()}]
 
@@ -172,7 +182,8 @@ class ScriptRun:
         now_ms = self.coordinator.now_ms if self.coordinator is not None else START_MS
         return [{"at": now_ms - START_MS, "assignment": assign(command)}]
 
-    def _dump(self, _: Line) -> list[Line]:
+    def _dump(self, command: Line) -> list[Line]:
+        check_true(command, "dump")
         coordinator = self._started()
         return [{"at": coordinator.now_ms - START_MS, "dump": coordinator.dump()}]
 
@@ -217,7 +228,7 @@ COMMANDS: Mapping[str, Callable[[ScriptRun, Line], list[Line]]] = {
     "timers": ScriptRun._timers,
     "note": ScriptRun._nothing,
 }
-"""What a line may ask for; the first that it names counts."""
+"""What a line may ask for."""
 
 
 def _events(result: Result) -> Iterator[Line]:
@@ -280,55 +291,3 @@ def as_written(value: Any) -> Any:
 @cache
 def _kind(name: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).upper()
-
-
-def _parsed(text: str) -> Line:
-    try:
-        command = json.loads(text)
-    except ValueError as error:
-        raise UsageError(f"not JSON: {error}") from None
-    if not isinstance(command, dict):
-        raise UsageError("not a JSON object")
-    return command
-
-
-def _topic(entry: Any) -> Topic:
-    if not isinstance(entry, dict):
-        raise UsageError(f"topics: {entry!r} is not an object")
-    racks = entry.get("racks") or ()
-    if not isinstance(racks, list | tuple) or not all(isinstance(replicas, list) for replicas in racks):
-        raise UsageError("racks must be a list of each partition's racks")
-    return Topic(
-        _text(entry, "name"),
-        _text(entry, "id"),
-        _integer(entry, "partitions"),
-        tuple(tuple(replicas) for replicas in racks),
-    )
-
-
-def _object(command: Mapping[str, Any], name: str) -> Line:
-    value = command.get(name)
-    if not isinstance(value, dict):
-        raise UsageError(f"{name} must be an object")
-    return value
-
-
-def _list(command: Mapping[str, Any], name: str) -> list[Any]:
-    value = command.get(name)
-    if not isinstance(value, list):
-        raise UsageError(f"{name} must be a list")
-    return value
-
-
-def _text(command: Mapping[str, Any], name: str) -> str:
-    value = command.get(name)
-    if not isinstance(value, str):
-        raise UsageError(f"{name} must be text")
-    return value
-
-
-def _integer(command: Mapping[str, Any], name: str) -> int:
-    value = command.get(name)
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise UsageError(f"{name} must be a whole number")
-    return value

@@ -4,9 +4,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from coordinator_replay.coordinator.messages import UUID
 from coordinator_replay.errors import UsageError
 
-ID_LENGTH = 22
+MAX_PARTITIONS = 1_000_000
+"""Of one topic; about as many as a cluster can have of all topics."""
 
 
 class Topic(NamedTuple):
@@ -111,7 +113,7 @@ class Topics:
 def _check(topic: Topic) -> None:
     if not topic.name:
         raise UsageError("a topic needs a name")
-    if not isinstance(topic.partitions, int) or topic.partitions < 0:
+    if not isinstance(topic.partitions, int) or not 0 <= topic.partitions <= MAX_PARTITIONS:
         raise UsageError(f"topic {topic.name!r}: {topic.partitions!r} is not a number of partitions")
-    if len(topic.topic_id) != ID_LENGTH:
-        raise UsageError(f"topic {topic.name!r}: {topic.topic_id!r} is not a topic id of {ID_LENGTH} characters")
+    if UUID.fullmatch(topic.topic_id) is None:
+        raise UsageError(f"topic {topic.name!r}: {topic.topic_id!r} is not a topic id, 22 characters of base64")

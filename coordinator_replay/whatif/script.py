@@ -332,6 +332,6 @@ def topic_images(
             told = [one for one in changes.get(name, ()) if one.at_ms <= at_ms]
             count = told[-1].partition_count if told else (0 if changes.get(name) else counts.get(name, 0))
             if count:
-                image.append(Topic(name, ids.get(name) or f"simulated-topic{number:07d}"[:22].ljust(22, "A"), count))
+                image.append(Topic(name, ids.get(name) or f"simulated-topic{number:06d}A", count))
         images.append((at_ms, tuple(image)))
     return tuple(images)

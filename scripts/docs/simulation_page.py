@@ -58,6 +58,23 @@ target assignment at the epoch it was computed for. No release of Kafka has this
 text of KIP-848 alone, and the numbers and names of its messages are ours.
 """
 
+AUDITED = """\
+## What an audit of the log can't tell
+
+The tables made from a simulated log, asked as of any step, say what the coordinator answered at that step. Where they
+can't, the same holds for the log of a real broker:
+
+- From JoinGroup to the leader's SyncGroup a classic group changes in memory only. The tables have it as its last record
+  left it, and not at all before the first one.
+- What the leader of a classic group sent is shown as partitions where it is a ConsumerProtocolAssignment and the
+  group's protocol type is `consumer`.
+- When a topic was deleted: the coordinator leaves its partitions out of descriptions, the tables don't.
+- The assignor of a group whose members ask for none is the first of `group.consumer.assignors`, a setting; where as
+  many members ask for one as for another, the order of a hash table decides.
+- A JoinGroup with an unknown member id to an Empty consumer group is refused, and yet Kafka forgets the group until the
+  partition is loaded again. It writes no tombstone, so the tables have the group still.
+"""
+
 LEFT_OUT = """\
 ## What is left out
 
@@ -128,8 +145,8 @@ def _settings() -> str:
         "| `group.consumer.assignors` | uniform, range |\n"
         "| `group.consumer.migration.policy` | bidirectional |\n"
         f"| `{CLIENT_ASSIGNORS}` | false; an assignment on the client's side, which only KIP-848's draft has |\n\n"
-        f"Of a single group: {groups}. Other settings of brokers are accepted where they have no effect here; an "
-        "unknown name is an error.\n"
+        f"Of a single group: {groups}; values beyond the broker's `min` and `max` count as these, as in Kafka. Other "
+        "settings of brokers are accepted where they have no effect here; an unknown name is an error.\n"
     )
 
 
@@ -141,7 +158,7 @@ def write() -> str:
         "Each line is answered by one: its number, the time, and in `out` what happened, in order: `records` of one "
         "batch, a `response` with the number of the line that it answers (JoinGroup and SyncGroup may be answered by "
         "a later line), its `error` by name. Member ids that the coordinator makes are written `$m1`, `$m2`, … in "
-        "order of appearance, and may be used so in later lines. A line that can't be run ends "
-        "the run with its number.\n"
+        "order of appearance, and may be used so in later lines. A line that can't be run, or has a field "
+        "that is not listed here, ends the run with its number.\n"
     )
-    return "\n".join([HEAD, scripts, _requests(), _protocols(), _checks(), _settings(), DRAFT, LEFT_OUT])
+    return "\n".join([HEAD, scripts, _requests(), _protocols(), _checks(), _settings(), DRAFT, AUDITED, LEFT_OUT])

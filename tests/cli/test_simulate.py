@@ -1,13 +1,19 @@
 """simulate: scripts in, the oracle's form out, log segments that can be read again."""
 
 import json
+import re
+import runpy
+import sys
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 from coordinator_replay.cli.main import main
-from tests.coordinator.recorded_scripts import FOLDER, answers, commands, first_difference
+from coordinator_replay.coordinator.coordinator import HANDLERS
+from coordinator_replay.coordinator.script import COMMANDS
+from tests.coordinator import oracle
+from tests.coordinator.recorded_scripts import FOLDER, SCRIPTS, answers, commands, first_difference
 
 OFFSETS_AND_MARKERS = "30-offsets-transactional"
 
@@ -22,6 +28,34 @@ def test_answers_are_in_the_oracles_form() -> None:
     assert result.exit_code == 0
     ours = [json.loads(line) for line in result.output.splitlines()]
     assert first_difference(commands(name), answers(name), ours) is None
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_the_oracles_own_comparison_takes_both(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    comparison = oracle.oracle_path().parent / "compare_oracle.py"
+    if not comparison.exists():
+        pytest.skip("the oracle is not beside the project")
+    ours = tmp_path / "ours.jsonl"
+    ours.write_text(simulate(str(FOLDER / f"{name}.jsonl")).output)
+    monkeypatch.setattr(sys, "argv", [str(comparison), str(FOLDER / f"{name}.out.jsonl"), str(ours)])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(comparison), run_name="__main__")
+    assert (ended.value.code, capsys.readouterr().out) == (0, "")
+
+
+def test_all_commands_and_requests_of_the_oracle_are_there() -> None:
+    source = oracle.oracle_path().parent / "CoordinatorOracle.java"
+    if not source.exists():
+        pytest.skip("the oracle is not beside the project")
+    head = source.read_text().partition("package ")[0]
+    script, _, _ = head.partition("// Output:")
+    assert set(re.findall(r'\{"(\w+)":', script)) - {"note"} <= COMMANDS.keys()
+    known = re.search(r"ConsumerGroupHeartbeat JoinGroup .*\n.*", script)
+    assert known is not None
+    assert set(re.findall(r"[A-Z]\w+", known.group())) <= HANDLERS.keys()
+    assert len(COMMANDS) == 12
 
 
 def test_topics_are_written_beside_the_log(tmp_path: Path) -> None:
@@ -51,6 +85,18 @@ def test_topics_are_written_beside_the_log(tmp_path: Path) -> None:
         ('{"topics": [{"name": "foo", "id": "x", "partitions": 1}]}', "line 1: topic 'foo'"),
         ('{"topics": [{"name": "foo", "partitions": 1}]}', "line 1: id must be text"),
         ('{"endTxn": {"producerId": "x"}}', "line 1: producerId must be a whole number"),
+        (
+            '{"endTxn": {"producerId": 1, "producerEpoch": 40000}}',
+            "line 1: producerEpoch is 40000; it must be a number",
+        ),
+        ('{"endTxn": {"producerId": 1, "producerEpoch": 0}}', "line 1: commit must be true or false"),
+        ('{"advance_ms": 1}\n{"advance_ms": 9000000000000000}', "line 2: advance_ms is 9000000000000000; at most"),
+        ('{"dump": 1}', "line 1: dump is 1; it must be true"),
+        ('{"request": "Heartbeat", "grp": "g"}', "line 1: unknown field 'grp' in a line with request"),
+        ('{"topics": [{"name": "foo", "partition": 1}]}', "line 1: unknown field 'partition' in a topic"),
+        ('{"request": "Heartbeat", "client": {"id": 1}}', "line 1: id must be text"),
+        ('{"note": "\\ud800"}', "line 1: a text in it is not Unicode"),
+        ("[" * 100_000, "line 1: not JSON"),
     ],
 )
 def test_a_bad_line_ends_the_run_with_its_number(script: str, problem: str) -> None:
@@ -58,6 +104,14 @@ def test_a_bad_line_ends_the_run_with_its_number(script: str, problem: str) -> N
     assert result.exit_code == 2
     assert problem in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_bytes_that_are_no_text_are_told_with_their_line(tmp_path: Path) -> None:
+    script = tmp_path / "script.jsonl"
+    script.write_bytes(b'{"note": "fine"}\n{"note": "\xff"}\n')
+    result = simulate(str(script))
+    assert result.exit_code == 2
+    assert "line 2: a text in it is not Unicode" in result.stderr
 
 
 def test_nothing_is_written_when_a_line_is_bad(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Requests that can't be: one sentence says what is wrong, and the coordinator stays as it was."""
 
+import json
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from coordinator_replay.coordinator import Coordinator, Request
 from coordinator_replay.coordinator.script import ScriptRun
 from coordinator_replay.errors import UsageError
+from tests.coordinator.recorded_scripts import commands
 
 JOIN = {"groupId": "g", "memberId": "", "sessionTimeoutMs": 10_000, "protocolType": "consumer"}
 
@@ -39,6 +41,58 @@ def test_time_does_not_go_back() -> None:
     with pytest.raises(UsageError, match="time goes back"):
         coordinator.advance(4)
     assert coordinator.now_ms == 5
+
+
+BAD_LINES = [
+    "nonsense",
+    '{"request": "Fetch"}',
+    '{"advance_ms": -1}',
+    '{"config": {}}',
+    '{"topics": [{"name": "foo", "id": "AAAAAAAAAAAAAAAAAAAAAQ", "partitions": 1}]}',
+    '{"topics": [{"name": "bar", "id": "AAAAAAAAAAAAAAAAAAAAAQ", "partitions": 1000000000}]}',
+    '{"groupConfig": {"consumer.session.timeout.ms": "soon"}, "group": "g"}',
+    '{"endTxn": {"producerId": 1, "producerEpoch": 99999, "commit": true}}',
+    '{"request": "ConsumerGroupHeartbeat", "group": "g", "body": {"memberId": "A", "memberEpoch": 4294967296}}',
+    '{"request": "Heartbeat", "group": "g", "body": {"memberId": "A", "generationId": "2"}}',
+    '{"request": "TxnOffsetCommit", "group": "g", "body": {"producerId": 1, "producerEpoch": 40000}}',
+    '{"request": "OffsetCommit", "group": "g", "version": 99}',
+]
+"""Lines that can't be run, after the script of the next test: foo has four partitions there."""
+
+
+@pytest.mark.parametrize("line", BAD_LINES)
+def test_a_bad_line_leaves_everything_as_it_was(line: str) -> None:
+    run = ScriptRun()
+    for good in commands("01-k848-join-leave")[:12]:
+        run.run(good)
+    before = _all_of(run)
+    with pytest.raises(UsageError) as refused:
+        run.run(line)
+    assert "\n" not in str(refused.value)
+    assert _all_of(run) == before
+    assert json.loads(run.run('{"note": "the next line"}'))["i"] == 12
+
+
+@pytest.mark.parametrize(
+    ("epoch", "error"), [(99, "FENCED_MEMBER_EPOCH"), (-3, "INVALID_REQUEST"), (-(2**31), "INVALID_REQUEST")]
+)
+def test_epochs_that_no_member_can_have_are_answered_with_kafkas_errors(epoch: int, error: str) -> None:
+    run = ScriptRun()
+    for good in commands("01-k848-join-leave")[:12]:
+        run.run(good)
+    before = _all_of(run)
+    body = {"memberId": "A", "memberEpoch": epoch}
+    answer = json.loads(run.run(json.dumps({"request": "ConsumerGroupHeartbeat", "group": "g", "body": body})))
+    assert [event.get("error") for event in answer["out"]] == [error]
+    assert _all_of(run) == before
+
+
+def _all_of(run: ScriptRun) -> tuple[Any, ...]:
+    """Inner state, timers, log and topics."""
+    coordinator = run.coordinator
+    assert coordinator is not None
+    log = (coordinator.now_ms, coordinator.end_offset, len(run.written))
+    return coordinator.dump(), coordinator.timers(), log, dict(coordinator.topics.by_id)
 
 
 @pytest.mark.parametrize(
