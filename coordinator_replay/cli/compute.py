@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from coordinator_replay.cli.guard import interruptible
 from coordinator_replay.cli.options import EXIT_FINDINGS, Command, Common, common_options, examples, wait_option
 from coordinator_replay.cli.paths import absolute
 from coordinator_replay.cli.thresholds import THRESHOLD
@@ -52,7 +53,8 @@ def _audit_alone(options: "Options", common: Common, dump: "Dump") -> "Summary":
 
     began = time.monotonic()
     click.echo("starting Spark …", err=True)
-    with told_in_a_sentence("the run", "what it has left is made up for by the next one"):
+    then = "what it has left is made up for by the next one"
+    with interruptible(f"the run was interrupted; {then}"), told_in_a_sentence("the run", then):
         spark = open_session(verbose=common.verbose, with_catalog=options.database is not None)
         with shown_progress(spark) as report:
             summary = run_audit(spark, options, report, dump)

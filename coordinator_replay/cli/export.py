@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from coordinator_replay.cli.guard import interruptible
 from coordinator_replay.cli.options import Command, config_option, examples, output_option, verbose_option
 from coordinator_replay.cli.paths import absolute
 from coordinator_replay.errors import UsageError
@@ -125,7 +126,8 @@ def export(
         min_partitions=min_partitions,
     )
     click.echo("starting Spark …", err=True)
-    with told_in_a_sentence("the export", "the next one goes on from where the last one ended"):
+    then = "the next one goes on from where the last one ended"
+    with interruptible(f"the export was interrupted; {then}"), told_in_a_sentence("the export", then):
         spark = open_session(verbose=verbose, with_kafka=True)
         with shown_progress(spark) as report:
             exported = run_export(spark, options, report)

@@ -2,11 +2,14 @@
 
 import errno
 import os
+import signal
 import sys
 import tempfile
+import threading
 import traceback
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
 from typing import Any
 
 import click
@@ -16,6 +19,63 @@ from coordinator_replay.safe_text import neutral
 
 _MOST = 300
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
+
+
+EXIT_INTERRUPTED = 130
+"""What shells tell of a program that Ctrl-C ended: 128 and the number of the signal."""
+
+
+class Interrupted(click.ClickException):
+    """The user pressed Ctrl-C.
+
+    Args:
+        what: was under way, and what becomes of it.
+    """
+
+    exit_code = EXIT_INTERRUPTED
+
+    def __init__(self, what: str = "interrupted") -> None:
+        super().__init__(what)
+
+
+@contextmanager
+def interruptible(what: str) -> Iterator[None]:
+    """Say what becomes of the work in the block, where Ctrl-C ends it.
+
+    Raises:
+        Interrupted: it did.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise Interrupted(what) from None
+
+
+class _Interrupts:
+    """Notices Ctrl-C while a block runs, whatever is raised for it there.
+
+    Attributes:
+        is_any: whether there was one.
+    """
+
+    def __init__(self) -> None:
+        self.is_any = False
+        self._is_ours = (
+            threading.current_thread() is threading.main_thread()
+            and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        )
+
+    def __enter__(self) -> None:
+        if self._is_ours:
+            signal.signal(signal.SIGINT, self._notice)
+
+    def __exit__(self, *_: object) -> None:
+        if self._is_ours:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def _notice(self, number: int, frame: FrameType | None) -> None:
+        self.is_any = True
+        signal.default_int_handler(number, frame)
 
 
 def _kept() -> str | None:
@@ -50,15 +110,23 @@ def guarded(run: Callable[[], Any]) -> Any:
     """Run a command, and end the program where it raises anything but its own exit.
 
     Raises:
-        SystemExit: always, with code 1, where something unexpected was raised.
+        SystemExit: always, where anything was raised: with code 130 after Ctrl-C, with code 1 where it is unexpected.
     """
+    interrupts = _Interrupts()
     try:
         try:
-            return run()
+            with interrupts:
+                return run()
         finally:
             sys.stdout.flush()
-    except (SystemExit, KeyboardInterrupt):
+    except SystemExit as end:
+        if end.code == EXIT_INTERRUPTED:
+            _let_go()
         raise
+    except KeyboardInterrupt:
+        _say("interrupted")
+        _let_go()
+        sys.exit(EXIT_INTERRUPTED)
     except BrokenPipeError:
         # Whoever read the answer has enough of it.
         _close_output()
@@ -70,8 +138,19 @@ def guarded(run: Callable[[], Any]) -> Any:
             _report(problem)
     # Libraries written in Rust raise what is no Exception where they meet a case that they did not think of.
     except BaseException as problem:  # noqa: BLE001 - this is where all of them end
+        if interrupts.is_any:
+            # A library was interrupted, and raises an error of its own for it.
+            _say("interrupted")
+            _let_go()
+            sys.exit(EXIT_INTERRUPTED)
         _report(problem)
     sys.exit(1)
+
+
+def _let_go() -> None:
+    """Let another Ctrl-C end the process at once, while it ends anyway."""
+    with suppress(ValueError):  # not in the main thread
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _report(problem: BaseException) -> None:
@@ -83,6 +162,11 @@ def _report(problem: BaseException) -> None:
 class GuardedCommand(click.Command):
     """A command that never ends in a traceback."""
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run it for arguments that were read."""
+        with interruptible("interrupted"):
+            return super().invoke(ctx)
+
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run as a program."""
         return guarded(lambda: super(GuardedCommand, self).main(*args, **kwargs))
@@ -90,6 +174,11 @@ class GuardedCommand(click.Command):
 
 class GuardedGroup(click.Group):
     """The program itself, guarded in the same way."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run one of its commands."""
+        with interruptible("interrupted"):
+            return super().invoke(ctx)
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run as a program."""

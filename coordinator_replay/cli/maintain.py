@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from coordinator_replay.cli.guard import interruptible
 from coordinator_replay.cli.layout import Column
 from coordinator_replay.cli.options import (
     Command,
@@ -103,7 +104,8 @@ def maintain(
 
     upkeep = Upkeep(warehouse=absolute(warehouse), vacuum_after=vacuum_after, keep=keep, force=force)
     check_upkeep(upkeep)
-    with one_at_a_time(upkeep.warehouse, "maintain", wait=wait, say=say):
+    interrupted = interruptible("the upkeep was interrupted; what it has done stays, and the next one does the rest")
+    with interrupted, one_at_a_time(upkeep.warehouse, "maintain", wait=wait, say=say):
         done = run_maintain(upkeep, say)
     print_rows(_COLUMNS, map(_row, done), output, is_wide=wide)
     saved = sum(kept.before.stored - kept.after.stored for kept in done)

@@ -55,6 +55,8 @@ class Audit:
                 stderr=err,
                 env=env,
                 start_new_session=True,
+                # Whatever started the tests in the background may have made them deaf to it.
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
             )
 
     def members(self) -> Iterator[Member]:
@@ -87,6 +89,11 @@ class Audit:
                 _kill(member)
             time.sleep(0.02)
         self.process.wait()
+
+    def interrupt(self) -> None:
+        """Press Ctrl-C: every process of the group is told, as a terminal does it."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGINT)
 
     def kill_jvm(self) -> None:
         for member in self.members():

@@ -2,8 +2,10 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -85,3 +87,25 @@ def test_a_warehouse_of_any_other_name_is_found(folder, tmp_path, name):
     result = CliRunner().invoke(main, ["groups", "--warehouse", str(tmp_path / name)])
     assert result.exit_code == 0, result.output
     assert "payments" in result.output
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_ctrl_c_in_a_long_statement_is_told(folder, tmp_path):
+    statement = "SELECT sum(a.range * b.range) FROM range(10000000) a, range(10000000) b"
+    running = subprocess.Popen(
+        [*PROGRAM, "sql", statement, "--warehouse", str(folder)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        # Whatever started the tests in the background may have made them deaf to it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    try:
+        time.sleep(3)
+        running.send_signal(signal.SIGINT)
+        out, told = running.communicate(timeout=60)
+    finally:
+        running.kill()
+    assert (running.returncode, out, told) == (130, "", "Error: interrupted\n")
+    assert list(tmp_path.iterdir()) == []

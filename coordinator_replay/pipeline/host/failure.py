@@ -30,9 +30,21 @@ def _log(self: BaseServer, request: object, client_address: object) -> None:
 
 
 def leave_it_to_the_run() -> None:
-    """Let no thread of Spark's print a trace when Java ends: whoever waits for the run is told in a sentence."""
+    """Let nothing of Spark's print a trace when Java ends, or the user interrupts it.
+
+    Whoever waits for the run is told in a sentence.
+    """
+    # Py4J logs by the root logger, which prints where nothing handles its records.
+    logging.getLogger().addHandler(logging.NullHandler())
     for server in (AccumulatorTCPServer, AccumulatorUnixServer):
         setattr(server, "handle_error", _log)  # noqa: B010 - mypy takes no method for another
+
+
+def is_interrupted(problem: BaseException | None) -> bool:
+    """Whether a failure comes of Ctrl-C: what cleans up after it asks a connection to Java that was cut by it."""
+    while problem is not None and not isinstance(problem, KeyboardInterrupt):
+        problem = problem.__cause__ or problem.__context__
+    return problem is not None
 
 
 def reason(problem: BaseException) -> str:
@@ -63,8 +75,11 @@ def told_in_a_sentence(what: str, then: str) -> Iterator[None]:
 
     Raises:
         CoordinatorReplayError: the block ended with one of FAILURES.
+        KeyboardInterrupt: that came of Ctrl-C.
     """
     try:
         yield
     except FAILURES as problem:
+        if is_interrupted(problem):
+            raise KeyboardInterrupt from problem
         raise CoordinatorReplayError(f"{what} could not be finished: {reason(problem)}; {then}") from problem

@@ -1,11 +1,15 @@
 """The Spark session: the cluster's where there is one, else one on this machine, with the settings we rely on."""
 
 import os
+import signal
 import sys
 import tempfile
+import threading
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.resources import files
+from subprocess import Popen
 
 from pyspark.sql import SparkSession
 
@@ -75,6 +79,37 @@ def _java_output_aside() -> Iterator[None]:
         os.close(keep)
 
 
+@contextmanager
+def _same_interrupts() -> Iterator[None]:
+    """Leave Ctrl-C what it was.
+
+    PySpark's handler of it asks Java to cancel all jobs. It runs in the middle of an answer from Java, which that
+    question spoils: both end in a trace.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    except KeyboardInterrupt as problem:
+        _end_java(problem)
+        raise
+    finally:
+        signal.signal(signal.SIGINT, handler)
+
+
+def _end_java(problem: BaseException) -> None:
+    """End the JVM whose start was interrupted.
+
+    PySpark has removed the folder by which that JVM would tell its port; it fails to, and waits forever.
+    """
+    for frame, _ in traceback.walk_tb(problem.__traceback__):
+        for value in [*frame.f_locals.values()]:
+            if isinstance(value, Popen):
+                value.kill()
+
+
 def _local_session(app_name: str, *, with_catalog: bool, with_kafka: bool) -> SparkSession:
     check_java()
     jars = jars_of(DELTA_JARS) + (jars_of(KAFKA_SOURCE) if with_kafka else [])
@@ -122,13 +157,15 @@ def open_session(
         builder = SparkSession.builder.appName(app_name)
         for key, value in WORKERS.items():
             builder = builder.config(key, value)
-        active = builder.getOrCreate()
+        with _same_interrupts():
+            active = builder.getOrCreate()
     if active is not None:
         for key, value in RELIED_ON.items():
             active.conf.set(key, value)
         return active
     if verbose:
-        return _local_session(app_name, with_catalog=with_catalog, with_kafka=with_kafka)
+        with _same_interrupts():
+            return _local_session(app_name, with_catalog=with_catalog, with_kafka=with_kafka)
     leave_it_to_the_run()
-    with _java_output_aside():
+    with _same_interrupts(), _java_output_aside():
         return _local_session(app_name, with_catalog=with_catalog, with_kafka=with_kafka)
