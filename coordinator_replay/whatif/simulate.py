@@ -29,9 +29,6 @@ METADATA_MS = 300_000
 """``metadata.max.age.ms`` of Kafka's consumers."""
 
 SESSION_MS, REBALANCE_MS = 45_000, 300_000
-RESTLESS_BEATS = 2
-"""For so many heartbeats after something happened none is left out."""
-
 REST_MS = 15_000
 """So much of a rest is simulated before the next event; no interval of a coordinator at rest is longer."""
 
@@ -106,6 +103,9 @@ class Fleet:
         self._alive: dict[int, Consumer] = {}
         self._names: dict[int, str] = {}
         self._beats: dict[int, tuple[int, int, int]] = {}
+        # Everybody beats once after something happened; in a consumer group once more than the coordinator may put
+        # off a target assignment, which it computes when a heartbeat comes.
+        self._restless_ms = settings.heartbeat() + (settings.assignment_ms if settings.protocol == "consumer" else 0)
         self._restless_until = self.now_ms
         self._last_owned: dict[str, tuple[Sequence[Partition], int]] = {}
         for at_ms, image in self._later:
@@ -292,7 +292,7 @@ class Fleet:
                 self.result.left.add(consumer.member_id)
             consumer.leave(self)
         if visit.how != CLOSED or consumer.instance_id is not None:
-            self._unsettled_until = self.now_ms + consumer.session_ms + RESTLESS_BEATS * self.settings.heartbeat()
+            self._unsettled_until = self.now_ms + consumer.session_ms + self._restless_ms
         self.result.pauses.holds(self._names[id(consumer)], (), self.life_ms, is_gone=True)
         self._stir()
 
@@ -381,7 +381,7 @@ class Fleet:
     def _stir(self) -> None:
         """Something happened: whoever has left heartbeats out beats again at its next usual moment."""
         was_restless = self._restless_until > self.now_ms
-        self._restless_until = self.now_ms + RESTLESS_BEATS * self.settings.heartbeat()
+        self._restless_until = self.now_ms + self._restless_ms
         if was_restless:
             return
         for key, (base_ms, interval, at_ms) in list(self._beats.items()):
