@@ -9,6 +9,7 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -112,6 +113,7 @@ def guarded(run: Callable[[], Any]) -> Any:
     Raises:
         SystemExit: always, where anything was raised: with code 130 after Ctrl-C, with code 1 where it is unexpected.
     """
+    _open_closed_streams()
     interrupts = _Interrupts()
     try:
         try:
@@ -145,6 +147,16 @@ def guarded(run: Callable[[], Any]) -> Any:
             sys.exit(EXIT_INTERRUPTED)
         _report(problem)
     sys.exit(1)
+
+
+def _open_closed_streams() -> None:
+    """Let a standard stream that was closed before the start swallow what is printed.
+
+    Otherwise the next file that is opened would take its number, and with it what libraries print there.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - as long as we run
 
 
 def _let_go() -> None:

@@ -359,7 +359,20 @@ def first_line(problem: Exception) -> str:
 
 
 def fetch(relation: duckdb.DuckDBPyRelation) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """The columns and rows of a relation; timestamps as UTC datetimes, those outside its calendar as text."""
+    """The columns and rows of a relation; timestamps as UTC datetimes, those outside its calendar as text.
+
+    Raises:
+        UsageError: a value is larger than Python's type for it.
+    """
+    try:
+        return _fetched(relation)
+    except OverflowError as problem:
+        raise UsageError(
+            f"a value of the answer is too large to be shown: cast its column to VARCHAR ({problem})"
+        ) from problem
+
+
+def _fetched(relation: duckdb.DuckDBPyRelation) -> tuple[list[str], list[tuple[Any, ...]]]:
     names = relation.columns
     moments = [place for place, type_ in enumerate(relation.types) if str(type_) == "TIMESTAMP WITH TIME ZONE"]
     if not moments:

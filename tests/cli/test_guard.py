@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from coordinator_replay.cli.main import main
 from coordinator_replay.query.warehouse import Warehouse
 from tests.query.small_warehouse import write_small_warehouse
+from tests.samples import Sample
 
 PROGRAM = (sys.executable, "-P", "-m", "coordinator_replay")
 
@@ -60,6 +61,67 @@ def test_an_answer_that_finds_no_room_is_told(folder, question):
         )
     assert done.returncode == 1
     assert done.stderr == "Error: the answer could not be written: No space left on device\n"
+
+
+EVERY_ANSWER = [
+    ["groups", "--deleted"],
+    ["describe", "payments"],
+    ["timeline", "payments", "--members"],
+    ["rebalances", "--output", "csv"],
+    ["why", "payments"],
+    ["owner", "payments", "orders", "0"],
+    ["offsets", "payments"],
+    ["offsets", "payments", "--history", "orders"],
+    ["expired"],
+    ["findings"],
+    ["sql", "--list"],
+    ["sql", "--query", "rebalance-storms"],
+    ["report", "payments", "--out", "page.html", "--output", "json"],
+    ["trace", "payments", "--out", "trace.json", "--output", "json"],
+    ["what-if", "--list-settings"],
+    ["maintain"],
+    ["decode", Sample("transactions").segments],
+    ["audit", "--help"],
+    ["--version"],
+]
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+@pytest.mark.parametrize("question", EVERY_ANSWER, ids=" ".join)
+def test_every_answer_that_finds_no_room_is_told(folder, tmp_path, question):
+    env = {**os.environ, "COORDINATOR_REPLAY_WAREHOUSE": str(folder)}
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [*PROGRAM, *question], stdout=full, stderr=subprocess.PIPE, text=True, env=env, cwd=tmp_path, timeout=120
+        )
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == "Error: the answer could not be written: No space left on device"
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+@pytest.mark.parametrize("option", [("report", "--out"), ("trace", "--out"), ("offsets", "payments", "--reset-file")])
+def test_a_file_that_finds_no_room_is_told(folder, option):
+    result = CliRunner().invoke(main, [*option, "/dev/full", "--warehouse", str(folder)])
+    assert result.exit_code in (1, 2)
+    assert result.stderr.splitlines()[-1].startswith("Error: /dev/full can't be written: No space left on device")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a shell of POSIX")
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", ">&- 2>&- <&-"])
+def test_standard_streams_may_be_closed(folder, tmp_path, closed):
+    command = f'exec "$0" -P -m coordinator_replay decode "$1" {closed}'
+    done = subprocess.run(
+        ["sh", "-c", command, sys.executable, Sample("transactions").segments],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        timeout=120,
+    )
+    assert done.returncode == 0
+    assert "Error" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_reader_that_has_enough_is_no_error(folder):
@@ -109,3 +171,34 @@ def test_ctrl_c_in_a_long_statement_is_told(folder, tmp_path):
         running.kill()
     assert (running.returncode, out, told) == (130, "", "Error: interrupted\n")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("value", ["INTERVAL 9999999 YEAR", "[INTERVAL 9999999 YEAR]"])
+def test_a_value_that_python_can_not_hold_is_told(folder, value):
+    result = CliRunner().invoke(main, ["sql", f"SELECT {value} AS a", "--warehouse", str(folder)])
+    assert result.exit_code == 2
+    assert "too large to be shown: cast its column to VARCHAR" in result.stderr
+    shown = CliRunner().invoke(main, ["sql", f"SELECT ({value})::VARCHAR AS a", "--warehouse", str(folder)])
+    assert "9999999 years" in shown.stdout
+
+
+TIMES = [
+    "TIMESTAMPTZ '12026-11-20'",
+    "TIMESTAMP 'infinity'",
+    "DATE '12026-11-20'",
+    "DATE '-infinity'",
+    "[TIMESTAMP '12026-11-20']",
+    "{'x': TIMESTAMPTZ '12026-11-20'}",
+    "MAP {'k': TIMESTAMP '0044-03-15 (BC)'}",
+    "TIME '24:00:00'",
+    "TIMESTAMP_S '290000-01-01'",
+]
+
+
+@pytest.mark.parametrize("form", ["table", "json", "csv"])
+def test_times_that_no_calendar_has_are_shown_in_every_form(folder, form):
+    result = CliRunner().invoke(
+        main, ["sql", f"SELECT {', '.join(TIMES)}", "--output", form, "--wide", "--warehouse", str(folder)]
+    )
+    assert result.exit_code == 0, result.output
+    assert result.stdout.count("12026") >= 4
