@@ -1,6 +1,7 @@
 """What a run says at its end."""
 
 import json
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,6 +12,16 @@ if TYPE_CHECKING:
     from coordinator_replay.pipeline.audit import Summary
 
 _MOST_NOTES = 10
+_STATUSES = {
+    "EXPIRED": "expired",
+    "DUE": "past retention without a tombstone yet",
+    "EXPIRING": "to expire within the horizon",
+}
+"""Of offsets, as the table ``expired_offsets`` has them, and what people read."""
+
+
+def _most_first(counts: Counter[str]) -> list[tuple[str, int]]:
+    return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
 
 
 def _facts(summary: "Summary", seconds: float) -> dict[str, Any]:
@@ -26,10 +37,12 @@ def _facts(summary: "Summary", seconds: float) -> dict[str, Any]:
         "already_audited": run.already_audited,
         "log_partitions": len(run.to_offsets),
         "gaps": len(run.gaps),
-        "kinds": dict(sorted(summary.kinds.items(), key=lambda pair: (-pair[1], pair[0]))),
+        "kinds": dict(_most_first(summary.kinds)),
         "quarantined": summary.quarantined,
         "groups": [{"type": kind, "state": state, "count": n} for (kind, state), n in sorted(summary.groups.items())],
         "rebalances": summary.rebalances,
+        "causes": dict(_most_first(summary.causes)),
+        "offsets": {status.lower(): summary.expired.get(status, 0) for status in _STATUSES},
         "findings": summary.findings,
         "notes": run.notes,
         "seconds": round(seconds, 1),
@@ -64,7 +77,12 @@ def _print_groups(summary: "Summary") -> None:
         click.echo(f"{_counted(sum(summary.groups.values()), 'group')} at the end of the log:")
     for (kind, state), n in sorted(summary.groups.items()):
         click.echo(f"  {n:>12,}  {kind}, {state}")
-    click.echo(f"{_counted(summary.rebalances, 'rebalance')} on record.")
+    click.echo(f"{_counted(summary.rebalances, 'rebalance')} on record{':' if summary.causes else '.'}")
+    for cause, n in _most_first(summary.causes):
+        click.echo(f"  {n:>12,}  {cause}")
+    known = [f"{summary.expired[status]:,} {words}" for status, words in _STATUSES.items() if summary.expired[status]]
+    if known:
+        click.echo(f"Offsets: {', '.join(known)}.")
     if summary.findings:
         by_severity = ((name, summary.findings.get(name, 0)) for name in ("error", "warning", "info"))
         told = ", ".join(f"{n:,} {name}" for name, n in by_severity if n)

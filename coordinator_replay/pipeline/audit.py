@@ -12,15 +12,12 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-import orjson
-import pyarrow.compute as pc
 from pyarrow import fs
 from pyspark.sql import SparkSession
 
 from coordinator_replay.analysis.findings.evidence import Evidence
 from coordinator_replay.analysis.findings.judge import FINDINGS, Judge
 from coordinator_replay.analysis.findings.thresholds import DEFAULTS, Thresholds
-from coordinator_replay.engine.model import GroupState
 from coordinator_replay.log.dump import Dump, Format, find_dump, open_filesystem
 from coordinator_replay.pipeline.bucket import BucketContext, BucketResult, run_bucket
 from coordinator_replay.pipeline.bucket_files import Place, TableWriter
@@ -30,9 +27,10 @@ from coordinator_replay.pipeline.findings.evaluation import (
     EvaluationContext,
     EvaluationResult,
     EvaluationShare,
+    counted,
     evaluate_bucket,
 )
-from coordinator_replay.pipeline.findings.metrics import METRICS, MetricsShare, write_metrics
+from coordinator_replay.pipeline.findings.metrics import METRICS, MetricsShare, last_groups, write_metrics
 from coordinator_replay.pipeline.groups import topics
 from coordinator_replay.pipeline.groups.replay import ReplayContext
 from coordinator_replay.pipeline.host.catalog import register_tables
@@ -129,6 +127,8 @@ class Summary:
         quarantined: those of them that could not be decoded, by what was wrong with them.
         groups: groups that exist at the end of the log, by type and state.
         rebalances: all rebalances of the cluster that the tables hold.
+        causes: how many of them have each cause.
+        expired: offsets of the cluster that expired, are past retention, or expire within the horizon, by status.
         findings: what the tables now say that deserves a look, by severity.
     """
 
@@ -137,6 +137,8 @@ class Summary:
     quarantined: Counter[str] = field(default_factory=Counter)
     groups: Counter[tuple[str, str]] = field(default_factory=Counter)
     rebalances: int = 0
+    causes: Counter[str] = field(default_factory=Counter)
+    expired: Counter[str] = field(default_factory=Counter)
     findings: Counter[str] = field(default_factory=Counter)
 
 
@@ -373,14 +375,15 @@ class _Audit:
         evaluated = self.evaluate(results, causes, end)
         for one in evaluated:
             summary.findings.update(one.severities)
-            summary.groups.update(one.groups)
+            summary.causes.update(one.causes)
+            summary.expired.update(one.expired)
             self.added += [file for file in one.files if file.table is not None]
         cluster = self.run.cluster
         for name in (FINDINGS, METRICS):
             self.removed += self.snapshots[name].files(cluster=cluster)
         self.removed += self.snapshots[TOTALS].files(cluster=cluster)
         self.report("writing metrics")
-        self.write_metrics(results, evaluated)
+        summary.groups = self.write_metrics(results, evaluated)
         self.find_gaps(summary, end)
 
     def explain_tombstones(self, results: Sequence[BucketResult], end: datetime) -> CausesResult:
@@ -421,8 +424,10 @@ class _Audit:
         ]
         return run_stage(self.spark, "evaluate findings by bucket", shares, partial(evaluate_bucket, context=context))
 
-    def write_metrics(self, results: Sequence[BucketResult], evaluated: Sequence[EvaluationResult]) -> None:
-        """The stage that adds the minutes of all buckets up."""
+    def write_metrics(
+        self, results: Sequence[BucketResult], evaluated: Sequence[EvaluationResult]
+    ) -> Counter[tuple[str, str]]:
+        """The stage that adds the minutes of all buckets up; how many groups there are at the end of the log."""
         assert self.sums is not None  # noqa: S101 - the log has an end
         share = MetricsShare(
             steps=[file.path for one in evaluated for file in one.files if file.part == STEP_ROWS],
@@ -431,8 +436,9 @@ class _Audit:
             since=self.sums.since,
             place=self.place,
         )
-        [files] = run_stage(self.spark, "add up metrics", [share], write_metrics)
-        self.added += files
+        [metrics] = run_stage(self.spark, "add up metrics", [share], write_metrics)
+        self.added += metrics.files
+        return metrics.groups
 
     def find_gaps(self, summary: Summary, end: datetime) -> None:
         """Findings about stretches that no audit has read."""
@@ -448,15 +454,14 @@ class _Audit:
     def count_earlier(self, summary: Summary) -> None:
         """What earlier runs found, where this one had nothing to derive."""
         cluster = self.run.cluster
-        for batch in read_table(self.snapshots[FINDINGS].files(cluster=cluster), ["severity"]):
-            summary.findings.update(batch.column("severity").to_pylist())
-        standing = pc.field("tag") == int(Evidence.STANDING)
-        files = self.snapshots["group_evidence"].files(cluster=cluster, is_open=True)
-        for batch in read_table(files, ["told"], standing):
-            for text in batch.column("told").to_pylist():
-                now = orjson.loads(text)
-                if now["state"] != str(GroupState.DEAD):
-                    summary.groups[now["group_type"], now["state"]] += 1
+        for name, column, counts in (
+            (FINDINGS, "severity", summary.findings),
+            ("rebalances", "cause", summary.causes),
+            ("expired_offsets", "status", summary.expired),
+        ):
+            files = self.snapshots[name].files(cluster=cluster)
+            counts.update(counted(read_table(files, [column], dictionaries=[column]), column))
+        summary.groups = last_groups(self.snapshots[METRICS].files(cluster=cluster))
 
     def commit(self, summary: Summary) -> None:
         """Commit the files of all tables, the ledger's last."""

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections import Counter
 from itertools import pairwise
 from random import Random
 
@@ -9,6 +10,8 @@ import pytest
 
 from coordinator_replay.analysis.findings.thresholds import Thresholds
 from coordinator_replay.pipeline.audit import Expiry
+from coordinator_replay.query.groups import groups_at
+from coordinator_replay.query.warehouse import Warehouse
 from tests.pipeline.in_process import audit, content, contents, cut
 from tests.samples import Sample
 
@@ -60,8 +63,24 @@ def test_running_again_changes_nothing(audit, tmp_path):
     before = contents(tmp_path / "wh")
     again = audit(tmp_path / "wh", sample.segments)
     assert again.run.records_read == 0
-    assert (again.findings, again.rebalances, again.groups) == (first.findings, first.rebalances, first.groups)
+    for name in ("findings", "rebalances", "causes", "expired", "groups"):
+        assert getattr(again, name) == getattr(first, name), name
     assert contents(tmp_path / "wh") == before
+
+
+@pytest.mark.parametrize("name", ["group-lifecycles", "expiration"])
+def test_the_summary_counts_what_the_tables_have(name, audit, tmp_path):
+    done = audit(tmp_path / "wh", Sample(name).segments)
+    listed = groups_at(Warehouse(str(tmp_path / "wh")))
+    assert done.groups == Counter((group.group_type, group.state) for group in listed)
+    rows = {
+        table: [json.loads(row) for row in content(tmp_path / "wh", table)]
+        for table in ("rebalances", "expired_offsets")
+    }
+    assert done.causes == Counter(row["cause"] for row in rows["rebalances"])
+    assert sum(done.causes.values()) == done.rebalances
+    assert done.expired == Counter(row["status"] for row in rows["expired_offsets"])
+    assert name == "group-lifecycles" or done.expired["EXPIRED"]
 
 
 def test_other_thresholds_have_every_group_evaluated_anew(audit, tmp_path):

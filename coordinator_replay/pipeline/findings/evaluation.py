@@ -5,7 +5,7 @@ groups, partitions committed and rebalances.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from math import ceil
@@ -246,13 +246,25 @@ class EvaluationResult:
         bucket: its number.
         files: what was written: tables' files and staged ones.
         severities: how many findings have each severity.
-        groups: how many groups exist, by type and state.
+        causes: how many rebalances of the tables have each cause.
+        expired: how many offsets expired, are past retention, or expire within the horizon, by status.
     """
 
     bucket: int
     files: list[DataFile] = field(default_factory=list)
     severities: Counter[str] = field(default_factory=Counter)
-    groups: Counter[tuple[str, str]] = field(default_factory=Counter)
+    causes: Counter[str] = field(default_factory=Counter)
+    expired: Counter[str] = field(default_factory=Counter)
+
+
+def counted(batches: Iterable[pa.RecordBatch | pa.Table], column: str) -> Counter[str]:
+    """How often each text stands in a column; nulls are not counted."""
+    found: Counter[str] = Counter()
+    for batch in batches:
+        for one in pc.value_counts(batch.column(column).cast(pa.string())).to_pylist():
+            if one["values"] is not None:
+                found[one["values"]] += one["counts"]
+    return found
 
 
 def _typed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
@@ -306,6 +318,10 @@ class Evaluation:
         for batch in expected.to_batches():
             self.writer.add("expired_offsets", batch, is_open=True)
         sources = self._sources(expected)
+        self.result.expired = counted([sources[EXPIRED]], "status")
+        self.result.causes = counted(
+            read_paths(self.files.uris("rebalances"), ["cause"], dictionaries=["cause"]), "cause"
+        )
         for chunk in _chunks(sources):
             self._evaluate_chunk(chunk)
         self._evaluate_quarantine()
@@ -401,8 +417,6 @@ class Evaluation:
             for row in evidence:
                 if row.tag == Evidence.HAPPENING and row.told.get("is_over") is True:
                     happened.count(place, row.at, "rebalance_count")
-                elif row.tag == Evidence.STANDING and row.told["state"] != str(GroupState.DEAD):
-                    self.result.groups[row.told["group_type"], row.told["state"]] += 1
             if evidence:
                 self._evaluate_group(group_id, evidence)
             self._keep_totals(group_id, totals)

@@ -6,7 +6,8 @@ only is a classic one, Empty from its first offset on; it is gone when its last 
 that go on committing have as many minutes as there are.
 """
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -21,7 +22,8 @@ from coordinator_replay.pipeline.bucket_files import Place, TableWriter
 from coordinator_replay.pipeline.columns import Numbers, Sums, numbers_of
 from coordinator_replay.pipeline.findings.commit_sums import MINUTES
 from coordinator_replay.pipeline.findings.minute_states import NUMBERED, SIMPLE, MinuteStates
-from coordinator_replay.store.scan import read_paths
+from coordinator_replay.store.scan import read_paths, read_table
+from coordinator_replay.store.snapshot import TableFile
 from coordinator_replay.store.writer import DataFile
 from coordinator_replay.tables.definition import table
 
@@ -186,14 +188,24 @@ def _earlier(share: MetricsShare) -> Iterator[dict[str, Numbers]]:
         }
 
 
-def write_metrics(share: MetricsShare) -> list[DataFile]:
+@dataclass(frozen=True, slots=True)
+class MetricsResult:
+    """What the metrics of a cluster came to.
+
+    Attributes:
+        files: what was written.
+        groups: how many groups exist at the end of the log, by type and state.
+    """
+
+    files: Sequence[DataFile]
+    groups: Counter[tuple[str, str]]
+
+
+def write_metrics(share: MetricsShare) -> MetricsResult:
     """Write rows of table ``group_metrics``: each minute in which the log has a record, for each type and state.
 
     Args:
         share: what they are made of.
-
-    Returns:
-        The files that were written.
     """
     steps = [
         {name: numbers_of(batch.column(name)) for name in STEPS.names} for batch in read_paths(share.steps, STEPS.names)
@@ -205,7 +217,24 @@ def write_metrics(share: MetricsShare) -> list[DataFile]:
     writer = TableWriter(share.place, None)
     schema = table(METRICS).file_schema().remove_metadata()
     added = _added_up([one for one in steps if len(one["minute"])]) if steps else {}
+    groups: Counter[tuple[str, str]] = Counter()
     if added and len(added["minute"]):
         for rows in _standing(added, schema):
             writer.add(METRICS, rows)
-    return writer.close()
+        for kind in np.unique(added["kind"]).tolist():
+            group_type, state = NUMBERED[kind - 1]
+            groups[str(group_type), str(state)] = int(added["delta"][added["kind"] == kind].sum())
+    return MetricsResult(writer.close(), +groups)
+
+
+def last_groups(files: Iterable[TableFile]) -> Counter[tuple[str, str]]:
+    """How many groups of each type and state the last minute of ``group_metrics`` has."""
+    names = ["bucket", "group_type", "state", "group_count"]
+    last, groups = None, Counter[tuple[str, str]]()
+    for batch in read_table(files, names):
+        for minute, group_type, state, count in zip(*(batch.column(name).to_pylist() for name in names), strict=True):
+            if last is None or minute > last:
+                last, groups = minute, Counter()
+            if minute == last:
+                groups[group_type, state] += count
+    return +groups
