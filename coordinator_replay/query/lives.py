@@ -5,7 +5,7 @@ millions of commits becomes some ten thousand marks. What had to be left out is 
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import IntEnum
@@ -66,6 +66,10 @@ class Span:
 
 Interval = TypeVar("Interval", MemberSpan, Holding)
 Answer = TypeVar("Answer", StateBand, MemberSpan, Holding, Subscription, Rebalance, Pause)
+
+
+def _rebalance(row: Iterable[Any]) -> Rebalance:
+    return Rebalance(**dict(zip(Rebalance.__slots__, row, strict=True)))
 
 
 def _latest(latest_first: Sequence[Interval], most: int, what: str, notes: list[str]) -> tuple[Interval, ...]:
@@ -186,15 +190,15 @@ class _Reading:
         self._some = "AND group_id = $group" if len(names) == 1 else "AND list_contains($groups, group_id)"
         self._asked: dict[str, Any] = {"groups": names, "start": start, "end": end}
         self._asked |= {"group": names[0]} if len(names) == 1 else {}
-        self._states = self._answers(StateBand, life_statements.STATES)
+        self._states = self._answers(StateBand._make, life_statements.STATES)
         columns = ", ".join(Rebalance.__slots__)
-        self._rebalances = self._answers(Rebalance, life_statements.REBALANCES.replace("{columns}", columns))
+        self._rebalances = self._answers(_rebalance, life_statements.REBALANCES.replace("{columns}", columns))
         with_owners, with_offsets = detail >= Detail.OWNERS, detail >= Detail.OFFSETS
         has_pauses = any(one.commit_pause_ms is not None for of in self._rebalances.values() for one in of)
-        self._members = self._answers(MemberSpan, life_statements.MEMBERS) if with_owners else {}
-        self._holdings = self._answers(Holding, life_statements.OWNERS) if with_owners else {}
-        self._subscriptions = self._answers(Subscription, life_statements.SUBSCRIPTIONS) if with_owners else {}
-        self._pauses = self._answers(Pause, life_statements.PAUSES) if with_offsets and has_pauses else {}
+        self._members = self._answers(MemberSpan._make, life_statements.MEMBERS) if with_owners else {}
+        self._holdings = self._answers(Holding._make, life_statements.OWNERS) if with_owners else {}
+        self._subscriptions = self._answers(Subscription._make, life_statements.SUBSCRIPTIONS) if with_owners else {}
+        self._pauses = self._answers(Pause._make, life_statements.PAUSES) if with_offsets and has_pauses else {}
         self._lines = self._rows(life_statements.LINES) if with_offsets else {}
         self._commits = self._thinned() if self._lines else {}
         self._counts = self._rows(life_statements.COMMIT_COUNTS) if with_offsets else {}
@@ -208,8 +212,8 @@ class _Reading:
             **self._asked,
             **more,
         )
-        for group, *row in rows:
-            found[group].append(tuple(row))
+        for row in rows:
+            found[row[0]].append(row[1:])
         return found
 
     def _thinned(self) -> Mapping[str, list[tuple[Any, ...]]]:
@@ -224,12 +228,8 @@ class _Reading:
         place = "1" if len(widths) == 1 else "list_position($groups, group_id)"
         return self._rows(life_statements.COMMITS.replace("{place}", place), firsts=firsts, widths=widths)
 
-    def _answers(self, kind: type[Answer], statement: str) -> Mapping[str, list[Answer]]:
-        names = kind.__slots__
-        return {
-            group: [kind(**dict(zip(names, row, strict=True))) for row in rows]
-            for group, rows in self._rows(statement).items()
-        }
+    def _answers(self, make: Callable[[Iterable[Any]], Answer], statement: str) -> Mapping[str, list[Answer]]:
+        return {group: [make(row) for row in rows] for group, rows in self._rows(statement).items()}
 
     def life(self, span: Span, expirations: tuple[ExpiredOffset, ...], findings: tuple[Finding, ...]) -> GroupLife:
         """One of the groups."""
@@ -248,7 +248,7 @@ class _Reading:
             holdings=_latest(self._holdings.get(group, ()), most, "ownership", notes),
             rebalances=tuple(self._rebalances.get(group, ())),
             pauses=tuple(self._pauses.get(group, ())),
-            commits=tuple(Commit(**dict(zip(Commit.__slots__, row, strict=True))) for row in rows),
+            commits=tuple(map(Commit._make, rows)),
             commit_count=self._counts[group][0][0] if group in self._counts else 0,
             subscriptions=tuple(self._subscriptions.get(group, ())),
             expirations=expirations,

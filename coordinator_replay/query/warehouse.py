@@ -380,11 +380,12 @@ def _fetched(relation: duckdb.DuckDBPyRelation) -> tuple[list[str], list[tuple[A
     # DuckDB's own conversion asks for pytz; counting microseconds needs nothing.
     columns = [f"epoch_us(#{place + 1})" if place in moments else f"#{place + 1}" for place in range(len(names))]
     columns += [_UNSHOWN.format(place=place + 1) for place in moments]
-    rows = [list(row) for row in relation.project(", ".join(columns)).fetchall()]
-    for row in rows:
-        for place, unshown in zip(moments, row[len(names) :], strict=True):
-            if unshown is not None:
-                row[place] = unshown
-            elif row[place] is not None:
-                row[place] = EPOCH + timedelta(microseconds=row[place])
-    return names, [tuple(row[: len(names)]) for row in rows]
+    found = list(zip(*relation.project(", ".join(columns)).fetchall(), strict=True))
+    if not found:
+        return names, []
+    for place, unshown in zip(moments, found[len(names) :], strict=True):
+        found[place] = tuple(
+            text if text is not None else None if micros is None else EPOCH + timedelta(microseconds=micros)
+            for micros, text in zip(found[place], unshown, strict=True)
+        )
+    return names, list(zip(*found[: len(names)], strict=True))

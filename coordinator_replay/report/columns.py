@@ -36,11 +36,14 @@ class Clock:
 
     def left(self, moment: datetime | None) -> int:
         """Where something begins; something without a known beginning begins with the page."""
-        return 0 if moment is None else min(max(self.since_start(moment), 0), self._length)
+        return 0 if moment is None or moment <= self.start else self._within(moment)
 
     def right(self, moment: datetime | None) -> int:
         """Where something ends; what has not ended reaches the end of the page."""
-        return self._length if moment is None else min(max(self.since_start(moment), 0), self._length)
+        return self._length if moment is None else 0 if moment <= self.start else self._within(moment)
+
+    def _within(self, moment: datetime) -> int:
+        return self._length if moment >= self.end else self.since_start(moment)
 
 
 def columns(rows: Iterable[Mapping[str, Any]], names: Sequence[str], times: Sequence[str] = ()) -> Columns:

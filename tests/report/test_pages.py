@@ -110,7 +110,7 @@ def test_owners_are_told_by_client_id_with_a_legend(page: Page):
 
 def test_members_that_share_a_client_id_are_told_apart(warehouse: Warehouse):
     life = life_of(warehouse, "payments")
-    shared = replace(life, members=tuple(replace(one, client_id="app", instance_id=None) for one in life.members))
+    shared = replace(life, members=tuple(one._replace(client_id="app", instance_id=None) for one in life.members))
     members = Members(shared)
     assert len({owner.label for owner in members.legend}) == 2
     assert all(owner.label.startswith("app …") for owner in members.legend)
@@ -212,7 +212,7 @@ def test_a_lane_has_no_more_marks_than_can_be_seen(warehouse: Warehouse):
     life = life_of(warehouse, "payments")
     step = timedelta(milliseconds=20)
     bands = tuple(
-        replace(life.states[0], state=state, since=life.start + place * step, until=life.start + (place + 1) * step)
+        life.states[0]._replace(state=state, since=life.start + place * step, until=life.start + (place + 1) * step)
         for place, state in zip(range(60_000), cycle(["Stable", "Reconciling"]))
     )
     lane = lane_of(replace(life, states=bands), Clock(life.start, life.end), ())
