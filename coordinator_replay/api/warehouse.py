@@ -135,7 +135,7 @@ class Warehouse:
         require_stable: bool = False,
         end_offsets: str | Path | None = None,
     ) -> Answer[CommittedOffset]:
-        """Every committed offset of a group, whether or not anybody consumed the partition (KIP-88).
+        """The committed offsets of a group at a point in time (KIP-88), of all partitions that have one.
 
         The notes tell what expired or was deleted before, when and why, and which partitions have nothing but a
         pending transactional commit.

@@ -74,7 +74,7 @@ MEANING: Mapping[EventKind, str] = {
     EventKind.MEMBER_RECONCILED: "a member reached its target",
     EventKind.REBALANCE_COMPLETED: "every member reached its target; in a classic group a generation was synced",
     EventKind.STATE_CHANGED: "the state of the group changed and no other event says so",
-    EventKind.INVARIANT_BROKEN: "the log contradicts itself and no gap explains it",
+    EventKind.INVARIANT_BROKEN: "a rule that every log keeps is broken, and no gap explains it",
 }
 
 

@@ -156,7 +156,7 @@ class Replay:
         """What the broker's describe would say now, None where there is no group.
 
         Args:
-            missing_before: how many offsets of the log partition are missing below the moment asked about, where
+            missing_before: how many offsets of the log partition are missing below the time asked about, where
                 that is later than the group's last record: a record of the group may be among them.
         """
         if self.group is None:

@@ -73,7 +73,7 @@ class Expiry:
         as_of: the moment to judge at; None for the end of the log.
         retention_ms: offsets.retention.minutes of the brokers; None to infer it, or else to take Kafka's default.
         horizon_ms: how far ahead to look.
-        history_every_ms: keep the last commit of each such stretch of time only; None for all.
+        history_every_ms: keep the last commit of each such interval only; None for all.
     """
 
     as_of: datetime | None = None

@@ -67,7 +67,8 @@ def _joined(detail: Detail) -> list[str]:
 
 
 def _left(detail: Detail) -> list[str]:
-    return [f"owned {_assignment(detail.get('assigned'))}"]
+    # The event is the same for LeaveGroup, a timeout and a removal by an admin.
+    return ["left or was removed", f"owned {_assignment(detail.get('assigned'))}"]
 
 
 def _reconciled(detail: Detail) -> list[str]:

@@ -62,7 +62,7 @@ class CauseCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expiring:
-    """Offsets of one group and topic that retention took or takes."""
+    """Offsets of one group and topic that expired or expire next."""
 
     group_id: str
     topic: str

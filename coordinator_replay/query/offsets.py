@@ -1,6 +1,6 @@
 """Every committed offset of a group at a point in time: OffsetFetch version 2 and later, asked of the past (KIP-88).
 
-All partitions with a stored offset are there, whether or not anybody consumed them. With ``require_stable`` (version 7)
+All partitions with a committed offset are there, with or without an owner. With ``require_stable`` (version 7)
 a partition is unstable while a transactional commit of it is pending; as with the broker, a partition that has only
 a pending commit and no stored offset is left out.
 """

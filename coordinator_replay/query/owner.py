@@ -56,7 +56,7 @@ class Owners:
     """Who owned a partition at a point in time.
 
     Attributes:
-        owners: more than one in share groups, or where the log contradicts itself; none if nobody owned it.
+        owners: more than one in share groups, or where the log has two owners at once; none if nobody owned it.
         before: the last ownership that had ended by then.
         after: the first one that began later.
     """

@@ -33,7 +33,7 @@ class Lane:
         ticks: rebalances as an SVG path.
         times: when rebalances began, in milliseconds since the start; thinned out beyond ``MOST_TIMES``.
         findings: how many, by severity.
-        rank: for sorting by the gravest findings.
+        rank: for sorting by the most severe findings.
     """
 
     group: str

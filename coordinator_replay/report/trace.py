@@ -42,7 +42,7 @@ def _microseconds(moment: datetime) -> int:
 
 
 class _Bounds:
-    """Moments as microseconds within the stretch of time of the trace."""
+    """Moments as microseconds within the time range of the trace."""
 
     def __init__(self, life: GroupLife) -> None:
         self.start = _microseconds(life.start)
@@ -242,6 +242,6 @@ def trace_of(warehouse: Warehouse, group: str, start: datetime | None = None, en
     """What a trace of a group is made from.
 
     Raises:
-        UsageError: the tables don't know the group, or nothing of that stretch of time.
+        UsageError: the tables don't know the group, or nothing of that time range.
     """
     return life_of(warehouse, group, start, end, detail=Detail.OWNERS, limits=LIMITS)

@@ -126,7 +126,7 @@ class Case:
         known.topics.add(row["topic"])
 
     def take_expiry(self, row: Row) -> None:
-        """Take an offset that retention took or takes, if somebody may miss it."""
+        """Take an offset that expired or expires next, if somebody may miss it."""
         is_over = row["status"] == "EXPIRED"
         owner = self.owned_until(row["topic"], row["partition"])
         judged_ms = row["at"] if is_over else self.end_ms

@@ -35,7 +35,8 @@ RULES: Mapping[str, Rule] = {
     # Rules over the life of one group: functions in analysis/findings.
     "invariant_broken": Rule(
         Severity.ERROR,
-        "The log contradicts itself and no gap explains it: two owners of one partition, an epoch that decreased.",
+        "Two owners of one partition, an epoch that decreased, or another state that no coordinator writes, and no gap "
+        "explains it.",
         "Two coordinators may have written the partition, or files of two clusters may be mixed. The timeline has the "
         "record; `detail.rule` names the broken rule.",
     ),

@@ -168,8 +168,8 @@ POLL_SLACK_MS = 15_000
     MEMBER_RULES,
     Cause.POLL_TIMEOUT_REJOIN,
     EVERY_TYPE,
-    footprint="a member joined again under its member id; or a client joined again whose last sign of life, when it "
-    "was removed, was older than its rebalance timeout (max.poll.interval.ms) by some seconds",
+    footprint="a member joined again under its member id; or a client joined again that had no record "
+    "showing it alive for some seconds more than its rebalance timeout (max.poll.interval.ms) when it was removed",
     confidence="likely; possible by member id where its silence was shorter",
     look_alikes="SESSION_TIMEOUT of a process that hung; MEMBER_RESTART; a client that unsubscribed and joined again",
     explains=(
@@ -355,8 +355,8 @@ def session_timeout(situation: Situation) -> Finding | None:
     Cause.MEMBER_LEAVE,
     EVERY_TYPE,
     footprint="a member was removed, and the log speaks against a timeout",
-    confidence="certain where the last sign of life is younger than every timeout; likely after a young commit, or "
-    "with several in one operation",
+    confidence="certain where the last record showing it alive is younger than every timeout; likely after a young "
+    "commit, or with several in one operation",
     look_alikes="SESSION_TIMEOUT, REBALANCE_TIMEOUT",
     explains=_FOLLOWS_MEMBERS,
     needs="departures",
