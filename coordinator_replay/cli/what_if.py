@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 SETTING = (Column("name", "SETTING", 1), Column("values", "VALUES", 2), Column("meaning", "WHAT IT CHANGES", 3, 20))
 
-ROW = tuple(Column(name, name) for name in ("group_id", "name", "causes", *(name for name, _ in MEASURES)))
+ROW = tuple(Column(name, name) for name in ("group_id", "name", "causes", *(name for name, _ in MEASURES), "ranges"))
 
 GAIN = (
     Column("group_id", "GROUP", 1, 12, is_id=True),

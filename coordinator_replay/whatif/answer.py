@@ -82,12 +82,11 @@ def what_if(
     fidelity = compare(on_record, again, as_recorded.unowned_ms_total, simulated.unowned_ms_total)
     found = []
     if fidelity.is_enough:
+        possible = _possible(life, recorded, on_record, fidelity.share) if with_ranges and wanted else []
         for one, tried in zip(wanted, settings, strict=True):
-            clients = _clients(life, one)
-            again_likely, likely = _lived(life, recorded, tried, clients, one.name)
-            others = courses(clients) if with_ranges else []
-            possible = [_lived(life, recorded, tried, course, one.name)[1] for course in others]
-            found.append((again_likely, ranged(likely, possible)))
+            lived_again, likely = _lived(life, recorded, tried, _clients(life, one), one.name)
+            others = [_lived(life, recorded, tried, _clients(course, one), one.name)[1] for course in possible]
+            found.append((lived_again, ranged(likely, others)))
     predicted = tuple(one for _, one in found)
     return WhatIf(
         group_id=life.group_id,
@@ -106,6 +105,15 @@ def what_if(
         ),
         lives=(on_record, again, *(one for one, _ in found)),
     )
+
+
+def _possible(life: Life, recorded: Recorded, on_record: Lived, share: float) -> list[Life]:
+    """Other courses of a life that leave the same record as the likeliest one."""
+    return [
+        course
+        for course in courses(life)
+        if compare(on_record, _lived(course, recorded, life.settings, course.clients, "")[0], None, None).share >= share
+    ]
 
 
 def _settings(recorded: Settings, one: Alternative) -> Settings:

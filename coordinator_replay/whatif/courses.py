@@ -6,24 +6,24 @@ Where the log can't tell when and how a client went, all that it leaves open is 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from coordinator_replay.whatif.script import CLOSED, CRASHED, ClientLife, Visit, Window
+from coordinator_replay.whatif.script import CLOSED, CRASHED, ClientLife, Life, Visit, Window
 
 Clients = tuple[ClientLife, ...]
 
 
-def courses(clients: Sequence[ClientLife]) -> list[Clients]:
-    """Courses of a life that leave the same record: all clients closed or all killed, early, in between or late.
+def courses(life: Life) -> list[Life]:
+    """Lives that differ in what the log leaves open: all clients closed or all killed, early, in between or late.
 
     Departures that coincide share a rebalance: in one course of each kind they are spread over what is open.
     """
-    open_count = sum(visit.window is not None for client in clients for visit in client.visits)
+    open_count = sum(visit.window is not None for client in life.clients for visit in client.visits)
     if not open_count:
         return []
     spread = [(number + 1) / (open_count + 1) for number in range(open_count)]
-    found: list[Clients] = []
+    found: list[Life] = []
     for how in (CLOSED, CRASHED):
         for shares in ([0.0] * open_count, [0.5] * open_count, [1.0] * open_count, spread):
-            course = _course(clients, how, iter(shares))
+            course = replace(life, clients=_course(life.clients, how, iter(shares)))
             if course not in found:
                 found.append(course)
     return found

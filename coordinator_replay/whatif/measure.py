@@ -29,6 +29,7 @@ class Lived:
         rebalances: rows of ``rebalances`` within the time range, by time.
         rows: the last version of every row, by table.
         by_member: the client behind each member id.
+        late: rebalances of a simulated life right after the time range.
         pauses: when nobody worked on a partition, as simulated consumers saw it; none for a recorded life.
     """
 
@@ -36,6 +37,7 @@ class Lived:
     rows: Rows
     by_member: Mapping[str, str]
     pauses: Sequence[Pause] = ()
+    late: Sequence[dict[str, Any]] = ()
 
 
 def rows_of(
@@ -57,8 +59,9 @@ def rows_of(
 def lived(rows: Rows, by_member: Mapping[str, str], start_ms: int, end_ms: int, pauses: Sequence[Pause] = ()) -> Lived:
     """A life between two moments."""
     latest = {row["rebalance_id"]: row for row in rows.get("rebalances", ())}
-    inside = [row for row in latest.values() if start_ms <= moment_of(row) < end_ms]
-    return Lived(sorted(inside, key=lambda row: (moment_of(row), row["epoch"])), rows, by_member, pauses)
+    ordered = sorted(latest.values(), key=lambda row: (moment_of(row), row["epoch"]))
+    inside = [row for row in ordered if start_ms <= moment_of(row) < end_ms]
+    return Lived(inside, rows, by_member, pauses, [row for row in ordered if moment_of(row) >= end_ms])
 
 
 def moment_of(rebalance: Mapping[str, Any]) -> int:

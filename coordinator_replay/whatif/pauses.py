@@ -33,7 +33,7 @@ class Pauses:
         spans: the pauses themselves, in the order in which they ended.
     """
 
-    __slots__ = ("_held", "_interruptions", "_longest_ms", "_start_ms", "_stopped", "_total_ms", "spans")
+    __slots__ = ("_held", "_interruptions", "_is_over", "_longest_ms", "_start_ms", "_stopped", "_total_ms", "spans")
 
     def __init__(self) -> None:
         self._held: dict[str, frozenset[Partition]] = {}
@@ -41,13 +41,16 @@ class Pauses:
         self._start_ms = 0
         self._longest_ms = self._total_ms = self._interruptions = 0
         self.spans: list[Pause] = []
+        self._is_over = False
 
     def begin(self, start_ms: int) -> None:
         """Count from this moment on."""
         self._start_ms = start_ms
 
     def holds(self, name: str, owned: Sequence[Partition], at_ms: int, *, is_gone: bool = False) -> None:
-        """A client works on these partitions from now on, and on no others."""
+        """A client works on these partitions from now on, and on no others; after the end nothing counts any more."""
+        if self._is_over:
+            return
         before, now = self._held.get(name, frozenset()), frozenset(owned)
         self._held[name] = now
         lost = before - now
@@ -65,6 +68,7 @@ class Pauses:
             at_ms: the end.
             wanted: topics that somebody subscribes to; partitions of others were given up for good.
         """
+        self._is_over = True
         if any(self._held.values()):
             for partition in sorted(self._stopped):
                 if partition[0] in wanted:

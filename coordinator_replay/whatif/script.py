@@ -211,7 +211,7 @@ class ClientLives:
         if gone_ms is None:
             self.static_restarts += 1
             # Gone for longer than its session, it would have been removed.
-            earliest_ms = max(operation.at_ms - self._session(told), self._last_sign(client.now))
+            earliest_ms = max(self._unnoticed_ms(operation.at_ms, told), self._last_sign(client.now))
             window = Window(earliest_ms, max(operation.at_ms - 1, earliest_ms))
             gone_ms = (earliest_ms + operation.at_ms) // 2
         self._close(client, gone_ms, CLOSED, "possible", window)
@@ -225,6 +225,13 @@ class ClientLives:
 
     def _session(self, told: Subscription) -> int:
         return told.session_timeout_ms or self.settings.consumer_session()
+
+    def _unnoticed_ms(self, at_ms: int, told: Subscription) -> int:
+        """Since when a static member can be gone without having been removed by a moment.
+
+        Its session ran from its last heartbeat, which may lie one interval before it went.
+        """
+        return at_ms - max(self._session(told) - self.settings.heartbeat(), 1)
 
     def _last_sign(self, now: _Open) -> int:
         """The first moment at which a client can have gone: after it came, and after its last commit."""
@@ -254,7 +261,7 @@ class ClientLives:
             told, window = now.subscriptions[-1][1], None
             if now.away_ms is None and told.instance_id and told.uses_classic_protocol:
                 # A static member does not say that it goes: until its session is over, nothing shows it.
-                earliest_ms = max(end_ms - self._session(told), self._last_sign(now))
+                earliest_ms = max(self._unnoticed_ms(end_ms, told), self._last_sign(now))
                 if earliest_ms < end_ms:
                     self.static_ends += 1
                     window = Window(earliest_ms, end_ms - 1, may_have_stayed=True)

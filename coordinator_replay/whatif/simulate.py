@@ -32,6 +32,9 @@ SESSION_MS, REBALANCE_MS = 45_000, 300_000
 REST_MS = 15_000
 """So much of a rest is simulated before the next event; no interval of a coordinator at rest is longer."""
 
+TAIL_MS = 10_000
+"""The simulation goes on for so long after the end of the life: what comes a moment later than on record came too."""
+
 MOST_STEPS = 3_000_000
 """Steps after which a simulation is given up; a life that long is asked for in parts."""
 
@@ -119,20 +122,28 @@ class Fleet:
         """The topics of now."""
         return self.coordinator.topics
 
-    def run(self, until_ms: int) -> Simulated:
+    def run(self, until_ms: int, tail_ms: int) -> Simulated:
         """Let everything happen until a moment, itself not included.
+
+        Args:
+            until_ms: the end of the life.
+            tail_ms: for so long the coordinator goes on, so that what is under way at the end is on record.
 
         Raises:
             TooLong: it takes more steps than a simulation may.
         """
+        is_over = False
         for _ in range(MOST_STEPS):
-            self._leave_out_rest(until_ms)
+            self._leave_out_rest(until_ms + tail_ms)
             event_ms = self._next_event_ms
             due = self._queue[0][0] if self._queue else None
             timer = self.coordinator.next_due_ms
             at_ms = min((one for one in (event_ms, due, timer) if one is not None), default=None)
-            if at_ms is None or at_ms + self._left_out_ms >= until_ms:
+            next_ms = until_ms + tail_ms if at_ms is None else at_ms + self._left_out_ms
+            if next_ms >= until_ms and not is_over:
+                is_over = True
                 self.result.pauses.end(until_ms, self._topics_wanted())
+            if at_ms is None or next_ms >= until_ms + tail_ms:
                 return self.result
             self.now_ms = max(self.now_ms, at_ms)
             if timer is not None and timer <= at_ms:
@@ -396,4 +407,4 @@ def simulate(life: Life, settings: Settings, clients: Sequence[ClientLife]) -> S
     Raises:
         TooLong: it takes more steps than a simulation may.
     """
-    return Fleet(life, settings, clients).run(life.end_ms)
+    return Fleet(life, settings, clients).run(life.end_ms, TAIL_MS)
