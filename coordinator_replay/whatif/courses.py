@@ -3,6 +3,7 @@
 Where the log can't tell when and how a client went, all that it leaves open is tried: ``courses``.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -14,7 +15,8 @@ Clients = tuple[ClientLife, ...]
 def courses(life: Life) -> list[Life]:
     """Lives that differ in what the log leaves open: all clients closed or all killed, early, in between or late.
 
-    Departures that coincide share a rebalance: in one course of each kind they are spread over what is open.
+    What coincides shares a rebalance: in one course of each kind departures are spread over what is open of them, and
+    arrivals of one join phase over that.
     """
     open_count = sum(visit.window is not None for client in life.clients for visit in client.visits)
     if not open_count:
@@ -23,7 +25,8 @@ def courses(life: Life) -> list[Life]:
     found: list[Life] = []
     for how in (CLOSED, CRASHED):
         for shares in ([0.0] * open_count, [0.5] * open_count, [1.0] * open_count, spread):
-            course = replace(life, clients=_course(life.clients, how, iter(shares)))
+            clients = _spread_arrivals(life.clients) if shares is spread else life.clients
+            course = replace(life, clients=_course(clients, how, iter(shares)))
             if course not in found:
                 found.append(course)
     return found
@@ -40,6 +43,21 @@ def _course(clients: Sequence[ClientLife], how: str, shares: Iterator[float]) ->
         )
         for client in clients
     )
+
+
+def _spread_arrivals(clients: Sequence[ClientLife]) -> Clients:
+    """Clients that came in the same join phase one after the other."""
+    together = Counter(visit.arrived_ms for client in clients for visit in client.visits)
+    places: Counter[int] = Counter()
+    found = []
+    for client in clients:
+        visits = []
+        for visit in client.visits:
+            delay_ms = visit.later_ms * places[visit.arrived_ms] // together[visit.arrived_ms]
+            places[visit.arrived_ms] += 1
+            visits.append(replace(visit, arrived_ms=visit.arrived_ms + delay_ms))
+        found.append(replace(client, visits=tuple(visits)))
+    return tuple(found)
 
 
 def _departure(visit: Visit, window: Window, how: str, share: float) -> Visit:

@@ -45,6 +45,7 @@ class Visit:
         member_ids: the ids it had.
         subscriptions: what it asked for, and from when on.
         window: where the log can't tell when and how it went; ``gone_ms`` and ``how`` are assumed then.
+        later_ms: for so much longer it may have come: the join phase of a classic group is not on record.
     """
 
     arrived_ms: int
@@ -54,6 +55,7 @@ class Visit:
     member_ids: tuple[str, ...]
     subscriptions: tuple[tuple[int, Subscription], ...]
     window: Window | None = None
+    later_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +104,7 @@ class _Open:
     member_ids: list[str]
     subscriptions: list[tuple[int, Subscription]]
     away_ms: int | None = None
+    later_ms: int = 0
 
 
 @dataclass
@@ -148,11 +151,11 @@ class ClientLives:
             elif kind == "MEMBER_REJOINED" or (kind == "MEMBER_JOINED" and member.member_id in self.by_member):
                 self._rejoin(member, operation.at_ms)
             elif kind == "MEMBER_JOINED":
-                self._arrive(member, at_ms)
+                self._arrive(member, at_ms, max((operation.join_done_ms or at_ms) - at_ms, 0))
             elif kind == "SUBSCRIPTION_CHANGED" and member.subscription is not None:
                 self._subscribe(member.member_id, at_ms, member.subscription)
 
-    def _arrive(self, member: Member, at_ms: int) -> None:
+    def _arrive(self, member: Member, at_ms: int, later_ms: int = 0) -> None:
         told = member.subscription or Subscription()
         key = ("static", told.instance_id) if told.instance_id else (told.client_id or "", told.client_host or "")
         client = next((one for one in self.clients if one.key == key and one.now is None), None)
@@ -161,7 +164,7 @@ class ClientLives:
             self.clients.append(client)
         elif client.visits and (last := client.visits[-1].gone_ms) is not None:
             at_ms = max(at_ms, last + 1)
-        client.now = _Open(at_ms, [member.member_id], [(at_ms, told)])
+        client.now = _Open(at_ms, [member.member_id], [(at_ms, told)], later_ms=later_ms)
         self.by_member[member.member_id] = client
 
     def _leave(self, member: Member, at_ms: int, operation: Operation) -> None:
@@ -244,7 +247,16 @@ class ClientLives:
         if now is not None:
             subscriptions = tuple(now.subscriptions)
             client.visits.append(
-                Visit(now.arrived_ms, gone_ms, how, confidence, tuple(now.member_ids), subscriptions, window)
+                Visit(
+                    now.arrived_ms,
+                    gone_ms,
+                    how,
+                    confidence,
+                    tuple(now.member_ids),
+                    subscriptions,
+                    window,
+                    now.later_ms,
+                )
             )
         client.now = None
 
