@@ -6,23 +6,18 @@ Kafka itself does otherwise where it converts groups is in ``mixed_groups``.
 """
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator_replay.coordinator import Config, Coordinator, Request, Response, Topic
+from coordinator_replay.coordinator import Config, Coordinator, Request, Response
 from coordinator_replay.coordinator.consumer_protocol import read_assignment
 from coordinator_replay.engine import GroupState, GroupType, Replay
 from coordinator_replay.engine.model import merged
-from tests.coordinator.simulated_consumers import ClassicConsumer, Consumer, Fleet, ModernConsumer
-
-TOPICS = [Topic("foo", "A" * 21 + "A", 5), Topic("bar", "A" * 21 + "Q", 2), Topic("one", "A" * 21 + "g", 1)]
-
-Step = tuple[Any, ...]
-Maker = Callable[[str, tuple[str, ...], str | None, bool], Consumer]
+from tests.coordinator.lives import MAKERS, TOPICS, Step, do
+from tests.coordinator.simulated_consumers import Fleet, ModernConsumer
 
 MEMBERS = st.tuples(st.sampled_from(["leave", "act", "restart", "migrate", "commit"]), st.integers(0, 5))
 STARTS = st.tuples(
@@ -45,73 +40,13 @@ STEPS = st.lists(
 )
 
 
-def _classic(*assignors: str) -> Maker:
-    return lambda name, topics, instance_id, _: ClassicConsumer(name, topics, assignors, instance_id)
-
-
-def _modern(name: str, topics: tuple[str, ...], instance_id: str | None, _: bool) -> Consumer:
-    return ModernConsumer(name, topics, instance_id)
-
-
-def _mixed(name: str, topics: tuple[str, ...], instance_id: str | None, is_modern: bool) -> Consumer:
-    """A consumer of either protocol."""
-    make = _modern if is_modern else _classic("cooperative-sticky", "range")
-    return make(name, topics, instance_id, is_modern)
-
-
-MAKERS = {
-    "range": _classic("range"),
-    "roundrobin": _classic("roundrobin", "range"),
-    "sticky": _classic("sticky"),
-    "cooperative-sticky": _classic("cooperative-sticky"),
-    "modern": _modern,
-    "mixed": _mixed,
-}
-
-
-def _do(fleet: Fleet, number: int, step: Step, make: Maker) -> None:
-    kind, *details = step
-    consumers = fleet.consumers
-    if kind == "start":
-        topics, instance_id, is_modern = details
-        if instance_id is None or all(consumer.instance_id != instance_id for consumer in consumers):
-            consumers.append(make(f"c{number}", topics, instance_id, is_modern))
-            fleet.act(consumers[-1])
-    elif kind == "time":
-        fleet.advance(details[0])
-    elif kind == "round":
-        for consumer in list(consumers):
-            fleet.act(consumer)
-        fleet.advance(1000)
-    elif kind == "reload":
-        fleet.reload()
-    elif consumers:
-        _do_to(fleet, consumers[details[0] % len(consumers)], number, kind, make)
-
-
-def _do_to(fleet: Fleet, consumer: Consumer, number: int, kind: str, make: Maker) -> None:
-    if kind == "act":
-        fleet.act(consumer)
-    elif kind == "commit":
-        fleet.commit(consumer)
-    elif kind == "crash":
-        fleet.consumers.remove(consumer)
-    else:
-        fleet.leave(consumer)
-        if kind in ("restart", "migrate"):
-            # In groups of one protocol a migration is a restart.
-            is_modern = isinstance(consumer, ModernConsumer) != (kind == "migrate")
-            fleet.consumers.append(make(f"c{number}", consumer.topics, consumer.instance_id, is_modern))
-            fleet.act(fleet.consumers[-1])
-
-
 @pytest.mark.parametrize("kind", MAKERS)
 @given(steps=STEPS, delay_ms=st.sampled_from([0, 3000]))
 def test_a_group_comes_to_rest_and_every_partition_has_one_owner(kind: str, steps: list[Step], delay_ms: int) -> None:
     coordinator = Coordinator(Config({"group.initial.rebalance.delay.ms": delay_ms}), TOPICS, now_ms=1)
     fleet = Fleet(coordinator)
     for number, step in enumerate(steps):
-        _do(fleet, number, step, MAKERS[kind])
+        do(fleet, number, step, MAKERS[kind])
     fleet.settle()
     topics = {topic for consumer in fleet.consumers for topic in consumer.topics}
     wanted = {(topic.name, number) for topic in TOPICS if topic.name in topics for number in range(topic.partitions)}
@@ -130,13 +65,13 @@ def test_a_group_comes_to_rest_and_every_partition_has_one_owner(kind: str, step
     assert {consumer.generation for consumer in fleet.consumers} == {described.epoch}
 
 
-@pytest.mark.parametrize("kind", ["cooperative-sticky", "modern", "mixed"])
+@pytest.mark.parametrize("kind", MAKERS)
 @given(steps=CALM_STEPS)
 def test_no_partition_ever_has_two_owners(kind: str, steps: list[Step]) -> None:
     coordinator = Coordinator(Config({"group.initial.rebalance.delay.ms": 0}), TOPICS, now_ms=1)
     fleet = Fleet(coordinator)
     for number, step in enumerate(steps):
-        _do(fleet, number, step, MAKERS[kind])
+        do(fleet, number, step, MAKERS[kind])
         owned = list(fleet.conversions.owned(fleet.consumers))
         assert len(owned) == len(set(owned)), step
 
@@ -147,7 +82,7 @@ def test_the_log_replayed_from_any_prefix_on_is_the_groups_state(kind: str, step
     coordinator = Coordinator(Config({"group.initial.rebalance.delay.ms": 0}), TOPICS, now_ms=1)
     fleet = Fleet(coordinator)
     for number, step in enumerate(steps):
-        _do(fleet, number, step, MAKERS[kind])
+        do(fleet, number, step, MAKERS[kind])
     prefix = cut % (len(fleet.records) + 1)
     first = Replay("g")
     for record in fleet.records[:prefix]:
@@ -166,7 +101,7 @@ def test_what_a_group_is_described_as_is_what_its_records_say(kind: str, steps: 
     coordinator = Coordinator(Config({"group.initial.rebalance.delay.ms": 0}), TOPICS, now_ms=1)
     fleet = Fleet(coordinator)
     for number, step in enumerate(steps):
-        _do(fleet, number, step, MAKERS[kind])
+        do(fleet, number, step, MAKERS[kind])
         described = coordinator.describe("g")
         if described is None:
             continue
