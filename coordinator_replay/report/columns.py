@@ -63,6 +63,6 @@ def _column(values: list[Any], *, is_time: bool) -> Any:
         return {"since_start": values}
     if not values or not isinstance(values[0], str):
         return {"values": values}
-    places: dict[str, int] = {}
-    at = [places.setdefault(text, len(places)) for text in values]
-    return {"texts": list(places), "at": at}
+    texts = list(dict.fromkeys(values))
+    places = {text: place for place, text in enumerate(texts)}
+    return {"texts": texts, "at": list(map(places.__getitem__, values))}
