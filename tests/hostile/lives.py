@@ -257,8 +257,17 @@ class Dump(NamedTuple):
     intact: list[str]
 
 
-def write_dump(folder: Path, lives: Sequence[tuple[str, Life]], *, log_partition: int = 0) -> Dump:
-    """One log of all lives, one after the other, and intact ones between them."""
+def write_dump(
+    folder: Path, lives: Sequence[tuple[str, Life]], *, log_partition: int = 0, names: Sequence[str] = ()
+) -> Dump:
+    """One log of all lives, one after the other, and intact ones between them.
+
+    Args:
+        folder: where to write it.
+        lives: each with what was changed in it.
+        log_partition: of the log.
+        names: ids of groups that live intact lives, too.
+    """
     told, intact = {}, []
     entries: list[LogEntry] = []
     good = [life for life in recorded_lives() if len(life) <= 40]
@@ -269,6 +278,9 @@ def write_dump(folder: Path, lives: Sequence[tuple[str, Life]], *, log_partition
         group = f"h-{number:05}"
         told[group] = change
         entries += encoded(renamed(life, group))
+    with_members = [life for life in good if {2, 3} & {one.record.key_version for one in life}]
+    for number, name in enumerate(names):
+        entries += encoded(renamed(with_members[number % len(with_members)], name))
     write_log(folder, entries, log_partition=log_partition)
     return Dump(told, intact)
 

@@ -20,15 +20,28 @@ def whole_cluster(folder: Path) -> Iterator[list[str]]:
             yield [command, "--output", form]
         for name in saved_queries():
             yield ["sql", "--query", name, "--output", form]
-    yield ["groups", "--at", "2026-11-21", "--wide"]
+    yield ["groups", "--at", "now", "--wide"]
+    yield ["groups", "--deleted", "--output", "json"]
+    yield ["sql", "FROM group_timeline", "--output", "json"]
+    yield ["sql", "FROM offset_history", "--output", "json"]
+    yield ["what-if", "--all", "--set", "session.timeout.ms=60000", "--output", "json"]
     yield ["report", "--out", str(folder / "fleet.html")]
     yield ["trace", "--out", str(folder / "fleet.json")]
 
 
-def one_group(group: str, folder: Path) -> Iterator[list[str]]:
+def one_group(group: str, folder: Path, topic: str = "orders") -> Iterator[list[str]]:
     """Questions about a group; its id comes last, behind the sign that it is no option."""
     for command in ("describe", "offsets", "timeline", "why", "rebalances", "expired"):
         yield [command, "--output", "json", "--", group]
+        yield [command, "--", group]
+    yield ["describe", "--at", "now", "--output", "csv", "--", group]
+    yield ["why", "--at", "now", "--", group]
+    yield ["offsets", "--require-stable", "--reset-file", str(folder / "reset.csv"), "--", group]
+    yield ["offsets", f"--history={topic}", "--", group]
+    yield ["owner", "--output", "json", "--", group, topic, "0"]
+    yield ["owner", "--at", "now", "--", group, topic, "2147483647"]
+    yield ["findings", f"--group={group}", "--output", "json"]
+    yield ["what-if", "--set", "session.timeout.ms=60000", "--output", "json", "--", group]
     yield ["timeline", "--members", "--", group]
     yield ["report", "--out", str(folder / "group.html"), "--", group]
     yield ["trace", "--out", str(folder / "group.json"), "--", group]

@@ -1,5 +1,6 @@
 """No value of any field of any record can end an audit, spoil a neighbour or a question."""
 
+import json
 import os
 import random
 from pathlib import Path
@@ -20,6 +21,8 @@ RANDOM_NUMBERS = int(os.environ.get("HOSTILE_NUMBERS", "1"))
 """How many random numbers each integer field is tried with, beside its extremes."""
 ASKED = int(os.environ.get("HOSTILE_ASKED", "12"))
 """How many groups are asked about one by one."""
+NAMES = tuple(dict.fromkeys(text for text in lives.TEXTS if len(text) < 300))
+"""Ids of groups that nothing else is wrong with."""
 
 
 class Tried(NamedTuple):
@@ -40,7 +43,7 @@ def tried(spark, tmp_path_factory) -> Tried:
     folder, rng = tmp_path_factory.mktemp("hostile"), random.Random(SEED)
     changes = [*lives.integer_changes(rng, RANDOM_NUMBERS), *lives.text_changes(rng), *lives.blob_changes(rng)]
     rng.shuffle(changes)
-    dump = lives.write_dump(folder / "dump", list(lives.lives_with(changes, rng)))
+    dump = lives.write_dump(folder / "dump", list(lives.lives_with(changes, rng)), names=NAMES)
     audit(folder / "dump", folder / "warehouse")
     lives.write_intact(folder / "alone", dump)
     audit(folder / "alone", folder / "warehouse-alone")
@@ -79,6 +82,18 @@ def test_every_question_about_a_group_is_answered(tried, tmp_path):
         for fault in faults(ask(tried.warehouse, question), question)
     ]
     assert wrong == []
+
+
+def test_every_question_about_a_group_with_a_hostile_name_is_answered(tried, tmp_path):
+    wrong = [
+        (group, fault)
+        for group in NAMES
+        for question in one_group(group, tmp_path, topic=group or "-")
+        for fault in faults(ask(tried.warehouse, question), question)
+    ]
+    assert wrong == []
+    known = ask(tried.warehouse, ["sql", "SELECT DISTINCT group_id FROM group_records", "--output", "json"])
+    assert {json.loads(line)["group_id"] for line in known.stdout.splitlines()} >= set(NAMES)
 
 
 def test_times_of_the_log_itself_may_be_any(spark, tmp_path):
