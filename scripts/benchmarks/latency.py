@@ -29,16 +29,26 @@ import os, subprocess, sys, time
 began = time.perf_counter()
 child = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
 _, status, usage = os.wait4(child.pid, 0)
-print(time.perf_counter() - began, usage.ru_maxrss / 1024)
+print(time.perf_counter() - began, usage.ru_maxrss / 1024, usage.ru_utime + usage.ru_stime)
 sys.exit(os.waitstatus_to_exitcode(status))
 """
 
 
 def ask(words: Sequence[str], warehouse: Path) -> tuple[float, float]:
     """Seconds from Enter to the end of the answer, and MiB at the peak."""
+    seconds, mebibytes, _ = _asked(words, warehouse)
+    return seconds, mebibytes
+
+
+def core_seconds_to_ask(words: Sequence[str], warehouse: Path) -> float:
+    """Seconds for which cores worked on the answer, start-up included, whatever else the machine does."""
+    return _asked(words, warehouse)[2]
+
+
+def _asked(words: Sequence[str], warehouse: Path) -> tuple[float, float, float]:
     command = [sys.executable, "-m", "coordinator_replay", *words, "--warehouse", str(warehouse)]
     done = subprocess.run([sys.executable, "-c", _LAUNCHER, *command], capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(f"{' '.join(words)} failed: {done.stderr}")
-    seconds, mebibytes = map(float, done.stdout.split())
-    return seconds, mebibytes
+    seconds, mebibytes, core_seconds = map(float, done.stdout.split())
+    return seconds, mebibytes, core_seconds
