@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,9 @@ from click.testing import CliRunner, Result
 
 from coordinator_replay import Warehouse
 from coordinator_replay.cli.main import main
+from coordinator_replay.query.warehouse import Warehouse as Tables
+from coordinator_replay.query.what_if import recorded_of
+from tests.query.small_warehouse import write_rows
 from tests.whatif.variants import write_variants
 
 
@@ -98,3 +102,48 @@ def test_all_groups_are_ranked_by_what_they_would_gain(folder: Path) -> None:
     by_group = {one["group_id"]: one for one in found}
     assert by_group["shop-v-dynamic"]["rebalances"] == 7
     assert by_group["shop-v-static"]["rebalances_spared"] == 0
+
+
+def test_last_commits_of_members_come_from_the_tables(tmp_path: Path) -> None:
+    folder = write_variants(tmp_path)
+    at = datetime(2026, 11, 22, 21, 7, tzinfo=UTC)
+    rows = [
+        {
+            "cluster": "default",
+            "group_id": "shop-v-static",
+            "owner_member_id": owner,
+            "valid_from": at + timedelta(seconds=n),
+        }
+        for n, owner in enumerate(("one", "one", "two", None))
+    ]
+    write_rows(folder, "offset_history", rows)
+    recorded = recorded_of(Tables(str(folder)), "shop-v-static")
+    first_ms = round(at.timestamp() * 1000)
+    assert recorded.last_commits == {"one": first_ms + 1000, "two": first_ms + 2000}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--what-if", "group.protocol=consumer", "--out", "page.html"), "give the group whose life is to be drawn"),
+        (("--what-if", "group.protocol=consumer", "--out", "pages/"), "--what-if draws one group"),
+        (("shop-v-new", "--what-if", "group.protocol", "--out", "page.html"), "not of the form NAME=VALUE"),
+        (("shop-v-new", "--known", "heartbeat.interval.ms=500", "--out", "page.html"), "give what to try, too"),
+    ],
+)
+def test_a_report_of_lives_that_can_not_be_drawn_is_refused_in_a_sentence(
+    folder: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    result = CliRunner().invoke(main, ["report", *arguments, "--warehouse", str(folder)])
+    assert result.exit_code == 2
+    assert said in result.stderr
+
+
+def test_a_report_draws_the_recorded_life_beside_an_alternative(folder: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    asked = ("shop-v-new", "--what-if", "group.instance.id=per-client", "--out", str(page))
+    result = CliRunner().invoke(main, ["report", *asked, "--warehouse", str(folder), "--output", "json"])
+    assert result.exit_code == 0, result.output
+    told = json.loads(result.stdout)
+    assert (told["rebalances"], told["alternatives"]) == (14, 1)
+    assert "what if 1: group.instance.id=per-client" in page.read_text("utf-8")
