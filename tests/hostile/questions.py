@@ -24,7 +24,6 @@ def whole_cluster(folder: Path) -> Iterator[list[str]]:
     yield ["groups", "--deleted", "--output", "json"]
     yield ["sql", "FROM group_timeline", "--output", "json"]
     yield ["sql", "FROM offset_history", "--output", "json"]
-    yield ["what-if", "--all", "--set", "session.timeout.ms=60000", "--output", "json"]
     yield ["report", "--out", str(folder / "fleet.html")]
     yield ["trace", "--out", str(folder / "fleet.json")]
 
@@ -41,10 +40,21 @@ def one_group(group: str, folder: Path, topic: str = "orders") -> Iterator[list[
     yield ["owner", "--output", "json", "--", group, topic, "0"]
     yield ["owner", "--at", "now", "--", group, topic, "2147483647"]
     yield ["findings", f"--group={group}", "--output", "json"]
-    yield ["what-if", "--set", "session.timeout.ms=60000", "--output", "json", "--", group]
     yield ["timeline", "--members", "--", group]
     yield ["report", "--out", str(folder / "group.html"), "--", group]
     yield ["trace", "--out", str(folder / "group.json"), "--", group]
+
+
+def what_if(group: str = "") -> list[str]:
+    """What the life of a group, or of each, would have been under another setting: simulated, so it takes its time."""
+    return [
+        "what-if",
+        "--set",
+        "session.timeout.ms=60000",
+        "--output",
+        "json",
+        *(["--", group] if group else ["--all"]),
+    ]
 
 
 def ask(warehouse: Path, question: list[str], cluster: str = "default") -> Result:

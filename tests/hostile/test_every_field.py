@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from coordinator_replay.cli.main import main
 from tests.acceptance.processes import tables
 from tests.hostile import lives
-from tests.hostile.questions import ask, faults, one_group, whole_cluster
+from tests.hostile.questions import ask, faults, one_group, what_if, whole_cluster
 
 pytestmark = pytest.mark.spark
 
@@ -94,6 +94,13 @@ def test_every_question_about_a_group_with_a_hostile_name_is_answered(tried, tmp
     assert wrong == []
     known = ask(tried.warehouse, ["sql", "SELECT DISTINCT group_id FROM group_records", "--output", "json"])
     assert {json.loads(line)["group_id"] for line in known.stdout.splitlines()} >= set(NAMES)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("group", ["", *NAMES])
+def test_other_settings_are_tried_on_every_life(tried, group):
+    question = what_if(group)
+    assert faults(ask(tried.warehouse, question), question) == []
 
 
 def test_times_of_the_log_itself_may_be_any(spark, tmp_path):
