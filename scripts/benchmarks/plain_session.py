@@ -18,6 +18,7 @@ def open_plain_session(app_name: str) -> Any:
         **RELIED_ON,
         "spark.jars": ",".join(map(str, jars_of(DELTA_JARS))),
         "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": "3g",
         "spark.driver.host": "127.0.0.1",
     }

@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -63,9 +64,10 @@ def _largest_worker() -> float:
     """The most memory that a Python worker has held so far, in GiB: Linux keeps the mark while the process lives."""
     marks = [0.0]
     for process in psutil.Process().children(recursive=True):
-        if "pyspark.daemon" in process.cmdline():
-            status = Path(f"/proc/{process.pid}/status").read_text()
-            marks.append(int(status.split("VmHWM:")[1].split()[0]) / 2**20)
+        with suppress(psutil.Error, OSError):
+            if "pyspark.daemon" in process.cmdline():
+                status = Path(f"/proc/{process.pid}/status").read_text()
+                marks.append(int(status.split("VmHWM:")[1].split()[0]) / 2**20)
     return max(marks)
 
 
