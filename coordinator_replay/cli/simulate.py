@@ -1,5 +1,6 @@
 """The command that runs scripts of requests through the simulated coordinator."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,13 +40,9 @@ def simulate(script: str, out: Path | None, verbose: bool) -> None:
     from coordinator_replay.coordinator.script import ScriptRun
 
     run = ScriptRun()
-    try:
-        with click.open_file(script, encoding="utf-8-sig", errors="surrogateescape") as lines:
-            for number, line in enumerate(lines, 1):
-                if line.strip():
-                    click.echo(_answer(run, line, f"{script}, line {number}"))
-    except OSError as problem:
-        raise UsageError(f"{script}: can't be read: {problem}") from problem
+    for number, line in enumerate(_lines(script), 1):
+        if line.strip():
+            click.echo(_answer(run, line, f"{script}, line {number}"))
     if out is not None:
         segment = write_log(out, run.written, run.topics.values(), run.partition)
         click.echo(f"{run.end_offset} records in {segment}", err=True)
@@ -59,3 +56,12 @@ def _answer(run: "ScriptRun", line: str, where: str) -> str:
 
 
 COMMANDS: tuple[click.Command, ...] = (simulate,)
+
+
+def _lines(script: str) -> Iterator[str]:
+    """The lines of a script; what goes wrong while answers are printed is none of its matter."""
+    try:
+        with click.open_file(script, encoding="utf-8-sig", errors="surrogateescape") as lines:
+            yield from lines
+    except OSError as problem:
+        raise UsageError(f"{script}: can't be read: {problem}") from problem

@@ -3,6 +3,7 @@
 import json
 import re
 import runpy
+import subprocess
 import sys
 from pathlib import Path
 
@@ -126,3 +127,15 @@ def test_a_log_is_never_written_over(tmp_path: Path) -> None:
     again = simulate(*arguments)
     assert again.exit_code == 2
     assert "is there already" in again.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+def test_a_full_disk_is_not_told_as_a_fault_of_the_script() -> None:
+    script = str(FOLDER / f"{OFFSETS_AND_MARKERS}.jsonl")
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "coordinator_replay", "simulate", script]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 1
+    assert "No space left on device" in done.stderr
+    assert "can't be read" not in done.stderr
+    assert "Traceback" not in done.stderr
