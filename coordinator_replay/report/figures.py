@@ -23,6 +23,8 @@ from bokeh.models import (
 from bokeh.models.annotations import BoxAnnotation, Span
 from bokeh.plotting import figure
 
+from coordinator_replay.report.wording import GAP_COLOUR
+
 # A pattern for all marks of a kind: one for each mark makes a browser draw for half a minute.
 HATCHED: Mapping[str, Any] = {
     "fill_alpha": 0,
@@ -117,6 +119,31 @@ def rows_figure(name: str, axis: Axis, **options: Any) -> figure:
     drawn.yaxis.major_label_policy = NoOverlap(min_distance=1)
     drawn.yaxis.major_tick_line_alpha = 0
     return drawn
+
+
+def unowned_bars(drawn: figure, rows: ColumnDataSource, *, fill_alpha: float, hatch_alpha: float) -> Any:
+    """Red hatched bars, one for each stretch of time in which a partition was without an owner.
+
+    Args:
+        drawn: a figure of rows.
+        rows: ``left``, ``right`` and ``row`` of each bar.
+        fill_alpha: how solid a bar is.
+        hatch_alpha: how solid its hatching is.
+    """
+    return drawn.hbar(
+        left="left",
+        right="right",
+        y="row",
+        height=0.8,
+        line_color=GAP_COLOUR,
+        fill_color=GAP_COLOUR,
+        fill_alpha=fill_alpha,
+        hatch_pattern="/",
+        hatch_color=GAP_COLOUR,
+        hatch_alpha=hatch_alpha,
+        hatch_scale=6,
+        source=rows,
+    )
 
 
 def add_hover(drawn: figure, renderers: Sequence[Any], rows: Sequence[tuple[str, str]], times: Sequence[str]) -> None:

@@ -4,8 +4,7 @@ from bokeh.models import BasicTickFormatter, TapTool
 from bokeh.plotting import figure
 
 from coordinator_replay.report import life_marks, offset_marks, owner_marks
-from coordinator_replay.report.figures import HATCHED, Axis, add_hover, rows_figure, source, time_figure
-from coordinator_replay.report.wording import GAP_COLOUR
+from coordinator_replay.report.figures import HATCHED, Axis, add_hover, rows_figure, source, time_figure, unowned_bars
 
 
 def life_figures() -> list[figure]:
@@ -79,20 +78,7 @@ def _owners_by_partition(axis: Axis) -> figure:
     drawn = rows_figure("owners-by-partition", axis)
     owned = source("owned", owner_marks.OWNED)
     bars = drawn.hbar(left="left", right="right", y="row", height=0.8, color="colour", source=owned)
-    gaps = drawn.hbar(
-        left="left",
-        right="right",
-        y="row",
-        height=0.8,
-        line_color=GAP_COLOUR,
-        fill_color=GAP_COLOUR,
-        fill_alpha=0.12,
-        hatch_pattern="/",
-        hatch_color=GAP_COLOUR,
-        hatch_alpha=0.6,
-        hatch_scale=6,
-        source=source("gaps", owner_marks.GAPS),
-    )
+    gaps = unowned_bars(drawn, source("gaps", owner_marks.GAPS), fill_alpha=0.12, hatch_alpha=0.6)
     lines = [("partition", "@partition"), ("owner", "@client"), ("member", "@member"), ("instance", "@instance")]
     lines += [("from", "@left"), ("to", "@right"), ("for", "@length"), ("released by", "@release")]
     add_hover(drawn, [bars], lines, ["left", "right"])

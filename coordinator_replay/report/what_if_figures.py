@@ -3,8 +3,7 @@
 from bokeh.plotting import figure
 
 from coordinator_replay.report import what_if_marks as marks
-from coordinator_replay.report.figures import Axis, add_hover, rows_figure, source
-from coordinator_replay.report.wording import GAP_COLOUR
+from coordinator_replay.report.figures import Axis, add_hover, rows_figure, source, unowned_bars
 
 
 def what_if_figures() -> list[figure]:
@@ -31,20 +30,7 @@ def _owners(axis: Axis) -> figure:
     bars = drawn.hbar(
         left="left", right="right", y="row", height=0.8, color="colour", source=source("lives-owned", marks.OWNED)
     )
-    idle = drawn.hbar(
-        left="left",
-        right="right",
-        y="row",
-        height=0.8,
-        line_color=GAP_COLOUR,
-        fill_color=GAP_COLOUR,
-        fill_alpha=0.35,
-        hatch_pattern="/",
-        hatch_color=GAP_COLOUR,
-        hatch_alpha=0.8,
-        hatch_scale=6,
-        source=source("lives-idle", marks.IDLE),
-    )
+    idle = unowned_bars(drawn, source("lives-idle", marks.IDLE), fill_alpha=0.35, hatch_alpha=0.8)
     lines = [("life", "@life"), ("partition", "@partition"), ("owner", "@client"), ("from", "@left"), ("to", "@right")]
     add_hover(drawn, [bars], [*lines, ("released by", "@release")], ["left", "right"])
     lines = [("life", "@life"), ("partition", "@partition"), ("", "@seen"), ("for", "@length")]

@@ -17,6 +17,7 @@ from benchmarks.copying import copy_seconds
 from benchmarks.dump import make_dump
 from benchmarks.measured import Measured, Setting, seconds
 from coordinator_replay.log.segment import walk_batches
+from coordinator_replay.pipeline.host.class_archive import BARE_SESSION
 
 _NIGHTS = 20
 _NIGHT_SHARE = 0.01
@@ -201,15 +202,6 @@ def nights(setting: Setting) -> Measured:
     )
 
 
-_BARE_SESSION = """
-from coordinator_replay.pipeline.host.session import open_session
-from coordinator_replay.pipeline.stage import run_stage
-spark = open_session()
-run_stage(spark, "nothing", [1], abs)
-spark.stop()
-"""
-
-
 def small(setting: Setting) -> Measured:
     """An audit of the demo's dump, from Enter to the prompt, against a session that runs one job and stops."""
     import coordinator_replay
@@ -217,7 +209,7 @@ def small(setting: Setting) -> Measured:
     demo = Path(coordinator_replay.__file__).parent / "demo_dump" / "segments"
     a = [_command(["audit", str(demo), "--warehouse", str(setting.work / f"small-{n}")]) for n in range(3)]
     b = [
-        seconds(lambda: subprocess.run([sys.executable, "-c", _BARE_SESSION], stderr=subprocess.DEVNULL, check=True))
+        seconds(lambda: subprocess.run([sys.executable, "-c", BARE_SESSION], stderr=subprocess.DEVNULL, check=True))
         for _ in range(3)
     ]
     return _row("small", "audit of the demo's dump", "a bare session", min(a), min(b), 1.5, "x the session")

@@ -16,13 +16,14 @@ PATH = Path(sys.prefix) / "share" / "coordinator-replay" / "classes.jsa"
 _MAKE = "COORDINATOR_REPLAY_CLASS_ARCHIVE"
 """Names the file that a session is to write its classes to."""
 
-_SESSION = """
+BARE_SESSION = """
 from coordinator_replay.pipeline.host.session import open_session
 from coordinator_replay.pipeline.stage import run_stage
 spark = open_session()
 run_stage(spark, "nothing", [1], abs)
 spark.stop()
 """
+"""A program that starts a session, runs one Python job and stops."""
 
 
 def java_options() -> str:
@@ -43,7 +44,7 @@ def make_archive() -> None:
     with tempfile.TemporaryDirectory(dir=PATH.parent) as scratch:
         made = Path(scratch) / PATH.name
         # The JVM writes it after Python has ended: its output, which it shares with Python, ends when it is done.
-        command, environment = [sys.executable, "-P", "-c", _SESSION], {**os.environ, _MAKE: str(made)}
+        command, environment = [sys.executable, "-P", "-c", BARE_SESSION], {**os.environ, _MAKE: str(made)}
         subprocess.run(command, env=environment, capture_output=True, check=True)  # noqa: S603
         if made.exists():
             made.replace(PATH)

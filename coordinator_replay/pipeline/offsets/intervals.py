@@ -60,7 +60,7 @@ class Told(IntEnum):
 
 
 class Interval(IntEnum):
-    """Rows of the matrix of intervals; the last three are what decides about expiry at the interval's end."""
+    """Rows of the matrix of intervals; those behind END are what decides about expiry at the interval's end."""
 
     ROW = 0
     NEXT = 1
