@@ -55,7 +55,7 @@ def test_an_answer_shows_moments_that_python_has_no_calendar_for_as_text():
         query = " UNION ALL ".join(
             f"SELECT {place} AS n, {one}::TIMESTAMPTZ AS at" for place, one in enumerate(moments)
         )
-        names, rows = fetch(connection.sql(f"{query} UNION ALL SELECT 4, NULL ORDER BY n"))
+        names, rows = fetch(connection, f"{query} UNION ALL SELECT 4, NULL ORDER BY n", {})
     assert names == ["n", "at"]
     assert [at for _, at in rows] == [
         datetime(2026, 11, 20, 2, tzinfo=UTC),

@@ -62,8 +62,7 @@ def run_sql(
         given = dict(parameters or {})
         if _CLUSTER.search(statement):
             given["cluster"] = warehouse.cluster
-        relation = connection.sql(statement, params=given or None)
-        return ([], []) if relation is None else fetch(relation)
+        return fetch(connection, statement, given)
     except duckdb.Error as problem:
         raise _wrong_statement(problem) from problem
 

@@ -18,6 +18,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from coordinator_replay.errors import UsageError, WarehouseError
+from coordinator_replay.query.interrupts import interruptible
 from coordinator_replay.query.table_files import select_files
 from coordinator_replay.store.duckdb_files import file_names, local_path, quoted
 from coordinator_replay.store.layout import LEDGER
@@ -247,7 +248,7 @@ class Warehouse:
         # Each thread holds a row group: one is enough for one group's rows, and bounds memory on a large machine.
         self.connection.execute("SET threads = 1" if "group_id" in bounds else "RESET threads")
         try:
-            return fetch(self.connection.sql(sql, params=used))[1]
+            return fetch(self.connection, sql, used)[1]
         except duckdb.BinderException as problem:
             raise WarehouseError(
                 f"the tables of {self.uri} are not those of this release: {first_line(problem)}; run "
@@ -358,14 +359,28 @@ def first_line(problem: Exception) -> str:
     return str(problem).split("\n", 1)[0]
 
 
-def fetch(relation: duckdb.DuckDBPyRelation) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """The columns and rows of a relation; timestamps as UTC datetimes, those outside its calendar as text.
+def fetch(
+    connection: duckdb.DuckDBPyConnection, statement: str, parameters: Mapping[str, object]
+) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """The columns and rows that answer a statement; timestamps as UTC datetimes, those outside its calendar as text.
+
+    Args:
+        connection: the engine, which knows the tables that the statement names.
+        statement: SQL.
+        parameters: a value for each of its ``$names``.
+
+    Returns:
+        Names of the columns, and the rows; no columns where the statement has no answer.
 
     Raises:
+        KeyboardInterrupt: Ctrl-C was pressed.
         UsageError: a value is larger than Python's type for it.
+        duckdb.Error: the statement is wrong, or a file can't be read.
     """
     try:
-        return _fetched(relation)
+        with interruptible(connection):
+            relation = connection.sql(statement, params=dict(parameters) or None)
+            return ([], []) if relation is None else _fetched(relation)
     except OverflowError as problem:
         raise UsageError(
             f"a value of the answer is too large to be shown: cast its column to VARCHAR ({problem})"
