@@ -95,4 +95,5 @@ def _told(one: Rebalance) -> str:
         parts.append("not exact: records are missing from the log")
     items = "".join(f"<li>{html.safe(part)}</li>" for part in parts)
     cause = f"<b>{html.safe(one.cause or 'UNKNOWN')}</b> {html.safe(one.confidence)}"
-    return f"<p>{' '.join(map(html.safe, head))} {cause}</p><ul>{items}</ul>"
+    matched = " (matched by an alternative)" if one.matched_by == "alternative" else ""
+    return f"<p>{' '.join(map(html.safe, head))} {cause}{matched}</p><ul>{items}</ul>"

@@ -221,7 +221,7 @@ class Warehouse:
             group: only of this group; of all if None.
             start: those not over before this time.
             end: those that began before this time.
-            causes: only of these causes, be they an alternative to the one named; all if empty.
+            causes: only of these causes, or that could also be of them (``matched_by`` tells which); all if empty.
         """
         found = rebalances_of(self._tables, group, self._time(start), self._end(end), causes=causes)
         return Answer(found, Rebalance, notes=[_alternatives(found, causes), self._no("rebalance", found)])
@@ -243,7 +243,7 @@ class Warehouse:
                 rebalance may have begun by then, since its beginning leaves no record.
             start: those not over before this time.
             end: those that began before this time.
-            causes: only of these causes, be they an alternative to the one named; all if empty.
+            causes: only of these causes, or that could also be of them (``matched_by`` tells which); all if empty.
 
         Raises:
             UsageError: both a point in time and a time range are given.
@@ -535,13 +535,12 @@ class Warehouse:
 
 
 def _alternatives(found: Sequence[Rebalance], causes: Sequence[str]) -> str | None:
-    """What to say where rebalances have a cause that was asked for as an alternative only."""
-    wanted = [cause.upper() for cause in causes]
-    others = sum(bool(wanted) and (one.cause or "").upper() not in wanted for one in found)
+    """A note on rebalances that have a cause asked for as an alternative only."""
+    others = sum(one.matched_by == "alternative" for one in found)
     if not others:
         return None
-    asked = " or ".join(wanted)
-    return f"{others} of {len(found)} name {asked} as an alternative: the log can't tell it from their cause."
+    asked = " or ".join(cause.upper() for cause in causes)
+    return f"{others} of {len(found)} matched by an alternative: another cause is named, {asked} is not ruled out."
 
 
 def _one_of(word: str, known: Sequence[str], what: str) -> str:

@@ -178,7 +178,7 @@ def rebalances(
 ) -> None:
     """List rebalances of GROUP, or of all groups: when, why, how sure that is, and what they cost."""
     found = open_warehouse(common).rebalances(group, start=start, end=end, causes=causes)
-    show(common, columns.REBALANCE, found)
+    show(common, columns.MATCHED_REBALANCE if causes and common.output == "table" else columns.REBALANCE, found)
     say(*found.notes)
 
 

@@ -184,7 +184,15 @@ REBALANCE = (
     Column("is_exact"),
     Column("rebalance_id"),
     Column("evidence"),
+    Column("matched_by"),
 )
+MATCHED_REBALANCE = tuple(
+    shown
+    for column in REBALANCE[:-1]
+    for shown in ((column, Column("matched_by", "MATCHED-BY", 1)) if column.name == "cause" else (column,))
+)
+"""The table of rebalances of a cause: beside each cause stands whether it is the one asked for."""
+
 OWNERSHIP = (
     _SAME_GROUP,
     Column("topic", "TOPIC", 3, 12, is_id=True),

@@ -69,7 +69,8 @@ def print_reason(one: "Rebalance", hold_up: "HoldUp | None" = None) -> None:
     sure = f", {one.confidence}" if one.confidence else ""
     when = "at a time not known" if began is None else moment_text(began)
     number = f"{'generation' if one.group_type == 'classic' else 'epoch'} {one.epoch}"
-    print_text(f"{when}  {one.group_id}  {number}  {one.cause or 'UNKNOWN'}{sure}", style={"bold": True})
+    matched = " (matched by an alternative)" if one.matched_by == "alternative" else ""
+    print_text(f"{when}  {one.group_id}  {number}  {one.cause or 'UNKNOWN'}{sure}{matched}", style={"bold": True})
     print_text(_duration(one), indent="  ")
     print_text(_cost(one), indent="  ")
     if hold_up is not None:

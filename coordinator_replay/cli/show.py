@@ -32,6 +32,13 @@ def _told(common: Common, path: Path, text: str, **facts: object) -> None:
         say(text)
 
 
+def _is_folder(out: str, path: Path, *, is_fleet: bool) -> bool:
+    """Whether the output is a folder: by its slash, or by being one, or for all groups by not being named as a page."""
+    if out.endswith(("/", os.sep)) or path.is_dir():
+        return True
+    return is_fleet and not path.exists() and path.suffix.lower() not in (".html", ".htm")
+
+
 @click.command(
     cls=Command,
     epilog=examples(
@@ -88,7 +95,8 @@ def why(
     "out",
     required=True,
     type=click.Path(),
-    help="The HTML file to write; or, for all groups, a folder (an existing one, or a name that ends in /).",
+    help="The HTML file to write. Without GROUP, a name that does not end in .html is a folder, made if needed, for "
+    "linked pages of all groups.",
 )
 @click.option(
     "--what-if",
@@ -114,7 +122,7 @@ def report(
     the names of settings are those of what-if --list-settings.
     """
     path = Path(out)
-    is_folder = out.endswith(("/", os.sep)) or path.is_dir()
+    is_folder = _is_folder(out, path, is_fleet=group is None)
     if group is not None and is_folder:
         raise UsageError(f"{out} is a folder: the page of one group is a file, as {path / 'group.html'}")
     if is_folder and alternatives:

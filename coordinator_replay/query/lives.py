@@ -16,7 +16,7 @@ from coordinator_replay.query.expired import ExpiredOffset, expired_offsets
 from coordinator_replay.query.findings import Finding, findings_of
 from coordinator_replay.query.groups import check_group
 from coordinator_replay.query.life import Commit, GroupLife, Holding, MemberSpan, Pause, StateBand, Subscription
-from coordinator_replay.query.rebalances import Rebalance
+from coordinator_replay.query.rebalances import COLUMNS, Rebalance, rebalance_of
 from coordinator_replay.query.warehouse import Warehouse
 from coordinator_replay.times import EPOCH, later
 
@@ -66,10 +66,6 @@ class Span:
 
 Interval = TypeVar("Interval", MemberSpan, Holding)
 Answer = TypeVar("Answer", StateBand, MemberSpan, Holding, Subscription, Rebalance, Pause)
-
-
-def _rebalance(row: Iterable[Any]) -> Rebalance:
-    return Rebalance(**dict(zip(Rebalance.__slots__, row, strict=True)))
 
 
 def _latest(latest_first: Sequence[Interval], most: int, what: str, notes: list[str]) -> tuple[Interval, ...]:
@@ -191,8 +187,8 @@ class _Reading:
         self._asked: dict[str, Any] = {"groups": names, "start": start, "end": end}
         self._asked |= {"group": names[0]} if len(names) == 1 else {}
         self._states = self._answers(StateBand._make, life_statements.STATES)
-        columns = ", ".join(Rebalance.__slots__)
-        self._rebalances = self._answers(_rebalance, life_statements.REBALANCES.replace("{columns}", columns))
+        rebalances = life_statements.REBALANCES.replace("{columns}", ", ".join(COLUMNS))
+        self._rebalances = self._answers(rebalance_of, rebalances)
         with_owners, with_offsets = detail >= Detail.OWNERS, detail >= Detail.OFFSETS
         has_pauses = any(one.commit_pause_ms is not None for of in self._rebalances.values() for one in of)
         self._members = self._answers(MemberSpan._make, life_statements.MEMBERS) if with_owners else {}

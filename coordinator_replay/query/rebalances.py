@@ -1,8 +1,9 @@
 """Rebalances with their reasons, by when they began."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
+from typing import Any
 
 from coordinator_replay.analysis.reasons import Cause
 from coordinator_replay.errors import UsageError
@@ -28,7 +29,11 @@ _CAUSES = "SELECT DISTINCT cause FROM rebalances WHERE cluster = $cluster AND ca
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rebalance:
-    """A rebalance: a row of the table of that name."""
+    """A rebalance: a row of the table of that name.
+
+    Attributes:
+        matched_by: where causes were asked for, whether one of them is its ``cause`` or only an ``alternative`` to it.
+    """
 
     started_at: datetime | None
     completed_at: datetime | None
@@ -60,6 +65,7 @@ class Rebalance:
     members_left: list[str] | None
     is_exact: bool | None
     rebalance_id: str
+    matched_by: str | None = None
 
     @property
     def began_by(self) -> datetime | None:
@@ -75,10 +81,21 @@ class Rebalance:
             return self.started_at
         return later(self.completed_at, -self.duration_ms_max)
 
-    def is_of(self, causes: Sequence[str]) -> bool:
-        """Whether one of the causes, in any case, is its cause or one of the alternatives."""
+    def match(self, causes: Sequence[str]) -> str | None:
+        """How one of the causes, in any case, matches: by the ``cause`` or by an ``alternative``; None if none does."""
         wanted = {cause.upper() for cause in causes}
-        return bool(wanted.intersection([(self.cause or "").upper(), *map(str.upper, self.alternatives or ())]))
+        if self.cause in wanted:
+            return "cause"
+        return None if wanted.isdisjoint(self.alternatives or ()) else "alternative"
+
+
+COLUMNS = tuple(field.name for field in fields(Rebalance) if field.name != "matched_by")
+"""The columns of the table that a rebalance is made of, in its order."""
+
+
+def rebalance_of(row: Iterable[Any]) -> Rebalance:
+    """A rebalance from the values of ``COLUMNS``."""
+    return Rebalance(**dict(zip(COLUMNS, row, strict=True)))
 
 
 def rebalances_of(
@@ -107,8 +124,10 @@ def rebalances_of(
     rows = warehouse.rows(sql, group=group, start=start, end=end)
     if not rows and group is not None:
         check_group(warehouse, group)
-    found = [Rebalance(**dict(zip(Rebalance.__slots__, row, strict=True))) for row in rows]
-    return [one for one in found if one.is_of(causes)] if causes else found
+    found = map(rebalance_of, rows)
+    if not causes:
+        return list(found)
+    return [replace(one, matched_by=how) for one in found if (how := one.match(causes)) is not None]
 
 
 def rebalances_at(

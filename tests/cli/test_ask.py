@@ -496,13 +496,45 @@ def test_why_at_a_time_at_which_a_classic_rebalance_may_have_begun_names_it(ask)
 
 def test_a_cause_finds_what_names_it_as_an_alternative_and_one_without_rows_finds_none(ask):
     told = ask("rebalances", "--cause", "unknown", "--output", "json")
-    assert json.loads(answer(told))["group_id"] == "legacy"
-    assert told.stderr == "1 of 1 name UNKNOWN as an alternative: the log can't tell it from their cause.\n"
+    row = json.loads(answer(told))
+    assert (row["group_id"], row["cause"], row["matched_by"]) == ("legacy", "GROUP_CREATED", "alternative")
+    assert told.stderr == "1 of 1 matched by an alternative: another cause is named, UNKNOWN is not ruled out.\n"
     none = ask("why", "--cause", "SESSION_TIMEOUT")
     assert (none.exit_code, none.stdout) == (0, "")
     assert "No such rebalance" in none.stderr
     assert ask("findings", "--rule", "stuck_group").exit_code == 0
     assert "did you mean 'stuck_group'?" in ask("findings", "--rule", "stuck_groups").stderr
+
+
+def test_each_rebalance_of_a_cause_shows_whether_it_was_matched_by_an_alternative(ask):
+    asked = ("rebalances", "--cause", "UNKNOWN", "--cause", "MEMBER_JOIN")
+    heading, *rows = (line.split() for line in answer(ask(*asked)).splitlines())
+    place = heading.index("MATCHED-BY")
+    assert heading[place - 1] == "CAUSE"
+    assert [row[place - 1 : place + 1] for row in rows] == [["GROUP_CREATED", "alternative"], ["MEMBER_JOIN", "cause"]]
+    told = list(csv.DictReader(io.StringIO(answer(ask(*asked, "--output", "csv")))))
+    assert [row["matched_by"] for row in told] == ["alternative", "cause"]
+    assert "MATCHED-BY" not in answer(ask("rebalances"))
+    told = map(json.loads, answer(ask("why", "--output", "json")).splitlines())
+    assert [row["matched_by"] for row in told] == [None] * 3
+    first, _, second = answer(ask("why", *asked[1:])).partition("\n\n")
+    assert first.splitlines()[0].endswith("GROUP_CREATED, likely (matched by an alternative)")
+    assert second.splitlines()[0].endswith("MEMBER_JOIN, certain")
+
+
+def test_without_a_group_a_name_that_is_no_html_file_is_a_folder(ask, tmp_path: Path):
+    for name in ("fleet", "fleet-2026.11.20"):
+        assert ask("report", "--out", f"{tmp_path}/{name}").stderr.startswith(f"Wrote {tmp_path}/{name}/index.html: ")
+        assert (tmp_path / name / "index.html").is_file()
+    assert ask("report", "--out", f"{tmp_path}/fleet").exit_code == 0
+    for name in ("fleet.html", "fleet.HTM"):
+        assert ask("report", "--out", f"{tmp_path}/{name}").stderr.startswith(f"Wrote {tmp_path}/{name}: ")
+        assert (tmp_path / name).is_file()
+    (tmp_path / "page.txt").touch()
+    assert ask("report", "--out", f"{tmp_path}/page.txt").exit_code == 0
+    assert (tmp_path / "page.txt").read_text().startswith("<!DOCTYPE html>")
+    assert ask("report", "payments", "--out", f"{tmp_path}/payments").exit_code == 0
+    assert (tmp_path / "payments").is_file()
 
 
 def test_report_and_trace_say_what_they_wrote(ask, tmp_path: Path):
