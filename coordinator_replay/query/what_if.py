@@ -161,8 +161,13 @@ def _read(warehouse: Warehouse, groups: Sequence[str], topics: _Topics) -> Itera
     some = "AND group_id = $group" if len(groups) == 1 else "AND list_contains($groups, group_id)"
     asked: dict[str, object] = {"groups": list(groups)} | ({"group": groups[0]} if len(groups) == 1 else {})
     records: dict[str, list[Record]] = {}
+    unread: dict[str, int] = {}
     for group, *row in warehouse.rows(_RECORDS.replace("{some}", some), **asked):
-        records.setdefault(group, []).append(_record(*row))
+        record = _record(*row, unread.get(group, 0))
+        # A row without a key, which no audit writes, is a record that is missing before the next one.
+        unread[group] = unread.get(group, 0) + 1 if record is None else 0
+        if record is not None:
+            records.setdefault(group, []).append(record)
     judged: dict[str, list[dict[str, Any]]] = {group: [] for group in groups}
     columns = ("epoch", "completed_at", "cause", "confidence", "commit_pause_ms")
     for group, *row in warehouse.rows(_JUDGED.replace("{some}", some), **asked):
@@ -177,17 +182,27 @@ def _read(warehouse: Warehouse, groups: Sequence[str], topics: _Topics) -> Itera
 
 def _record(
     kind: str,
-    key: str,
+    key: str | None,
     value: str | None,
     partition: int,
     offset: int,
     at_ms: int,
     missing: int,
     version: int | None,
-) -> Record:
+    unread: int,
+) -> Record | None:
+    if key is None:
+        return None
     opened = None if value is None else open_blobs(kind, json.loads(value))
     return Record(
-        kind, json.loads(key), opened, partition, offset, at_ms, missing, version if value is not None else None
+        kind,
+        json.loads(key),
+        opened,
+        partition,
+        offset,
+        at_ms,
+        missing + unread,
+        version if value is not None else None,
     )
 
 

@@ -7,10 +7,11 @@ from coordinator_replay.errors import UsageError
 from coordinator_replay.whatif.alternative import Alternative
 from coordinator_replay.whatif.courses import courses, with_members, without_restarts
 from coordinator_replay.whatif.fidelity import LOWEST, Fidelity, compare
+from coordinator_replay.whatif.life import life_of
 from coordinator_replay.whatif.measure import Lived, lived, measured, rows_of
 from coordinator_replay.whatif.measures import Measures
 from coordinator_replay.whatif.measures import with_ranges as ranged
-from coordinator_replay.whatif.recorded import Recorded, life_of
+from coordinator_replay.whatif.recorded import Recorded
 from coordinator_replay.whatif.script import ClientLife, Life
 from coordinator_replay.whatif.settings import Settings, changed
 from coordinator_replay.whatif.simulate import TooLong, simulate

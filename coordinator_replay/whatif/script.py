@@ -4,19 +4,15 @@ A client is whoever has the same instance id, or the same client id and host whi
 with every start. What the log does not hold is assumed, and every assumption is a sentence in ``Life.assumptions``.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from coordinator_replay.analysis.reasons import TopicChanges
 from coordinator_replay.coordinator import Topic
-from coordinator_replay.engine.model import Member, Subscription
-from coordinator_replay.whatif.operations import Operation
+from coordinator_replay.engine.model import Subscription
 from coordinator_replay.whatif.settings import Settings
 
 CLOSED, CRASHED = "closed", "crashed"
-TIMEOUTS = frozenset({"SESSION_TIMEOUT"})
-NOT_SURE = "LEAVE_OR_TIMEOUT"
 
 
 class Window(NamedTuple):
@@ -60,13 +56,18 @@ class Visit:
 
 @dataclass(frozen=True, slots=True)
 class ClientLife:
-    """One client with all its visits, oldest first."""
+    """One client with all its visits, oldest first.
+
+    Attributes:
+        library: the library that it uses (``libraries``); None where nothing tells.
+    """
 
     name: str
     client_id: str
     host: str
     instance_id: str | None
     visits: tuple[Visit, ...]
+    library: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,261 +97,3 @@ class Life:
             for visit in client.visits
             for member_id in visit.member_ids
         }
-
-
-@dataclass
-class _Open:
-    arrived_ms: int
-    member_ids: list[str]
-    subscriptions: list[tuple[int, Subscription]]
-    away_ms: int | None = None
-    later_ms: int = 0
-
-
-@dataclass
-class _Client:
-    key: tuple[str, ...]
-    member: Member
-    visits: list[Visit] = field(default_factory=list)
-    now: _Open | None = None
-
-
-class ClientLives:
-    """Builds the visits of every client out of operations."""
-
-    def __init__(
-        self, settings: Settings, reasons: Mapping[str, tuple[str, str]], last_commits: Mapping[str, int]
-    ) -> None:
-        """Begin.
-
-        Args:
-            settings: of the recorded life.
-            reasons: cause and confidence of each departure, by member id.
-            last_commits: when each member committed last, by member id.
-        """
-        self.settings = settings
-        self.reasons = reasons
-        self.last_commits = last_commits
-        self.clients: list[_Client] = []
-        self.by_member: dict[str, _Client] = {}
-        self.unsure = self.crashed = self.static_restarts = self.static_removals = self.static_ends = 0
-
-    def take(self, operation: Operation) -> None:
-        """Take the next operation."""
-        at_ms = operation.began_ms(self.settings.heartbeat(), self.settings.initial_delay_ms)
-        for event in operation.events:
-            member, before, kind = event.member, event.before, str(event.kind)
-            if kind == "MEMBER_LEFT" and (before or member) is not None:
-                self._leave(before or member, at_ms, operation)  # type: ignore[arg-type]
-            elif member is None:
-                continue
-            elif kind == "MEMBER_AWAY":
-                self._away(member, operation.at_ms)
-            elif kind == "MEMBER_REPLACED":
-                self._replace(before, member, operation)
-            elif kind == "MEMBER_REJOINED" or (kind == "MEMBER_JOINED" and member.member_id in self.by_member):
-                self._rejoin(member, operation.at_ms)
-            elif kind == "MEMBER_JOINED":
-                self._arrive(member, at_ms, max((operation.join_done_ms or at_ms) - at_ms, 0))
-            elif kind == "SUBSCRIPTION_CHANGED" and member.subscription is not None:
-                self._subscribe(member.member_id, at_ms, member.subscription)
-
-    def _arrive(self, member: Member, at_ms: int, later_ms: int = 0) -> None:
-        told = member.subscription or Subscription()
-        key = ("static", told.instance_id) if told.instance_id else (told.client_id or "", told.client_host or "")
-        client = next((one for one in self.clients if one.key == key and one.now is None), None)
-        if client is None:
-            client = _Client(key, member)
-            self.clients.append(client)
-        elif client.visits and (last := client.visits[-1].gone_ms) is not None:
-            at_ms = max(at_ms, last + 1)
-        client.now = _Open(at_ms, [member.member_id], [(at_ms, told)], later_ms=later_ms)
-        self.by_member[member.member_id] = client
-
-    def _leave(self, member: Member, at_ms: int, operation: Operation) -> None:
-        client = self.by_member.pop(member.member_id, None)
-        if client is None or client.now is None:
-            return
-        cause, confidence = self.reasons.get(member.member_id, ("", "possible"))
-        told = client.now.subscriptions[-1][1]
-        if client.now.away_ms is not None:
-            self._close(client, client.now.away_ms, CLOSED, "certain")
-        elif cause in TIMEOUTS:
-            removed_ms = operation.join_done_ms or operation.at_ms
-            self.crashed += 1
-            # Its last heartbeat was one session timeout before; a commit shows that it was there even later.
-            gone_ms = max(removed_ms - self._session(told), self._last_sign(client.now))
-            window = None
-            if told.instance_id and told.uses_classic_protocol:
-                self.static_removals += 1
-                window = Window(gone_ms, min(gone_ms + self.settings.heartbeat(), removed_ms - 1))
-            self._close(client, gone_ms, CRASHED, confidence, window)
-        else:
-            self.unsure += cause in (NOT_SURE, "")
-            self._close(client, max(at_ms, client.now.arrived_ms + 1), CLOSED, confidence)
-
-    def _away(self, member: Member, at_ms: int) -> None:
-        client = self.by_member.get(member.member_id)
-        if client is not None and client.now is not None:
-            client.now.away_ms = at_ms
-
-    def _rejoin(self, member: Member, at_ms: int) -> None:
-        client = self.by_member.get(member.member_id)
-        if client is None or client.now is None:
-            self._arrive(member, at_ms)
-        elif client.now.away_ms is not None:
-            told = member.subscription or client.now.subscriptions[-1][1]
-            self._close(client, client.now.away_ms, CLOSED, "certain")
-            client.now = _Open(at_ms, [member.member_id], [(at_ms, told)])
-
-    def _replace(self, before: Member | None, member: Member, operation: Operation) -> None:
-        """A static member under a new id: of a classic one no record tells since when it was gone."""
-        client = self.by_member.pop(before.member_id, None) if before is not None else None
-        if client is None or client.now is None:
-            self._arrive(member, operation.at_ms)
-            return
-        told = member.subscription or client.now.subscriptions[-1][1]
-        gone_ms, window = client.now.away_ms, None
-        if gone_ms is None:
-            self.static_restarts += 1
-            # Gone for longer than its session, it would have been removed.
-            earliest_ms = max(self._unnoticed_ms(operation.at_ms, told), self._last_sign(client.now))
-            window = Window(earliest_ms, max(operation.at_ms - 1, earliest_ms))
-            gone_ms = (earliest_ms + operation.at_ms) // 2
-        self._close(client, gone_ms, CLOSED, "possible", window)
-        client.now = _Open(max(operation.at_ms, gone_ms + 1), [member.member_id], [(operation.at_ms, told)])
-        self.by_member[member.member_id] = client
-
-    def _subscribe(self, member_id: str, at_ms: int, told: Subscription) -> None:
-        client = self.by_member.get(member_id)
-        if client is not None and client.now is not None:
-            client.now.subscriptions.append((at_ms, told))
-
-    def _session(self, told: Subscription) -> int:
-        return told.session_timeout_ms or self.settings.consumer_session()
-
-    def _unnoticed_ms(self, at_ms: int, told: Subscription) -> int:
-        """Since when a static member can be gone without having been removed by a moment.
-
-        Its session ran from its last heartbeat, which may lie one interval before it went.
-        """
-        return at_ms - max(self._session(told) - self.settings.heartbeat(), 1)
-
-    def _last_sign(self, now: _Open) -> int:
-        """The first moment at which a client can have gone: after it came, and after its last commit."""
-        return max([now.arrived_ms, *(self.last_commits.get(one, 0) for one in now.member_ids)]) + 1
-
-    def _close(
-        self, client: _Client, gone_ms: int | None, how: str, confidence: str, window: Window | None = None
-    ) -> None:
-        now = client.now
-        if now is not None:
-            subscriptions = tuple(now.subscriptions)
-            client.visits.append(
-                Visit(
-                    now.arrived_ms,
-                    gone_ms,
-                    how,
-                    confidence,
-                    tuple(now.member_ids),
-                    subscriptions,
-                    window,
-                    now.later_ms,
-                )
-            )
-        client.now = None
-
-    def finish(self, end_ms: int) -> tuple[ClientLife, ...]:
-        """End what is still open: it stayed to the end, unless it is away.
-
-        Args:
-            end_ms: the end of the record.
-        """
-        for client in self.clients:
-            now = client.now
-            if now is None:
-                continue
-            told, window = now.subscriptions[-1][1], None
-            if now.away_ms is None and told.instance_id and told.uses_classic_protocol:
-                # A static member does not say that it goes: until its session is over, nothing shows it.
-                earliest_ms = max(self._unnoticed_ms(end_ms, told), self._last_sign(now))
-                if earliest_ms < end_ms:
-                    self.static_ends += 1
-                    window = Window(earliest_ms, end_ms - 1, may_have_stayed=True)
-            self._close(client, now.away_ms, CLOSED, "certain", window)
-        found = []
-        for number, client in enumerate(self.clients, 1):
-            told = client.member.subscription or Subscription()
-            name = told.instance_id or told.client_id or "client"
-            found.append(
-                ClientLife(
-                    f"{name}#{number}",
-                    told.client_id or "client",
-                    (told.client_host or "/127.0.0.1").lstrip("/"),
-                    told.instance_id,
-                    tuple(client.visits),
-                )
-            )
-        return tuple(found)
-
-    def assumptions(self) -> Iterable[str]:
-        """What was assumed of departures."""
-        if self.unsure:
-            yield (
-                f"Departures that may be a leave or a session timeout: {self.unsure}. The log can't tell which; they "
-                "are simulated as a leave."
-            )
-        if self.crashed:
-            yield (
-                f"Session timeouts: {self.crashed}. The client is simulated to stop one session timeout before it was "
-                "removed, or after its last commit."
-            )
-        if self.static_restarts:
-            yield (
-                f"Restarts of static members: {self.static_restarts}. The log has when they came back, not since when "
-                "they were gone (their last commit and session.timeout.ms bound it), nor whether they were closed or "
-                "killed. The middle, and closed, are assumed; ranges cover the rest."
-            )
-        if self.static_removals:
-            yield (
-                f"Static members removed when their session was over: {self.static_removals}. Whether they were closed "
-                "or killed the log can't tell. Killed is assumed; ranges cover the rest."
-            )
-        if self.static_ends:
-            yield (
-                f"Static members that may have gone in the last session.timeout.ms of the log: {self.static_ends}. It "
-                "shows that only when the session is over. It is assumed that they stayed; ranges cover the rest."
-            )
-
-
-def topic_images(
-    names: Mapping[str, str],
-    counts: Mapping[str, int],
-    changes: TopicChanges,
-    wanted: Iterable[str],
-    start_ms: int,
-    end_ms: int,
-) -> tuple[tuple[int, tuple[Topic, ...]], ...]:
-    """The topics at each moment at which one of them changed.
-
-    Args:
-        names: topic name by id.
-        counts: partitions by topic, for topics whose changes are not known.
-        changes: when topics changed.
-        wanted: names of topics to include.
-        start_ms: changes until then are the first image.
-        end_ms: changes after it are left out.
-    """
-    ids = {name: topic_id for topic_id, name in names.items()}
-    chosen = sorted(set(wanted))
-    moments = sorted({one.at_ms for name in chosen for one in changes.get(name, ()) if start_ms < one.at_ms <= end_ms})
-    images = []
-    for at_ms in (start_ms, *moments):
-        image = []
-        for number, name in enumerate(chosen):
-            told = [one for one in changes.get(name, ()) if one.at_ms <= at_ms]
-            count = told[-1].partition_count if told else (0 if changes.get(name) else counts.get(name, 0))
-            if count:
-                image.append(Topic(name, ids.get(name) or f"simulated-topic{number:06d}A", count))
-        images.append((at_ms, tuple(image)))
-    return tuple(images)

@@ -5,10 +5,14 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from coordinator_replay.errors import UsageError
+from coordinator_replay.whatif.libraries import LIBRARIES
 
 STRATEGIES = ("range", "roundrobin", "sticky", "cooperative-sticky")
 PROTOCOLS = ("classic", "consumer")
 PER_CLIENT, NO_INSTANCE = "per-client", "none"
+
+METADATA_MS, INITIAL_DELAY_MS = 300_000, 3_000
+"""Kafka's defaults of ``metadata.max.age.ms`` and ``group.initial.rebalance.delay.ms``."""
 
 
 class Setting(NamedTuple):
@@ -54,6 +58,7 @@ SETTINGS: Sequence[Setting] = (
         0,
         "shortest time between two target assignments; consumer only",
     ),
+    Setting("client.library", "library", LIBRARIES, 0, "whose behaviour every client has; classic protocol only"),
 )
 """What can be set."""
 
@@ -71,6 +76,7 @@ class Settings:
         instance: ``per-client``, ``none``, or None for the instance ids on record.
         rebalance_ms: ``max.poll.interval.ms``.
         metadata_ms: ``metadata.max.age.ms``: the delay with which a classic consumer sees a changed topic.
+        library: ``java`` or ``librdkafka``; None for each client's own, as far as the record tells.
         revoke_ms: how long a consumer takes to give up partitions; not a setting, measured where the record tells.
     """
 
@@ -82,8 +88,9 @@ class Settings:
     heartbeat_ms: int | None = None
     rebalance_ms: int | None = None
     metadata_ms: int | None = None
-    initial_delay_ms: int = 3000
+    initial_delay_ms: int | None = None
     assignment_ms: int = 1000
+    library: str | None = None
     revoke_ms: int = 0
 
     def heartbeat(self) -> int:
@@ -91,6 +98,14 @@ class Settings:
         if self.heartbeat_ms is not None:
             return self.heartbeat_ms
         return 5000 if self.protocol == "consumer" else 3000
+
+    def initial_delay(self) -> int:
+        """``group.initial.rebalance.delay.ms``: Kafka's default where it is not given."""
+        return INITIAL_DELAY_MS if self.initial_delay_ms is None else self.initial_delay_ms
+
+    def metadata_age(self) -> int:
+        """``metadata.max.age.ms``: Kafka's default where it is not given."""
+        return METADATA_MS if self.metadata_ms is None else self.metadata_ms
 
     def consumer_session(self) -> int:
         """Session timeout of a consumer group in ms; the members of a classic group give their own."""

@@ -1,34 +1,32 @@
 """A life lived by simulated consumers against our own coordinator.
 
-Heartbeats that change nothing are left out: while a group is at rest, a consumer beats only as often as its session
-asks for, and again on its own interval as soon as anything happens. The times of what is sent stay multiples of its
-interval, so that a rebalance is noticed when it would have been.
-
-Long rests are left out altogether: the simulation has a clock of its own, which stands still for as long. What comes
-out of it is told by the time of the life.
+Heartbeats that change nothing are left out (``heartbeats``), and long rests altogether: the simulation has a clock of
+its own, which stands still for as long. What comes out of it is told by the time of the life.
 """
 
 import heapq
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-from coordinator_replay.coordinator import Batch, Config, Coordinator, Request, Response, Result, Topic, Topics
+from coordinator_replay.coordinator import Batch, Coordinator, Request, Response, Result, Topic, Topics
 from coordinator_replay.coordinator.client_assignors import Partition
 from coordinator_replay.engine.model import Record, Subscription
-from coordinator_replay.whatif.clients import ClassicConsumer, Consumer, ModernConsumer
+from coordinator_replay.whatif.arrivals import consumer_of, topics_matched
+from coordinator_replay.whatif.classic_client import ClassicConsumer
+from coordinator_replay.whatif.clients import Consumer
+from coordinator_replay.whatif.coordinator_config import config_of
+from coordinator_replay.whatif.heartbeats import Heartbeats
+from coordinator_replay.whatif.libraries import LIBRDKAFKA
+from coordinator_replay.whatif.life_topics import matches
 from coordinator_replay.whatif.pauses import Pauses
 from coordinator_replay.whatif.script import CLOSED, ClientLife, Life, Visit
-from coordinator_replay.whatif.settings import NO_INSTANCE, PER_CLIENT, Settings
+from coordinator_replay.whatif.settings import Settings
 
 LATENCY_MS = 1
 """From the coordinator's answer to a consumer's next step."""
 
-METADATA_MS = 300_000
-"""``metadata.max.age.ms`` of Kafka's consumers."""
-
-SESSION_MS, REBALANCE_MS = 45_000, 300_000
 REST_MS = 15_000
 """So much of a rest is simulated before the next event; no interval of a coordinator at rest is longer."""
 
@@ -37,32 +35,6 @@ TAIL_MS = 10_000
 
 MOST_STEPS = 3_000_000
 """Steps after which a simulation is given up; a life that long is asked for in parts."""
-
-
-def matches(regex: str, topic: str) -> bool:
-    """Whether an expression that a member subscribes to means a topic; one that Python can't read means none."""
-    try:
-        return re.fullmatch(regex, topic) is not None
-    except re.error:
-        return False
-
-
-def config_of(settings: Settings) -> Config:
-    """The coordinator's settings. Bounds of brokers give way: a simulated broker may allow any value."""
-    session = settings.consumer_session()
-    numbers = {"session.timeout.ms": session, "heartbeat.interval.ms": min(settings.heartbeat(), session)}
-    bounds = {f"group.consumer.{end}.{name}": value for name, value in numbers.items() for end in ("min", "max")}
-    return Config(
-        {
-            **bounds,
-            **{f"group.consumer.{name}": value for name, value in numbers.items()},
-            "group.consumer.max.assignment.interval.ms": max(settings.assignment_ms, 15_000),
-            "group.consumer.assignment.interval.ms": settings.assignment_ms,
-            "group.initial.rebalance.delay.ms": settings.initial_delay_ms,
-            "group.min.session.timeout.ms": 1,
-            "group.max.session.timeout.ms": 2**31 - 1,
-        }
-    )
 
 
 class TooLong(Exception):  # noqa: N818 - it says that a limit was reached
@@ -105,11 +77,8 @@ class Fleet:
         self._senders: dict[int, tuple[Consumer, str]] = {}
         self._alive: dict[int, Consumer] = {}
         self._names: dict[int, str] = {}
-        self._beats: dict[int, tuple[int, int, int]] = {}
-        # Everybody beats once after something happened; in a consumer group once more than the coordinator may put
-        # off a target assignment, which it computes when a heartbeat comes.
-        self._restless_ms = settings.heartbeat() + (settings.assignment_ms if settings.protocol == "consumer" else 0)
-        self._restless_until = self.now_ms
+        self._arrived: dict[int, int] = {}
+        self._heartbeats = Heartbeats(settings, self.now_ms, self._at, self._act)
         self._last_owned: dict[str, tuple[Sequence[Partition], int]] = {}
         for at_ms, image in self._later:
             self._happen(at_ms, self._topics_changed(image))
@@ -178,7 +147,7 @@ class Fleet:
         Nothing is waited for then but heartbeats and what is due to them: every consumer has what it is to have, and
         whoever died was removed.
         """
-        if self.now_ms < max(self._restless_until, self._unsettled_until):
+        if self.now_ms < max(self._heartbeats.restless_until_ms, self._unsettled_until):
             return
         rest_ms = min(self._script[0][0] if self._script else until_ms, until_ms) - self.life_ms - REST_MS
         # A multiple of the interval: heartbeats stay where they would be.
@@ -207,7 +176,7 @@ class Fleet:
     def act_after(self, consumer: Consumer, delay_ms: int) -> None:
         """Let a consumer act so much later."""
         self._stir()
-        self._beats.pop(id(consumer), None)
+        self._heartbeats.forget(consumer)
         self._at(self.now_ms + delay_ms + LATENCY_MS, lambda: self._act(consumer))
 
     def holds(self, consumer: Consumer, owned: Sequence[Partition]) -> None:
@@ -225,7 +194,11 @@ class Fleet:
 
     def _arrival(self, client: ClientLife, visit: Visit) -> Callable[[], None]:
         def arrive() -> None:
-            consumer = self._consumer(client, visit)
+            number = sum(name == client.name for name in self.result.by_member.values()) + 1
+            names = self.topics.by_name
+            consumer = consumer_of(client, visit, self.settings, number=number, topic_names=names)
+            self._names[id(consumer)] = client.name
+            self._arrived[id(consumer)] = self.life_ms
             self._alive[id(consumer)] = consumer
             self._act(consumer)
             for at_ms, told in visit.subscriptions[1:]:
@@ -236,50 +209,12 @@ class Fleet:
 
         return arrive
 
-    def _consumer(self, client: ClientLife, visit: Visit) -> Consumer:
-        settings = self.settings
-        told = visit.subscriptions[0][1]
-        instance_id = client.instance_id
-        if settings.instance == PER_CLIENT:
-            instance_id = instance_id or client.name
-        elif settings.instance == NO_INSTANCE:
-            instance_id = None
-        is_modern = settings.protocol == "consumer"
-        session = settings.session_ms or told.session_timeout_ms or SESSION_MS
-        recorded = told.rebalance_timeout_ms if told.rebalance_timeout_ms > 0 else REBALANCE_MS
-        shared: dict[str, Any] = {
-            "client_id": client.client_id,
-            "host": client.host,
-            "topics": told.topics or (),
-            "instance_id": instance_id,
-            "session_ms": settings.consumer_session() if is_modern else session,
-            "rebalance_ms": settings.rebalance_ms or recorded,
-            "revoke_ms": settings.revoke_ms,
-        }
-        consumer: Consumer
-        if is_modern:
-            number = sum(name == client.name for name in self.result.by_member.values()) + 1
-            member_id = f"{client.name}-{number}"
-            consumer = ModernConsumer(**shared, assignor=settings.assignor, regex=told.regex, member_id=member_id)
-        else:
-            shared["topics"] = self._matched(told)
-            consumer = ClassicConsumer(**shared, strategy=settings.strategy)
-        self._names[id(consumer)] = client.name
-        return consumer
-
-    def _matched(self, told: Subscription) -> tuple[str, ...]:
-        """Topics that a classic consumer subscribes to: it resolves an expression itself."""
-        names = list(told.topics or ())
-        if told.regex:
-            names += [name for name in sorted(self.topics.by_name) if matches(told.regex, name)]
-        return tuple(dict.fromkeys(names))
-
     def _subscribe(self, consumer: Consumer, told: Subscription) -> None:
         if id(consumer) not in self._alive:
             return
         self._stir()
         if isinstance(consumer, ClassicConsumer):
-            consumer.topics = self._matched(told)
+            consumer.topics = topics_matched(told, self.topics.by_name)
             consumer.rejoin(self)
         elif consumer.generation > 0:
             consumer.topics = told.topics or ()
@@ -297,13 +232,13 @@ class Fleet:
     def _depart(self, consumer: Consumer, visit: Visit) -> None:
         if self._alive.pop(id(consumer), None) is None:
             return
-        self._beats.pop(id(consumer), None)
+        self._heartbeats.forget(consumer)
         if visit.how == CLOSED:
             if consumer.instance_id is None:
                 self.result.left.add(consumer.member_id)
             consumer.leave(self)
         if visit.how != CLOSED or consumer.instance_id is not None:
-            self._unsettled_until = self.now_ms + consumer.session_ms + self._restless_ms
+            self._unsettled_until = self.now_ms + consumer.session_ms + self._heartbeats.restless_ms
         self.result.pauses.holds(self._names[id(consumer)], (), self.life_ms, is_gone=True)
         self._stir()
 
@@ -311,18 +246,27 @@ class Fleet:
         def change() -> None:
             self._take(self.coordinator.update_topics(image, self.now_ms))
             self._stir()
-            delay_ms = self.settings.metadata_ms if self.settings.metadata_ms is not None else METADATA_MS
-            if self.settings.protocol == "classic":
-                self._at(self.now_ms + delay_ms, self._see_topics)
+            for consumer in self._alive.values():
+                if isinstance(consumer, ClassicConsumer):
+                    self._happen(self._metadata_renewed_ms(consumer), partial(self._see_topics, consumer))
 
         return change
 
-    def _see_topics(self) -> None:
-        """Metadata that a classic consumer has is renewed."""
-        self._stir()
-        for consumer in list(self._alive.values()):
-            if isinstance(consumer, ClassicConsumer):
-                consumer.see_topics(self)
+    def _metadata_renewed_ms(self, consumer: ClassicConsumer) -> int:
+        """When a classic consumer renews its metadata after now.
+
+        Java's does when they are as old as they may be; the latest moment is taken. librdkafka's does in an interval
+        that begins with its start.
+        """
+        age_ms = self.settings.metadata_age()
+        if consumer.library != LIBRDKAFKA or age_ms == 0:
+            return self.life_ms + age_ms
+        return self.life_ms + age_ms - (self.life_ms - self._arrived[id(consumer)]) % age_ms
+
+    def _see_topics(self, consumer: ClassicConsumer) -> None:
+        if id(consumer) in self._alive:
+            self._stir()
+            consumer.see_topics(self)
 
     # Time.
 
@@ -366,39 +310,11 @@ class Fleet:
         if isinstance(consumer, ClassicConsumer) and consumer.member_id:
             self.result.by_member.setdefault(consumer.member_id, self._names[id(consumer)])
         if consumer.is_joined:
-            self._beat_later(consumer)
-
-    def _beat_later(self, consumer: Consumer) -> None:
-        """The next heartbeat: one interval on, or several where nothing is going on."""
-        interval = min(self.settings.heartbeat(), max(consumer.session_ms // 2, 1))
-        beats = 1
-        if self.now_ms >= self._restless_until and consumer.is_calm:
-            until = self.now_ms + consumer.session_ms * 6 // 10
-            if (event_ms := self._next_event_ms) is not None:
-                until = min(until, event_ms)
-            beats = max((until - self.now_ms) // interval, 1)
-        self._beat_at(consumer, self.now_ms, interval, self.now_ms + beats * interval)
-
-    def _beat_at(self, consumer: Consumer, base_ms: int, interval: int, at_ms: int) -> None:
-        self._beats[id(consumer)] = (base_ms, interval, at_ms)
-
-        def beat() -> None:
-            if self._beats.get(id(consumer), (0, 0, 0))[2] == at_ms and self._beats[id(consumer)][0] == base_ms:
-                del self._beats[id(consumer)]
-                self._act(consumer)
-
-        self._at(at_ms, beat)
+            self._heartbeats.after(consumer, self.now_ms, self._next_event_ms)
 
     def _stir(self) -> None:
-        """Something happened: whoever has left heartbeats out beats again at its next usual moment."""
-        was_restless = self._restless_until > self.now_ms
-        self._restless_until = self.now_ms + self._restless_ms
-        if was_restless:
-            return
-        for key, (base_ms, interval, at_ms) in list(self._beats.items()):
-            next_ms = base_ms + -(-(self.now_ms - base_ms) // interval) * interval
-            if base_ms < next_ms < at_ms:
-                self._beat_at(self._alive[key], base_ms, interval, next_ms)
+        """Something happened: everybody beats in its usual interval for a while."""
+        self._heartbeats.stir(self.now_ms)
 
 
 def simulate(life: Life, settings: Settings, clients: Sequence[ClientLife]) -> Simulated:

@@ -136,12 +136,11 @@ def _summary(tallies: Mapping[str, Tally]) -> Iterable[str]:
         "- **Time without owner with nothing given**: brokers have members of consumer groups beat every 5 s by",
         "  default; this one had them beat ten times as often, which no record of a classic group tells. A slower",
         "  heartbeat also lets several changes fall into one rebalance.",
-        "- **Time without owner under cooperative-sticky**: the members were librdkafka's, which took about a second",
-        "  to join again after giving something up; the simulated consumer is the Java one and joins at once.",
         "- **The start**: three clients started within a second. Whether the third one comes in time for the first",
         "  generation is decided by some hundred milliseconds that no record has: a rebalance and three partitions.",
-        "- **LEADER_REJOIN**: when partitions are added, each librdkafka member joins again, of Java's only the",
-        "  leader.",
+        "- **Cooperative-sticky**: librdkafka joins at most once a second, which is simulated; its main loop woke",
+        "  up to half a second after that, which is not. When each member renews its metadata is known to within an",
+        "  interval.",
     )
 
 

@@ -14,7 +14,7 @@ from coordinator_replay.cli.main import main
 from coordinator_replay.query.warehouse import Warehouse as Tables
 from coordinator_replay.query.what_if import recorded_of
 from tests.query.small_warehouse import write_rows
-from tests.whatif.variants import write_variants
+from tests.whatif.variants import record_rows, write_variants
 
 
 @pytest.fixture(scope="module")
@@ -120,6 +120,15 @@ def test_last_commits_of_members_come_from_the_tables(tmp_path: Path) -> None:
     recorded = recorded_of(Tables(str(folder)), "shop-v-static")
     first_ms = round(at.timestamp() * 1000)
     assert recorded.last_commits == {"one": first_ms + 1000, "two": first_ms + 2000}
+
+
+def test_a_record_without_a_key_is_one_that_is_missing(tmp_path: Path) -> None:
+    records = record_rows()
+    own = [row for row in records if row["group_id"] == "shop-v-new"]
+    own[len(own) // 2]["key_json"] = None
+    result = run(write_variants(tmp_path, records), "shop-v-new", "--members", "3")
+    assert result.exit_code == 0, result.output
+    assert "Records are missing before 1 operation of that time" in result.output
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ from coordinator_replay.engine import Record
 from coordinator_replay.errors import UsageError
 from coordinator_replay.whatif.alternative import Alternative
 from coordinator_replay.whatif.answer import WhatIf, what_if
-from coordinator_replay.whatif.recorded import Recorded, life_of
+from coordinator_replay.whatif.life import life_of
+from coordinator_replay.whatif.recorded import Recorded
 from coordinator_replay.whatif.script import Window
 from scripts.whatif.sample import recorded_groups
 

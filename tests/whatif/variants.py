@@ -11,9 +11,14 @@ from tests.query.small_warehouse import Row, write_rows
 VARIANTS = Path(__file__).parents[1] / "data" / "variants"
 
 
-def write_variants(folder: Path) -> Path:
-    """Write the warehouse."""
-    records = [row_of(line) for line in Sample(VARIANTS).records() if "kind" in line and "topic" not in line]
+def record_rows() -> list[Row]:
+    """The rows of ``group_records``."""
+    return [row_of(line) for line in Sample(VARIANTS).records() if "kind" in line and "topic" not in line]
+
+
+def write_variants(folder: Path, records: list[Row] | None = None) -> Path:
+    """Write the warehouse, of other rows of ``group_records`` where they are given."""
+    records = record_rows() if records is None else records
     first = min(row["log_timestamp"] for row in records)
     rows = {
         "group_records": records,

@@ -1,0 +1,68 @@
+"""The simulated consumer that arrives with a visit, under the settings to be tried."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from coordinator_replay.engine.model import Subscription
+from coordinator_replay.whatif.classic_client import ClassicConsumer
+from coordinator_replay.whatif.clients import Consumer
+from coordinator_replay.whatif.libraries import JAVA
+from coordinator_replay.whatif.life_topics import matches
+from coordinator_replay.whatif.modern_client import ModernConsumer
+from coordinator_replay.whatif.script import ClientLife, Visit
+from coordinator_replay.whatif.settings import NO_INSTANCE, PER_CLIENT, Settings
+
+SESSION_MS, REBALANCE_MS = 45_000, 300_000
+"""Kafka's defaults of ``session.timeout.ms`` and ``max.poll.interval.ms``."""
+
+
+def consumer_of(
+    client: ClientLife, visit: Visit, settings: Settings, *, number: int, topic_names: Iterable[str]
+) -> Consumer:
+    """The consumer that a client starts with a visit.
+
+    Args:
+        client: who comes.
+        visit: when, and what it asks for.
+        settings: to be tried.
+        number: how many consumers the client has started, this one included: part of the member id under KIP-848.
+        topic_names: all topics of now; a classic consumer resolves an expression itself.
+    """
+    told = visit.subscriptions[0][1]
+    instance_id = client.instance_id
+    if settings.instance == PER_CLIENT:
+        instance_id = instance_id or client.name
+    elif settings.instance == NO_INSTANCE:
+        instance_id = None
+    recorded_ms = told.rebalance_timeout_ms if told.rebalance_timeout_ms > 0 else REBALANCE_MS
+    shared: dict[str, Any] = {
+        "client_id": client.client_id,
+        "host": client.host,
+        "instance_id": instance_id,
+        "rebalance_ms": settings.rebalance_ms or recorded_ms,
+        "revoke_ms": settings.revoke_ms,
+    }
+    if settings.protocol == "consumer":
+        return ModernConsumer(
+            **shared,
+            topics=told.topics or (),
+            session_ms=settings.consumer_session(),
+            assignor=settings.assignor,
+            regex=told.regex,
+            member_id=f"{client.name}-{number}",
+        )
+    return ClassicConsumer(
+        **shared,
+        topics=topics_matched(told, topic_names),
+        session_ms=settings.session_ms or told.session_timeout_ms or SESSION_MS,
+        strategy=settings.strategy,
+        library=settings.library or client.library or JAVA,
+    )
+
+
+def topics_matched(told: Subscription, topic_names: Iterable[str]) -> tuple[str, ...]:
+    """Topics that a classic consumer subscribes to: it resolves an expression itself."""
+    names = list(told.topics or ())
+    if told.regex:
+        names += [name for name in sorted(topic_names) if matches(told.regex, name)]
+    return tuple(dict.fromkeys(names))

@@ -1,0 +1,105 @@
+"""Which library a client uses, as far as its group's records tell, and what differs between libraries.
+
+The log names no library. It holds bytes that libraries write differently:
+
+* The user data of a classic subscription. Java's ``range`` and ``roundrobin`` have none (null), its
+  ``cooperative-sticky`` has the four bytes of the generation. librdkafka writes null as an empty string of bytes, for
+  brokers of version 0.9 (``rd_kafka_consumer_protocol_member_metadata_new``). Other libraries do so too, but with
+  version 0 of the subscription.
+* The member id that a consumer of KIP-848 makes for itself: 16 random bytes in base64. Kafka's ``Uuid`` writes ``-``
+  and ``_``, librdkafka's ``rd_kafka_Uuid_base64str`` ``+`` and ``/``. Half of all ids have one of them.
+"""
+
+import base64
+import binascii
+import re
+from collections.abc import Iterable, Sequence
+
+from coordinator_replay.engine.model import Protocol, Subscription
+
+JAVA, LIBRDKAFKA = "java", "librdkafka"
+LIBRARIES = (JAVA, LIBRDKAFKA)
+NAMES = {JAVA: "Java", LIBRDKAFKA: "librdkafka"}
+
+JOIN_INTERVAL_MS = 1_000
+"""librdkafka joins at most once in this time (``rkcg_join_intvl``), unless it has just given partitions up."""
+
+_MADE_ID = re.compile(r"[A-Za-z0-9+/_-]{22}")
+_GENERATION_BYTES = 4
+
+
+def library_of(member_ids: Iterable[str], subscriptions: Iterable[Subscription]) -> str | None:
+    """The library of a client, None where its records don't tell.
+
+    Args:
+        member_ids: the ids that it had.
+        subscriptions: what it asked for.
+    """
+    told = {
+        library
+        for one in subscriptions
+        for protocol in one.protocols
+        if (library := _library_of_protocol(protocol)) is not None
+    }
+    told |= {library for one in member_ids if (library := _library_of_id(one)) is not None}
+    return told.pop() if len(told) == 1 else None
+
+
+def _library_of_protocol(protocol: Protocol) -> str | None:
+    fields = protocol.fields
+    if fields is None or "userData" not in fields:
+        return None
+    text = fields["userData"]
+    if text is None:
+        return JAVA
+    if text == "":
+        return LIBRDKAFKA if fields.get("version", 0) >= 1 else None
+    is_generation = protocol.name == "cooperative-sticky" and _length(text) == _GENERATION_BYTES
+    return JAVA if is_generation else None
+
+
+def _length(text: str) -> int:
+    try:
+        return len(base64.b64decode(text))
+    except binascii.Error:
+        return -1
+
+
+def _library_of_id(member_id: str) -> str | None:
+    if not _MADE_ID.fullmatch(member_id):
+        return None
+    has_java, has_librdkafka = bool(set("-_") & set(member_id)), bool(set("+/") & set(member_id))
+    if has_java == has_librdkafka:
+        return None
+    return JAVA if has_java else LIBRDKAFKA
+
+
+def one_library(marks: Sequence[str | None]) -> str | None:
+    """The library of clients that nothing tells of: the one of the others of their group, where those have one.
+
+    Args:
+        marks: the library of each client, None where its records don't tell.
+    """
+    told = {mark for mark in marks if mark is not None}
+    return told.pop() if len(told) == 1 else None
+
+
+def libraries_told(marks: Sequence[str | None]) -> str:
+    """What a group's records tell of its clients' libraries, in a sentence.
+
+    Args:
+        marks: the library of each client, None where its records don't tell.
+    """
+    counts = {library: marks.count(library) for library in LIBRARIES if library in marks}
+    if not counts:
+        return (
+            "Nothing tells the library of the clients (client.library): they are simulated as Java's; under the "
+            "classic protocol ranges cover librdkafka's."
+        )
+    told = " and ".join(f"{NAMES[library]} for {count} of {len(marks)}" for library, count in counts.items())
+    text = f"The library of clients, as their subscriptions and member ids show it: {told}"
+    if None not in marks:
+        return f"{text}."
+    if one_library(marks) is not None:
+        return f"{text}; the others are taken for the same."
+    return f"{text}; the others are simulated as Java's."

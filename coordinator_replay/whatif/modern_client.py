@@ -1,0 +1,89 @@
+"""A simulated consumer of the consumer group protocol (KIP-848)."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from coordinator_replay.coordinator.client_assignors import Partition
+from coordinator_replay.whatif.clients import Body, Consumer, Surroundings, by_topic
+
+LEFT_EPOCH, AWAY_EPOCH = -1, -2
+
+
+@dataclass(kw_only=True)
+class ModernConsumer(Consumer):
+    """A consumer of the consumer group protocol (KIP-848)."""
+
+    assignor: str | None
+    generation: int = 0
+    assigned: list[Partition] | None = None
+    is_sending_owned: bool = True
+
+    @property
+    def is_calm(self) -> bool:
+        """Whether it has nothing to do but heartbeats."""
+        return self.is_joined and not self.is_sending_owned
+
+    @property
+    def is_joined(self) -> bool:
+        """Whether its next request is a heartbeat in its usual interval."""
+        return self.generation > 0 and self.assigned is None
+
+    def act(self, around: Surroundings) -> None:
+        """Send what a real one would send now."""
+        if self.assigned is not None:
+            self.own(around, self.assigned)
+            self.assigned, self.is_sending_owned = None, True
+        body: dict[str, Any] = {"memberEpoch": self.generation}
+        if self.generation == 0:
+            self.own(around, ())
+            body |= {
+                "rebalanceTimeoutMs": self.rebalance_ms,
+                "subscribedTopicNames": list(self.topics),
+                "serverAssignor": self.assignor,
+                "topicPartitions": [],
+            }
+            if self.regex is not None:
+                body["subscribedTopicRegex"] = self.regex
+        elif self.is_sending_owned:
+            body["topicPartitions"] = self._owned_ids(around)
+        self.is_sending_owned = False
+        self._send(around, body)
+
+    def leave(self, around: Surroundings) -> None:
+        """Close: who may come back under its instance id does not leave."""
+        if self.generation > 0:
+            self._send(around, {"memberEpoch": LEFT_EPOCH if self.instance_id is None else AWAY_EPOCH})
+
+    def answered(self, around: Surroundings, api: str, body: Body) -> None:
+        """Take a response."""
+        if body["errorCode"]:
+            self.generation, self.assigned = 0, None
+            self.own(around, ())
+            around.act_after(self, 0)
+            return
+        self.generation = max(body["memberEpoch"], 0)
+        if body["assignment"] is None:
+            return
+        by_id = around.topics.by_id
+        self.assigned = [
+            (by_id[topic["topicId"]].name, number)
+            for topic in body["assignment"]["topicPartitions"]
+            if topic["topicId"] in by_id
+            for number in topic["partitions"]
+        ]
+        # What a consumer has given up, or taken, it says at once and not only with its next heartbeat.
+        gives_up = not set(self.owned) <= set(self.assigned)
+        around.act_after(self, self.revoke_ms if gives_up else 0)
+
+    def _owned_ids(self, around: Surroundings) -> list[dict[str, Any]]:
+        by_name = around.topics.by_name
+        return [
+            {"topicId": by_name[topic].topic_id, "partitions": numbers}
+            for topic, numbers in by_topic(self.owned).items()
+            if topic in by_name
+        ]
+
+    def _send(self, around: Surroundings, body: dict[str, Any]) -> None:
+        around.send(
+            self, "ConsumerGroupHeartbeat", {"memberId": self.member_id, "instanceId": self.instance_id, **body}
+        )
