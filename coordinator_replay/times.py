@@ -28,6 +28,18 @@ def moment_of_ms(at_ms: int | None) -> datetime | None:
     return None if shown_ms(at_ms) is None else EPOCH + timedelta(milliseconds=at_ms or 0)
 
 
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+def milliseconds(moment: datetime) -> int:
+    """A moment as whole milliseconds since 1970.
+
+    >>> milliseconds(datetime(1970, 1, 1, 0, 0, 1, 999, tzinfo=UTC))
+    1000
+    """
+    return (moment - EPOCH) // _MILLISECOND
+
+
 def moment_of_us(at_us: int | None) -> datetime | None:
     """A time in microseconds as a moment in UTC; None where it can't be shown."""
     if at_us is None or shown_ms(at_us // 1000) is None:

@@ -1,11 +1,12 @@
 """The life of one group over a time range, as pictures need it.
 
-What there may be ten thousands of is a named tuple, which is made faster than a dataclass.
+What there may be ten thousands of is a named tuple, which is made faster than a dataclass, and its times are
+milliseconds since 1970; commits, of which there are most, are lists of numbers for each partition.
 """
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from coordinator_replay.query.expired import ExpiredOffset
 from coordinator_replay.query.findings import Finding
@@ -27,7 +28,12 @@ class StateBand(NamedTuple):
 
 
 class MemberSpan(NamedTuple):
-    """An interval in which a member did not change, with what it owned as text."""
+    """An interval in which a member did not change, with what it owned as text.
+
+    Attributes:
+        from_ms: since when; None where that is not known.
+        to_ms: until when; None where it has not ended.
+    """
 
     member_id: str
     instance_id: str | None
@@ -39,40 +45,48 @@ class MemberSpan(NamedTuple):
     partitions: int
     assigned: str
     pending: str
-    valid_from: datetime | None
-    valid_to: datetime | None
+    from_ms: int | None
+    to_ms: int | None
 
 
 class Holding(NamedTuple):
-    """An interval in which a member owned a partition; ``topic`` is the id where no source gave the name."""
+    """An interval in which a member owned a partition.
+
+    Attributes:
+        topic: the topic's name; its id where no source gave the name.
+        from_ms: since when; None where that is not known.
+        to_ms: until when; None where it has not ended.
+    """
 
     topic: str
     partition: int
     member_id: str
     instance_id: str | None
-    owned_from: datetime | None
-    owned_to: datetime | None
+    from_ms: int | None
+    to_ms: int | None
     release_event: str | None
     unowned_ms: int | None
 
 
-class Commit(NamedTuple):
-    """A committed offset of a partition's line.
+class OffsetLine(NamedTuple):
+    """The committed offsets of a partition, in log order; times are milliseconds since the life's start, within it.
 
     Attributes:
-        at: since when it held, not before the time range asked for.
-        until: when it ended; None while it still held.
-        ended_by: ``COMMIT`` where the next commit took its place, else what took it away.
-        back_from: the offset before it, where that was higher.
+        at: since when each offset was in force.
+        offsets: the offsets.
+        until: when each ended, where it was not the next commit that took its place; else None.
+        last_until: when the last one ended; where it has not, the end of the life.
+        marked: those that went backwards or were removed within the life: ``at``, ``until``, ``committed_offset``,
+            ``back_from`` (the higher offset before it, or None) and ``removed_by`` (what removed it, or None).
     """
 
     topic: str
     partition: int
-    committed_offset: int | None
-    at: datetime
-    until: datetime | None
-    ended_by: str
-    back_from: int | None
+    at: list[int]
+    offsets: list[int]
+    until: list[int | None]
+    last_until: int
+    marked: list[dict[str, Any]]
 
 
 class Subscription(NamedTuple):
@@ -105,7 +119,7 @@ class GroupLife:
     Attributes:
         start: where the pictures begin.
         end: where they end.
-        commits: offsets that held at some time in the range, as many as lines need.
+        lines: offsets that were in force at some time in the range, as many as figures need.
         commit_count: commits on record that were written in the range.
         notes: what was left out, in sentences.
     """
@@ -118,7 +132,7 @@ class GroupLife:
     holdings: tuple[Holding, ...]
     rebalances: tuple[Rebalance, ...]
     pauses: tuple[Pause, ...]
-    commits: tuple[Commit, ...]
+    lines: tuple[OffsetLine, ...]
     commit_count: int
     subscriptions: tuple[Subscription, ...]
     expirations: tuple[ExpiredOffset, ...]

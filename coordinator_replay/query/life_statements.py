@@ -1,6 +1,6 @@
 """The statements behind lives of groups: each for one group or for many, its rows by group.
 
-``{some}`` is the condition on the group; ``$start`` and ``$end`` bound the time range, null means no bound. A range is
+``{some}`` is the condition on the groups; ``$start`` and ``$end`` bound the time range, null means no bound. A range is
 half-open: from ``$start`` on, before ``$end``.
 """
 
@@ -49,7 +49,7 @@ MEMBERS = f"""
            + coalesce(list_sum(list_transform(pending_revocation, lambda one: len(one.partitions))), 0) AS partitions,
            {_ASSIGNED.format(column="assigned")} AS assigned,
            {_ASSIGNED.format(column="pending_revocation")} AS pending,
-           valid_from, valid_to
+           epoch_ms(valid_from), epoch_ms(valid_to)
     FROM member_timeline
     WHERE cluster = $cluster {{some}}
       AND coalesce(valid_to > $start, true) AND coalesce(valid_from < $end, true)
@@ -60,8 +60,8 @@ MEMBERS = f"""
 """  # noqa: S608 - put together from constants
 
 OWNERS = """
-    SELECT group_id, coalesce(topic, topic_id, '?') AS name, partition, member_id, instance_id, owned_from, owned_to,
-           release_event, unowned_ms
+    SELECT group_id, coalesce(topic, topic_id, '?') AS name, partition, member_id, instance_id, epoch_ms(owned_from),
+           epoch_ms(owned_to), release_event, unowned_ms
     FROM partition_ownership
     WHERE cluster = $cluster {some}
       AND coalesce(owned_to + to_milliseconds(coalesce(unowned_ms, 0)) >= $start, true)
@@ -99,7 +99,7 @@ SUBSCRIPTIONS = """
     ORDER BY group_id, topic, since NULLS FIRST
 """
 
-LINES = """
+LINE_COUNTS = """
     SELECT group_id, sum(commits), count(*), min(first), max(last) FROM (
         SELECT group_id, count(*) AS commits, min(valid_from) AS first, max(coalesce(valid_to, valid_from)) AS last
         FROM offset_history
@@ -110,26 +110,42 @@ LINES = """
 
 # Of each stretch of time a line keeps its last commit; what went backwards, or ended otherwise, is always kept.
 # ``$firsts`` and ``$widths`` tell where the first stretch of each group begins, and how long its stretches are;
-# ``{place}`` is the group's place among them. A commit is the last of its stretch where the one that replaced it came
-# in another: each row tells for itself, so that millions of commits are neither sorted nor compared.
-COMMITS = """
-    WITH inside AS (
-        SELECT {place} AS place, topic, partition, committed_offset, previous_offset, valid_from, valid_to, from_offset,
-               coalesce(ended_by, 'COMMIT') AS ended
-        FROM offset_history
-        WHERE cluster = $cluster {some}
+# ``$starts`` and ``$ends`` what the figures of each group show. A commit is the last of its stretch where the one that
+# replaced it came in another: each row tells for itself, so that millions of commits are neither sorted nor compared.
+LINES = """
+    WITH groups AS (
+        SELECT unnest($groups) AS group_id, unnest($firsts) AS first_ms, unnest($widths) AS width,
+               unnest($starts) AS start_ms, unnest($ends) AS end_ms
+    ), inside AS (
+        SELECT group_id, topic, partition, committed_offset, from_offset, valid_to, first_ms, width, start_ms, end_ms,
+               epoch_ms(valid_from) AS since_ms, epoch_ms(valid_to) AS until_ms,
+               CASE WHEN ended_by <> 'COMMIT' THEN ended_by END AS removed_by,
+               CASE WHEN committed_offset < previous_offset THEN previous_offset END AS back_from
+        FROM offset_history JOIN groups USING (group_id)
+        WHERE cluster = $cluster {some} AND committed_offset IS NOT NULL
           AND coalesce(valid_to > $start, true) AND coalesce(valid_from < $end, true)
-    ), placed AS (
-        SELECT *, (epoch_ms(valid_from) - list_extract($firsts, place)) // list_extract($widths, place) AS since,
-               (epoch_ms(valid_to) - list_extract($firsts, place)) // list_extract($widths, place) AS until
-        FROM inside
+    ), kept AS (
+        SELECT *, end_ms - start_ms AS length FROM inside
+        WHERE (since_ms - first_ms) // width IS DISTINCT FROM (until_ms - first_ms) // width
+           OR coalesce(valid_to >= $end, valid_to IS NULL) OR back_from IS NOT NULL OR removed_by IS NOT NULL
+    ), lines AS (
+        SELECT group_id, topic, partition, list({
+            'at': greatest(least(coalesce(since_ms - start_ms, 0), length), 0),
+            'until': greatest(least(coalesce(until_ms - start_ms, length), length), 0),
+            'committed_offset': committed_offset,
+            'back_from': back_from,
+            'removed_by': CASE WHEN until_ms <= end_ms THEN removed_by END,
+            'is_end': removed_by IS NOT NULL
+        } ORDER BY from_offset) AS points
+        FROM kept GROUP BY group_id, topic, partition
     )
-    SELECT list_extract($groups, place) AS of_group, topic, partition, committed_offset, greatest(valid_from, $start),
-           valid_to, ended, CASE WHEN committed_offset < previous_offset THEN previous_offset END
-    FROM placed
-    WHERE since IS DISTINCT FROM until OR coalesce(valid_to >= $end, valid_to IS NULL)
-       OR committed_offset < previous_offset OR ended <> 'COMMIT'
-    ORDER BY of_group, topic, partition, from_offset
+    SELECT group_id, topic, partition,
+           list_transform(points, lambda one: one.at),
+           list_transform(points, lambda one: one.committed_offset),
+           list_transform(points, lambda one: CASE WHEN one.is_end THEN one.until END),
+           points[-1].until,
+           list_filter(points, lambda one: one.back_from IS NOT NULL OR one.removed_by IS NOT NULL)
+    FROM lines ORDER BY group_id, topic, partition
 """
 
 # Records, not rows of offset_history: these hold since before the range, and may stand for several commits.

@@ -15,10 +15,10 @@ from coordinator_replay.query import life_statements
 from coordinator_replay.query.expired import ExpiredOffset, expired_offsets
 from coordinator_replay.query.findings import Finding, findings_of
 from coordinator_replay.query.groups import check_group
-from coordinator_replay.query.life import Commit, GroupLife, Holding, MemberSpan, Pause, StateBand, Subscription
+from coordinator_replay.query.life import GroupLife, Holding, MemberSpan, OffsetLine, Pause, StateBand, Subscription
 from coordinator_replay.query.rebalances import COLUMNS, Rebalance, rebalance_of
 from coordinator_replay.query.warehouse import Warehouse
-from coordinator_replay.times import EPOCH, later
+from coordinator_replay.times import EPOCH, later, milliseconds
 
 _POINTS_EACH = range(40, 1600)
 """Points that each partition's line has at least, and at most: a screen is no wider."""
@@ -65,7 +65,7 @@ class Span:
 
 
 Interval = TypeVar("Interval", MemberSpan, Holding)
-Answer = TypeVar("Answer", StateBand, MemberSpan, Holding, Subscription, Rebalance, Pause)
+Answer = TypeVar("Answer", StateBand, MemberSpan, Holding, Subscription, Rebalance, Pause, OffsetLine)
 
 
 def _latest(latest_first: Sequence[Interval], most: int, what: str, notes: list[str]) -> tuple[Interval, ...]:
@@ -144,7 +144,7 @@ def lives_of(
 
     Args:
         warehouse: the tables.
-        spans: the groups.
+        spans: the groups, in the order of their names, as ``spans_of`` gives them.
         start: from then on; no bound if None.
         end: before then; no bound if None.
         detail: how much is read.
@@ -182,10 +182,16 @@ class _Reading:
         names = [span.group for span in spans]
         self._warehouse = warehouse
         self._limits = limits
-        # One group's name also keeps files without it from being read.
-        self._some = "AND group_id = $group" if len(names) == 1 else "AND list_contains($groups, group_id)"
+        self._spans = spans
         self._asked: dict[str, Any] = {"groups": names, "start": start, "end": end}
-        self._asked |= {"group": names[0]} if len(names) == 1 else {}
+        if len(names) == 1:
+            # One group's name also keeps files without it from being read.
+            self._some = "AND group_id = $group"
+            self._asked |= {"group": names[0]}
+        else:
+            # Rows lie by group: row groups of files that hold other names only are not read.
+            self._some = "AND group_id BETWEEN $first_group AND $last_group"
+            self._asked |= {"first_group": names[0], "last_group": names[-1]}
         self._states = self._answers(StateBand._make, life_statements.STATES)
         rebalances = life_statements.REBALANCES.replace("{columns}", ", ".join(COLUMNS))
         self._rebalances = self._answers(rebalance_of, rebalances)
@@ -195,8 +201,8 @@ class _Reading:
         self._holdings = self._answers(Holding._make, life_statements.OWNERS) if with_owners else {}
         self._subscriptions = self._answers(Subscription._make, life_statements.SUBSCRIPTIONS) if with_owners else {}
         self._pauses = self._answers(Pause._make, life_statements.PAUSES) if with_offsets and has_pauses else {}
-        self._lines = self._rows(life_statements.LINES) if with_offsets else {}
-        self._commits = self._thinned() if self._lines else {}
+        self._line_counts = self._rows(life_statements.LINE_COUNTS) if with_offsets else {}
+        self._lines = self._thinned() if self._line_counts else {}
         self._counts = self._rows(life_statements.COMMIT_COUNTS) if with_offsets else {}
 
     def _rows(self, statement: str, **more: object) -> Mapping[str, list[tuple[Any, ...]]]:
@@ -212,29 +218,34 @@ class _Reading:
             found[row[0]].append(row[1:])
         return found
 
-    def _thinned(self) -> Mapping[str, list[tuple[Any, ...]]]:
-        """Commits, so many of each group as its lines may have points."""
+    def _thinned(self) -> Mapping[str, list[OffsetLine]]:
+        """Committed offsets, so many of each group as its lines may have points."""
         firsts, widths = [], []
         for name in self._asked["groups"]:
-            _, lines, first, last = self._lines[name][0] if name in self._lines else (0, 1, EPOCH, EPOCH)
+            _, lines, first, last = self._line_counts[name][0] if name in self._line_counts else (0, 1, EPOCH, EPOCH)
             first, last = self._asked["start"] or first or EPOCH, self._asked["end"] or last or EPOCH
             points = min(max(_POINTS_EACH.start, self._limits.points // max(lines, 1)), _POINTS_EACH.stop)
-            firsts.append(round(first.timestamp() * 1000))
-            widths.append(max(round((last - first).total_seconds() * 1000 / points), 1))
-        place = "1" if len(widths) == 1 else "list_position($groups, group_id)"
-        return self._rows(life_statements.COMMITS.replace("{place}", place), firsts=firsts, widths=widths)
+            firsts.append(milliseconds(first))
+            widths.append(max(round((milliseconds(last) - milliseconds(first)) / points), 1))
+        starts = [milliseconds(span.start) for span in self._spans]
+        ends = [milliseconds(span.end) for span in self._spans]
+        more = {"firsts": firsts, "widths": widths, "starts": starts, "ends": ends}
+        return self._answers(OffsetLine._make, life_statements.LINES, **more)
 
-    def _answers(self, make: Callable[[Iterable[Any]], Answer], statement: str) -> Mapping[str, list[Answer]]:
-        return {group: [make(row) for row in rows] for group, rows in self._rows(statement).items()}
+    def _answers(
+        self, make: Callable[[Iterable[Any]], Answer], statement: str, **more: object
+    ) -> Mapping[str, list[Answer]]:
+        return {group: list(map(make, rows)) for group, rows in self._rows(statement, **more).items()}
 
     def life(self, span: Span, expirations: tuple[ExpiredOffset, ...], findings: tuple[Finding, ...]) -> GroupLife:
         """One of the groups."""
         group, most = span.group, self._limits.intervals
         notes: list[str] = []
-        rows = self._commits.get(group, [])
-        held = self._lines[group][0][0] if group in self._lines else 0
-        if held > len(rows):
-            notes.append(f"Lines show {len(rows):,} of {held:,} commits: the last of each short stretch.")
+        lines = self._lines.get(group, [])
+        drawn = sum(len(line.at) for line in lines)
+        all_commits = self._line_counts[group][0][0] if group in self._line_counts else 0
+        if all_commits > drawn:
+            notes.append(f"Lines show {drawn:,} of {all_commits:,} commits: the last of each short stretch.")
         return GroupLife(
             group=group,
             start=span.start,
@@ -244,7 +255,7 @@ class _Reading:
             holdings=_latest(self._holdings.get(group, ()), most, "ownership", notes),
             rebalances=tuple(self._rebalances.get(group, ())),
             pauses=tuple(self._pauses.get(group, ())),
-            commits=tuple(map(Commit._make, rows)),
+            lines=tuple(lines),
             commit_count=self._counts[group][0][0] if group in self._counts else 0,
             subscriptions=tuple(self._subscriptions.get(group, ())),
             expirations=expirations,

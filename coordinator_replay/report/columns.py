@@ -4,17 +4,12 @@ Moments are milliseconds since the page's start. Texts are told once, however of
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
+from coordinator_replay.times import milliseconds
+
 Columns = Mapping[str, Any]
-
-_MILLISECOND = timedelta(milliseconds=1)
-
-
-def milliseconds(moment: datetime) -> int:
-    """A moment as a datetime axis counts it."""
-    return round(moment.timestamp() * 1000)
 
 
 class Clock:
@@ -26,24 +21,32 @@ class Clock:
     """
 
     def __init__(self, start: datetime, end: datetime) -> None:
-        self.start = start
-        self.end = end
-        self._length = self.since_start(end)
+        self.start_ms = milliseconds(start)
+        self.length = milliseconds(end) - self.start_ms
 
     def since_start(self, moment: datetime) -> int:
         """A moment, which may lie outside of the range."""
-        return (moment - self.start) // _MILLISECOND
+        return milliseconds(moment) - self.start_ms
 
     def left(self, moment: datetime | None) -> int:
         """Where something begins; something without a known beginning begins with the page."""
-        return 0 if moment is None or moment <= self.start else self._within(moment)
+        return self.lefts([None if moment is None else milliseconds(moment)])[0]
 
     def right(self, moment: datetime | None) -> int:
         """Where something ends; what has not ended reaches the end of the page."""
-        return self._length if moment is None else 0 if moment <= self.start else self._within(moment)
+        return self.rights([None if moment is None else milliseconds(moment)])[0]
 
-    def _within(self, moment: datetime) -> int:
-        return self._length if moment >= self.end else self.since_start(moment)
+    def lefts(self, moments: Iterable[int | None]) -> list[int]:
+        """As ``left``, of moments in milliseconds since 1970."""
+        return self._within(moments, 0)
+
+    def rights(self, moments: Iterable[int | None]) -> list[int]:
+        """As ``right``, of moments in milliseconds since 1970."""
+        return self._within(moments, self.length)
+
+    def _within(self, moments: Iterable[int | None], unknown: int) -> list[int]:
+        start, end, length = self.start_ms, self.start_ms + self.length, self.length
+        return [unknown if at is None else 0 if at <= start else length if at >= end else at - start for at in moments]
 
 
 def columns(rows: Iterable[Mapping[str, Any]], names: Sequence[str], times: Sequence[str] = ()) -> Columns:
@@ -55,7 +58,12 @@ def columns(rows: Iterable[Mapping[str, Any]], names: Sequence[str], times: Sequ
         times: those of them that are moments.
     """
     listed = list(rows)
-    return {name: _column([row[name] for row in listed], is_time=name in times) for name in names}
+    return packed({name: [row[name] for row in listed] for name in names}, times)
+
+
+def packed(values: Mapping[str, list[Any]], times: Sequence[str] = ()) -> Columns:
+    """Columns for the page's script, from the values of each, as ``columns`` makes them from rows."""
+    return {name: _column(own, is_time=name in times) for name, own in values.items()}
 
 
 def _column(values: list[Any], *, is_time: bool) -> Any:

@@ -9,11 +9,12 @@ from coordinator_replay.query.fleet import MOST_ROWS, fleet_of
 from coordinator_replay.query.life import GroupLife
 from coordinator_replay.query.lives import Detail, lives_of, spans_of
 from coordinator_replay.query.warehouse import Warehouse
-from coordinator_replay.report.columns import Clock, milliseconds
+from coordinator_replay.report.columns import Clock
 from coordinator_replay.report.fleet_figures import cause_data, causes_of, fleet_figures
 from coordinator_replay.report.lanes import Lane, lane_data, lane_of
 from coordinator_replay.report.page import INSIDE, Assets, render_page
 from coordinator_replay.report.wording import STATE_COLOURS, UNKNOWN_COLOUR
+from coordinator_replay.times import milliseconds
 
 Tile = tuple[str, str, str]
 

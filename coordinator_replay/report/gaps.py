@@ -5,33 +5,34 @@ A topic that no member subscribes to any more is not without an owner: the group
 """
 
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 
-from coordinator_replay.query.life import GroupLife, Holding, Subscription
+from coordinator_replay.query.life import GroupLife, Holding
+from coordinator_replay.times import LATEST_MS, milliseconds
 
-Interval = tuple[datetime, datetime]
-"""From then on, before then."""
+Interval = tuple[int, int]
+"""From then on, before then, in milliseconds since 1970."""
 
-_ALWAYS = datetime.min.replace(tzinfo=UTC)
-_FOREVER = datetime.max.replace(tzinfo=UTC)
+_ALWAYS = -1
+_FOREVER = LATEST_MS + 1
 
 
-def gaps_between(holdings: Iterable[Holding], end: datetime) -> Iterator[tuple[datetime, datetime, Holding]]:
+def gaps_between(holdings: Iterable[Holding], end_ms: int) -> Iterator[tuple[int, int, Holding]]:
     """Stretches in which nobody owned a partition, each with the ownership before it; the last may reach the end.
 
     Args:
         holdings: of one partition; several may hold at the same time.
-        end: where the page ends.
+        end_ms: where the page ends.
     """
-    until: datetime | None = None
+    until: int | None = None
     last: Holding | None = None
-    for holding in sorted(holdings, key=lambda one: one.owned_from or _ALWAYS):
-        if last is not None and until is not None and holding.owned_from is not None and holding.owned_from > until:
-            yield until, holding.owned_from, last
-        if last is None or (until is not None and (holding.owned_to is None or holding.owned_to > until)):
-            last, until = holding, holding.owned_to
-    if last is not None and until is not None and until < end:
-        yield until, end, last
+    for holding in sorted(holdings, key=lambda one: _ALWAYS if one.from_ms is None else one.from_ms):
+        if last is not None and until is not None and holding.from_ms is not None and holding.from_ms > until:
+            yield until, holding.from_ms, last
+        if last is None or (until is not None and (holding.to_ms is None or holding.to_ms > until)):
+            last, until = holding, holding.to_ms
+    if last is not None and until is not None and until < end_ms:
+        yield until, end_ms, last
 
 
 def without(intervals: Iterable[Interval], holes: Iterable[Interval]) -> list[Interval]:
@@ -58,8 +59,8 @@ class Wanted:
     def __init__(self, life: GroupLife) -> None:
         self._subscriptions: dict[str | None, list[Interval]] = {}
         for one in life.subscriptions:
-            self._subscriptions.setdefault(one.topic, []).append(_interval(one))
-        self._deleted = [(band.since, band.until or _FOREVER) for band in life.states if band.state == "Dead"]
+            self._subscriptions.setdefault(one.topic, []).append(_interval(one.since, one.until))
+        self._deleted = [_interval(band.since, band.until) for band in life.states if band.state == "Dead"]
         self._left: dict[str, list[Interval]] = {}
 
     def _left_alone(self, topic: str) -> list[Interval]:
@@ -71,14 +72,12 @@ class Wanted:
             self._left[topic] = [*without(with_members, [*to_any_topic, *to_this_one]), *self._deleted]
         return self._left[topic]
 
-    def gaps(
-        self, topic: str, holdings: Iterable[Holding], end: datetime
-    ) -> Iterator[tuple[datetime, datetime, Holding]]:
+    def gaps(self, topic: str, holdings: Iterable[Holding], end_ms: int) -> Iterator[tuple[int, int, Holding]]:
         """As ``gaps_between``, without the time in which the group did not want the topic."""
-        for since, until, holding in gaps_between(holdings, end):
+        for since, until, holding in gaps_between(holdings, end_ms):
             for begin, stop in without([(since, until)], self._left_alone(topic)):
                 yield begin, stop, holding
 
 
-def _interval(subscription: Subscription) -> Interval:
-    return subscription.since or _ALWAYS, subscription.until or _FOREVER
+def _interval(since: datetime | None, until: datetime | None) -> Interval:
+    return _ALWAYS if since is None else milliseconds(since), _FOREVER if until is None else milliseconds(until)

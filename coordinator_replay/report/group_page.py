@@ -11,7 +11,7 @@ from coordinator_replay.query.lives import life_of
 from coordinator_replay.query.rebalances import Rebalance
 from coordinator_replay.query.warehouse import Warehouse
 from coordinator_replay.report import bounds
-from coordinator_replay.report.columns import Clock, milliseconds
+from coordinator_replay.report.columns import Clock
 from coordinator_replay.report.life_figures import life_figures
 from coordinator_replay.report.life_marks import (
     causes_of,
@@ -32,7 +32,7 @@ from coordinator_replay.report.owner_marks import (
 )
 from coordinator_replay.report.page import INSIDE, Assets, render_page
 from coordinator_replay.report.wording import GAP_COLOUR, STATE_COLOURS, UNKNOWN_COLOUR, neutral
-from coordinator_replay.times import later
+from coordinator_replay.times import later, milliseconds
 
 MOST_TABLE_ROWS = 2000
 """Rows of a table on the page; a browser lays out more only slowly."""
@@ -116,7 +116,7 @@ def life_data(life: GroupLife, members: Members) -> Mapping[str, Any]:
             "rebalances": rebalance_columns(life, clock, members),
             **partition_columns(life, clock, members),
             **member_columns(life, clock, members),
-            **offset_columns(life, clock),
+            **offset_columns(life),
         },
         "rows": {
             "states": _rows(state_rows(life), 24, 200),

@@ -65,7 +65,7 @@ def lane_of(life: GroupLife, clock: Clock, findings: Sequence[Finding], page: st
         findings: about the group.
         page: the way to its own page.
     """
-    scale = UNITS / max(clock.since_start(clock.end), 1)
+    scale = UNITS / max(clock.length, 1)
     times = sorted(clock.left(moment) for one in life.rebalances if (moment := began(one)) is not None)
     severities = Counter(one.severity for one in findings)
     causes = Counter(one.cause or "UNKNOWN" for one in life.rebalances)

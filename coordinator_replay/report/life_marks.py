@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from coordinator_replay.query.life import GroupLife, Holding
+from coordinator_replay.query.life import GroupLife
 from coordinator_replay.query.rebalances import Rebalance
 from coordinator_replay.query.warehouse import shown
 from coordinator_replay.report.bounds import held_up, moved, pause, took, unowned
@@ -20,6 +20,7 @@ from coordinator_replay.report.wording import (
     counted_as,
     neutral,
 )
+from coordinator_replay.times import milliseconds
 
 STATES = ("left", "right", "row", "state", "type", "colour", "epochs", "members", "seen")
 UNSEEN = ("left", "right", "row")
@@ -99,15 +100,14 @@ def rebalance_columns(life: GroupLife, clock: Clock, members: Members) -> Column
     place = {cause: row for row, cause in enumerate(causes_of(life))}
     moves = moves_of(life, members)
     rows = [
-        _rebalance(one, place[one.cause or "UNKNOWN"], clock, members, moves.get(one.rebalance_id, []))
+        _rebalance(one, place[one.cause or "UNKNOWN"], clock, members, str(moves.get(one.rebalance_id, Moves())))
         for one in life.rebalances
     ]
     return columns(rows, REBALANCES, ("earliest", "latest_start", "end", "at"))
 
 
-def _rebalance(one: Rebalance, row: int, clock: Clock, members: Members, moves: list[str]) -> dict[str, Any]:
+def _rebalance(one: Rebalance, row: int, clock: Clock, members: Members, moves: str) -> dict[str, Any]:
     latest_start = clock.left(one.began_by or one.completed_at)
-    more = [f"and {len(moves) - MOST_MOVES:,} more"] if len(moves) > MOST_MOVES else []
     return {
         "earliest": min(clock.left(one.began_after or one.began_by or one.completed_at), latest_start),
         "latest_start": latest_start,
@@ -128,27 +128,43 @@ def _rebalance(one: Rebalance, row: int, clock: Clock, members: Members, moves: 
         "unowned": unowned(one),
         "pause": pause(one),
         "held": held_up(one, members),
-        "what": "\n".join([*moves[:MOST_MOVES], *more]) or "none moved",
+        "what": moves,
         "evidence": "\n".join(map(neutral, one.evidence or ())) or "none on record",
         "others": neutral(", ".join(one.alternatives or ()) or "nothing else"),
     }
 
 
-def moves_of(life: GroupLife, members: Members) -> Mapping[str, list[str]]:
+class Moves:
+    """What changed hands in one rebalance: the first partitions by name, and how many more."""
+
+    __slots__ = ("count", "first")
+
+    def __init__(self) -> None:
+        self.first: list[str] = []
+        self.count = 0
+
+    def __str__(self) -> str:
+        more = [f"and {self.count - MOST_MOVES:,} more"] if self.count > MOST_MOVES else []
+        return "\n".join([*self.first, *more]) or "none moved"
+
+
+def moves_of(life: GroupLife, members: Members) -> Mapping[str, Moves]:
     """What changed hands in each rebalance: ownerships that began with it or before the next one began."""
     begun = sorted(((began(one) or life.start, one.rebalance_id) for one in life.rebalances), key=lambda pair: pair[0])
-    starts = [moment for moment, _ in begun]
-    moves: dict[str, list[str]] = defaultdict(list)
-    before: dict[tuple[str, int], Holding] = {}
-    for holding in life.holdings:
-        partition = (holding.topic, holding.partition)
-        last, before[partition] = before.get(partition), holding
-        place = bisect_right(starts, holding.owned_from) - 1 if holding.owned_from is not None else -1
-        if place < 0 or (last is not None and last.member_id == holding.member_id):
+    starts = [milliseconds(moment) for moment, _ in begun]
+    moves: dict[str, Moves] = defaultdict(Moves)
+    before: dict[tuple[str, int], str] = {}
+    for topic, partition, member_id, _, from_ms, *_ in life.holdings:
+        key = (topic, partition)
+        giver, before[key] = before.get(key), member_id
+        if giver == member_id or from_ms is None or not starts or from_ms < starts[0]:
             continue
-        name = neutral(f"{holding.topic}-{holding.partition}")
-        giver = "nobody" if last is None else members.label(last.member_id)
-        moves[begun[place][1]].append(f"{name}: {giver} → {members.label(holding.member_id)}")
+        found = moves[begun[bisect_right(starts, from_ms) - 1][1]]
+        found.count += 1
+        if found.count <= MOST_MOVES:
+            name = neutral(f"{topic}-{partition}")
+            giver = "nobody" if giver is None else members.label(giver)
+            found.first.append(f"{name}: {giver} → {members.label(member_id)}")
     return moves
 
 

@@ -1,81 +1,65 @@
 """What a group's page shows of committed offsets: steps, and what went backwards or was taken away."""
 
-from collections.abc import Mapping
-from datetime import datetime
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from coordinator_replay.query.life import Commit, GroupLife
-from coordinator_replay.report.columns import Clock, Columns, columns
+from coordinator_replay.query.life import GroupLife, OffsetLine
+from coordinator_replay.report.columns import Columns, columns, packed
 from coordinator_replay.report.wording import COLOURS, GAP_COLOUR, neutral
 
 LINES = ("times", "offset", "progress", "name", "colour")
 ENDS = ("at", "offset", "progress", "name", "what", "colour", "text")
 
-Lines = Mapping[tuple[str, int], list[Commit]]
-
-
-def _lines(life: GroupLife) -> Lines:
-    lines: dict[tuple[str, int], list[Commit]] = {}
-    for commit in life.commits:
-        if commit.committed_offset is not None:
-            lines.setdefault((commit.topic, commit.partition), []).append(commit)
-    return lines
-
 
 def topic_colours(life: GroupLife) -> Mapping[str, str]:
     """A colour for the lines of each topic."""
-    topics = dict.fromkeys(commit.topic for commit in life.commits if commit.committed_offset is not None)
+    topics = dict.fromkeys(line.topic for line in life.lines)
     return {topic: COLOURS[place % len(COLOURS)] for place, topic in enumerate(topics)}
 
 
-def offset_columns(life: GroupLife, clock: Clock) -> Mapping[str, Columns]:
+def offset_columns(life: GroupLife) -> Mapping[str, Columns]:
     """A line for each partition as times and offsets, from which the page's script makes steps."""
-    lines, colours = _lines(life), topic_colours(life)
-    rows = [_line(key, commits, clock, colours[key[0]]) for key, commits in lines.items()]
+    colours = topic_colours(life)
+    points = [_points(line) for line in life.lines]
     # The script knows progress from the first offset of a line, and the ends of lines from a missing offset.
-    return {
-        "offset-lines": columns(rows, ("times", "offset", "name", "colour"), ("times",)),
-        "offset-ends": columns(_ends(lines, clock), ENDS, ("at",)),
+    lines: dict[str, list[Any]] = {
+        "times": [times for times, _ in points],
+        "offset": [offsets for _, offsets in points],
+        "name": [_name(line) for line in life.lines],
+        "colour": [colours[line.topic] for line in life.lines],
     }
+    marks = [mark for line in life.lines for mark in _marks(line)]
+    return {"offset-lines": packed(lines, ("times",)), "offset-ends": columns(marks, ENDS, ("at",))}
 
 
-def _line(key: tuple[str, int], commits: list[Commit], clock: Clock, colour: str) -> dict[str, Any]:
+def _name(line: OffsetLine) -> str:
+    return neutral(f"{line.topic}-{line.partition}")
+
+
+def _points(line: OffsetLine) -> tuple[list[int], list[int | None]]:
+    """Times and offsets; where no commit follows, the line goes on to where its offset ended."""
     times: list[int] = []
     offsets: list[int | None] = []
-    for commit in commits:
-        times.append(clock.left(commit.at))
-        offsets.append(commit.committed_offset)
-        # The offset holds until something ends it: where no commit follows, the line goes on to there.
-        if commit.ended_by != "COMMIT":
-            times.append(clock.right(commit.until))
-            offsets.append(None)
-        elif commit is commits[-1]:
-            times.append(clock.right(commit.until))
-            offsets.append(commit.committed_offset)
-    return {"times": times, "offset": offsets, "name": neutral(f"{key[0]}-{key[1]}"), "colour": colour}
+    drawn = 0
+    for place, until in enumerate(line.until):
+        if until is not None:
+            times += [*line.at[drawn : place + 1], until]
+            offsets += [*line.offsets[drawn : place + 1], None]
+            drawn = place + 1
+    if drawn < len(line.at):
+        times += [*line.at[drawn:], line.last_until]
+        offsets += [*line.offsets[drawn:], line.offsets[-1]]
+    return times, offsets
 
 
-def _ends(lines: Lines, clock: Clock) -> list[dict[str, Any]]:
+def _marks(line: OffsetLine) -> Iterator[dict[str, Any]]:
     """Marks where an offset went backwards, or ended other than by the next commit."""
-    marks = []
-    for (topic, partition), commits in lines.items():
-        base = commits[0].committed_offset or 0
-        for commit in commits:
-            told: list[tuple[datetime | None, str, str]] = []
-            if commit.back_from is not None:
-                told.append((commit.at, "rewound", f"from {commit.back_from:,} to {commit.committed_offset:,}"))
-            if commit.ended_by != "COMMIT" and commit.until is not None and commit.until <= clock.end:
-                told.append((commit.until, commit.ended_by, f"the offset was {commit.committed_offset:,}"))
-            marks += [
-                {
-                    "at": clock.right(at),
-                    "offset": commit.committed_offset,
-                    "progress": (commit.committed_offset or 0) - base,
-                    "name": neutral(f"{topic}-{partition}"),
-                    "what": neutral(what),
-                    "colour": "#e07b1a" if what == "rewound" else GAP_COLOUR,
-                    "text": text,
-                }
-                for at, what, text in told
-            ]
-    return marks
+    for one in line.marked:
+        offset = one["committed_offset"]
+        about = {"offset": offset, "progress": offset - line.offsets[0], "name": _name(line)}
+        if one["back_from"] is not None:
+            text = f"from {one['back_from']:,} to {offset:,}"
+            yield {**about, "at": one["at"], "what": "rewound", "colour": "#e07b1a", "text": text}
+        if one["removed_by"] is not None:
+            what, text = neutral(one["removed_by"]), f"the offset was {offset:,}"
+            yield {**about, "at": one["until"], "what": what, "colour": GAP_COLOUR, "text": text}

@@ -1,13 +1,15 @@
 """What a group's page shows of owners: a row for each partition, or a row for each member."""
 
 from collections.abc import Mapping, Sequence
+from itertools import compress
 from typing import Any
 
 from coordinator_replay.query.life import GroupLife, Holding
-from coordinator_replay.report.columns import Clock, Columns, columns
+from coordinator_replay.report.columns import Clock, Columns, columns, packed
 from coordinator_replay.report.gaps import Wanted
 from coordinator_replay.report.members import Members
 from coordinator_replay.report.wording import duration, neutral
+from coordinator_replay.times import milliseconds
 
 MOST_ROWS = 1000
 """Rows of one figure; beyond that no screen tells them apart."""
@@ -21,10 +23,13 @@ MEMBERS = (
 REVOKING = ("left", "right", "row")
 _ENDS = ("left", "right")
 
+Partition = tuple[str, int]
+"""A topic's name, and the number of one of its partitions."""
 
-def partitions_of(life: GroupLife) -> Mapping[tuple[str, int], Sequence[Holding]]:
+
+def partitions_of(life: GroupLife) -> Mapping[Partition, Sequence[Holding]]:
     """Ownerships by topic and partition, in their order."""
-    found: dict[tuple[str, int], list[Holding]] = {}
+    found: dict[Partition, list[Holding]] = {}
     for holding in life.holdings:
         found.setdefault((holding.topic, holding.partition), []).append(holding)
     return {partition: found[partition] for partition in sorted(found)}
@@ -32,27 +37,27 @@ def partitions_of(life: GroupLife) -> Mapping[tuple[str, int], Sequence[Holding]
 
 def partition_columns(life: GroupLife, clock: Clock, members: Members) -> Mapping[str, Columns]:
     """Who owned each partition, and when nobody did although the group wanted it."""
-    wanted = Wanted(life)
-    owned: list[dict[str, Any]] = []
+    shown = list(partitions_of(life).items())[:MOST_ROWS]
+    names = [neutral(f"{topic}-{partition}") for (topic, partition), _ in shown]
+    wanted, end_ms = Wanted(life), milliseconds(life.end)
     gaps: list[dict[str, Any]] = []
-    for row, (partition, holdings) in enumerate(list(partitions_of(life).items())[:MOST_ROWS]):
-        name = neutral(f"{partition[0]}-{partition[1]}")
-        starts = {holding.owned_from for holding in holdings}
-        owned += [_owned(holding, row, name, clock, members) for holding in holdings]
-        gaps += [
-            {
-                "left": left,
-                "right": right,
-                "row": row,
-                "partition": name,
-                "length": _gap_length(right - left, holding, is_followed=until in starts),
-                "before": members.label(holding.member_id),
-                "release": neutral(holding.release_event or "not known"),
-            }
-            for since, until, holding in wanted.gaps(partition[0], holdings, life.end)
-            if (right := clock.right(until)) > (left := clock.left(since))
-        ]
-    return {"owned": columns(owned, OWNED, _ENDS), "gaps": columns(gaps, GAPS, _ENDS)}
+    for row, ((topic, _), holdings) in enumerate(shown):
+        starts = {holding.from_ms for holding in holdings}
+        for since, until, holding in wanted.gaps(topic, holdings, end_ms):
+            (left,), (right,) = clock.lefts([since]), clock.rights([until])
+            if right > left:
+                gaps.append(
+                    {
+                        "left": left,
+                        "right": right,
+                        "row": row,
+                        "partition": names[row],
+                        "length": _gap_length(right - left, holding, is_followed=until in starts),
+                        "before": members.label(holding.member_id),
+                        "release": neutral(holding.release_event or "not known"),
+                    }
+                )
+    return {"owned": _owned(shown, names, clock, members), "gaps": columns(gaps, GAPS, _ENDS)}
 
 
 def _gap_length(length_ms: int, before: Holding, *, is_followed: bool) -> str:
@@ -62,20 +67,32 @@ def _gap_length(length_ms: int, before: Holding, *, is_followed: bool) -> str:
     return duration(length_ms)
 
 
-def _owned(holding: Holding, row: int, name: str, clock: Clock, members: Members) -> dict[str, Any]:
-    left, right = clock.left(holding.owned_from), clock.right(holding.owned_to)
-    return {
-        "left": left,
-        "right": right,
-        "row": row,
-        "partition": name,
-        "client": members.label(holding.member_id),
-        "member": neutral(holding.member_id),
-        "instance": neutral(holding.instance_id or "-"),
-        "colour": members.colour(holding.member_id),
-        "release": neutral(holding.release_event or "still owned"),
-        "length": duration(max(right - left, 0)),
-    }
+def _owned(
+    shown: Sequence[tuple[Partition, Sequence[Holding]]], names: Sequence[str], clock: Clock, members: Members
+) -> Columns:
+    """Ownerships by column: there are ten thousands of them."""
+    held = [holding for _, holdings in shown for holding in holdings]
+    rows = [row for row, (_, holdings) in enumerate(shown) for _ in holdings]
+    lefts = clock.lefts(holding.from_ms for holding in held)
+    rights = clock.rights(holding.to_ms for holding in held)
+    ids = [holding.member_id for holding in held]
+    labels = {member_id: members.label(member_id) for member_id in set(ids)}
+    colours = {member_id: members.colour(member_id) for member_id in labels}
+    return packed(
+        {
+            "left": lefts,
+            "right": rights,
+            "row": rows,
+            "partition": [names[row] for row in rows],
+            "client": [labels[member_id] for member_id in ids],
+            "member": [neutral(member_id) for member_id in ids],
+            "instance": [neutral(holding.instance_id or "-") for holding in held],
+            "colour": [colours[member_id] for member_id in ids],
+            "release": [neutral(holding.release_event or "still owned") for holding in held],
+            "length": [duration(max(right - left, 0)) for left, right in zip(lefts, rights, strict=True)],
+        },
+        _ENDS,
+    )
 
 
 def identities_of(life: GroupLife, members: Members) -> Mapping[str, str]:
@@ -87,24 +104,22 @@ def member_columns(life: GroupLife, clock: Clock, members: Members) -> Mapping[s
     """What each member owned, as a share of the most that one of them did."""
     place = {identity: row for row, identity in enumerate(list(identities_of(life, members))[:MOST_ROWS])}
     most = max((member.partitions for member in life.members), default=0) or 1
-    rows = [
-        {
-            "left": clock.left(member.valid_from),
-            "right": clock.right(member.valid_to),
-            "row": row,
-            "height": round(0.08 + 0.78 * member.partitions / most, 3),
-            "colour": members.colour(member.member_id),
-            "client": neutral(f"{member.client_id or '-'} {member.client_host or ''}"),
-            "member": neutral(member.member_id),
-            "instance": neutral(member.instance_id or "-"),
-            "state": member.member_state or "-",
-            "epoch": "-" if member.member_epoch is None else str(member.member_epoch),
-            "partitions": str(member.partitions),
-            "assigned": neutral(member.assigned or "none"),
-            "pending": neutral(member.pending or "none"),
-        }
-        for member in life.members
-        if (row := place.get(members.identity(member.member_id))) is not None
-    ]
-    revoking = [row for row in rows if row["pending"] != "none"]
-    return {"members": columns(rows, MEMBERS, _ENDS), "revoking": columns(revoking, REVOKING, _ENDS)}
+    shown = [member for member in life.members if members.identity(member.member_id) in place]
+    values: dict[str, list[Any]] = {
+        "left": clock.lefts(member.from_ms for member in shown),
+        "right": clock.rights(member.to_ms for member in shown),
+        "row": [place[members.identity(member.member_id)] for member in shown],
+        "height": [round(0.08 + 0.78 * member.partitions / most, 3) for member in shown],
+        "colour": [members.colour(member.member_id) for member in shown],
+        "client": [neutral(f"{member.client_id or '-'} {member.client_host or ''}") for member in shown],
+        "member": [neutral(member.member_id) for member in shown],
+        "instance": [neutral(member.instance_id or "-") for member in shown],
+        "state": [member.member_state or "-" for member in shown],
+        "epoch": ["-" if member.member_epoch is None else str(member.member_epoch) for member in shown],
+        "partitions": [str(member.partitions) for member in shown],
+        "assigned": [neutral(member.assigned or "none") for member in shown],
+        "pending": [neutral(member.pending or "none") for member in shown],
+    }
+    is_revoking = [pending != "none" for pending in values["pending"]]
+    revoking = {name: list(compress(values[name], is_revoking)) for name in REVOKING}
+    return {"members": packed(values, _ENDS), "revoking": packed(revoking, _ENDS)}

@@ -7,7 +7,6 @@ lets only the page's own scripts run and lets none of them reach a network.
 
 import base64
 import hashlib
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import orjson
 from bokeh.document import Document
 from bokeh.embed.util import standalone_docs_json_and_render_items
 from bokeh.plotting import figure
@@ -25,8 +25,8 @@ from markupsafe import Markup
 from coordinator_replay import __version__
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.warehouse import shown
-from coordinator_replay.report.columns import milliseconds
 from coordinator_replay.report.wording import duration
+from coordinator_replay.times import milliseconds
 
 _TEMPLATES = "templates"
 _SCRIPTS = ("axis.js", "lanes.js", "tables.js", "figures.js", "start.js")
@@ -112,7 +112,7 @@ def _hash(script: str) -> str:
 
 def _harmless(value: object) -> str:
     """JSON that may stand inside a script element: nothing in it can end the element or begin a comment."""
-    text = json.dumps(value, separators=(",", ":"), ensure_ascii=True)
+    text = orjson.dumps(value).decode()
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 

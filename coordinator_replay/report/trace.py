@@ -15,10 +15,12 @@ from typing import Any
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.life import GroupLife, MemberSpan
 from coordinator_replay.query.lives import Detail, Limits, life_of
+from coordinator_replay.query.rebalances import COLUMNS
 from coordinator_replay.query.warehouse import Warehouse
 from coordinator_replay.report.gaps import Wanted
 from coordinator_replay.report.members import Members
 from coordinator_replay.report.owner_marks import partitions_of
+from coordinator_replay.times import milliseconds
 
 LIMITS = Limits(intervals=250_000)
 """Viewers turn slow at a million events."""
@@ -50,8 +52,17 @@ class _Bounds:
 
     def span(self, since: datetime | None, until: datetime | None) -> tuple[int, int]:
         """Begin and end of an interval, cut at those of the trace."""
-        begin = self.start if since is None else min(max(_microseconds(since), self.start), self.end)
-        end = self.end if until is None else min(_microseconds(until), self.end)
+        return self._cut(
+            None if since is None else _microseconds(since), None if until is None else _microseconds(until)
+        )
+
+    def span_of_ms(self, since: int | None, until: int | None) -> tuple[int, int]:
+        """As ``span``, of times in milliseconds since 1970."""
+        return self._cut(None if since is None else 1000 * since, None if until is None else 1000 * until)
+
+    def _cut(self, since: int | None, until: int | None) -> tuple[int, int]:
+        begin = self.start if since is None else min(max(since, self.start), self.end)
+        end = self.end if until is None else min(until, self.end)
         return begin, max(begin, end)
 
 
@@ -116,7 +127,7 @@ def _members(life: GroupLife, bounds: _Bounds) -> dict[str, list[Span]]:
         }
         name = f"{member.partitions} partition{'' if member.partitions == 1 else 's'}"
         spans.setdefault(_member_track(member), []).append(
-            (*bounds.span(member.valid_from, member.valid_to), name, about)
+            (*bounds.span_of_ms(member.from_ms, member.to_ms), name, about)
         )
     return spans
 
@@ -133,7 +144,7 @@ def _owners(life: GroupLife, bounds: _Bounds) -> dict[str, list[Span]]:
             "release_event": holding.release_event,
             "unowned_ms": holding.unowned_ms,
         }
-        span = (*bounds.span(holding.owned_from, holding.owned_to), members.label(holding.member_id), about)
+        span = (*bounds.span_of_ms(holding.from_ms, holding.to_ms), members.label(holding.member_id), about)
         spans.setdefault((holding.topic, holding.partition), []).append(span)
     return {f"{topic}-{partition}": spans[topic, partition] for topic, partition in sorted(spans)}
 
@@ -157,7 +168,7 @@ def _rebalances(life: GroupLife, bounds: _Bounds) -> dict[str, list[Span]]:
     for one in life.rebalances:
         about = {
             name: value.isoformat() if isinstance(value, datetime) else value
-            for name, value in ((name, getattr(one, name)) for name in one.__slots__)
+            for name, value in ((name, getattr(one, name)) for name in COLUMNS)
         }
         cause = one.cause or "UNKNOWN"
         begin, end = bounds.span(one.began_by or one.completed_at, one.completed_at)
@@ -182,17 +193,17 @@ def _counter(name: str, steps: Iterable[tuple[int, int]]) -> Iterator[Event]:
 
 def _member_steps(life: GroupLife, bounds: _Bounds) -> Iterator[tuple[int, int]]:
     for member in life.members:
-        begin, end = bounds.span(member.valid_from, member.valid_to)
+        begin, end = bounds.span_of_ms(member.from_ms, member.to_ms)
         yield begin, 1
-        if member.valid_to is not None and end < bounds.end:
+        if member.to_ms is not None and end < bounds.end:
             yield end, -1
 
 
 def _unowned_steps(life: GroupLife, bounds: _Bounds) -> Iterator[tuple[int, int]]:
     wanted = Wanted(life)
     for (topic, _), holdings in partitions_of(life).items():
-        for since, until, _ in wanted.gaps(topic, holdings, life.end):
-            begin, end = bounds.span(since, until)
+        for since, until, _ in wanted.gaps(topic, holdings, milliseconds(life.end)):
+            begin, end = bounds.span_of_ms(since, until)
             yield begin, 1
             yield end, -1
 

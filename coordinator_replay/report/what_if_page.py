@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from coordinator_replay.query.warehouse import Warehouse
-from coordinator_replay.report.columns import Clock, milliseconds
+from coordinator_replay.report.columns import Clock
 from coordinator_replay.report.members import MOST_IN_LEGEND
 from coordinator_replay.report.page import INSIDE, Assets, render_page
 from coordinator_replay.report.what_if_figures import what_if_figures
@@ -19,7 +19,7 @@ from coordinator_replay.report.what_if_marks import (
     shown_ms,
 )
 from coordinator_replay.report.wording import GAP_COLOUR, counted_as, duration
-from coordinator_replay.times import EPOCH, later
+from coordinator_replay.times import EPOCH, later, milliseconds
 from coordinator_replay.whatif.answer import WhatIf
 from coordinator_replay.whatif.measure import moment_of
 from coordinator_replay.whatif.measures import table_of
