@@ -163,7 +163,7 @@ def _read(warehouse: Warehouse, groups: Sequence[str], topics: _Topics) -> Itera
     records: dict[str, list[Record]] = {}
     unread: dict[str, int] = {}
     for group, *row in warehouse.rows(_RECORDS.replace("{some}", some), **asked):
-        record = _record(*row, unread.get(group, 0))
+        record = _record(*row, unread=unread.get(group, 0))
         # A row without a key, which no audit writes, is a record that is missing before the next one.
         unread[group] = unread.get(group, 0) + 1 if record is None else 0
         if record is not None:
@@ -189,6 +189,7 @@ def _record(
     at_ms: int,
     missing: int,
     version: int | None,
+    *,
     unread: int,
 ) -> Record | None:
     if key is None:
