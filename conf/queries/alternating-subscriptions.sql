@@ -1,7 +1,7 @@
 -- Members whose list of topics changed and changed back: a client that sees the cluster's topics differently from call to call.
 -- param group text: only this group
 WITH lists AS (
-    SELECT group_id, member_id, instance_id, client_id, list_sort(subscribed_topics) AS topics, valid_from, from_offset,
+    SELECT group_id, member_id, instance_id, client_id, is_client_inherited, list_sort(subscribed_topics) AS topics, valid_from, from_offset,
            lag(list_sort(subscribed_topics)) OVER in_order AS before,
            lag(list_sort(subscribed_topics), 2) OVER in_order AS two_before
     FROM (
@@ -13,7 +13,7 @@ WITH lists AS (
     WHERE is_change
     WINDOW in_order AS (PARTITION BY group_id, coalesce(instance_id, member_id) ORDER BY from_offset, member_id)
 )
-SELECT group_id, coalesce(instance_id, member_id) AS member, min(client_id) AS client_id, count(before) AS changes,
+SELECT group_id, coalesce(instance_id, member_id) AS member, min(client_id) FILTER (NOT coalesce(is_client_inherited, false)) AS client_id, count(before) AS changes,
        count(*) FILTER (topics = two_before) AS changes_back, count(DISTINCT topics) AS distinct_subscriptions,
        min(valid_from) FILTER (before IS NOT NULL) AS first_change, max(valid_from) AS last_change,
        arg_max(topics, from_offset) AS current_topics

@@ -7,7 +7,7 @@ WITH last AS (
     FROM group_timeline WHERE cluster = $cluster GROUP BY group_id
 ),
 clients AS (
-    SELECT group_id, list_sort(list_distinct(list(client_id))) AS clients FROM member_timeline
+    SELECT group_id, list_sort(list_distinct(list(CASE WHEN is_client_inherited THEN instance_id ELSE client_id END))) AS clients FROM member_timeline
     WHERE cluster = $cluster AND valid_to IS NULL GROUP BY group_id
 )
 SELECT group_id, CASE WHEN conversions > 0 THEN 'converted back' ELSE 'never converted' END AS what, members,

@@ -1,4 +1,4 @@
--- Clients whose members set off most rebalances, with their causes and the longest pause in commits around one of them.
+-- Clients (static members by group.instance.id) that set off most rebalances, with their causes and longest commit pause.
 -- param group text: only this group
 -- param from time: rebalances that ended then or later
 WITH triggers AS (
@@ -7,10 +7,11 @@ WITH triggers AS (
     WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group) AND coalesce(completed_at >= $from, true)
 ),
 names AS (
-    SELECT group_id, member_id, min(client_id) AS client_id, min(client_host) FILTER (NOT coalesce(is_client_inherited, false)) AS client_host
+    SELECT group_id, member_id, coalesce(min(instance_id), min(client_id)) AS client,
+           min(client_host) FILTER (NOT coalesce(is_client_inherited, false)) AS client_host
     FROM member_timeline WHERE cluster = $cluster GROUP BY ALL
 )
-SELECT group_id, coalesce(client_id, member_id) AS client, client_host, count(DISTINCT rebalance_id) AS rebalances,
+SELECT group_id, coalesce(client, member_id) AS client, client_host, count(DISTINCT rebalance_id) AS rebalances,
        histogram(cause) AS causes, max(commit_pause_ms) AS longest_commit_pause_ms
 FROM triggers LEFT JOIN names USING (group_id, member_id)
 GROUP BY ALL ORDER BY rebalances DESC, group_id, client LIMIT 50

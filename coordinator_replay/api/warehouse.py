@@ -205,7 +205,8 @@ class Warehouse:
             end: intervals that begin before this time; all if None.
         """
         found = member_intervals_of(self._tables, group, self._time(start), self._end(end))
-        return Answer(found, MemberInterval, same={"group_id": group}, notes=[self._no_event(group, found)])
+        inherited = inherited_note((one.member_id, one.is_client_inherited) for one in found)
+        return Answer(found, MemberInterval, same={"group_id": group}, notes=[inherited, self._no_event(group, found)])
 
     def rebalances(
         self,

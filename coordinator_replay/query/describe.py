@@ -62,6 +62,10 @@ class Member:
         return sum(len(topic.partitions) for topic in self.current_assignment)
 
 
+_MOST_NAMED = 3
+"""Members that a note names."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Description:
     """A group and its members at a point in time.
@@ -84,9 +88,10 @@ def inherited_note(members: Iterable[tuple[str, bool]]) -> str | None:
     names = sorted({member_id for member_id, is_inherited in members if is_inherited})
     if not names:
         return None
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     return (
-        f"Client id and host of {', '.join(names)} are those of the static member that was replaced: a classic group "
-        "keeps them on record, its own may be others."
+        f"Client id and host of {', '.join(names[:_MOST_NAMED])}{more} are those of the static member that was "
+        "replaced: a classic group keeps them on record, so the process that runs now may be another one."
     )
 
 

@@ -9,8 +9,9 @@ from coordinator_replay.query.warehouse import Warehouse
 # that one, not in those before; a static member waits for what the member that it replaced was to get.
 _HOLD_UPS = """
     WITH members AS (
-        SELECT group_id, member_id, coalesce(min(instance_id), member_id) AS instance, min(client_id) AS client_id,
-               min(client_host) AS client_host, min(valid_from) AS joined_at
+        SELECT group_id, member_id, coalesce(min(instance_id), member_id) AS instance, min(valid_from) AS joined_at,
+               min(client_id) FILTER (NOT coalesce(is_client_inherited, false)) AS client_id,
+               min(client_host) FILTER (NOT coalesce(is_client_inherited, false)) AS client_host
         FROM member_timeline WHERE cluster = $cluster {one_group} GROUP BY group_id, member_id
     ), names AS (
         SELECT * REPLACE (min(joined_at) OVER (PARTITION BY group_id, instance) AS joined_at) FROM members

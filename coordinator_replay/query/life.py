@@ -31,6 +31,7 @@ class MemberSpan(NamedTuple):
     """An interval in which a member did not change, with what it owned as text.
 
     Attributes:
+        is_client_inherited: client id and host are those of the static member that it replaced, its own may be others.
         from_ms: since when; None where that is not known.
         to_ms: until when; None where it has not ended.
     """
@@ -39,6 +40,7 @@ class MemberSpan(NamedTuple):
     instance_id: str | None
     client_id: str | None
     client_host: str | None
+    is_client_inherited: bool
     group_type: str | None
     member_state: str | None
     member_epoch: int | None

@@ -44,7 +44,8 @@ _ASSIGNED = """array_to_string(list_transform({column}, lambda one:
     coalesce(one.topic, one.topic_id) || ':' || array_to_string(one.partitions, ',')), '; ')"""
 
 MEMBERS = f"""
-    SELECT group_id, member_id, instance_id, client_id, client_host, group_type, member_state, member_epoch,
+    SELECT group_id, member_id, instance_id, client_id, client_host, coalesce(is_client_inherited, false), group_type,
+           member_state, member_epoch,
            coalesce(list_sum(list_transform(assigned, lambda one: len(one.partitions))), 0)
            + coalesce(list_sum(list_transform(pending_revocation, lambda one: len(one.partitions))), 0) AS partitions,
            {_ASSIGNED.format(column="assigned")} AS assigned,

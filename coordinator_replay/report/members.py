@@ -20,6 +20,9 @@ class Owner(NamedTuple):
 class Members:
     """The members of a life: a static member is the same one under every member id.
 
+    A static member that was replaced in a classic group goes by its instance id: the client id on record is that of the
+    process that joined first.
+
     Args:
         life: the group's.
     """
@@ -27,10 +30,15 @@ class Members:
     def __init__(self, life: GroupLife) -> None:
         identities: dict[str, str] = {}
         clients: dict[str, str] = {}
+        replaced: set[str] = set()
         for member in life.members:
-            identities.setdefault(member.member_id, member.instance_id or member.member_id)
-            if member.client_id:
-                clients.setdefault(identities[member.member_id], member.client_id)
+            identity = identities.setdefault(member.member_id, member.instance_id or member.member_id)
+            if member.is_client_inherited:
+                replaced.add(identity)
+            elif member.client_id:
+                clients.setdefault(identity, member.client_id)
+        for identity in replaced:
+            clients.pop(identity, None)
         for holding in life.holdings:
             identities.setdefault(holding.member_id, holding.instance_id or holding.member_id)
         self._identities: Mapping[str, str] = identities

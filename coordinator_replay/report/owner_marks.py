@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from itertools import compress
 from typing import Any
 
-from coordinator_replay.query.life import GroupLife, Holding
+from coordinator_replay.query.life import GroupLife, Holding, MemberSpan
 from coordinator_replay.report.columns import Clock, Columns, columns, packed
 from coordinator_replay.report.gaps import Wanted
 from coordinator_replay.report.members import Members
@@ -111,7 +111,7 @@ def member_columns(life: GroupLife, clock: Clock, members: Members) -> Mapping[s
         "row": [place[members.identity(member.member_id)] for member in shown],
         "height": [round(0.08 + 0.78 * member.partitions / most, 3) for member in shown],
         "colour": [members.colour(member.member_id) for member in shown],
-        "client": [neutral(f"{member.client_id or '-'} {member.client_host or ''}") for member in shown],
+        "client": [_client(member) for member in shown],
         "member": [neutral(member.member_id) for member in shown],
         "instance": [neutral(member.instance_id or "-") for member in shown],
         "state": [member.member_state or "-" for member in shown],
@@ -123,3 +123,8 @@ def member_columns(life: GroupLife, clock: Clock, members: Members) -> Mapping[s
     is_revoking = [pending != "none" for pending in values["pending"]]
     revoking = {name: list(compress(values[name], is_revoking)) for name in REVOKING}
     return {"members": packed(values, _ENDS), "revoking": packed(revoking, _ENDS)}
+
+
+def _client(member: MemberSpan) -> str:
+    client = f"{member.client_id or '-'} {member.client_host or ''}"
+    return neutral(f"not on record; before it was replaced: {client}" if member.is_client_inherited else client)

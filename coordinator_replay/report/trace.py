@@ -109,6 +109,8 @@ def _tracks(process: int, spans: dict[str, list[Span]], category: str, first: in
 def _member_track(member: MemberSpan) -> str:
     """The name of a member's track: its client id, what makes it static, and its member id."""
     static = f"{member.instance_id} = " if member.instance_id else ""
+    if member.is_client_inherited:
+        return f"{static}{member.member_id}"
     return f"{member.client_id or 'no client id'}: {static}{member.member_id}"
 
 
@@ -118,6 +120,7 @@ def _members(life: GroupLife, bounds: _Bounds) -> dict[str, list[Span]]:
         about = {
             "client_id": member.client_id,
             "client_host": member.client_host,
+            "is_client_inherited": member.is_client_inherited,
             "member_id": member.member_id,
             "instance_id": member.instance_id,
             "member_state": member.member_state,
@@ -134,7 +137,7 @@ def _members(life: GroupLife, bounds: _Bounds) -> dict[str, list[Span]]:
 
 def _owners(life: GroupLife, bounds: _Bounds) -> dict[str, list[Span]]:
     members = Members(life)
-    clients = {member.member_id: member.client_id for member in life.members}
+    clients = {member.member_id: member.client_id for member in life.members if not member.is_client_inherited}
     spans: dict[tuple[str, int], list[Span]] = {}
     for holding in life.holdings:
         about = {

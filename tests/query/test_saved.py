@@ -125,6 +125,25 @@ def test_a_subscription_alternates_when_it_changes_back(tmp_path: Path):
     assert (found["member"], found["changes"], found["changes_back"], found["current_topics"]) == ("twice", 2, 1, ["a"])
 
 
+def test_a_replaced_static_member_of_a_classic_group_goes_by_its_instance_id(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path)
+    own = {"group_type": "classic", "instance_id": "pod-0", "client_id": "gone", "client_host": "/10.9.9.9"}
+    write_rows(folder, "member_timeline", [
+        member("static", "pod-0-a", "02:01", "02:02", 300, **own, subscribed_topics=["a"]),
+        member("static", "pod-0-b", "02:02", None, 301, **own, subscribed_topics=["b"], is_client_inherited=True),
+        member("static", "pod-0-b", "02:03", None, 302, **own, subscribed_topics=["a"], is_client_inherited=True),
+    ])  # fmt: skip
+    write_rows(folder, "group_timeline", [event("static", 0, "02:01", "MEMBER_JOINED", ">Stable", group_type="classic",
+                                                epoch=1, member_count=1)])  # fmt: skip
+    write_rows(folder, "rebalances", [{"rebalance_id": "s", "cluster": "default", "group_id": "static",
+                                       "cause": "MEMBER_LEAVE", "trigger_members": ["pod-0-b"]}])  # fmt: skip
+    asked = Warehouse(str(folder))
+    (found,) = (one for one in answers(asked, "rebalance-triggers") if one["group_id"] == "static")
+    assert (found["client"], found["client_host"]) == ("pod-0", None)
+    (found,) = (one for one in answers(asked, "classic-protocol-groups") if one["group_id"] == "static")
+    assert found["clients"] == ["pod-0"]
+
+
 def test_a_group_with_members_is_not_shown_as_gone(warehouse: Warehouse):
     found = {one["group_id"]: one for one in answers(warehouse, "last-commits")}
     assert (found["payments"]["state"], found["payments"]["members"]) == ("Stable", 2)

@@ -3,6 +3,7 @@ import re
 from dataclasses import replace
 from datetime import timedelta
 from itertools import cycle
+from pathlib import Path
 
 import pytest
 from bokeh.models import CrosshairTool
@@ -14,17 +15,18 @@ from coordinator_replay.query.lives import life_of, spans_of
 from coordinator_replay.query.warehouse import Warehouse
 from coordinator_replay.report.columns import Clock
 from coordinator_replay.report.fleet_page import fleet_page
-from coordinator_replay.report.group_page import group_page
+from coordinator_replay.report.group_page import group_page, life_page
 from coordinator_replay.report.lanes import UNITS, lane_of
 from coordinator_replay.report.life_figures import life_figures
 from coordinator_replay.report.members import Members
+from coordinator_replay.report.trace import trace_events
 from coordinator_replay.report.what_if_page import what_if_page
 from coordinator_replay.report.wording import neutral
 from coordinator_replay.whatif.alternative import Alternative
 from coordinator_replay.whatif.answer import what_if
 from coordinator_replay.whatif.recorded import Recorded
 from scripts.whatif.sample import recorded_groups
-from tests.query.small_warehouse import at, event, offset, write_rows, write_small_warehouse
+from tests.query.small_warehouse import at, event, member, offset, owned, write_rows, write_small_warehouse
 from tests.report.hostile import EVIL, GROUP
 from tests.report.pages import Page, strings
 from tests.whatif.variants import VARIANTS
@@ -115,6 +117,31 @@ def test_members_that_share_a_client_id_are_told_apart(warehouse: Warehouse):
     assert len({owner.label for owner in members.legend}) == 2
     assert all(owner.label.startswith("app …") for owner in members.legend)
     assert members.colour("m-1") != members.colour("m-2")
+
+
+def test_a_replaced_static_member_of_a_classic_group_is_not_named_by_its_predecessors_client(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path)
+    own = {"group_type": "classic", "instance_id": "pod-0", "client_id": "gone", "client_host": "/10.9.9.9"}
+    write_rows(folder, "member_timeline", [
+        member("static", "pod-0-a", "02:01", "02:02", 300, **own),
+        member("static", "pod-0-b", "02:02", None, 301, **own, is_client_inherited=True),
+    ])  # fmt: skip
+    write_rows(folder, "partition_ownership", [
+        owned(0, name, start, end, group_id="static", instance_id="pod-0")
+        for name, start, end in (("pod-0-a", "02:01", "02:02"), ("pod-0-b", "02:02", None))
+    ])  # fmt: skip
+    write_rows(
+        folder, "group_timeline", [event("static", 0, "02:01", "MEMBER_JOINED", ">Stable", group_type="classic")]
+    )
+    life = life_of(Warehouse(str(folder)), "static")
+    page = Page(life_page(Warehouse(str(folder)), life))
+    assert page.column("owned", "client") == ["pod-0", "pod-0"]
+    assert page.column("members", "client") == [
+        "gone /10.9.9.9",
+        "not on record; before it was replaced: gone /10.9.9.9",
+    ]
+    named = {one["args"]["name"] for one in trace_events(life) if one["name"] == "thread_name"}
+    assert {"gone: pod-0 = pod-0-a", "pod-0 = pod-0-b"} <= named
 
 
 def test_the_table_tells_reason_confidence_and_evidence(page: Page):

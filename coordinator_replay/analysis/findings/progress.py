@@ -159,8 +159,8 @@ def _holding_on(step: Step, event: Event, member: Member, memory: Memory) -> Obs
         event.partition,
         event.offset,
         {
-            "client_id": told.client_id if told is not None else None,
-            "client_host": told.client_host if told is not None else None,
+            "client_id": told.client_id if told is not None and _is_own_client(told) else None,
+            "client_host": told.client_host if told is not None and _is_own_client(told) else None,
             "partitions": held[:MOST_NAMED],
             "partition_count": len(held),
             "rebalance_timeout_ms": timeout_ms,
@@ -170,9 +170,16 @@ def _holding_on(step: Step, event: Event, member: Member, memory: Memory) -> Obs
     )
 
 
+def _is_own_client(told: Subscription) -> bool:
+    """Whether client id and host are the member's own: a classic group keeps those of a static member's predecessor."""
+    return told.instance_id is None or not told.uses_classic_protocol
+
+
 def _client(told: Subscription | None) -> str:
     if told is None or told.client_id is None:
         return ""
+    if not _is_own_client(told):
+        return f" (instance {told.instance_id})"
     return f" (client {told.client_id} on {(told.client_host or '?').lstrip('/')})"
 
 
