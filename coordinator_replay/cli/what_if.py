@@ -13,10 +13,11 @@ from coordinator_replay.cli.options import WAREHOUSE_VARIABLE, Command, Common, 
 from coordinator_replay.cli.output import print_rows, print_text
 from coordinator_replay.cli.settings import known_option, settings_of
 from coordinator_replay.errors import UsageError
-from coordinator_replay.whatif.measures import MEASURES, table_of
+from coordinator_replay.whatif.measures import MEASURES, table_of, with_range
 
 if TYPE_CHECKING:
-    from coordinator_replay.api import Replayed
+    from coordinator_replay.api import Answer, Replayed
+    from coordinator_replay.whatif.measures import Gain
 
 SETTING = (Column("name", "SETTING", 1), Column("values", "VALUES", 2), Column("meaning", "WHAT IT CHANGES", 3, 20))
 
@@ -30,6 +31,7 @@ GAIN = (
     Column("interruptions", "INTERRUPTIONS", 4),
     Column("interruptions_spared", "INTERRUPTIONS-SPARED", 1),
     Column("pause_ms_spared", "PAUSE-MS-SPARED", 3),
+    Column("ranges", "RANGES", 4),
     Column("share", "REPRODUCED", 5),
 )
 
@@ -108,7 +110,10 @@ def what_if(
             members=members,
             known=settings_of(known),
         )
-        show(common, GAIN, gains)
+        if common.output == "table":
+            _print_gains(common, gains)
+        else:
+            show(common, GAIN, gains)
         say(*gains.notes)
         return
     found = open_warehouse(common).what_if(
@@ -125,6 +130,22 @@ def what_if(
     else:
         show(common, ROW, found, group_id=group)
         say(*found.notes)
+
+
+def _print_gains(common: Common, gains: "Answer[Gain]") -> None:
+    """A row for each group; predictions with their ranges."""
+    columns = [column for column in GAIN if column.name != "ranges"]
+    ranged = ("rebalances", "interruptions")
+    rows = [
+        [
+            with_range(getattr(one, column.name), (one.ranges or {}).get(column.name))
+            if column.name in ranged
+            else getattr(one, column.name)
+            for column in columns
+        ]
+        for one in gains
+    ]
+    print_rows(columns, rows, "table", is_wide=common.wide)
 
 
 def _print(common: Common, found: "Replayed") -> None:

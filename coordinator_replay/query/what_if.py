@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -48,6 +49,9 @@ _LAST_COMMITS = """
     GROUP BY ALL
 """
 
+_RANGED, _RANGED_STEPS = 20, 15_000
+"""Groups of a cluster that get ranges, the first ones of the ranking, and the steps that each answer may take."""
+
 _GROUPS_AT_ONCE = 100
 """Groups that are read together: bounds the memory for a whole cluster."""
 
@@ -93,7 +97,7 @@ def what_if_all(
         known: settings of the recorded lives that the log does not hold.
 
     Returns:
-        the groups, and sentences about those for which nothing can be said.
+        the groups, the first ones of them with ranges, and sentences about those for which nothing can be said.
 
     Raises:
         UsageError: a setting is unknown, or the tables know nothing of that range.
@@ -107,7 +111,7 @@ def what_if_all(
     for first in range(0, len(groups), _GROUPS_AT_ONCE):
         for recorded in _read(warehouse, groups[first : first + _GROUPS_AT_ONCE], topics):
             try:
-                one = _tried(recorded, [alternative], start, end, known, with_ranges=False)
+                one = _tried(recorded, [alternative], start, end, known, most_steps=0)
             except UsageError:
                 refused.append(recorded.group_id)
                 continue
@@ -123,7 +127,14 @@ def what_if_all(
         )
         if names
     ]
-    return sorted(found, key=lambda one: (-one.interruptions_spared, -one.rebalances_spared, one.group_id)), notes
+    ranked = sorted(found, key=lambda one: (-one.interruptions_spared, -one.rebalances_spared, one.group_id))
+    leading = [one.group_id for one in ranked[:_RANGED]]
+    ranges: dict[str, dict[str, tuple[int, int]]] = {}
+    for recorded in _read(warehouse, leading, topics) if leading else ():
+        measures = _tried(recorded, [alternative], start, end, known, most_steps=_RANGED_STEPS).alternatives[0].ranges
+        names = {"rebalances": "rebalances", "members_interrupted": "interruptions"}
+        ranges[recorded.group_id] = {names[name]: told for name, told in measures.items() if name in names}
+    return [replace(one, ranges=ranges.get(one.group_id)) for one in ranked], notes
 
 
 def _groups(names: Sequence[str]) -> str:
@@ -239,12 +250,12 @@ def _tried(
     end: datetime | None,
     known: dict[str, str] | None,
     *,
-    with_ranges: bool = True,
+    most_steps: int | None = None,
 ) -> WhatIf:
     return what_if(
         recorded,
         alternatives,
-        with_ranges=with_ranges,
+        most_steps=most_steps,
         start_ms=None if start is None else _milliseconds(start),
         end_ms=None if end is None else _milliseconds(end),
         known=known,

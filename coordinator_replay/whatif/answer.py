@@ -5,19 +5,14 @@ from dataclasses import dataclass
 
 from coordinator_replay.errors import UsageError
 from coordinator_replay.whatif.alternative import Alternative
-from coordinator_replay.whatif.courses import courses, with_members, without_restarts
 from coordinator_replay.whatif.fidelity import LOWEST, Fidelity, compare
 from coordinator_replay.whatif.life import life_of
-from coordinator_replay.whatif.measure import Lived, lived, measured, rows_of
-from coordinator_replay.whatif.measures import Measures
-from coordinator_replay.whatif.measures import with_ranges as ranged
+from coordinator_replay.whatif.live_again import LivedAgain, clients_of, live_again
+from coordinator_replay.whatif.measure import Lived, lived, measured
+from coordinator_replay.whatif.measures import Measures, open_rankings
+from coordinator_replay.whatif.ranges import MOST_STEPS, Ranges
 from coordinator_replay.whatif.recorded import Recorded
-from coordinator_replay.whatif.script import ClientLife, Life
 from coordinator_replay.whatif.settings import Settings, changed
-from coordinator_replay.whatif.simulate import TooLong, simulate
-
-DEPARTURES = frozenset({"LEAVE_OR_TIMEOUT", "MEMBER_LEAVE", "SESSION_TIMEOUT"})
-"""Causes among which the simulation knows the right one, whatever its records tell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +53,7 @@ def what_if(
     start_ms: int | None = None,
     end_ms: int | None = None,
     known: Mapping[str, str] | None = None,
-    with_ranges: bool = True,
+    most_steps: int | None = None,
 ) -> WhatIf:
     """Replay a group's life under other settings.
 
@@ -68,7 +63,8 @@ def what_if(
         start_ms: from then on; the group's first record if None.
         end_ms: until then, not included; the end of the log if None, or ten minutes after the group's last record.
         known: settings that the recorded life had and the log does not hold, by Kafka's names.
-        with_ranges: also try all that the log leaves open of when and how static members went.
+        most_steps: steps that simulations may cost for each alternative, so that what the log leaves open is tried too:
+            when and how static members went, settings and libraries that nothing tells; 0 for no ranges.
 
     Raises:
         UsageError: the group is not one that can be simulated, or a setting is unknown.
@@ -79,16 +75,19 @@ def what_if(
     settings = [_settings(life.settings, one) for one in wanted]
     on_record = lived(rows, life.by_member, *span)
     as_recorded = measured("recorded", on_record, *span, is_eager=life.settings.is_eager())
-    again, simulated = _lived(life, recorded, life.settings, life.clients, "recorded settings, simulated")
-    fidelity = compare(on_record, again, as_recorded.unowned_ms_total, simulated.unowned_ms_total)
-    found = []
+    again = live_again(life, recorded, life.settings, life.clients, "recorded settings, simulated")
+    simulated = again.measures
+    fidelity = compare(on_record, again.lived, as_recorded.unowned_ms_total, simulated.unowned_ms_total)
+    found: list[LivedAgain] = []
+    notes: list[str] = []
     if fidelity.is_enough:
-        possible = _possible(life, recorded, on_record, fidelity.share) if with_ranges and wanted else []
+        most_steps = (MOST_STEPS if most_steps is None else most_steps) * len(wanted)
+        ranges = Ranges(life, recorded, again, on_record, fidelity.share, most_steps) if most_steps else None
         for one, tried in zip(wanted, settings, strict=True):
-            lived_again, likely = _lived(life, recorded, tried, _clients(life, one), one.name)
-            others = [_lived(life, recorded, tried, _clients(course, one), one.name)[1] for course in possible]
-            found.append((lived_again, ranged(likely, others)))
-    predicted = tuple(one for _, one in found)
+            likely = live_again(life, recorded, tried, clients_of(life, one), one.name)
+            found.append(likely if ranges is None else ranges.around(likely, one, tried))
+        notes += ranges.notes(settings) if ranges is not None else []
+    predicted = tuple(one.measures for one in found)
     return WhatIf(
         group_id=life.group_id,
         start_ms=span[0],
@@ -97,56 +96,21 @@ def what_if(
         simulated=simulated,
         fidelity=fidelity,
         alternatives=predicted,
-        assumptions=life.assumptions,
-        differences=tuple(text for one in predicted for text in _differences(simulated, one))
+        assumptions=(*life.assumptions, *notes),
+        differences=(*(text for one in predicted for text in _differences(simulated, one)), *_open_order(predicted))
         if fidelity.is_enough
         else (
             f"The simulation reproduces {fidelity.share:.0%} of the rebalances; "
             f"nothing is predicted below {LOWEST:.0%}.",
         ),
-        lives=(on_record, again, *(one for one, _ in found)),
+        lives=(on_record, again.lived, *(one.lived for one in found)),
     )
-
-
-def _possible(life: Life, recorded: Recorded, on_record: Lived, share: float) -> list[Life]:
-    """Other courses of a life that leave the same record as the likeliest one."""
-    return [
-        course
-        for course in courses(life)
-        if compare(on_record, _lived(course, recorded, life.settings, course.clients, "")[0], None, None).share >= share
-    ]
 
 
 def _settings(recorded: Settings, one: Alternative) -> Settings:
     if one.members is not None and one.members < 1:
         raise UsageError("the number of members must be at least 1")
     return changed(recorded, one.values)
-
-
-def _clients(life: Life, one: Alternative) -> Sequence[ClientLife]:
-    clients = without_restarts(life.clients) if one.without_restarts else life.clients
-    return clients if one.members is None else with_members(clients, one.members)
-
-
-def _lived(
-    life: Life, recorded: Recorded, settings: Settings, clients: Sequence[ClientLife], name: str
-) -> tuple[Lived, Measures]:
-    try:
-        result = simulate(life, settings, clients)
-    except TooLong:
-        raise UsageError(
-            f"the life of group {life.group_id!r} is too long to be simulated at once: give a time range"
-        ) from None
-    names = {topic.topic_id: topic.name for _, image in life.topics for topic in image}
-    rows = rows_of(life.group_id, result.records, names, recorded.changes)
-    for row in rows.get("rebalances", ()):
-        if row["cause"] in DEPARTURES:
-            # The simulation knows what its records don't tell.
-            row["cause"] = "MEMBER_LEAVE" if result.left.issuperset(row["members_left"]) else "SESSION_TIMEOUT"
-    span = (life.start_ms, life.end_ms)
-    again = lived(rows, result.by_member, *span, pauses=result.pauses.spans)
-    pauses = result.pauses.total()
-    return again, measured(name, again, *span, is_eager=settings.is_eager(), pauses=pauses)
 
 
 def _differences(before: Measures, after: Measures) -> Iterable[str]:
@@ -166,3 +130,9 @@ def _differences(before: Measures, after: Measures) -> Iterable[str]:
             f"partitions stand still for {after.pause_ms_total:,} ms in all instead of {before.pause_ms_total:,} ms"
         )
     yield f"{after.name}: {'; '.join(parts)}."
+
+
+def _open_order(alternatives: Sequence[Measures]) -> Iterable[str]:
+    """What to say of alternatives whose order by rebalances stays open."""
+    for names in open_rankings(alternatives):
+        yield f"Which of these has fewer rebalances stays open, since their ranges overlap: {'; '.join(names)}."

@@ -58,6 +58,8 @@ class Gain:
         interruptions: times that a member which stays would have to give up partitions.
         interruptions_spared: how many fewer there would be.
         pause_ms_spared: by how much less partitions would stand still, in ms, summed over partitions.
+        ranges: least and most of ``rebalances`` and ``interruptions`` where the log and the question leave them open,
+            by field; null where that was not tried.
     """
 
     group_id: str
@@ -68,6 +70,7 @@ class Gain:
     interruptions: int
     interruptions_spared: int
     pause_ms_spared: int
+    ranges: dict[str, tuple[int, int]] | None = None
 
 
 MEASURES: Sequence[tuple[str, str]] = (
@@ -108,6 +111,24 @@ def with_ranges(likely: Measures, others: Sequence[Measures]) -> Measures:
     return replace(likely, ranges=ranges)
 
 
+def open_rankings(lives: Sequence[Measures]) -> list[list[str]]:
+    """Alternatives of which it stays open which has fewer rebalances, since their ranges overlap: their names."""
+    placed = sorted(((one.ranges.get("rebalances", (one.rebalances,) * 2), one) for one in lives), key=lambda it: it[0])
+    found: list[list[Measures]] = []
+    most = -1
+    for (least, highest), one in placed:
+        if found and least <= most:
+            found[-1].append(one)
+        else:
+            found.append([one])
+        most = max(most, highest)
+    return [
+        [one.name for one in together]
+        for together in found
+        if len(together) > 1 and any("rebalances" in one.ranges for one in together)
+    ]
+
+
 def table_of(lives: Sequence[Measures]) -> list[tuple[str, list[object]]]:
     """Lives side by side: each measure with its value in every life, rebalances by cause beneath their number.
 
@@ -122,8 +143,9 @@ def table_of(lives: Sequence[Measures]) -> list[tuple[str, list[object]]]:
 
 
 def _cell(one: Measures, name: str) -> object:
-    value = getattr(one, name)
-    if name not in one.ranges:
-        return value
-    least, most = one.ranges[name]
-    return f"{value:,} ({least:,} to {most:,})"
+    return with_range(getattr(one, name), one.ranges.get(name))
+
+
+def with_range(value: object, told: tuple[int, int] | None) -> object:
+    """A value as a table shows it, with the least and the most of its range where it has one."""
+    return value if told is None else f"{value:,} ({told[0]:,} to {told[1]:,})"

@@ -7,6 +7,9 @@ from coordinator_replay.coordinator.client_assignors import Partition
 from coordinator_replay.whatif.clients import Body, Consumer, Surroundings, by_topic
 
 LEFT_EPOCH, AWAY_EPOCH = -1, -2
+UNRELEASED_INSTANCE_ID = 111
+RETRY_MS = 100
+"""``retry.backoff.ms`` of Kafka's clients."""
 
 
 @dataclass(kw_only=True)
@@ -59,7 +62,9 @@ class ModernConsumer(Consumer):
         if body["errorCode"]:
             self.generation, self.assigned = 0, None
             self.own(around, ())
-            around.act_after(self, 0)
+            # The member before it did not say that it goes: nobody gets its instance id until its session is over.
+            is_taken = body["errorCode"] == UNRELEASED_INSTANCE_ID
+            around.act_after(self, RETRY_MS if is_taken else 0)
             return
         self.generation = max(body["memberEpoch"], 0)
         if body["assignment"] is None:

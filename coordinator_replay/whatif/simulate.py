@@ -50,12 +50,14 @@ class Simulated:
         by_member: the client behind each member id.
         left: ids of members that said that they leave.
         pauses: for how long partitions stood still, as the consumers saw it.
+        steps: steps that the simulation took.
     """
 
     records: list[Record] = field(default_factory=list)
     by_member: dict[str, str] = field(default_factory=dict)
     left: set[str] = field(default_factory=set)
     pauses: Pauses = field(default_factory=Pauses)
+    steps: int = 0
 
 
 class Fleet:
@@ -102,7 +104,7 @@ class Fleet:
             TooLong: it takes more steps than a simulation may.
         """
         is_over = False
-        for _ in range(MOST_STEPS):
+        for self.result.steps in range(MOST_STEPS):
             self._leave_out_rest(until_ms + tail_ms)
             event_ms = self._next_event_ms
             due = self._queue[0][0] if self._queue else None

@@ -102,6 +102,16 @@ def test_all_groups_are_ranked_by_what_they_would_gain(folder: Path) -> None:
     by_group = {one["group_id"]: one for one in found}
     assert by_group["shop-v-dynamic"]["rebalances"] == 7
     assert by_group["shop-v-static"]["rebalances_spared"] == 0
+    assert by_group["shop-v-dynamic"]["ranges"] == {}
+
+
+def test_all_groups_have_ranges_where_the_log_leaves_something_open(folder: Path) -> None:
+    asked = ("--all", "--set", "group.instance.id=none")
+    found = [json.loads(line) for line in run(folder, *asked, "--output", "json").stdout.splitlines()]
+    patient = next(one for one in found if one["group_id"] == "shop-v-patient")
+    least, most = patient["ranges"]["rebalances"]
+    assert least <= patient["rebalances"] <= most
+    assert f"{patient['rebalances']} ({least} to {most})" in run(folder, *asked).stdout
 
 
 def test_last_commits_of_members_come_from_the_tables(tmp_path: Path) -> None:

@@ -1,0 +1,81 @@
+"""Settings of an alternative that are neither given nor on record, and the shortest that they can be.
+
+A group's records under one protocol tell nothing of intervals that another protocol has. Kafka's default is simulated
+then; a second life with the shortest values shows how much depends on it.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from coordinator_replay.whatif.libraries import LIBRDKAFKA
+from coordinator_replay.whatif.script import ClientLife, Life
+from coordinator_replay.whatif.settings import BY_NAME, Settings
+
+
+class _Open(NamedTuple):
+    """A setting that nothing may tell.
+
+    Attributes:
+        name: Kafka's name.
+        value: what is simulated.
+        shortest_ms: the least that it can be in practice.
+        is_classic: only the classic protocol has it.
+        is_of_topics: it matters only where topics change.
+    """
+
+    name: str
+    value: Callable[[Settings], int]
+    shortest_ms: int
+    is_classic: bool = False
+    is_of_topics: bool = False
+
+
+_OPEN: Sequence[_Open] = (
+    # Nobody beats more often than ten times in a second.
+    _Open("heartbeat.interval.ms", Settings.heartbeat, 100),
+    _Open("group.initial.rebalance.delay.ms", Settings.initial_delay, 0, is_classic=True),
+    # As if every change of a topic were seen at once.
+    _Open("metadata.max.age.ms", Settings.metadata_age, 0, is_classic=True, is_of_topics=True),
+)
+
+
+def _open_in(settings: Settings, life: Life) -> list[_Open]:
+    do_topics_change = any(at_ms >= life.start_ms for at_ms, _ in life.topics[1:])
+    return [
+        one
+        for one in _OPEN
+        if getattr(settings, BY_NAME[one.name].field) is None
+        and (settings.protocol == "classic" or not one.is_classic)
+        and (do_topics_change or not one.is_of_topics)
+    ]
+
+
+def shortest(settings: Settings, life: Life) -> Settings | None:
+    """The settings with the shortest values where nothing tells them; None where all that matter are known."""
+    found: dict[str, Any] = {BY_NAME[one.name].field: one.shortest_ms for one in _open_in(settings, life)}
+    return replace(settings, **found) if found else None
+
+
+def with_librdkafka(settings: Settings, clients: Sequence[ClientLife]) -> tuple[ClientLife, ...] | None:
+    """Clients of which nothing tells the library as librdkafka's; None where that makes no difference."""
+    is_told = settings.library is not None or all(client.library is not None for client in clients)
+    if settings.protocol != "classic" or is_told:
+        return None
+    return tuple(replace(client, library=client.library or LIBRDKAFKA) for client in clients)
+
+
+def open_settings_told(alternatives: Iterable[Settings], life: Life) -> Iterable[str]:
+    """What to say of settings that nothing tells, in a sentence for each.
+
+    Args:
+        alternatives: the settings of each alternative.
+        life: the life that they are tried on.
+    """
+    told = (
+        f"{one.name} of the {settings.protocol} protocol is neither given nor on record: "
+        f"{one.value(settings):,} ms, Kafka's default; ranges reach down to {one.shortest_ms:,} ms."
+        for settings in alternatives
+        for one in _open_in(settings, life)
+    )
+    yield from dict.fromkeys(told)

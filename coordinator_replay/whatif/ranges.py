@@ -1,0 +1,110 @@
+"""The range around a prediction: what else may be, where neither the record nor the question tells.
+
+Three things can be open: when and how static members went (``courses``), settings that nothing tells, and the library
+of the clients (``open_settings``). Each alternative is lived again with all combinations of them, as far as they cost
+no more steps than an answer may.
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import product
+
+from coordinator_replay.whatif.alternative import Alternative
+from coordinator_replay.whatif.courses import courses
+from coordinator_replay.whatif.fidelity import compare
+from coordinator_replay.whatif.live_again import LivedAgain, clients_of, live_again
+from coordinator_replay.whatif.measure import Lived
+from coordinator_replay.whatif.measures import with_ranges
+from coordinator_replay.whatif.open_settings import open_settings_told, shortest, with_librdkafka
+from coordinator_replay.whatif.recorded import Recorded
+from coordinator_replay.whatif.script import ClientLife, Life
+from coordinator_replay.whatif.settings import Settings
+
+MOST_STEPS = 50_000
+"""Steps that an answer may cost for each alternative, its ranges included: some three seconds."""
+
+SHORTEST_FACTOR = 3
+"""By so much the steps of a simulation grow where intervals are the shortest."""
+
+
+class Ranges:
+    """Finds the ranges of a group's predictions."""
+
+    def __init__(
+        self,
+        life: Life,
+        recorded: Recorded,
+        again: LivedAgain,
+        on_record: Lived,
+        share: float,
+        most_steps: int,
+    ) -> None:
+        """Find other courses of the life that leave the same record as the likeliest one.
+
+        Args:
+            life: the likeliest course.
+            recorded: the group.
+            again: that course, simulated with the recorded settings.
+            on_record: the recorded life.
+            share: of the rebalances that the likeliest course reproduces.
+            most_steps: steps that all simulations may take, with those of the likeliest course.
+        """
+        self._life, self._recorded = life, recorded
+        self._left = most_steps - again.steps
+        self._left_out = 0
+        self._courses = [life]
+        possible = courses(life)
+        # A course is worth its steps only if alternatives can be afforded, too.
+        for course in possible:
+            if self._can_afford(again.steps * (len(possible) + 1)):
+                tried = live_again(course, recorded, life.settings, course.clients, "")
+                self._left -= tried.steps
+                if compare(on_record, tried.lived, None, None).share >= share:
+                    self._courses.append(course)
+
+    def _can_afford(self, steps: int) -> bool:
+        can = steps <= self._left
+        self._left_out += not can
+        return can
+
+    def around(self, likely: LivedAgain, one: Alternative, tried: Settings) -> LivedAgain:
+        """A prediction with its range.
+
+        Args:
+            likely: the prediction.
+            one: what is tried.
+            tried: its settings.
+        """
+        self._left -= likely.steps
+        others = []
+        for course, settings, clients in self._combinations(one, tried):
+            if not self._can_afford(likely.steps * (1 if settings is tried else SHORTEST_FACTOR)):
+                continue
+            other = live_again(course, self._recorded, settings, clients, one.name)
+            self._left -= other.steps
+            others.append(other.measures)
+        return likely._replace(measures=with_ranges(likely.measures, others))
+
+    def _combinations(self, one: Alternative, tried: Settings) -> Iterable[tuple[Life, Settings, Sequence[ClientLife]]]:
+        """All that may be, but for the likeliest; what differs from that in one thing comes first."""
+        shorter = shortest(tried, self._life)
+        found = []
+        for course, settings, is_librdkafka in product(self._courses, (tried, shorter), (False, True)):
+            own = clients_of(course, one)
+            clients = with_librdkafka(tried, own) if is_librdkafka else own
+            differences = (course is not self._life) + (settings is not tried) + is_librdkafka
+            if settings is not None and clients is not None and differences:
+                found.append((differences, (course, settings, clients)))
+        return [combination for _, combination in sorted(found, key=lambda it: it[0])]
+
+    def notes(self, alternatives: Sequence[Settings]) -> Iterable[str]:
+        """What ranges cover, and what they don't, in sentences.
+
+        Args:
+            alternatives: the settings of each alternative.
+        """
+        yield from open_settings_told(alternatives, self._life)
+        if self._left_out:
+            yield (
+                f"The life is long: {self._left_out} of its possible courses were not simulated, so that ranges may be "
+                "wider than told. A shorter time range has whole ones."
+            )
