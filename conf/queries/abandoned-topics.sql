@@ -8,7 +8,7 @@ by_pattern AS (
     WHERE cluster = $cluster AND valid_to IS NULL AND coalesce(subscribed_topic_regex, '') <> ''
 ),
 alive AS (SELECT DISTINCT group_id FROM member_timeline WHERE cluster = $cluster AND valid_to IS NULL)
-SELECT group_id, topic, count(*) AS partitions, max(commit_timestamp) AS last_commit, min(owner_member_id) AS last_owner
+SELECT group_id, topic, count(*) AS partitions, max(commit_timestamp) AS last_commit, arg_max(owner_member_id, valid_from) AS last_owner
 FROM offset_history
 WHERE cluster = $cluster AND valid_to IS NULL AND group_id IN (SELECT group_id FROM alive)
   AND group_id NOT IN (SELECT group_id FROM by_pattern)

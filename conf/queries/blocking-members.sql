@@ -2,10 +2,11 @@
 -- param group text: only this group
 -- param threshold number = 0: milliseconds from which on it counts
 WITH ends AS (SELECT max(log_timestamp) AS at FROM group_timeline WHERE cluster = $cluster)
-SELECT group_id, member_id, CASE WHEN is_client_inherited THEN instance_id ELSE client_id END AS client_id,
-       CASE WHEN NOT coalesce(is_client_inherited, false) THEN client_host END AS client_host, member_epoch, valid_from AS since, valid_to AS until,
+SELECT group_id, CASE WHEN is_client_inherited THEN instance_id ELSE client_id END AS client_id,
        epoch_ms(coalesce(valid_to, ends.at)) - epoch_ms(valid_from) AS blocking_ms,
-       list_sum(list_transform(pending_revocation, lambda one: len(one.partitions))) AS partitions
+       list_sum(list_transform(pending_revocation, lambda one: len(one.partitions))) AS partitions,
+       valid_from AS since, valid_to AS until, member_id, member_epoch,
+       CASE WHEN NOT coalesce(is_client_inherited, false) THEN client_host END AS client_host
 FROM member_timeline CROSS JOIN ends
 WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group) AND member_state = 'UNREVOKED_PARTITIONS'
   AND blocking_ms >= $threshold

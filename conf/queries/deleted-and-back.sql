@@ -1,5 +1,5 @@
 -- Groups that were deleted and exist again, as after a restore or a coordinator that lost the deletion.
-SELECT * FROM (
+SELECT group_id, deleted_at, recreated_at, recreated_by, group_type FROM (
     SELECT group_id, log_timestamp AS deleted_at,
            lead(log_timestamp) OVER in_order AS recreated_at, lead(event) OVER in_order AS recreated_by,
            lead(group_type) OVER in_order AS group_type, event

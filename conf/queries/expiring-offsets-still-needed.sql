@@ -10,7 +10,7 @@ used AS (
 )
 SELECT status, expire_at, group_id, topic, count(*) AS partitions, min(partition) AS first_partition,
        max(partition) AS last_partition, min(rule) AS rule, min(group_state) AS group_state,
-       min(last_consumed_by) AS last_owner, min(last_seen) AS group_last_seen
+       arg_max(last_consumed_by, commit_timestamp) AS last_owner, min(last_seen) AS group_last_seen
 FROM expired_offsets JOIN used USING (group_id) CROSS JOIN ends
 WHERE cluster = $cluster AND status IN ('DUE', 'EXPIRING') AND last_seen > ends.at - INTERVAL 14 DAY
 GROUP BY status, expire_at, group_id, topic

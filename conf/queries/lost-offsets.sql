@@ -1,7 +1,7 @@
 -- Committed offsets removed by anything but a new commit: what they were, what removed them, and how sure that is.
 -- param group text: only this group
 -- param from time: removed then or later
-SELECT valid_to AS at, ended_by, ended_confidence, group_id, topic, partition, committed_offset, commit_timestamp,
+SELECT valid_to AS at, group_id, topic, partition, committed_offset, ended_by, ended_confidence, commit_timestamp,
        owner_member_id AS last_owner, ended_evidence
 FROM offset_history
 WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group) AND coalesce(valid_to >= $from, true)

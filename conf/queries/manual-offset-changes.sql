@@ -26,8 +26,8 @@ written AS (
 ),
 judged AS (
     SELECT *, CASE
-        WHEN first_member IS NULL AND is_back THEN 'moved back; the group has no members on record'
-        WHEN first_member IS NULL AND is_only THEN 'set once; the group has no members on record'
+        WHEN first_member IS NULL AND is_back THEN 'moved back; no members on record'
+        WHEN first_member IS NULL AND is_only THEN 'set once; no members on record'
         WHEN first_member IS NULL THEN NULL
         WHEN valid_from >= first_member THEN 'the group was Empty'
         WHEN is_beginning_known THEN 'before the first member joined'

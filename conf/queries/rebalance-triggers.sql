@@ -11,7 +11,7 @@ names AS (
            min(client_host) FILTER (NOT coalesce(is_client_inherited, false)) AS client_host
     FROM member_timeline WHERE cluster = $cluster GROUP BY ALL
 )
-SELECT group_id, coalesce(client, member_id) AS client, client_host, count(DISTINCT rebalance_id) AS rebalances,
-       histogram(cause) AS causes, max(commit_pause_ms) AS longest_commit_pause_ms
+SELECT group_id, coalesce(client, member_id) AS client, count(DISTINCT rebalance_id) AS rebalances, histogram(cause) AS causes,
+       max(commit_pause_ms) AS longest_commit_pause_ms, client_host
 FROM triggers LEFT JOIN names USING (group_id, member_id)
 GROUP BY ALL ORDER BY rebalances DESC, group_id, client LIMIT 50

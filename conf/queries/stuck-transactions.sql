@@ -1,8 +1,8 @@
 -- Transactional commits still pending at the end of the log: consumers get UNSTABLE_OFFSET_COMMIT for them.
 -- param group text: only this group
 WITH ends AS (SELECT max(log_timestamp) AS at FROM offset_commits WHERE cluster = $cluster)
-SELECT group_id, topic, partition, producer_id, producer_epoch, pending_since,
-       epoch_ms(ends.at) - epoch_ms(pending_since) AS pending_ms, committed_offset
+SELECT group_id, topic, partition, pending_since, epoch_ms(ends.at) - epoch_ms(pending_since) AS pending_ms,
+       producer_id, producer_epoch, committed_offset
 FROM pending_offsets CROSS JOIN ends
 WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group) AND valid_to IS NULL
 ORDER BY pending_since, group_id, topic, partition, producer_id, committed_offset

@@ -167,10 +167,10 @@ REBALANCE = (
     Column("cause", "CAUSE", 1),
     Column("confidence", "CONFIDENCE", 1),
     Column("join_reason"),
-    Column("members_before", "BEFORE", 4),
-    Column("members_after", "AFTER", 3),
+    Column("members_before", "MEMBERS-BEFORE", 4),
+    Column("members_after", "#MEMBERS", 3),
     Column("partitions_moved", "REASSIGNED", 3),
-    Column("partitions_added", "NEW", 5),
+    Column("partitions_added", "NEWLY-ASSIGNED", 5),
     Column("partitions_total"),
     Column("unowned_ms_max", "UNOWNED-MS-MAX", 6),
     Column("unowned_ms_total"),
@@ -245,8 +245,8 @@ FINDING = (
 )
 SAVED_QUERY = (
     Column("name", "NAME", 1),
-    Column("parameters", "PARAMETERS", 1, 12),
-    Column("about", "ANSWERS", 1, 30, good=80),
+    Column("parameters", "PARAMETERS", 2, 12),
+    Column("about", "ANSWERS", 1, 30, good=46),
     Column("sql"),
 )
 

@@ -81,6 +81,9 @@ def _cell(value: object) -> str:
         return NOTHING
     if isinstance(plain, bool):
         return "true" if plain else "false"
+    if isinstance(plain, dict) and plain and all(type(count) is int for count in plain.values()):
+        most_first = sorted(plain.items(), key=lambda pair: -pair[1])
+        return neutral(", ".join(f"{name} {count}" for name, count in most_first))
     if isinstance(plain, list | dict):
         return to_json(plain)
     return neutral(str(plain)) or NOTHING

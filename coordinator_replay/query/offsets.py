@@ -103,9 +103,11 @@ def pending_commits(warehouse: Warehouse, group: str, at: datetime | None = None
 
 
 def pending_notes(
-    pending: Iterable[PendingCommit], stored: Iterable[CommittedOffset], topics: Sequence[str] = ()
+    pending: Sequence[PendingCommit], stored: Sequence[CommittedOffset], topics: Sequence[str] = ()
 ) -> list[str]:
-    """What to say of partitions with a pending commit and no stored offset, which OffsetFetch leaves out.
+    """Notes on partitions with a pending transactional commit, which the offsets do not show.
+
+    OffsetFetch leaves a partition out that has no other offset, and gives the offset before it for one that has.
 
     Args:
         pending: the pending commits.
@@ -113,7 +115,15 @@ def pending_notes(
         topics: only of these topics; all if empty.
     """
     known = {(one.topic, one.partition) for one in stored}
-    return [
+    shown_stable = {(one.topic, one.partition) for one in stored if not one.is_unstable}
+    waiting = [one for one in pending if (one.topic, one.partition) in shown_stable]
+    since = min((one.pending_since for one in waiting if one.pending_since is not None), default=None)
+    count = len({(one.topic, one.partition) for one in waiting})
+    unstable = (
+        f"{count} of these partitions {'has' if count == 1 else 'have'} a transactional commit pending"
+        f"{'' if since is None else f' since {shown(since)}'}: --require-stable shows which."
+    )
+    return [unstable] * bool(waiting) + [
         f"{one.topic}-{one.partition} has no committed offset, only a transactional commit pending"
         f"{'' if one.pending_since is None else f' since {shown(one.pending_since)}'} "
         f"(producer id {one.producer_id}, epoch {one.producer_epoch})."

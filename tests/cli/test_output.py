@@ -34,6 +34,13 @@ def test_table_aligns_numbers_right_and_leaves_out_columns_without_heading(capsy
     )  # fmt: skip
 
 
+def test_table_shows_counts_by_name_as_words_the_most_frequent_first(capsys):
+    rows = [["a", {"MEMBER_JOIN": 2, "SESSION_TIMEOUT": 11}, None], ["b", {"topic": "x"}, None]]
+    columns = [Column("group_id", "GROUP"), Column("causes", "CAUSES"), Column("none", "NONE")]
+    shown = printed(capsys, columns, rows, "table").splitlines()[1:]
+    assert shown == ["a      SESSION_TIMEOUT 11, MEMBER_JOIN 2  -", 'b      {"topic":"x"}                      -']
+
+
 def test_table_counts_wide_characters_as_two_cells(capsys):
     lines = printed(capsys, COLUMNS, [["注文", 1, ""], ["ab", 2, ""]], "table").splitlines()
     assert lines == ["GROUP  #COUNT", "注文        1", "ab          2"]

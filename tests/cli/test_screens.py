@@ -103,6 +103,26 @@ def test_no_line_is_wider_than_the_terminal(screen, name: str, width: int):
     assert [line for line in shown if cell_len(line) > width] == []
 
 
+@pytest.mark.parametrize(
+    ("query", "answers"),
+    [
+        ("blocking-members", ("client_id", "blocking_ms", "partitions")),
+        ("flapping-groups", ("rebalances", "usual_cause")),
+        ("lost-offsets", ("topic", "partition", "committed_offset", "ended_by")),
+        ("stuck-transactions", ("pending_since", "pending_ms")),
+        ("rebalance-triggers", ("client", "rebalances", "causes")),
+    ],
+)
+def test_the_answer_of_a_saved_query_is_on_a_narrow_screen(screen, query: str, answers: tuple[str, ...]):
+    heading = next(line for line in screen(80, "sql", "--query", query) if line.startswith(("group_id", "at")))
+    assert set(answers) <= set(heading.split())
+
+
+def test_what_a_saved_query_answers_is_readable_on_a_narrow_screen(screen):
+    (line,) = (line for line in screen(80, "sql", "--list") if line.startswith("blocking-members"))
+    assert "KIP-848 members that took longest to revoke" in line
+
+
 def test_every_command_that_answers_is_looked_at():
     assert {arguments[0] for arguments in (*ASKED.values(), *WHAT_IF.values())} == set(main.commands) - WRITES
 

@@ -108,9 +108,9 @@ def test_offsets_of_groups_without_members_are_told_apart(tmp_path: Path):
     ])  # fmt: skip
     found = {(one["group_id"], one["what"]) for one in answers(Warehouse(str(folder)), "manual-offset-changes")}
     assert found == {
-        ("sought", "moved back; the group has no members on record"),
+        ("sought", "moved back; no members on record"),
         ("early", "before the first member joined"),
-        ("restored", "set once; the group has no members on record"),
+        ("restored", "set once; no members on record"),
     }
 
 

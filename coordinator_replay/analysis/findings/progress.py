@@ -248,7 +248,7 @@ def _storm(notes: dict[str, Any]) -> Observation:
         (partition, offset),
         first_ms,
         last_ms,
-        f"{count} rebalances from {moment(first_ms)} to {moment(last_ms)}{by}",
+        f"{count} rebalances in {lasting(last_ms - first_ms)}{by}, from {moment(first_ms)} to {moment(last_ms)}",
         partition,
         offset,
         {"rebalances": count, "members": dict(often)},

@@ -151,6 +151,7 @@ def bouncing(times: int, every_ms: int) -> list[Any]:
 def test_a_member_that_comes_and_goes_makes_a_storm():
     (found,) = [one for one in life_findings(bouncing(30, 10_000), end_ms=DAY_MS) if one["rule"] == "rebalance_storm"]
     assert found["occurrences"] == 30
+    assert found["message"].startswith("30 rebalances in 290 s, most often by client")
     assert "most often by client on 10.0.0.1 (joined, removed or changed 30 times)" in found["message"]
     assert "client on 10.0.0.1" in found["detail"]
 
