@@ -363,7 +363,7 @@ class Warehouse:
                 ``without_restarts`` and ``members`` alone.
             start: from this time on; the group's first record if None.
             end: up to this time, not included; the end of its records if None.
-            without_restarts: clients that came back had never gone, in every alternative.
+            without_restarts: no restarts: a client that left and came back stays in the group, in every alternative.
             members: so many clients in every alternative.
             known: settings that the recorded life had and the log does not hold, as ``heartbeat.interval.ms``.
         """
@@ -397,7 +397,7 @@ class Warehouse:
             alternative: settings to try by Kafka's names.
             start: from this time on; each group's first record if None.
             end: up to this time; the end of the log if None.
-            without_restarts: clients that came back had never gone.
+            without_restarts: no restarts: a client that left and came back stays in the group.
             members: so many clients in every group.
             known: settings that the recorded lives had and the log does not hold.
         """
@@ -508,7 +508,9 @@ class Warehouse:
         names = [group] if group is not None else lively_groups(self._tables, since, until)
         notes = []
         if len(names) > MOST_TRACED_GROUPS:
-            notes = [f"{len(names)} groups lived then; the trace has the {MOST_TRACED_GROUPS} that most happened to."]
+            notes = [
+                f"{len(names)} groups existed in that time; the trace has the {MOST_TRACED_GROUPS} with most events."
+            ]
         return Trace([trace_of(self._tables, name, since, until) for name in names[:MOST_TRACED_GROUPS]], notes)
 
     def _time(self, given: Time | None) -> datetime | None:

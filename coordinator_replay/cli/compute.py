@@ -53,7 +53,7 @@ def _audit_alone(options: "Options", common: Common, dump: "Dump") -> "Summary":
 
     began = time.monotonic()
     click.echo("starting Spark …", err=True)
-    then = "what it has left is made up for by the next one"
+    then = "the next run cleans up after it"
     with interruptible(f"the run was interrupted; {then}"), told_in_a_sentence("the run", then):
         spark = open_session(verbose=common.verbose, with_catalog=options.database is not None)
         with shown_progress(spark) as report:
@@ -108,7 +108,7 @@ def _audit_alone(options: "Options", common: Common, dump: "Dump") -> "Summary":
     "thresholds",
     multiple=True,
     type=THRESHOLD,
-    help="From when on something is a finding, as stuck=15m; docs/findings.md lists them. Can be given again.",
+    help="Threshold of a finding, for example stuck=15m; docs/findings.md lists them. Can be given again.",
 )
 @wait_option
 def audit(
@@ -218,7 +218,7 @@ def _shown(path: str) -> str:
     "--format", "form", type=click.Choice(FORMATS), default="auto", show_default=True, help="Form of the dump."
 )
 @click.option("--include-deleted", is_flag=True, help="Read .log.deleted files of a folder too.")
-@click.option("-v", "--verbose", is_flag=True, help="Show what an error came from.")
+@click.option("-v", "--verbose", is_flag=True, help="Show the causes of an error.")
 def decode(inputs: Sequence[str], form: str, include_deleted: bool, verbose: bool) -> None:
     """Print every record of a dump as JSON lines, in the order of the file, without Spark.
 

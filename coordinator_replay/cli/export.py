@@ -77,7 +77,7 @@ def _print_exported(exported: "Exported", out: str, output: str) -> None:
 )
 @click.option("--bootstrap-servers", required=True, metavar="HOST:PORT,…", help="Brokers of the cluster.")
 @click.option(
-    "--out", required=True, metavar="DIR", help="Folder or URI of the dump, which all exports of a cluster share."
+    "--out", required=True, metavar="DIR", help="Folder or URI of the dump; the same one for all exports of a cluster."
 )
 @click.option(
     "--kafka-option",
@@ -89,12 +89,12 @@ def _print_exported(exported: "Exported", out: str, output: str) -> None:
 @click.option(
     "--command-config",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Properties file of such settings, as Kafka's own tools take it.",
+    help="Properties file of client settings, as Kafka's own tools take.",
 )
 @click.option(
     "--partitions", type=click.IntRange(min=1), help="Partitions of the topic; the cluster is asked if left out."
 )
-@click.option("--min-partitions", type=click.IntRange(min=1), help="Read with at least so many tasks.")
+@click.option("--min-partitions", type=click.IntRange(min=1), help="Minimum number of Spark tasks that read.")
 @config_option
 @output_option
 @verbose_option
@@ -126,7 +126,7 @@ def export(
         min_partitions=min_partitions,
     )
     click.echo("starting Spark …", err=True)
-    then = "the next one goes on from where the last one ended"
+    then = "the next one continues where the last finished one ended"
     with interruptible(f"the export was interrupted; {then}"), told_in_a_sentence("the export", then):
         spark = open_session(verbose=verbose, with_kafka=True)
         with shown_progress(spark) as report:

@@ -37,6 +37,7 @@ SUMMARIES = {
     "sql": "SQL over the tables, or a saved query.",
     "timeline": "What happened to a group and its offsets.",
     "trace": "A group's life as a trace for Perfetto.",
+    "what-if": "A recorded group simulated under other settings.",
     "why": "Why groups rebalanced, with the evidence.",
 }
 """A line for each command, short enough for a list on 80 cells."""

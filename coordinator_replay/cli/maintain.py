@@ -87,14 +87,14 @@ def maintain(
     output: str,
     wide: bool,
 ) -> None:
-    """Keep a warehouse in good order: make large, sorted files of small ones, remove files that are no longer needed.
+    """Compact and cluster the tables of a warehouse, and remove files that are no longer needed.
 
-    Tables get the columns that are new in this release. What a killed audit left in them is undone, and its
-    intermediate files are removed after a day. All clusters of the warehouse are maintained. No JVM is needed.
+    Columns that are new in this release are added. Changes of a killed audit are undone, and its intermediate files
+    are removed after a day. All clusters of the warehouse are maintained. No JVM is needed.
 
     With --keep, old rows of rebalances, member_timeline and group_metrics are deleted for good: no later audit brings
-    them back, and questions about the time before are refused. All other tables keep what they have, because later
-    audits are made from it: to let go of records too, begin a new warehouse with a dump of today.
+    them back, and questions about the time before are refused. All other tables keep their rows, because later
+    audits need them: to drop records as well, start a new warehouse from a current dump.
     """
     from coordinator_replay.store.lock import one_at_a_time
     from coordinator_replay.store.maintain import Upkeep, check_upkeep, run_maintain
@@ -104,7 +104,7 @@ def maintain(
 
     upkeep = Upkeep(warehouse=absolute(warehouse), vacuum_after=vacuum_after, keep=keep, force=force)
     check_upkeep(upkeep)
-    interrupted = interruptible("the upkeep was interrupted; what it has done stays, and the next one does the rest")
+    interrupted = interruptible("maintenance was interrupted; what it finished is kept, and the next run does the rest")
     with interrupted, one_at_a_time(upkeep.warehouse, "maintain", wait=wait, say=say):
         done = run_maintain(upkeep, say)
     print_rows(_COLUMNS, map(_row, done), output, is_wide=wide)

@@ -130,7 +130,11 @@ def offsets(
 @click.option(
     "--status", "statuses", multiple=True, type=click.Choice(STATUSES, case_sensitive=False), help="Only these."
 )
-@click.option("--within", type=DURATION, help="Only what expires within so long after the end of the log; any horizon.")
+@click.option(
+    "--within",
+    type=DURATION,
+    help="Only offsets that expire within this time after the end of the log, even beyond the audit's --horizon.",
+)
 def expired(common: Common, group: str | None, statuses: Sequence[str], within: timedelta | None) -> None:
     """Show offsets of GROUP, or of all groups, that expired, are past retention, or expire next."""
     found = open_warehouse(common).expired(group, statuses=statuses, within=within)

@@ -251,7 +251,7 @@ config_option = click.option(
     is_eager=True,
     expose_value=False,
     callback=_load_config,
-    help="TOML file in which every option can stand.",
+    help="TOML file that sets options.",
 )
 output_option = click.option(
     "--output",

@@ -11,7 +11,7 @@ known_option = click.option(
     "--known",
     multiple=True,
     metavar="NAME=VALUE",
-    help="A setting of the recorded life that the log does not hold, as heartbeat.interval.ms; can be given again.",
+    help="A setting that the group had and the log does not record, such as heartbeat.interval.ms; can be given again.",
 )
 
 

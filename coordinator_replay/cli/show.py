@@ -61,10 +61,10 @@ def why(
     end: datetime | None,
     causes: Sequence[str],
 ) -> None:
-    """Explain why GROUP (or any group) rebalanced: each cause, how sure it is, and the evidence for it.
+    """Explain each rebalance of GROUP, or of all groups: its cause, how sure that is, and the evidence for it.
 
-    With --at only the rebalance under way at that time, or else the last one before; both where a classic rebalance may
-    have begun by then, since its join phase leaves no record. As json and csv the output is that of rebalances.
+    With --at only the rebalance under way at that time, or else the last one before it. If a classic rebalance may have
+    begun by then, that one too: its join phase leaves no record. As json and csv the output is that of rebalances.
     """
     found = open_warehouse(common).why(group, at=at, start=start, end=end, causes=causes)
     if common.output != "table":
@@ -103,7 +103,7 @@ def why(
     "alternatives",
     multiple=True,
     metavar="NAME=VALUE,...",
-    help="Draw GROUP's recorded life beside the same life under these settings; can be given again for another one.",
+    help="Draw GROUP as recorded beside a simulation with these settings; can be given again for another one.",
 )
 @known_option
 def report(
@@ -115,11 +115,11 @@ def report(
     alternatives: Sequence[str],
     known: Sequence[str],
 ) -> None:
-    """Draw the life of GROUP, or of all groups, as HTML that needs no network.
+    """Draw what happened to GROUP, or to all groups, as HTML pages that need no network.
 
     Without GROUP, a file gets an overview of all groups; a folder gets the overview and a page for each group,
-    linked with each other. With --what-if the page shows GROUP's recorded life and each alternative on one time axis;
-    the names of settings are those of what-if --list-settings.
+    linked with each other. With --what-if the page shows GROUP as recorded and as simulated with each alternative, on
+    one time axis; what-if --list-settings shows the names of settings.
     """
     path = Path(out)
     is_folder = _is_folder(out, path, is_fleet=group is None)
@@ -156,7 +156,7 @@ def report(
     "--out", "path", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The JSON file to write."
 )
 def trace(common: Common, group: str | None, start: datetime | None, end: datetime | None, path: Path) -> None:
-    """Write the life of GROUP, or of all groups, as a trace that Perfetto and chrome://tracing open.
+    """Write what happened to GROUP, or to all groups, as a trace that Perfetto and chrome://tracing open.
 
     A track for each member and each partition, with states, rebalances and ownership as slices, and counters of members
     and of partitions without owner.

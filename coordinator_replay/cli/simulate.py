@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     metavar="DIR",
     help="Write the records as log segments that audit reads, and the topics, into this folder.",
 )
-@click.option("-v", "--verbose", is_flag=True, help="Show what an error came from.")
+@click.option("-v", "--verbose", is_flag=True, help="Show the causes of an error.")
 def simulate(script: str, out: Path | None, verbose: bool) -> None:
     """Run requests, topics and time through a group coordinator that answers as Kafka 4.3 does.
 
     SCRIPT has one JSON object a line, - is standard input: config, topics, groupConfig, request, endTxn, advance_ms,
-    async, reload, timers, dump, assign or note. Each is answered by a line with what came of it: records written,
-    responses sent, errors. A line that can't be run ends the run; nothing is written then.
+    async, reload, timers, dump, assign or note. Each line is answered by one: the records written, responses and
+    errors. A line that can't be run ends the run, and --out writes nothing.
     """
     from coordinator_replay.cli.simulated_log import write_log
     from coordinator_replay.coordinator.script import ScriptRun

@@ -35,7 +35,7 @@ def write_log(folder: Path, written: Sequence[Batch | MarkerWritten], topics: It
     """
     segment = folder / "segments" / f"__consumer_offsets-{partition}" / SEGMENT
     if segment.exists():
-        raise UsageError(f"{segment} is there already; give another folder")
+        raise UsageError(f"{segment} already exists; give another folder")
     try:
         segment.parent.mkdir(parents=True, exist_ok=True)
         segment.write_bytes(b"".join(_encoded(one) for one in written))

@@ -62,10 +62,16 @@ GAIN = (
     metavar="NAME=VALUE,...",
     help="Settings of one alternative; can be given again for another one.",
 )
-@click.option("--without-restarts", is_flag=True, help="Clients that came back had never gone.")
-@click.option("--members", type=click.IntRange(min=1), help="So many clients, the added ones like the first.")
+@click.option(
+    "--without-restarts",
+    is_flag=True,
+    help="Simulate without restarts: a client that left and came back stays in the group.",
+)
+@click.option(
+    "--members", type=click.IntRange(min=1), help="Simulate this number of clients; added ones behave like the first."
+)
 @known_option
-@click.option("--all", "is_all", is_flag=True, help="Every group; those that would gain most come first.")
+@click.option("--all", "is_all", is_flag=True, help="Try one alternative on every group; the largest gains come first.")
 @click.option("--list-settings", is_flag=True, help="Show the settings that can be tried.")
 def what_if(
     common: Common,
@@ -80,11 +86,11 @@ def what_if(
     is_all: bool,
     list_settings: bool,
 ) -> None:
-    """The life of GROUP again under other settings.
+    """Simulate a recorded GROUP under other settings.
 
-    Both lives stand side by side. What happened to the group is taken from the record and lived again by simulated
-    consumers against a simulated coordinator; first with the recorded settings, to show how well that reproduces the
-    record. Nothing is predicted where it does not.
+    The answer has the recorded group and each alternative side by side. Simulated consumers repeat the joins,
+    departures and topic changes on record against a simulated coordinator: first with the recorded settings, to show
+    how well that reproduces the record, then with each alternative. If it reproduces too little, nothing is predicted.
     """
     if list_settings:
         from coordinator_replay.api import Warehouse

@@ -98,7 +98,7 @@ class Config:
             if name in GROUP_NUMBERS:
                 own[name] = self._clamped(name, _number(name, value))
             elif not name.startswith(WITHOUT_EFFECT):
-                raise UsageError(f"unknown group setting {name!r}; known are {', '.join(sorted(GROUP_NUMBERS))}")
+                raise UsageError(f"unknown group setting {name!r}; there are {', '.join(sorted(GROUP_NUMBERS))}")
         self._groups[group_id] = own
 
     def _clamped(self, name: str, value: int) -> int:

@@ -83,7 +83,7 @@ def complete(request: Request, *, is_draft: bool = False) -> Request:
     known = layouts("request", is_draft=is_draft)
     layout = known.get(request.api)
     if layout is None:
-        raise UsageError(f"unknown request {request.api!r}; known are {', '.join(sorted(known))}")
+        raise UsageError(f"unknown request {request.api!r}; there are {', '.join(sorted(known))}")
     version = request.version
     if version is None:
         version = DEFAULT_VERSIONS.get(request.api, layout.highest)

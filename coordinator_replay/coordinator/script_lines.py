@@ -47,7 +47,7 @@ def read_line(text: str) -> tuple[str, Line]:
         _check_texts(line)
     command = next((name for name in FIELDS if name in line), None)
     if command is None:
-        raise UsageError(f"no command in it; known are {', '.join(FIELDS)}")
+        raise UsageError(f"it has no command; there are {', '.join(FIELDS)}")
     _check_names(line, {command, "note"} | FIELDS[command], f"a line with {command}")
     return command, line
 

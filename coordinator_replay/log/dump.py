@@ -121,7 +121,7 @@ def open_filesystem(uri: str) -> tuple[Any, str]:
 
             other, path = fsspec.core.url_to_fs(uri)
         except (ImportError, ValueError, OSError):
-            raise InputError(f"{uri}: no filesystem at hand reads this: {problem}") from problem
+            raise InputError(f"{uri}: no installed filesystem can read this: {problem}") from problem
         return fs.PyFileSystem(fs.FSSpecHandler(other)), path
 
 
@@ -328,7 +328,7 @@ class _Sorter:
         elif form is not None:
             self.rows.setdefault(form, []).append(found.uri)
         else:
-            self.leave("not a dump in any form known here")
+            self.leave("not a dump in any known form")
 
     def use_swaps(self) -> None:
         plain = {(f.log_partition, _base_offset(f.uri)) for f in self.segments}

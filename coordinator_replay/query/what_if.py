@@ -164,7 +164,7 @@ def recorded_of(warehouse: Warehouse, group: str) -> Recorded:
     for recorded in _read(warehouse, [group], _Topics(warehouse)):
         return recorded
     check_group(warehouse, group)
-    raise UsageError(f"group {group!r} has no members on record: there is no life to replay")
+    raise UsageError(f"group {group!r} has no members on record: there is nothing to replay")
 
 
 def _read(warehouse: Warehouse, groups: Sequence[str], topics: _Topics) -> Iterator[Recorded]:

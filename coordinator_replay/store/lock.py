@@ -259,8 +259,8 @@ def one_at_a_time(
         guard.give_back()
     if isinstance(guard, Lease) and guard.is_lost:
         raise LockedError(
-            f"{uri}: this run was held up for so long that another took the warehouse over; run it again to be sure "
-            f"that nothing is missing"
+            f"{uri}: this run was stalled for so long that another run took over the warehouse; run it again to "
+            f"be sure that nothing is missing"
         )
 
 
@@ -272,7 +272,7 @@ def _take(uri: str, guard: Guard, wait: timedelta, say: Callable[[str], None]) -
         if time.monotonic() >= until:
             waited = f" still, after {wait}" if wait else ""
             raise LockedError(
-                f"{uri} is in use by {who}{waited}: let it end, or wait for it with --wait, as --wait 30m"
+                f"{uri} is in use by {who}{waited}: try again later, or wait for it, for example with --wait 30m"
             )
         if not is_told:
             say(f"waiting for {who} to end")

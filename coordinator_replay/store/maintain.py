@@ -127,7 +127,9 @@ class _Upkeep:
         try:
             return self._table(name)
         except OSError as problem:
-            raise WarehouseError(f"{self.store.path(name)}: upkeep ended, what is done stays: {problem}") from problem
+            raise WarehouseError(
+                f"{self.store.path(name)}: maintenance stopped, what it finished is kept: {problem}"
+            ) from problem
 
     def _table(self, name: str) -> Kept:
         snapshot = self.store.create(name, DEFAULT_BUCKETS)
@@ -280,5 +282,5 @@ def run_maintain(
     report(f"compacting and cleaning {len(begun.versions)} tables")
     with ThreadPoolExecutor(_TABLES_AT_ONCE) as pool:
         done = list(pool.map(work.table, begun.versions))
-    report("removing what dead runs left")
+    report("removing files that killed runs left")
     return [*done, work.sweep()]

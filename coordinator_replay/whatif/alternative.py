@@ -19,7 +19,7 @@ class Alternative:
 
     Attributes:
         values: by Kafka's names.
-        without_restarts: clients that came back had never gone.
+        without_restarts: no restarts: a client that left and came back stays in the group.
         members: so many clients; as on record if None.
     """
 
@@ -81,6 +81,10 @@ def tried_settings() -> list[TriedSetting]:
             TriedSetting(name=one.name, values=", ".join(one.values) or "a number", meaning=one.meaning)
             for one in SETTINGS
         ),
-        TriedSetting(name=WITHOUT_RESTARTS, values="true, false", meaning="clients that came back had never gone"),
-        TriedSetting(name=MEMBERS, values="a number", meaning="so many clients, the added ones like the first"),
+        TriedSetting(
+            name=WITHOUT_RESTARTS,
+            values="true, false",
+            meaning="no restarts: a client that left and came back stays in the group",
+        ),
+        TriedSetting(name=MEMBERS, values="a number", meaning="number of clients; added ones behave like the first"),
     ]

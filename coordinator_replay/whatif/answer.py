@@ -127,7 +127,7 @@ def _differences(before: Measures, after: Measures) -> Iterable[str]:
         parts.append(f"{', '.join(appear)} appear")
     if before.pause_ms_total is not None and after.pause_ms_total is not None:
         parts.append(
-            f"partitions stand still for {after.pause_ms_total:,} ms in all instead of {before.pause_ms_total:,} ms"
+            f"partitions pause for {after.pause_ms_total:,} ms in total instead of {before.pause_ms_total:,} ms"
         )
     yield f"{after.name}: {'; '.join(parts)}."
 

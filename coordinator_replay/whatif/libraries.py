@@ -93,13 +93,13 @@ def libraries_told(marks: Sequence[str | None]) -> str:
     counts = {library: marks.count(library) for library in LIBRARIES if library in marks}
     if not counts:
         return (
-            "Nothing tells the library of the clients (client.library): they are simulated as Java's; under the "
+            "The client library (client.library) is not on record: clients are simulated as Java's; under the "
             "classic protocol ranges cover librdkafka's."
         )
     told = " and ".join(f"{NAMES[library]} for {count} of {len(marks)}" for library, count in counts.items())
-    text = f"The library of clients, as their subscriptions and member ids show it: {told}"
+    text = f"Client library, inferred from subscriptions and member ids: {told}"
     if None not in marks:
         return f"{text}."
     if one_library(marks) is not None:
-        return f"{text}; the others are taken for the same."
+        return f"{text}; the others are assumed to use the same."
     return f"{text}; the others are simulated as Java's."

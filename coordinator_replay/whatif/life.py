@@ -34,7 +34,7 @@ def life_of(
     """
     operations = recorded.operations
     if not operations:
-        raise UsageError(f"group {recorded.group_id!r} has no members on record: there is no life to replay")
+        raise UsageError(f"group {recorded.group_id!r} has no members on record: there is nothing to replay")
     types = {str(one.events[-1].group_type) for one in operations}
     if types & NO_SIMULATION:
         kind = sorted(types & NO_SIMULATION)[0]
@@ -63,11 +63,13 @@ def life_of(
     if end <= start:
         raise UsageError(f"group {recorded.group_id!r} has no records in that time range")
     if not is_whole:
-        notes.append("The group's beginning is not on record: who was there with its first record is taken as settled.")
+        notes.append(
+            "The start of the group is not on record: the members of its first record are taken as its initial members."
+        )
     notes += _gaps(operations, start, end)
     chosen = in_range(clients, start, end, LEAD_MS)
     if not chosen:
-        raise UsageError(f"group {recorded.group_id!r} had no members in that time range: there is no life to replay")
+        raise UsageError(f"group {recorded.group_id!r} had no members in that time range: there is nothing to replay")
     topics = topics_read(chosen, recorded)
     names, changes = topic_changes(topics, operations, recorded, notes)
     if not changes and not recorded.counts.keys() & topics:

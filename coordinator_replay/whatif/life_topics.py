@@ -81,7 +81,7 @@ def topic_changes(
     for name in sorted(missing):
         if name in changes:
             notes.append(
-                f"The metadata of topic {name} is not at hand; its partitions are the ones that were assigned."
+                f"The metadata of topic {name} is not on record: it is simulated with the assigned partitions."
             )
         else:
             notes.append(f"Nothing is known of topic {name}: it is left out.")

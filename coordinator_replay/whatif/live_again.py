@@ -50,7 +50,7 @@ def live_again(
         result = simulate(life, settings, clients)
     except TooLong:
         raise UsageError(
-            f"the life of group {life.group_id!r} is too long to be simulated at once: give a time range"
+            f"the life of group {life.group_id!r} has too many events to be simulated at once: give a time range"
         ) from None
     names = {topic.topic_id: topic.name for _, image in life.topics for topic in image}
     rows = rows_of(life.group_id, result.records, names, recorded.changes)

@@ -77,11 +77,11 @@ MEASURES: Sequence[tuple[str, str]] = (
     ("rebalances", "rebalances"),
     ("partitions_reassigned", "partitions reassigned"),
     ("unowned_ms_max", "longest without owner, ms"),
-    ("unowned_ms_total", "without owner in all, ms"),
+    ("unowned_ms_total", "without owner in total, ms"),
     ("members_interrupted", "members interrupted"),
     ("stop_the_world", "rebalances that stopped all members"),
     ("pause_ms_max", "longest pause of a partition, ms"),
-    ("pause_ms_total", "pauses in all, ms"),
+    ("pause_ms_total", "pauses in total, ms"),
     ("commit_pause_ms_max", "longest pause of commits, ms"),
     ("stable_share", "share of the time Stable"),
 )

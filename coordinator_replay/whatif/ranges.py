@@ -105,6 +105,6 @@ class Ranges:
         yield from open_settings_told(alternatives, self._life)
         if self._left_out:
             yield (
-                f"The life is long: {self._left_out} of its possible courses were not simulated, so that ranges may be "
-                "wider than told. A shorter time range has whole ones."
+                f"The time range is long: {self._left_out} variants that the record allows were not simulated, so the "
+                "ranges may be too narrow. A shorter time range gives full ranges."
             )

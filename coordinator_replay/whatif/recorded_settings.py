@@ -48,7 +48,9 @@ def recorded_settings(
     if settings.metadata_ms is None and protocol == "classic":
         notes.append(f"metadata.max.age.ms is not on record; {settings.metadata_age():,} ms.")
     took = "without a delay" if revocation is None else f"in {revocation:,} ms, the median on record"
-    notes.append(f"Consumers are simulated to give up partitions {took}, and to take them and join again without one.")
+    notes.append(
+        f"Consumers are simulated to revoke partitions {took}, and to take over partitions and rejoin without a delay."
+    )
     if protocol == "classic":
         notes.append("The join phases of classic rebalances are not on record; when they began is assumed.")
     return settings, notes

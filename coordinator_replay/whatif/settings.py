@@ -58,7 +58,9 @@ SETTINGS: Sequence[Setting] = (
         0,
         "shortest time between two target assignments; consumer only",
     ),
-    Setting("client.library", "library", LIBRARIES, 0, "whose behaviour every client has; classic protocol only"),
+    Setting(
+        "client.library", "library", LIBRARIES, 0, "client library whose behaviour is simulated; classic protocol only"
+    ),
 )
 """What can be set."""
 

@@ -92,7 +92,7 @@ def page(repository: Path) -> str:
         "",
         "## What was recorded",
         "",
-        "| group | rebalances | partitions reassigned | without owner in all, ms |",
+        "| group | rebalances | partitions reassigned | without owner in total, ms |",
         "|---|---|---|---|",
         *(
             f"| {name} | {one.rebalances} | {one.partitions_reassigned} | {_shown(one.unowned_ms_total)} |"
@@ -218,7 +218,7 @@ def _known(group: str) -> dict[str, str]:
 JUDGED = (
     ("rebalances", "rebalances"),
     ("partitions_reassigned", "partitions reassigned"),
-    ("unowned_ms_total", "without owner in all, ms"),
+    ("unowned_ms_total", "without owner in total, ms"),
 )
 
 

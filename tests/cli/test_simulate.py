@@ -71,7 +71,7 @@ def test_topics_are_written_beside_the_log(tmp_path: Path) -> None:
     [
         ("nonsense", "line 1: not JSON"),
         ("[]", "line 1: not a JSON object"),
-        ('{"note": "x"}\n\n{"hold": 1}', "line 3: no command in it"),
+        ('{"note": "x"}\n\n{"hold": 1}', "line 3: it has no command"),
         ('{"request": "Fetch"}', "line 1: unknown request 'Fetch'"),
         ('{"request": "Heartbeat", "version": 99}', "line 1: Heartbeat: version 99 is not among 0 to 4"),
         ('{"request": "Heartbeat", "body": {"member": "a"}}', "line 1: Heartbeat: unknown field 'member'"),
@@ -126,7 +126,7 @@ def test_a_log_is_never_written_over(tmp_path: Path) -> None:
     assert simulate(*arguments).exit_code == 0
     again = simulate(*arguments)
     assert again.exit_code == 2
-    assert "is there already" in again.stderr
+    assert "already exists" in again.stderr
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")

@@ -126,7 +126,7 @@ def test_what_is_no_dump_is_refused_with_what_was_found(tmp_path):
         find_dump([str(tmp_path / "nothing")])
     with pytest.raises(InputError, match="nothing matches"):
         find_dump([str(tmp_path / "*.log")])
-    with pytest.raises(InputError, match="no filesystem"):
+    with pytest.raises(InputError, match="no installed filesystem"):
         find_dump(["carrier-pigeon://roof/dump"])
 
 

@@ -35,9 +35,9 @@ Caused by: java.lang.RuntimeException: corrupted file: the footer index is not w
         (PySparkException(UNREADABLE), "/dumps/x.parquet: corrupted file: the footer index is not within the file"),
         (PySparkException(UNREADABLE.replace("///", "/")), "/dumps/x.parquet: corrupted file"),
         (OSError(28, "No space left on device", "/w"), "[Errno 28] No space left on device: '/w'"),
-        (Py4JNetworkError("Answer from Java side is empty"), "the Java process of Spark ended in the middle of it"),
-        (ConnectionRefusedError(111, "refused"), "the Java process of Spark ended in the middle of it"),
-        (EOFError(), "the Java process of Spark ended in the middle of it"),
+        (Py4JNetworkError("Answer from Java side is empty"), "Spark's Java process ended unexpectedly"),
+        (ConnectionRefusedError(111, "refused"), "Spark's Java process ended unexpectedly"),
+        (EOFError(), "Spark's Java process ended unexpectedly"),
     ],
 )
 def test_the_innermost_cause_that_says_anything_is_told(problem, said):
@@ -57,7 +57,7 @@ def test_a_connection_that_ends_with_java_prints_no_trace(capfd):
 
 
 def test_what_ends_a_block_is_a_sentence_and_what_was_meant_stays_as_it_is():
-    said = r"^the run could not be finished: the Java process .*; try again$"
+    said = r"^the run could not be finished: Spark's Java process .*; try again$"
     with pytest.raises(CoordinatorReplayError, match=said), told_in_a_sentence("the run", "try again"):
         raise Py4JNetworkError("Error while sending or receiving")
     with pytest.raises(UsageError, match="no such option"), told_in_a_sentence("the run", "try again"):

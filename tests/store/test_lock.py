@@ -116,7 +116,7 @@ def test_a_run_that_fails_lets_the_next_one_in(place):
 def test_a_run_whose_lease_was_taken_over_is_told_and_leaves_it_alone(tmp_path):
     lease = guard("lease", str(tmp_path))
     with (
-        pytest.raises(LockedError, match="took the warehouse over"),
+        pytest.raises(LockedError, match="took over the warehouse"),
         one_at_a_time(str(tmp_path), "audit", guard=lease),
     ):
         other = guard("lease", str(tmp_path), "another")

@@ -87,9 +87,9 @@ def test_marks_of_both_libraries_tell_nothing() -> None:
 @pytest.mark.parametrize(
     ("marks", "said"),
     [
-        ([None, None], "Nothing tells the library"),
+        ([None, None], "The client library (client.library) is not on record"),
         ([JAVA, JAVA], "Java for 2 of 2."),
-        ([LIBRDKAFKA, None], "librdkafka for 1 of 2; the others are taken for the same."),
+        ([LIBRDKAFKA, None], "librdkafka for 1 of 2; the others are assumed to use the same."),
         ([LIBRDKAFKA, JAVA, None], "Java for 1 of 3 and librdkafka for 1 of 3; the others are"),
     ],
 )

@@ -73,7 +73,7 @@ def test_a_library_that_nothing_tells_is_a_range_of_both() -> None:
     )
     cooperative = {"partition.assignment.strategy": "cooperative-sticky", **INTERVALS}
     answer = what_if(unmarked, [Alternative(values=cooperative)], known=INTERVALS)
-    assert any("Nothing tells the library" in text for text in answer.assumptions)
+    assert any("The client library (client.library) is not on record" in text for text in answer.assumptions)
     java, librdkafka = (
         what_if(group, [], known={**INTERVALS, "client.library": library}).simulated.unowned_ms_total
         for library in ("java", "librdkafka")

@@ -147,7 +147,7 @@ def test_a_group_whose_beginning_is_not_on_record_is_taken_up_with_its_first_rec
     records = [record._replace(missing_before=record.missing_before + late) for record in group.records[late:]]
     cut = Recorded(group.group_id, records, group.names, group.counts, group.changes)
     answer = what_if(cut, [Alternative(values=CONSUMER)])
-    assert any("beginning is not on record" in text for text in answer.assumptions)
+    assert any("start of the group is not on record" in text for text in answer.assumptions)
     assert answer.recorded.rebalances < 14
 
 

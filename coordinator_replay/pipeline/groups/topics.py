@@ -165,7 +165,9 @@ def _named_topic(line: str, where: str) -> Topic | None:
         partitions = int(count) if count not in (None, "") else None
         return Topic(topic_id=topic_id, topic=name, source="file", partition_count=partitions)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
-        raise InputError(f"{where}: expected are a topic id of 22 characters, a name and maybe a count") from problem
+        raise InputError(
+            f"{where}: expected a topic id of 22 characters, a name and optionally a partition count"
+        ) from problem
 
 
 @dataclass(frozen=True, slots=True)

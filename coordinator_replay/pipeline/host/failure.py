@@ -54,7 +54,7 @@ def reason(problem: BaseException) -> str:
         problem: one of FAILURES.
     """
     if isinstance(problem, Py4JError | ConnectionError | EOFError) and not isinstance(problem, Py4JJavaError):
-        return "the Java process of Spark ended in the middle of it: was it killed, or is there too little memory?"
+        return "Spark's Java process ended unexpectedly: was it killed, or did memory run out?"
     told = str(problem).strip()
     causes: list[str] = _CAUSE.findall(told)
     said = causes[-1] if causes else told.splitlines()[0] if told else type(problem).__name__
