@@ -11,13 +11,14 @@ from coordinator_replay.whatif.life_topics import matches
 from coordinator_replay.whatif.modern_client import ModernConsumer
 from coordinator_replay.whatif.script import ClientLife, Visit
 from coordinator_replay.whatif.settings import NO_INSTANCE, PER_CLIENT, Settings
+from coordinator_replay.whatif.timing import Timing
 
 SESSION_MS, REBALANCE_MS = 45_000, 300_000
 """Kafka's defaults of ``session.timeout.ms`` and ``max.poll.interval.ms``."""
 
 
 def consumer_of(
-    client: ClientLife, visit: Visit, settings: Settings, *, number: int, topic_names: Iterable[str]
+    client: ClientLife, visit: Visit, settings: Settings, timing: Timing, *, number: int, topic_names: Iterable[str]
 ) -> Consumer:
     """The consumer that a client starts with a visit.
 
@@ -25,6 +26,7 @@ def consumer_of(
         client: who comes.
         visit: when, and what it asks for.
         settings: to be tried.
+        timing: of what no record has.
         number: how many consumers the client has started, this one included: part of the member id under KIP-848.
         topic_names: all topics of now; a classic consumer resolves an expression itself.
     """
@@ -57,6 +59,7 @@ def consumer_of(
         session_ms=settings.session_ms or told.session_timeout_ms or SESSION_MS,
         strategy=settings.strategy,
         library=settings.library or client.library or JAVA,
+        wake_ms=timing.wake_ms,
     )
 
 

@@ -15,11 +15,11 @@ from coordinator_replay.records.kinds import blob
 from coordinator_replay.records.scalar import encode_blob
 from coordinator_replay.whatif.clients import Body, Consumer, Surroundings, by_topic
 from coordinator_replay.whatif.libraries import JAVA, JOIN_INTERVAL_MS, LIBRDKAFKA
+from coordinator_replay.whatif.settings import COOPERATIVE
 
 MEMBER_ID_REQUIRED = 79
 FORGOTTEN = frozenset({25, 82})
 """Errors after which a consumer joins as a new member: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID."""
-COOPERATIVE = "cooperative-sticky"
 
 
 @dataclass(kw_only=True)
@@ -28,6 +28,7 @@ class ClassicConsumer(Consumer):
 
     Attributes:
         library: whose behaviour it has: ``java`` or ``librdkafka``.
+        wake_ms: how long librdkafka's main loop sleeps after the consumer may join again.
         seen: partitions of its topics as it saw them last: in Java when it joined, in librdkafka when it renewed its
             metadata, or assigned them as the leader.
         joined_ms: when it sent its last JoinGroup; None where librdkafka need not wait before the next one.
@@ -35,6 +36,7 @@ class ClassicConsumer(Consumer):
 
     strategy: str
     library: str = JAVA
+    wake_ms: int = 0
     protocol: str = ""
     leads: Sequence[Body] | None = None
     is_leader: bool = False
@@ -122,7 +124,8 @@ class ClassicConsumer(Consumer):
         """For how long librdkafka waits before it joins once more."""
         if self.library != LIBRDKAFKA or self.joined_ms is None:
             return 0
-        return max(self.joined_ms + JOIN_INTERVAL_MS - around.now_ms, 0)
+        wait_ms = self.joined_ms + JOIN_INTERVAL_MS - around.now_ms
+        return wait_ms + self.wake_ms if wait_ms > 0 else 0
 
     def _assigned(self, around: Surroundings, assignment: str) -> None:
         read = read_assignment(assignment).partitions if assignment else ()

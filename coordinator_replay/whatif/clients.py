@@ -46,6 +46,7 @@ class Consumer:
         topics: names subscribed to.
         regex: an expression subscribed to; consumer protocol only.
         revoke_ms: how long it takes to give up partitions.
+        number: which one it is, by arrival in the group.
     """
 
     client_id: str
@@ -60,6 +61,7 @@ class Consumer:
     generation: int = -1
     owned: list[Partition] = field(default_factory=list)
     is_waiting: bool = False
+    number: int = 0
 
     @property
     def is_calm(self) -> bool:

@@ -16,11 +16,12 @@ def courses(life: Life) -> list[Life]:
     """Lives that differ in what the log leaves open: all clients closed or all killed, early, in between or late.
 
     What coincides shares a rebalance: in one course of each kind departures are spread over what is open of them, and
-    arrivals of one join phase over that.
+    arrivals of one join phase over that. Where only arrivals are open, that is the one other course.
     """
     open_count = sum(visit.window is not None for client in life.clients for visit in client.visits)
     if not open_count:
-        return []
+        spread_life = replace(life, clients=_spread_arrivals(life.clients))
+        return [spread_life] if spread_life != life else []
     spread = [(number + 1) / (open_count + 1) for number in range(open_count)]
     found: list[Life] = []
     for how in (CLOSED, CRASHED):

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from coordinator_replay.whatif.clients import Consumer
 from coordinator_replay.whatif.settings import Settings
+from coordinator_replay.whatif.timing import Timing
 
 
 class _Beat(NamedTuple):
@@ -32,6 +33,7 @@ class Heartbeats:
     def __init__(
         self,
         settings: Settings,
+        timing: Timing,
         now_ms: int,
         at: Callable[[int, Callable[[], None]], None],
         act: Callable[[Consumer], None],
@@ -40,11 +42,13 @@ class Heartbeats:
 
         Args:
             settings: of the simulated life.
+            timing: how heartbeats drift while the group is at rest.
             now_ms: its beginning.
             at: lets something happen at a moment.
             act: lets a consumer send its heartbeat.
         """
         self._interval_ms = settings.heartbeat()
+        self._timing = timing
         self._at = at
         self._act = act
         # Everybody beats once after something happened; in a consumer group once more than the coordinator may put
@@ -66,12 +70,13 @@ class Heartbeats:
             event_ms: the next event of the script.
         """
         interval_ms = min(self._interval_ms, max(consumer.session_ms // 2, 1))
-        beats = 1
+        beats, base_ms = 1, now_ms
         if now_ms >= self.restless_until_ms and consumer.is_calm:
             until_ms = now_ms + consumer.session_ms * 6 // 10
             until_ms = until_ms if event_ms is None else min(until_ms, event_ms)
             beats = max((until_ms - now_ms) // interval_ms, 1)
-        self._put(_Beat(consumer, now_ms, interval_ms, now_ms + beats * interval_ms))
+            base_ms -= self._timing.offset_ms(consumer.number, interval_ms) if beats > 1 else 0
+        self._put(_Beat(consumer, base_ms, interval_ms, base_ms + beats * interval_ms))
 
     def stir(self, now_ms: int) -> None:
         """Something happened: whoever has left heartbeats out beats again at its next usual moment."""

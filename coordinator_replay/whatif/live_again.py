@@ -12,6 +12,7 @@ from coordinator_replay.whatif.recorded import Recorded
 from coordinator_replay.whatif.script import ClientLife, Life
 from coordinator_replay.whatif.settings import Settings
 from coordinator_replay.whatif.simulate import TooLong, simulate
+from coordinator_replay.whatif.timing import LIKELIEST, Timing
 
 DEPARTURES = frozenset({"LEAVE_OR_TIMEOUT", "MEMBER_LEAVE", "SESSION_TIMEOUT"})
 """Causes among which the simulation knows the right one, whatever its records tell."""
@@ -32,7 +33,12 @@ class LivedAgain(NamedTuple):
 
 
 def live_again(
-    life: Life, recorded: Recorded, settings: Settings, clients: Sequence[ClientLife], name: str
+    life: Life,
+    recorded: Recorded,
+    settings: Settings,
+    clients: Sequence[ClientLife],
+    name: str,
+    timing: Timing = LIKELIEST,
 ) -> LivedAgain:
     """Let clients live a life under some settings, and measure it.
 
@@ -42,12 +48,13 @@ def live_again(
         settings: to be tried.
         clients: who lives it.
         name: what to call it.
+        timing: of what no record has.
 
     Raises:
         UsageError: it takes more steps than a simulation may.
     """
     try:
-        result = simulate(life, settings, clients)
+        result = simulate(life, settings, clients, timing)
     except TooLong:
         raise UsageError(
             f"the life of group {life.group_id!r} has too many events to be simulated at once: give a time range"

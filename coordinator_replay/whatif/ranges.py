@@ -1,8 +1,8 @@
 """The range around a prediction: what else may be, where neither the record nor the question tells.
 
-Three things can be open: when and how static members went (``courses``), settings that nothing tells, and the library
-of the clients (``open_settings``). Each alternative is lived again with all combinations of them, as far as they cost
-no more steps than an answer may.
+When and how static members left and when members of one join phase arrived may be unknown (``courses``), settings and
+the library of the clients (``open_settings``), and the timing of the clients (``timing``). Each alternative is
+simulated with what is possible, within the steps that an answer may take.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,12 +18,17 @@ from coordinator_replay.whatif.open_settings import open_settings_told, shortest
 from coordinator_replay.whatif.recorded import Recorded
 from coordinator_replay.whatif.script import ClientLife, Life
 from coordinator_replay.whatif.settings import Settings
+from coordinator_replay.whatif.timing import LIKELIEST, Timing, other_timings, timings_told
 
 MOST_STEPS = 50_000
 """Steps that an answer may cost for each alternative, its ranges included: some three seconds."""
 
 SHORTEST_FACTOR = 3
 """By so much the steps of a simulation grow where intervals are the shortest."""
+
+
+Combination = tuple[Life, Settings, Sequence[ClientLife], Timing]
+"""What to simulate: a course, settings, clients, and their timing."""
 
 
 class Ranges:
@@ -76,24 +81,26 @@ class Ranges:
         """
         self._left -= likely.steps
         others = []
-        for course, settings, clients in self._combinations(one, tried):
+        for course, settings, clients, timing in self._combinations(one, tried):
             if not self._can_afford(likely.steps * (1 if settings is tried else SHORTEST_FACTOR)):
                 continue
-            other = live_again(course, self._recorded, settings, clients, one.name)
+            other = live_again(course, self._recorded, settings, clients, one.name, timing)
             self._left -= other.steps
             others.append(other.measures)
         return likely._replace(measures=with_ranges(likely.measures, others))
 
-    def _combinations(self, one: Alternative, tried: Settings) -> Iterable[tuple[Life, Settings, Sequence[ClientLife]]]:
+    def _combinations(self, one: Alternative, tried: Settings) -> list[Combination]:
         """All that may be, but for the likeliest; what differs from that in one thing comes first."""
         shorter = shortest(tried, self._life)
-        found = []
+        own = clients_of(self._life, one)
+        timings = other_timings(tried, own)
+        found: list[tuple[int, Combination]] = [(1, (self._life, tried, own, timing)) for timing in timings]
         for course, settings, is_librdkafka in product(self._courses, (tried, shorter), (False, True)):
             own = clients_of(course, one)
             clients = with_librdkafka(tried, own) if is_librdkafka else own
             differences = (course is not self._life) + (settings is not tried) + is_librdkafka
             if settings is not None and clients is not None and differences:
-                found.append((differences, (course, settings, clients)))
+                found.append((differences, (course, settings, clients, LIKELIEST)))
         return [combination for _, combination in sorted(found, key=lambda it: it[0])]
 
     def notes(self, alternatives: Sequence[Settings]) -> Iterable[str]:
@@ -103,6 +110,7 @@ class Ranges:
             alternatives: the settings of each alternative.
         """
         yield from open_settings_told(alternatives, self._life)
+        yield from timings_told(alternatives, self._life.clients)
         if self._left_out:
             yield (
                 f"The time range is long: {self._left_out} variants that the record allows were not simulated, so the "

@@ -7,7 +7,8 @@ from typing import NamedTuple
 from coordinator_replay.errors import UsageError
 from coordinator_replay.whatif.libraries import LIBRARIES
 
-STRATEGIES = ("range", "roundrobin", "sticky", "cooperative-sticky")
+COOPERATIVE = "cooperative-sticky"
+STRATEGIES = ("range", "roundrobin", "sticky", COOPERATIVE)
 PROTOCOLS = ("classic", "consumer")
 PER_CLIENT, NO_INSTANCE = "per-client", "none"
 
@@ -115,7 +116,7 @@ class Settings:
 
     def is_eager(self) -> bool:
         """Whether every member gives up everything in each rebalance."""
-        return self.protocol == "classic" and self.strategy != "cooperative-sticky"
+        return self.protocol == "classic" and self.strategy != COOPERATIVE
 
 
 def changed(settings: Settings, values: Mapping[str, str]) -> Settings:

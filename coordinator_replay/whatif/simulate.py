@@ -23,6 +23,7 @@ from coordinator_replay.whatif.life_topics import matches
 from coordinator_replay.whatif.pauses import Pauses
 from coordinator_replay.whatif.script import CLOSED, ClientLife, Life, Visit
 from coordinator_replay.whatif.settings import Settings
+from coordinator_replay.whatif.timing import LIKELIEST, Timing
 
 LATENCY_MS = 1
 """From the coordinator's answer to a consumer's next step."""
@@ -63,8 +64,9 @@ class Simulated:
 class Fleet:
     """Consumers of one group, the coordinator, and time."""
 
-    def __init__(self, life: Life, settings: Settings, clients: Sequence[ClientLife]) -> None:
+    def __init__(self, life: Life, settings: Settings, clients: Sequence[ClientLife], timing: Timing) -> None:
         self.settings = settings
+        self.timing = timing
         self.group_id = life.group_id
         self.result = Simulated()
         first, *self._later = life.topics
@@ -80,7 +82,8 @@ class Fleet:
         self._alive: dict[int, Consumer] = {}
         self._names: dict[int, str] = {}
         self._arrived: dict[int, int] = {}
-        self._heartbeats = Heartbeats(settings, self.now_ms, self._at, self._act)
+        self._arrivals = 0
+        self._heartbeats = Heartbeats(settings, timing, self.now_ms, self._at, self._act)
         self._last_owned: dict[str, tuple[Sequence[Partition], int]] = {}
         for at_ms, image in self._later:
             self._happen(at_ms, self._topics_changed(image))
@@ -198,7 +201,8 @@ class Fleet:
         def arrive() -> None:
             number = sum(name == client.name for name in self.result.by_member.values()) + 1
             names = self.topics.by_name
-            consumer = consumer_of(client, visit, self.settings, number=number, topic_names=names)
+            consumer = consumer_of(client, visit, self.settings, self.timing, number=number, topic_names=names)
+            consumer.number = self._arrivals = self._arrivals + 1
             self._names[id(consumer)] = client.name
             self._arrived[id(consumer)] = self.life_ms
             self._alive[id(consumer)] = consumer
@@ -319,10 +323,16 @@ class Fleet:
         self._heartbeats.stir(self.now_ms)
 
 
-def simulate(life: Life, settings: Settings, clients: Sequence[ClientLife]) -> Simulated:
+def simulate(life: Life, settings: Settings, clients: Sequence[ClientLife], timing: Timing = LIKELIEST) -> Simulated:
     """Let clients live a life under some settings.
+
+    Args:
+        life: what happens.
+        settings: to be tried.
+        clients: who lives it.
+        timing: of what no record has.
 
     Raises:
         TooLong: it takes more steps than a simulation may.
     """
-    return Fleet(life, settings, clients).run(life.end_ms, TAIL_MS)
+    return Fleet(life, settings, clients, timing).run(life.end_ms, TAIL_MS)

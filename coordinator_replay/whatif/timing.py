@@ -1,0 +1,74 @@
+"""The timing of clients that records do not show, and other timings that are as possible as the simulated one.
+
+* A heartbeat is sent one interval after the answer to the last one. So the moments drift: when an event comes, the next
+  heartbeat of each member may lie anywhere in its interval.
+* librdkafka joins when its main loop wakes, which it does for whatever there is to do, and at least once a second
+  (``rd_kafka_thread_main``).
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from coordinator_replay.whatif.libraries import LIBRDKAFKA
+from coordinator_replay.whatif.script import ClientLife
+from coordinator_replay.whatif.settings import COOPERATIVE, Settings
+
+GOLDEN = 0.618_033_988_749_895
+"""Multiples of it, modulo one, lie evenly spread, however many there are."""
+
+
+class Timing(NamedTuple):
+    """The timing of the clients of a simulation.
+
+    Attributes:
+        drift: which set of moments; 0: heartbeats keep the moments that they had when their member joined.
+        wake_ms: how long librdkafka's main loop sleeps after a member may join.
+    """
+
+    drift: int = 0
+    wake_ms: int = 0
+
+    def offset_ms(self, number: int, interval_ms: int) -> int:
+        """By how much a member's heartbeats have drifted while the group was at rest.
+
+        Args:
+            number: which member, by arrival.
+            interval_ms: between its heartbeats.
+        """
+        return round(interval_ms * ((number + self.drift * (number + 1)) * GOLDEN % 1)) if self.drift else 0
+
+
+LIKELIEST = Timing()
+
+WAKE_MS = 1_000
+"""librdkafka's main loop sleeps so long at most."""
+
+DRAWS = 8
+"""Other sets of moments. A further value lies outside the least and the most of nine with a probability of 2/10."""
+
+
+def other_timings(settings: Settings, clients: Sequence[ClientLife]) -> list[Timing]:
+    """Other timings than the likeliest: late joins where librdkafka waits, and other moments of heartbeats."""
+    late = [Timing(wake_ms=WAKE_MS)] if _is_waiting(settings, clients) else []
+    return [*late, *(Timing(drift=number + 1) for number in range(DRAWS))]
+
+
+def timings_told(alternatives: Iterable[Settings], clients: Sequence[ClientLife]) -> Iterable[str]:
+    """What to say of the clients' timing, in a sentence for each thing that is open.
+
+    Args:
+        alternatives: the settings of each alternative.
+        clients: who lives them.
+    """
+    yield (
+        f"The log does not show when in their interval heartbeats were sent: ranges include {DRAWS} other sets of such "
+        "moments."
+    )
+    if any(_is_waiting(settings, clients) for settings in alternatives):
+        yield f"librdkafka may wait up to {WAKE_MS:,} ms longer before it rejoins: ranges include that."
+
+
+def _is_waiting(settings: Settings, clients: Sequence[ClientLife]) -> bool:
+    """Whether clients wait before they join again."""
+    libraries = {settings.library or client.library for client in clients}
+    return settings.protocol == "classic" and settings.strategy == COOPERATIVE and LIBRDKAFKA in libraries
