@@ -35,7 +35,7 @@ def _diagram(title: str, about: str, transitions: Transitions) -> str:
 
 def draw() -> str:
     """The whole document."""
-    head = "# States\n\nDrawn by `scripts/draw-states` from the engine's own tables; a test holds both together.\n"
+    head = "# States\n\nDrawn by `scripts/draw-states` from the engine's own tables; a test checks that both agree.\n"
     return "\n".join([head, *(_diagram(*diagram) for diagram in _DIAGRAMS)])
 
 

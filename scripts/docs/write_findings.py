@@ -18,23 +18,23 @@ SAMPLES = ROOT / "tests" / "data"
 
 _HEAD = """# Findings
 
-What deserves a look, found by every audit and kept in the table `findings`; `coordinator-replay findings` shows it,
-the most severe first, and `audit --fail-on warning` ends with code 3 where there is a warning or an error. This page is
+Problems that every audit looks for and keeps in the table `findings`. `coordinator-replay findings` shows them, the most
+severe first, and `audit --fail-on warning` ends with code 3 if there is a warning or an error. This page is
 written by `scripts/document-findings`.
 
-A finding has the same id in every audit that finds it. It tells what is so at the end of the log read, and what was
-so before: a group that was stuck yesterday is told with its end. `occurrences`, `first_seen` and `last_seen` sum up
-what belongs to one finding; `detail` has the numbers behind the sentence as JSON; `log_partition` and `log_offset`
-lead to the record that shows it best.
+A finding has the same id in every audit that finds it. There are findings about the end of the log and about the time
+before: a group that was stuck yesterday has one with its end. `occurrences`, `first_seen` and `last_seen` sum up what
+belongs to one finding; `detail` has the numbers behind the sentence as JSON; `log_partition` and `log_offset` point to
+the record that shows it best.
 
-How long something has been so is judged at the last record of the whole dump. If the partitions of
-`__consumer_offsets` were copied at very different times, groups of the earlier copies seem silent.
+Durations are measured up to the last record of the whole dump. If the partitions of `__consumer_offsets` were
+copied at very different times, groups of the earlier copies seem silent.
 """
 
 _THRESHOLDS = """## Thresholds
 
-Given as `--threshold stuck=15m` or in the configuration file. Another number lets the next audit judge every group
-anew.
+Given as `--threshold stuck=15m` or in the configuration file. After a change the next audit evaluates every group
+again.
 
 | threshold | default | |
 |---|---|---|
@@ -42,8 +42,8 @@ anew.
 
 _SAMPLES = """## What is found in the recorded samples
 
-All of it, with default thresholds; a test holds the tables to this list. The lives of the samples last minutes, so
-rules that wait for ten minutes or an hour have nothing to say there: simulated lives raise those in the tests.
+All findings with default thresholds; a test compares the tables with this list. The samples last minutes, so
+rules with thresholds of ten minutes or an hour find nothing there; tests raise those with generated groups.
 
 """
 

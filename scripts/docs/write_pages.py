@@ -14,7 +14,7 @@ from coordinator_replay.tables.views import views
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
-_MADE = "Made by `scripts/write-docs` from {source}; a test holds both together.\n"
+_MADE = "Made by `scripts/write-docs` from {source}; a test checks that both agree.\n"
 
 
 def _cell(text: str) -> str:
@@ -38,7 +38,7 @@ def _tables_index() -> str:
     lines = [
         "# The tables",
         "",
-        "A warehouse is a folder of Delta tables. `DESCRIBE TABLE` tells the same in Spark.",
+        "A warehouse is a folder of Delta tables. `DESCRIBE TABLE` shows the same in Spark.",
         "",
     ]
     lines += [_MADE.format(source="`schemas/tables`"), "| table | |", "|---|---|"]

@@ -105,13 +105,13 @@ def document(verdicts: Sequence[Verdict]) -> str:
     logged = sum(one.truth is not None for one in told)
     marked = sum(one.is_marked for one in both)
     lines = [
-        "# How right the reasons are",
+        "# Causes, compared with the brokers' logs",
         "",
-        "Written by `scripts/judge-reasons`; a test holds it to be true. The recorded samples come with what their",
-        "brokers logged at the time and with what was done to the clients; none of that is read by an audit.",
+        "Written by `scripts/judge-reasons`; a test keeps it up to date. The recorded samples come with what their",
+        "brokers logged at the time and with what was done to the clients; an audit reads neither.",
         "",
         f"- rebalances that the brokers logged and the audit found: {_share(len(both), logged)}",
-        f"- rebalances that the audit tells of and no broker logged: {sum(one.truth is None for one in told)}",
+        f"- rebalances that the audit found and no broker logged: {sum(one.truth is None for one in told)}",
         f"- causes right: {_share(sum(one.is_exact for one in both), len(both))}; another {marked} rows say that the "
         "log can't tell",
         "  (`possible`), and name the right cause as an alternative",
@@ -119,7 +119,7 @@ def document(verdicts: Sequence[Verdict]) -> str:
     ]
     for confidence in ("certain", "likely", "possible"):
         rated = [one for one in both if one.row is not None and one.row["confidence"] == confidence]
-        lines.append(f"- `{confidence}`: {_share(sum(one.is_exact for one in rated), len(rated))} are the very cause")
+        lines.append(f"- `{confidence}`: {_share(sum(one.is_exact for one in rated), len(rated))} are the logged cause")
     lines += [
         "",
         *_compacted(verdicts),
@@ -143,7 +143,7 @@ def _compacted(verdicts: Sequence[Verdict]) -> list[str]:
     certain = [one for one in told if one.row is not None and one.row["confidence"] == "certain"]
     logged = sum(one.truth is not None for one in cut)
     return [
-        f"From the compacted sample, {len(rows)} of {logged} rebalances can still be told of. Of the causes named",
+        f"From the compacted sample, {len(rows)} of {logged} rebalances are still found. Of the causes named",
         f"{_share(sum(one.is_right for one in told), len(told))} are right, the other {len(rows) - len(told)} are",
         f"`UNKNOWN`; `certain`: {_share(sum(one.is_exact for one in certain), len(certain))}.",
     ]
@@ -154,7 +154,7 @@ def _by_protocol(verdicts: Sequence[Verdict]) -> list[str]:
     lines = [
         "## By protocol and broker version",
         "",
-        "Shared: `possible`, with the right cause among the alternatives. Unknown: told as UNKNOWN. Missing: logged by",
+        "Shared: `possible`, with the right cause among the alternatives. Unknown: the cause is UNKNOWN. Missing: logged by",
         "the broker, and not found. Invented: found, and not logged.",
         "",
         "| protocol | broker | logged | right | shared | unknown | wrong | missing | invented |",
@@ -183,7 +183,7 @@ def _by_cause(both: Sequence[Verdict]) -> list[str]:
     lines = [
         "## Precision and recall",
         "",
-        "Precision: of the rows with this cause, how many the broker says so of. Recall: of the rebalances that the",
+        "Precision: of the rows with this cause, how many have it in the broker's log too. Recall: of the rebalances that the",
         "broker logged for this cause, how many have it. In brackets: with shared rows.",
         "",
         "| cause | precision | recall |",
@@ -233,7 +233,7 @@ def _confusion(both: Sequence[Verdict]) -> list[str]:
 def _wrong(both: Sequence[Verdict]) -> list[str]:
     lines = ["## Where they differ", ""]
     if all(one.is_right for one in both):
-        lines.append("Nowhere, but for the shared rows.")
+        lines.append("Nowhere, except for the shared rows.")
     for one in both:
         if one.truth is not None and one.row is not None and not one.is_right:
             beside = f" beside {', '.join(one.row['alternatives'])}" if one.row["alternatives"] else ""

@@ -18,8 +18,8 @@ def draw() -> str:
     lines = [
         "# Decision table",
         "",
-        "Drawn by `scripts/judge-reasons` from the rules in `coordinator_replay/analysis/reasons/`; a test holds both",
-        "together. The first row that finds its footprint names the cause. How to read it: [reasons](reasons.md).",
+        "Drawn by `scripts/judge-reasons` from the rules in `coordinator_replay/analysis/reasons/`; a test checks",
+        "that both agree. The first row whose footprint is found names the cause. How to read it: [reasons](reasons.md).",
         "",
         "| rank | cause | groups | footprint | confidence | look-alikes |",
         "|---|---|---|---|---|---|",

@@ -73,7 +73,7 @@ def page(repository: Path) -> str:
     lines = [
         "# What-if, judged by brokers",
         "",
-        "Made by `scripts/judge-what-if`; a test holds both together.",
+        "Made by `scripts/judge-what-if`; a test checks that both agree.",
         "",
         "The same life, step by step, was recorded by a real broker (4.3.1) in six groups with six settings. Each is",
         "predicted from each other one and held against what the broker wrote. Wanted are rebalances within ±1 or",
