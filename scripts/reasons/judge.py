@@ -154,8 +154,8 @@ def _by_protocol(verdicts: Sequence[Verdict]) -> list[str]:
     lines = [
         "## By protocol and broker version",
         "",
-        "Shared: `possible`, with the right cause among the alternatives. Unknown: the cause is UNKNOWN. Missing: logged by",
-        "the broker, and not found. Invented: found, and not logged.",
+        "Shared: `possible`, with the right cause among the alternatives. Unknown: the cause is UNKNOWN. Missing:",
+        "logged by the broker, and not found. Invented: found, and not logged.",
         "",
         "| protocol | broker | logged | right | shared | unknown | wrong | missing | invented |",
         "|---|---|---|---|---|---|---|---|---|",
@@ -183,8 +183,8 @@ def _by_cause(both: Sequence[Verdict]) -> list[str]:
     lines = [
         "## Precision and recall",
         "",
-        "Precision: of the rows with this cause, how many have it in the broker's log too. Recall: of the rebalances that the",
-        "broker logged for this cause, how many have it. In brackets: with shared rows.",
+        "Precision: of the rows with this cause, how many have it in the broker's log too. Recall: of the rebalances",
+        "that the broker logged for this cause, how many have it. In brackets: with shared rows.",
         "",
         "| cause | precision | recall |",
         "|---|---|---|",
