@@ -49,7 +49,7 @@ _LAST_COMMITS = """
     GROUP BY ALL
 """
 
-_RANGED, _RANGED_STEPS = 20, 15_000
+_RANGED, _RANGED_STEPS = 10, 15_000
 """Groups of a cluster that get ranges, the first ones of the ranking, and the steps that each answer may take."""
 
 _GROUPS_AT_ONCE = 100

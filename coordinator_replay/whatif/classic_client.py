@@ -63,6 +63,21 @@ class ClassicConsumer(Consumer):
         if self.instance_id is None and self.member_id:
             around.send(self, "LeaveGroup", {"members": [{"memberId": self.member_id}]})
 
+    def metadata_renewed_ms(self, now_ms: int, arrived_ms: int, age_ms: int) -> int:
+        """When it renews its metadata after now.
+
+        Java's does when they are as old as they may be; the latest moment is taken. librdkafka's does in an interval
+        that begins with its start.
+
+        Args:
+            now_ms: a time of the life.
+            arrived_ms: when it started.
+            age_ms: ``metadata.max.age.ms``; 0 where it is known to see topics at once.
+        """
+        if self.library != LIBRDKAFKA or age_ms == 0:
+            return now_ms + age_ms
+        return now_ms + age_ms - (now_ms - arrived_ms) % age_ms
+
     def see_topics(self, around: Surroundings) -> None:
         """Renew the metadata, and join again where topics have changed.
 

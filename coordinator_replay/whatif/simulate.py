@@ -4,7 +4,6 @@ Heartbeats that change nothing are left out (``heartbeats``), and long rests alt
 its own, which stands still for as long. What comes out of it is told by the time of the life.
 """
 
-import heapq
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,12 +12,12 @@ from typing import Any
 from coordinator_replay.coordinator import Batch, Coordinator, Request, Response, Result, Topic, Topics
 from coordinator_replay.coordinator.client_assignors import Partition
 from coordinator_replay.engine.model import Record, Subscription
+from coordinator_replay.whatif.agenda import Agenda
 from coordinator_replay.whatif.arrivals import consumer_of, topics_matched
 from coordinator_replay.whatif.classic_client import ClassicConsumer
 from coordinator_replay.whatif.clients import Consumer
 from coordinator_replay.whatif.coordinator_config import config_of
 from coordinator_replay.whatif.heartbeats import Heartbeats
-from coordinator_replay.whatif.libraries import LIBRDKAFKA
 from coordinator_replay.whatif.life_topics import matches
 from coordinator_replay.whatif.pauses import Pauses
 from coordinator_replay.whatif.script import CLOSED, ClientLife, Life, Visit
@@ -27,9 +26,6 @@ from coordinator_replay.whatif.timing import LIKELIEST, Timing
 
 LATENCY_MS = 1
 """From the coordinator's answer to a consumer's next step."""
-
-REST_MS = 15_000
-"""So much of a rest is simulated before the next event; no interval of a coordinator at rest is longer."""
 
 TAIL_MS = 10_000
 """The simulation goes on for so long after the end of the life: what comes a moment later than on record came too."""
@@ -70,26 +66,28 @@ class Fleet:
         self.group_id = life.group_id
         self.result = Simulated()
         first, *self._later = life.topics
-        self.now_ms = min([life.start_ms, *(visit.arrived_ms for one in clients for visit in one.visits)]) - 1
+        self._agenda = Agenda(min([life.start_ms, *(visit.arrived_ms for one in clients for visit in one.visits)]) - 1)
         self.coordinator = Coordinator(config_of(settings), first[1], now_ms=self.now_ms)
         self.result.pauses.begin(life.start_ms)
-        self._queue: list[tuple[int, int, Callable[[], None]]] = []
-        self._script: list[tuple[int, int, Callable[[], None]]] = []
-        self._left_out_ms = 0
         self._unsettled_until = self.now_ms
-        self._count = 0
+        self._requests = 0
         self._senders: dict[int, tuple[Consumer, str]] = {}
         self._alive: dict[int, Consumer] = {}
         self._names: dict[int, str] = {}
         self._arrived: dict[int, int] = {}
         self._arrivals = 0
-        self._heartbeats = Heartbeats(settings, timing, self.now_ms, self._at, self._act)
+        self._heartbeats = Heartbeats(settings, timing, self.now_ms, self._agenda.at, self._act)
         self._last_owned: dict[str, tuple[Sequence[Partition], int]] = {}
         for at_ms, image in self._later:
-            self._happen(at_ms, self._topics_changed(image))
+            self._agenda.happen(at_ms, self._topics_changed(image))
         for client in clients:
             for visit in client.visits:
-                self._happen(visit.arrived_ms, self._arrival(client, visit))
+                self._agenda.happen(visit.arrived_ms, self._arrival(client, visit))
+
+    @property
+    def now_ms(self) -> int:
+        """The time of the simulation."""
+        return self._agenda.now_ms
 
     @property
     def topics(self) -> Topics:
@@ -109,36 +107,25 @@ class Fleet:
         is_over = False
         for self.result.steps in range(MOST_STEPS):
             self._leave_out_rest(until_ms + tail_ms)
-            event_ms = self._next_event_ms
-            due = self._queue[0][0] if self._queue else None
-            timer = self.coordinator.next_due_ms
-            at_ms = min((one for one in (event_ms, due, timer) if one is not None), default=None)
-            next_ms = until_ms + tail_ms if at_ms is None else at_ms + self._left_out_ms
+            event_ms, timer = self._agenda.next_event_ms, self.coordinator.next_due_ms
+            due = (event_ms, self._agenda.next_put_off_ms, timer)
+            at_ms = min((one for one in due if one is not None), default=None)
+            next_ms = until_ms + tail_ms if at_ms is None else at_ms + self._agenda.left_out_ms
             if next_ms >= until_ms and not is_over:
                 is_over = True
                 self.result.pauses.end(until_ms, self._topics_wanted())
             if at_ms is None or next_ms >= until_ms + tail_ms:
                 return self.result
-            self.now_ms = max(self.now_ms, at_ms)
+            self._agenda.now_ms = max(self.now_ms, at_ms)
             if timer is not None and timer <= at_ms:
                 self._take(self.coordinator.advance(self.now_ms))
                 self._stir()
             elif event_ms is not None and event_ms <= at_ms:
                 self._stir()
-                heapq.heappop(self._script)[2]()
+                self._agenda.take_event()()
             else:
-                heapq.heappop(self._queue)[2]()
+                self._agenda.take_put_off()()
         raise TooLong
-
-    @property
-    def life_ms(self) -> int:
-        """The time of the life; ``now_ms`` is that of the simulation, which leaves long rests out."""
-        return self.now_ms + self._left_out_ms
-
-    @property
-    def _next_event_ms(self) -> int | None:
-        """When the script goes on, in the time of the simulation."""
-        return self._script[0][0] - self._left_out_ms if self._script else None
 
     def _topics_wanted(self) -> set[str]:
         """The topics that consumers subscribe to."""
@@ -154,25 +141,23 @@ class Fleet:
         """
         if self.now_ms < max(self._heartbeats.restless_until_ms, self._unsettled_until):
             return
-        rest_ms = min(self._script[0][0] if self._script else until_ms, until_ms) - self.life_ms - REST_MS
-        # A multiple of the interval: heartbeats stay where they would be.
-        rest_ms -= rest_ms % self.settings.heartbeat()
-        if rest_ms > REST_MS and all(one.is_calm and not one.is_waiting for one in self._alive.values()):
-            self._left_out_ms += rest_ms
+        rest_ms = self._agenda.rest_ms(until_ms, self.settings.heartbeat())
+        if rest_ms and all(one.is_calm and not one.is_waiting for one in self._alive.values()):
+            self._agenda.left_out_ms += rest_ms
 
     # What consumers ask for.
 
     def send(self, consumer: Consumer, api: str, body: dict[str, Any]) -> None:
         """Send a request of a consumer."""
-        self._count += 1
-        self._senders[self._count] = (consumer, api)
+        self._requests += 1
+        self._senders[self._requests] = (consumer, api)
         consumer.is_waiting = True
         request = Request(
             api,
             {"groupId": self.group_id, **body},
             client_id=consumer.client_id,
             client_host=consumer.host,
-            correlation_id=self._count,
+            correlation_id=self._requests,
         )
         if api == "ConsumerGroupHeartbeat" and consumer.member_id not in self.result.by_member:
             self.result.by_member[consumer.member_id] = self._names[id(consumer)]
@@ -182,12 +167,12 @@ class Fleet:
         """Let a consumer act so much later."""
         self._stir()
         self._heartbeats.forget(consumer)
-        self._at(self.now_ms + delay_ms + LATENCY_MS, lambda: self._act(consumer))
+        self._agenda.at(self.now_ms + delay_ms + LATENCY_MS, lambda: self._act(consumer))
 
     def holds(self, consumer: Consumer, owned: Sequence[Partition]) -> None:
         """Take note of what a consumer owns from now on."""
         name = self._names[id(consumer)]
-        self.result.pauses.holds(name, owned, self.life_ms)
+        self.result.pauses.holds(name, owned, self._agenda.life_ms)
         if owned:
             self._last_owned[consumer.member_id] = (tuple(owned), consumer.generation)
 
@@ -204,14 +189,14 @@ class Fleet:
             consumer = consumer_of(client, visit, self.settings, self.timing, number=number, topic_names=names)
             consumer.number = self._arrivals = self._arrivals + 1
             self._names[id(consumer)] = client.name
-            self._arrived[id(consumer)] = self.life_ms
+            self._arrived[id(consumer)] = self._agenda.life_ms
             self._alive[id(consumer)] = consumer
             self._act(consumer)
             for at_ms, told in visit.subscriptions[1:]:
-                if at_ms > self.life_ms:
-                    self._happen(at_ms, lambda told=told: self._subscribe(consumer, told))  # type: ignore[misc]
+                if at_ms > self._agenda.life_ms:
+                    self._agenda.happen(at_ms, lambda told=told: self._subscribe(consumer, told))  # type: ignore[misc]
             if visit.gone_ms is not None:
-                self._happen(visit.gone_ms, lambda: self._depart(consumer, visit))
+                self._agenda.happen(visit.gone_ms, lambda: self._depart(consumer, visit))
 
         return arrive
 
@@ -245,7 +230,7 @@ class Fleet:
             consumer.leave(self)
         if visit.how != CLOSED or consumer.instance_id is not None:
             self._unsettled_until = self.now_ms + consumer.session_ms + self._heartbeats.restless_ms
-        self.result.pauses.holds(self._names[id(consumer)], (), self.life_ms, is_gone=True)
+        self.result.pauses.holds(self._names[id(consumer)], (), self._agenda.life_ms, is_gone=True)
         self._stir()
 
     def _topics_changed(self, image: Iterable[Topic]) -> Callable[[], None]:
@@ -254,20 +239,11 @@ class Fleet:
             self._stir()
             for consumer in self._alive.values():
                 if isinstance(consumer, ClassicConsumer):
-                    self._happen(self._metadata_renewed_ms(consumer), partial(self._see_topics, consumer))
+                    age_ms, since_ms = self.settings.metadata_age(), self._arrived[id(consumer)]
+                    renewed_ms = consumer.metadata_renewed_ms(self._agenda.life_ms, since_ms, age_ms)
+                    self._agenda.happen(renewed_ms, partial(self._see_topics, consumer))
 
         return change
-
-    def _metadata_renewed_ms(self, consumer: ClassicConsumer) -> int:
-        """When a classic consumer renews its metadata after now.
-
-        Java's does when they are as old as they may be; the latest moment is taken. librdkafka's does in an interval
-        that begins with its start.
-        """
-        age_ms = self.settings.metadata_age()
-        if consumer.library != LIBRDKAFKA or age_ms == 0:
-            return self.life_ms + age_ms
-        return self.life_ms + age_ms - (self.life_ms - self._arrived[id(consumer)]) % age_ms
 
     def _see_topics(self, consumer: ClassicConsumer) -> None:
         if id(consumer) in self._alive:
@@ -276,15 +252,6 @@ class Fleet:
 
     # Time.
 
-    def _at(self, at_ms: int, action: Callable[[], None]) -> None:
-        self._count += 1
-        heapq.heappush(self._queue, (at_ms, self._count, action))
-
-    def _happen(self, at_ms: int, action: Callable[[], None]) -> None:
-        """Something of the script, at a time of the life: everybody beats in its usual interval around it."""
-        self._count += 1
-        heapq.heappush(self._script, (at_ms, self._count, action))
-
     def _act(self, consumer: Consumer) -> None:
         if id(consumer) in self._alive and not consumer.is_waiting:
             consumer.act(self)
@@ -292,22 +259,13 @@ class Fleet:
     def _take(self, results: Iterable[Result]) -> None:
         for result in results:
             if isinstance(result, Batch):
-                self.result.records += map(self._in_life, result.records)
+                self.result.records += map(self._agenda.in_life, result.records)
                 self._stir()
             elif isinstance(result, Response) and result.correlation_id in self._senders:
                 consumer, api = self._senders.pop(result.correlation_id)
                 consumer.is_waiting = False
                 if id(consumer) in self._alive:
                     self._answer(consumer, api, result)
-
-    def _in_life(self, record: Record) -> Record:
-        """A record with the time of the life; of the values only those of classic groups have a time."""
-        if not self._left_out_ms:
-            return record
-        value = record.value
-        if value is not None and value.get("currentStateTimestamp", -1) >= 0:
-            value = {**value, "currentStateTimestamp": value["currentStateTimestamp"] + self._left_out_ms}
-        return record._replace(timestamp_ms=record.timestamp_ms + self._left_out_ms, value=value)
 
     def _answer(self, consumer: Consumer, api: str, response: Response) -> None:
         if api == "LeaveGroup":
@@ -316,7 +274,7 @@ class Fleet:
         if isinstance(consumer, ClassicConsumer) and consumer.member_id:
             self.result.by_member.setdefault(consumer.member_id, self._names[id(consumer)])
         if consumer.is_joined:
-            self._heartbeats.after(consumer, self.now_ms, self._next_event_ms)
+            self._heartbeats.after(consumer, self.now_ms, self._agenda.next_event_ms)
 
     def _stir(self) -> None:
         """Something happened: everybody beats in its usual interval for a while."""
