@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -85,6 +85,15 @@ class Failure(click.ClickException):
 
     def __init__(self, error: CoordinatorReplayError) -> None:
         super().__init__(" ".join(str(error).split()))
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Print the sentence; on a terminal words stay whole where a line ends."""
+        from coordinator_replay.cli.output import print_text
+
+        if file is not None:
+            super().show(file)
+        else:
+            print_text(f"Error: {self.format_message()}", err=True)
 
 
 class WrongUse(Failure):

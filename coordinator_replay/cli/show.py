@@ -124,7 +124,7 @@ def report(
     path = Path(out)
     is_folder = _is_folder(out, path, is_fleet=group is None)
     if group is not None and is_folder:
-        raise UsageError(f"{out} is a folder: the page of one group is a file, as {path / 'group.html'}")
+        raise UsageError(f"{out} is a folder: give a file for the page of one group, such as {path / 'group.html'}")
     if is_folder and alternatives:
         raise UsageError("--what-if draws one group: give GROUP and a file")
     warehouse = open_warehouse(common)

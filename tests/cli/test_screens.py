@@ -123,6 +123,18 @@ def test_what_a_saved_query_answers_is_readable_on_a_narrow_screen(screen):
     assert "KIP-848 members that took longest to revoke" in line
 
 
+def test_no_line_of_an_error_is_wider_than_the_terminal_and_no_word_is_cut(folder, monkeypatch):
+    monkeypatch.setattr(output, "terminal_width", lambda *, err=False: 80)
+    runner = CliRunner(env={"COORDINATOR_REPLAY_WAREHOUSE": str(folder)})
+    result = runner.invoke(main, ("timeline", GROUP, "--from", "2030-01-01"))
+    lines = result.stderr.splitlines()
+    assert (result.exit_code, len(lines)) == (2, 2)
+    assert max(map(cell_len, lines)) <= 80
+    monkeypatch.undo()
+    whole = runner.invoke(main, ("timeline", GROUP, "--from", "2030-01-01")).stderr
+    assert " ".join(line.strip() for line in lines) == whole.strip()
+
+
 def test_every_command_that_answers_is_looked_at():
     assert {arguments[0] for arguments in (*ASKED.values(), *WHAT_IF.values())} == set(main.commands) - WRITES
 
