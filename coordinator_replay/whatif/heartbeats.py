@@ -12,6 +12,9 @@ from coordinator_replay.whatif.clients import Consumer
 from coordinator_replay.whatif.settings import Settings
 from coordinator_replay.whatif.timing import Timing
 
+JITTER = 10
+"""One heartbeat comes earlier by up to this part of its interval, where a simulation has drifting heartbeats."""
+
 
 class _Beat(NamedTuple):
     """The next heartbeat of a consumer, and those since the last one that are left out before it."""
@@ -70,13 +73,14 @@ class Heartbeats:
             event_ms: the next event of the script.
         """
         interval_ms = min(self._interval_ms, max(consumer.session_ms // 2, 1))
-        beats, base_ms = 1, now_ms
+        beats = 1
         if now_ms >= self.restless_until_ms and consumer.is_calm:
             until_ms = now_ms + consumer.session_ms * 6 // 10
             until_ms = until_ms if event_ms is None else min(until_ms, event_ms)
             beats = max((until_ms - now_ms) // interval_ms, 1)
-            base_ms -= self._timing.offset_ms(consumer.number, interval_ms) if beats > 1 else 0
-        self._put(_Beat(consumer, base_ms, interval_ms, base_ms + beats * interval_ms))
+        drift_ms = self._timing.offset_ms(consumer.number, interval_ms)
+        base_ms = now_ms - (drift_ms if beats > 1 else drift_ms // JITTER)
+        self._put(_Beat(consumer, base_ms, interval_ms, max(base_ms + beats * interval_ms, now_ms)))
 
     def stir(self, now_ms: int) -> None:
         """Something happened: whoever has left heartbeats out beats again at its next usual moment."""

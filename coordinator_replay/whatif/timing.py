@@ -1,7 +1,8 @@
 """The timing of clients that records do not show, and other timings that are as possible as the simulated one.
 
 * A heartbeat is sent one interval after the answer to the last one. So the moments drift: when an event comes, the next
-  heartbeat of each member may lie anywhere in its interval.
+  heartbeat of each member may lie anywhere in its interval. While something goes on they differ less, but which of two
+  members comes first decides whether the other one waits for another interval.
 * librdkafka joins when its main loop wakes, which it does for whatever there is to do, and at least once a second
   (``rd_kafka_thread_main``).
 """
