@@ -18,8 +18,9 @@ class MemberInterval(NamedTuple):
     """A member as it is now, and since when.
 
     Attributes:
-        is_client_inherited: client id and host on record are those of the static member that it replaced: a classic
-            group keeps them (``ClassicGroup.replaceStaticMember``), so its own may be others.
+        is_client_inherited: client id and host on record are, or may be, those of an earlier process of this static
+            member: a classic group keeps the first one's (``ClassicGroup.replaceStaticMember``). Where records are
+            missing before its first one, nothing tells whether it was replaced.
     """
 
     member: Member
@@ -74,6 +75,7 @@ class Members:
         group_type, partition = events[-1].group_type, events[-1].partition
         is_classic = group_type is GroupType.CLASSIC
         replaced = {event.member_id for event in events if event.kind is REPLACED} if is_classic else ()
+        is_unseen = is_classic and not events[-1].is_exact
         for member_id, (member, offset) in changed.items():
             stay = self.stays.get(member_id)
             if stay is not None:
@@ -84,9 +86,10 @@ class Members:
                 del self.stays[member_id]
             if member is not None:
                 inherited = stay is not None and stay.is_client_inherited and _client(stay.member) == _client(member)
-                self.stays[member_id] = MemberInterval(
-                    member, group_type, at_ms, offset, partition, inherited or member_id in replaced
-                )
+                inherited = inherited or member_id in replaced
+                if is_unseen and stay is None:
+                    inherited = member.subscription is not None and member.subscription.instance_id is not None
+                self.stays[member_id] = MemberInterval(member, group_type, at_ms, offset, partition, inherited)
 
     def open_rows(self) -> Iterator[Row]:
         """The intervals that are not over."""

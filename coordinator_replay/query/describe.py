@@ -37,7 +37,7 @@ class Member:
         pending_revocation: of these: the ones it must give up.
         target_assignment: partitions that it is to have; None where no target is on record.
         since: since when it is as it is.
-        is_client_inherited: client id and host are those of the static member that it replaced, its own may be others.
+        is_client_inherited: client id and host may be those of an earlier process of this static member.
     """
 
     member_id: str
@@ -83,15 +83,15 @@ def inherited_note(members: Iterable[tuple[str, bool]]) -> str | None:
     """What to say of members whose client id and host on record may be those of others.
 
     Args:
-        members: ids, and whether client id and host are those of the static member that it replaced.
+        members: ids, and whether client id and host may be those of an earlier process.
     """
     names = sorted({member_id for member_id, is_inherited in members if is_inherited})
     if not names:
         return None
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     return (
-        f"Client id and host of {', '.join(names[:_MOST_NAMED])}{more} are those of the static member that was "
-        "replaced: a classic group keeps them on record, so the process that runs now may be another one."
+        f"Client id and host of {', '.join(names[:_MOST_NAMED])}{more} may be those of an earlier process: of a static "
+        "member a classic group keeps the first one's on record, even when another process has replaced it."
     )
 
 

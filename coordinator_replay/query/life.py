@@ -31,7 +31,7 @@ class MemberSpan(NamedTuple):
     """An interval in which a member did not change, with what it owned as text.
 
     Attributes:
-        is_client_inherited: client id and host are those of the static member that it replaced, its own may be others.
+        is_client_inherited: client id and host may be those of an earlier process of this static member.
         from_ms: since when; None where that is not known.
         to_ms: until when; None where it has not ended.
     """

@@ -35,7 +35,7 @@ class Ownership:
     Attributes:
         client_id: of the member at that point in time; None where it was gone then.
         client_host: likewise.
-        is_client_inherited: they are those of the static member that it replaced, its own may be others.
+        is_client_inherited: they may be those of an earlier process of this static member.
     """
 
     topic: str | None

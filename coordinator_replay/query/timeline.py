@@ -126,7 +126,10 @@ def _event(row: tuple[Any, ...]) -> TimelineEvent:
     values = dict(zip(TimelineEvent.__slots__, row, strict=True))
     detail = _parsed(values["detail"])
     cause = None if values["cause"] is None else f"{values['cause']} ({values['confidence']})"
-    summary = ", ".join(part for part in (cause, words_of(values["event"], detail)) if part)
+    words = words_of(values["event"], detail)
+    if words is None and values["event"] == "REBALANCE_COMPLETED" and values["epoch"] is not None:
+        words = f"{values['to_state']} at epoch {values['epoch']}"
+    summary = ", ".join(part for part in (cause, words) if part)
     return TimelineEvent(**{**values, "detail": detail or None, "summary": summary or None})
 
 

@@ -127,4 +127,4 @@ def member_columns(life: GroupLife, clock: Clock, members: Members) -> Mapping[s
 
 def _client(member: MemberSpan) -> str:
     client = f"{member.client_id or '-'} {member.client_host or ''}"
-    return neutral(f"not on record; before it was replaced: {client}" if member.is_client_inherited else client)
+    return neutral(f"not on record; its first process was {client}" if member.is_client_inherited else client)

@@ -375,6 +375,17 @@ def test_a_static_member_that_replaced_another_is_marked_as_having_its_client_id
     assert marked == {("one-1", False), ("one-2", True), ("b", False)}
 
 
+def test_a_static_member_whose_beginning_is_not_in_the_log_may_have_another_client_id_and_host() -> None:
+    log = ClassicLog()
+    one, other = member("one-2", [0], instance="one"), member("b", [1])
+    log.sync(1_000, other, attempts=6)
+    log.sync(2_000, one, other, missing=2)
+    log.sync(3_000, one, other, member("two-1", instance="two"), missing=2)
+    rows = table(rows_of(GROUP, log.records[2:]), "member_timeline")
+    marked = {(row["member_id"], row["is_client_inherited"]) for row in rows}
+    assert marked == {("one-2", True), ("b", False), ("two-1", False)}
+
+
 def test_a_conversion_keeps_owners_and_links_what_is_given_up_in_it() -> None:
     names = topic_names("group-lifecycles")
     records = dict(group_records("group-lifecycles"))["shop-migrate"]

@@ -237,7 +237,7 @@ def test_timeline_tells_details_in_words(ask):
         2026-11-20T02:15:00.000Z  OFFSETS_PENDING      -            -                -         -  -            -      -           true           10  orders:2 1 transactional commit, 1 still open at the end of the log, producer id 7
         2026-11-20T02:10:00.000Z  MEMBER_JOINED        Stable       Assigning        3         2  m-2          -      -           true          103  client two-1 on 10.0.0.2, subscribed to orders
         2026-11-20T02:10:05.000Z  TARGET_ASSIGNED      Assigning    Reconciling      3         2  -            -      -           true          104  -
-        2026-11-20T02:10:20.000Z  REBALANCE_COMPLETED  Reconciling  Stable           3         2  -            -      -           false         105  -
+        2026-11-20T02:10:20.000Z  REBALANCE_COMPLETED  Reconciling  Stable           3         2  -            -      -           false         105  Stable at epoch 3
         2026-11-20T02:15:00.000Z  OFFSETS_PENDING      -            -                -         -  -            -      -           true          160  orders:0 1 transactional commit, 1 still open at the end of the log, producer id 7
         """)  # noqa: E501
 

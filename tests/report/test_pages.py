@@ -138,7 +138,7 @@ def test_a_replaced_static_member_of_a_classic_group_is_not_named_by_its_predece
     assert page.column("owned", "client") == ["pod-0", "pod-0"]
     assert page.column("members", "client") == [
         "gone /10.9.9.9",
-        "not on record; before it was replaced: gone /10.9.9.9",
+        "not on record; its first process was gone /10.9.9.9",
     ]
     named = {one["args"]["name"] for one in trace_events(life) if one["name"] == "thread_name"}
     assert {"gone: pod-0 = pod-0-a", "pod-0 = pod-0-b"} <= named
