@@ -164,7 +164,9 @@ def _print(common: Common, found: "Replayed") -> None:
     for name in names[2:]:
         print_text(name)
     heads = ["recorded", "simulated", *(f"({number})" for number in range(2, len(found)))]
-    columns = [Column("measure", "MEASURE", 1), *(Column(head, head.upper(), 1) for head in heads)]
+    # Alternatives are what was asked for: names of measures and the simulated record give way first.
+    columns = [Column("measure", "MEASURE", 1, 16), *(Column(head, head.upper(), 1) for head in heads)]
+    columns[2] = Column("simulated", "SIMULATED", 2)
     rows = [[label, *values] for label, values in table_of(found)]
     print_rows(columns, rows, "table", is_wide=common.wide)
     click.echo()

@@ -152,6 +152,13 @@ def test_no_line_of_a_what_if_is_wider_than_the_terminal(variants, screen, name:
     assert [line for line in shown if cell_len(line) > width] == []
 
 
+def test_alternatives_are_on_a_narrow_screen(variants, screen):
+    asked = ("what-if", "shop-v-dynamic", "--alternative", "group.protocol=consumer")
+    shown = screen(80, *asked, "--alternative", "group.instance.id=per-client", "--warehouse", str(variants))
+    (heading,) = (line.split() for line in shown if line.startswith("MEASURE"))
+    assert heading == ["MEASURE", "RECORDED", "(2)", "(3)"]
+
+
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", ["maintain", "report", "trace"])
 def test_no_line_about_what_was_written_is_wider_than_the_terminal(screen, tmp_path, monkeypatch, name, width):
