@@ -69,12 +69,27 @@ def _departure(visit: Visit, window: Window, how: str, share: float) -> Visit:
 
 
 def in_range(clients: Sequence[ClientLife], start_ms: int, end_ms: int, lead_ms: int) -> tuple[ClientLife, ...]:
-    """The clients of a time range: who was there at its start comes a lead before it, who left before is left out."""
+    """The clients of a time range.
+
+    Who was there at its start comes a lead before it. So does who had gone without leaving the group: a member that
+    died, or a static one, is on record until its session is over or it comes back, which may be within the range.
+
+    Args:
+        clients: of the whole life.
+        start_ms: from then on; who left before is left out.
+        end_ms: until then, not included.
+        lead_ms: the lead.
+    """
     found = []
     for client in clients:
         visits = []
+        last_before = max((visit.arrived_ms for visit in client.visits if visit.arrived_ms < start_ms), default=None)
         for visit in client.visits:
-            if visit.arrived_ms >= end_ms or (visit.gone_ms is not None and visit.gone_ms <= start_ms):
+            if visit.arrived_ms == last_before:
+                is_in_range = _is_on_record(client, visit, start_ms, lead_ms)
+            else:
+                is_in_range = start_ms <= visit.arrived_ms < end_ms
+            if not is_in_range:
                 continue
             arrived = visit.arrived_ms if visit.arrived_ms >= start_ms else start_ms - lead_ms
             gone = visit.gone_ms if visit.gone_ms is not None and visit.gone_ms < end_ms else None
@@ -83,6 +98,14 @@ def in_range(clients: Sequence[ClientLife], start_ms: int, end_ms: int, lead_ms:
         if visits:
             found.append(replace(client, visits=tuple(visits)))
     return tuple(found)
+
+
+def _is_on_record(client: ClientLife, visit: Visit, start_ms: int, lead_ms: int) -> bool:
+    """Whether a client may still be a member at the start, after a visit that began before it."""
+    if visit.gone_ms is None or visit.gone_ms > start_ms:
+        return True
+    has_left = visit.how == CLOSED and client.instance_id is None
+    return not has_left and visit.gone_ms > start_ms - lead_ms
 
 
 def without_restarts(clients: Sequence[ClientLife]) -> tuple[ClientLife, ...]:

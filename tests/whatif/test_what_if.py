@@ -13,7 +13,7 @@ from coordinator_replay.whatif.alternative import Alternative
 from coordinator_replay.whatif.answer import WhatIf, what_if
 from coordinator_replay.whatif.life import life_of
 from coordinator_replay.whatif.recorded import Recorded
-from coordinator_replay.whatif.script import Window
+from coordinator_replay.whatif.script import CRASHED, Window
 from scripts.whatif.sample import recorded_groups
 
 VARIANTS = Path(__file__).parents[1] / "data" / "variants"
@@ -240,3 +240,26 @@ def later(record: Record, by_ms: int) -> Record:
     if value is not None and "currentStateTimestamp" in value:
         value = {**value, "currentStateTimestamp": value["currentStateTimestamp"] + by_ms}
     return record._replace(timestamp_ms=record.timestamp_ms + by_ms, value=value)
+
+
+@pytest.mark.parametrize("name", ["patient", "static", "newstatic"])
+def test_a_static_member_that_is_away_when_a_time_range_begins_is_still_a_member(name: str) -> None:
+    """One second before it comes back: it joins no group then that has done without it."""
+    group = groups()[f"shop-v-{name}"]
+    life, _ = life_of(group, None, None, KNOWN)
+    back_ms = min(visit.arrived_ms for client in life.clients for visit in client.visits[1:])
+    answer = what_if(group, [], start_ms=back_ms - 1_000, known=KNOWN)
+    assert answer.simulated.rebalances == answer.recorded.rebalances == answer.fidelity.matched
+
+
+def test_a_member_that_died_before_a_time_range_is_removed_within_it() -> None:
+    group = groups()["shop-v-static"]
+    life, _ = life_of(group, None, None, KNOWN)
+    died_ms = min(
+        visit.gone_ms
+        for client in life.clients
+        for visit in client.visits
+        if visit.gone_ms is not None and visit.how == CRASHED
+    )
+    answer = what_if(group, [], start_ms=died_ms + 1_000, end_ms=died_ms + 7_000, known=KNOWN)
+    assert (answer.recorded.rebalances, answer.fidelity.matched, answer.simulated.rebalances) == (1, 1, 1)
