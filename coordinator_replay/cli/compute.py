@@ -232,11 +232,15 @@ def decode(inputs: Sequence[str], form: str, include_deleted: bool, verbose: boo
     dump = find_dump(inputs, form=None if form == "auto" else Format(form), include_deleted=include_deleted)
     notes = list(dump.notes)
     for records in read_without_spark(dump, notes):
-        lines = decode_lines(records)
-        if len(lines):
-            click.echo("\n".join(map(neutral_json, lines.to_pylist())))
+        # What a few large records are printed as must not stay in memory while the next ones are decoded.
+        _print_lines(decode_lines(records).to_pylist())
     for note in notes:
         click.echo(f"note: {note}", err=True)
+
+
+def _print_lines(lines: Sequence[str]) -> None:
+    if lines:
+        click.echo("\n".join(map(neutral_json, lines)))
 
 
 COMMANDS: tuple[click.Command, ...] = (audit, demo, decode)

@@ -5,7 +5,9 @@ The audit's decode stage, the command ``decode`` and the Spark data source all r
 
 from collections.abc import Iterable, Iterator, Sequence
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from coordinator_replay.log.dump import DumpFile, open_filesystem
 from coordinator_replay.log.segment import SegmentPart, read_segment
@@ -13,6 +15,9 @@ from coordinator_replay.log.splits import WHOLE, LimitedFile, Split, split_segme
 
 BATCH_ROWS = 60_000
 """How many records are decoded at a time; fewer cost more each, more only memory."""
+
+BATCH_BYTES = 8 << 20
+"""How many bytes of keys and values are decoded at a time: as JSON they may take ten times as many."""
 
 
 def read_file(file: DumpFile, skip: Sequence[tuple[int, int]] = (), split: Split = WHOLE) -> Iterator[SegmentPart]:
@@ -49,17 +54,41 @@ def split_file(file: DumpFile, split_bytes: int) -> Sequence[Split]:
 
 
 def gather_records(parts: Iterable[SegmentPart]) -> Iterator[pa.RecordBatch]:
-    """The records of parts in batches large enough that the cost of a batch does not show."""
+    """The records of parts in batches large enough that the cost of a batch does not show, see ``bounded``."""
     gathered: list[pa.RecordBatch] = []
-    rows = 0
+    rows = size = 0
     for part in parts:
-        if part.records.num_rows >= BATCH_ROWS // 2 and not gathered:
-            yield part.records
-            continue
-        gathered.append(part.records)
-        rows += part.records.num_rows
-        if rows >= BATCH_ROWS:
-            yield pa.concat_batches(gathered)
-            gathered, rows = [], 0
+        for records in bounded(part.records):
+            if records.num_rows >= BATCH_ROWS // 2 and not gathered:
+                yield records
+                continue
+            gathered.append(records)
+            rows += records.num_rows
+            size += _size(records)
+            if rows >= BATCH_ROWS or size >= BATCH_BYTES:
+                yield pa.concat_batches(gathered)
+                gathered, rows, size = [], 0, 0
     if rows:
         yield pa.concat_batches(gathered)
+
+
+def bounded(records: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """A batch of log records, cut into slices with at most BATCH_BYTES of keys and values; a larger record is alone.
+
+    Args:
+        records: in ``LOG_RECORD``.
+    """
+    if _size(records) <= BATCH_BYTES:
+        yield records
+        return
+    lengths = [pc.binary_length(records.column(name)).fill_null(0).cast(pa.int64()) for name in ("key", "value")]
+    ends = np.cumsum(pc.add(*lengths).to_numpy())
+    start, before = 0, 0
+    while start < len(ends):
+        stop = max(start + 1, int(np.searchsorted(ends, before + BATCH_BYTES, "right")))
+        yield records.slice(start, stop - start)
+        start, before = stop, int(ends[stop - 1])
+
+
+def _size(records: pa.RecordBatch) -> int:
+    return int(records.column("key").nbytes + records.column("value").nbytes)

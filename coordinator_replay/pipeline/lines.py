@@ -20,7 +20,8 @@ from coordinator_replay.arrow_times import TIMESTAMP, shown
 from coordinator_replay.errors import InputError, UsageError
 from coordinator_replay.log.coverage import SegmentNote
 from coordinator_replay.log.dump import Dump, DumpFile, Format, open_filesystem
-from coordinator_replay.log.reading import read_file
+from coordinator_replay.log.header import OFFSET_LIMIT
+from coordinator_replay.log.reading import BATCH_BYTES, bounded, read_file
 from coordinator_replay.log.schema import LOG_RECORD
 from coordinator_replay.records.decoder import Rows, decode_records
 from coordinator_replay.records.json_form import render_rows
@@ -36,7 +37,6 @@ _PRODUCER = ["producer_id", "producer_epoch", "is_transactional"]
 _BATCH_ROWS = 20_000
 _LONGEST_LINE = 64 << 20
 """No record of the topic makes a line of this length in base64: what is longer is cut and quarantined."""
-_LARGEST_OFFSET = 2**63 - 1
 _LARGEST_PARTITION = 2**31 - 1
 
 
@@ -58,8 +58,8 @@ def _with_opened_blobs(groups: pa.RecordBatch) -> pa.RecordBatch:
     if not pc.any(wanted).as_py():
         return groups
     texts = [
-        json.dumps(open_blobs(kind, json.loads(value)), ensure_ascii=False, separators=(",", ":"))
-        for kind, value in zip(kinds.filter(wanted).to_pylist(), values.filter(wanted).to_pylist(), strict=True)
+        json.dumps(open_blobs(kind.as_py(), json.loads(value.as_py())), ensure_ascii=False, separators=(",", ":"))
+        for kind, value in zip(kinds.filter(wanted), values.filter(wanted), strict=True)
     ]
     opened = pc.replace_with_mask(values, wanted, pa.array(texts, values.type))
     return groups.set_column(place, groups.schema.field(place), opened)
@@ -94,7 +94,7 @@ def decode_lines(records: pa.RecordBatch) -> pa.StringArray:
 def _segment(file: DumpFile, notes: list[str]) -> Iterator[pa.RecordBatch]:
     for part in read_file(file):
         notes += [_said(file, note) for note in part.notes]
-        yield part.records
+        yield from bounded(part.records)
 
 
 def _said(file: DumpFile, note: SegmentNote) -> str:
@@ -128,7 +128,7 @@ def _parquet(path: str) -> Iterator[pa.RecordBatch]:
             renamed = {"partition": "log_partition", "offset": "log_offset", "timestamp": "log_timestamp"}
             table = pa.table(batch.columns, names=[renamed.get(name, name) for name in batch.schema.names])
             columns = [_column(table, field, path) for field in LOG_RECORD]
-            yield pa.RecordBatch.from_arrays(columns, schema=LOG_RECORD)
+            yield from bounded(pa.RecordBatch.from_arrays(columns, schema=LOG_RECORD))
 
 
 def _envelope(line: bytes, source: str) -> dict[str, Any]:
@@ -138,7 +138,7 @@ def _envelope(line: bytes, source: str) -> dict[str, Any]:
         key, payload = raw.get("key"), raw.get("payload", raw.get("value"))
         milliseconds = raw.get("ts", raw.get("timestamp"))
         partition, offset = int(raw["partition"]), int(raw["offset"])
-        if not (0 <= partition <= _LARGEST_PARTITION and 0 <= offset <= _LARGEST_OFFSET):
+        if not (0 <= partition <= _LARGEST_PARTITION and 0 <= offset < OFFSET_LIMIT):
             raise ValueError(partition, offset)
         at_ms = shown_ms(milliseconds) if isinstance(milliseconds, int) else None
         return {
@@ -157,13 +157,15 @@ def _envelope(line: bytes, source: str) -> dict[str, Any]:
 def _json_lines(path: str) -> Iterator[pa.RecordBatch]:
     filesystem, inner = open_filesystem(path)
     rows: list[dict[str, Any]] = []
+    size = 0
     with filesystem.open_input_stream(inner) as stream:
         # A text layer would split at characters that JSON strings may hold.
         for line in _split_lines(stream):
             rows.append(_envelope(line, path))
-            if len(rows) == _BATCH_ROWS:
+            size += len(line)
+            if len(rows) == _BATCH_ROWS or size >= BATCH_BYTES:
                 yield _log_records(rows)
-                rows = []
+                rows, size = [], 0
     yield _log_records(rows)
 
 

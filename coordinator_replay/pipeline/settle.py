@@ -35,8 +35,8 @@ RECORD_TABLES = {
 NUMBERED = tuple(name for what, name in RECORD_TABLES.items() if what != QUARANTINE)
 """Those whose rows say what is missing before them."""
 
-DAMAGE = pa.array([*map(str, DamageClass), "MalformedLine"], pa.string())
-"""Error classes of stretches of bytes that are no records: they have no position of their own."""
+DAMAGE = pa.array([*map(str, DamageClass), "MalformedLine", "MalformedRow"], pa.string())
+"""Error classes of what is no record: bytes of a segment, lines and rows without a position of their own."""
 
 _NO_EPOCH = -(2**31)
 _PLACE = ("log_partition", "log_offset")
@@ -82,16 +82,19 @@ class _Rows:
     identity: Mapping[int, tuple[Any, ...]]
 
 
-def _identity(
-    partition: Any, offset: Any, source: str | None, error_class: str, value: bytes | None
-) -> tuple[Any, ...]:
+_TOLD = ("error_class", "source", "key", "value")
+"""What is read of damage beside its place."""
+
+
+def _identity(row: Mapping[str, Any]) -> tuple[Any, ...]:
     """What makes two pieces of damage the same, whatever folder they were read from.
 
-    A piece of a segment is known by file name and byte position; a malformed line by its bytes.
+    A piece of a segment is known by file name and byte position; a malformed line or row by its bytes.
     """
-    name = (source or "").rstrip("/").rsplit("/", 1)[-1]
+    name = (row["source"] or "").rstrip("/").rsplit("/", 1)[-1]
     is_placed = "@" in name
-    return partition, offset, error_class, name if is_placed else None, None if is_placed else value
+    bytes_ = (None, None) if is_placed else (row["key"], row["value"])
+    return row["log_partition"], row["log_offset"], row["error_class"], name if is_placed else None, *bytes_
 
 
 def _is_damage(batch: pa.RecordBatch) -> Bools:
@@ -106,7 +109,7 @@ def _read(files: Sequence[StagedFile]) -> _Rows:
     starts, identity = [0], {}
     for what, _, file in files:
         rows = starts[-1]
-        names = [*_PLACE, BATCH_EPOCH, *(("error_class", "source", "value") if what == QUARANTINE else ())]
+        names = [*_PLACE, BATCH_EPOCH, *(_TOLD if what == QUARANTINE else ())]
         for batch in read_paths([file.path], names):
             n = batch.num_rows
             found["log_partition"].append(numbers_of(batch.column("log_partition"), -1))
@@ -116,10 +119,7 @@ def _read(files: Sequence[StagedFile]) -> _Rows:
             is_damage = _is_damage(batch) if what == QUARANTINE else np.zeros(n, np.bool_)
             damaged.append(is_damage)
             for place in np.flatnonzero(is_damage).tolist():
-                row = batch.slice(place, 1).to_pylist()[0]
-                identity[rows + place] = _identity(
-                    row["log_partition"], row["log_offset"], row["source"], row["error_class"], row["value"]
-                )
+                identity[rows + place] = _identity(batch.slice(place, 1).to_pylist()[0])
             rows += n
         starts.append(rows)
 
@@ -173,11 +173,8 @@ class _Held:
     @staticmethod
     def _damage(files: BucketFiles) -> Iterator[tuple[Any, ...]]:
         uris = [file.uri for file in files.old(RECORD_TABLES[QUARANTINE])]
-        for batch in read_paths(uris, [*_PLACE, "source", "error_class", "value"]):
-            for row in some(batch, _is_damage(batch)).to_pylist():
-                yield _identity(
-                    row["log_partition"], row["log_offset"], row["source"], row["error_class"], row["value"]
-                )
+        for batch in read_paths(uris, [*_PLACE, *_TOLD]):
+            yield from map(_identity, some(batch, _is_damage(batch)).to_pylist())
 
     @staticmethod
     def _positions(files: BucketFiles, name: str) -> Iterator[tuple[Numbers, Numbers]]:

@@ -1,6 +1,7 @@
 """What can be wrong with the bytes of a record: the words that ``quarantine.error_class`` uses.
 
-A quarantined record is one that this release can't take as Kafka wrote it; its bytes are kept whole. Kafka's own
+A quarantined record is one that this release can't take as Kafka wrote it; its bytes are kept, whole unless it is too
+large to be decoded. Kafka's own
 loader fails on most of these and skips unknown kinds (``CoordinatorLoaderImpl``, ``GroupCoordinatorRecordSerde``).
 """
 
@@ -20,6 +21,7 @@ class ErrorClass(StrEnum):
     EMPTY_VALUE = "EmptyValue"
     UNSUPPORTED_VERSION = "UnsupportedVersion"
     UNKNOWN_RECORD_TYPE = "UnknownRecordType"
+    RECORD_TOO_LARGE = "RecordTooLarge"
 
 
 MESSAGES = {
@@ -33,6 +35,7 @@ MESSAGES = {
     ErrorClass.EMPTY_VALUE: "the value is there but too short to hold its version; a tombstone has no value at all",
     ErrorClass.UNSUPPORTED_VERSION: "the value is of a version this release does not know",
     ErrorClass.UNKNOWN_RECORD_TYPE: "the key is of a kind this release does not know",
+    ErrorClass.RECORD_TOO_LARGE: "the record is larger than 8 MiB; of its key and value the first MiB is kept",
 }
 """The sentence that goes with each class."""
 

@@ -23,6 +23,14 @@ from coordinator_replay.records.kinds import record_kinds
 from coordinator_replay.records.machine import STATUS, Int32s, run
 from coordinator_replay.records.program import Program, compile_struct
 
+LARGEST_RECORD_BYTES = 8 << 20
+"""A record whose key or value is larger is set aside, so that a few compressed bytes can't take gigabytes.
+
+It is eight times what brokers take in one batch unless they are told otherwise (``message.max.bytes``).
+"""
+
+_KEPT_BYTES = 1 << 20
+
 Rows = npt.NDArray[np.int64]
 """Positions of rows in the batch that is being decoded, rising."""
 
@@ -144,7 +152,9 @@ class _Batch:
             self.commit_schema = pa.unify_schemas([COMMIT_COLUMNS, JSON_COLUMNS])
         self.keys = arrays.Spans(keys)
         self.values = arrays.Spans(values)
-        self.sizes = self.keys.sizes + self.values.sizes
+        key_sizes, value_sizes = self.keys.sizes, self.values.sizes
+        self.sizes = key_sizes + value_sizes
+        self.is_large = (key_sizes > LARGEST_RECORD_BYTES) | (value_sizes > LARGEST_RECORD_BYTES)
         self.failed: list[tuple[Rows, str, str]] = []
         self.commits: list[tuple[Rows, pa.RecordBatch]] = []
         self.groups: list[tuple[Rows, pa.RecordBatch]] = []
@@ -245,6 +255,13 @@ def _pick(array: Any, places: Places) -> Any:
     return array[places] if isinstance(array, np.ndarray) else array.take(pa.array(places))
 
 
+def _heads(column: pa.BinaryArray, rows: Rows) -> pa.BinaryArray:
+    """The first bytes of some rows, without a copy of all of them."""
+    heads = [column[row].as_buffer() for row in rows.tolist()]
+    kept = [None if head is None else head.slice(0, min(_KEPT_BYTES, head.size)).to_pybytes() for head in heads]
+    return pa.array(kept, pa.binary())
+
+
 def _commit_value(value: _Read | None, n: int) -> list[pa.Array]:
     """The value's columns of COMMIT_COLUMNS, from topic_id on."""
     if value is None:
@@ -277,8 +294,9 @@ def _quarantine(batch: _Batch, records: pa.RecordBatch, unread: Rows) -> tuple[R
     """Rows that failed here, and rows the log reader had already found damaged."""
     parts = [(unread, records.select(QUARANTINE_COLUMNS.names).take(pa.array(unread)))] if len(unread) else []
     for rows, error, message in batch.failed:
-        taken = records.select(["key", "value"]).take(pa.array(rows))
-        columns = [pa.array([error] * len(rows)), pa.array([message] * len(rows)), *taken.columns]
+        pick = _heads if error == ErrorClass.RECORD_TOO_LARGE else _pick
+        kept = [pick(records.column(name), rows) for name in ("key", "value")]
+        columns = [pa.array([error] * len(rows)), pa.array([message] * len(rows)), *kept]
         parts.append((rows, pa.RecordBatch.from_arrays(columns, schema=QUARANTINE_COLUMNS)))
     return _in_order(parts, QUARANTINE_COLUMNS)
 
@@ -288,12 +306,15 @@ def decode_records(records: pa.RecordBatch, *, with_commit_json: bool = False) -
 
     Args:
         records: columns ``key`` and ``value`` (binary), and from segments ``control_type``, ``error_class`` and
-            ``error_message``; control records are passed over, rows with an error class go to quarantine as they are.
+            ``error_message``; control records are passed over, rows with an error class go to quarantine as they are,
+            records larger than LARGEST_RECORD_BYTES without being decoded.
         with_commit_json: give offset commits in their JSON form too; other records always have it.
     """
     batch = _Batch(records.column("key"), records.column("value"), with_commit_json=with_commit_json)
     is_damaged = ~arrays.nulls_of(records.column("error_class"))
-    left_out = is_damaged | ~arrays.nulls_of(records.column("control_type"))
+    is_control = ~arrays.nulls_of(records.column("control_type"))
+    left_out = is_damaged | is_control | batch.is_large
+    batch.fail(np.flatnonzero(batch.is_large & ~is_damaged & ~is_control), ErrorClass.RECORD_TOO_LARGE)
     for number, version, rows in arrays.split_pairs(batch.keys.openings, batch.values.openings, left_out):
         batch.decode(number, version, rows)
     commit_rows, commits = _in_order(batch.commits, batch.commit_schema)

@@ -24,6 +24,8 @@ from coordinator_replay.store.layout import partition_text
 from coordinator_replay.tables.definition import Table
 
 _GROUP_ROWS = 50_000
+_GROUP_BYTES = 32 << 20
+"""Rows of so many bytes are written as a row group too: whoever reads them holds a row group at a time."""
 _FILE_ROWS = 4_000_000
 _LONGEST_TEXT = 32
 _LAST_CHARACTER = chr(sys.maxunicode)
@@ -258,6 +260,7 @@ class _OpenFile:
         self.part = part
         self.waiting: list[pa.RecordBatch] = []
         self.waiting_rows = 0
+        self.waiting_bytes = 0
         self.rows = 0
         self.path = ""
         self.writer: pq.ParquetWriter | None = None
@@ -265,7 +268,8 @@ class _OpenFile:
     def add(self, batch: pa.RecordBatch) -> None:
         self.waiting.append(batch)
         self.waiting_rows += batch.num_rows
-        if self.waiting_rows >= _GROUP_ROWS:
+        self.waiting_bytes += batch.nbytes
+        if self.waiting_rows >= _GROUP_ROWS or self.waiting_bytes >= _GROUP_BYTES:
             self.flush()
 
     def flush(self) -> None:
@@ -275,7 +279,7 @@ class _OpenFile:
         table = pa.Table.from_batches(self.waiting, self.part.schema)
         writer.write_table(table, row_group_size=self.waiting_rows)
         self.rows += self.waiting_rows
-        self.waiting, self.waiting_rows = [], 0
+        self.waiting, self.waiting_rows, self.waiting_bytes = [], 0, 0
 
     def begin(self) -> pq.ParquetWriter:
         self.path = f"{self.part.folder}/part-{uuid4()}.parquet"

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator_replay.records import machine
+from coordinator_replay.records import decoder, machine
 from coordinator_replay.records.damage import RecordError
 from coordinator_replay.records.decoder import decode_records
 from coordinator_replay.records.kinds import kinds_by_name
@@ -166,3 +166,19 @@ def test_a_new_kind_is_told_from_its_definition_alone():
     assert kinds_by_name()["OffsetCommit"].is_offset_commit
     assert not kinds_by_name()["GroupMetadata"].is_offset_commit
     assert kinds_by_name()["ShareGroupMemberMetadata"].has_member
+
+
+def test_a_record_that_is_too_large_is_set_aside_with_its_first_bytes(monkeypatch):
+    monkeypatch.setattr(decoder, "LARGEST_RECORD_BYTES", 100)
+    monkeypatch.setattr(decoder, "_KEPT_BYTES", 20)
+    commit = (b"\x00\x01\x00\x01g\x00\x01t" + bytes(4), None)
+    longest = b"\x00\x63" + bytes(98)
+    rows = [commit, (longest, b"x" * 100), (commit[0], b"\x00\x03" + b"y" * 99), (longest + b"z", None), commit]
+    decoded = decode_records(batch(rows))
+    assert decoded.commit_rows.tolist() == [0, 4]
+    found = dict(zip(decoded.quarantine_rows.tolist(), decoded.quarantine.to_pylist(), strict=True))
+    assert found[1]["error_class"] == "UnknownRecordType"
+    assert (found[1]["key"], found[1]["value"]) == rows[1]
+    assert {found[row]["error_class"] for row in (2, 3)} == {"RecordTooLarge"}
+    assert (found[2]["key"], found[2]["value"]) == (commit[0], b"\x00\x03" + b"y" * 18)
+    assert (found[3]["key"], found[3]["value"]) == (longest[:20], None)

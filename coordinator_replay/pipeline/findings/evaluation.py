@@ -8,6 +8,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from heapq import merge
+from itertools import groupby
 from math import ceil
 from typing import Any, NamedTuple
 from zlib import crc32
@@ -138,16 +140,13 @@ class GroupEvidence:
             totals.add(SUMMARIES[row["what"]], key, orjson.loads(row["told"]), is_over=True)
         return totals
 
-    def evidence(self, totals: Totals) -> list[EvidenceRow]:
+    def evidence(self, totals: Totals) -> Iterator[EvidenceRow]:
         """All evidence about it, in order."""
         rows = [
             EvidenceRow(row["tag"], row["at"], row["name"], row["seq"], orjson.loads(row["told"]))
             for row in self.rows[EVIDENCE]
         ]
         rows += (EvidenceRow(Evidence.HAPPENING, 0, "commits", 0, told) for told in totals.every[GROUP.name].values())
-        held = {_key(row) for row in self.rows[HELD]}
-        for key, told in totals.every[PARTITION.name].items():
-            rows.append(EvidenceRow(Evidence.OFFSETS, 0, key[0], key[1], _of_partition(told, key, is_held=key in held)))
         for kind in (REWIND, EMPTY_REWIND):
             for key, told in totals.every[kind.name].items():
                 of_partition = totals.every[PARTITION.name].get(key, {})
@@ -156,7 +155,16 @@ class GroupEvidence:
                 rows.append(EvidenceRow(Evidence.REWIND, 0, key[0], key[1], told | about))
         rows += (EvidenceRow(Evidence.PENDING, row["from_offset"], "", 0, row) for row in self.rows[PENDING])
         rows += (EvidenceRow(Evidence.EXPIRY, told["at"], told["topic"], told["at"], told) for told in self.expiries())
-        return sorted(rows, key=_order)
+        # A group may have committed millions of partitions: their rows are made one at a time.
+        return merge(_in_order(rows), self._of_partitions(totals), key=_place)
+
+    def _of_partitions(self, totals: Totals) -> Iterator[EvidenceRow]:
+        """What the history of each partition comes to, in order."""
+        held = {_key(row) for row in self.rows[HELD]}
+        sums = totals.every[PARTITION.name]
+        for key in sorted(sums):
+            told = _of_partition(sums[key], key, is_held=key in held)
+            yield EvidenceRow(Evidence.OFFSETS, 0, key[0], key[1], told)
 
     def expiries(self) -> Iterator[Row]:
         """What retention removed or removes of partitions that ever had an owner."""
@@ -173,9 +181,17 @@ class GroupEvidence:
                 yield row["tombstone_at"] // 1000, counter
 
 
-def _order(row: EvidenceRow) -> tuple[Any, ...]:
-    """By tag, time, name and number, then by where it stands in the log: no order is left to how files were read."""
-    return (*row[:4], _number(row.told.get("log_partition")), _number(row.told.get("log_offset")), encode(row.told))
+def _place(row: EvidenceRow) -> tuple[Any, ...]:
+    """Its tag, time, name and number, then where it stands in the log."""
+    return (*row[:4], _number(row.told.get("log_partition")), _number(row.told.get("log_offset")))
+
+
+def _in_order(rows: list[EvidenceRow]) -> Iterator[EvidenceRow]:
+    """Rows by their place, those of one place by what they say: no order is left to how files were read."""
+    rows.sort(key=_place)
+    for _, same in groupby(rows, _place):
+        tied = list(same)
+        yield from sorted(tied, key=lambda row: encode(row.told)) if len(tied) > 1 else tied
 
 
 def _number(value: Any) -> int:
@@ -413,22 +429,23 @@ class Evaluation:
                 happened.count(place, at_ms, counter)
                 if not known.rows[HELD]:
                     ended[place] = max(at_ms, ended.get(place, at_ms))
-            evidence = known.evidence(totals)
-            for row in evidence:
-                if row.tag == Evidence.HAPPENING and row.told.get("is_over") is True:
-                    happened.count(place, row.at, "rebalance_count")
-            if evidence:
-                self._evaluate_group(group_id, evidence)
+            for at_ms in self._evaluate_group(group_id, known.evidence(totals)):
+                happened.count(place, at_ms, "rebalance_count")
             self._keep_totals(group_id, totals)
         self.writer.stage(STEP_ROWS, minute_steps(states, happened, begun=begun, ended=ended))
 
-    def _evaluate_group(self, group_id: str, evidence: Sequence[EvidenceRow]) -> None:
-        judge = self.context.judge(group_id)
+    def _evaluate_group(self, group_id: str, evidence: Iterable[EvidenceRow]) -> Iterator[int]:
+        """Let the rules look at a group; yields when each of its rebalances was, in milliseconds."""
+        judge: Judge | None = None
         for row in evidence:
+            judge = judge or self.context.judge(group_id)
+            if row.tag == Evidence.HAPPENING and row.told.get("is_over") is True:
+                yield row.at
             for found in judge.take(Evidence(row.tag), row.told):
                 self._find(found)
-        for found in judge.finish():
-            self._find(found)
+        if judge is not None:
+            for found in judge.finish():
+                self._find(found)
 
     def _evaluate_quarantine(self) -> None:
         """Findings about what could not be read, by log partition and what was wrong."""

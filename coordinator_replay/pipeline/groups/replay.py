@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import starmap
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, Protocol
 
 import duckdb
@@ -136,7 +137,9 @@ def sort_records(batches: Batches, schema: pa.Schema) -> Batches:
         batches: rows of ``group_records``, at least RECORD_COLUMNS.
         schema: of the batches.
     """
-    with duckdb.connect(config={"memory_limit": _SORT_MEMORY, "threads": 1}) as connection:
+    settings: dict[str, str | int] = {"memory_limit": _SORT_MEMORY, "threads": 1}
+    # Else it would be a folder below the one that the worker happens to stand in.
+    with TemporaryDirectory() as aside, duckdb.connect(config={**settings, "temp_directory": aside}) as connection:
         connection.register("records", pa.RecordBatchReader.from_batches(schema, batches))
         names = ", ".join(RECORD_COLUMNS)
         found = connection.sql(

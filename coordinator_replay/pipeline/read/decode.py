@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from coordinator_replay.log.dump import DumpFile
-from coordinator_replay.log.reading import gather_records, read_file
+from coordinator_replay.log.reading import bounded, gather_records, read_file
 from coordinator_replay.log.schema import LOG_RECORD
 from coordinator_replay.log.segment import SegmentPart
 from coordinator_replay.pipeline.columns import numbers_of
@@ -250,6 +250,7 @@ def decode_rows(batches: Batches, folder: str, buckets: int, known: Ranges = Map
         known: positions that earlier runs have read.
     """
     stager = _Stager(folder, known, buckets)
-    for records in batches:
-        stager.add(records)
+    for batch in batches:
+        for records in bounded(batch):
+            stager.add(records)
     return stager.close()

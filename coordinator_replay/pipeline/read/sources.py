@@ -12,6 +12,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 
 from coordinator_replay.errors import InputError
 from coordinator_replay.log.dump import TOPIC, Dump, Format, read_head
+from coordinator_replay.log.header import OFFSET_LIMIT
 from coordinator_replay.log.schema import LOG_RECORD
 from coordinator_replay.times import EPOCH, LATEST_MS, moment_of_ms
 
@@ -37,6 +38,11 @@ def _log_records(df: DataFrame, columns: dict[str, Column]) -> DataFrame:
     )
 
 
+def _is_place(partition: Column, offset: Column) -> Column:
+    """Whether a record can stand there; one offset that no log has would be the end of the log for ever."""
+    return F.coalesce((partition >= 0) & offset.between(0, OFFSET_LIMIT - 1), F.lit(False))
+
+
 def read_kafka_rows(df: DataFrame) -> DataFrame:
     """Rows in the columns of Spark's Kafka source as log records.
 
@@ -58,7 +64,7 @@ def read_kafka_rows(df: DataFrame) -> DataFrame:
         raise InputError(f"column {texts[0]} is of type {types[texts[0]]}; it must be the record's bytes (binary)")
     rows = df.where(F.col("topic") == TOPIC) if "topic" in types else df
     partition, offset = F.col("partition").try_cast("int"), F.col("offset").try_cast("bigint")
-    is_placed = F.coalesce((partition >= 0) & (offset >= 0), F.lit(False))
+    is_placed = _is_place(partition, offset)
     columns = {
         "log_partition": F.when(is_placed, partition),
         "log_offset": F.when(is_placed, offset),
@@ -87,19 +93,18 @@ def read_json_lines(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
         InputError: the binary fields were destroyed by a text encoding.
     """
     for path in paths:
-        head = read_head(path, 1 << 16).decode("utf-8", "replace")
-        if any(_looks_destroyed(line) for line in head.splitlines()[:200]):
+        lines = read_head(path, 1 << 16).decode("utf-8", "replace").splitlines()[:200]
+        # A text encoding destroys every record, a damaged byte the line that it is in.
+        if 2 * sum(map(_looks_destroyed, lines)) > len(lines):
             raise InputError(_DESTROYED.format(path=path))
     rows = spark.read.schema(_JSON_SCHEMA).option("columnNameOfCorruptRecord", "_corrupt").json(list(paths))
     payload = F.coalesce("payload", "value")
     key = F.try_to_binary("key", F.lit("base64"))
     value = F.try_to_binary(payload, F.lit("base64"))
+    is_placed = _is_place(F.col("partition"), F.col("offset"))
     unreadable = (
         F.col("_corrupt").isNotNull()
-        | F.col("offset").isNull()
-        | F.col("partition").isNull()
-        | (F.col("offset") < 0)
-        | (F.col("partition") < 0)
+        | ~is_placed
         | (F.col("key").isNotNull() & key.isNull())
         | (payload.isNotNull() & value.isNull())
     )
@@ -108,8 +113,8 @@ def read_json_lines(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
     return _log_records(
         rows.where(F.coalesce(F.col("topic"), F.lit(TOPIC)) == TOPIC),
         {
-            "log_partition": F.col("partition"),
-            "log_offset": F.col("offset"),
+            "log_partition": F.when(is_placed, F.col("partition")),
+            "log_offset": F.when(is_placed, F.col("offset")),
             "log_timestamp": F.when(milliseconds.between(0, LATEST_MS), F.timestamp_millis(milliseconds)),
             "key": F.when(~unreadable, key),
             "value": F.when(unreadable, F.encode(line, "utf-8")).otherwise(value),
