@@ -393,6 +393,8 @@ class Warehouse:
     ) -> Answer[Gain]:
         """Every group's life replayed under other settings: the groups that would gain most come first.
 
+        The first ten have the lowest and the highest values that are possible in ``ranges``; for others it is null.
+
         Args:
             alternative: settings to try by Kafka's names.
             start: from this time on; each group's first record if None.

@@ -135,4 +135,4 @@ def _differences(before: Measures, after: Measures) -> Iterable[str]:
 def _open_order(alternatives: Sequence[Measures]) -> Iterable[str]:
     """What to say of alternatives whose order by rebalances stays open."""
     for names in open_rankings(alternatives):
-        yield f"Which of these has fewer rebalances stays open, since their ranges overlap: {'; '.join(names)}."
+        yield f"It is not known which of these has fewer rebalances, for their ranges overlap: {'; '.join(names)}."
