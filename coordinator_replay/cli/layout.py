@@ -230,13 +230,17 @@ def _chosen(fitted: Sequence[_Fitted], width: int) -> list[_Fitted]:
     """The columns to show, in the order in which they were declared.
 
     Those of rank 1 stay as long as their least widths fit, others only where all are readable beside them, and those
-    without a value where all others are whole.
+    without a value where no other is left out and all are whole.
     """
     kept: list[int] = []
     for place in sorted(range(len(fitted)), key=lambda place: (fitted[place].rank, place)):
         one = fitted[place]
         others = [fitted[other] for other in kept]
         room = width - len(GAP) * len(kept)
+        is_empty = one.rank == LAST
+        if is_empty and len(kept) < sum(other.rank < LAST for other in fitted):
+            # What has a value was left out for want of room.
+            break
         if one.rank == 1:
             fits = sum(other.least for other in others) + one.least <= room
         elif one.rank < LAST:

@@ -208,9 +208,18 @@ def _rewound(detail: Detail) -> list[str]:
     return [f"{_of_partitions(detail)} to {_range(detail)}", far, _times(detail)]
 
 
+_REMOVED: Mapping[str, str] = {
+    "DELETED": "DeleteOffsets or topic deleted",
+    "GROUP_DELETED": "deleted with the group",
+    "TOMBSTONE": "the log does not tell why",
+}
+
+
 def _ended(detail: Detail) -> list[str]:
-    how = {"GROUP_DELETED": "deleted with the group", "TOMBSTONE": "the log does not tell why"}
-    return [f"{_of_partitions(detail)} {_range(detail)}", how.get(detail["cause"], ""), detail["confidence"] or ""]
+    how = _REMOVED.get(detail["cause"], "")
+    sure = f" ({detail['confidence']})" if detail["confidence"] and detail["cause"] != "TOMBSTONE" else ""
+    of = f"{_of_partitions(detail)} {_range(detail)}"
+    return [of, f"{how}{sure}"] if how else [f"{of}{sure}"]
 
 
 def _pending(detail: Detail) -> list[str]:

@@ -118,3 +118,11 @@ def test_milliseconds_go_where_room_is_short_unless_they_tell_two_times_apart():
 def test_numbers_stand_to_the_right_and_are_never_cut():
     told = table([Column("a", "N", 1, 2), Column("b", "T", 1, 2)], [["12345678", "text" * 10]], 14, [True, False])
     assert told.lines == ["12345678  tex…"]
+
+
+def test_a_column_without_a_value_is_not_shown_while_another_one_is_left_out():
+    shape = [Column("a", "A", 1), Column("none", "NONE", 2), Column("wide", "WIDE", 3)]
+    rows: list[list[Cell]] = [["x" * 10, "-", "y" * 20]]
+    assert table(shape, rows, 20).heading == "A"
+    assert table(shape, rows, 20).left_out == ["WIDE"]
+    assert table(shape, rows, 60).heading.split() == ["A", "NONE", "WIDE"]

@@ -16,6 +16,9 @@ def orders(*partitions: int) -> list[dict[str, Any]]:
     return [{"topic_id": "x", "topic": "orders", "partitions": list(partitions)}] if partitions else []
 
 
+REMOVED = {"topic": "orders", "partitions": [0], "lowest": 9, "highest": 9, "confidence": "likely"}
+
+
 @pytest.mark.parametrize(
     ("event", "detail", "words"),
     [
@@ -53,6 +56,9 @@ def orders(*partitions: int) -> list[dict[str, Any]]:
          "generation 1 (before: 0), protocol range, 2 partitions to 2 members, leader m"),
         ("TARGET_ASSIGNED", {"assignment_epoch": [None, 2], "targets": {"m": orders(0)}},
          "m: orders:0, assignment epoch 2"),
+        ("OFFSETS_DELETED", {**REMOVED, "cause": "DELETED"},
+         "orders:0 offset 9, DeleteOffsets or topic deleted (likely)"),
+        ("OFFSETS_EXPIRED", {**REMOVED, "cause": "EXPIRED"}, "orders:0 offset 9 (likely)"),
         ("INVARIANT_BROKEN", {"invariant": "epochs_never_fall"}, "invariant: epochs_never_fall"),
         ("LEADER_CHANGED", {"leader": 5, "of": "another release"}, "leader 5"),
         ("TARGET_ASSIGNED", {"targets": "of another release"}, "targets: of another release"),
