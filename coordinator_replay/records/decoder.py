@@ -5,7 +5,7 @@ both run the definitions' programs. No code here knows a record kind beyond the 
 itself: is it an offset commit, and does its key name a member.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,6 +59,10 @@ COMMIT_COLUMNS = pa.schema(
     ]
 )
 """Columns of a decoded offset commit, beside those carried along."""
+
+_VALUE_VERSION = COMMIT_COLUMNS.field("value_version")
+_VALUE_COLUMNS = list(COMMIT_COLUMNS)[COMMIT_COLUMNS.get_field_index("topic_id") :]
+"""What the value of an offset commit tells; null in a tombstone."""
 
 GROUP_COLUMNS = pa.schema(
     [
@@ -191,61 +195,127 @@ class _Batch:
                 self.fail(rows[places], error, struct.name)
         return np.flatnonzero(status == 0)
 
-    def decode(self, number: int, version: int, rows: Rows) -> None:
-        """Decode the rows whose key and value open with these numbers."""
+    def decode(self, number: int, by_version: Mapping[int, Rows]) -> None:
+        """Decode the rows whose keys open with a number, by what their values open with."""
         kind = record_kinds().get(number)
-        if number in (arrays.NO_ROW, arrays.TOO_SHORT):
-            self.fail(rows, ErrorClass.MISSING_KEY)
-        elif kind is None:
-            self.fail(rows, ErrorClass.UNKNOWN_RECORD_TYPE, f"kind {number}")
-        else:
-            self.decode_kind(kind, self.read(kind.key, 0, self.keys, rows), version)
+        if kind is not None and kind.is_offset_commit:
+            self.decode_commits(kind, by_version)
+            return
+        for version, rows in by_version.items():
+            if number in (arrays.NO_ROW, arrays.TOO_SHORT):
+                self.fail(rows, ErrorClass.MISSING_KEY)
+            elif kind is None:
+                self.fail(rows, ErrorClass.UNKNOWN_RECORD_TYPE, f"kind {number}")
+            else:
+                keys = self.read(kind.key, 0, self.keys, rows)
+                if self.has_known_version(kind, version, keys.rows):
+                    self.finish_group(kind, keys, version)
 
-    def decode_kind(self, kind: RecordDefinition, keys: _Read, version: int) -> None:
-        if version == arrays.NO_ROW:
-            self.finish(kind, keys, None)
-        elif version == arrays.TOO_SHORT:
-            self.fail(keys.rows, ErrorClass.EMPTY_VALUE, kind.name)
-        elif version not in kind.value.versions:
-            self.fail(keys.rows, ErrorClass.UNSUPPORTED_VERSION, f"{kind.name} version {version}")
+    def has_known_version(self, kind: RecordDefinition, version: int, rows: Rows) -> bool:
+        """Whether values that open like this can be read, or are tombstones; else the rows are noted."""
+        if version == arrays.TOO_SHORT:
+            self.fail(rows, ErrorClass.EMPTY_VALUE, kind.name)
+        elif version != arrays.NO_ROW and version not in kind.value.versions:
+            self.fail(rows, ErrorClass.UNSUPPORTED_VERSION, f"{kind.name} version {version}")
         else:
-            self.finish(kind, keys, version)
+            return True
+        return False
 
-    def finish(self, kind: RecordDefinition, keys: _Read, version: int | None) -> None:
-        """Put together rows whose keys were read: tombstones, or values of one version."""
-        value, value_json = None, None
-        places: Places = None
-        if version is not None and (self.with_commit_json or not kind.is_offset_commit):
-            places, value_json = self.texts(kind.value, version, self.values, keys.rows)
-        if version is not None and kind.is_offset_commit:
-            value = self.read(kind.value, version, self.values, _pick(keys.rows, places))
-            value_json = None if value_json is None else _pick(value_json, value.places)
-            places = value.places if places is None else _pick(places, value.places)
-        rows = _pick(keys.rows, places)
+    def decode_commits(self, kind: RecordDefinition, by_version: Mapping[int, Rows]) -> None:
+        """Decode offset commits: their keys together, whatever values they have, so that they stay in order."""
+        keys = self.read(kind.key, 0, self.keys, _merged(list(by_version.values()))[0])
+        parts = []
+        for version, rows in by_version.items():
+            with_key = rows if keys.places is None else rows[np.isin(rows, keys.rows)]
+            if self.has_known_version(kind, version, with_key):
+                parts.append(self.commit_values(kind, version, with_key))
+        if not parts:
+            return
+        rows, order = _merged([part_rows for part_rows, _ in parts])
         n = len(rows)
-        common = [
+        places = None if n == len(keys.rows) else np.searchsorted(keys.rows, rows)
+        value_version, *values = _laid_out([columns for _, columns in parts], order)
+        columns = [
             _pick(keys.strings(kind.group_field), places),
             pa.array(np.full(n, kind.type, np.int16)),
-            pa.nulls(n, pa.int16()) if version is None else pa.array(np.full(n, version, np.int16)),
-            pa.repeat(version is None, n),
+            value_version,
+            value_version.is_null(),
             pa.array(_pick(self.sizes, rows)),
+            _pick(keys.strings("topic"), places),
+            _pick(keys.integers("partition", pa.int32()), places),
+            *values[: len(_VALUE_COLUMNS)],
         ]
-        if kind.is_offset_commit:
-            columns = [*common, _pick(keys.strings("topic"), places)]
-            columns += [_pick(keys.integers("partition", pa.int32()), places)]
-            columns += _commit_value(value, n)
-            if self.with_commit_json:
-                columns += [pa.repeat(kind.name, n), *self.json_texts(kind, rows, value_json)]
-            self.commits.append((rows, pa.RecordBatch.from_arrays(columns, schema=self.commit_schema)))
-            return
-        member = _pick(keys.strings("memberId"), places) if kind.has_member else pa.nulls(n, pa.string())
-        columns = [*common, pa.repeat(kind.name, n), member, *self.json_texts(kind, rows, value_json)]
+        if self.with_commit_json:
+            columns += [pa.repeat(kind.name, n), self.key_texts(kind, rows), values[-1]]
+        self.commits.append((rows, pa.RecordBatch.from_arrays(columns, schema=self.commit_schema)))
+
+    def commit_values(self, kind: RecordDefinition, version: int, rows: Rows) -> tuple[Rows, list[pa.Array]]:
+        """Rows whose values were read, with the version, the fields and where asked for the JSON form of each."""
+        texts: list[pa.Array] = []
+        if version == arrays.NO_ROW:
+            columns = [pa.nulls(len(rows), field.type) for field in (_VALUE_VERSION, *_VALUE_COLUMNS)]
+            return rows, [*columns, pa.nulls(len(rows), pa.string())] if self.with_commit_json else columns
+        if self.with_commit_json:
+            places, text = self.texts(kind.value, version, self.values, rows)
+            rows, texts = _pick(rows, places), [text]
+        value = self.read(kind.value, version, self.values, rows)
+        columns = [
+            pa.array(np.full(len(value.rows), version, np.int16)),
+            value.ids("topicId"),
+            value.integers("offset", pa.int64()),
+            value.integers("leaderEpoch", pa.int32(), none=-1),
+            value.strings("metadata"),
+            value.timestamps("commitTimestamp"),
+            value.timestamps("expireTimestamp"),
+        ]
+        return value.rows, [*columns, *(_pick(text, value.places) for text in texts)]
+
+    def finish_group(self, kind: RecordDefinition, keys: _Read, version: int) -> None:
+        """Put together group records whose keys were read: tombstones, or values of one version."""
+        places: Places = None
+        value_json = None
+        if version != arrays.NO_ROW:
+            places, value_json = self.texts(kind.value, version, self.values, keys.rows)
+        rows = _pick(keys.rows, places)
+        n = len(rows)
+        columns = [
+            _pick(keys.strings(kind.group_field), places),
+            pa.array(np.full(n, kind.type, np.int16)),
+            pa.nulls(n, pa.int16()) if value_json is None else pa.array(np.full(n, version, np.int16)),
+            pa.repeat(value_json is None, n),
+            pa.array(_pick(self.sizes, rows)),
+            pa.repeat(kind.name, n),
+            _pick(keys.strings("memberId"), places) if kind.has_member else pa.nulls(n, pa.string()),
+            self.key_texts(kind, rows),
+            pa.nulls(n, pa.string()) if value_json is None else value_json,
+        ]
         self.groups.append((rows, pa.RecordBatch.from_arrays(columns, schema=GROUP_COLUMNS)))
 
-    def json_texts(self, kind: RecordDefinition, rows: Rows, value_json: pa.Array | None) -> list[pa.Array]:
-        """The columns key_json and value_json of rows whose keys and values were read; None for tombstones."""
-        _, key_json = self.texts(kind.key, 0, self.keys, rows)
-        return [key_json, pa.nulls(len(rows), pa.string()) if value_json is None else value_json]
+    def key_texts(self, kind: RecordDefinition, rows: Rows) -> pa.StringArray:
+        """The JSON form of keys that were read."""
+        return self.texts(kind.key, 0, self.keys, rows)[1]
+
+
+def _merged(parts: Sequence[Rows]) -> tuple[Rows, Places]:
+    """Rows of several parts, rising, and where each of them stands in the parts laid end to end."""
+    if len(parts) == 1:
+        return parts[0], None
+    rows = np.concatenate(parts)
+    order = np.argsort(rows, kind="stable")
+    return rows[order], order
+
+
+def _laid_out(parts: Sequence[Sequence[pa.Array]], order: Places) -> list[pa.Array]:
+    """The columns of several parts, each as one column in the order of the rows that they are of."""
+    if order is None:
+        return list(parts[0])
+    taken, found = pa.array(order), []
+    for columns in zip(*parts, strict=True):
+        if all(column.null_count == len(column) for column in columns):
+            found.append(pa.nulls(len(order), columns[0].type))
+        else:
+            found.append(pa.concat_arrays(columns).take(taken))
+    return found
 
 
 def _pick(array: Any, places: Places) -> Any:
@@ -262,20 +332,6 @@ def _heads(column: pa.BinaryArray, rows: Rows) -> pa.BinaryArray:
     return pa.array(kept, pa.binary())
 
 
-def _commit_value(value: _Read | None, n: int) -> list[pa.Array]:
-    """The value's columns of COMMIT_COLUMNS, from topic_id on."""
-    if value is None:
-        return [pa.nulls(n, field.type) for field in list(COMMIT_COLUMNS)[7:]]
-    return [
-        value.ids("topicId"),
-        value.integers("offset", pa.int64()),
-        value.integers("leaderEpoch", pa.int32(), none=-1),
-        value.strings("metadata"),
-        value.timestamps("commitTimestamp"),
-        value.timestamps("expireTimestamp"),
-    ]
-
-
 def _in_order(parts: Sequence[tuple[Rows, pa.RecordBatch]], schema: pa.Schema) -> tuple[Rows, pa.RecordBatch]:
     """Parts put together in the order of the batch they came from."""
     if not parts:
@@ -284,10 +340,9 @@ def _in_order(parts: Sequence[tuple[Rows, pa.RecordBatch]], schema: pa.Schema) -
         )
     if len(parts) == 1:
         return parts[0]
-    rows = np.concatenate([part[0] for part in parts])
-    order = np.argsort(rows, kind="stable")
-    table = pa.concat_batches([part[1] for part in parts])
-    return rows[order], table.take(pa.array(order))
+    rows, order = _merged([part[0] for part in parts])
+    columns = _laid_out([part[1].columns for part in parts], order)
+    return rows, pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _quarantine(batch: _Batch, records: pa.RecordBatch, unread: Rows) -> tuple[Rows, pa.RecordBatch]:
@@ -315,8 +370,11 @@ def decode_records(records: pa.RecordBatch, *, with_commit_json: bool = False) -
     is_control = ~arrays.nulls_of(records.column("control_type"))
     left_out = is_damaged | is_control | batch.is_large
     batch.fail(np.flatnonzero(batch.is_large & ~is_damaged & ~is_control), ErrorClass.RECORD_TOO_LARGE)
+    by_number: dict[int, dict[int, Rows]] = {}
     for number, version, rows in arrays.split_pairs(batch.keys.openings, batch.values.openings, left_out):
-        batch.decode(number, version, rows)
+        by_number.setdefault(number, {})[version] = rows
+    for number, by_version in by_number.items():
+        batch.decode(number, by_version)
     commit_rows, commits = _in_order(batch.commits, batch.commit_schema)
     group_rows, groups = _in_order(batch.groups, GROUP_COLUMNS)
     quarantine_rows, quarantine = _quarantine(batch, records, np.flatnonzero(is_damaged))

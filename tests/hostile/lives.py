@@ -7,7 +7,9 @@ import base64
 import random
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -151,6 +153,24 @@ def renamed(life: Life, group: str) -> Life:
         )
 
     return tuple(Entry(of(one.record), one.at_ms) for one in life)
+
+
+def with_topics_of_its_own(life: Life) -> Life:
+    """The same life with topics of other ids: the name of a topic is what any record of the log says that it is."""
+
+    def of(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: other_id(one) if name == "topicId" else of(one) for name, one in value.items()}
+        return [of(one) for one in value] if isinstance(value, list) else value
+
+    def other_id(topic_id: str | None) -> str | None:
+        bytes_ = sha256((topic_id or "").encode()).digest()[:16]
+        return None if topic_id is None else base64.urlsafe_b64encode(bytes_).decode().rstrip("=")
+
+    return tuple(
+        Entry(replace(entry.record, key=of(entry.record.key), value=of(entry.record.value)), entry.at_ms)
+        for entry in life
+    )
 
 
 class Change(NamedTuple):

@@ -51,7 +51,7 @@ COMPARED = ("group_timeline", "member_timeline", "partition_ownership", "rebalan
 def intact_life() -> lives.Life:
     """A group with classic members, commits and rebalances."""
     life = max((one for one in lives.recorded_lives() if len(one) <= 60), key=len)
-    return lives.renamed(life, INTACT)
+    return lives.with_topics_of_its_own(lives.renamed(life, INTACT))
 
 
 def forged_batch(rng: random.Random, base: int) -> bytes:
