@@ -24,7 +24,15 @@ from coordinator_replay.store.duckdb_files import file_names, local_path, quoted
 from coordinator_replay.store.layout import LEDGER
 from coordinator_replay.store.opening import check_place, open_table
 from coordinator_replay.store.snapshot import Snapshot
-from coordinator_replay.store.versions import NOTHING_FINISHED, Finished, newest_files, newest_of, refuse, state_of
+from coordinator_replay.store.versions import (
+    NOTHING_FINISHED,
+    Finished,
+    newest_files,
+    newest_of,
+    refuse,
+    state_of,
+    ways_out,
+)
 from coordinator_replay.tables.migrations import KEPT_SINCE_PROPERTY
 from coordinator_replay.tables.names import table_names
 from coordinator_replay.times import EPOCH, LATEST
@@ -220,7 +228,9 @@ class Warehouse:
             source = select_files(connection, self.table(name), self.snapshot(name), bounds or {})
             connection.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {source}")
         except (DeltaError, duckdb.Error, OSError, ValueError, KeyError) as problem:
-            raise WarehouseError(f"{self.path(name)} can't be read: {first_line(problem)}") from problem
+            raise WarehouseError(
+                f"{self.path(name)} can't be read: {first_line(problem)}; {ways_out(name)}"
+            ) from problem
 
     def rows(self, sql: str, **parameters: object) -> list[tuple[Any, ...]]:
         """Answer a question over the tables that it names.

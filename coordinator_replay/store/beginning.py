@@ -5,10 +5,12 @@ From then on nobody else has to ask.
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from urllib.parse import unquote
 
-from deltalake import CommitProperties
+from deltalake import CommitProperties, DeltaTable
 from deltalake.exceptions import DeltaError
+from pyarrow.fs import FileSelector
 
 from coordinator_replay.errors import WarehouseError
 from coordinator_replay.log.dump import open_filesystem
@@ -83,6 +85,15 @@ def last_finished(store: Store) -> Finished | None:
     return found
 
 
+def _lost(path: str, opened: DeltaTable) -> str:
+    """What there is to say of a table whose folder lacks files that its log names; empty where none is missing."""
+    named = {unquote(name) for name in opened.get_add_actions().column("path").to_pylist() if "://" not in name}
+    filesystem, folder = open_filesystem(path)
+    there = filesystem.get_file_info(FileSelector(folder, recursive=True)) if named else []
+    lost = sorted(named - {info.path[len(folder) :].lstrip("/") for info in there})
+    return f"{path}: {len(lost)} of its {len(named)} files are gone, {lost[0]} among them" if lost else ""
+
+
 def _states(store: Store, last: Finished, *, is_ledger_there: bool) -> list[TableState]:
     def state(name: str) -> TableState:
         opened = store.open(name)
@@ -93,7 +104,9 @@ def _states(store: Store, last: Finished, *, is_ledger_there: bool) -> list[Tabl
                 f"{store.path(LEDGER)}: the ledger is gone, and without it nothing says which audits have finished; "
                 f"restore a backup, or audit into a new warehouse"
             )
-        return state_of(store.path(name), name, opened.version(), last, read_bytes)
+        found = state_of(store.path(name), name, opened.version(), last, read_bytes)
+        # What an unfinished run has left is restored, and that asks for the files itself.
+        return found if found.damage or found.is_ahead else replace(found, damage=_lost(store.path(name), opened))
 
     with ThreadPoolExecutor(_TABLES_AT_ONCE) as pool:
         return list(pool.map(state, tables()))
@@ -109,8 +122,8 @@ def begin(store: Store, *, except_derived: bool = False) -> Begun:
         except_derived: leave tables as they are that are going to be derived anew, as ``--full`` does.
 
     Raises:
-        WarehouseError: a table is missing, was rolled back, or was changed by somebody else; or the warehouse was
-            made by another release.
+        WarehouseError: a table is missing, lacks files, was rolled back, or was changed by somebody else; or the
+            warehouse was made by another release.
     """
     last = last_finished(store)
     states = _states(store, last or NOTHING_FINISHED, is_ledger_there=last is not None)

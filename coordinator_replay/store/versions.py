@@ -173,5 +173,10 @@ def refuse(state: TableState) -> None:
     if not state.damage:
         return
     back = "" if state.newest is None or state.newest == state.counts else f"restore it to version {state.counts}, "
-    anew = "" if state.name in RECORD_TABLES else "run audit with --full, which derives it anew, "
-    raise WarehouseError(f"{state.damage}; {back}{anew}restore a backup, or audit into a new warehouse")
+    raise WarehouseError(f"{state.damage}; {back}{ways_out(state.name)}")
+
+
+def ways_out(name: str) -> str:
+    """What a user can do about a table that is damaged."""
+    anew = "" if name in RECORD_TABLES else "run audit with --full, which derives it anew, "
+    return f"{anew}restore a backup, or audit into a new warehouse"

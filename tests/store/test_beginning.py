@@ -122,6 +122,15 @@ def test_a_table_whose_log_lost_its_end_is_noticed(store: Store, remove):
     begin(store, except_derived=True)
 
 
+def test_a_table_that_lost_a_file_is_noticed(store: Store, remove):
+    Run(store, 1).whole()
+    Run(store, 2).whole()
+    remove(f"{store.path('findings')}/{opened(store, 'findings').get_add_actions().column('path')[0].as_py()}")
+    with pytest.raises(WarehouseError, match=r"findings: 1 of its 2 files are gone, .*run audit with --full"):
+        begin(store)
+    begin(store, except_derived=True)
+
+
 def test_an_older_ledger_undoes_what_it_does_not_know(store: Store, remove):
     Run(store, 1).whole()
     Run(store, 2).whole()
