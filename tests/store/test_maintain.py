@@ -7,6 +7,7 @@ import pytest
 from deltalake import DeltaTable
 
 from coordinator_replay.errors import UsageError, WarehouseError
+from coordinator_replay.log.dump import open_filesystem
 from coordinator_replay.query.rebalances import rebalances_of
 from coordinator_replay.query.warehouse import Warehouse
 from coordinator_replay.store import compaction
@@ -189,11 +190,21 @@ def test_what_dead_runs_left_aside_is_removed_after_a_day(store: Store):
     assert (kept.before.stored_files, kept.after.stored_files) == (1, 0)
 
 
-def test_a_damaged_file_is_told_in_a_sentence(store: Store, remove: Callable[[str], None]):
+def test_a_damaged_file_is_told_in_a_sentence(store: Store):
+    Run(store, 1).whole()
+    Run(store, 2).whole()
+    filesystem, path = open_filesystem(snapshot(store, "offset_commits").every[0].uri)
+    with filesystem.open_output_stream(path) as damaged:
+        damaged.write(b"PAR1 and then nothing that is Parquet")
+    with pytest.raises(WarehouseError, match="offset_commits can't be compacted"):
+        maintain(store)
+
+
+def test_a_lost_file_is_told_in_a_sentence(store: Store, remove: Callable[[str], None]):
     Run(store, 1).whole()
     Run(store, 2).whole()
     remove(snapshot(store, "offset_commits").every[0].uri)
-    with pytest.raises(WarehouseError, match="offset_commits can't be compacted"):
+    with pytest.raises(WarehouseError, match=r"offset_commits: 1 of its 2 files are gone, .*; restore a backup"):
         maintain(store)
 
 
