@@ -5,13 +5,13 @@ a question about one group reads one stretch of a file. Files that are large alr
 costs grows with the nights since the last one, not with the history.
 """
 
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 
 import duckdb
 import pyarrow as pa
 
 from coordinator_replay.errors import WarehouseError
+from coordinator_replay.store.duckdb_connection import SORT_MEMORY, connected
 from coordinator_replay.store.duckdb_files import file_names, quoted
 from coordinator_replay.store.snapshot import TableFile
 from coordinator_replay.store.writer import DataFile, FileWriter, conform, table_part
@@ -22,9 +22,6 @@ LARGE_FILE = 64 << 20
 
 _TOGETHER = 2 * LARGE_FILE
 """So many bytes are sorted together at most."""
-
-_MEMORY = "1GB"
-"""What is larger is sorted on disk."""
 
 _BATCH_ROWS = 50_000
 
@@ -65,9 +62,7 @@ def rewrite(table: Table, folder: str, files: Sequence[TableFile]) -> list[DataF
     """
     schema = table.file_schema().remove_metadata()
     writer = FileWriter({"all": table_part(table, folder, files[0].partition_values())})
-    with tempfile.TemporaryDirectory() as aside, duckdb.connect() as connection:
-        connection.execute(f"SET TimeZone = 'UTC'; SET memory_limit = '{_MEMORY}'")
-        connection.execute(f"SET temp_directory = {quoted(aside)}")
+    with connected(threads=None, memory=SORT_MEMORY) as connection:
         try:
             for batch in _sorted(connection, table, schema, files):
                 writer.add("all", conform(batch, schema))

@@ -9,10 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import starmap
-from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, Protocol
 
-import duckdb
 import numpy as np
 import orjson
 import pyarrow as pa
@@ -28,6 +26,7 @@ from coordinator_replay.pipeline.columns import numbers_of
 from coordinator_replay.pipeline.groups.json_text import compact, encode
 from coordinator_replay.pipeline.groups.signs import LastCommit, RecordKey
 from coordinator_replay.records.protocol import open_blobs
+from coordinator_replay.store.duckdb_connection import SORT_MEMORY, connected
 from coordinator_replay.store.scan import BATCH_ROWS, Batches
 
 GROUP_TABLES = (
@@ -50,7 +49,6 @@ RECORD_COLUMNS = (
 """What is read of ``group_records``."""
 
 _COLLECT_EVERY = 1_000_000
-_SORT_MEMORY = "1GB"
 _LARGE_RECORD = ("kind", "record_bytes", "timestamp_ms", "log_partition", "log_offset")
 
 
@@ -137,9 +135,7 @@ def sort_records(batches: Batches, schema: pa.Schema) -> Batches:
         batches: rows of ``group_records``, at least RECORD_COLUMNS.
         schema: of the batches.
     """
-    settings: dict[str, str | int] = {"memory_limit": _SORT_MEMORY, "threads": 1}
-    # Else it would be a folder below the one that the worker happens to stand in.
-    with TemporaryDirectory() as aside, duckdb.connect(config={**settings, "temp_directory": aside}) as connection:
+    with connected(memory=SORT_MEMORY) as connection:
         connection.register("records", pa.RecordBatchReader.from_batches(schema, batches))
         names = ", ".join(RECORD_COLUMNS)
         found = connection.sql(

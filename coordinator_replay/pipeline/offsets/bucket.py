@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,6 +17,7 @@ from coordinator_replay.pipeline.findings.minute_states import STATES
 from coordinator_replay.pipeline.offsets.derive import Derivation, Sources
 from coordinator_replay.pipeline.offsets.interval_rows import STAGED, Staged
 from coordinator_replay.pipeline.offsets.pauses import CommitPauses
+from coordinator_replay.store.duckdb_connection import connected
 from coordinator_replay.store.scan import read_paths, rows_of
 from coordinator_replay.store.writer import some
 from coordinator_replay.tables.definition import table
@@ -376,8 +376,7 @@ class _Thinning:
         names = ", ".join(
             f'"{name}"' for name in STAGED.names if name not in ("valid_to", "to_offset", "commits_merged")
         )
-        with duckdb.connect(config={"threads": 1}) as connection:
-            connection.execute("SET TimeZone = 'UTC'")
+        with connected() as connection:
             connection.register("history", pa.Table.from_batches(self.batches, STAGED))
             found: pa.Table = connection.sql(
                 f"""

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 
@@ -22,6 +21,7 @@ from coordinator_replay.analysis.expiring import Retention, expire_at
 from coordinator_replay.pipeline.bucket_files import Place, TableWriter
 from coordinator_replay.pipeline.columns import numbers_of
 from coordinator_replay.pipeline.offsets.interval_rows import STAGED
+from coordinator_replay.store.duckdb_connection import SORT_MEMORY, connected
 from coordinator_replay.store.scan import BATCH_ROWS, Batches, read_paths
 from coordinator_replay.store.writer import DataFile, some
 
@@ -42,7 +42,6 @@ _AGES = (
     *("log_partition", "group_id", "rule", "expire_timestamp", "is_protected", "base_timestamp", "rule_since"),
     "valid_to",
 )
-_MEMORY = "1GB"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,12 +75,6 @@ class CausesResult:
 
     retention: Retention
     files: list[DataFile] = field(default_factory=list)
-
-
-def _connect() -> duckdb.DuckDBPyConnection:
-    connection = duckdb.connect(config={"threads": 1, "memory_limit": _MEMORY})
-    connection.execute("SET TimeZone = 'UTC'")
-    return connection
 
 
 def _ms_between(earlier: str, later: str) -> str:
@@ -135,7 +128,7 @@ def infer_retention(
     Returns:
         The retention in milliseconds; None where nothing can be inferred.
     """
-    with _connect() as connection:
+    with connected(memory=SORT_MEMORY) as connection:
         connection.register("removed", removed)
         asked = {"survivor": oldest_survivor_ms, "check": check_interval_ms}
         row = connection.execute(_INFERENCE, asked).fetchone()
@@ -312,7 +305,7 @@ def tombstone_causes(
         "check": check_interval_ms,
         "spread": TOPIC_DELETION_SPREAD_MS,
     }
-    with _connect() as connection:
+    with connected(memory=SORT_MEMORY) as connection:
         connection.register("removed", removed)
         used = {name: value for name, value in asked.items() if f"${name}" in _CAUSES}
         found: pa.RecordBatchReader = connection.sql(_CAUSES, params=used).to_arrow_reader(BATCH_ROWS)

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-import duckdb
 import pyarrow as pa
 
 from coordinator_replay.analysis.expiring import Retention, expiring_offsets
+from coordinator_replay.store.duckdb_connection import connected
 from coordinator_replay.times import later
 
 
@@ -33,8 +33,7 @@ def expected_offsets(opened: pa.Table, retention: Retention, horizon: Horizon) -
         retention: to judge by.
         horizon: the moment, and how far ahead to look.
     """
-    with duckdb.connect(config={"threads": 1}) as connection:
-        connection.execute("SET TimeZone = 'UTC'")
+    with connected() as connection:
         connection.register("opened", opened)
         asked = {
             "retention_ms": retention.ms,
