@@ -434,18 +434,17 @@ class Evaluation:
             self._keep_totals(group_id, totals)
         self.writer.stage(STEP_ROWS, minute_steps(states, happened, begun=begun, ended=ended))
 
-    def _evaluate_group(self, group_id: str, evidence: Iterable[EvidenceRow]) -> Iterator[int]:
-        """Let the rules look at a group; yields when each of its rebalances was, in milliseconds."""
-        judge: Judge | None = None
+    def _evaluate_group(self, group_id: str, evidence: Iterable[EvidenceRow]) -> list[int]:
+        """Let the rules look at a group; returns when each of its rebalances was, in milliseconds."""
+        judge, rebalances, has_evidence = self.context.judge(group_id), [], False
         for row in evidence:
-            judge = judge or self.context.judge(group_id)
+            has_evidence = True
             if row.tag == Evidence.HAPPENING and row.told.get("is_over") is True:
-                yield row.at
-            for found in judge.take(Evidence(row.tag), row.told):
-                self._find(found)
-        if judge is not None:
-            for found in judge.finish():
-                self._find(found)
+                rebalances.append(row.at)
+            self._find(judge.take(Evidence(row.tag), row.told))
+        if has_evidence:
+            self._find(judge.finish())
+        return rebalances
 
     def _evaluate_quarantine(self) -> None:
         """Findings about what could not be read, by log partition and what was wrong."""
@@ -458,12 +457,12 @@ class Evaluation:
                 _count_damage(counts, (partition, error_class), at_us, offset, message)
         judge = self.context.judge("")
         for _, row in sorted(counts.items(), key=lambda one: (one[0][0] is not None, one[0][0] or 0, one[0][1])):
-            for found in judge.take(Evidence.UNREADABLE, row):
-                self._find(found)
+            self._find(judge.take(Evidence.UNREADABLE, row))
 
-    def _find(self, found: Found) -> None:
-        self.result.severities[found["severity"]] += 1
-        self._keep(FINDINGS, found)
+    def _find(self, findings: Iterable[Found]) -> None:
+        for found in findings:
+            self.result.severities[found["severity"]] += 1
+            self._keep(FINDINGS, found)
 
     def _keep_totals(self, group_id: str, totals: Totals) -> None:
         for what, key, told in totals.kept():
