@@ -11,15 +11,15 @@ from typing import Any
 
 from coordinator_replay.coordinator.client_assignors import ASSIGNORS, ClientSubscription
 from coordinator_replay.coordinator.consumer_protocol import read_assignment, read_subscription, write_assignment
+from coordinator_replay.coordinator.errors import CODES
 from coordinator_replay.records.kinds import blob
 from coordinator_replay.records.scalar import encode_blob
 from coordinator_replay.whatif.clients import Body, Consumer, Surroundings, by_topic
 from coordinator_replay.whatif.libraries import JAVA, JOIN_INTERVAL_MS, LIBRDKAFKA
 from coordinator_replay.whatif.settings import COOPERATIVE
 
-MEMBER_ID_REQUIRED = 79
-FORGOTTEN = frozenset({25, 82})
-"""Errors after which a consumer joins as a new member: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID."""
+FORGOTTEN = frozenset({CODES["UNKNOWN_MEMBER_ID"], CODES["FENCED_INSTANCE_ID"]})
+"""Errors after which a consumer joins as a new member."""
 
 
 @dataclass(kw_only=True)
@@ -105,7 +105,7 @@ class ClassicConsumer(Consumer):
         error = body["errorCode"]
         if api == "Heartbeat" and not error:
             return
-        if error == MEMBER_ID_REQUIRED:
+        if error == CODES["MEMBER_ID_REQUIRED"]:
             self.member_id, self.stage, self.joined_ms = body["memberId"], "join", None
             around.act_after(self, 0)
         elif error in FORGOTTEN:

@@ -56,8 +56,8 @@ class ClientLives:
         at_ms = operation.began_ms(self.settings.heartbeat(), self.settings.initial_delay())
         for event in operation.events:
             member, before, kind = event.member, event.before, str(event.kind)
-            if kind == "MEMBER_LEFT" and (before or member) is not None:
-                self._leave(before or member, at_ms, operation)  # type: ignore[arg-type]
+            if kind == "MEMBER_LEFT" and (gone := before or member) is not None:
+                self._leave(gone, at_ms, operation)
             elif member is None:
                 continue
             elif kind == "MEMBER_AWAY":

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from coordinator_replay.coordinator.client_assignors import Partition
+from coordinator_replay.coordinator.errors import CODES
 from coordinator_replay.whatif.clients import Body, Consumer, Surroundings, by_topic
 
 LEFT_EPOCH, AWAY_EPOCH = -1, -2
-UNRELEASED_INSTANCE_ID = 111
 RETRY_MS = 100
 """``retry.backoff.ms`` of Kafka's clients."""
 
@@ -63,7 +63,7 @@ class ModernConsumer(Consumer):
             self.generation, self.assigned = 0, None
             self.own(around, ())
             # The member before it did not say that it goes: nobody gets its instance id until its session is over.
-            is_taken = body["errorCode"] == UNRELEASED_INSTANCE_ID
+            is_taken = body["errorCode"] == CODES["UNRELEASED_INSTANCE_ID"]
             around.act_after(self, RETRY_MS if is_taken else 0)
             return
         self.generation = max(body["memberEpoch"], 0)
