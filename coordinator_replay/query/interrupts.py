@@ -10,7 +10,7 @@ import duckdb
 
 
 @contextmanager
-def interruptible(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
+def ended_by_ctrl_c(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
     """Let Ctrl-C end the statement that the block runs.
 
     DuckDB notices Ctrl-C by itself, but then waits for the tasks of its other threads, and the task of a join may

@@ -18,7 +18,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from coordinator_replay.errors import UsageError, WarehouseError
-from coordinator_replay.query.interrupts import interruptible
+from coordinator_replay.query.interrupts import ended_by_ctrl_c
 from coordinator_replay.query.table_files import select_files
 from coordinator_replay.store.duckdb_files import file_names, local_path, quoted
 from coordinator_replay.store.layout import LEDGER
@@ -388,7 +388,7 @@ def fetch(
         duckdb.Error: the statement is wrong, or a file can't be read.
     """
     try:
-        with interruptible(connection):
+        with ended_by_ctrl_c(connection):
             relation = connection.sql(statement, params=dict(parameters) or None)
             return ([], []) if relation is None else _fetched(relation)
     except OverflowError as problem:

@@ -7,6 +7,12 @@ loader fails on most of these and skips unknown kinds (``CoordinatorLoaderImpl``
 
 from enum import StrEnum
 
+LARGEST_RECORD_BYTES = 8 << 20
+"""A record whose key or value is larger is set aside, so that a few compressed bytes can't take gigabytes.
+
+It is eight times what brokers take in one batch unless they are told otherwise (``message.max.bytes``).
+"""
+
 
 class ErrorClass(StrEnum):
     """Why a record was set aside."""
@@ -35,7 +41,9 @@ MESSAGES = {
     ErrorClass.EMPTY_VALUE: "the value is there but too short to hold its version; a tombstone has no value at all",
     ErrorClass.UNSUPPORTED_VERSION: "the value is of a version this release does not know",
     ErrorClass.UNKNOWN_RECORD_TYPE: "the key is of a kind this release does not know",
-    ErrorClass.RECORD_TOO_LARGE: "the record is larger than 8 MiB; of its key and value the first MiB is kept",
+    ErrorClass.RECORD_TOO_LARGE: (
+        f"the record is larger than {LARGEST_RECORD_BYTES >> 20} MiB; of its key and value the first MiB is kept"
+    ),
 }
 """The sentence that goes with each class."""
 

@@ -16,18 +16,12 @@ import pyarrow as pa
 from coordinator_replay.arrow_times import TIMESTAMP, timestamps_of
 from coordinator_replay.records import arrays, json_form
 from coordinator_replay.records.arrays import MachineColumns
-from coordinator_replay.records.damage import MESSAGES, ErrorClass
+from coordinator_replay.records.damage import LARGEST_RECORD_BYTES, MESSAGES, ErrorClass
 from coordinator_replay.records.definition import RecordDefinition, Struct
 from coordinator_replay.records.flat import FlatColumns, run_flat
 from coordinator_replay.records.kinds import record_kinds
 from coordinator_replay.records.machine import STATUS, Int32s, run
 from coordinator_replay.records.program import Program, compile_struct
-
-LARGEST_RECORD_BYTES = 8 << 20
-"""A record whose key or value is larger is set aside, so that a few compressed bytes can't take gigabytes.
-
-It is eight times what brokers take in one batch unless they are told otherwise (``message.max.bytes``).
-"""
 
 _KEPT_BYTES = 1 << 20
 
@@ -338,8 +332,6 @@ def _in_order(parts: Sequence[tuple[Rows, pa.RecordBatch]], schema: pa.Schema) -
         return np.empty(0, np.int64), pa.RecordBatch.from_arrays(
             [pa.nulls(0, field.type) for field in schema], schema=schema
         )
-    if len(parts) == 1:
-        return parts[0]
     rows, order = _merged([part[0] for part in parts])
     columns = _laid_out([part[1].columns for part in parts], order)
     return rows, pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -9,7 +9,7 @@ import pytest
 _PRESSED_AGAIN_AND_AGAIN = """
 import os, signal, threading
 import duckdb
-from coordinator_replay.query.interrupts import interruptible
+from coordinator_replay.query.interrupts import ended_by_ctrl_c
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 # Two threads: while the first is told, the other is in the middle of a join that ends tomorrow.
@@ -17,7 +17,7 @@ connection = duckdb.connect(config={"threads": 2})
 for _ in range(5):
     threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
     try:
-        with interruptible(connection):
+        with ended_by_ctrl_c(connection):
             connection.sql("SELECT sum(a.range * b.range) FROM range(10000000) a, range(10000000) b").fetchall()
     except KeyboardInterrupt:
         print("interrupted")

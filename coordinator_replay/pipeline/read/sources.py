@@ -39,7 +39,7 @@ def _log_records(df: DataFrame, columns: dict[str, Column]) -> DataFrame:
 
 
 def _is_place(partition: Column, offset: Column) -> Column:
-    """Whether a record can stand there; one offset that no log has would be the end of the log for ever."""
+    """Whether a record can stand there. A single offset beyond any log would be where every later audit begins."""
     return F.coalesce((partition >= 0) & offset.between(0, OFFSET_LIMIT - 1), F.lit(False))
 
 
