@@ -43,7 +43,7 @@ from coordinator_replay.tables.definition import table
 
 _CHUNK_ROWS = 10_000
 _REBALANCES = table(REBALANCES).file_schema().remove_metadata()
-_RECORDS, _COMMITS, _TOTALS = "group_records", "offset_commits", "commit_totals"
+_RECORDS, _COMMITS, _PENDING, _TOTALS = "group_records", "offset_commits", "pending_offsets", "commit_totals"
 _RECORD_SCHEMA = table(_RECORDS).arrow_schema(list(RECORD_COLUMNS)).remove_metadata()
 _STATE_COLUMNS = ("group_id", "log_partition", "snapshot_version", "snapshot")
 
@@ -102,10 +102,26 @@ def _names_are_old(files: BucketFiles, names: Mapping[str, str], renamed: Collec
     return False
 
 
-def _committed_before(files: BucketFiles, groups: Collection[str]) -> bool:
-    """Whether some of these groups have committed in an earlier run."""
+def _committed_before(files: BucketFiles, groups: Collection[str]) -> set[str]:
+    """Those of some groups that have committed in an earlier run."""
     wanted = pc.field("group_id").isin(pa.array(sorted(groups), pa.string()))
-    uris = [file.uri for file in files.old(_TOTALS)]
+    uris = [file.uri for file in files.old(_TOTALS)] + [file.uri for file in files.old(_PENDING, is_open=True)]
+    batches = read_paths(uris, ["group_id"], wanted)
+    return {group_id for batch in batches for group_id in batch.column("group_id").unique().to_pylist()}
+
+
+def _taken_for_empty(files: BucketFiles, groups: Collection[str]) -> bool:
+    """Whether commits of earlier runs into groups that now have their first record may have been told wrongly.
+
+    A group without any record is Empty at each of its commits. With the first record in sight, it is so only where the
+    log has all records before the commit: compaction may have removed earlier ones of the group.
+    """
+    known = _committed_before(files, groups) if groups else set()
+    if not known:
+        return False
+    is_missing = pc.field("missing_before").is_null() | (pc.field("missing_before") != 0)
+    wanted = pc.field("group_id").isin(pa.array(sorted(known), pa.string())) & is_missing
+    uris = [file.uri for file in files.old(_COMMITS)]
     return any(batch.num_rows for batch in read_paths(uris, ["group_id"], wanted))
 
 
@@ -126,8 +142,8 @@ class GroupStep:
     def must_begin_anew(self) -> bool:
         """Whether the bucket can't go on from where its tables end.
 
-        So it is where snapshots are of another release, where rows would now name other topics, and where a group
-        appears whose earlier commits were taken for those of a group without members.
+        So it is where snapshots are of another release, where rows would now name other topics, and where earlier
+        commits of a group that appears were taken for those of an Empty one.
         """
         groups = _ids(file.path for file in self.files.new(_RECORDS))
         states = _states(self.files, groups)
@@ -135,7 +151,7 @@ class GroupStep:
         return (
             states.is_old
             or _names_are_old(self.files, self.context.topic_names, self.renamed)
-            or (bool(first) and _committed_before(self.files, first))
+            or _taken_for_empty(self.files, first)
         )
 
     def go_on(self, writer: TableWriter) -> int:

@@ -129,10 +129,11 @@ class _Batch:
     def _states(self, rows: Numbers) -> pa.Array:
         """The group's state at commits: Kafka makes a simple group, which is Empty, where it has no record of one."""
         at = self.told[Told.STATE, rows]
-        is_held = (at == rows) & (at >= 0)
+        # Of what held or waited when the run began, an earlier run has told the state.
+        is_told = ((at == rows) & (at >= 0)) | (at == NOWHERE)
         found = self.take("name", _rows(at))
-        if is_held.any():
-            found = pc.if_else(pa.array(is_held), self.take("group_state", _rows(rows)), found)
+        if is_told.any():
+            found = pc.if_else(pa.array(is_told), self.take("group_state", _rows(rows)), found)
         is_dead = pc.equal(found, "Dead").fill_null(False).to_numpy(zero_copy_only=False)
         nothing_is_missing = _numbers(self.events.column("missing_before"), NOWHERE)[rows] == 0
         is_empty = (at == NO_STATES) | is_dead | ((at == NOWHERE) & nothing_is_missing)
