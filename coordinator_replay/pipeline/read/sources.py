@@ -4,8 +4,12 @@ Both come from a consumer. A consumer sees no control records, no producer ids a
 is unknown here: the columns are null, never a guess.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 from pyspark.sql.pandas.types import from_arrow_type
@@ -26,6 +30,10 @@ _DESTROYED = (
     "base64 output (kcat -C -J -e -S base64, in builds of kcat that have -S), with Spark's Kafka source, or from the "
     "segment files"
 )
+
+_S3 = re.compile("^s3n?://")
+"""What else users write for the one scheme of S3 that Hadoop still knows, s3a."""
+_NO_CONNECTOR = re.compile("No FileSystem for scheme|ClassNotFoundException: Class [^ ]*FileSystem not found")
 
 
 def _log_records(df: DataFrame, columns: dict[str, Column]) -> DataFrame:
@@ -127,17 +135,38 @@ def read_json_lines(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
     )
 
 
+@contextmanager
+def _told_of_connectors(dump: Dump) -> Iterator[None]:
+    """Let a store that Spark can't open be told in a sentence: pyarrow may well have listed its files."""
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as problem:
+        if not _NO_CONNECTOR.search(str(problem)):
+            raise
+        raise InputError(
+            f"{dump.paths[0]}: Spark reads dumps that are tables or JSON lines, and this session has no connector for "
+            "that store; run jobs/audit.py by spark-submit with one (docs/cluster.md, Object stores), or copy the dump "
+            "to a disk; segment files need none"
+        ) from problem
+
+
 def read_tables(spark: SparkSession, dump: Dump) -> DataFrame:
     """A dump that is Parquet, Delta or JSON lines, as log records in the columns of ``LOG_RECORD``.
 
     Raises:
-        InputError: the files are not what they seem, or lack columns.
+        InputError: the files are not what they seem, lack columns, or lie in a store that Spark can't open.
     """
+    with _told_of_connectors(dump):
+        return _read_tables(spark, dump)
+
+
+def _read_tables(spark: SparkSession, dump: Dump) -> DataFrame:
+    paths = [_S3.sub("s3a://", path) for path in dump.paths]
     if dump.format is Format.JSON_LINES:
-        return read_json_lines(spark, dump.paths)
+        return read_json_lines(spark, paths)
     if dump.format is Format.PARQUET:
-        return read_kafka_rows(spark.read.parquet(*dump.paths))
-    frames = [read_kafka_rows(spark.read.format("delta").load(path)) for path in dump.paths]
+        return read_kafka_rows(spark.read.parquet(*paths))
+    frames = [read_kafka_rows(spark.read.format("delta").load(path)) for path in paths]
     whole = frames[0]
     for frame in frames[1:]:
         whole = whole.unionByName(frame)
