@@ -28,7 +28,7 @@ def moment_of_ms(at_ms: int | None) -> datetime | None:
     return None if shown_ms(at_ms) is None else EPOCH + timedelta(milliseconds=at_ms or 0)
 
 
-_MILLISECOND = timedelta(milliseconds=1)
+_MILLISECOND, _MICROSECOND = timedelta(milliseconds=1), timedelta(microseconds=1)
 
 
 def milliseconds(moment: datetime) -> int:
@@ -38,6 +38,15 @@ def milliseconds(moment: datetime) -> int:
     1000
     """
     return (moment - EPOCH) // _MILLISECOND
+
+
+def microseconds(moment: datetime) -> int:
+    """A moment as microseconds since 1970.
+
+    >>> microseconds(datetime(1970, 1, 1, 0, 0, 1, 999, tzinfo=UTC))
+    1000999
+    """
+    return (moment - EPOCH) // _MICROSECOND
 
 
 def moment_of_us(at_us: int | None) -> datetime | None:

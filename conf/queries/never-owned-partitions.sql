@@ -14,13 +14,21 @@ reached AS (
     SELECT group_id, topic, max(partition) AS highest FROM partition_ownership WHERE cluster = $cluster GROUP BY ALL
 ),
 known AS (SELECT topic, max(partition_count) AS partitions FROM topics WHERE cluster = $cluster GROUP BY topic),
-expected AS (
-    SELECT group_id, topic, unnest(range(0, coalesce(partitions, highest + 1, 0))) AS partition
-    FROM consumed LEFT JOIN reached USING (group_id, topic) LEFT JOIN known USING (topic)
-),
 owned AS (
     SELECT group_id, topic, partition, bool_or(owned_to IS NULL) AS is_owned, max(owned_to) AS last_owned
     FROM partition_ownership WHERE cluster = $cluster GROUP BY ALL
+),
+counted AS (
+    SELECT group_id, topic, max(coalesce(partitions, highest::BIGINT + 1, 0)) AS partitions, count(partition) AS seen
+    FROM consumed LEFT JOIN reached USING (group_id, topic) LEFT JOIN known USING (topic)
+    LEFT JOIN owned USING (group_id, topic)
+    GROUP BY ALL
+),
+expected AS (
+    -- So many hold all rows that are shown, and a partition of any number costs no more.
+    SELECT group_id, topic, unnest(range(0, least(partitions, seen + 500))) AS partition FROM counted
+    UNION
+    SELECT group_id, topic, partition FROM owned JOIN counted USING (group_id, topic) WHERE partition < partitions
 )
 SELECT group_id, topic, expected.partition, CASE WHEN is_owned IS NULL THEN 'never owned' ELSE 'not owned now' END AS what,
        last_owned

@@ -104,7 +104,7 @@ def maintain(
 
     upkeep = Upkeep(warehouse=absolute(warehouse), vacuum_after=vacuum_after, keep=keep, force=force)
     check_upkeep(upkeep)
-    interrupted = interruptible("maintenance was interrupted; what it finished is kept, and the next run does the rest")
+    interrupted = interruptible("upkeep was interrupted; what it finished is kept, and the next run does the rest")
     with interrupted, one_at_a_time(upkeep.warehouse, "maintain", wait=wait, say=say):
         done = run_maintain(upkeep, say)
     print_rows(_COLUMNS, map(_row, done), output, is_wide=wide)

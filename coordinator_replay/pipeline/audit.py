@@ -53,6 +53,7 @@ from coordinator_replay.store.snapshot import Snapshot, TableFile
 from coordinator_replay.store.warehouse import Store
 from coordinator_replay.store.writer import DataFile
 from coordinator_replay.tables.definition import tables
+from coordinator_replay.times import milliseconds
 
 OFFSETS_VERSION = 2
 """Of the rules of derivation: what other ones made is derived anew."""
@@ -442,7 +443,7 @@ class _Audit:
 
     def find_gaps(self, summary: Summary, end: datetime) -> None:
         """Findings about stretches that no audit has read."""
-        judge = Judge(self.run.cluster, "", round(end.timestamp() * 1000), self.options.thresholds)
+        judge = Judge(self.run.cluster, "", milliseconds(end), self.options.thresholds)
         writer = TableWriter(self.place, None)
         for log_partition, low, high in unread(self.history.ranges, self.run):
             gap = {"log_partition": log_partition, "from_offset": low, "to_offset": high}

@@ -12,6 +12,7 @@ from coordinator_replay.pipeline.read.extents import Extents
 from coordinator_replay.pipeline.read.tally import Ranges, Tally
 from coordinator_replay.store.scan import read_table
 from coordinator_replay.store.snapshot import Snapshot
+from coordinator_replay.times import milliseconds
 
 _COLUMNS = (
     *("run_id", "status", "input_form", "from_offsets", "to_offsets", "gaps", "settings", "log_end", "positions"),
@@ -141,7 +142,7 @@ class Run:
 
 
 def _ms(moment: datetime | None) -> int | None:
-    return None if moment is None else round(moment.timestamp() * 1000)
+    return None if moment is None else milliseconds(moment)
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,7 +128,7 @@ class _Upkeep:
             return self._table(name)
         except OSError as problem:
             raise WarehouseError(
-                f"{self.store.path(name)}: maintenance stopped, what it finished is kept: {problem}"
+                f"{self.store.path(name)}: upkeep stopped, what it finished is kept: {problem}"
             ) from problem
 
     def _table(self, name: str) -> Kept:

@@ -85,6 +85,16 @@ def test_two_owners(troubled: Warehouse, warehouse: Warehouse):
     assert answers(warehouse, "two-owners") == []
 
 
+def test_a_partition_of_any_number_costs_the_list_of_owners_nothing(tmp_path: Path):
+    """Its topic would have two billion partitions that nobody owned."""
+    folder = write_small_warehouse(tmp_path)
+    write_rows(folder, "partition_ownership", [owned(2**31 - 1, "m-1", "02:11", topic="orders-by-region")])
+    found = answers(Warehouse(str(folder)), "never-owned-partitions")
+    assert [(one["topic"], one["partition"], one["what"]) for one in found] == [
+        ("orders-by-region", number, "never owned") for number in range(500)
+    ]
+
+
 def test_manual_offset_changes(troubled: Warehouse):
     assert [(found["group_id"], found["lowest"]) for found in answers(troubled, "manual-offset-changes")] == [
         ("payments", 120)

@@ -12,6 +12,7 @@ from coordinator_replay.analysis.findings.thresholds import MINUTE_MS
 from coordinator_replay.pipeline.columns import NONE, Numbers, Sums, array_of, batch_of_columns, numbers_of
 from coordinator_replay.pipeline.findings.cells import Cells
 from coordinator_replay.pipeline.findings.minute_states import MinuteStates
+from coordinator_replay.times import milliseconds
 
 _AT_ONCE = 250_000
 
@@ -174,7 +175,7 @@ class MinuteSums:
             hot: so many commits of each partition in a minute are too many.
             until: which minutes are over: those from before this moment.
         """
-        until_ms = round(until.timestamp() * 1000)
+        until_ms = milliseconds(until)
         is_over = self.minutes * MINUTE_MS < until_ms
         is_hot = self.each >= hot
         sums = Cells([self.groups, is_over.astype(np.int64)])

@@ -52,6 +52,7 @@ from coordinator_replay.pipeline.offsets.expiry import Horizon, expected_offsets
 from coordinator_replay.pipeline.offsets.interval_rows import STAGED
 from coordinator_replay.store.scan import read_paths
 from coordinator_replay.store.writer import DataFile
+from coordinator_replay.times import milliseconds
 
 STEP_ROWS = "metric_steps"
 """Staged steps of the metrics, in STEPS."""
@@ -236,7 +237,7 @@ class EvaluationContext:
 
     def judge(self, group_id: str) -> Judge:
         """The rules for a group."""
-        return Judge(self.place.cluster, group_id, round(self.end.timestamp() * 1000), self.limits)
+        return Judge(self.place.cluster, group_id, milliseconds(self.end), self.limits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -323,7 +324,7 @@ class Evaluation:
         self.share = share
         self.files = share.files
         self.context = context
-        self.until_ms = round(context.until.timestamp() * 1000)
+        self.until_ms = milliseconds(context.until)
         self.writer = TableWriter(context.place, share.bucket)
         self.rows: dict[str, list[Mapping[str, Any]]] = {FINDINGS: [], TOTALS: []}
         self.result = EvaluationResult(share.bucket)
@@ -397,7 +398,7 @@ class Evaluation:
         """Transactional commits that waited long; those replaced within their transaction count by the later one."""
         schema, found = SCHEMAS[PENDING], []
         names = [*(name for name in schema.names if name != "settled_at"), "valid_to"]
-        end_ms = round(self.context.end.timestamp() * 1000)
+        end_ms = milliseconds(self.context.end)
         for batch in read_paths(self.files.uris("pending_offsets"), names):
             times = {
                 name: batch.column(of).cast(pa.timestamp("ms", tz="UTC"), safe=False).cast(pa.int64())

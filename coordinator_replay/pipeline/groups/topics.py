@@ -17,6 +17,7 @@ from coordinator_replay.log.dump import DumpFile, Format, list_files, open_files
 from coordinator_replay.log.segment import read_segment
 from coordinator_replay.pipeline.read.tally import Tally
 from coordinator_replay.records.cluster_metadata import decode_metadata
+from coordinator_replay.times import milliseconds
 
 TABLE = "topics"
 
@@ -98,7 +99,7 @@ class KnownTopics:
 
 
 def _ms(moment: Any) -> int | None:
-    return None if moment is None else round(moment.timestamp() * 1000)
+    return None if moment is None else milliseconds(moment)
 
 
 def from_rows(rows: Iterable[Mapping[str, Any]]) -> Iterator[Topic]:

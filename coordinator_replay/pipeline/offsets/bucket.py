@@ -21,6 +21,7 @@ from coordinator_replay.store.duckdb_connection import connected
 from coordinator_replay.store.scan import read_paths, rows_of
 from coordinator_replay.store.writer import some
 from coordinator_replay.tables.definition import table
+from coordinator_replay.times import microseconds
 
 HISTORY, PENDING, REMOVED, EXPIRED = "offset_history", "pending_offsets", "removed_offsets", "expired_offsets"
 
@@ -346,7 +347,7 @@ def _oldest_ms(held: pa.RecordBatch, end: datetime) -> int | None:
     rows = held.filter(pc.and_(is_by_age, pc.invert(held.column("is_protected"))).fill_null(False))
     base, rule_since = (rows.column(name).cast(_MOMENT).cast(pa.int64()) for name in ("base_timestamp", "rule_since"))
     first = pc.min(pc.max_element_wise(base, rule_since)).as_py()
-    return None if first is None else (round(end.timestamp() * 1_000_000) - first) // 1000
+    return None if first is None else (microseconds(end) - first) // 1000
 
 
 class _Thinning:

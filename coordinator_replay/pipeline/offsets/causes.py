@@ -24,6 +24,7 @@ from coordinator_replay.pipeline.offsets.interval_rows import STAGED
 from coordinator_replay.store.duckdb_connection import SORT_MEMORY, connected
 from coordinator_replay.store.scan import BATCH_ROWS, Batches, read_paths
 from coordinator_replay.store.writer import DataFile, some
+from coordinator_replay.times import microseconds
 
 TOPIC_DELETION_SPREAD_MS = 30_000
 """A deleted topic's offsets go in all log partitions at about the same time: at most so far from one another."""
@@ -319,7 +320,7 @@ def _expired_rows(causes: pa.RecordBatch, as_of: datetime | None, retention: Ret
     taken = np.array([one == "EXPIRED" for one in causes.column("ended_by").to_pylist()], np.bool_)
     if as_of is not None:
         at = numbers_of(causes.column("tombstone_at"), 0)
-        taken &= at <= round(as_of.timestamp() * 1_000_000)
+        taken &= at <= microseconds(as_of)
     rows = some(causes, taken)
     n = rows.num_rows
     named: dict[str, Any] = {
@@ -338,7 +339,7 @@ def _by_bucket(rows: pa.RecordBatch, share: CausesShare) -> Iterator[tuple[int, 
     buckets = numbers_of(rows.column("log_partition"), 0) % share.buckets
     is_open = np.ones(rows.num_rows, np.bool_)
     if share.end is not None and share.as_of is None:
-        since = round((share.end - OPEN_FOR).timestamp() * 1_000_000)
+        since = microseconds(share.end - OPEN_FOR)
         is_open = numbers_of(rows.column("tombstone_at"), since) >= since
     for bucket in np.unique(buckets).tolist():
         for value in (False, True):
