@@ -1,9 +1,11 @@
 """A log audited in slices ends in the tables that one audit of all of it gives."""
 
+import importlib
 import json
 import shutil
 from collections import Counter
 from itertools import pairwise
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -53,6 +55,21 @@ def test_any_slices_in_any_order_end_in_the_tables_of_one_run(name, seed, audit,
     for dump in dumps:
         audit(tmp_path / "slices", *dump, thresholds=QUICK)
     found, expected = without_gaps(contents(tmp_path / "slices")), without_gaps(contents(tmp_path / "whole"))
+    for table, rows in expected.items():
+        assert found[table] == rows, table
+
+
+def test_nights_of_a_fleet_end_in_the_tables_of_one_run(audit, tmp_path, monkeypatch):
+    """A hundred groups with rebalances and many commits, so that each night begins in the middle of both."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "scripts"))
+    dump_of = importlib.import_module("benchmarks.dump").make_dump
+    nights_of = importlib.import_module("benchmarks.nightly").cut_nights
+    dump = dump_of(tmp_path / "dump", records=20_000, groups=100)
+    for night in nights_of(dump, tmp_path / "nights", nights=6):
+        audit(tmp_path / "nightly", night)
+    audit(tmp_path / "whole", dump)
+    found, expected = contents(tmp_path / "nightly"), contents(tmp_path / "whole")
+    assert sum('"commit_pause_ms": null' not in row for row in expected["rebalances"]) > 20
     for table, rows in expected.items():
         assert found[table] == rows, table
 

@@ -13,10 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coordinator_replay.pipeline.bucket_files import BucketFiles, TableWriter
-from coordinator_replay.pipeline.columns import Bools, Numbers, numbers_of
-from coordinator_replay.store.scan import in_schema, read_paths
+from coordinator_replay.pipeline.columns import Bools, Numbers, as_bools, numbers_of
+from coordinator_replay.store.scan import in_schema, read_paths, rows_of
 from coordinator_replay.store.writer import some
 from coordinator_replay.tables.definition import table
+from coordinator_replay.times import LATEST_MS, milliseconds
 
 TABLE = "rebalances"
 
@@ -28,7 +29,7 @@ WITHIN_MS = 3_600_000
 
 _SCHEMA = table(TABLE).file_schema().remove_metadata()
 _MOMENT = pa.timestamp("us", tz="UTC")
-_NONE = -1
+_NONE, _UNTOLD = -1, -2
 
 
 def _ms(column: pa.Array | pa.ChunkedArray) -> Numbers:
@@ -56,10 +57,14 @@ class CommitPauses:
     Args:
         rebalances: rows of ``rebalances``.
         ownership: rows of ``partition_ownership`` of the same groups: group_id, topic, partition, owned_from.
+        known_ms: the pauses that earlier runs have found, -1 for none, in the order of the rebalances.
     """
 
-    def __init__(self, rebalances: pa.Table, ownership: Iterator[pa.RecordBatch]) -> None:
+    def __init__(
+        self, rebalances: pa.Table, ownership: Iterator[pa.RecordBatch], known_ms: Numbers | None = None
+    ) -> None:
         self.rows = rebalances
+        self.known_ms = np.full(rebalances.num_rows, _NONE, np.int64) if known_ms is None else known_ms
         self.groups = pc.unique(rebalances.column("group_id").combine_chunks())
         started, completed = (_ms(rebalances.column(name)) for name in ("started_at", "completed_at"))
         # The join phase of a classic rebalance leaves no record: the time at which it ended stands for it.
@@ -150,9 +155,9 @@ class CommitPauses:
     def pauses(self) -> pa.Array:
         """The pause of each rebalance in milliseconds, in the order of the rows; null where none is known."""
         longest = np.where(self.taken.has_any, self.longest["taken"], self.longest["any"])
-        every = np.full(self.rows.num_rows, _NONE, np.int64)
-        every[self.order] = longest
-        return pa.array(every, pa.int64(), mask=every == _NONE)
+        every = self.known_ms.copy()
+        every[self.order] = np.maximum(longest, every[self.order])
+        return pa.array(every, pa.int64(), mask=every < 0)
 
 
 class PauseStep:
@@ -171,7 +176,52 @@ class PauseStep:
         self.last_us = last_us
         rows = [*self._new(), *(() if is_anew else self._earlier())]
         whole = pa.Table.from_batches(rows, _SCHEMA).combine_chunks()
-        self.pauses = CommitPauses(whole, self._ownership(whole))
+        if is_anew or not (files.old(TABLE) or files.old("offset_history")):
+            self.pauses = CommitPauses(whole, self._ownership(whole))
+            return
+        begins_ms = self._begins_ms()
+        known_ms = self._known_ms(whole, begins_ms)
+        self.pauses = CommitPauses(whole, self._ownership(whole), known_ms)
+        for batch in self._intervals_before(whole.filter(pa.array(known_ms == _UNTOLD)), begins_ms):
+            self.pauses.add(batch)
+
+    def _begins_ms(self) -> int:
+        """The time of the first record of this run, in milliseconds."""
+        uris = [file.path for name in ("group_records", "offset_commits") for file in self.files.new(name)]
+        first = [pc.min(batch.column("log_timestamp")).as_py() for batch in read_paths(uris, ["log_timestamp"])]
+        return min((milliseconds(one) for one in first if one is not None), default=LATEST_MS)
+
+    def _known_ms(self, rebalances: pa.Table, begins_ms: int) -> Numbers:
+        """The pauses that earlier runs have found; UNTOLD for rebalances that were not, or not all, before this run."""
+        names = ["rebalance_id", "started_at", "completed_at", "commit_pause_ms"]
+        schema = pa.schema([_SCHEMA.field(name) for name in names])
+        old = rows_of(read_paths([file.uri for file in self.files.old(TABLE, is_open=True)], names), schema)
+        places = pc.index_in(rebalances.column("rebalance_id"), old.column("rebalance_id").combine_chunks())
+        then = old.take(places)
+        is_same = as_bools(places.is_valid()) & (_ms(rebalances.column("completed_at")) < begins_ms)
+        for name in ("started_at", "completed_at"):
+            is_same &= _ms(then.column(name)) == _ms(rebalances.column(name))
+        found = numbers_of(then.column("commit_pause_ms").combine_chunks(), _NONE)
+        return np.where(is_same, found, _UNTOLD)
+
+    def _intervals_before(self, rebalances: pa.Table, begins_ms: int) -> Iterator[pa.RecordBatch]:
+        """Times between commits of earlier runs that may overlap rebalances which this run has told of.
+
+        A row that stands for several commits (``--history-every``) is none.
+        """
+        started = _ms(pc.coalesce(rebalances.column("started_at"), rebalances.column("completed_at")))
+        mine = rebalances.filter(pa.array((started >= 0) & (started < begins_ms)))
+        if not mine.num_rows:
+            return iter(())
+        first = pc.min(pc.coalesce(mine.column("started_at"), mine.column("completed_at")))
+        wanted = (
+            pc.field("group_id").isin(pc.unique(mine.column("group_id").combine_chunks()))
+            & (pc.field("valid_to") >= first)
+            & (pc.field("ended_by") == "COMMIT")
+            & (pc.field("commits_merged") == 0)
+        )
+        uris = [file.uri for file in self.files.old("offset_history", is_open=False)]
+        return read_paths(uris, ["group_id", "topic", "partition", "valid_from", "valid_to"], wanted)
 
     def _new(self) -> Iterator[pa.RecordBatch]:
         uris = [file.path for file in self.files.staged.get(REBALANCE_ROWS, [])]
