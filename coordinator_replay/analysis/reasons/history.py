@@ -127,8 +127,20 @@ class GroupHistory:
         return Sign(*own)
 
     def heed(self, before_offset: int, commits: Iterable[tuple[str, int, Sign]]) -> None:
-        """Take the last commits before a record that is yet to come."""
-        self._newer_commits.append((before_offset, {(topic, number): sign for topic, number, sign in commits}))
+        """Take the last commits before a record that is yet to come.
+
+        A run that goes on gives those again that the one before it gave; only newer ones are taken.
+        """
+        newer = {(topic, number): sign for topic, number, sign in commits if self._is_newer((topic, number), sign)}
+        if newer:
+            self._newer_commits.append((before_offset, newer))
+
+    def _is_newer(self, partition: tuple[str, int], sign: Sign) -> bool:
+        known = next(
+            (commits[partition] for _, commits in reversed(self._newer_commits) if partition in commits),
+            self._commits.get(partition),
+        )
+        return known is None or sign.offset > known.offset
 
     def settle_commits(self, up_to_offset: int) -> None:
         """Let commits before the operation that is being told count."""
