@@ -1,11 +1,9 @@
 """A log audited in slices ends in the tables that one audit of all of it gives."""
 
-import importlib
 import json
 import shutil
 from collections import Counter
 from itertools import pairwise
-from pathlib import Path
 from random import Random
 
 import pytest
@@ -14,6 +12,7 @@ from coordinator_replay.analysis.findings.thresholds import Thresholds
 from coordinator_replay.pipeline.audit import Expiry
 from coordinator_replay.query.groups import groups_at
 from coordinator_replay.query.warehouse import Warehouse
+from tests.fleet import cut_nights, write_fleet
 from tests.pipeline.in_process import audit, content, contents, cut
 from tests.samples import Sample
 
@@ -59,13 +58,10 @@ def test_any_slices_in_any_order_end_in_the_tables_of_one_run(name, seed, audit,
         assert found[table] == rows, table
 
 
-def test_nights_of_a_fleet_end_in_the_tables_of_one_run(audit, tmp_path, monkeypatch):
+def test_nights_of_a_fleet_end_in_the_tables_of_one_run(audit, tmp_path):
     """A hundred groups with rebalances and many commits, so that each night begins in the middle of both."""
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "scripts"))
-    dump_of = importlib.import_module("benchmarks.dump").make_dump
-    nights_of = importlib.import_module("benchmarks.nightly").cut_nights
-    dump = dump_of(tmp_path / "dump", records=20_000, groups=100)
-    for night in nights_of(dump, tmp_path / "nights", nights=6):
+    dump = write_fleet(tmp_path / "dump")
+    for night in cut_nights(dump, tmp_path / "nights", nights=6):
         audit(tmp_path / "nightly", night)
     audit(tmp_path / "whole", dump)
     found, expected = contents(tmp_path / "nightly"), contents(tmp_path / "whole")
