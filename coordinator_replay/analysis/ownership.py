@@ -9,6 +9,7 @@ group own partitions together.
 """
 
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from coordinator_replay.analysis.members import Changed
@@ -354,16 +355,16 @@ class Ownership:
             )
 
     def snapshot(self) -> dict[str, Any]:
-        """Open intervals and gaps as plain data."""
+        """Open intervals and gaps as plain data, the same whatever order they came in."""
         return {
             "holders": [
                 [topic, partition, list(holding)]
-                for (topic, partition), holders in self.holders.items()
+                for (topic, partition), holders in sorted(self.holders.items(), key=itemgetter(0))
                 for holding in holders.values()
             ],
             "gaps": [
                 [topic, partition, gap.topic, list(gap.holding), *gap[2:]]
-                for (topic, partition), gap in self.gaps.items()
+                for (topic, partition), gap in sorted(self.gaps.items(), key=itemgetter(0))
             ],
             "unrevoked_since": dict(self.unrevoked_since),
             "awaited_since": dict(self.awaited_since),
