@@ -5,6 +5,7 @@ that are still open. So a snapshot needs no code of the rules, and none of them 
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from coordinator_replay.analysis.findings.evidence import Evidence, evidence_row, state_row
@@ -15,6 +16,9 @@ from coordinator_replay.analysis.ownership import Ownership
 from coordinator_replay.analysis.rows import Row, Scope, Topics
 from coordinator_replay.engine.events import Event, EventKind
 from coordinator_replay.engine.model import GroupState, GroupType
+
+_NAME_AND_OWNER = itemgetter(0, 1, 2)
+"""Topic, partition and member id: the order of partitions, whatever order they came in."""
 
 
 class GroupStatus(NamedTuple):
@@ -229,8 +233,8 @@ class Watch:
             "offset": now.offset,
             # An expression is known by what it brought.
             "subscribed": sorted(asked | {entry[0] for entry in owned}),
-            "owned": owned,
-            "released": released,
+            "owned": sorted(owned, key=_NAME_AND_OWNER),
+            "released": sorted(released, key=_NAME_AND_OWNER),
         }
 
     def _row(self, observation: Observation) -> Row:
