@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from coordinator_replay.log.schema import DamageClass
 from coordinator_replay.pipeline.bucket_files import BucketFiles, TableWriter
-from coordinator_replay.pipeline.columns import Bools, Numbers, numbers_of
+from coordinator_replay.pipeline.columns import Bools, Numbers, distinct, numbers_of
 from coordinator_replay.pipeline.read.decode import BATCH_EPOCH, STAGED, StagedFile
 from coordinator_replay.pipeline.read.tally import COMMIT, CONTROL, QUARANTINE, RECORD, Ranges, kinds_of
 from coordinator_replay.store.scan import read_paths
@@ -191,7 +191,7 @@ def _by_partition(found: Sequence[tuple[Numbers, Numbers]]) -> dict[int, Numbers
     if not found:
         return {}
     partitions, offsets = (np.concatenate(columns) for columns in zip(*found, strict=True))
-    return {one: np.unique(offsets[partitions == one]) for one in np.unique(partitions).tolist()}
+    return {one: distinct(offsets[partitions == one]) for one in np.unique(partitions).tolist()}
 
 
 def _are_held(rows: _Rows, held: Mapping[int, Numbers]) -> Bools:
@@ -280,7 +280,7 @@ class Settlement:
         every = {*found, *held.places, *held.quarantined}
         none = np.zeros(0, np.int64)
         return {
-            one: np.unique(np.concatenate([of.get(one, none) for of in (found, held.places, held.quarantined)]))
+            one: distinct(np.concatenate([of.get(one, none) for of in (found, held.places, held.quarantined)]))
             for one in every
         }
 

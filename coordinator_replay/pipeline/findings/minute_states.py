@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from coordinator_replay.analysis.findings.evidence import KINDS, Evidence
 from coordinator_replay.analysis.findings.thresholds import MINUTE_MS
 from coordinator_replay.engine.model import GroupState, GroupType
-from coordinator_replay.pipeline.columns import NONE, Numbers, numbers_of
+from coordinator_replay.pipeline.columns import NONE, Numbers, distinct, numbers_of
 
 NUMBERED = tuple(KINDS)
 """Types and states. A kind is the number of one of them, from 1 on: sums by numbers are far faster than by texts."""
@@ -67,7 +67,7 @@ class MinuteStates:
         if not len(self.groups):
             return np.full(len(groups), SIMPLE, np.int64)
         # A minute's number among all of them, so that a group and a minute are one number.
-        every = np.unique(np.concatenate([self.minutes, minutes]))
+        every = distinct(np.concatenate([self.minutes, minutes]))
         places = self.groups * len(every) + np.searchsorted(every, self.minutes)
         wanted = groups * len(every) + np.searchsorted(every, minutes)
         at = np.searchsorted(places, wanted, side="right") - 1

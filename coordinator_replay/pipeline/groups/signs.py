@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coordinator_replay.analysis.reasons.signs import DEPARTURES, SIGNS_WITHIN_MS
-from coordinator_replay.pipeline.columns import Numbers, codes_of, numbers_of
+from coordinator_replay.pipeline.columns import Numbers, codes_of, distinct, numbers_of
 from coordinator_replay.store.writer import LATEST_MS
 
 MINUTE_MS = 60_000
@@ -87,7 +87,7 @@ class _Departures:
         group = numbers_of(pc.index_in(ids, self.groups))
         log = self._numbers("log_partition")
         self.logs = np.unique(log)
-        self.offsets = np.unique(self._numbers("log_offset"))
+        self.offsets = distinct(self._numbers("log_offset"))
         places = self.places(group, log, self._numbers("log_offset"))
         self.order = np.argsort(places, kind="stable")
         self.sorted = places[self.order]

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coordinator_replay.log.schema import ControlType
-from coordinator_replay.pipeline.columns import Bools, Numbers, as_bools, codes_of, numbers_of, packed
+from coordinator_replay.pipeline.columns import Bools, Numbers, as_bools, codes_of, distinct, numbers_of, packed
 from coordinator_replay.pipeline.offsets.intervals import LATEST, Event
 from coordinator_replay.store.scan import BATCH_ROWS, Batches
 from coordinator_replay.store.writer import conform, some
@@ -303,7 +303,7 @@ def _width(waiting: pa.Table, markers: pa.Table) -> int:
 
 
 def _offsets(waiting: pa.Table, markers: pa.Table) -> Numbers:
-    return np.unique(np.concatenate([_column(one, "log_offset") for one in (waiting, markers)]))
+    return distinct(np.concatenate([_column(one, "log_offset") for one in (waiting, markers)]))
 
 
 def _column(rows: pa.Table, name: str) -> Numbers:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coordinator_replay.pipeline.bucket_files import BucketFiles, TableWriter
-from coordinator_replay.pipeline.columns import Bools, Numbers, as_bools, numbers_of
+from coordinator_replay.pipeline.columns import Bools, Numbers, as_bools, distinct, numbers_of
 from coordinator_replay.store.scan import in_schema, read_paths, rows_of
 from coordinator_replay.store.writer import some
 from coordinator_replay.tables.definition import table
@@ -128,7 +128,7 @@ class CommitPauses:
         taken = _Taken(topics, np.zeros(0, np.int64), has_any)
         codes = numbers_of(pc.index_in(names, topics), len(topics))
         keys = taken.numbers(rebalances, codes, np.concatenate([one[2] for one in found]))
-        return _Taken(topics, np.unique(keys), has_any)
+        return _Taken(topics, distinct(keys), has_any)
 
     def add(self, history: pa.RecordBatch) -> None:
         """Look at times between commits.
