@@ -83,6 +83,9 @@ _LOG_FOLDER = re.compile(r"^.+-\d+(\.[0-9a-f]+-(delete|future|stray))?$")
 _ASIDE_FOLDER = re.compile(rf"^{re.escape(TOPIC)}-\d+\.[0-9a-f]+-(delete|future|stray)$")
 _ARROW_SCHEMES = {"s3a": "s3", "s3n": "s3"}
 """What pyarrow calls the schemes that Hadoop has names of its own for."""
+_WITHOUT_FOLDERS = ("s3", "gcs", "abfs")
+_ONE_REQUEST = "allow_delayed_open=true"
+"""Has a small file put by one request instead of the three of an upload in parts."""
 _URI_CHARACTERS = "%/:?#@!$&'()*+,;=~"
 """What may stand in a URI beside letters, digits and ``_.-``."""
 _WILDCARD = re.compile(r"[*?\[]")
@@ -111,7 +114,10 @@ def open_filesystem(uri: str) -> tuple[Any, str]:
     if "://" not in uri:
         return fs.LocalFileSystem(), uri
     scheme, _, rest = uri.partition("://")
-    uri = f"{_ARROW_SCHEMES.get(scheme, scheme)}://{rest}"
+    scheme = _ARROW_SCHEMES.get(scheme, scheme)
+    uri = f"{scheme}://{rest}"
+    if scheme == "s3":
+        uri += f"{'&' if '?' in rest else '?'}{_ONE_REQUEST}"
     try:
         # Blanks and the like stand in keys as they are; what is written as %20 already stays so.
         return fs.FileSystem.from_uri(quote(uri, safe=_URI_CHARACTERS))  # type: ignore[no-any-return]
@@ -123,6 +129,12 @@ def open_filesystem(uri: str) -> tuple[Any, str]:
         except (ImportError, ValueError, OSError):
             raise InputError(f"{uri}: no installed filesystem can read this: {problem}") from problem
         return fs.PyFileSystem(fs.FSSpecHandler(other)), path
+
+
+def make_folder(filesystem: Any, folder: str) -> None:
+    """Make a folder, and those above it, for files that are to be written; object stores have none and need none."""
+    if filesystem.type_name not in _WITHOUT_FOLDERS:
+        filesystem.create_dir(folder, recursive=True)
 
 
 def _uri(prefix: str, path: str) -> str:

@@ -25,7 +25,7 @@ from filelock import FileLock, Timeout
 from pyarrow import fs
 
 from coordinator_replay.errors import LockedError, WarehouseError
-from coordinator_replay.log.dump import open_filesystem
+from coordinator_replay.log.dump import make_folder, open_filesystem
 
 LOCK_FILE = ".lock"
 """What is locked on a file system of this machine; it stays when the lock is gone."""
@@ -187,7 +187,7 @@ class Lease:
 
     def _write(self) -> None:
         if "/" in self._path:
-            self._filesystem.create_dir(self._path.rpartition("/")[0], recursive=True)
+            make_folder(self._filesystem, self._path.rpartition("/")[0])
         with self._filesystem.open_output_stream(self._path) as stream:
             stream.write(json.dumps({**asdict(self.mine), "until": time.time() + self.lasts}).encode())
 

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from coordinator_replay.errors import CoordinatorReplayError
-from coordinator_replay.log.dump import open_filesystem
+from coordinator_replay.log.dump import make_folder, open_filesystem
 from coordinator_replay.store.layout import partition_text
 from coordinator_replay.tables.definition import Table
 
@@ -237,7 +237,7 @@ def some(batch: pa.RecordBatch, taken: npt.NDArray[np.bool_]) -> pa.RecordBatch:
     return batch.filter(pa.array(taken)) if taken.any() else batch.slice(0, 0)
 
 
-def _described(name: str, part: Part, path: str, written: pq.FileMetaData) -> DataFile:
+def _described(name: str, part: Part, path: str, written: pq.FileMetaData, size: int) -> DataFile:
     """A file by its own footer.
 
     Raises:
@@ -246,8 +246,6 @@ def _described(name: str, part: Part, path: str, written: pq.FileMetaData) -> Da
     for column, nulls in _stats(written, part.required)["nullCount"].items():
         if nulls:
             raise CoordinatorReplayError(f"{name}.{column}: a row has no value, and every row must have one")
-    filesystem, place = open_filesystem(path)
-    size = filesystem.get_file_info(place).size
     stats = json.dumps(_stats(written, part.bounded))
     return DataFile(name, part.table, path, written.num_rows, size, stats, part.partition)
 
@@ -284,13 +282,13 @@ class _OpenFile:
     def begin(self) -> pq.ParquetWriter:
         self.path = f"{self.part.folder}/part-{uuid4()}.parquet"
         filesystem, folder = open_filesystem(self.part.folder)
-        filesystem.create_dir(folder, recursive=True)
+        make_folder(filesystem, folder)
         _, path = open_filesystem(self.path)
         self.metadata: list[pq.FileMetaData] = []
+        self.stream = filesystem.open_output_stream(path)
         return pq.ParquetWriter(
-            path,
+            self.stream,
             self.part.schema,
-            filesystem=filesystem,
             compression=self.part.compression,
             # Numbers seldom repeat: looking each up costs more than it saves.
             use_dictionary=[field.name for field in self.part.schema if pa.types.is_string(field.type)],
@@ -308,10 +306,12 @@ class _OpenFile:
         if self.writer is None:
             return None
         self.writer.close()
+        size = self.stream.tell()
+        self.stream.close()
         self.writer = None
         [written] = self.metadata
         self.rows = 0
-        return _described(self.name, self.part, self.path, written)
+        return _described(self.name, self.part, self.path, written, size)
 
 
 class FileWriter:
