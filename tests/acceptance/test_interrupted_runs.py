@@ -115,7 +115,7 @@ MOMENTS = [
     ("preparing the tables", 0.0),
     ("reading and decoding", 0.0),
     ("reading and decoding", 0.3),
-    ("reading and decoding", 3.0),
+    ("reading and decoding", 1.5),
     ("naming topics", 0.0),
     ("replaying groups", 0.0),
     ("replaying groups", 0.5),
