@@ -116,11 +116,10 @@ def open_filesystem(uri: str) -> tuple[Any, str]:
     scheme, _, rest = uri.partition("://")
     scheme = _ARROW_SCHEMES.get(scheme, scheme)
     uri = f"{scheme}://{rest}"
-    if scheme == "s3":
-        uri += f"{'&' if '?' in rest else '?'}{_ONE_REQUEST}"
+    options = f"{'&' if '?' in rest else '?'}{_ONE_REQUEST}" if scheme == "s3" else ""
     try:
         # Blanks and the like stand in keys as they are; what is written as %20 already stays so.
-        return fs.FileSystem.from_uri(quote(uri, safe=_URI_CHARACTERS))  # type: ignore[no-any-return]
+        return fs.FileSystem.from_uri(quote(uri + options, safe=_URI_CHARACTERS))  # type: ignore[no-any-return]
     except (ValueError, NotImplementedError, OSError) as problem:
         try:
             import fsspec

@@ -4,7 +4,9 @@ import gzip
 import json
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
+import fsspec
 import pytest
 
 from coordinator_replay.errors import InputError, UsageError
@@ -181,3 +183,19 @@ def test_a_folder_of_another_name_is_no_partition_beside_those_that_have_one(tmp
     assert dump.notes == ["2 files left aside: in a folder that is not called __consumer_offsets-N, as others are"]
     # Whoever names the file itself means it.
     assert partitions(find_dump([str(tmp_path / "copies" / "00000000000000000000.log")])) == [0]
+
+
+def test_where_pyarrow_knows_no_s3_fsspec_is_asked_for_the_path_as_it_was_given(monkeypatch):
+    asked = []
+
+    def url_to_fs(uri):
+        asked.append(uri)
+        return fsspec.filesystem("memory"), "bucket/folder"
+
+    def refuse(_uri):
+        raise NotImplementedError("built without S3")
+
+    monkeypatch.setattr("coordinator_replay.log.dump.fs.FileSystem", SimpleNamespace(from_uri=refuse))
+    monkeypatch.setattr(fsspec.core, "url_to_fs", url_to_fs)
+    assert open_filesystem("s3a://bucket/folder")[1] == "bucket/folder"
+    assert asked == ["s3://bucket/folder"]
