@@ -10,22 +10,18 @@ consumed AS (
     SELECT group_id, topic FROM partition_ownership JOIN (SELECT DISTINCT group_id FROM alive) USING (group_id)
     WHERE cluster = $cluster AND topic IS NOT NULL AND owned_to IS NULL
 ),
-reached AS (
-    SELECT group_id, topic, max(partition) AS highest FROM partition_ownership WHERE cluster = $cluster GROUP BY ALL
-),
 known AS (SELECT topic, max(partition_count) AS partitions FROM topics WHERE cluster = $cluster GROUP BY topic),
 owned AS (
     SELECT group_id, topic, partition, bool_or(owned_to IS NULL) AS is_owned, max(owned_to) AS last_owned
     FROM partition_ownership WHERE cluster = $cluster GROUP BY ALL
 ),
 counted AS (
-    SELECT group_id, topic, max(coalesce(partitions, highest::BIGINT + 1, 0)) AS partitions, count(partition) AS seen
-    FROM consumed LEFT JOIN reached USING (group_id, topic) LEFT JOIN known USING (topic)
-    LEFT JOIN owned USING (group_id, topic)
+    SELECT group_id, topic, max(coalesce(partitions, partition::BIGINT + 1, 0)) AS partitions, count(partition) AS seen
+    FROM consumed LEFT JOIN known USING (topic) LEFT JOIN owned USING (group_id, topic)
     GROUP BY ALL
 ),
 expected AS (
-    -- So many hold all rows that are shown, and a partition of any number costs no more.
+    -- No more than the answer can show: a partition of any number costs the same.
     SELECT group_id, topic, unnest(range(0, least(partitions, seen + 500))) AS partition FROM counted
     UNION
     SELECT group_id, topic, partition FROM owned JOIN counted USING (group_id, topic) WHERE partition < partitions
