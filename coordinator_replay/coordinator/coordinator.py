@@ -17,24 +17,19 @@ time is listed in ``ON_TOPICS``, ``ON_UNLOAD``, ``ON_LOAD_GROUP`` and ``ON_LOAD`
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from coordinator_replay.coordinator import (
-    classic_describe,
-    classic_protocol,
-    client_assignment,
-    consumer_heartbeat,
-    consumer_timers,
-    group_admin,
-    offset_commit,
-    offset_expiry,
-    offset_fetch,
-)
+from coordinator_replay.coordinator import group_metadata_manager
+from coordinator_replay.coordinator.classic import describe as classic_describe
 from coordinator_replay.coordinator.config import Config
+from coordinator_replay.coordinator.consumer import describe as consumer_describe
+from coordinator_replay.coordinator.consumer import heartbeat, timers
+from coordinator_replay.coordinator.draft import client_assignment
 from coordinator_replay.coordinator.ids import MemberIds
-from coordinator_replay.coordinator.inner_state import dump
 from coordinator_replay.coordinator.messages import Request, complete
+from coordinator_replay.coordinator.offsets import commit, expiration, fetch
 from coordinator_replay.coordinator.operations import Outcome, Reply
 from coordinator_replay.coordinator.results import Result
 from coordinator_replay.coordinator.shard import Shard
+from coordinator_replay.coordinator.state_dump import dump
 from coordinator_replay.coordinator.topics import Topic, TopicChange, Topics
 from coordinator_replay.engine import GroupDescription, Offsets
 from coordinator_replay.errors import UsageError
@@ -42,28 +37,30 @@ from coordinator_replay.errors import UsageError
 Handler = Callable[[Shard, Request, Reply], Outcome]
 
 HANDLERS: Mapping[str, Handler] = {
-    **consumer_heartbeat.HANDLERS,
-    **classic_protocol.HANDLERS,
+    **heartbeat.HANDLERS,
+    **consumer_describe.HANDLERS,
+    **group_metadata_manager.HANDLERS,
     **classic_describe.HANDLERS,
-    **group_admin.HANDLERS,
-    **offset_commit.HANDLERS,
-    **offset_fetch.HANDLERS,
-    **client_assignment.HANDLERS,
+    **commit.HANDLERS,
+    **fetch.HANDLERS,
 }
 """Which function handles a request."""
 
-ON_LOAD_GROUP: tuple[Callable[[Shard, str], None], ...] = (consumer_timers.load_group, classic_protocol.load_group)
+DRAFT_HANDLERS: Mapping[str, Handler] = {**HANDLERS, **client_assignment.HANDLERS}
+"""The same with the assignment on the client's side, where that is configured."""
+
+ON_LOAD_GROUP: tuple[Callable[[Shard, str], None], ...] = (timers.load_group, group_metadata_manager.load_group)
 """What begins for each group when the partition is loaded, groups in the order of Kafka's table."""
 
-ON_LOAD: tuple[Callable[[Shard], None], ...] = (consumer_timers.load, offset_expiry.load)
+ON_LOAD: tuple[Callable[[Shard], None], ...] = (timers.load, expiration.load)
 """What begins then for the partition, after its groups."""
 
-ON_UNLOAD: tuple[Callable[[Shard], None], ...] = (classic_protocol.unload,)
+ON_UNLOAD: tuple[Callable[[Shard], None], ...] = (group_metadata_manager.unload,)
 """What ends when the partition gets another leader."""
 
 ON_TOPICS: tuple[Callable[[Shard, TopicChange], None], ...] = (
-    consumer_timers.topics_changed,
-    offset_expiry.topics_changed,
+    timers.topics_changed,
+    expiration.topics_changed,
 )
 """What follows when topics change."""
 
@@ -133,7 +130,8 @@ class Coordinator:
         """
         full = complete(request, is_draft=self._shard.config.client_assignors)
         self._check_time(at_ms)
-        handler = HANDLERS.get(full.api)
+        handlers = DRAFT_HANDLERS if self._shard.config.client_assignors else HANDLERS
+        handler = handlers.get(full.api)
         if handler is None:
             raise UsageError(f"{full.api} is not handled")
         shard = self._shard

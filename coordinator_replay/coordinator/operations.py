@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from coordinator_replay.coordinator.errors import RequestError
 from coordinator_replay.coordinator.messages import Request
-from coordinator_replay.coordinator.new_records import NewRecord
+from coordinator_replay.coordinator.record_helpers import NewRecord
 
 
 class Outcome(NamedTuple):

@@ -9,16 +9,15 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from coordinator_replay.coordinator.classic_state import LiveClassicGroup
+from coordinator_replay.coordinator.classic.group import LiveClassicGroup
 from coordinator_replay.coordinator.config import Config
-from coordinator_replay.coordinator.consumer_state import ConsumerState
-from coordinator_replay.coordinator.error_responses import error_response
-from coordinator_replay.coordinator.errors import RequestError
+from coordinator_replay.coordinator.consumer.group import ConsumerState
+from coordinator_replay.coordinator.errors import RequestError, error_response
 from coordinator_replay.coordinator.ids import MemberIds
 from coordinator_replay.coordinator.java_order import TimelineOrder, string_hash
 from coordinator_replay.coordinator.messages import Request, respond
-from coordinator_replay.coordinator.new_records import NewRecord
 from coordinator_replay.coordinator.operations import Outcome, Reply
+from coordinator_replay.coordinator.record_helpers import NewRecord
 from coordinator_replay.coordinator.results import Batch, Failure, MarkerWritten, Response, Result
 from coordinator_replay.coordinator.timers import Key, Timers
 from coordinator_replay.coordinator.topics import Topics

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from coordinator_replay.coordinator.client_assignors import ASSIGNORS, ClientSubscription
+from coordinator_replay.coordinator.assignor.client import ASSIGNORS, ClientSubscription
 from coordinator_replay.coordinator.consumer_protocol import read_assignment, read_subscription, write_assignment
 from coordinator_replay.coordinator.errors import CODES
 from coordinator_replay.records.kinds import blob

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from coordinator_replay.coordinator import Topics
-from coordinator_replay.coordinator.client_assignors import Partition
+from coordinator_replay.coordinator.assignor.client import Partition
 
 Body = Mapping[str, Any]
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from coordinator_replay.coordinator.client_assignors import Partition
+from coordinator_replay.coordinator.assignor.client import Partition
 from coordinator_replay.coordinator.errors import CODES
 from coordinator_replay.whatif.clients import Body, Consumer, Surroundings, by_topic
 

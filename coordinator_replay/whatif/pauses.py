@@ -7,7 +7,7 @@ stops as soon as it joins again.
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from coordinator_replay.coordinator.client_assignors import Partition
+from coordinator_replay.coordinator.assignor.client import Partition
 
 
 class Total(NamedTuple):

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from coordinator_replay.coordinator import Batch, Coordinator, Request, Response, Result, Topic, Topics
-from coordinator_replay.coordinator.client_assignors import Partition
+from coordinator_replay.coordinator.assignor.client import Partition
 from coordinator_replay.engine.model import Record, Subscription
 from coordinator_replay.whatif.agenda import Agenda
 from coordinator_replay.whatif.arrivals import consumer_of, topics_matched

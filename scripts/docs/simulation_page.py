@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from coordinator_replay.coordinator.config import CLIENT_ASSIGNORS, GROUP_NUMBERS, NUMBERS
-from coordinator_replay.coordinator.consumer_heartbeat import CHECKS
+from coordinator_replay.coordinator.consumer.heartbeat import CHECKS
 from coordinator_replay.coordinator.coordinator import HANDLERS
 from coordinator_replay.coordinator.errors import CODES
 from coordinator_replay.coordinator.messages import layouts

@@ -3,7 +3,7 @@
 import random
 from typing import Any
 
-from coordinator_replay.coordinator.assign_command import assign
+from coordinator_replay.coordinator.script.assign import assign
 from coordinator_replay.errors import UsageError
 
 TOPICS = ["foo", "bar", "baz", "a", "übung", "orders-eu"]

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 from coordinator_replay.coordinator import Topic
-from coordinator_replay.coordinator.client_assignors import Partition
+from coordinator_replay.coordinator.assignor.client import Partition
 from coordinator_replay.coordinator.consumer_protocol import read_assignment
 from coordinator_replay.engine import Record
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from coordinator_replay.coordinator import Batch, Coordinator, Request, Response, Result
-from coordinator_replay.coordinator.client_assignors import ASSIGNORS, ClientSubscription, Partition
+from coordinator_replay.coordinator.assignor.client import ASSIGNORS, ClientSubscription, Partition
 from coordinator_replay.coordinator.consumer_protocol import read_assignment, read_subscription, write_assignment
 from coordinator_replay.engine import Record
 from coordinator_replay.records.kinds import blob

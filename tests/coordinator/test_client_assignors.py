@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator_replay.coordinator.client_assignors import ASSIGNORS, ClientSubscription
+from coordinator_replay.coordinator.assignor.client import ASSIGNORS, ClientSubscription
 from coordinator_replay.coordinator.script import ScriptRun
 from tests.coordinator import oracle
 from tests.coordinator.client_subscriptions import answer, random_question

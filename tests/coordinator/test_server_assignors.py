@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator_replay.coordinator.server_assignors import ASSIGNORS, AssignorError, GroupSpec, MemberSpec
+from coordinator_replay.coordinator.assignor.server import ASSIGNORS, AssignorError, GroupSpec, MemberSpec
 from coordinator_replay.coordinator.topics import Topic
 from coordinator_replay.engine.model import Assignment
 from tests.coordinator import oracle

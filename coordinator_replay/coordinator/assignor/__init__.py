@@ -1,0 +1,1 @@
+"""Kafka's partition assignors: those of clients and those of brokers."""

@@ -1,0 +1,16 @@
+"""The assignors that run on the broker, by the names that members ask for them."""
+
+from collections.abc import Callable, Mapping
+
+from coordinator_replay.coordinator.assignor.server.group_spec import AssignorError, GroupSpec, MemberSpec
+from coordinator_replay.coordinator.assignor.server.range_assignor import assign_ranges
+from coordinator_replay.coordinator.assignor.server.uniform_assignor import assign_uniformly
+from coordinator_replay.engine.model import Assignment
+
+ASSIGNORS: Mapping[str, Callable[[GroupSpec], dict[str, Assignment]]] = {
+    "uniform": assign_uniformly,
+    "range": assign_ranges,
+}
+"""What each makes of a group: partitions by topic id for each member; one that is not in it gets nothing."""
+
+__all__ = ["ASSIGNORS", "AssignorError", "GroupSpec", "MemberSpec"]

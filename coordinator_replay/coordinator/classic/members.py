@@ -1,0 +1,105 @@
+"""SyncGroup, Heartbeat and LeaveGroup of members of a classic group.
+
+Mirrors ``GroupMetadataManager.classicGroupSyncToClassicGroup``, ``classicGroupHeartbeatToClassicGroup`` and
+``classicGroupLeaveToClassicGroup``.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from coordinator_replay.coordinator.classic import rebalance
+from coordinator_replay.coordinator.classic.group import LiveClassicGroup
+from coordinator_replay.coordinator.errors import CODES, RequestError
+from coordinator_replay.coordinator.messages import Request
+from coordinator_replay.coordinator.operations import NOTHING_TO_DO, Outcome, Reply
+from coordinator_replay.coordinator.shard import Shard
+from coordinator_replay.engine import GroupState
+
+
+def sync(shard: Shard, live: LiveClassicGroup, request: Request, reply: Reply) -> Outcome:
+    """Park a follower, take the leader's assignment in, or answer again in a stable group.
+
+    Raises:
+        RequestError: the member, its generation or its protocol is not the group's, or the group rebalances.
+    """
+    body, group = request.body, live.group
+    member_id, generation = body["memberId"], body["generationId"]
+    live.validate(member_id, body["groupInstanceId"])
+    if generation != group.generation:
+        raise RequestError("ILLEGAL_GENERATION")
+    if _differs(body["protocolType"], group.protocol_type) or _differs(body["protocolName"], group.protocol):
+        raise RequestError("INCONSISTENT_GROUP_PROTOCOL")
+    if live.state == GroupState.PREPARING_REBALANCE:
+        raise RequestError("REBALANCE_IN_PROGRESS")
+    rebalance.note_sync(shard, live, member_id)
+    if live.state == GroupState.STABLE:
+        return Outcome(response=rebalance.sync_body(live, member_id))
+    live.waiting_syncs[member_id] = reply
+    if member_id != group.leader:
+        return NOTHING_TO_DO
+    given = {entry["memberId"]: entry["assignment"] for entry in body["assignments"]}
+    assignments = {known: given.get(known, "") for known in group.members}
+    return Outcome(
+        (live.record(assignments),),
+        when_written=lambda: rebalance.take_assignment(shard, live, assignments, generation),
+    )
+
+
+def heartbeat(shard: Shard, live: LiveClassicGroup, request: Request) -> Outcome:
+    """Note that a member is alive, and tell it whether it has to join again.
+
+    Raises:
+        RequestError: the member or its generation is not the group's.
+    """
+    body = request.body
+    live.validate(body["memberId"], body["groupInstanceId"])
+    if body["generationId"] != live.group.generation:
+        raise RequestError("ILLEGAL_GENERATION")
+    if live.state == GroupState.EMPTY:
+        raise RequestError("UNKNOWN_MEMBER_ID")
+    rebalance.schedule_heartbeat(shard, live, body["memberId"])
+    joins_again = live.state == GroupState.PREPARING_REBALANCE
+    return Outcome(response={"errorCode": CODES["REBALANCE_IN_PROGRESS"] if joins_again else CODES["NONE"]})
+
+
+def leave(shard: Shard, live: LiveClassicGroup, members: list[Mapping[str, Any]]) -> Outcome:
+    """Let members go, one after the other; each has its own error."""
+    answers = [_leave_one(shard, live, member) for member in members]
+    records = rebalance.NO_RECORDS
+    if any(answer["errorCode"] == CODES["NONE"] for answer in answers):
+        if live.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
+            records = rebalance.rebalance_or_complete_join(shard, live)
+        elif live.state == GroupState.PREPARING_REBALANCE:
+            records = rebalance.maybe_complete_join(shard, live)
+    return Outcome(records, {"members": answers})
+
+
+def leave_answer(member: Mapping[str, Any], error: str = "NONE") -> dict[str, Any]:
+    """What LeaveGroup answers about one member."""
+    return {
+        "memberId": member["memberId"],
+        "groupInstanceId": member["groupInstanceId"],
+        "errorCode": CODES[error],
+    }
+
+
+def _leave_one(shard: Shard, live: LiveClassicGroup, member: Mapping[str, Any]) -> dict[str, Any]:
+    member_id, instance_id = member["memberId"], member["groupInstanceId"]
+    if not member_id:
+        # An administrator removes a static member by its instance id alone.
+        holder = live.group.static_members.get(instance_id) if instance_id is not None else None
+        if holder is None:
+            return leave_answer(member, "UNKNOWN_MEMBER_ID")
+        member_id = holder
+    elif member_id not in live.pending_members:
+        try:
+            live.validate(member_id, instance_id)
+        except RequestError as error:
+            return leave_answer(member, error.error)
+    shard.timers.cancel(rebalance.heartbeat_key(live.group.group_id, member_id))
+    rebalance.forget_member(live, member_id)
+    return leave_answer(member)
+
+
+def _differs(told: str | None, known: str | None) -> bool:
+    return told is not None and known is not None and told != known

@@ -1,0 +1,297 @@
+"""Members of the classic protocol in a consumer group: JoinGroup, SyncGroup, Heartbeat, LeaveGroup.
+
+Such a member joins, is assigned and reconciled like any other; its member epoch is its generation, and
+REBALANCE_IN_PROGRESS tells it to join again where a heartbeat of the new protocol would carry the assignment. Mirrors
+``GroupMetadataManager.classicGroup…ToConsumerGroup``.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from coordinator_replay.coordinator.classic.group import protocols_of
+from coordinator_replay.coordinator.classic.members import leave_answer
+from coordinator_replay.coordinator.classic.rebalance import refuse_join
+from coordinator_replay.coordinator.consumer.conversion import (
+    downgrade_by_replacement,
+    replacement_downgrade_is_due,
+    target_blob,
+)
+from coordinator_replay.coordinator.consumer.heartbeat import note_subscription, progress, reconcile
+from coordinator_replay.coordinator.consumer.members import (
+    GroupUpdate,
+    check_size,
+    current_of,
+    dynamic_member,
+    existing_group,
+    owning_static_member,
+    static_member,
+)
+from coordinator_replay.coordinator.consumer.target_assignment_builder import last_target, update_epoch
+from coordinator_replay.coordinator.consumer.timers import fence, fence_if_there, start_session
+from coordinator_replay.coordinator.consumer.topic_regex_resolver import Change, update_expression
+from coordinator_replay.coordinator.consumer_protocol import (
+    ConsumerProtocolError,
+    ConsumerSubscription,
+    read_subscription,
+)
+from coordinator_replay.coordinator.errors import CODES, MemberSideError, RequestError
+from coordinator_replay.coordinator.messages import Request
+from coordinator_replay.coordinator.operations import NOTHING_TO_DO, Outcome, Reply
+from coordinator_replay.coordinator.shard import Shard
+from coordinator_replay.engine import Member, MemberState
+from coordinator_replay.engine.classic_group import CONSUMER_PROTOCOL_TYPE
+from coordinator_replay.engine.model import NOTHING, Subscription
+
+REQUIRES_MEMBER_ID_SINCE = 4
+JOIN, SYNC = "join", "sync"
+"""Timers: until a member told to rebalance joins again, and until one that joined sends SyncGroup."""
+
+
+# -- JoinGroup -------------------------------------------------------------------------------------------------------
+
+
+def join(shard: Shard, request: Request, reply: Reply) -> Outcome:
+    """Take a classic member into a consumer group, or a step further.
+
+    Raises:
+        MemberSideError: it is refused.
+    """
+    try:
+        return _join(shard, request, reply)
+    except MemberSideError:
+        raise
+    except RequestError as error:
+        raise MemberSideError(error.error, "") from error
+
+
+def _join(shard: Shard, request: Request, reply: Reply) -> Outcome:
+    body = request.body
+    update = existing_group(shard, body["groupId"])
+    if shard.config.migration_policy == "disabled":
+        raise RequestError("INCONSISTENT_GROUP_PROTOCOL")
+    is_unknown, instance_id = not body["memberId"], body["groupInstanceId"]
+    member_id = shard.ids.short() if is_unknown else body["memberId"]
+    check_size(update, member_id)
+    _check_protocols(update, body)
+    if is_unknown and instance_id is None and (request.version or 0) >= REQUIRES_MEMBER_ID_SINCE:
+        refuse_join(reply, "MEMBER_ID_REQUIRED", member_id)
+        return NOTHING_TO_DO
+    replaced = update.static_member(instance_id)
+    if instance_id is None:
+        member = dynamic_member(update, member_id, is_joining=True)
+    else:
+        member = static_member(update, member_id, instance_id, is_joining=is_unknown, uses_classic_protocol=True)
+    downgrades = replaced is not None and replacement_downgrade_is_due(update, replaced)
+    subscription = _subscription(body)
+    told = _told_by_join(member.subscription, request, subscription)
+    update.named_topics = subscription.topics
+    owned = [
+        {"topicId": shard.topics.by_name[name].topic_id, "partitions": list(numbers)}
+        for name, numbers in subscription.owned
+        if name in shard.topics.by_name
+    ]
+    if downgrades and replaced is not None:
+        updated = _downgrade(update, replaced, member, told, owned)
+    else:
+        updated = progress(update, member, told, owned)
+    response = {
+        "memberId": updated.member_id,
+        "generationId": current_of(updated).epoch,
+        "protocolType": CONSUMER_PROTOCOL_TYPE,
+        "protocolName": body["protocols"][0]["name"],
+    }
+
+    def start_timers() -> None:
+        shard.timers.cancel((JOIN, update.group_id, updated.member_id))
+        if not downgrades:
+            start_session(shard, update.group_id, updated.member_id, body["sessionTimeoutMs"])
+            _start(shard, SYNC, update.group_id, updated.member_id, body["rebalanceTimeoutMs"])
+
+    return Outcome(update.records, response, when_written=start_timers)
+
+
+def _check_protocols(update: GroupUpdate, body: Mapping[str, Any]) -> None:
+    """Refuse a member without a protocol that all classic members support."""
+    names = {entry["name"] for entry in body["protocols"]}
+    classic = [update.group.members[member_id] for member_id in update.state.classic_members]
+    votes: dict[str, int] = {}
+    for member in classic:
+        for protocol in member.subscription.protocols if member.subscription is not None else ():
+            votes[protocol.name] = votes.get(protocol.name, 0) + 1
+    is_common = any(votes.get(name, 0) == len(classic) for name in names)
+    if body["protocolType"] != CONSUMER_PROTOCOL_TYPE or not is_common:
+        raise RequestError("INCONSISTENT_GROUP_PROTOCOL")
+
+
+def _subscription(body: Mapping[str, Any]) -> ConsumerSubscription:
+    try:
+        return read_subscription(body["protocols"][0]["metadata"])
+    except ConsumerProtocolError as error:
+        raise RequestError("UNKNOWN_SERVER_ERROR", f"subscription: {error}") from None
+
+
+def _told_by_join(before: Subscription | None, request: Request, subscription: ConsumerSubscription) -> Subscription:
+    """A member's subscription after a join: instance, rack and assignor stay where nothing new is told."""
+    body, old = request.body, before or Subscription()
+    instance_id = body["groupInstanceId"]
+    return Subscription(
+        old.instance_id if instance_id is None else instance_id,
+        subscription.rack_id or old.rack_id,
+        request.client_id,
+        f"/{request.client_host}",
+        tuple(sorted(set(subscription.topics))),
+        None,
+        old.assignor,
+        old.rebalance_timeout_ms if body["rebalanceTimeoutMs"] == -1 else body["rebalanceTimeoutMs"],
+        body["sessionTimeoutMs"],
+        True,
+        protocols_of(body["protocols"]),
+    )
+
+
+def _downgrade(
+    update: GroupUpdate, replaced: Member, member: Member, told: Subscription, owned: Sequence[Mapping[str, Any]]
+) -> Member:
+    """Take the place of the last member of the new protocol: the group becomes a classic one."""
+    changed = Member(member.member_id, told, current_of(member), member.target)
+    has_new_names = note_subscription(update, member, told)
+    before = member.subscription.regex if member.subscription is not None else None
+    expression = update_expression(update, before, told.regex)
+    is_bumped = has_new_names or expression is Change.CHANGED_AND_RESOLVED
+    epoch = update.group.epoch
+    if is_bumped or update.state.metadata_has_expired(update.shard.now_ms, epoch):
+        epoch, _ = update_epoch(update, member, changed, is_bumped=is_bumped)
+    assignment_epoch = update.group.reconciliation.assignment_epoch
+    is_behind = assignment_epoch < epoch
+    if not is_behind:
+        target = last_target(update, changed)
+        changed = reconcile(update, changed, assignment_epoch, target, owned, has_subscription_changed=is_bumped)
+    downgrade_by_replacement(update, replaced, changed, rebalances=is_behind)
+    return changed
+
+
+# -- SyncGroup, Heartbeat --------------------------------------------------------------------------------------------
+
+
+def sync(shard: Shard, request: Request) -> Outcome:
+    """Give a classic member what it is assigned now.
+
+    Raises:
+        RequestError: the member, its generation or its protocol is not what it should be, or it must join again.
+    """
+    body = request.body
+    update, member, told = _classic_member(shard, body)
+    current = current_of(member)
+    _check_generation(member, body)
+    _check_protocol(told, body)
+    is_behind = update.group.reconciliation.assignment_epoch > current.epoch
+    if is_behind and current.state is not MemberState.UNREVOKED_PARTITIONS:
+        _start_join_if_absent(update, member, told)
+        raise RequestError("REBALANCE_IN_PROGRESS")
+    try:
+        assignment = target_blob(current.assigned or NOTHING, told.protocols[0].metadata, shard.topics)
+    except ConsumerProtocolError as error:
+        raise RequestError("UNKNOWN_SERVER_ERROR", f"subscription: {error}") from None
+
+    def start_timers() -> None:
+        shard.timers.cancel((SYNC, update.group_id, member.member_id))
+        start_session(shard, update.group_id, member.member_id, told.session_timeout_ms)
+
+    response = {
+        "protocolType": body["protocolType"],
+        "protocolName": body["protocolName"],
+        "assignment": assignment,
+    }
+    return Outcome(response=response, when_written=start_timers)
+
+
+def heartbeat(shard: Shard, request: Request) -> Outcome:
+    """Note that a classic member is alive, and tell it whether it has to join again.
+
+    Raises:
+        RequestError: the member or its generation is not what it should be.
+    """
+    update, member, told = _classic_member(shard, request.body)
+    _check_generation(member, request.body)
+    start_session(shard, update.group_id, member.member_id, told.session_timeout_ms)
+    if not _must_join_again(update, member):
+        return Outcome(response={"errorCode": CODES["NONE"]})
+    _start_join_if_absent(update, member, told)
+    return Outcome(response={"errorCode": CODES["REBALANCE_IN_PROGRESS"]})
+
+
+def _must_join_again(update: GroupUpdate, member: Member) -> bool:
+    current, reconciliation = current_of(member), update.group.reconciliation
+    if current.epoch < reconciliation.assignment_epoch or current.state is MemberState.UNREVOKED_PARTITIONS:
+        return True
+    if current.state is not MemberState.UNRELEASED_PARTITIONS:
+        return False
+    target = reconciliation.targets.get(member.member_id)
+    has = current.assigned or NOTHING
+    return not any(
+        partition not in has.get(topic_id, ()) and (topic_id, partition) in reconciliation.owners
+        for topic_id, partitions in (target.assigned if target is not None else NOTHING).items()
+        for partition in partitions
+    )
+
+
+def _classic_member(shard: Shard, body: Mapping[str, Any]) -> tuple[GroupUpdate, Member, Subscription]:
+    update = existing_group(shard, body["groupId"])
+    member = _existing_member(update, body["memberId"], body["groupInstanceId"])
+    told = member.subscription
+    if told is None or not told.uses_classic_protocol:
+        raise RequestError("UNKNOWN_MEMBER_ID", f"Member {member.member_id} does not use the classic protocol.")
+    return update, member, told
+
+
+def _existing_member(update: GroupUpdate, member_id: str, instance_id: str | None) -> Member:
+    if instance_id is None:
+        return dynamic_member(update, member_id, is_joining=False)
+    return owning_static_member(update.static_member(instance_id), member_id, instance_id)
+
+
+def _check_generation(member: Member, body: Mapping[str, Any]) -> None:
+    if current_of(member).epoch != body["generationId"]:
+        raise RequestError("ILLEGAL_GENERATION")
+
+
+def _check_protocol(told: Subscription, body: Mapping[str, Any]) -> None:
+    protocol_type, name = body["protocolType"], body["protocolName"]
+    if protocol_type not in (None, CONSUMER_PROTOCOL_TYPE) or name not in (None, told.protocols[0].name):
+        raise RequestError("INCONSISTENT_GROUP_PROTOCOL")
+
+
+def _start(shard: Shard, kind: str, group_id: str, member_id: str, timeout_ms: int) -> None:
+    shard.schedule(
+        (kind, group_id, member_id), timeout_ms, lambda: fence_if_there(shard, group_id, member_id), is_retried=True
+    )
+
+
+def _start_join_if_absent(update: GroupUpdate, member: Member, told: Subscription) -> None:
+    if not update.shard.timers.is_running((JOIN, update.group_id, member.member_id)):
+        _start(update.shard, JOIN, update.group_id, member.member_id, told.rebalance_timeout_ms)
+
+
+# -- LeaveGroup ------------------------------------------------------------------------------------------------------
+
+
+def leave(shard: Shard, group_id: str, members: Sequence[Mapping[str, Any]]) -> Outcome:
+    """Remove members of either protocol, together and with one new group epoch; each has its own error."""
+    update = existing_group(shard, group_id)
+    answers, leaving = [], dict[str, Member]()
+    for entry in members:
+        try:
+            member = _leaving_member(update, entry["memberId"], entry["groupInstanceId"])
+        except RequestError as error:
+            answers.append(leave_answer(entry, error.error))
+            continue
+        leaving[member.member_id] = member
+        answers.append(leave_answer(entry))
+    return fence(update, list(leaving.values()), {"members": answers})
+
+
+def _leaving_member(update: GroupUpdate, member_id: str, instance_id: str | None) -> Member:
+    known = update.static_member(instance_id)
+    if instance_id is not None and known is not None and not member_id:
+        return known
+    return _existing_member(update, member_id, instance_id)

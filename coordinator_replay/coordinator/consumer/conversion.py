@@ -1,0 +1,301 @@
+"""Both ways between classic and consumer groups: online upgrade and downgrade.
+
+A member of the new protocol that joins a classic group makes a consumer group of it (``upgrade``); when the last such
+member goes, or a classic static member takes its place, what remains becomes a classic group again (``downgrade``).
+Which way is open is said by ``group.consumer.migration.policy``. Mirrors ``convertToConsumerGroup`` and
+``convertToClassicGroup`` of ``GroupMetadataManager``, ``ConsumerGroup.fromClassicGroup`` and
+``ClassicGroup.fromConsumerGroup``.
+
+Timers of the other protocol go on; when they fire they find another type of group and do nothing.
+"""
+
+from collections.abc import Iterable, Mapping, Set
+from typing import Any
+
+from coordinator_replay.coordinator import record_helpers
+from coordinator_replay.coordinator.assignor.server.group_spec import uuid_hash
+from coordinator_replay.coordinator.classic.group import JavaClassicGroup, LiveClassicGroup
+from coordinator_replay.coordinator.classic.rebalance import prepare_rebalance, refuse_join, schedule_heartbeat
+from coordinator_replay.coordinator.consumer.group import ConsumerState
+from coordinator_replay.coordinator.consumer.members import (
+    GroupUpdate,
+    consumer_group_tombstones,
+    current_of,
+    current_value,
+    member_value,
+)
+from coordinator_replay.coordinator.consumer_protocol import (
+    ConsumerProtocolError,
+    read_assignment,
+    read_subscription,
+    read_version,
+    write_assignment,
+)
+from coordinator_replay.coordinator.errors import RequestError
+from coordinator_replay.coordinator.java_order import HashOrder, TimelineOrder, set_order, string_hash
+from coordinator_replay.coordinator.metadata_hash import group_hash
+from coordinator_replay.coordinator.operations import Outcome
+from coordinator_replay.coordinator.record_helpers import NewRecord
+from coordinator_replay.coordinator.shard import Shard
+from coordinator_replay.coordinator.topics import Topics
+from coordinator_replay.engine import ConsumerGroup, GroupState, Member, MemberState, Record, Replay
+from coordinator_replay.engine.classic_group import CONSUMER_PROTOCOL_TYPE
+from coordinator_replay.engine.model import NOTHING, Assignment, Current, Subscription
+
+# -- upgrade ---------------------------------------------------------------------------------------------------------
+
+
+def upgrade(shard: Shard, live: LiveClassicGroup) -> tuple[GroupUpdate, dict[str, int]]:
+    """Make a consumer group of a classic group with members; the records of it come first in the update.
+
+    All members are stable in it, at the generation as epoch, with what they were assigned. Requests they had parked
+    are answered with REBALANCE_IN_PROGRESS.
+
+    Returns:
+        The group, and session timeouts by member id, in the order in which their timers start.
+
+    Raises:
+        RequestError: GROUP_ID_NOT_FOUND, the group can't be converted.
+    """
+    _check_upgrade(shard, live)
+    _answer_parked(live)
+    group_id, generation = live.group.group_id, live.group.generation
+    try:
+        members = [_upgraded(live.group, member, shard.topics) for member in live.group.members.values()]
+    except ConsumerProtocolError:
+        raise _not_upgraded(group_id, "because the embedded consumer protocol is malformed.") from None
+    _check_owners(members)
+    order: TimelineOrder[str, Member] = TimelineOrder(string_hash)
+    for member in members:
+        order[member.member_id] = member
+    names = {topic for member in members for topic in _told(member).topics or ()}
+    records = [
+        *(record_helpers.member_metadata(group_id, key, member_value(_told(one))) for key, one in order.items()),
+        record_helpers.group_epoch(group_id, generation, group_hash(names, shard.topics)),
+        *(record_helpers.target(group_id, key, current_of(one).assigned or NOTHING) for key, one in order.items()),
+        record_helpers.target_epoch(group_id, generation, 0),
+        *(
+            record_helpers.current_assignment(group_id, key, current_value(current_of(one)))
+            for key, one in order.items()
+        ),
+    ]
+    group, state = _replayed(shard, group_id, records)
+    state.members = TimelineOrder(string_hash)
+    for member in members:
+        state.members[member.member_id] = None
+    tombstone = record_helpers.classic_group_tombstone(group_id)
+    update = GroupUpdate(shard, group_id, group, state, records=[tombstone, *records])
+    return update, {key: _told(one).session_timeout_ms or 0 for key, one in order.items()}
+
+
+def _check_upgrade(shard: Shard, live: LiveClassicGroup) -> None:
+    group = live.group
+    if not shard.config.allows_upgrade:
+        raise _not_upgraded(group.group_id, "because online upgrade is disabled.")
+    if group.protocol_type != CONSUMER_PROTOCOL_TYPE:
+        raise _not_upgraded(group.group_id, "because the group does not use the consumer embedded protocol.")
+    if len(group.members) > shard.config.number("group.consumer.max.size"):
+        raise _not_upgraded(group.group_id, "because the group size exceeds the consumer group maximum size.")
+
+
+def _not_upgraded(group_id: str, reason: str) -> RequestError:
+    return RequestError("GROUP_ID_NOT_FOUND", f"Cannot upgrade classic group {group_id} to consumer group {reason}")
+
+
+def _answer_parked(live: LiveClassicGroup) -> None:
+    for member_id in live.group.members:
+        join = live.waiting_joins.pop(member_id, None)
+        if join is not None:
+            refuse_join(join, "REBALANCE_IN_PROGRESS", member_id)
+    for member_id in live.group.members:
+        sync = live.waiting_syncs.pop(member_id, None)
+        if sync is not None:
+            sync.refuse(RequestError("REBALANCE_IN_PROGRESS"))
+
+
+def _upgraded(group: JavaClassicGroup, member: Member, topics: Topics) -> Member:
+    """A classic member as the consumer group has it.
+
+    Raises:
+        ConsumerProtocolError: its subscription or assignment can't be read.
+        RequestError: GROUP_ID_NOT_FOUND, its assignor keeps data in the assignment.
+    """
+    blob = current_of(member).assignment_bytes
+    assigned: Assignment = NOTHING
+    if blob:
+        assignment = read_assignment(blob)
+        if assignment.user_data:
+            raise _not_upgraded(
+                group.group_id,
+                "because an unsupported custom assignor is in use. Please refer to the documentation or switch to a "
+                "default assignor before re-attempting the upgrade.",
+            )
+        assigned = _by_id(assignment.partitions, topics)
+    told = _told(member)
+    subscription = read_subscription(group.metadata(member))
+    epoch = group.generation
+    epochs = {topic_id: (epoch,) * len(numbers) for topic_id, numbers in assigned.items()}
+    return Member(
+        member.member_id,
+        told._replace(
+            rack_id=subscription.rack_id or None,
+            topics=tuple(sorted(set(subscription.topics))),
+            uses_classic_protocol=True,
+        ),
+        Current(epoch, epoch, MemberState.STABLE, assigned, assigned_epochs=epochs),
+    )
+
+
+def _by_id(partitions: Iterable[tuple[str, tuple[int, ...]]], topics: Topics) -> Assignment:
+    """Partitions by topic id in Kafka's order; topics that do not exist are left out."""
+    found: HashOrder[str, tuple[int, ...]] = HashOrder(uuid_hash)
+    for name, numbers in partitions:
+        topic = topics.by_name.get(name)
+        if topic is not None:
+            found[topic.topic_id] = tuple(sorted(set(numbers)))
+    return dict(found.items())
+
+
+def _check_owners(members: Iterable[Member]) -> None:
+    """Refuse a group two of whose members have the same partition, which a leader's assignment can say."""
+    seen: set[tuple[str, int]] = set()
+    for member in members:
+        for topic_id, numbers in (current_of(member).assigned or NOTHING).items():
+            for number in numbers:
+                if (topic_id, number) in seen:
+                    raise RequestError("UNKNOWN_SERVER_ERROR", f"{topic_id}-{number} is still owned")
+                seen.add((topic_id, number))
+
+
+def _replayed(shard: Shard, group_id: str, records: Iterable[NewRecord]) -> tuple[ConsumerGroup, ConsumerState]:
+    """The group that these records make, before they are written."""
+    replay, state = Replay(group_id), ConsumerState()
+    for at, record in enumerate(records):
+        written = Record(record.kind, record.key, record.value, shard.partition, at, shard.now_ms)
+        replay.apply(written)
+        state.take(written)
+    replay.settle()
+    if not isinstance(replay.group, ConsumerGroup):
+        raise RequestError("UNKNOWN_SERVER_ERROR", f"group {group_id} has no member left to upgrade")
+    return replay.group, state
+
+
+# -- downgrade -------------------------------------------------------------------------------------------------------
+
+
+def downgrade_is_due(update: GroupUpdate, leaving: Set[str]) -> bool:
+    """Tell whether only classic members remain, and the group may and can become a classic one."""
+    left = [member_id for member_id in update.state.members if member_id not in leaving]
+    return (
+        bool(left)
+        and all(member_id in update.state.classic_members for member_id in left)
+        and _may_be_classic(update.shard, len(left))
+    )
+
+
+def replacement_downgrade_is_due(update: GroupUpdate, replaced: Member) -> bool:
+    """Tell whether the group becomes a classic one when a classic member takes this static member's place."""
+    members, classic = update.state.members, update.state.classic_members
+    return (
+        replaced.member_id not in classic
+        and len(classic) == len(members) - 1
+        and _may_be_classic(update.shard, len(members))
+    )
+
+
+def _may_be_classic(shard: Shard, size: int) -> bool:
+    return shard.config.allows_downgrade and size <= shard.config.number("group.max.size")
+
+
+def downgrade_after_leaving(update: GroupUpdate, leaving: Set[str], response: Mapping[str, Any] | None) -> Outcome:
+    """Make a classic group of what remains of a consumer group, and have it rebalance."""
+    members = [update.group.members[member_id] for member_id in update.state.members if member_id not in leaving]
+    update.records += consumer_group_tombstones(update.shard, update.group)
+    _become_classic(update, members, {}, rebalances=True)
+    return Outcome(update.records, response)
+
+
+def downgrade_by_replacement(update: GroupUpdate, replaced: Member, joining: Member, *, rebalances: bool) -> None:
+    """Make a classic group of a consumer group whose last member of the new protocol gives its place to a classic one.
+
+    Args:
+        update: the group; its records are added to.
+        replaced: the static member of the new protocol.
+        joining: the classic member that takes its place.
+        rebalances: the group's target was not up to date, so its members must join again.
+    """
+    renamed = {replaced.member_id: joining.member_id}
+    members = [update.group.members[member_id] for member_id in update.state.members if member_id != replaced.member_id]
+    update.records += consumer_group_tombstones(update.shard, update.group, renamed)
+    _become_classic(update, [*members, joining], {joining.member_id: replaced.member_id}, rebalances=rebalances)
+
+
+def _become_classic(
+    update: GroupUpdate, members: Iterable[Member], old_ids: Mapping[str, str], *, rebalances: bool
+) -> None:
+    shard = update.shard
+    live = LiveClassicGroup.created(update.group_id, shard.now_ms)
+    group = live.group
+    group.generation, group.protocol_type = update.group.epoch, CONSUMER_PROTOCOL_TYPE
+    group.state = GroupState.STABLE
+    for member in members:
+        told = _told(member)._replace(topics=None, rack_id=None, regex=None, assignor=None)
+        group.add(Member(member.member_id, told), protocol_type=CONSUMER_PROTOCOL_TYPE)
+    group.protocol = group.select_protocol()
+    group.refresh_topics()
+    try:
+        group.set_assignments(
+            {
+                member_id: target_blob(
+                    _target(update.group, old_ids.get(member_id, member_id)), group.metadata(member), shard.topics
+                )
+                for member_id, member in group.members.items()
+            }
+        )
+    except ConsumerProtocolError as error:
+        raise RequestError(
+            "GROUP_ID_NOT_FOUND", f"Cannot downgrade the classic group {update.group_id}: {error}."
+        ) from None
+    update.records.append(live.record())
+    shard.classic_groups[update.group_id] = live
+    for member_id in group.members:
+        schedule_heartbeat(shard, live, member_id)
+    if rebalances:
+        prepare_rebalance(shard, live)
+
+
+def _target(group: ConsumerGroup, member_id: str) -> Assignment:
+    target = group.reconciliation.targets.get(member_id)
+    return target.assigned if target is not None else NOTHING
+
+
+def target_blob(assignment: Assignment, metadata: str, topics: Topics) -> str:
+    """An assignment by topic id as a classic consumer gets it, in the version of its subscription.
+
+    Topics and partitions stand in the order of Kafka's tables; topics that do not exist any more are left out.
+
+    Raises:
+        ConsumerProtocolError: the subscription has no version, or a negative one.
+    """
+    version = read_version(metadata)
+    if version < 0:
+        raise ConsumerProtocolError(f"version {version}")
+    by_name = {
+        topics.by_id[topic_id].name: _partition_order(assignment[topic_id])
+        for topic_id in set_order(assignment, uuid_hash)
+        if topic_id in topics.by_id
+    }
+    return write_assignment(by_name, version)
+
+
+def _partition_order(numbers: Iterable[int]) -> list[int]:
+    """The order of a ``HashSet<Integer>`` made of these."""
+    given = list(numbers)
+    table: HashOrder[int, None] = HashOrder(lambda number: number, max(int(len(given) / 0.75) + 1, 16))
+    for number in given:
+        table[number] = None
+    return list(table)
+
+
+def _told(member: Member) -> Subscription:
+    return member.subscription or Subscription()

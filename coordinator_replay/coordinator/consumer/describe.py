@@ -1,0 +1,79 @@
+"""ConsumerGroupDescribe.
+
+Mirrors ``GroupMetadataManager.consumerGroupDescribe`` and ``ConsumerGroup.asDescribedGroup``.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from coordinator_replay.coordinator.consumer.members import NEW_SUBSCRIPTION, current_of, existing_group
+from coordinator_replay.coordinator.consumer.target_assignment_builder import most_wanted_assignor
+from coordinator_replay.coordinator.errors import CODES, RequestError
+from coordinator_replay.coordinator.messages import Body, Request
+from coordinator_replay.coordinator.operations import Outcome, Reply
+from coordinator_replay.coordinator.shard import Shard
+from coordinator_replay.engine import ConsumerGroup, Member
+from coordinator_replay.engine.model import NOTHING, Assignment
+
+CONSUMER_MEMBER, CLASSIC_MEMBER = 1, 0
+"""Types of members in ConsumerGroupDescribe: which protocol a member speaks."""
+
+
+def describe(shard: Shard, request: Request, _: Reply) -> Outcome:
+    """Describe consumer groups; one that can't be described has an error of its own."""
+    empty, others = [], []
+    for group_id in request.body["groupIds"]:
+        if not group_id:
+            empty.append({"groupId": "", "errorCode": CODES["INVALID_GROUP_ID"]})
+        else:
+            others.append(_described(shard, group_id))
+    return Outcome(response={"groups": empty + others})
+
+
+HANDLERS: Mapping[str, Callable[[Shard, Request, Reply], Outcome]] = {"ConsumerGroupDescribe": describe}
+
+
+def _described(shard: Shard, group_id: str) -> Body:
+    try:
+        update = existing_group(shard, group_id)
+    except RequestError as error:
+        return {"groupId": group_id, "errorCode": error.code, "errorMessage": error.message}
+    group = update.group
+    return {
+        "groupId": group_id,
+        "groupState": str(group.state),
+        "groupEpoch": group.epoch,
+        "assignmentEpoch": group.assignment_epoch,
+        "assignorName": most_wanted_assignor(group, shard.config.assignors[0]),
+        "members": [_member(shard, group, group.members[member_id]) for member_id in update.state.members],
+    }
+
+
+def _member(shard: Shard, group: ConsumerGroup, member: Member) -> dict[str, Any]:
+    told, current = member.subscription or NEW_SUBSCRIPTION, current_of(member)
+    target = group.reconciliation.targets.get(member.member_id)
+    return {
+        "memberId": member.member_id,
+        "instanceId": told.instance_id,
+        "rackId": told.rack_id,
+        "memberEpoch": current.epoch,
+        "clientId": told.client_id or "",
+        "clientHost": told.client_host or "",
+        "subscribedTopicNames": sorted(told.topics or ()),
+        "subscribedTopicRegex": told.regex or "",
+        "assignment": _topics(shard, current.owned()),
+        "targetAssignment": _topics(shard, target.assigned if target is not None else NOTHING),
+        "memberType": CLASSIC_MEMBER if told.uses_classic_protocol else CONSUMER_MEMBER,
+    }
+
+
+def _topics(shard: Shard, assignment: Assignment) -> Body:
+    """Partitions by topic, without topics that were deleted."""
+    by_id = shard.topics.by_id
+    return {
+        "topicPartitions": [
+            {"topicId": topic_id, "topicName": by_id[topic_id].name, "partitions": list(partitions)}
+            for topic_id, partitions in assignment.items()
+            if topic_id in by_id
+        ]
+    }

@@ -1,0 +1,175 @@
+"""Regular expressions of consumer groups: RE2, resolved in the background, remembered in records.
+
+Mirrors ``GroupMetadataManager.maybeUpdateRegularExpressions`` and ``handleRegularExpressionsResult`` with
+``TopicRegexResolver``. All expressions of a group are resolved at once, on the topics of the moment the job runs; what
+came of it is an operation of its own.
+"""
+
+from collections.abc import Callable, Mapping
+from enum import Enum, auto
+
+import re2
+
+from coordinator_replay.coordinator import record_helpers
+from coordinator_replay.coordinator.consumer.group import change
+from coordinator_replay.coordinator.consumer.members import GroupUpdate, existing_group
+from coordinator_replay.coordinator.errors import RequestError
+from coordinator_replay.coordinator.metadata_hash import group_hash
+from coordinator_replay.coordinator.operations import NOTHING_TO_DO, Outcome
+from coordinator_replay.coordinator.shard import Shard
+from coordinator_replay.coordinator.topics import Topics
+from coordinator_replay.engine import ConsumerGroup
+
+MIN_INTERVAL_MS = 10_000
+"""How long after a resolution the next one may begin."""
+
+METADATA_REFRESH_INTERVAL_MS = 2**31 - 1
+
+COMPLAINTS: tuple[tuple[str, str], ...] = (
+    ("missing )", "missing closing )"),
+    ("missing ]", "missing closing ]"),
+    ("no argument for repetition operator", "missing argument to repetition operator"),
+    ("invalid perl operator", "invalid or unsupported Perl syntax"),
+    ("trailing \\", "trailing backslash at end of expression"),
+    ("invalid repetition size", "bad repetition operator"),
+    ("bad repetition operator", "invalid nested repetition operator"),
+    ("invalid character class range", "invalid character class range"),
+    ("invalid escape sequence", "invalid escape sequence"),
+    ("invalid named capture group", "invalid named capture"),
+    ("unexpected )", "unexpected )"),
+)
+"""How RE2's own complaints begin, and what brokers, which use RE2/J, say instead."""
+
+
+class Change(Enum):
+    """What a request did to a member's expression."""
+
+    NONE = auto()
+    CHANGED = auto()
+    CHANGED_AND_RESOLVED = auto()
+
+
+def update_expression(update: GroupUpdate, old: str | None, new: str | None) -> Change:
+    """Follow a member from one expression to another, and resolve expressions where that is due.
+
+    Args:
+        update: the group; the tombstone of an expression that nobody uses any more is added to its records.
+        old: the member's expression so far, None for none.
+        new: its expression from now on.
+
+    Raises:
+        RequestError: INVALID_REGULAR_EXPRESSION.
+    """
+    found, is_unknown = _followed(update, old, new)
+    _refresh(update, old, new, is_required=is_unknown)
+    return found
+
+
+def _followed(update: GroupUpdate, old: str | None, new: str | None) -> tuple[Change, bool]:
+    if old == new:
+        return Change.NONE, False
+    expressions = update.state.expressions
+    if old is not None and expressions.get(old, 0) == 1:
+        update.records.append(record_helpers.regular_expression_tombstone(update.group_id, old))
+    if new is None:
+        return Change.CHANGED_AND_RESOLVED, False
+    if new not in expressions:
+        check(new)
+        return Change.CHANGED, True
+    return (Change.CHANGED_AND_RESOLVED if new in update.group.regexes else Change.CHANGED), False
+
+
+def _refresh(update: GroupUpdate, old: str | None, new: str | None, *, is_required: bool) -> None:
+    """Start a resolution where expressions are unresolved, topics were created, or the last one is long ago."""
+    state, shard = update.state, update.shard
+    key = f"{update.group_id}-regex"
+    if not (is_required or state.expressions) or shard.job_is_running(key):
+        return
+    last = next(iter(update.group.regexes.values()), None)
+    if last is not None and shard.now_ms <= last.timestamp_ms + MIN_INTERVAL_MS:
+        return
+    expressions = dict(state.expressions)
+    if old != new:
+        if old is not None:
+            change(expressions, old, -1)
+        if new is not None:
+            change(expressions, new, 1)
+    interval_ms = shard.config.number("group.consumer.regex.refresh.interval.ms")
+    is_due = (
+        is_required
+        or len(expressions) != len(update.group.regexes)
+        or (last.version if last is not None else 0) < shard.topics.version_with_new
+        or last is None
+        or shard.now_ms > last.timestamp_ms + interval_ms
+    )
+    if is_due and expressions:
+        shard.start_job(key, _resolving(shard, update.group_id, tuple(expressions)))
+
+
+def _resolving(shard: Shard, group_id: str, expressions: tuple[str, ...]) -> Callable[[], Callable[[], Outcome]]:
+    def resolve_now() -> Callable[[], Outcome]:
+        topics, started_ms = shard.topics, shard.now_ms
+        resolved = {expression: matching(expression, topics) for expression in expressions}
+        return lambda: take_resolved(shard, group_id, resolved, topics.version, started_ms)
+
+    return resolve_now
+
+
+def take_resolved(
+    shard: Shard, group_id: str, resolved: Mapping[str, frozenset[str]], version: int, started_ms: int
+) -> Outcome:
+    """Write down what expressions stand for; a group whose topics are others now gets a new epoch."""
+    if not isinstance(shard.group(group_id), ConsumerGroup):
+        return NOTHING_TO_DO
+    update = existing_group(shard, group_id)
+    group, state = update.group, update.state
+    matches = dict(state.matches)
+    has_changed = False
+    for expression, topics in resolved.items():
+        if expression not in state.expressions:
+            continue
+        known = group.regexes.get(expression)
+        before = frozenset(known.topics) if known is not None else frozenset()
+        if before != topics:
+            has_changed = True
+            for topic in before:
+                change(matches, topic, -1)
+            for topic in topics:
+                change(matches, topic, 1)
+        update.records.append(record_helpers.regular_expression(group_id, expression, topics, version, started_ms))
+    metadata_hash = group_hash({*state.names, *matches}, shard.topics)
+    if has_changed or metadata_hash != group.reconciliation.metadata_hash:
+        epoch = group.epoch + 1
+        update.records.append(record_helpers.group_epoch(group_id, epoch, metadata_hash))
+        state.refresh_at_ms, state.refresh_epoch = shard.now_ms + METADATA_REFRESH_INTERVAL_MS, epoch
+    return Outcome(update.records)
+
+
+def check(expression: str) -> None:
+    """Refuse an expression that can't be read.
+
+    Raises:
+        RequestError: INVALID_REGULAR_EXPRESSION.
+    """
+    try:
+        re2.compile(expression, _quiet())
+    except re2.error as error:
+        complaint = error.args[0]
+        text = complaint.decode("utf-8", "replace") if isinstance(complaint, bytes) else str(complaint)
+        said = next((ours for theirs, ours in COMPLAINTS if text.startswith(theirs)), text.partition(": ")[0])
+        raise RequestError(
+            "INVALID_REGULAR_EXPRESSION",
+            f"SubscribedTopicRegex `{expression}` is not a valid regular expression: {said}.",
+        ) from None
+
+
+def matching(expression: str, topics: Topics) -> frozenset[str]:
+    """Names of the topics that the whole expression matches."""
+    compiled = re2.compile(expression, _quiet())
+    return frozenset(name for name in topics.by_name if compiled.fullmatch(name))
+
+
+def _quiet() -> re2.Options:
+    options = re2.Options()
+    options.log_errors = False
+    return options

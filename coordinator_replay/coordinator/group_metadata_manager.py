@@ -1,0 +1,249 @@
+"""Requests to groups of more than one type: the classic protocol's, ListGroups, DeleteGroups.
+
+JoinGroup, SyncGroup, Heartbeat and LeaveGroup make the checks that come before the group is looked at, and hand the
+request to the group's type: ``classic`` for classic groups, ``consumer.classic_members`` for consumer groups. Mirrors
+the parts of ``GroupCoordinatorService`` and ``GroupMetadataManager`` that choose between group types, and what
+``KafkaApis`` does to requests of old versions.
+"""
+
+from collections.abc import Callable, Mapping
+
+from coordinator_replay.coordinator import record_helpers
+from coordinator_replay.coordinator.classic import members as classic_members
+from coordinator_replay.coordinator.classic import rebalance
+from coordinator_replay.coordinator.classic.group import LiveClassicGroup
+from coordinator_replay.coordinator.classic.join import Join
+from coordinator_replay.coordinator.consumer import classic_members as consumer_classic_members
+from coordinator_replay.coordinator.consumer.members import (
+    consumer_group_tombstones,
+)
+from coordinator_replay.coordinator.errors import RequestError
+from coordinator_replay.coordinator.java_order import set_order, string_hash
+from coordinator_replay.coordinator.messages import Request
+from coordinator_replay.coordinator.operations import NOTHING_TO_DO, Outcome, Reply
+from coordinator_replay.coordinator.record_helpers import NewRecord
+from coordinator_replay.coordinator.shard import Shard
+from coordinator_replay.engine import ClassicGroup, ConsumerGroup, GroupState, GroupType
+from coordinator_replay.engine.notes import Group
+
+PROTOCOL_IN_SYNC_SINCE = 5
+MEMBERS_IN_LEAVE_SINCE = 3
+
+TYPE_NAMES: Mapping[GroupType, str] = {
+    GroupType.CLASSIC: "classic",
+    GroupType.CONSUMER: "consumer",
+    GroupType.SHARE: "share",
+    GroupType.STREAMS: "streams",
+}
+
+
+def join_group(shard: Shard, request: Request, reply: Reply) -> Outcome:
+    """JoinGroup.
+
+    Raises:
+        RequestError: the request is refused before it comes to a group.
+    """
+    body = request.body
+    _check_group_id(body["groupId"])
+    lowest, highest = (shard.config.number(f"group.{end}.session.timeout.ms") for end in ("min", "max"))
+    if not lowest <= body["sessionTimeoutMs"] <= highest:
+        raise RequestError("INVALID_SESSION_TIMEOUT")
+    if request.version == 0:
+        request = request._replace(body={**body, "rebalanceTimeoutMs": body["sessionTimeoutMs"]})
+    group = shard.group(body["groupId"])
+    if group is not None and not isinstance(group, ClassicGroup | ConsumerGroup):
+        rebalance.refuse_join(reply, "INCONSISTENT_GROUP_PROTOCOL", "")
+        return NOTHING_TO_DO
+    if isinstance(group, ConsumerGroup) and group.state is not GroupState.EMPTY:
+        return consumer_classic_members.join(shard, request, reply)
+    return _join_classic_group(shard, request, reply)
+
+
+def _join_classic_group(shard: Shard, request: Request, reply: Reply) -> Outcome:
+    group_id = request.body["groupId"]
+    live = shard.classic_group(group_id)
+    if live is not None:
+        return Join(shard, live, request, reply).run()
+    empty = shard.group(group_id)
+    if request.body["memberId"]:
+        if empty is not None:
+            # As in Kafka, the empty consumer group is dropped before the id is refused, and no record tells of it.
+            shard.forget_group(group_id)
+        rebalance.refuse_join(reply, "UNKNOWN_MEMBER_ID", request.body["memberId"])
+        return NOTHING_TO_DO
+    tombstones = consumer_group_tombstones(shard, empty) if isinstance(empty, ConsumerGroup) else []
+    live = shard.classic_groups[group_id] = LiveClassicGroup.created(group_id, shard.now_ms)
+    outcome = Join(shard, live, request, reply).run()
+    return outcome if outcome.records else outcome._replace(records=(*tombstones, live.empty_record()))
+
+
+def sync_group(shard: Shard, request: Request, reply: Reply) -> Outcome:
+    """SyncGroup.
+
+    Raises:
+        RequestError: the request is refused.
+    """
+    body = request.body
+    if (request.version or 0) >= PROTOCOL_IN_SYNC_SINCE and (
+        body["protocolType"] is None or body["protocolName"] is None
+    ):
+        raise RequestError("INCONSISTENT_GROUP_PROTOCOL")
+    _check_group_id(body["groupId"])
+    group, live = shard.group(body["groupId"]), shard.classic_group(body["groupId"])
+    if group is None or group.state is GroupState.EMPTY:
+        raise RequestError("UNKNOWN_MEMBER_ID")
+    if live is not None:
+        return classic_members.sync(shard, live, request, reply)
+    return consumer_classic_members.sync(shard, request) if isinstance(group, ConsumerGroup) else _refuse_unknown()
+
+
+def heartbeat(shard: Shard, request: Request, _: Reply) -> Outcome:
+    """Heartbeat.
+
+    Raises:
+        RequestError: the request is refused.
+    """
+    _check_group_id(request.body["groupId"])
+    group, live = shard.group(request.body["groupId"]), shard.classic_group(request.body["groupId"])
+    if live is not None:
+        return classic_members.heartbeat(shard, live, request)
+    return consumer_classic_members.heartbeat(shard, request) if isinstance(group, ConsumerGroup) else _refuse_unknown()
+
+
+def leave_group(shard: Shard, request: Request, _: Reply) -> Outcome:
+    """LeaveGroup; before version 3 with one member, whose error is the response's.
+
+    Raises:
+        RequestError: the request is refused.
+    """
+    body = request.body
+    _check_group_id(body["groupId"])
+    is_single = (request.version or 0) < MEMBERS_IN_LEAVE_SINCE
+    members = [{"memberId": body["memberId"], "groupInstanceId": None}] if is_single else body["members"]
+    group, live = shard.group(body["groupId"]), shard.classic_group(body["groupId"])
+    if live is not None:
+        outcome = classic_members.leave(shard, live, members)
+    elif isinstance(group, ConsumerGroup):
+        outcome = consumer_classic_members.leave(shard, group.group_id, members)
+    else:
+        answers = [classic_members.leave_answer(member, "UNKNOWN_MEMBER_ID") for member in members]
+        outcome = Outcome(response={"members": answers})
+    if is_single and outcome.response is not None:
+        return outcome._replace(response={"errorCode": outcome.response["members"][0]["errorCode"]})
+    return outcome
+
+
+def list_groups(shard: Shard, request: Request, _: Reply) -> Outcome:
+    """List the groups whose state and type are asked for; no filter asks for all, case does not count."""
+    states = {state.lower().strip() for state in request.body["statesFilter"]}
+    types = {name.lower() for name in request.body["typesFilter"]}
+    groups = []
+    for group_id in shard.group_ids():
+        group = shard.group(group_id)
+        if group is None or (states and group.state.lower() not in states):
+            continue
+        kind = TYPE_NAMES[group.group_type]
+        if not types or kind in types:
+            groups.append(
+                {
+                    "groupId": group_id,
+                    "protocolType": group.protocol_type or "",
+                    "groupState": str(group.state),
+                    "groupType": kind,
+                }
+            )
+    return Outcome(response={"groups": groups})
+
+
+def delete_groups(shard: Shard, request: Request, _: Reply) -> Outcome:
+    """Delete groups without members, in the order of a hash set: first offsets, then what else the records say."""
+    records: list[NewRecord] = []
+    results = []
+    for group_id in set_order(request.body["groupsNames"], string_hash):
+        try:
+            group = deletable_group(shard, group_id)
+        except RequestError as error:
+            results.append({"groupId": group_id, "errorCode": error.code})
+            continue
+        records += offset_tombstones(shard, group_id)
+        records += group_tombstones(shard, group)
+        results.append({"groupId": group_id})
+    return Outcome(records, {"results": results})
+
+
+HANDLERS: Mapping[str, Callable[[Shard, Request, Reply], Outcome]] = {
+    "JoinGroup": join_group,
+    "SyncGroup": sync_group,
+    "Heartbeat": heartbeat,
+    "LeaveGroup": leave_group,
+    "ListGroups": list_groups,
+    "DeleteGroups": delete_groups,
+}
+
+
+def deletable_group(shard: Shard, group_id: str) -> Group:
+    """A group that is Empty.
+
+    Raises:
+        RequestError: GROUP_ID_NOT_FOUND or NON_EMPTY_GROUP.
+    """
+    group = shard.group(group_id)
+    if group is None:
+        raise RequestError("GROUP_ID_NOT_FOUND", f"Group {group_id} not found.")
+    if group.state is not GroupState.EMPTY:
+        raise RequestError("NON_EMPTY_GROUP")
+    return group
+
+
+def group_tombstones(shard: Shard, group: Group) -> list[NewRecord]:
+    """Tombstones of all that a classic or consumer group's records say; its timers stop."""
+    if isinstance(group, ConsumerGroup):
+        return consumer_group_tombstones(shard, group)
+    if isinstance(group, ClassicGroup):
+        shard.timers.cancel(("join", group.group_id))
+        shard.timers.cancel(("sync", group.group_id))
+        return [record_helpers.classic_group_tombstone(group.group_id)]
+    return []
+
+
+def offset_tombstones(shard: Shard, group_id: str) -> list[NewRecord]:
+    """Tombstones of all offsets of a group, pending ones too."""
+    replay = shard.replays.get(group_id)
+    if replay is None:
+        return []
+    keys = [*replay.offsets.stored, *(key for mine in replay.offsets.pending.values() for key in mine)]
+    return [record_helpers.offset_commit_tombstone(group_id, *key) for key in dict.fromkeys(keys)]
+
+
+def load_group(shard: Shard, group_id: str) -> None:
+    """Begin with a classic group of a loaded partition: heartbeat timers run, a group over the limit rebalances."""
+    live = shard.classic_group(group_id)
+    if live is None:
+        return
+    for member_id in live.group.members:
+        rebalance.schedule_heartbeat(shard, live, member_id)
+    if len(live.group.members) > shard.config.number("group.max.size"):
+        rebalance.prepare_rebalance(shard, live)
+
+
+def unload(shard: Shard) -> None:
+    """Leave the classic groups to another leader: parked requests are answered with NOT_COORDINATOR."""
+    for group_id in shard.group_ids():
+        live = shard.classic_group(group_id)
+        if live is None:
+            continue
+        for member_id in live.group.members:
+            join, sync = live.waiting_joins.pop(member_id, None), live.waiting_syncs.pop(member_id, None)
+            if join is not None:
+                rebalance.refuse_join(join, "NOT_COORDINATOR", member_id)
+            elif sync is not None:
+                sync.refuse(RequestError("NOT_COORDINATOR"))
+
+
+def _refuse_unknown() -> Outcome:
+    raise RequestError("UNKNOWN_MEMBER_ID")
+
+
+def _check_group_id(group_id: str) -> None:
+    if not group_id:
+        raise RequestError("INVALID_GROUP_ID")

@@ -1,0 +1,1 @@
+"""Offsets: commits, fetches, and their removal. Mirrors ``OffsetMetadataManager``."""

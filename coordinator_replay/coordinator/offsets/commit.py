@@ -1,0 +1,232 @@
+"""OffsetCommit and TxnOffsetCommit: who may commit what, and the records of it.
+
+Mirrors ``OffsetMetadataManager.commitOffset``, ``commitTransactionalOffset`` and the groups' ``validateOffsetCommit``.
+An error of the group or of one partition's epoch refuses the whole request; metadata that is too long only its own
+partition.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from coordinator_replay.coordinator import record_helpers
+from coordinator_replay.coordinator.classic import rebalance
+from coordinator_replay.coordinator.classic.group import JavaClassicGroup, LiveClassicGroup
+from coordinator_replay.coordinator.consumer.current_assignment_builder import assigned, pending
+from coordinator_replay.coordinator.consumer.members import NEW_SUBSCRIPTION, current_of, unknown_member
+from coordinator_replay.coordinator.errors import CODES, RequestError
+from coordinator_replay.coordinator.messages import ZERO_UUID, Request
+from coordinator_replay.coordinator.operations import Outcome, Reply
+from coordinator_replay.coordinator.record_helpers import NewRecord
+from coordinator_replay.coordinator.shard import Shard
+from coordinator_replay.engine import ClassicGroup, ConsumerGroup, GroupState, Member
+
+EPOCH_SINCE = 9
+"""Version of OffsetCommit from which on members of the consumer protocol may commit."""
+
+TOPIC_ID_SINCE = 10
+"""Version of OffsetCommit from which on topics are named by id."""
+
+VALUE_VERSION, VALUE_VERSION_WITH_EXPIRY = 4, 1
+
+Check = Callable[[str, int], None]
+"""Refuses a partition, by topic id and number."""
+
+
+def commit(shard: Shard, request: Request, _: Reply) -> Outcome:
+    """OffsetCommit.
+
+    Raises:
+        RequestError: the request is refused as a whole.
+    """
+    body = request.body
+    check = _check_commit(shard, request)
+    retention_ms = body["retentionTimeMs"]
+    expires_ms = shard.now_ms + retention_ms if retention_ms != -1 else None
+    records: list[NewRecord] = []
+    topics = []
+    for topic in body["topics"]:
+        name, topic_id, error = _named(shard, topic, request.version or 0)
+        told = {"name": name, "topicId": topic_id}
+        partitions = [
+            _commit_one(shard, body["groupId"], (name, topic_id), one, check, expires_ms, records)
+            if error is None
+            else _answer(one, error)
+            for one in topic["partitions"]
+        ]
+        topics.append({**told, "partitions": partitions})
+    return Outcome(records, {"topics": topics})
+
+
+def commit_in_transaction(shard: Shard, request: Request, _: Reply) -> Outcome:
+    """TxnOffsetCommit: what it commits is pending until the marker of its producer.
+
+    Raises:
+        RequestError: the request is refused as a whole.
+    """
+    body = request.body
+    if not body["groupId"]:
+        raise RequestError("INVALID_GROUP_ID")
+    try:
+        check = _check_transactional_commit(shard, request)
+        records: list[NewRecord] = []
+        topics = []
+        for topic in body["topics"]:
+            known = shard.topics.by_name.get(topic["name"])
+            if known is None and check is not None:
+                raise RequestError("ILLEGAL_GENERATION")
+            place = topic["name"], known.topic_id if known is not None else ZERO_UUID
+            # The record of a transactional commit does not carry the topic id.
+            partitions = [
+                _commit_one(shard, body["groupId"], place, one, check, None, records, writes_id=False)
+                for one in topic["partitions"]
+            ]
+            topics.append({"name": topic["name"], "partitions": partitions})
+    except RequestError as error:
+        raise RequestError("ILLEGAL_GENERATION") if error.error == "STALE_MEMBER_EPOCH" else error from None
+    return Outcome(records, {"topics": topics}, producer=(body["producerId"], body["producerEpoch"]))
+
+
+HANDLERS: Mapping[str, Callable[[Shard, Request, Reply], Outcome]] = {
+    "OffsetCommit": commit,
+    "TxnOffsetCommit": commit_in_transaction,
+}
+
+
+def _commit_one(
+    shard: Shard,
+    group_id: str,
+    topic: tuple[str, str],
+    partition: Mapping[str, Any],
+    check: Check | None,
+    expires_ms: int | None,
+    records: list[NewRecord],
+    *,
+    writes_id: bool = True,
+) -> dict[str, Any]:
+    name, topic_id = topic
+    number, metadata = partition["partitionIndex"], partition["committedMetadata"] or ""
+    if len(metadata.encode("utf-16-le", "surrogatepass")) // 2 > shard.config.number("offset.metadata.max.bytes"):
+        return _answer(partition, "OFFSET_METADATA_TOO_LARGE")
+    if check is not None:
+        check(topic_id, number)
+    value: dict[str, Any] = {
+        "offset": partition["committedOffset"],
+        "leaderEpoch": partition["committedLeaderEpoch"],
+        "metadata": metadata,
+        "commitTimestamp": shard.now_ms,
+    }
+    if expires_ms is not None:
+        del value["leaderEpoch"]
+        value["expireTimestamp"] = expires_ms
+    elif writes_id and topic_id != ZERO_UUID:
+        value["topicId"] = topic_id
+    version = VALUE_VERSION if expires_ms is None else VALUE_VERSION_WITH_EXPIRY
+    records.append(record_helpers.offset_commit(group_id, name, number, value, version))
+    return _answer(partition, "NONE")
+
+
+def _answer(partition: Mapping[str, Any], error: str) -> dict[str, Any]:
+    return {"partitionIndex": partition["partitionIndex"], "errorCode": CODES[error]}
+
+
+def _named(shard: Shard, topic: Mapping[str, Any], version: int) -> tuple[str, str, str | None]:
+    """Name and id of a topic in a request; where the version names topics by id, the name follows from it."""
+    name, topic_id = topic["name"], topic["topicId"]
+    if name or version < TOPIC_ID_SINCE:
+        return name, topic_id, None
+    known = shard.topics.by_id.get(topic_id)
+    return (known.name, topic_id, None) if known is not None else ("", topic_id, "UNKNOWN_TOPIC_ID")
+
+
+def _check_commit(shard: Shard, request: Request) -> Check | None:
+    body = request.body
+    group_id, epoch = body["groupId"], body["generationIdOrMemberEpoch"]
+    version = request.version or 0
+    group = shard.group(group_id)
+    if group is None:
+        if epoch >= 0:
+            raise RequestError("GROUP_ID_NOT_FOUND" if version >= EPOCH_SINCE else "ILLEGAL_GENERATION")
+        group = _simple_group(shard, group_id)
+    member_id, instance_id = body["memberId"], body["groupInstanceId"]
+    if isinstance(group, ConsumerGroup):
+        return _check_consumer(group, member_id, epoch, speaks_epochs=version >= EPOCH_SINCE)
+    live = shard.classic_group(group_id)
+    if live is None:
+        raise RequestError("GROUP_ID_NOT_FOUND")
+    _check_classic(live, member_id, instance_id, epoch, is_transactional=False)
+    if group.state in (GroupState.STABLE, GroupState.PREPARING_REBALANCE):
+        rebalance.schedule_heartbeat(shard, live, member_id)
+    return None
+
+
+def _check_transactional_commit(shard: Shard, request: Request) -> Check | None:
+    body = request.body
+    group_id, epoch = body["groupId"], body["generationId"]
+    member_id, instance_id = body["memberId"], body["groupInstanceId"]
+    group = shard.group(group_id)
+    if group is None:
+        if epoch >= 0:
+            raise RequestError("ILLEGAL_GENERATION")
+        group = _simple_group(shard, group_id)
+    if isinstance(group, ConsumerGroup):
+        if epoch == -1 and not member_id and instance_id is None:
+            return None
+        return _check_consumer(group, member_id, epoch, speaks_epochs=True)
+    live = shard.classic_group(group_id)
+    if live is not None:
+        _check_classic(live, member_id, instance_id, epoch, is_transactional=True)
+    return None
+
+
+def _simple_group(shard: Shard, group_id: str) -> ClassicGroup:
+    """A group that has offsets and no members begins; it has no record of its own."""
+    live = shard.classic_groups[group_id] = LiveClassicGroup(JavaClassicGroup(group_id))
+    return live.group
+
+
+def _check_classic(
+    live: LiveClassicGroup, member_id: str, instance_id: str | None, generation: int, *, is_transactional: bool
+) -> None:
+    state = live.group.state
+    if generation < 0 and state is GroupState.EMPTY:
+        return
+    if generation >= 0 or member_id or instance_id is not None:
+        live.validate(member_id, instance_id)
+        if generation != live.group.generation:
+            raise RequestError("ILLEGAL_GENERATION")
+    elif not is_transactional and state is not GroupState.EMPTY:
+        raise RequestError("UNKNOWN_MEMBER_ID")
+    if not is_transactional and state is GroupState.COMPLETING_REBALANCE:
+        raise RequestError("REBALANCE_IN_PROGRESS")
+
+
+def _check_consumer(group: ConsumerGroup, member_id: str, epoch: int, *, speaks_epochs: bool) -> Check | None:
+    """What must be checked of each partition: nothing at the member's own epoch, its assignment at an older one."""
+    if epoch < 0 and not group.members:
+        return None
+    member = group.members.get(member_id)
+    if member is None:
+        raise unknown_member(group.group_id, member_id)
+    is_classic = (member.subscription or NEW_SUBSCRIPTION).uses_classic_protocol
+    if not speaks_epochs and not is_classic:
+        raise RequestError("UNSUPPORTED_VERSION")
+    stale = RequestError("ILLEGAL_GENERATION" if is_classic else "STALE_MEMBER_EPOCH")
+    current_epoch = current_of(member).epoch
+    if epoch == current_epoch:
+        return None
+    if epoch > current_epoch:
+        raise stale
+    return _older_epoch_check(member, epoch, stale)
+
+
+def _older_epoch_check(member: Member, epoch: int, stale: RequestError) -> Check:
+    """An older epoch will do for partitions that were the member's at that epoch, and are still."""
+    current = current_of(member)
+    has, gives_up = assigned(current), pending(current)
+
+    def check(topic_id: str, partition: int) -> None:
+        since = has.get(topic_id, {}).get(partition, gives_up.get(topic_id, {}).get(partition))
+        if since is None or epoch < since:
+            raise stale
+
+    return check

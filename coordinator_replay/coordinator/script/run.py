@@ -1,0 +1,293 @@
+"""Scripts of requests, topics and time, as JSON lines, and what came of them in the same form.
+
+A line is one command; the forms are those of the coordinator oracle (see ``docs/simulate.md``):
+
+- ``{"config": {...}}``: settings, only before anything else.
+- ``{"topics": [{"name", "id", "partitions", "racks"?}]}``: all topics from now on.
+- ``{"groupConfig": {...}, "group": g}``: settings of one group.
+- ``{"request": api, "version"?, "group"?, "client"?: {"id", "host"}, "body"?: {...}}``
+- ``{"endTxn": {"producerId", "producerEpoch", "commit"}}``: the end of a transaction.
+- ``{"advance_ms": n}``: time passes.
+- ``{"async": "hold" | "run"}``: background jobs wait, or run again.
+- ``{"reload": true}``: the partition gets a new leader.
+- ``{"timers": true}``: the running timers; ``{"dump": true}``: the inner state of all groups.
+- ``{"assign": name, "topics", "racks"?, "members"}``: what a client's assignor makes of subscriptions.
+- ``{"note": text}``: nothing happens.
+
+Member ids that the coordinator makes are written ``$m1``, ``$m2``, ... in order of appearance, and read so too.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from coordinator_replay.coordinator.config import Config
+from coordinator_replay.coordinator.coordinator import Coordinator
+from coordinator_replay.coordinator.errors import NAMES
+from coordinator_replay.coordinator.messages import Request
+from coordinator_replay.coordinator.results import Batch, Failure, MarkerWritten, Response, Result
+from coordinator_replay.coordinator.script.assign import assign
+from coordinator_replay.coordinator.script.lines import (
+    Line,
+    check_true,
+    integer_of,
+    list_of,
+    object_of,
+    read_client,
+    read_end,
+    read_line,
+    read_topic,
+    text_of,
+)
+from coordinator_replay.coordinator.topics import Topic
+from coordinator_replay.engine import Record
+from coordinator_replay.errors import UsageError
+
+START_MS = 1_000_000_000_000
+"""Time at which every script begins."""
+
+MAX_ADVANCE_MS = 10 * 365 * 86_400_000
+"""How long a line may let pass: periodic timers fire all the time, so that more would take minutes."""
+
+NAMED_BY_BODY = frozenset({"ConsumerGroupDescribe", "DescribeGroups", "ListGroups", "DeleteGroups", "OffsetFetch"})
+"""Requests whose body names groups in a way of its own: ``group`` is not put into it."""
+
+KEY_VERSIONS: Mapping[str, int] = {
+    "OffsetCommit": 1,
+    "GroupMetadata": 2,
+    "ConsumerGroupMetadata": 3,
+    "ConsumerGroupPartitionMetadata": 4,
+    "ConsumerGroupMemberMetadata": 5,
+    "ConsumerGroupTargetAssignmentMetadata": 6,
+    "ConsumerGroupTargetAssignmentMember": 7,
+    "ConsumerGroupCurrentMemberAssignment": 8,
+    "ConsumerGroupRegularExpression": 16,
+}
+"""Number of each kind of record, by Kafka's name."""
+
+OPENED = frozenset({"subscriptionFields", "assignmentFields", "metadataFields"})
+"""Fields of a value that the engine reads beside the bytes; no part of the record."""
+
+GENERATED_ID = re.compile(r'"((?:[^"\\]|\\.)*-00000000-0000-4000-8000-[0-9a-f]{12}|AAAAAAAAQACAA[A-Za-z0-9_-]{9})"')
+
+
+class ScriptRun:
+    """One script as it runs.
+
+    Attributes:
+        coordinator: the coordinator; None until a line needs it.
+        written: all batches and control records so far, in order.
+        topics: every topic there was so far, as it was last, by id.
+    """
+
+    def __init__(self) -> None:
+        self.coordinator: Coordinator | None = None
+        self.written: list[Batch | MarkerWritten] = []
+        self.topics: dict[str, Topic] = {}
+        self._names: dict[str, str] = {}
+        self._ids: dict[str, str] = {}
+        self._index = 0
+
+    def run(self, text: str) -> str:
+        """Run one line; returns the answer, a line too.
+
+        Raises:
+            UsageError: the line is not a command, or asks for what can't be; nothing changes.
+        """
+        did, line = read_line(text)
+        command = self._resolved(line)
+        out = COMMANDS[did](self, command)
+        answer = {
+            "i": self._index,
+            "now": (self.coordinator.now_ms if self.coordinator is not None else START_MS) - START_MS,
+            "did": command["request"] if did == "request" else did,
+            "out": out,
+        }
+        self._index += 1
+        return self._renamed(json.dumps(answer, ensure_ascii=False, separators=(",", ":")))
+
+    @property
+    def end_offset(self) -> int:
+        """How many records are in the log, control records included."""
+        return self.coordinator.end_offset if self.coordinator is not None else 0
+
+    @property
+    def partition(self) -> int:
+        """Number of the log partition."""
+        return self.coordinator.partition if self.coordinator is not None else 0
+
+    def _started(self) -> Coordinator:
+        if self.coordinator is None:
+            self.coordinator = Coordinator(now_ms=START_MS)
+        return self.coordinator
+
+    def _config(self, command: Line) -> list[Line]:
+        if self.coordinator is not None:
+            raise UsageError("config must come before everything else")
+        self.coordinator = Coordinator(Config(object_of(command, "config")), now_ms=START_MS)
+        return []
+
+    def _topics(self, command: Line) -> list[Line]:
+        coordinator = self._started()
+        topics = [read_topic(entry) for entry in list_of(command, "topics")]
+        results = coordinator.update_topics(topics, coordinator.now_ms)
+        self.topics.update((topic.topic_id, topic) for topic in topics)
+        return self._shown(results)
+
+    def _group_config(self, command: Line) -> list[Line]:
+        self._started().set_group_config(text_of(command, "group"), object_of(command, "groupConfig"))
+        return []
+
+    def _request(self, command: Line) -> list[Line]:
+        coordinator = self._started()
+        api = text_of(command, "request")
+        body = object_of(command, "body") if "body" in command else {}
+        if "group" in command and "groupId" not in body and api not in NAMED_BY_BODY:
+            body = {**body, "groupId": text_of(command, "group")}
+        client_id, host = read_client(command)
+        request = Request(api, body, command.get("version"), client_id, host, self._index)
+        return self._shown(coordinator.handle(request, coordinator.now_ms))
+
+    def _end_transaction(self, command: Line) -> list[Line]:
+        coordinator = self._started()
+        producer_id, epoch, committed = read_end(command)
+        return self._shown(
+            coordinator.end_transaction(producer_id, epoch, committed=committed, at_ms=coordinator.now_ms)
+        )
+
+    def _advance(self, command: Line) -> list[Line]:
+        coordinator = self._started()
+        passed_ms = integer_of(command, "advance_ms")
+        if passed_ms > MAX_ADVANCE_MS:
+            raise UsageError(f"advance_ms is {passed_ms}; at most {MAX_ADVANCE_MS} (ten years) pass in one line")
+        return self._shown(coordinator.advance(coordinator.now_ms + passed_ms))
+
+    def _async(self, command: Line) -> list[Line]:
+        if command["async"] not in ("hold", "run"):
+            raise UsageError(f"async is {command['async']!r}; it must be hold or run")
+        return self._shown(self._started().hold_jobs(held=command["async"] == "hold"))
+
+    def _reload(self, command: Line) -> list[Line]:
+        check_true(command, "reload")
+        return self._shown(self._started().reload())
+
+    def _timers(self, command: Line) -> list[Line]:
+        check_true(command, "timers")
+        coordinator = self._started()
+        return [{"at": coordinator.now_ms - START_MS, "timers": coordinator.timers()}]
+
+    def _assign(self, command: Line) -> list[Line]:
+        now_ms = self.coordinator.now_ms if self.coordinator is not None else START_MS
+        return [{"at": now_ms - START_MS, "assignment": assign(command)}]
+
+    def _dump(self, command: Line) -> list[Line]:
+        check_true(command, "dump")
+        coordinator = self._started()
+        return [{"at": coordinator.now_ms - START_MS, "dump": coordinator.dump()}]
+
+    def _nothing(self, _: Line) -> list[Line]:
+        return []
+
+    def _shown(self, results: list[Result]) -> list[Line]:
+        self.written.extend(result for result in results if isinstance(result, Batch | MarkerWritten))
+        return [event for result in results for event in _events(result)]
+
+    def _renamed(self, line: str) -> str:
+        for match in GENERATED_ID.finditer(line):
+            member_id = match.group(1)
+            if member_id not in self._names:
+                self._names[member_id] = f"$m{len(self._names) + 1}"
+                self._ids[self._names[member_id]] = json.loads(f'"{member_id}"')
+        for member_id, name in self._names.items():
+            line = line.replace(member_id, name)
+        return line
+
+    def _resolved(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self._ids.get(value, value) if value.startswith("$m") else value
+        if isinstance(value, list):
+            return [self._resolved(one) for one in value]
+        if isinstance(value, dict):
+            return {name: self._resolved(one) for name, one in value.items()}
+        return value
+
+
+COMMANDS: Mapping[str, Callable[[ScriptRun, Line], list[Line]]] = {
+    "config": ScriptRun._config,
+    "assign": ScriptRun._assign,
+    "topics": ScriptRun._topics,
+    "groupConfig": ScriptRun._group_config,
+    "request": ScriptRun._request,
+    "endTxn": ScriptRun._end_transaction,
+    "advance_ms": ScriptRun._advance,
+    "async": ScriptRun._async,
+    "reload": ScriptRun._reload,
+    "dump": ScriptRun._dump,
+    "timers": ScriptRun._timers,
+    "note": ScriptRun._nothing,
+}
+"""What a line may ask for."""
+
+
+def _events(result: Result) -> Iterator[Line]:
+    at = result.at_ms - START_MS
+    match result:
+        case Batch():
+            event: Line = {"at": at, "records": [_record(record) for record in result.records]}
+            if result.producer_id != -1:
+                event |= {"producerId": result.producer_id, "producerEpoch": result.producer_epoch}
+            yield event
+        case MarkerWritten():
+            end = "COMMIT" if result.marker.committed else "ABORT"
+            yield {"at": at, "records": [{"offset": result.marker.offset, "kind": f"marker:{end}"}]}
+            yield {"at": at, "marker": end}
+        case Response(api="OffsetFetch", body={"groups": groups}):
+            # Kafka's coordinator is asked for one group at a time.
+            for group in groups:
+                event = {"at": at, "to": result.correlation_id, "api": result.api}
+                yield {**event, "response": {**result.body, "groups": [group]}}
+        case Response():
+            event = {"at": at, "to": result.correlation_id, "api": result.api, "response": result.body}
+            code = result.body.get("errorCode", 0)
+            if code:
+                event["error"] = NAMES[code]
+            yield event
+        case Failure():
+            yield {
+                "at": at,
+                "to": result.correlation_id,
+                "api": result.api,
+                "error": result.error,
+                "message": result.message,
+            }
+
+
+def _record(record: Record) -> Line:
+    shown: Line = {
+        "offset": record.offset,
+        "kind": _kind(record.kind),
+        "keyVersion": KEY_VERSIONS[record.kind],
+        "key": record.key,
+    }
+    if record.value is not None:
+        shown["valueVersion"] = record.value_version
+        shown["value"] = as_written(record.value)
+    else:
+        shown["value"] = None
+    return shown
+
+
+def as_written(value: Any) -> Any:
+    """The value of a record without the fields that were opened beside their bytes."""
+    if isinstance(value, Mapping):
+        return {name: as_written(one) for name, one in value.items() if name not in OPENED}
+    if isinstance(value, list | tuple):
+        return [as_written(one) for one in value]
+    return value
+
+
+@cache
+def _kind(name: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).upper()

@@ -1,0 +1,98 @@
+"""The inner state of all groups, in the form in which the coordinator oracle tells it."""
+
+from typing import Any
+
+from coordinator_replay.coordinator.classic.group import LiveClassicGroup
+from coordinator_replay.coordinator.consumer.current_assignment_builder import Held, assigned, pending
+from coordinator_replay.coordinator.consumer.members import NEW_SUBSCRIPTION, current_of
+from coordinator_replay.coordinator.consumer.target_assignment_builder import most_wanted_assignor
+from coordinator_replay.coordinator.shard import Shard
+from coordinator_replay.engine import ConsumerGroup, Member
+
+State = dict[str, Any]
+
+
+def dump(shard: Shard) -> State:
+    """State by group id; members of a consumer group in the order of their ids."""
+    dumped = {}
+    for group_id in sorted(shard.group_ids()):
+        live = shard.classic_group(group_id)
+        group = shard.group(group_id)
+        if live is not None:
+            dumped[group_id] = _classic(live)
+        elif isinstance(group, ConsumerGroup):
+            dumped[group_id] = _consumer(shard, group)
+    return dumped
+
+
+def _classic(live: LiveClassicGroup) -> State:
+    group = live.group
+    return {
+        "type": "classic",
+        "state": str(group.state),
+        "generation": group.generation,
+        "protocolType": group.protocol_type,
+        "protocol": group.protocol,
+        "leader": group.leader,
+        "members": [_classic_member(live, member) for member in group.members.values()],
+    }
+
+
+def _classic_member(live: LiveClassicGroup, member: Member) -> State:
+    told, member_id = member.subscription or NEW_SUBSCRIPTION, member.member_id
+    return {
+        "memberId": member_id,
+        "instanceId": told.instance_id,
+        "clientId": told.client_id,
+        "clientHost": told.client_host,
+        "sessionTimeoutMs": told.session_timeout_ms,
+        "rebalanceTimeoutMs": told.rebalance_timeout_ms,
+        "assignment": current_of(member).assignment_bytes,
+        "awaitingJoin": member_id in live.waiting_joins,
+        "awaitingSync": member_id in live.waiting_syncs,
+    }
+
+
+def _consumer(shard: Shard, group: ConsumerGroup) -> State:
+    state = shard.consumer_state(group.group_id)
+    return {
+        "type": "consumer",
+        "state": str(group.state),
+        "epoch": group.epoch,
+        "assignmentEpoch": group.assignment_epoch,
+        "assignor": most_wanted_assignor(group, "") or None,
+        "metadataHash": str(group.reconciliation.metadata_hash),
+        "subscriptionType": "Homogeneous" if state.is_homogeneous() else "Heterogeneous",
+        "classicMembers": len(state.classic_members),
+        "regexes": {name: sorted(group.regexes[name].topics) for name in sorted(group.regexes)},
+        "members": [_member(shard, group, group.members[member_id]) for member_id in sorted(group.members)],
+    }
+
+
+def _member(shard: Shard, group: ConsumerGroup, member: Member) -> State:
+    told, current = member.subscription or NEW_SUBSCRIPTION, current_of(member)
+    holder: str | None = member.member_id
+    if told.instance_id is not None:
+        holder = shard.consumer_state(group.group_id).static_members.get(told.instance_id)
+    target = group.reconciliation.targets.get(holder) if holder is not None else None
+    return {
+        "memberId": member.member_id,
+        "instanceId": told.instance_id,
+        "clientId": told.client_id,
+        "rackId": told.rack_id,
+        "rebalanceTimeoutMs": told.rebalance_timeout_ms,
+        "memberEpoch": current.epoch,
+        "previousMemberEpoch": current.previous_epoch,
+        "memberState": str(current.state),
+        "topics": sorted(told.topics or ()),
+        "regex": told.regex or "",
+        "assignor": told.assignor,
+        "usesClassicProtocol": told.uses_classic_protocol,
+        "assigned": _epochs(assigned(current)),
+        "pendingRevocation": _epochs(pending(current)),
+        "target": {topic_id: list(found) for topic_id, found in target.assigned.items()} if target is not None else {},
+    }
+
+
+def _epochs(held: Held) -> State:
+    return {topic_id: {str(one): epoch for one, epoch in found.items()} for topic_id, found in held.items()}
