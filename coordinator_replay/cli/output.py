@@ -25,13 +25,17 @@ from typing import Any
 import click
 
 from coordinator_replay.cli.layout import Cell, Column, lay_out
-from coordinator_replay.safe_text import neutral, neutral_json
+from coordinator_replay.safe_text import UNSAFE, neutral, neutral_json
 
 NOTHING = "-"
 """What a table shows for null, as Kafka's own tools do."""
 
-# What a spreadsheet takes for a formula; a number with a sign is none.
-_FORMULA = re.compile(r"[=@\t\r]|[+-](?!\d+(\.\d+)?\Z)(?=.)", re.DOTALL)
+# What a spreadsheet takes for a formula; a number with a sign is none. Programs on the way to it may drop what nobody
+# sees: terminal sequences, control and format characters, blanks. So may a spreadsheet, which knows wide signs, too.
+_UNSEEN = rf"(?:\x1b\[[0-?]*[ -/]*[@-~]|{UNSAFE.pattern}|\s)*"
+_FORMULA = re.compile(
+    rf"(?![+-]\d+(?:\.\d+)?\Z)(?:[\t\r]|{_UNSEEN}(?:[=@\uff1d\uff20]|[+\-\uff0b\uff0d](?=.)))", re.DOTALL
+)
 
 Row = Sequence[object]
 
@@ -146,17 +150,23 @@ def _table_cell(value: object) -> Cell:
 def _print_csv(columns: Sequence[Column], rows: Iterable[Row]) -> None:
     buffer = io.StringIO(newline="")
     writer = csv.writer(buffer, lineterminator="\r\n")
-    writer.writerow([column.name for column in columns])
+    # PIVOT makes names of columns from what rows hold.
+    writer.writerow([_csv_cell(column.name) for column in columns])
     is_seen = sys.stdout.isatty()
     for row in rows:
         cells = [_csv_cell(value) for value in row]
         # A terminal obeys control characters whatever form they come in; a file keeps them.
         writer.writerow([neutral(cell) if is_seen and isinstance(cell, str) else cell for cell in cells])
         if buffer.tell() > 1 << 16:
-            click.echo(buffer.getvalue(), nl=False)
+            _echo_as_it_is(buffer.getvalue())
             buffer.seek(0)
             buffer.truncate()
-    click.echo(buffer.getvalue(), nl=False)
+    _echo_as_it_is(buffer.getvalue())
+
+
+def _echo_as_it_is(text: str) -> None:
+    """Print a text whole: click takes terminal sequences out of what goes to a file, and out of names."""
+    click.echo(text, nl=False, color=True)
 
 
 def print_rows(columns: Sequence[Column], rows: Iterable[Row], form: str, *, is_wide: bool = False) -> None:

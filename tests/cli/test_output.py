@@ -102,13 +102,13 @@ def test_csv_reads_back_as_written(pairs):
     buffer = io.StringIO()
     columns = [Column("one", ""), Column("two", "")]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(output.click, "echo", lambda text, nl: buffer.write(text))
+        patch.setattr(output.click, "echo", lambda text, nl, color: buffer.write(text))
         print_rows(columns, pairs, "csv")
     found = list(csv.reader(io.StringIO(buffer.getvalue(), newline="")))
     assert found[0] == ["one", "two"]
     for cells, pair in zip(found[1:], pairs, strict=True):
         for cell, text in zip(cells, pair, strict=True):
-            assert cell == text or (cell == f"'{text}" and text[0] in "=+-@\t\r")
+            assert cell == text or (cell == f"'{text}" and set(text) & set("=+-@\t\r\uff1d\uff20\uff0b\uff0d"))
 
 
 def test_csv_ends_lines_as_the_rfc_asks_and_quotes_what_needs_it(capsys):
@@ -117,7 +117,31 @@ def test_csv_ends_lines_as_the_rfc_asks_and_quotes_what_needs_it(capsys):
     assert printed(capsys, columns, rows, "csv") == 'a,b\r\n"1+1,""x""",\r\ntrue,"[1,2]"\r\n'
 
 
-@pytest.mark.parametrize("text", ["=1+1", "@SUM(A1)", "+cmd|' /C calc'!A0", "-2+3", "\t=1", "-1\n=1"])
+FORMULAS = ["=1+1", "@SUM(A1)", "+cmd|' /C calc'!A0", "-2+3", "\t=1", "-1\n=1", "\uff1d1+1"]
+
+
+@pytest.mark.parametrize("text", FORMULAS)
+@pytest.mark.parametrize(
+    "unseen", ["", "\x1b[m", "\x1b[1;31m \x1b[0K", "\x1b", "\x9b", "\u202e", "\u200b", "\ufeff", "\n", "\xa0"]
+)
+def test_csv_has_no_formula_behind_what_is_not_seen(capsys, unseen, text):
+    (_, [cell]) = csv.reader(io.StringIO(printed(capsys, [Column("a", "")], [[unseen + text]], "csv"), newline=""))
+    assert cell == f"'{unseen}{text}"
+
+
+@pytest.mark.parametrize(
+    "text", ["\x1b[31mpayments\x1b[0m", "a\x1b[2Jb", "\x1b]0;title\x07x", "pay\u202ements", "\x1b[m"]
+)
+def test_csv_names_a_group_as_json_does(capsys, text):
+    (_, [cell]) = csv.reader(io.StringIO(printed(capsys, [Column("a", "")], [[text]], "csv"), newline=""))
+    assert {"a": cell} == json.loads(printed(capsys, [Column("a", "")], [[text]], "json")) == {"a": text}
+
+
+def test_csv_has_no_formula_as_the_name_of_a_column(capsys):
+    assert printed(capsys, [Column("=1+1", "")], [[1]], "csv") == "'=1+1\r\n1\r\n"
+
+
+@pytest.mark.parametrize("text", FORMULAS)
 def test_csv_never_begins_a_cell_with_a_formula(capsys, text):
     (_, cell) = csv.reader(io.StringIO(printed(capsys, [Column("a", "")], [[text]], "csv"), newline=""))
     assert cell == [f"'{text}"]
