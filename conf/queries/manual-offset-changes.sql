@@ -35,7 +35,7 @@ judged AS (
     FROM written
 )
 SELECT group_id, topic, count(*) AS partitions, valid_from AS at, what, committer, min(committed_offset) AS lowest,
-       max(committed_offset) AS highest, max(previous_offset - committed_offset) AS furthest_back,
+       max(committed_offset) AS highest, max(previous_offset::HUGEINT - committed_offset) AS furthest_back,
        min(metadata) AS metadata
 FROM judged WHERE what IS NOT NULL
 GROUP BY group_id, topic, valid_from, what, committer

@@ -4,7 +4,7 @@
 SELECT * FROM (
     SELECT group_id, topic, partition, valid_from AS at,
            lag(committed_offset) OVER in_order AS from_offset, committed_offset AS to_offset,
-           lag(committed_offset) OVER in_order - committed_offset AS delta,
+           lag(committed_offset) OVER in_order::HUGEINT - committed_offset AS delta,
            lag(owner_member_id) OVER in_order AS owner_before, owner_member_id AS owner, group_state
     FROM offset_history WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group)
     WINDOW in_order AS (PARTITION BY group_id, topic, partition ORDER BY offset_history.from_offset)

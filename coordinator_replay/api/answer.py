@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from coordinator_replay.api import html
@@ -78,16 +79,17 @@ class Answer(Sequence[T], Generic[T]):
     def to_arrow(self) -> "pa.Table":
         """The rows as an Arrow table; timestamps in UTC, assignments as lists of structs.
 
-        The columns are the same whatever the rows are, an answer without rows included.
+        The columns are the same whatever the rows are, an answer without rows included; but numbers are decimals where
+        one of them is larger than 64 bits, as the difference of two offsets can be.
         """
         import pyarrow as pa
 
         schema, values = self._schema(), self._values()
         columns = [
-            pa.array([plain_value(row[place], field.type) for row in values], field.type)
+            _typed([plain_value(row[place], field.type) for row in values], field.type)
             for place, field in enumerate(schema)
         ]
-        return pa.Table.from_arrays(columns, schema=schema)
+        return pa.Table.from_arrays(columns, names=schema.names)
 
     def to_pandas(self) -> "pd.DataFrame":
         """The rows as a pandas DataFrame; numbers that may be missing are pandas' own nullable ones."""
@@ -130,11 +132,31 @@ class SqlAnswer(Answer[tuple[Any, ...]]):
         return pa.Table.from_arrays(columns, names=list(self.columns))
 
 
+def _typed(values: list[Any], type_: "pa.DataType") -> "pa.Array":
+    import pyarrow as pa
+
+    try:
+        return pa.array(values, type_)
+    except OverflowError:
+        return _decimals(values)
+
+
+def _decimals(values: Sequence[int | None]) -> "pa.Array":
+    """Whole numbers of up to 128 bits."""
+    import pyarrow as pa
+
+    return pa.array([None if value is None else Decimal(value) for value in values], pa.decimal256(39))
+
+
 def _array(values: list[Any]) -> "pa.Array":
     import pyarrow as pa
 
     try:
         return pa.array(values)
+    except OverflowError:
+        if all(value is None or type(value) is int for value in values):
+            return _decimals(values)
+        return pa.array([None if value is None else html.text_of(value) for value in values], pa.string())
     except (pa.ArrowInvalid, pa.ArrowTypeError):
         # A union type or a map: Arrow can't tell its type from values.
         return pa.array([None if value is None else html.text_of(value) for value in values], pa.string())

@@ -494,7 +494,8 @@ class Warehouse:
         from coordinator_replay.report.site import INDEX, write_site
 
         made = write_site(self._tables, Path(folder), self._time(start), self._end(end))
-        return Pages(Path(folder) / INDEX, {"groups": len(made.lanes), "rebalances": made.rebalances})
+        facts = {"groups": len(made.lanes), "rebalances": made.rebalances}
+        return Pages(Path(folder) / INDEX, facts, made.notes)
 
     def trace(self, group: str | None = None, *, start: Time | None = None, end: Time | None = None) -> Trace:
         """The life of a group, or of the groups that most happened to, as a trace for Perfetto.

@@ -12,9 +12,9 @@ MOST_CHANGES = 100_000
 """Commits in one answer: the latest; a narrower time range shows the others."""
 
 _CHANGES = """
-    SELECT valid_from, topic, partition, committed_offset, committed_offset - previous_offset, valid_to, ended_by,
-           ended_confidence, owner_member_id, group_state, is_transactional, commit_timestamp, metadata, commits_merged,
-           log_partition, from_offset
+    SELECT valid_from, topic, partition, committed_offset, committed_offset::HUGEINT - previous_offset, valid_to,
+           ended_by, ended_confidence, owner_member_id, group_state, is_transactional, commit_timestamp, metadata,
+           commits_merged, log_partition, from_offset
     FROM offset_history
     WHERE cluster = $cluster AND group_id = $group AND topic = $topic AND coalesce(partition = $partition, true)
       AND coalesce(valid_to > $start, true) AND coalesce(valid_from < $end, true)

@@ -23,6 +23,8 @@ ENDED = {
 
 _CASES = " ".join(f"WHEN '{cause}' THEN '{event}'" for cause, event in ENDED.items())
 
+# Offsets are any 64 bits that a client sends: a difference of two may need one more.
+#
 # A commit into an Empty group counts as set by a tool only where the group has had members: others commit like that
 # all the time.
 _CHANGES = f"""
@@ -57,7 +59,7 @@ _CHANGES = f"""
         WHERE coalesce(seen >= $start, true) AND coalesce(seen < $end, true)
     )
     SELECT event, topic, min(seen), max(seen), min(log_offset), min(log_partition), count(*),
-           list_sort(list(DISTINCT partition)), min(value), max(value), max(before - value), min(ended_by),
+           list_sort(list(DISTINCT partition)), min(value), max(value), max(before::HUGEINT - value), min(ended_by),
            min(confidence), count(*) FILTER (ended_by = 'COMMIT'), count(*) FILTER (ended_by = 'ABORT'),
            count(*) FILTER (until IS NULL), max(epoch_ms(until) - epoch_ms(seen)),
            list_sort(list(DISTINCT before) FILTER (until IS NULL AND event = '{PENDING}'))

@@ -1,6 +1,7 @@
 """What a page's script reads instead of rows: columns of plain data, small enough to travel in a page.
 
-Moments are milliseconds since the page's start. Texts are told once, however often they occur.
+Moments are milliseconds since the page's start. Texts are told once, however often they occur. JavaScript's numbers are
+exact up to 2^53: those beyond travel as text, all digits of it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,6 +11,9 @@ from typing import Any
 from coordinator_replay.times import milliseconds
 
 Columns = Mapping[str, Any]
+
+EXACT = 2**53
+"""Beyond, JavaScript rounds whole numbers."""
 
 
 class Clock:
@@ -66,11 +70,18 @@ def packed(values: Mapping[str, list[Any]], times: Sequence[str] = ()) -> Column
     return {name: _column(own, is_time=name in times) for name, own in values.items()}
 
 
+def _exact(value: Any) -> Any:
+    """Numbers, or lists of them, as JavaScript can read them without rounding: text beyond 2^53."""
+    if isinstance(value, list):
+        return [_exact(one) for one in value]
+    return str(value) if isinstance(value, int) and abs(value) > EXACT else value
+
+
 def _column(values: list[Any], *, is_time: bool) -> Any:
     if is_time:
         return {"since_start": values}
     if not values or not isinstance(values[0], str):
-        return {"values": values}
+        return {"values": [_exact(value) for value in values]}
     texts = list(dict.fromkeys(values))
     places = {text: place for place, text in enumerate(texts)}
     return {"texts": texts, "at": list(map(places.__getitem__, values))}

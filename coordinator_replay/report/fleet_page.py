@@ -29,6 +29,10 @@ class FleetPage:
 
     Raises:
         UsageError: the tables don't know the cluster, or nothing of that range.
+
+    Attributes:
+        lanes: the rows.
+        notes: what there is to say beside the pages.
     """
 
     def __init__(self, warehouse: Warehouse, start: datetime | None = None, end: datetime | None = None) -> None:
@@ -36,6 +40,7 @@ class FleetPage:
         self.fleet = fleet_of(warehouse, start, end)
         self._clock = Clock(self.fleet.start, self.fleet.end)
         self.lanes: list[Lane] = []
+        self.notes: list[str] = []
         self._findings: Mapping[str, Sequence[Finding]] = _by_group(self.fleet.findings)
 
     def add(self, life: GroupLife, page: str | None = None) -> None:

@@ -129,7 +129,12 @@ def _offsets(axis: Axis) -> figure:
     )
     drawn.yaxis.formatter = BasicTickFormatter(use_scientific=False)
     drawn.ygrid.visible = True
-    add_hover(drawn, [lines], [("partition", "@name"), ("offset", "$snap_y{0,0}"), ("since", "$snap_x{%F %T}")], [])
+    add_hover(
+        drawn,
+        [lines],
+        [("partition", "@name"), ("offset", "$snap_y{0,0}"), ("since", "$snap_x{%F %T}"), ("", "@note")],
+        [],
+    )
     drawn.hover[-1].formatters = {"$snap_x": "datetime"}
     add_hover(drawn, [ends], [("partition", "@name"), ("what", "@what"), ("at", "@at"), ("", "@text")], ["at"])
     return drawn

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from coordinator_replay.query.life import GroupLife, OffsetLine
-from coordinator_replay.report.columns import Columns, columns, packed
+from coordinator_replay.report.columns import EXACT, Columns, columns, packed
 from coordinator_replay.report.wording import COLOURS, GAP_COLOUR, neutral
 
-LINES = ("times", "offset", "progress", "name", "colour")
+LINES = ("times", "offset", "progress", "name", "colour", "note")
 ENDS = ("at", "offset", "progress", "name", "what", "colour", "text")
 
 
@@ -27,6 +27,7 @@ def offset_columns(life: GroupLife) -> Mapping[str, Columns]:
         "offset": [offsets for _, offsets in points],
         "name": [_name(line) for line in life.lines],
         "colour": [colours[line.topic] for line in life.lines],
+        "note": [_note(line) for line in life.lines],
     }
     marks = [mark for line in life.lines for mark in _marks(line)]
     return {"offset-lines": packed(lines, ("times",)), "offset-ends": columns(marks, ENDS, ("at",))}
@@ -34,6 +35,14 @@ def offset_columns(life: GroupLife) -> Mapping[str, Columns]:
 
 def _name(line: OffsetLine) -> str:
     return neutral(f"{line.topic}-{line.partition}")
+
+
+def _note(line: OffsetLine) -> str:
+    """What hovering says of a line whose offsets a figure can't show to the last digit."""
+    lowest, highest = min(line.offsets), max(line.offsets)
+    if lowest >= -EXACT and highest <= EXACT:
+        return ""
+    return f"offsets beyond 2^53 are rounded here: they lie between {lowest:,} and {highest:,}"
 
 
 def _points(line: OffsetLine) -> tuple[list[int], list[int | None]]:

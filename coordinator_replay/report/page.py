@@ -26,6 +26,7 @@ from coordinator_replay import __version__
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.warehouse import shown
 from coordinator_replay.report.wording import duration
+from coordinator_replay.safe_text import neutral, neutral_json
 from coordinator_replay.times import milliseconds
 
 _TEMPLATES = "templates"
@@ -49,6 +50,11 @@ class Assets:
 INSIDE = Assets()
 
 
+def _shown(value: object) -> object:
+    """What a template puts into a page: text without characters that a browser obeys; markup of our own as it is."""
+    return value if hasattr(value, "__html__") else neutral(str(value))
+
+
 def _moment(moment: datetime | None) -> str:
     return "–" if moment is None else shown(moment)
 
@@ -67,6 +73,7 @@ def _environment() -> Environment:
         loader=PackageLoader("coordinator_replay.report", _TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
+        finalize=_shown,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -112,7 +119,7 @@ def _hash(script: str) -> str:
 
 def _harmless(value: object) -> str:
     """JSON that may stand inside a script element: nothing in it can end the element or begin a comment."""
-    text = orjson.dumps(value).decode()
+    text = neutral_json(orjson.dumps(value).decode())
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
@@ -144,6 +151,20 @@ def render_page(
             data=Markup(_harmless(data)),  # noqa: S704 - no character of it means anything to HTML
         )
     )
+
+
+def undrawn_page(group: str, cluster: str, note: str, *, index: str, assets: str) -> str:
+    """A page in place of one that could not be drawn, as HTML.
+
+    Args:
+        group: whose page it is.
+        cluster: the group's.
+        note: what keeps the page from being drawn.
+        index: the way to the page of all groups.
+        assets: the way to the folder of shared files.
+    """
+    template = _environment().get_template("undrawn.html.j2")
+    return template.render(group=group, cluster=cluster, note=note, index=index, assets=assets)
 
 
 def figures_file(make: Figures) -> str:

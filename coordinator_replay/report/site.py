@@ -9,13 +9,14 @@ from datetime import datetime
 from pathlib import Path
 
 from coordinator_replay.errors import UsageError
+from coordinator_replay.query.life import GroupLife
 from coordinator_replay.query.lives import GROUPS_AT_ONCE, lives_of, spans_of
 from coordinator_replay.query.warehouse import Warehouse
 from coordinator_replay.report.fleet_figures import fleet_figures
 from coordinator_replay.report.fleet_page import FleetPage
 from coordinator_replay.report.group_page import life_page
 from coordinator_replay.report.life_figures import life_figures
-from coordinator_replay.report.page import Assets, write_assets, write_page
+from coordinator_replay.report.page import Assets, undrawn_page, write_assets, write_page
 
 GROUPS = "groups"
 ASSETS = "assets"
@@ -29,6 +30,17 @@ def page_name(group: str) -> str:
     digest = hashlib.sha256(group.encode("utf-8", "surrogatepass")).hexdigest()[:12]
     readable = _OTHER.sub("-", group.lower())[:60].strip("-.")
     return f"{readable}-{digest}.html" if readable else f"{digest}.html"
+
+
+def _drawn(warehouse: Warehouse, life: GroupLife, fleet: FleetPage) -> str:
+    """The page of a group; where something in its life can't be drawn, one that says so, beside those of others."""
+    index = f"../{INDEX}"
+    try:
+        return life_page(warehouse, life, Assets(f"../{ASSETS}/"), index=index)
+    except Exception as problem:  # noqa: BLE001 - what clients wrote into one group's records keeps no other from its page
+        note = f"The page of group {life.group!r} could not be drawn ({type(problem).__name__}: {problem})."
+        fleet.notes.append(note)
+        return undrawn_page(life.group, warehouse.cluster, note, index=index, assets=f"../{ASSETS}/")
 
 
 @contextmanager
@@ -61,7 +73,7 @@ def write_site(
         end: before then; after the last record of the log read if None.
 
     Returns:
-        The page of all groups.
+        The page of all groups; its notes name groups whose own page could not be drawn, and says so.
 
     Raises:
         UsageError: the tables don't know the cluster, or nothing of that range; or a file can't be written.
@@ -76,8 +88,7 @@ def write_site(
     with _collected_by_hand() as collect:
         for number, life in enumerate(lives_of(warehouse, spans_of(warehouse, None, start, end), start, end)):
             name = page_name(life.group)
-            html = life_page(warehouse, life, Assets(f"../{ASSETS}/"), index=f"../{INDEX}")
-            write_page(html, folder / GROUPS / name)
+            write_page(_drawn(warehouse, life, page), folder / GROUPS / name)
             page.add(life, f"{GROUPS}/{name}")
             if number % GROUPS_AT_ONCE == 0:
                 collect()

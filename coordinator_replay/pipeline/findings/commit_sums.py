@@ -261,7 +261,8 @@ def _partition_sums(rows: Mapping[str, pa.Array]) -> pa.RecordBatch:
     def of_newest(numbers: Numbers) -> Numbers:
         return np.where(has_any, numbers[at_newest], NONE)
 
-    committed = numbers_of(rows["committed_offset"], NONE)
+    # A client may commit any 64 bits, those of NONE too.
+    rows_of_newest, rows_of_last = pa.array(at_newest, mask=~has_any), pa.array(sums.order[sums.lasts])
     found = [
         pa.repeat(True, len(sums.starts)),
         sums.first(groups),
@@ -274,13 +275,13 @@ def _partition_sums(rows: Mapping[str, pa.Array]) -> pa.RecordBatch:
         sums.most(numbers_of(pc.binary_length(rows["metadata"]), NONE)),
         sums.sums(pc.is_valid(rows["leader_epoch"]).to_numpy(zero_copy_only=False).astype(np.int64)),
         sums.last(offsets),
-        sums.last(committed),
+        rows["committed_offset"].take(rows_of_last),
         sums.sums(is_empty.astype(np.int64)),
         sums.least(np.where(is_empty, at, NONE)),
         of_newest(offsets),
         of_newest(at),
-        of_newest(committed),
-        of_newest(numbers_of(rows["previous_offset"], NONE)),
+        rows["committed_offset"].take(rows_of_newest),
+        rows["previous_offset"].take(rows_of_newest),
     ]
     return batch_of_columns(found, PARTITIONS)
 

@@ -33,6 +33,14 @@ const figures = (() => {
     return column.values;
   }
 
+  // Offsets beyond 2^53 come as text: a place in a figure may be rounded, a difference is taken before.
+  const place_of = (offset) => (offset === null ? NaN : Number(offset));
+  const apart = (offset, first) => {
+    if (offset === null || first === null) return NaN;
+    const is_text = typeof offset === "string" || typeof first === "string";
+    return is_text ? Number(BigInt(offset) - BigInt(first)) : offset - first;
+  };
+
   // An offset holds until the next one: a step. Null ends a line; progress counts from the line's first offset.
   function steps(columns) {
     const made = { ...columns, times: [], offset: [], progress: [] };
@@ -42,11 +50,11 @@ const figures = (() => {
         const held = place ? offsets[place - 1] : null;
         if (held !== null) { xs.push(time); ys.push(held); }
         xs.push(time);
-        ys.push(offsets[place] ?? NaN);
+        ys.push(offsets[place] ?? null);
       });
       made.times.push(xs);
-      made.offset.push(ys);
-      made.progress.push(ys.map((offset) => offset - offsets[0]));
+      made.offset.push(ys.map(place_of));
+      made.progress.push(ys.map((offset) => apart(offset, offsets[0])));
     });
     return made;
   }
@@ -54,6 +62,9 @@ const figures = (() => {
   function fill() {
     for (const [name, packed] of Object.entries(data.sources)) {
       const columns = Object.fromEntries(Object.entries(packed).map(([column, one]) => [column, values(one)]));
+      if (name === "offset-ends") {
+        for (const column of ["offset", "progress"]) columns[column] = columns[column].map(place_of);
+      }
       named(`${name}-data`).data = name === "offset-lines" ? steps(columns) : columns;
     }
     for (const [name, top] of Object.entries(data.tops ?? {})) named(name).y_range.setv({ start: 0, end: top });
