@@ -81,6 +81,15 @@ class Life:
         for one in self.partitions.values():
             one.live_randomly(round(share * len(one.batches)), random)
 
+    def copy(self) -> "Life":
+        """The life as it is now."""
+        return Life(
+            {
+                name: PartitionLife(one.batches, one.log.copy(), one.at, dict(one.replaced))
+                for name, one in self.partitions.items()
+            }
+        )
+
     def files(self) -> dict[str, dict[str, bytes]]:
         """What a copy holds that is taken in one moment, by partition folder."""
         return {name: one.log.files() for name, one in self.partitions.items()}

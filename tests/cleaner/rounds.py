@@ -125,7 +125,8 @@ def _build_offset_map(log: BrokerLog, start: int, bound: int, how: Round) -> _Of
                 if record.key is not None and record.offset is not None and record.offset >= start:
                     if offsets.is_full:
                         return offsets
-                    offsets.offsets[record.key] = record.offset
+                    # A full map ends the round in mid-batch: what it holds was looked at, offset by offset.
+                    offsets.offsets[record.key] = offsets.latest = record.offset
             if batch.last_offset >= start:
                 offsets.latest = batch.last_offset
         offsets.latest = max(offsets.latest, end - 1)
