@@ -7,9 +7,9 @@ the same order. Only the order is reproduced; finding a key is a ``dict``'s work
 Sources: ``java.util.HashMap`` (OpenJDK 17), ``org.apache.kafka.timeline.BaseHashTable`` and
 ``SnapshottableHashTable``.
 
-A crowded bin of a HashMap is a tree, whose order is that of ``java_tree_bin``. What can't be known: within such a bin
-Java puts partitions of equal hash in the order of their places in memory. Topic ids of equal hash are put in the order
-of their text here.
+What is not reproduced: a HashMap makes a red-black tree of a bin with nine keys or more once the table has 64 places,
+and then gives out the keys of this bin in another order. Here they keep the order of insertion. An example is a member
+whose target has eleven partitions of a topic, each 64 after the one before.
 """
 
 from collections import Counter
@@ -17,14 +17,15 @@ from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from functools import lru_cache
 from typing import TypeVar
 
-from coordinator_replay.coordinator.java_tree_bin import LIST_KEYS, TREE_KEYS, Rank, TreeBin
-
 K = TypeVar("K")
 V = TypeVar("V")
 
 DEFAULT_CAPACITY = 16
 TREE_CAPACITY = 64
-"""A smaller table grows where a bin is crowded, however empty the rest is; in a larger one the bin becomes a tree."""
+"""A smaller table grows where a bin is crowded, however empty the rest is; a larger one makes a tree of the bin."""
+
+CROWD = 9
+"""So many keys crowd a bin for ``put``; for ``compute`` and its kin it is one less."""
 
 _INT = 0xFFFFFFFF
 _LONG = 0xFFFFFFFFFFFFFFFF
@@ -39,10 +40,10 @@ def string_hash(text: str) -> int:
     (108280125, 1843682987)
     """
     units = memoryview(text.encode("utf-16-le", "surrogatepass")).cast("H")
-    found = 0
+    hash_code = 0
     for unit in units:
-        found = (31 * found + unit) & _INT
-    return found - (1 << 32) if found >> 31 else found
+        hash_code = (31 * hash_code + unit) & _INT
+    return hash_code - (1 << 32) if hash_code >> 31 else hash_code
 
 
 def string_order(text: str) -> bytes:
@@ -53,8 +54,8 @@ def string_order(text: str) -> bytes:
 def partition_hash(partition: tuple[str, int]) -> int:
     """``TopicPartition.hashCode`` of a topic name and a partition number."""
     topic, number = partition
-    found = (31 * (31 + number) + string_hash(topic)) & _INT
-    return found - (1 << 32) if found >> 31 else found
+    hash_code = (31 * (31 + number) + string_hash(topic)) & _INT
+    return hash_code - (1 << 32) if hash_code >> 31 else hash_code
 
 
 def table_size_for(capacity: int) -> int:
@@ -66,14 +67,14 @@ class HashOrder(MutableMapping[K, V]):
     """A mapping that iterates as a ``java.util.HashMap`` of the same history does.
 
     Bins are iterated by the low bits of the spread hash. Inside a bin ``put`` appends, and growing keeps the order,
-    so that the order is that of insertion; only ``compute`` and its kin put a new key first. Crowded bins are trees.
+    so that the order is that of insertion; only ``compute`` and its kin put a new key first.
 
     Args:
         hash_of: ``hashCode`` of a key.
         capacity: what the table was created with; later it only grows.
     """
 
-    __slots__ = ("_capacity", "_counts", "_hash_of", "_head", "_places", "_tail", "_trees", "_values")
+    __slots__ = ("_capacity", "_counts", "_hash_of", "_head", "_places", "_tail", "_values")
 
     def __init__(self, hash_of: Callable[[K], int], capacity: int = DEFAULT_CAPACITY) -> None:
         self._hash_of = hash_of
@@ -81,7 +82,6 @@ class HashOrder(MutableMapping[K, V]):
         self._values: dict[K, V] = {}
         self._places: dict[K, tuple[int, int]] = {}
         self._counts: Counter[int] = Counter()
-        self._trees: dict[int, TreeBin[K]] = {}
         self._tail = 0
         self._head = 0
 
@@ -103,7 +103,7 @@ class HashOrder(MutableMapping[K, V]):
         self._values[key] = value
         if is_new:
             self._tail += 1
-            self._place(key, self._tail, TREE_KEYS)
+            self._place(key, self._tail, CROWD)
             if self._size_is_over():
                 self._grow()
 
@@ -115,22 +115,15 @@ class HashOrder(MutableMapping[K, V]):
         self._values[key] = value
         if is_new:
             self._head -= 1
-            self._place(key, self._head, TREE_KEYS - 1)
+            self._place(key, self._head, CROWD - 1)
 
     def __delitem__(self, key: K) -> None:
         del self._values[key]
-        place = self._places.pop(key)[0] & (self._capacity - 1)
-        self._counts[place] -= 1
-        tree = self._trees.get(place)
-        if tree is not None and not tree.remove(key):
-            self._line_up(self._trees.pop(place))
+        self._counts[self._places.pop(key)[0] & (self._capacity - 1)] -= 1
 
     def __iter__(self) -> Iterator[K]:
         mask, places = self._capacity - 1, self._places
-        if not self._trees:
-            return iter(sorted(places, key=lambda key: (places[key][0] & mask, places[key][1])))
-        turns = {key: turn for tree in self._trees.values() for turn, key in enumerate(tree)}
-        return iter(sorted(places, key=lambda key: (places[key][0] & mask, turns.get(key, places[key][1]))))
+        return iter(sorted(places, key=lambda key: (places[key][0] & mask, places[key][1])))
 
     def __contains__(self, key: object) -> bool:
         return key in self._values
@@ -143,51 +136,21 @@ class HashOrder(MutableMapping[K, V]):
 
     def _place(self, key: K, turn: int, crowd: int) -> None:
         """Put a new key into its bin, which is crowded with so many keys."""
-        found = self._hash_of(key) & _INT
-        spread = found ^ (found >> 16)
+        hash_code = self._hash_of(key) & _INT
+        spread = hash_code ^ (hash_code >> 16)
         self._places[key] = (spread, turn)
         place = spread & (self._capacity - 1)
         self._counts[place] += 1
-        tree = self._trees.get(place)
-        if tree is not None:
-            tree.add(key)
-        elif self._counts[place] >= crowd:
-            if self._capacity < TREE_CAPACITY:
-                self._grow()
-            else:
-                self._trees[place] = TreeBin(self._bin(place), self._rank)
+        if self._counts[place] >= crowd and self._capacity < TREE_CAPACITY:
+            self._grow()
 
     def _size_is_over(self) -> bool:
         return len(self._values) * 4 > self._capacity * 3
 
     def _grow(self) -> None:
-        bit, trees = self._capacity, self._trees
         self._capacity *= 2
-        mask, places = self._capacity - 1, self._places
-        self._counts = Counter(spread & mask for spread, _ in places.values())
-        self._trees = {}
-        for place, tree in trees.items():
-            lower, upper = tree.split(lambda key: bool(places[key][0] & bit))
-            for half, keys in ((place, lower), (place + bit, upper)):
-                if len(keys) <= LIST_KEYS:
-                    self._line_up(keys)
-                else:
-                    self._trees[half] = tree if len(keys) == len(tree) else TreeBin(keys, self._rank)
-
-    def _bin(self, place: int) -> list[K]:
-        """The keys of a bin that is a list."""
-        mask, places = self._capacity - 1, self._places
-        return sorted((key for key in places if places[key][0] & mask == place), key=lambda key: places[key][1])
-
-    def _line_up(self, keys: Iterable[K]) -> None:
-        """Make a list of keys that were in a tree."""
-        for key in keys:
-            self._tail += 1
-            self._places[key] = (self._places[key][0], self._tail)
-
-    def _rank(self, key: K) -> Rank:
-        spread = self._places[key][0]
-        return spread - (1 << 32) if spread >> 31 else spread, string_order(key) if isinstance(key, str) else key
+        mask = self._capacity - 1
+        self._counts = Counter(spread & mask for spread, _ in self._places.values())
 
 
 def hash_map() -> HashOrder[str, V]:

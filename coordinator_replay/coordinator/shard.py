@@ -52,7 +52,6 @@ class Shard:
         "_forgotten",
         "_group_order",
         "_jobs",
-        "_running_jobs",
         "classic_groups",
         "config",
         "consumer_states",
@@ -83,7 +82,6 @@ class Shard:
         self.jobs_are_held = False
         self._group_order: TimelineOrder[str, None] = TimelineOrder(string_hash)
         self._jobs: deque[tuple[str, Callable[[], Operation]]] = deque()
-        self._running_jobs: set[str] = set()
 
     # -- the state ---------------------------------------------------------------------------------------------------
 
@@ -224,32 +222,23 @@ class Shard:
                 return
             timer.fire()
 
-    def start_job(self, key: str, job: Callable[[], Operation]) -> bool:
-        """Run a job in the background; False where one with this key is not done yet.
+    def start_job(self, key: str, job: Callable[[], Operation]) -> None:
+        """Run a job in the background.
 
         Args:
-            key: names the job.
+            key: names the job; none of that name may be under way.
             job: looks at the state when it runs, and gives the operation that takes its result in.
         """
-        if key in self._running_jobs:
-            return False
-        self._running_jobs.add(key)
         self._jobs.append((key, job))
-        return True
 
     def job_is_running(self, key: str) -> bool:
         """Tell whether a job with this key is not done yet."""
-        return key in self._running_jobs
-
-    def cancel_job(self, key: str) -> None:
-        """Forget a job; its result is not taken in."""
-        self._running_jobs.discard(key)
+        return any(key == name for name, _ in self._jobs)
 
     def forget_soft_state(self) -> None:
         """Keep only what records say, as a new leader of the partition would have it."""
         self.timers.clear()
         self._jobs.clear()
-        self._running_jobs.clear()
         self.classic_groups.clear()
         for state in self.consumer_states.values():
             state.forget_soft_state()
@@ -263,12 +252,8 @@ class Shard:
         return fire
 
     def _run_job(self) -> None:
-        key, job = self._jobs.popleft()
-        if key not in self._running_jobs:
-            return
-        operation = job()
-        self._running_jobs.discard(key)
-        self.run(operation)
+        _, job = self._jobs.popleft()
+        self.run(job())
 
     def _replay(self, group_id: str, record: Record) -> Replay:
         replay = self.replays.get(group_id)

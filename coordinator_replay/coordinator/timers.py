@@ -39,11 +39,6 @@ class Timers:
         if old is None or at_ms < old.at_ms:
             heapq.heappush(self._queue, (at_ms, self._sequence, key))
 
-    def set_if_absent(self, key: Key, at_ms: int, fire: Callable[[], None]) -> None:
-        """Start the key's timer unless one runs."""
-        if key not in self._running:
-            self.set(key, at_ms, fire)
-
     def cancel(self, key: Key) -> None:
         """Stop the key's timer, if one runs."""
         self._running.pop(key, None)

@@ -86,7 +86,8 @@ LEFT_OUT = """\
 - `group.coordinator.append.linger.ms`: every operation is a batch of its own. Neither order nor content depends on it.
 - Log lines. The form of the answers has a place for them; Kafka's own coordinator fills it.
 - What can't be known: random member ids are counted instead, and where several timers are due in one millisecond
-  they fire in the order they were set. The order of Java's hash tables, which decides ties, is reproduced.
+  they fire in the order they were set. The order of Java's hash tables, which decides ties, is reproduced, but for
+  bins with nine keys or more in tables of 64 places or more, of which Java makes trees.
 - Time begins at 2001-09-09T01:46:40Z in every script.
 """
 

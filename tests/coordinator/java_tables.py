@@ -1,6 +1,7 @@
 """Operations on hash tables in the lines that ``scripts/kafka/.../HashOrders.java`` reads, done by our tables."""
 
 import random
+from collections import Counter
 from collections.abc import Iterator
 from itertools import product
 
@@ -8,13 +9,16 @@ from coordinator_replay.coordinator.java_order import HashOrder, TimelineOrder, 
 
 TABLES = ["map", "timeline", "partitions"]
 
+MOST_IN_A_BIN = 7
+"""Of keys that share a bin of a table with 64 places: with one or two more Java makes a tree of it."""
+
 
 def random_line(randomness: random.Random) -> str:
     """A table and what is done to it; often with ids such as the coordinator makes, sometimes colliding ones."""
     table = randomness.choice(TABLES)
     width = randomness.choice([3, 12, 13, 40, 200])
     if table == "map" and randomness.random() < 0.3:
-        # Tables of one to three bins for all keys, which are lists, trees and lists again.
+        # Tables with few bins for all keys; none is so crowded that Java makes a tree of it.
         crowd = randomness.choice([_same_hash, _same_place])(randomness)
         keys = [randomness.choice(crowd) for _ in range(width)]
     else:
@@ -59,21 +63,24 @@ def _partitions(operations: list[str]) -> Iterator[str]:
 
 
 def _same_hash(randomness: random.Random) -> list[str]:
-    """Keys of one hash, and their prefixes and suffixes with a few more."""
-    keys = ["".join(pairs) for pairs in product(["Aa", "BB"], repeat=randomness.choice([4, 5]))]
-    return [f"{randomness.choice(['', 'c-'])}{key}{randomness.choice(['', '-1'])}" for key in keys]
+    """A few keys of one hash."""
+    keys = ["".join(pairs) for pairs in product(["Aa", "BB"], repeat=3)]
+    return randomness.sample(keys, MOST_IN_A_BIN)
 
 
 def _same_place(randomness: random.Random) -> list[str]:
-    """Keys whose hashes differ, and end in the same bits."""
-    mask, wanted = randomness.choice([0x3F, 0xFF, 0x1FF]), randomness.getrandbits(9)
-    found: list[str] = []
-    while len(found) < 24:
+    """Keys in one bin of the smallest table, which grows for them, and in several bins of a larger one."""
+    wanted = randomness.getrandbits(4)
+    crowd: list[str] = []
+    counts: Counter[int] = Counter()
+    while len(crowd) < 16:
         key = f"{randomness.getrandbits(64):x}"
-        spread = string_hash(key) & 0xFFFFFFFF
-        if not (spread ^ (spread >> 16) ^ wanted) & mask:
-            found.append(key)
-    return found
+        hash_code = string_hash(key) & 0xFFFFFFFF
+        place = (hash_code ^ (hash_code >> 16)) & 0x3F
+        if place & 0xF == wanted and counts[place] < MOST_IN_A_BIN:
+            counts[place] += 1
+            crowd.append(key)
+    return crowd
 
 
 def _key(randomness: random.Random, table: str, number: int) -> str:
