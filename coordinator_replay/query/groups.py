@@ -8,9 +8,11 @@ offsets, stored or pending (``GroupMetadataManager`` makes it so when it meets a
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from coordinator_replay.engine.model import GroupState
 from coordinator_replay.errors import UsageError
+from coordinator_replay.query.removed import deleted_groups
 from coordinator_replay.query.warehouse import AS_OF, END, Warehouse, nearest, shown
 
 DELETED = "GROUP_DELETED"
@@ -75,12 +77,11 @@ _LIVELY = """
 """
 
 _SEEN = """
-    SELECT min(seen), max(seen), max(deleted) FROM (
-        SELECT log_timestamp AS seen, CASE WHEN event = 'GROUP_DELETED' THEN log_timestamp END AS deleted
-        FROM group_timeline WHERE cluster = $cluster AND group_id = $group
-        UNION ALL SELECT valid_from, NULL FROM offset_history WHERE cluster = $cluster AND group_id = $group
-        UNION ALL SELECT valid_to, NULL FROM offset_history WHERE cluster = $cluster AND group_id = $group
-        UNION ALL SELECT valid_from, NULL FROM pending_offsets WHERE cluster = $cluster AND group_id = $group
+    SELECT min(seen), max(seen) FROM (
+        SELECT log_timestamp AS seen FROM group_timeline WHERE cluster = $cluster AND group_id = $group
+        UNION ALL SELECT valid_from FROM offset_history WHERE cluster = $cluster AND group_id = $group
+        UNION ALL SELECT valid_to FROM offset_history WHERE cluster = $cluster AND group_id = $group
+        UNION ALL SELECT valid_from FROM pending_offsets WHERE cluster = $cluster AND group_id = $group
     )
 """
 
@@ -108,6 +109,20 @@ class Group:
     member_count: int
     since: datetime | None
     is_exact: bool
+
+
+class Outcome(NamedTuple):
+    """What a group had come to by a point in time.
+
+    Attributes:
+        state: in Kafka's spelling; ``Dead`` where it had been deleted.
+        deleted_at: when it was deleted; None where it was not, or the record of that has no time.
+    """
+
+    group_id: str
+    group_type: str
+    state: str
+    deleted_at: datetime | None = None
 
 
 def unrecorded_states_note(states: Sequence[str]) -> str | None:
@@ -208,6 +223,22 @@ def check_group(warehouse: Warehouse, group: str) -> None:
     raise UsageError(f"no group {group!r} in cluster {warehouse.cluster!r}, covered from {covered}{hint}".rstrip(","))
 
 
+def outcomes_at(warehouse: Warehouse, at: datetime | None = None, *, group: str | None = None) -> dict[str, Outcome]:
+    """What every group that ever was had come to by a point in time: its state then, or its deletion.
+
+    Args:
+        warehouse: the tables.
+        at: the point in time; the end of the log if None.
+        group: only this one.
+    """
+    alive = (Outcome(one.group_id, one.group_type, one.state) for one in groups_at(warehouse, at, group=group))
+    deleted = (
+        Outcome(one.group_id, one.group_type, str(GroupState.DEAD), one.deleted_at)
+        for one in deleted_groups(warehouse, at, group=group)
+    )
+    return {one.group_id: one for one in (*deleted, *alive)}
+
+
 def group_at(warehouse: Warehouse, group: str, at: datetime | None = None) -> Group:
     """A group as it was at a point in time.
 
@@ -219,8 +250,9 @@ def group_at(warehouse: Warehouse, group: str, at: datetime | None = None) -> Gr
     if found:
         return found[0]
     check_group(warehouse, group)
-    first, last, deleted = warehouse.rows(_SEEN, group=group)[0]
+    first, last = warehouse.rows(_SEEN, group=group)[0]
+    deletions = [one.deleted_at for one in deleted_groups(warehouse, at, group=group) if one.deleted_at is not None]
     when = "at the end of the log" if at is None else f"at {shown(at)}"
     seen = f": it is seen from {shown(first)} to {shown(last)}" if first and last else ""
-    end = f", and was deleted at {shown(deleted)}" if deleted else ""
+    end = f", and was deleted at {shown(deletions[0])}" if deletions else ""
     raise UsageError(f"group {group!r} does not exist {when}{seen}{end}")

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from coordinator_replay.query.expired import ExpiredOffset
 from coordinator_replay.query.findings import Finding
+from coordinator_replay.query.groups import Outcome
 from coordinator_replay.query.rebalances import Rebalance
 
 
@@ -123,12 +124,14 @@ class GroupLife:
         end: where they end.
         lines: offsets that were in force at some time in the range, as many as figures need.
         commit_count: commits on record that were written in the range.
+        outcome: what the group had come to by the end of the range.
         notes: what was left out, in sentences.
     """
 
     group: str
     start: datetime
     end: datetime
+    outcome: Outcome
     states: tuple[StateBand, ...]
     members: tuple[MemberSpan, ...]
     holdings: tuple[Holding, ...]

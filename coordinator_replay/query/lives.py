@@ -11,10 +11,11 @@ from datetime import datetime
 from enum import IntEnum
 from typing import Any, TypeVar
 
+from coordinator_replay.engine.model import GroupState
 from coordinator_replay.query import life_statements
 from coordinator_replay.query.expired import ExpiredOffset, expired_offsets
 from coordinator_replay.query.findings import Finding, findings_of
-from coordinator_replay.query.groups import check_group
+from coordinator_replay.query.groups import Outcome, check_group, outcomes_at
 from coordinator_replay.query.life import GroupLife, Holding, MemberSpan, OffsetLine, Pause, StateBand, Subscription
 from coordinator_replay.query.rebalances import COLUMNS, Rebalance, rebalance_of
 from coordinator_replay.query.warehouse import Warehouse
@@ -159,11 +160,13 @@ def lives_of(
         for finding in findings_of(warehouse):
             if finding.group_id is not None:
                 findings[finding.group_id].append(finding)
+    outcomes = outcomes_at(warehouse, end, group=one)
     for first in range(0, len(spans), GROUPS_AT_ONCE):
         chosen = spans[first : first + GROUPS_AT_ONCE]
         read = _Reading(warehouse, chosen, start, end, limits, detail=detail)
         for span in chosen:
-            yield read.life(span, tuple(expirations[span.group]), tuple(findings[span.group]))
+            outcome = outcomes.get(span.group) or Outcome(span.group, "classic", str(GroupState.DEAD))
+            yield read.life(span, outcome, tuple(expirations[span.group]), tuple(findings[span.group]))
 
 
 class _Reading:
@@ -237,7 +240,9 @@ class _Reading:
     ) -> Mapping[str, list[Answer]]:
         return {group: list(map(make, rows)) for group, rows in self._rows(statement, **more).items()}
 
-    def life(self, span: Span, expirations: tuple[ExpiredOffset, ...], findings: tuple[Finding, ...]) -> GroupLife:
+    def life(
+        self, span: Span, outcome: Outcome, expirations: tuple[ExpiredOffset, ...], findings: tuple[Finding, ...]
+    ) -> GroupLife:
         """One of the groups."""
         group, most = span.group, self._limits.intervals
         notes: list[str] = []
@@ -250,6 +255,7 @@ class _Reading:
             group=group,
             start=span.start,
             end=span.end,
+            outcome=outcome,
             states=tuple(self._states.get(group, ())),
             members=_latest(self._members.get(group, ()), most, "members", notes),
             holdings=_latest(self._holdings.get(group, ()), most, "ownership", notes),

@@ -31,16 +31,18 @@ _GROUPS = f"""
     WITH ends AS (
         SELECT group_id, arg_max(event, seq) AS event, arg_max(group_type, seq) AS group_type,
                arg_max(log_timestamp, seq) AS deleted_at, max(log_timestamp) FILTER (member_count > 0) AS last_active
-        FROM group_timeline WHERE cluster = $cluster AND coalesce(log_timestamp <= $at, true) GROUP BY group_id
+        FROM group_timeline WHERE cluster = $cluster AND coalesce(log_timestamp <= $at, true) {{one_group}}
+        GROUP BY group_id
     ), offsets AS (
         SELECT group_id, bool_or({AS_OF}) AS has_offsets, max(valid_to) AS removed_at,
                max(commit_timestamp) AS last_commit,
                count(DISTINCT (topic, partition)) FILTER (ended_by <> 'COMMIT' AND valid_to <= $at) AS removed,
                arg_max(ended_by, to_offset) FILTER (ended_by <> 'COMMIT' AND valid_to <= $at) AS ended_by,
                arg_max(ended_confidence, to_offset) FILTER (ended_by <> 'COMMIT' AND valid_to <= $at) AS confidence
-        FROM offset_history WHERE cluster = $cluster AND coalesce(valid_from <= $at, true) GROUP BY group_id
+        FROM offset_history WHERE cluster = $cluster AND coalesce(valid_from <= $at, true) {{one_group}}
+        GROUP BY group_id
     ), waiting AS (
-        SELECT DISTINCT group_id FROM pending_offsets WHERE cluster = $cluster AND {AS_OF}
+        SELECT DISTINCT group_id FROM pending_offsets WHERE cluster = $cluster AND {AS_OF} {{one_group}}
     )
     SELECT coalesce(ends.group_id, offsets.group_id) AS id, coalesce(group_type, 'classic'),
            coalesce(deleted_at, removed_at), ended_by, confidence, coalesce(removed, 0),
@@ -127,7 +129,7 @@ def removed_offsets(warehouse: Warehouse, group: str, at: datetime | None = None
 
 
 def deleted_groups(
-    warehouse: Warehouse, at: datetime | None = None, *, types: Sequence[str] = ()
+    warehouse: Warehouse, at: datetime | None = None, *, group: str | None = None, types: Sequence[str] = ()
 ) -> list[DeletedGroup]:
     """Groups that existed once and do not at some time, by when they were deleted.
 
@@ -136,14 +138,16 @@ def deleted_groups(
     Args:
         warehouse: the tables.
         at: the time; the end of the log if None.
+        group: only this one.
         types: only groups of these types, in any case; all if empty.
     """
+    sql = _GROUPS.format(one_group="" if group is None else "AND group_id = $group")
     found = [
         DeletedGroup(**dict(zip(DeletedGroup.__slots__, row, strict=True)))
-        for row in warehouse.rows(_GROUPS, at=at or END)
+        for row in warehouse.rows(sql, at=at or END, group=group)
     ]
     wanted = {name.lower() for name in types}
-    return [group for group in found if not wanted or group.group_type.lower() in wanted]
+    return [one for one in found if not wanted or one.group_type.lower() in wanted]
 
 
 def removal_notes(removed: Sequence[RemovedOffsets], topics: Sequence[str] = ()) -> list[str]:

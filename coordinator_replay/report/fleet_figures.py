@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping
 from datetime import timedelta
+from itertools import repeat
 from typing import Any
 
 from bokeh.models import BasicTicker, Range1d
 from bokeh.plotting import figure
 
+from coordinator_replay.analysis.reasons import by_frequency
 from coordinator_replay.query.fleet import Fleet
 from coordinator_replay.report.columns import Clock, columns
 from coordinator_replay.report.figures import Axis, add_hover, source, time_figure
@@ -29,10 +31,7 @@ def fleet_figures() -> list[figure]:
 
 def causes_of(fleet: Fleet) -> Mapping[str, str]:
     """Causes, the most frequent first, with their colours."""
-    total: dict[str, int] = {}
-    for one in fleet.causes:
-        total[one.cause] = total.get(one.cause, 0) + one.count
-    causes = sorted(total, key=lambda cause: -total[cause])
+    causes = by_frequency(cause for one in fleet.causes for cause in repeat(one.cause, one.count))
     return {cause: COLOURS[place % len(COLOURS)] for place, cause in enumerate(causes)}
 
 

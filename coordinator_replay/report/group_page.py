@@ -4,12 +4,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
+from coordinator_replay.analysis.reasons import by_frequency
 from coordinator_replay.query.life import GroupLife
 from coordinator_replay.query.lives import life_of
 from coordinator_replay.query.rebalances import Rebalance
-from coordinator_replay.query.warehouse import Warehouse
+from coordinator_replay.query.warehouse import Warehouse, shown
 from coordinator_replay.report import bounds
 from coordinator_replay.report.columns import Clock
 from coordinator_replay.report.life_figures import life_figures
@@ -62,15 +64,14 @@ class RebalanceRow:
 
 
 def _tiles(life: GroupLife) -> list[Tile]:
-    causes = Counter(rebalance.cause or "UNKNOWN" for rebalance in life.rebalances)
-    top = ", ".join(f"{cause} {number:,}" for cause, number in causes.most_common(3))
+    causes = by_frequency(rebalance.cause for rebalance in life.rebalances)
+    top = ", ".join(f"{cause} {number:,}" for cause, number in islice(causes.items(), 3))
     members = {member.member_id for member in life.members}
     partitions = {(holding.topic, holding.partition) for holding in life.holdings}
     statuses = Counter(one.status for one in life.expirations)
     severities = Counter(one.severity for one in life.findings)
-    last = life.states[-1] if life.states else None
     return [
-        (last.state if last else "no record", "state at the end", last.group_type if last else "only holds offsets"),
+        (life.outcome.state, "state at the end", _kind(life)),
         (f"{len(life.rebalances):,}", "rebalances", top),
         bounds.worst(life.rebalances),
         (f"{len(members):,}", "members seen", f"{len(partitions):,} partitions owned"),
@@ -82,6 +83,14 @@ def _tiles(life: GroupLife) -> list[Tile]:
         ),
         (f"{statuses['EXPIRED']:,}", "offsets expired", f"{statuses['DUE']:,} due, {statuses['EXPIRING']:,} expiring"),
     ]
+
+
+def _kind(life: GroupLife) -> str:
+    """The group's type; when it was deleted, or that it has no record of its own."""
+    outcome = life.outcome
+    if outcome.deleted_at is not None:
+        return f"{outcome.group_type}, deleted at {shown(outcome.deleted_at)}"
+    return outcome.group_type if life.states else "only holds offsets"
 
 
 def _row(one: Rebalance, members: Members) -> RebalanceRow:

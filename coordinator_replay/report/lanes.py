@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from coordinator_replay.analysis.reasons import by_frequency
 from coordinator_replay.query.findings import Finding
 from coordinator_replay.query.life import GroupLife, StateBand
 from coordinator_replay.report.columns import Clock
@@ -68,17 +69,16 @@ def lane_of(life: GroupLife, clock: Clock, findings: Sequence[Finding], page: st
     scale = UNITS / max(clock.length, 1)
     times = sorted(clock.left(moment) for one in life.rebalances if (moment := began(one)) is not None)
     severities = Counter(one.severity for one in findings)
-    causes = Counter(one.cause or "UNKNOWN" for one in life.rebalances)
-    last = life.states[-1] if life.states else None
+    causes = by_frequency(one.cause for one in life.rebalances)
     pauses = [one.commit_pause_ms for one in life.rebalances if one.commit_pause_ms is not None]
     return Lane(
         group=life.group,
         page=page,
-        group_type=last.group_type if last else "classic",
-        state=last.state if last else "Empty",
-        members=last.most_members if last else None,
+        group_type=life.outcome.group_type,
+        state=life.outcome.state,
+        members=life.states[-1].most_members if life.states else None,
         rebalances=len(life.rebalances),
-        usual_cause=causes.most_common(1)[0][0] if causes else "–",
+        usual_cause=next(iter(causes), "–"),
         pause_ms=max(pauses, default=None),
         paths=_paths(life.states, clock, scale),
         ticks="".join(f"M{place} 0v1" for place in dict.fromkeys(round(time * scale) for time in times)),

@@ -1,11 +1,12 @@
 """What a group's page shows of its state, its findings, and its rebalances by cause."""
 
 from bisect import bisect_right
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from coordinator_replay.analysis.reasons import by_frequency
 from coordinator_replay.query.life import GroupLife
 from coordinator_replay.query.rebalances import Rebalance
 from coordinator_replay.query.warehouse import shown
@@ -87,7 +88,7 @@ def finding_columns(life: GroupLife, clock: Clock) -> Columns:
 
 def causes_of(life: GroupLife) -> list[str]:
     """The causes of its rebalances, the most frequent first: a row each."""
-    return [cause for cause, _ in Counter(one.cause or "UNKNOWN" for one in life.rebalances).most_common()]
+    return list(by_frequency(one.cause for one in life.rebalances))
 
 
 def began(rebalance: Rebalance) -> datetime | None:

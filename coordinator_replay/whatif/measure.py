@@ -4,13 +4,12 @@ What consumers alone know (when an eager one stopped working, since when a crash
 simulation only, and null for the record.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from coordinator_replay.analysis.group_life import GroupReplay
-from coordinator_replay.analysis.reasons import TopicChanges
+from coordinator_replay.analysis.reasons import TopicChanges, by_frequency
 from coordinator_replay.engine.model import Record
 from coordinator_replay.whatif.measures import Measures
 from coordinator_replay.whatif.pauses import Pause, Total
@@ -84,7 +83,6 @@ def measured(
         pauses: what the simulated consumers saw; None for a recorded life.
     """
     rebalances = life.rebalances
-    causes = Counter(str(row["cause"]) for row in rebalances)
     longest = [row["unowned_ms_max"] for row in rebalances]
     totals = [row["unowned_ms_total"] for row in rebalances]
     stopped = [_stayed(row) for row in rebalances] if is_eager else []
@@ -92,7 +90,7 @@ def measured(
     return Measures(
         name=name,
         rebalances=len(rebalances),
-        causes=dict(sorted(causes.items(), key=lambda one: (-one[1], one[0]))),
+        causes=by_frequency(row["cause"] for row in rebalances),
         partitions_reassigned=sum(row["partitions_moved"] or 0 for row in rebalances),
         unowned_ms_max=max((one or 0 for one in longest), default=0) if is_known else None,
         unowned_ms_total=sum(one or 0 for one in totals) if is_known else None,

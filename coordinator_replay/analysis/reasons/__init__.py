@@ -14,7 +14,7 @@ from coordinator_replay.analysis.reasons.history import GroupHistory, Sign
 from coordinator_replay.analysis.reasons.situation import Situation
 from coordinator_replay.analysis.reasons.table import TABLE, reason_of
 from coordinator_replay.analysis.reasons.topic_changes import NO_CHANGES, TopicChange, TopicChanges
-from coordinator_replay.analysis.reasons.vocabulary import Cause, Confidence, JoinReason, Reason
+from coordinator_replay.analysis.reasons.vocabulary import Cause, Confidence, JoinReason, Reason, by_frequency
 
 __all__ = [
     "NO_CHANGES",
@@ -28,5 +28,6 @@ __all__ = [
     "Situation",
     "TopicChange",
     "TopicChanges",
+    "by_frequency",
     "reason_of",
 ]

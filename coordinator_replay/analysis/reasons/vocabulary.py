@@ -1,6 +1,7 @@
 """The words a reason is told in."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -79,6 +80,18 @@ JOIN_REASONS: Mapping[Cause, JoinReason] = {
     Cause.TOPIC_METADATA_CHANGE: JoinReason.TOPIC_METADATA_CHANGE,
 }
 """What follows from a cause; all others are ``unknown``, and a follow-up has the reason of the step before it."""
+
+
+def by_frequency(causes: Iterable[str | None]) -> dict[str, int]:
+    """How often each cause occurs, the most frequent first, of equally frequent ones the first by name.
+
+    The first is the usual cause of the rebalances, wherever one is shown; UNKNOWN stands for none.
+
+    >>> by_frequency(["MEMBER_LEAVE", None, "MEMBER_JOIN", "MEMBER_LEAVE", "MEMBER_JOIN"])
+    {'MEMBER_JOIN': 2, 'MEMBER_LEAVE': 2, 'UNKNOWN': 1}
+    """
+    counted = Counter(str(cause or Cause.UNKNOWN) for cause in causes)
+    return dict(sorted(counted.items(), key=lambda one: (-one[1], one[0])))
 
 
 class Finding(NamedTuple):

@@ -1,0 +1,64 @@
+"""What is asked in several places has one answer: of what became of a group, and of its usual cause."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from coordinator_replay.analysis.reasons import by_frequency
+from coordinator_replay.errors import UsageError
+from coordinator_replay.query.groups import group_at, groups_at, known_groups
+from coordinator_replay.query.lives import life_of
+from coordinator_replay.query.removed import deleted_groups
+from coordinator_replay.query.saved import run_saved_query
+from coordinator_replay.query.warehouse import Warehouse, shown
+from coordinator_replay.report.fleet_page import fleet_page
+from coordinator_replay.report.group_page import group_page
+from coordinator_replay.report.life_marks import causes_of
+from tests.pipeline.in_process import audit
+from tests.report.pages import Page
+from tests.samples import Sample
+
+__all__ = ["audit"]
+
+
+@pytest.fixture(params=["expiration", "group-lifecycles"])
+def warehouse(request: pytest.FixtureRequest, audit, tmp_path: Path) -> Iterator[Warehouse]:
+    audit(tmp_path / "wh", Sample(request.param).segments)
+    opened = Warehouse(str(tmp_path / "wh"))
+    yield opened
+    opened.connection.close()
+
+
+def test_what_became_of_a_group_is_the_same_everywhere(warehouse: Warehouse):
+    alive = {one.group_id: one.state for one in groups_at(warehouse)}
+    deleted = {one.group_id: one for one in deleted_groups(warehouse)}
+    lanes = {lane.group: lane.state for lane in fleet_page(warehouse)[1].lanes}
+    names = known_groups(warehouse)
+    assert deleted.keys() | alive.keys() == set(names) == lanes.keys()
+    assert any(life_of(warehouse, one).states == () for one in deleted), "none that only held offsets"
+    for name in names:
+        page = Page(group_page(warehouse, name)[0])
+        if name in alive:
+            assert group_at(warehouse, name).state == alive[name] == lanes[name]
+            assert alive[name] in page.text
+            continue
+        at = shown(deleted[name].deleted_at)
+        assert lanes[name] == "Dead"
+        assert f"deleted at {at}" in page.text
+        with pytest.raises(UsageError, match=rf"and was deleted at {at}"):
+            group_at(warehouse, name)
+
+
+def test_the_usual_cause_of_a_group_is_the_same_everywhere(warehouse: Warehouse):
+    _, rows = run_saved_query(warehouse, "flapping-groups", {"threshold": "1"})
+    lanes = {lane.group: lane.usual_cause for lane in fleet_page(warehouse)[1].lanes}
+    assert len(rows) > 3
+    for name, _, _, usual_cause, *_ in rows:
+        life = life_of(warehouse, name)
+        assert lanes[name] == causes_of(life)[0] == usual_cause
+        assert f"{usual_cause} " in Page(group_page(warehouse, name)[0]).text
+
+
+def test_of_causes_that_are_equally_frequent_the_first_by_name_is_the_usual_one():
+    assert list(by_frequency(["MEMBER_LEAVE", "MEMBER_JOIN"])) == ["MEMBER_JOIN", "MEMBER_LEAVE"]
