@@ -35,7 +35,7 @@ from coordinator_replay.pipeline.groups import topics
 from coordinator_replay.pipeline.groups.replay import ReplayContext
 from coordinator_replay.pipeline.host.catalog import register_tables
 from coordinator_replay.pipeline.ledger import Run, audited_ranges, finished_runs, positions_of, unread
-from coordinator_replay.pipeline.offsets.bucket import MINUTE_SUMS, REMOVED_ROWS, OffsetContext
+from coordinator_replay.pipeline.offsets.bucket import MINUTE_SUMS, REMOVED_ROWS, SURVIVOR_ROWS, OffsetContext
 from coordinator_replay.pipeline.offsets.causes import REMOVED, CausesResult, CausesShare, tell_causes
 from coordinator_replay.pipeline.offsets.expiry import Horizon
 from coordinator_replay.pipeline.plan import BUCKET_TABLES, History, Plan, Wanted, plan_buckets, sums_range
@@ -390,11 +390,10 @@ class _Audit:
     def explain_tombstones(self, results: Sequence[BucketResult], end: datetime) -> CausesResult:
         """The one stage across buckets; what it writes joins the files of each bucket."""
         expiry = self.options.expiry
-        survivors = [result.offsets.oldest_survivor_ms for result in results]
         share = CausesShare(
             removed=[file.path for result in results for file in result.files.staged.get(REMOVED_ROWS, [])],
             closed=[uri for result in results for uri in result.files.uris(REMOVED)],
-            oldest_survivor_ms=max((age for age in survivors if age is not None), default=None),
+            survivors=[file.path for result in results for file in result.files.staged.get(SURVIVOR_ROWS, [])],
             retention_ms=expiry.retention_ms,
             end=end,
             as_of=expiry.as_of,

@@ -6,12 +6,12 @@ from its first record.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from coordinator_replay.pipeline.bucket_files import BucketFiles, Place, TableWriter
 from coordinator_replay.pipeline.groups.bucket import GroupStep
 from coordinator_replay.pipeline.groups.replay import ReplayContext
-from coordinator_replay.pipeline.offsets.bucket import OffsetContext, OffsetResult, OffsetStep
+from coordinator_replay.pipeline.offsets.bucket import OffsetContext, OffsetStep
 from coordinator_replay.pipeline.offsets.pauses import PauseStep
 from coordinator_replay.pipeline.read.decode import StagedFile
 from coordinator_replay.pipeline.read.tally import Ranges
@@ -82,14 +82,12 @@ class BucketResult:
         files: what its files become, and staged files for later stages.
         settled: what became of its records.
         is_anew: whether its offsets were derived from their first commit on.
-        offsets: what later stages need to know of its offsets.
     """
 
     bucket: int
     files: BucketFiles
     settled: Settled
     is_anew: bool = False
-    offsets: OffsetResult = field(default_factory=OffsetResult)
 
 
 def run_bucket(share: BucketShare, context: BucketContext) -> BucketResult:
@@ -119,7 +117,7 @@ def run_bucket(share: BucketShare, context: BucketContext) -> BucketResult:
     writer = TableWriter(context.place, share.bucket)
     pauses = PauseStep(files, share.last_us, is_anew=is_anew)
     step = OffsetStep(files, context.offsets, ends=share.ends, is_anew=result.is_anew, pauses=pauses.pauses)
-    result.offsets = step.run(writer)
+    step.run(writer)
     pauses.write(writer, groups.log_partitions())
     files.take(writer.close())
     return result

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from coordinator_replay.arrow_times import timestamps_of
 from coordinator_replay.errors import CoordinatorReplayError
 from coordinator_replay.log.dump import make_folder, open_filesystem
 from coordinator_replay.store.layout import partition_text
@@ -30,8 +31,6 @@ _FILE_ROWS = 4_000_000
 _LONGEST_TEXT = 32
 _LAST_CHARACTER = chr(sys.maxunicode)
 _MILLISECOND = timedelta(milliseconds=1)
-LATEST_MS = 253_402_300_799_999
-"""The last moment that a calendar has, in milliseconds since 1970."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,12 +183,6 @@ def _plain(type_: pa.DataType) -> pa.DataType:
     return pa.int64() if pa.types.is_timestamp(type_) else type_
 
 
-def _moments(values: pa.Array, type_: pa.DataType) -> pa.Array:
-    """Milliseconds as moments; null where no calendar has them."""
-    is_known = pc.and_(pc.less_equal(values, LATEST_MS), pc.greater_equal(values, -LATEST_MS))
-    return pc.if_else(is_known, values, None).cast(pa.timestamp("ms", tz="UTC")).cast(type_)
-
-
 def _columns(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> list[pa.Array]:
     """Values column by column; those that no column of the type can hold are null."""
     plain = [pa.field(field.name, _plain(field.type)) for field in schema]
@@ -201,9 +194,12 @@ def _columns(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> list[pa.Ar
 
 
 def batch_of(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
-    """Rows of plain values, times in milliseconds, as a batch; a column that a row does not name is null."""
+    """Rows of plain values, times in milliseconds, as a batch; a column that a row does not name is null.
+
+    So is a value that no column of the type can hold, and a time that can't be shown, see ``times``.
+    """
     columns = [
-        _moments(column, field.type) if pa.types.is_timestamp(field.type) else column
+        timestamps_of(column).cast(field.type) if pa.types.is_timestamp(field.type) else column
         for column, field in zip(_columns(rows, schema), schema, strict=True)
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)

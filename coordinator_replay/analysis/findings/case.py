@@ -155,8 +155,10 @@ class Case:
         owner = self.owned.get((topic, number))
         return owner._replace(at_ms=self.end_ms) if owner is not None else self.released.get((topic, number))
 
-    def rebalance_before(self, at_ms: int) -> str | None:
-        """The last rebalance that began at or before a moment."""
+    def rebalance_before(self, at_ms: int | None) -> str | None:
+        """The last rebalance that began at or before a moment; None where the moment is not known."""
+        if at_ms is None:
+            return None
         return next((rebalance_id for began, rebalance_id in reversed(self.rebalances) if began <= at_ms), None)
 
 

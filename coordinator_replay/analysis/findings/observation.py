@@ -52,6 +52,15 @@ def finding_id(cluster: str, rule: str, group_id: str, *subject: object) -> str:
     return hashlib.sha256(place.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
+def at(at_ms: int | None) -> str:
+    """When something happened, as messages say it.
+
+    >>> at(1795249931062), at(None)
+    ('on 2026-11-21T08:32:11.062Z', 'at an unknown time')
+    """
+    return "at an unknown time" if at_ms is None else f"on {moment(at_ms)}"
+
+
 def moment(at_ms: int) -> str:
     """A time as messages show it; a number no calendar has stays a number.
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from coordinator_replay.analysis.findings.case import Case, Row, usual
-from coordinator_replay.analysis.findings.observation import MOST_NAMED, Observation, lasting, moment
+from coordinator_replay.analysis.findings.observation import MOST_NAMED, Observation, at, lasting, moment
 
 _FEWEST_COMMITS = 3
 """So many commits tell how often a group commits."""
@@ -57,8 +57,8 @@ def offset_rewind(case: Case, row: Row) -> Iterator[Observation]:
         (row["topic"], row["partition"]),
         row["first_at"],
         last["valid_from"],
-        f"committed offset of {_name(row)} rewound from {last['previous_offset']} to {last['committed_offset']} on "
-        f"{moment(last['valid_from'])}{words}",
+        f"committed offset of {_name(row)} rewound from {last['previous_offset']} to {last['committed_offset']} "
+        f"{at(last['valid_from'])}{words}",
         row["log_partition"],
         last["from_offset"],
         {

@@ -151,7 +151,7 @@ class Watch:
         )
         if self.members_from is None and last.member_count:
             self.members_from = at_ms
-        yield from self._states(events)
+        yield from self._states(events, at_ms)
         step = self._step(events, self.standing)
         for rule, memory in self.asked:
             for seen in rule(step, memory):
@@ -191,12 +191,11 @@ class Watch:
         }
         return evidence_row(self.scope, Evidence.HAPPENING, row, at=at, name="rebalance")
 
-    def _states(self, events: Sequence[Event]) -> Iterator[Row]:
+    def _states(self, events: Sequence[Event], at_ms: int) -> Iterator[Row]:
         """Where the group's state or type changed, for the metrics."""
         for event in events:
             if event.from_state is not event.to_state or event.kind is EventKind.GROUP_CONVERTED:
-                at_ms, seq = event.timestamp_ms, self.states
-                yield state_row(self.scope, event.group_type, event.to_state, at=at_ms, seq=seq)
+                yield state_row(self.scope, event.group_type, event.to_state, at=at_ms, seq=self.states)
                 self.states += 1
 
     def _stands(self, now: GroupStatus) -> dict[str, Any]:

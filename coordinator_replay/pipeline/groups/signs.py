@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from coordinator_replay.analysis.reasons.signs import DEPARTURES, SIGNS_WITHIN_MS
 from coordinator_replay.pipeline.columns import Numbers, codes_of, distinct, numbers_of
-from coordinator_replay.store.writer import LATEST_MS
+from coordinator_replay.times import LATEST_MS
 
 MINUTE_MS = 60_000
 """Commits are picked by whole minutes."""

@@ -1,8 +1,9 @@
 """Topic names by id, from every source at hand: a file, the cluster's metadata log, group records, commits.
 
 KIP-848 records name topics by id alone. Where sources differ, the one nearer to the cluster's own truth counts: what
-the user says, then the metadata log, then records that carry both, then commits. All of it is as much as a cluster has
-topics and partitions.
+the user says, then the metadata log, then records that carry both, then commits. Of two records that name one id
+differently, the one with the highest place in the log counts (by log offset, then by log partition), however the log
+was sliced into runs: its place is kept with the name. All of it is as much as a cluster has topics and partitions.
 """
 
 import json
@@ -26,7 +27,7 @@ SOURCES = ("file", "cluster_metadata", "record", "commit")
 
 COLUMNS = (
     *("topic_id", "topic", "partition_count", "created_at", "partitions_changed_at", "removed_at", "changes"),
-    "source",
+    *("source", "log_partition", "log_offset"),
 )
 """What is read of table ``topics``."""
 
@@ -37,6 +38,8 @@ class Topic:
 
     Attributes:
         changes: when it changed, oldest first; None where the source does not tell.
+        log_partition: of the record that names it; None where no record of the log does.
+        log_offset: of that record.
     """
 
     topic_id: str
@@ -47,6 +50,8 @@ class Topic:
     partitions_changed_ms: int | None = None
     removed_ms: int | None = None
     changes: tuple[TopicChange, ...] | None = None
+    log_partition: int | None = None
+    log_offset: int | None = None
 
     def row(self) -> dict[str, Any]:
         """A row of table ``topics``."""
@@ -59,6 +64,8 @@ class Topic:
             "partitions_changed_at": self.partitions_changed_ms,
             "removed_at": self.removed_ms,
             "source": self.source,
+            "log_partition": self.log_partition,
+            "log_offset": self.log_offset,
             "changes": None
             if changes is None
             else [
@@ -118,6 +125,8 @@ def from_rows(rows: Iterable[Mapping[str, Any]]) -> Iterator[Topic]:
             created_ms=_ms(row["created_at"]),
             partitions_changed_ms=_ms(row["partitions_changed_at"]),
             removed_ms=_ms(row["removed_at"]),
+            log_partition=row["log_partition"],
+            log_offset=row["log_offset"],
             changes=None
             if changes is None
             else tuple(
@@ -128,10 +137,16 @@ def from_rows(rows: Iterable[Mapping[str, Any]]) -> Iterator[Topic]:
 
 def from_tally(tally: Tally) -> Iterator[Topic]:
     """Topics as records of the dump name them: group records and, since 4.1, commits."""
-    for topic_id, named in tally.named.items():
-        yield Topic(topic_id=topic_id, topic=named.topic, source="record", partition_count=named.partition_count)
-    for topic_id, name in tally.names.items():
-        yield Topic(topic_id=topic_id, topic=name, source="commit")
+    for source, topics in (("record", tally.named), ("commit", tally.names)):
+        for topic_id, named in topics.items():
+            yield Topic(
+                topic_id=topic_id,
+                topic=named.topic,
+                source=source,
+                partition_count=named.partition_count if named.partition_count >= 0 else None,
+                log_partition=named.log_partition,
+                log_offset=named.log_offset,
+            )
 
 
 def from_file(path: str) -> list[Topic]:
@@ -272,9 +287,11 @@ def _length(topic: Topic) -> int:
 
 
 def _best(mine: Sequence[Topic]) -> Topic:
-    def rank(topic: Topic) -> tuple[int, int, int, str]:
+    def rank(topic: Topic) -> tuple[int, int, int, int, int, str]:
+        place = (-1 if number is None else number for number in (topic.log_offset, topic.log_partition))
         # Partitions are only ever added: of two counts the larger is the newer.
         count = -1 if topic.partition_count is None else topic.partition_count
-        return SOURCES.index(topic.source), -_length(topic), -count, topic.topic
+        offset, partition = place
+        return SOURCES.index(topic.source), -_length(topic), -offset, -partition, -count, topic.topic
 
     return replace(min(mine, key=rank), changes=max(mine, key=lambda one: (_length(one), one.changes or ())).changes)

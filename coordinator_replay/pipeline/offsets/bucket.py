@@ -14,6 +14,7 @@ from coordinator_replay.pipeline.bucket_files import BucketFiles, TableWriter
 from coordinator_replay.pipeline.columns import Bools, as_bools, numbers_of
 from coordinator_replay.pipeline.findings.commit_sums import COMMIT, CommitSums, interval_sums
 from coordinator_replay.pipeline.findings.minute_states import STATES
+from coordinator_replay.pipeline.offsets.causes import SURVIVORS
 from coordinator_replay.pipeline.offsets.derive import Derivation, Sources
 from coordinator_replay.pipeline.offsets.interval_rows import STAGED, Staged
 from coordinator_replay.pipeline.offsets.pauses import CommitPauses
@@ -28,6 +29,9 @@ HISTORY, PENDING, REMOVED, EXPIRED = "offset_history", "pending_offsets", "remov
 OPEN_ROWS, REMOVED_ROWS = "open_offsets", "removed_rows"
 """Staged rows of offsets that hold at the end of the log, and of those that a tombstone removed and whose cause may
 still be told otherwise; in STAGED."""
+
+SURVIVOR_ROWS = "survivors"
+"""Staged ages of offsets that hold, in SURVIVORS."""
 
 GROUP_SUMS, MINUTE_SUMS = "group_sums", "minute_sums"
 """Staged sums of commits, see ``commit_sums``."""
@@ -70,17 +74,6 @@ class OffsetContext:
     history_every_ms: int | None = None
 
 
-@dataclass(slots=True)
-class OffsetResult:
-    """What the step tells the later ones.
-
-    Attributes:
-        oldest_survivor_ms: the age of the oldest offset that holds, of those that could expire by age; None for none.
-    """
-
-    oldest_survivor_ms: int | None = None
-
-
 class OffsetStep:
     """Derives the offsets of a bucket.
 
@@ -107,9 +100,8 @@ class OffsetStep:
         self.is_anew = is_anew
         self.pauses = pauses
 
-    def run(self, writer: TableWriter) -> OffsetResult:
+    def run(self, writer: TableWriter) -> None:
         """Derive and write: history, pending commits, staged rows and sums."""
-        result = OffsetResult()
         sums = None if self.context.sums is None else CommitSums()
         derivation = Derivation(
             self._sources(), on_commits=lambda commits: self._count(sums, commits), extra=["record_bytes"]
@@ -130,7 +122,7 @@ class OffsetStep:
         for history in [] if thin is None else thin.rows():
             self._write_history(history, writer, tombstones, opened)
         self._keep_removed(writer, tombstones)
-        self._stage_open(opened, writer, result)
+        self._stage_open(opened, writer)
         if sums is not None:
             self._write_sums(sums, writer)
         for name in (HISTORY, PENDING, REMOVED, EXPIRED):
@@ -139,7 +131,6 @@ class OffsetStep:
             # What counts as expired depends on the moment asked about: all of it is told again.
             self.files.remove(REMOVED)
             self.files.remove(EXPIRED)
-        return result
 
     def _count(self, sums: CommitSums | None, commits: pa.RecordBatch) -> None:
         """Let commits count that the tables' sums do not hold yet."""
@@ -240,11 +231,10 @@ class OffsetStep:
                 kept = kept.set_column(place, "kind", kinds)
                 writer.stage(REMOVED_ROWS, _in_staged(_with_group_tombstones(kept, tombstones)))
 
-    def _stage_open(self, opened: Sequence[pa.RecordBatch], writer: TableWriter, result: OffsetResult) -> None:
-        for rows in opened:
-            age = None if self.context.end is None else _oldest_ms(rows, self.context.end)
-            if age is not None:
-                result.oldest_survivor_ms = max(age, result.oldest_survivor_ms or age)
+    def _stage_open(self, opened: Sequence[pa.RecordBatch], writer: TableWriter) -> None:
+        if self.context.end is not None:
+            for rows in opened:
+                writer.stage(SURVIVOR_ROWS, _survivors(rows, self.context.end))
         if self.context.as_of is None:
             for rows in opened:
                 writer.stage(OPEN_ROWS, _in_staged(rows))
@@ -341,13 +331,20 @@ def _with_group_tombstones(removed: pa.RecordBatch, tombstones: pa.Table) -> pa.
     return removed.set_column(place, "has_group_tombstone", pa.array(has))
 
 
-def _oldest_ms(held: pa.RecordBatch, end: datetime) -> int | None:
-    """The age of the oldest offset that could expire by age, counted from when its rule was in force."""
+def _survivors(held: pa.RecordBatch, end: datetime) -> pa.RecordBatch:
+    """For how long groups have kept offsets that could expire by age: rows in SURVIVORS.
+
+    An offset is at risk since the latest of its own time, its record's, and when its rule came into force.
+    """
     is_by_age = pc.and_(pc.is_in(held.column("rule"), value_set=_BY_AGE), pc.is_null(held.column("expire_timestamp")))
     rows = held.filter(pc.and_(is_by_age, pc.invert(held.column("is_protected"))).fill_null(False))
-    base, rule_since = (rows.column(name).cast(_MOMENT).cast(pa.int64()) for name in ("base_timestamp", "rule_since"))
-    first = pc.min(pc.max_element_wise(base, rule_since)).as_py()
-    return None if first is None else (microseconds(end) - first) // 1000
+    times = ("base_timestamp", "rule_since", "valid_from")
+    since = pc.max_element_wise(*(rows.column(name).cast(_MOMENT).cast(pa.int64()) for name in times))
+    ages = np.floor_divide(microseconds(end) - numbers_of(since), 1000)
+    columns = {"group_id": rows.column("group_id").cast(pa.string()), "at_risk_ms": pa.array(ages)}
+    oldest = pa.table(columns).group_by("group_id", use_threads=False).aggregate([("at_risk_ms", "max")])
+    found = oldest.combine_chunks().to_batches()
+    return pa.RecordBatch.from_arrays(found[0].columns if found else [[], []], schema=SURVIVORS)
 
 
 class _Thinning:

@@ -32,6 +32,13 @@ TOPIC_DELETION_SPREAD_MS = 30_000
 OPEN_FOR = timedelta(days=7)
 """For how long, counted back from the end of the log, the cause of a tombstone may still be told otherwise."""
 
+SEVERAL_GROUPS = 3
+"""A topic was deleted where so many groups lost offsets of it that were too young for retention; what one group or
+another does to its own offsets is no evidence of it."""
+
+SURVIVORS = pa.schema([("group_id", pa.string()), ("at_risk_ms", pa.int64())])
+"""For how long each group has kept an offset that could expire by age, in milliseconds, at the end of the log."""
+
 HISTORY, REMOVED, EXPIRED = "offset_history", "removed_offsets", "expired_offsets"
 
 _MINUTE_MS = 60_000
@@ -41,7 +48,7 @@ _ROUND_MS = (24 * 60 * _MINUTE_MS, 60 * _MINUTE_MS, 10 * _MINUTE_MS, _MINUTE_MS)
 _BY_AGE = ", ".join(f"'{rule}'" for rule in (Rule.EMPTY_SINCE, Rule.SIMPLE_GROUP, Rule.UNSUBSCRIBED_TOPIC))
 _AGES = (
     *("log_partition", "group_id", "rule", "expire_timestamp", "is_protected", "base_timestamp", "rule_since"),
-    "valid_to",
+    *("valid_from", "valid_to"),
 )
 
 
@@ -52,7 +59,7 @@ class CausesShare:
     Attributes:
         removed: files of removed offsets whose cause may still be told otherwise, in STAGED.
         closed: files of ``removed_offsets`` whose causes stay: they count for the retention.
-        oldest_survivor_ms: the age of the oldest offset that holds, of those that could expire by age.
+        survivors: files of the ages of offsets that hold, in SURVIVORS.
         retention_ms: offsets.retention.minutes as given; None to infer it, or else to take Kafka's default.
         end: timestamp of the last record of the log.
         as_of: the moment to judge expiry at; None for the end.
@@ -62,7 +69,7 @@ class CausesShare:
 
     removed: Sequence[str]
     closed: Sequence[str]
-    oldest_survivor_ms: int | None
+    survivors: Sequence[str]
     retention_ms: int | None
     end: datetime | None
     as_of: datetime | None
@@ -86,19 +93,25 @@ def _ms_between(earlier: str, later: str) -> str:
 _INFERENCE = f"""
 WITH by_age AS (
     SELECT *, {_ms_between("base_timestamp", "valid_to")} AS age_ms,
-        {_ms_between("coalesce(rule_since, base_timestamp)", "valid_to")} AS at_risk_ms
+        {_ms_between("greatest(base_timestamp, rule_since, valid_from)", "valid_to")} AS at_risk_ms,
+        coalesce({_ms_between("base_timestamp", "valid_from")} <= $check, true) AS is_age_of_record
     FROM removed WHERE rule IN ({_BY_AGE}) AND expire_timestamp IS NULL AND NOT is_protected
 ), operations AS (
-    SELECT log_partition, group_id, valid_to, min(age_ms) AS age_ms FROM by_age GROUP BY ALL
-), bound AS (
-    SELECT greatest(greatest(max(least(age_ms, at_risk_ms)), $survivor) - $check, {_MINUTE_MS}) AS at_least_ms
-    FROM by_age
+    SELECT log_partition, group_id, valid_to, min(age_ms) AS age_ms FROM by_age WHERE is_age_of_record GROUP BY ALL
+), at_risk AS (
+    SELECT group_id, at_risk_ms FROM by_age UNION ALL SELECT group_id, at_risk_ms FROM survivors
+), bounds AS (
+    SELECT group_id, max(at_risk_ms) - $check AS bound_ms FROM at_risk WHERE at_risk_ms IS NOT NULL GROUP BY group_id
+), dissent AS (
+    SELECT bound_ms, sum(count(*)) OVER (ORDER BY bound_ms DESC ROWS UNBOUNDED PRECEDING) - count(*) AS dissenting
+    FROM bounds GROUP BY bound_ms
 ), agreeing AS (
-    SELECT floor(age_ms / $check) AS place, any_value(at_least_ms) AS at_least_ms,
-        count(DISTINCT group_id) AS groups, min(age_ms) AS youngest_ms, max(age_ms) AS oldest_ms
-    FROM operations, bound WHERE age_ms >= at_least_ms GROUP BY place HAVING groups >= 2
+    SELECT floor(age_ms / $check) AS place, count(DISTINCT group_id) AS groups, min(age_ms) AS youngest_ms,
+        max(age_ms) AS oldest_ms
+    FROM operations WHERE age_ms >= {_MINUTE_MS} GROUP BY place HAVING groups >= 2
 ), bounded AS (
-    SELECT *, greatest(at_least_ms, oldest_ms - $check) AS lowest_ms FROM agreeing
+    SELECT agreeing.*, dissenting, greatest(bound_ms, oldest_ms - $check, {_MINUTE_MS}) AS lowest_ms
+    FROM agreeing ASOF JOIN dissent ON youngest_ms >= bound_ms
 ), found AS (
     SELECT *, coalesce({
     ", ".join(
@@ -106,24 +119,27 @@ WITH by_age AS (
         for unit in _ROUND_MS
     )
 }) AS retention_ms
-    FROM bounded
+    FROM bounded WHERE groups > 2 * dissenting
 )
-SELECT retention_ms FROM found WHERE retention_ms IS NOT NULL ORDER BY groups DESC, place LIMIT 1
+SELECT retention_ms FROM found WHERE retention_ms IS NOT NULL ORDER BY groups - dissenting DESC, place LIMIT 1
 """  # noqa: S608 - names and numbers of our own
 
 
 def infer_retention(
-    removed: pa.Table, oldest_survivor_ms: int | None, check_interval_ms: int = DEFAULT_CHECK_INTERVAL_MS
+    removed: pa.Table, survivors: pa.Table, check_interval_ms: int = DEFAULT_CHECK_INTERVAL_MS
 ) -> int | None:
     """What the retention must have been, from the ages at which offsets of several groups went.
 
     Retention is at most the age of each offset it removed, and at least the age of each offset it left, less one check.
     Where several groups lost offsets at ages that agree with both and with one another, it lies between; whole days,
-    hours or minutes are taken before odd values.
+    hours or minutes are taken before odd values. An offset is at risk since its own time, its record's or that of its
+    rule, whichever is the latest: a commit may name any time as its own, and one that names a time long before its
+    record's tells no age. A group that kept an offset for longer than others agree on dissents; it takes one for each
+    two that agree to outvote them.
 
     Args:
         removed: removed offsets, in the columns of STAGED that tell their age.
-        oldest_survivor_ms: the age of the oldest offset that was left; None for none.
+        survivors: for how long each group has kept an offset that could expire by age, in SURVIVORS.
         check_interval_ms: offsets.retention.check.interval.ms, or a bound of it.
 
     Returns:
@@ -131,8 +147,8 @@ def infer_retention(
     """
     with connected(memory=SORT_MEMORY) as connection:
         connection.register("removed", removed)
-        asked = {"survivor": oldest_survivor_ms, "check": check_interval_ms}
-        row = connection.execute(_INFERENCE, asked).fetchone()
+        connection.register("survivors", survivors)
+        row = connection.execute(_INFERENCE, {"check": check_interval_ms}).fetchone()
     return None if row is None else int(row[0])
 
 
@@ -145,7 +161,8 @@ def _retention(share: CausesShare, removed: pa.Table) -> Retention:
         closed = [batch.select(list(_AGES)) for batch in read_paths(share.closed, _AGES)]
         ages = pa.Table.from_batches(closed, removed.select(list(_AGES)).schema) if closed else None
         known = removed.select(list(_AGES))
-        found = infer_retention(known if ages is None else pa.concat_tables([known, ages]), share.oldest_survivor_ms)
+        kept = pa.Table.from_batches(read_paths(share.survivors, SURVIVORS.names), SURVIVORS)
+        found = infer_retention(known if ages is None else pa.concat_tables([known, ages]), kept)
     if found is not None:
         minutes = found // _MINUTE_MS
         return Retention(found, True, f"offset retention: {minutes} minutes, inferred from observed expirations")
@@ -239,7 +256,8 @@ WITH timed AS (
 ), aged AS (
     SELECT *, coalesce(expire_at <= tombstone_at, false) AND NOT is_protected AS is_old,
         {_ms_between("greatest(expire_at, rule_since)", "tombstone_at")} AS late_ms,
-        CASE WHEN coalesce({_ms_between("lag(tombstone_at) OVER in_topic", "tombstone_at")} > $spread, false)
+        CASE WHEN tombstone_at IS NOT NULL
+            AND coalesce({_ms_between("lag(tombstone_at) OVER in_topic", "tombstone_at")} > $spread, true)
             THEN 1 ELSE 0 END AS starts_session
     FROM timed
     WINDOW in_topic AS (
@@ -254,18 +272,18 @@ WITH timed AS (
         ) AS session
     FROM aged
     WINDOW operation AS (PARTITION BY log_partition, group_id, tombstone_at)
+), sessions AS (
+    SELECT topic, session, count(DISTINCT group_id) FILTER (NOT all_old AND NOT has_group_tombstone) AS young_groups,
+        young_groups >= $several AND young_groups > count(DISTINCT group_id) FILTER (all_old) AS topic_went
+    FROM judged GROUP BY topic, session
 ), shared AS (
-    SELECT *,
+    SELECT judged.*,
         coalesce(
             min(CASE WHEN all_old THEN group_id END) OVER at_once
             <> max(CASE WHEN all_old THEN group_id END) OVER at_once, false
-        ) AS with_others,
-        coalesce(
-            min(CASE WHEN NOT all_old AND NOT has_group_tombstone THEN group_id END) OVER of_topic
-            <> max(CASE WHEN NOT all_old AND NOT has_group_tombstone THEN group_id END) OVER of_topic, false
-        ) AS topic_went
-    FROM judged
-    WINDOW at_once AS (PARTITION BY log_partition, tombstone_at), of_topic AS (PARTITION BY topic, session)
+        ) AS with_others, topic_went
+    FROM judged JOIN sessions USING (topic, session)
+    WINDOW at_once AS (PARTITION BY log_partition, tombstone_at)
 ), decided AS (
     SELECT *, {_DECISION} AS cause FROM shared
 )
@@ -305,6 +323,7 @@ def tombstone_causes(
         "is_known": retention.is_known,
         "check": check_interval_ms,
         "spread": TOPIC_DELETION_SPREAD_MS,
+        "several": SEVERAL_GROUPS,
     }
     with connected(memory=SORT_MEMORY) as connection:
         connection.register("removed", removed)

@@ -1,9 +1,9 @@
 """What a run read, counted where it is decoded: as much as there are log partitions, kinds and topics."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import orjson
@@ -81,17 +81,20 @@ class Count:
         self.low, self.high, self.begin_us, self.end_us = low, high, begin, end
 
 
-@dataclass(frozen=True, slots=True)
-class NamedTopic:
-    """What a group record says of a topic.
+class NamedTopic(NamedTuple):
+    """What a record calls a topic. They sort by the record's place in the log: the last one counts.
 
     Attributes:
-        log_offset: of the record; of two records the later one counts.
+        log_offset: of the record; -1 where it is not known.
+        log_partition: of the record; -1 where it is not known.
+        topic: the name.
+        partition_count: how many partitions the topic has; -1 where the record does not tell.
     """
 
     log_offset: int
+    log_partition: int
     topic: str
-    partition_count: int | None
+    partition_count: int = -1
 
 
 @dataclass(slots=True)
@@ -100,12 +103,12 @@ class Tally:
 
     Attributes:
         counts: by key.
-        names: topic name by id, as commits say.
+        names: topics by id, as commits say.
         named: topics by id, as group records say.
     """
 
     counts: dict[CountKey, Count] = field(default_factory=dict)
-    names: dict[str, str] = field(default_factory=dict)
+    names: dict[str, NamedTopic] = field(default_factory=dict)
     named: dict[str, NamedTopic] = field(default_factory=dict)
 
     def add(self, what: str, rows: pa.RecordBatch, known: Ranges) -> None:
@@ -140,39 +143,33 @@ class Tally:
         """Add what another task has counted."""
         for key, count in other.counts.items():
             self.count(key, count)
-        self.name(other.names.items())
-        for topic_id, topic in other.named.items():
-            self._take(topic_id, topic)
+        for into, topics in ((self.names, other.names), (self.named, other.named)):
+            for topic_id, topic in topics.items():
+                _take(into, topic_id, topic)
 
     def end(self) -> datetime | None:
         """The latest time of any record, in quarantine or not; None where none carries one."""
         latest = max((count.end_us for count in self.counts.values() if count.end_us is not None), default=None)
         return None if latest is None else moment_of(latest)
 
-    def name(self, named: Iterable[tuple[str, str]]) -> None:
-        """Add what commits call topics; of two names of one id, the same stays whatever comes first."""
-        for topic_id, topic in named:
-            self.names[topic_id] = max(topic, self.names.get(topic_id, topic))
-
-    def _take(self, topic_id: str, topic: NamedTopic) -> None:
-        known = self.named.get(topic_id)
-        if known is None or topic.log_offset > known.log_offset:
-            self.named[topic_id] = topic
-
     def _name_by_commits(self, rows: pa.RecordBatch) -> None:
         topic_ids = rows.column("topic_id")
         if topic_ids.null_count == rows.num_rows:
             return
-        named = pa.table({"topic_id": topic_ids, "topic": rows.column("topic")}).filter(pc.is_valid(topic_ids))
-        best = named.group_by("topic_id", use_threads=False).aggregate([("topic", "max")])
-        self.name(zip(*(best.column(name).to_pylist() for name in ("topic_id", "topic_max")), strict=True))
+        keys = ("topic_id", "topic", "log_partition")
+        columns = {name: rows.column(name) for name in (*keys, "log_offset")}
+        named = pa.table(columns).filter(pc.is_valid(topic_ids))
+        last = named.group_by(list(keys), use_threads=False).aggregate([("log_offset", "max")])
+        told = (last.column(name).to_pylist() for name in (*keys, "log_offset_max"))
+        for topic_id, topic, log_partition, log_offset in zip(*told, strict=True):
+            _take(self.names, topic_id, NamedTopic(_number(log_offset), _number(log_partition), topic))
 
     def _name_by_records(self, rows: pa.RecordBatch) -> None:
         kinds = pc.is_in(rows.column("kind"), value_set=pa.array(sorted(NAMING_KINDS)))
         naming = rows.filter(pc.and_(kinds, rows.column("value_json").is_valid()))
-        for offset, text in zip(
-            *(naming.column(name).to_pylist() for name in ("log_offset", "value_json")), strict=True
-        ):
+        columns = (naming.column(name).to_pylist() for name in ("log_offset", "log_partition", "value_json"))
+        for offset, partition, text in zip(*columns, strict=True):
+            place = _number(offset), _number(partition)
             value = orjson.loads(text)
             for topic in (
                 *(value.get("topics") or ()),
@@ -180,7 +177,15 @@ class Tally:
             ):
                 topic_id, name = topic.get("topicId"), topic.get("topicName")
                 if topic_id and name and name != _UNKNOWN_TOPIC:
-                    self._take(topic_id, NamedTopic(offset, name, topic.get("numPartitions")))
+                    _take(self.named, topic_id, NamedTopic(*place, name, _number(topic.get("numPartitions"))))
+
+
+def _take(into: dict[str, NamedTopic], topic_id: str, topic: NamedTopic) -> None:
+    into[topic_id] = max(topic, into.get(topic_id, topic))
+
+
+def _number(value: int | None) -> int:
+    return -1 if value is None else value
 
 
 def moment_of(at_us: int) -> datetime:

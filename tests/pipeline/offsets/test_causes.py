@@ -7,7 +7,7 @@ import pytest
 from deltalake import DeltaTable
 
 from coordinator_replay.pipeline.audit import Expiry
-from coordinator_replay.pipeline.offsets.causes import infer_retention
+from coordinator_replay.pipeline.offsets.causes import SURVIVORS, infer_retention
 from coordinator_replay.pipeline.offsets.interval_rows import STAGED
 from tests.pipeline.in_process import audit
 from tests.pipeline.staged_rows import audit_rows, commit, emptied, group_record, marker, moment, ms
@@ -127,6 +127,8 @@ SITUATIONS = {
         commit((4, 1), HOUR, ("one", "gone", 0)),
         commit((5, 0), 0, ("two", "gone", 0), 5),
         commit((5, 1), HOUR + 2, ("two", "gone", 0)),
+        commit((10, 0), 0, ("three", "gone", 0), 5),
+        commit((10, 1), HOUR + 4, ("three", "gone", 0)),
     ],
     "over age for long": [
         commit((6, 0), 0, ("late", "t", 0), 5),
@@ -185,6 +187,7 @@ def test_causes_of_deletion_are_told_apart(situations):
         ("trimmed", "DELETED", "certain", ()),
         ("one", "DELETED", "likely", ()),
         ("two", "DELETED", "likely", ()),
+        ("three", "DELETED", "likely", ()),
         ("late", "TOMBSTONE", "possible", ("EXPIRED", "GROUP_DELETED")),
         ("modern", "EXPIRED", "likely", ("DELETED",)),
         ("left", "EXPIRED", "certain", ()),
@@ -231,6 +234,14 @@ def test_a_guessed_retention_makes_nothing_certain(audit_rows, tmp_path):
         pytest.param([7 * DAY + 100], 0, None, id="one group proves nothing"),
         pytest.param([600, 640], 3 * DAY, None, id="what survived longer contradicts"),
         pytest.param([600, 640], None, 600, id="nothing survived"),
+        pytest.param([7 * DAY + n for n in range(3)], 30 * DAY, 7 * DAY, id="one that dissents from three"),
+        pytest.param(
+            [*(7 * DAY + n for n in range(5)), *(3650 * DAY + n for n in range(2))],
+            DAY,
+            7 * DAY,
+            id="two that dissent from five",
+        ),
+        pytest.param([600, 640, 680], [DAY, DAY], None, id="two that dissent from three"),
     ],
 )
 def test_retention_is_what_ages_agree_on(ages, survivor, expected):
@@ -241,5 +252,9 @@ def test_retention_is_what_ages_agree_on(ages, survivor, expected):
         for i, age in enumerate(ages)
     ]
     table = pa.Table.from_pylist(gone, schema=STAGED)
-    found = infer_retention(table, None if survivor is None else survivor * 1000)
+    kept = [] if survivor is None else survivor if isinstance(survivor, list) else [survivor]
+    survivors = pa.Table.from_pylist(
+        [{"group_id": f"kept {i}", "at_risk_ms": age * 1000} for i, age in enumerate(kept)], schema=SURVIVORS
+    )
+    found = infer_retention(table, survivors)
     assert found == (None if expected is None else expected * 1000)

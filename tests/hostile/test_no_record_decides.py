@@ -1,0 +1,114 @@
+"""What a few records of one group say changes nothing of what is said about others."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from coordinator_replay.log.writer import LogEntry, write_batch
+from coordinator_replay.records.scalar import encode_key, encode_value
+from tests.hostile.lives import write_log
+from tests.pipeline.in_process import audit, content, contents
+from tests.samples import Sample
+
+__all__ = ["audit"]
+
+NOW_MS = 1_795_250_150_000
+"""A moment in the life of the sample at which offsets hold and offsets expire."""
+
+TEN_YEARS_MS = 3650 * 86_400_000
+
+
+def commit(group: str, topic: str, at_ms: int, own_ms: int | None) -> LogEntry:
+    """A commit that names a time of its own; a tombstone where that is None."""
+    key = encode_key("OffsetCommit", {"group": group, "topic": topic, "partition": 0})
+    value = None
+    if own_ms is not None:
+        told = {"offset": 1, "metadata": "", "commitTimestamp": own_ms, "expireTimestamp": -1, "leaderEpoch": -1}
+        value = encode_value("OffsetCommit", 1, told)
+    return LogEntry(key=key, value=value, timestamp_ms=at_ms)
+
+
+FORGED = {
+    "a commit of long ago": [commit("h-0", "own", NOW_MS, NOW_MS - TEN_YEARS_MS)],
+    "commits of 1970": [commit(f"h-{n}", "own", NOW_MS, 1 + n) for n in range(5)],
+    "tombstones of commits of long ago": [
+        commit(f"h-{n}", "own", at_ms, own_ms)
+        for n in range(3)
+        for at_ms, own_ms in ((NOW_MS, NOW_MS - TEN_YEARS_MS), (NOW_MS + n, None))
+    ],
+    "one group's records of long ago": [
+        commit("h-0", "kept", NOW_MS - TEN_YEARS_MS, NOW_MS - TEN_YEARS_MS),
+        *(commit("h-0", f"own-{n}", NOW_MS - TEN_YEARS_MS, NOW_MS - TEN_YEARS_MS) for n in range(3)),
+        *(commit("h-0", f"own-{n}", NOW_MS, None) for n in range(3)),
+    ],
+    "tombstones of others' topics": [
+        one
+        for seconds in range(0, 130, 5)
+        for topic in ("shop.stale", "shop.simple")
+        for one in (
+            commit("h-0", topic, NOW_MS - 100_000 + seconds * 1000, NOW_MS - 100_000 + seconds * 1000),
+            commit("h-0", topic, NOW_MS - 100_000 + seconds * 1000 + 1, None),
+        )
+    ],
+}
+
+
+def of_others(tables: dict[str, list[str]]) -> dict[str, list[str]]:
+    """Rows of tables but those of the groups that were added, and of all groups together."""
+    return {
+        name: [row for row in rows if '"group_id": "h-' not in row]
+        for name, rows in tables.items()
+        if name not in ("group_metrics",)
+    }
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_causes_of_others_stay(name, audit, tmp_path):
+    alone = audit(tmp_path / "alone", Sample("expiration").segments)
+    shutil.copytree(Sample("expiration").segments, tmp_path / "dump")
+    write_log(tmp_path / "dump", FORGED[name], log_partition=49)
+    done = audit(tmp_path / "warehouse", tmp_path / "dump")
+    assert "offset retention: 1 minutes, inferred from observed expirations" in alone.run.notes
+    assert "offset retention: 1 minutes, inferred from observed expirations" in done.run.notes
+    assert done.run.log_end == alone.run.log_end
+    expected = of_others(contents(tmp_path / "alone"))
+    found = of_others(contents(tmp_path / "warehouse"))
+    assert sum('"EXPIRED"' in row for row in expected["expired_offsets"]) == 14
+    for table, rows in expected.items():
+        assert found[table] == rows, table
+
+
+TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
+NAMES = ("nnn", "zzz", "aaa", "mmm")
+
+
+def names_a_topic(name: str) -> LogEntry:
+    topic = {"topicId": TOPIC_ID, "topicName": name, "numPartitions": 1, "partitionMetadata": []}
+    return LogEntry(
+        key=encode_key("ConsumerGroupPartitionMetadata", {"groupId": f"calls it {name}"}),
+        value=encode_value("ConsumerGroupPartitionMetadata", 0, {"topics": [topic]}),
+        timestamp_ms=NOW_MS,
+    )
+
+
+def write_night(folder: Path, offset: int, log_partition: int) -> Path:
+    place = folder / f"__consumer_offsets-{log_partition}"
+    place.mkdir(parents=True)
+    batch = write_batch([names_a_topic(NAMES[offset])], base_offset=offset)
+    (place / f"{offset:020}.log").write_bytes(batch)
+    return folder
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 2, 1, 0), (2, 3, 0, 1)], ids=str)
+def test_the_last_record_of_the_log_names_a_topic_in_every_slicing(order, audit, tmp_path):
+    nights = [write_night(tmp_path / f"night-{offset}", offset, offset % 2) for offset in range(len(NAMES))]
+    audit(tmp_path / "whole", *nights)
+    for offset in order:
+        audit(tmp_path / "nightly", nights[offset])
+    [topic] = [json.loads(row) for row in content(tmp_path / "nightly", "topics")]
+    assert (topic["topic"], topic["log_partition"], topic["log_offset"]) == ("mmm", 1, 3)
+    assert content(tmp_path / "whole", "topics") == content(tmp_path / "nightly", "topics")
+    audit(tmp_path / "nightly", *nights, full=True)
+    assert content(tmp_path / "whole", "topics") == content(tmp_path / "nightly", "topics")
