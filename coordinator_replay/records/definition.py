@@ -15,7 +15,8 @@ from coordinator_replay.errors import DefinitionError
 INTEGER_SIZES: Mapping[str, int] = {"int8": 1, "int16": 2, "uint16": 2, "int32": 4, "int64": 8}
 """Integer types and their size in bytes; all signed but ``uint16``."""
 
-SCALAR_TYPES = frozenset(INTEGER_SIZES) | {"uuid", "string", "bytes"}
+SCALAR_TYPES = frozenset(INTEGER_SIZES) | {"uuid", "string", "bytes", "bool"}
+"""Types without parts; ``bool`` is one of messages only, no record has it."""
 
 NEVER = 1 << 15
 """A version that no record reaches."""
@@ -191,7 +192,7 @@ def parse_record(raw: Mapping[str, Any], where: str) -> RecordDefinition:
 
 
 def parse_blob(raw: Mapping[str, Any], where: str) -> Struct:
-    """Read the definition of a blob embedded in records.
+    """Read the definition of a blob embedded in records, or of a message.
 
     Raises:
         DefinitionError: an entry is missing, unknown, or of the wrong form.

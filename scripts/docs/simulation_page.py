@@ -7,7 +7,7 @@ from coordinator_replay.coordinator.config import CLIENT_ASSIGNORS, GROUP_NUMBER
 from coordinator_replay.coordinator.consumer.heartbeat import CHECKS
 from coordinator_replay.coordinator.coordinator import HANDLERS
 from coordinator_replay.coordinator.errors import CODES
-from coordinator_replay.coordinator.messages import layouts
+from coordinator_replay.coordinator.messages import messages
 from coordinator_replay.coordinator.script import COMMANDS
 from coordinator_replay.engine import classic_group, consumer_group
 
@@ -122,10 +122,10 @@ def _protocols() -> str:
 
 def _requests() -> str:
     rows = []
-    shipped = layouts("request")
+    shipped = messages("Request")
     for api in sorted(HANDLERS.keys() & shipped.keys()):
-        layout = shipped[api]
-        rows.append(f"| {api} | {layout.lowest}–{layout.highest} |")
+        versions = shipped[api].versions
+        rows.append(f"| {api} | {versions.low}–{versions.high} |")
     return "## Requests\n\n| request | versions |\n|---|---|\n" + "\n".join(rows) + "\n"
 
 

@@ -44,6 +44,7 @@ from coordinator_replay.coordinator.script.lines import (
 from coordinator_replay.coordinator.topics import Topic
 from coordinator_replay.engine import Record
 from coordinator_replay.errors import UsageError
+from coordinator_replay.records.kinds import kinds_by_name
 
 START_MS = 1_000_000_000_000
 """Time at which every script begins."""
@@ -53,19 +54,6 @@ MAX_ADVANCE_MS = 10 * 365 * 86_400_000
 
 NAMED_BY_BODY = frozenset({"ConsumerGroupDescribe", "DescribeGroups", "ListGroups", "DeleteGroups", "OffsetFetch"})
 """Requests whose body names groups in a way of its own: ``group`` is not put into it."""
-
-KEY_VERSIONS: Mapping[str, int] = {
-    "OffsetCommit": 1,
-    "GroupMetadata": 2,
-    "ConsumerGroupMetadata": 3,
-    "ConsumerGroupPartitionMetadata": 4,
-    "ConsumerGroupMemberMetadata": 5,
-    "ConsumerGroupTargetAssignmentMetadata": 6,
-    "ConsumerGroupTargetAssignmentMember": 7,
-    "ConsumerGroupCurrentMemberAssignment": 8,
-    "ConsumerGroupRegularExpression": 16,
-}
-"""Number of each kind of record, by Kafka's name."""
 
 OPENED = frozenset({"subscriptionFields", "assignmentFields", "metadataFields"})
 """Fields of a value that the engine reads beside the bytes; no part of the record."""
@@ -268,7 +256,7 @@ def _record(record: Record) -> Line:
     shown: Line = {
         "offset": record.offset,
         "kind": _kind(record.kind),
-        "keyVersion": KEY_VERSIONS[record.kind],
+        "keyVersion": kinds_by_name()[record.kind].type,
         "key": record.key,
     }
     if record.value is not None:
