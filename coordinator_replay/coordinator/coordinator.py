@@ -188,14 +188,14 @@ class Coordinator:
         self._shard.settle()
         return self._taken()
 
-    def hold_jobs(self, *, held: bool) -> list[Result]:
+    def hold_jobs(self, *, hold: bool) -> list[Result]:
         """Put background jobs (the resolution of regular expressions) off, or let them run again."""
-        self._shard.jobs_are_held = held
+        self._shard.jobs_are_on_hold = hold
         self._shard.settle()
         return self._taken()
 
     def reload(self) -> list[Result]:
-        """The partition gets a new leader: what records do not say is lost, timers begin anew."""
+        """The partition gets a new leader: what is in no record is lost, timers start again."""
         for unload in ON_UNLOAD:
             unload(self._shard)
         self._shard.forget_soft_state()

@@ -1,7 +1,7 @@
 """Kafka's error codes, and the exception by which a check refuses a request.
 
-A check raises ``RequestError`` before anything is changed; what the client reads then is told by the request's error
-response (``responses.py``).
+A check raises ``RequestError`` before anything is changed; the client reads the error response of the request's
+kind then; a kind without one fails as a whole.
 """
 
 from collections.abc import Callable, Mapping

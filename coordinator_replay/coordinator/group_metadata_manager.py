@@ -67,7 +67,7 @@ def _join_classic_group(shard: Shard, request: Request, reply: Reply) -> Outcome
     empty = shard.group(group_id)
     if request.body["memberId"]:
         if empty is not None:
-            # As in Kafka, the empty consumer group is dropped before the id is refused, and no record tells of it.
+            # As in Kafka, the empty consumer group is dropped before the id is refused, and no record is written.
             shard.forget_group(group_id)
         rebalance.refuse_join(reply, "UNKNOWN_MEMBER_ID", request.body["memberId"])
         return NOTHING_TO_DO
@@ -211,7 +211,7 @@ def offset_tombstones(shard: Shard, group_id: str) -> list[NewRecord]:
     replay = shard.replays.get(group_id)
     if replay is None:
         return []
-    keys = [*replay.offsets.stored, *(key for mine in replay.offsets.pending.values() for key in mine)]
+    keys = [*replay.offsets.stored, *(key for pending in replay.offsets.pending.values() for key in pending)]
     return [record_helpers.offset_commit_tombstone(group_id, *key) for key in dict.fromkeys(keys)]
 
 

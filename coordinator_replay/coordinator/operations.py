@@ -14,7 +14,7 @@ from coordinator_replay.coordinator.record_helpers import NewRecord
 
 
 class Outcome(NamedTuple):
-    """What an operation comes to.
+    """The result of an operation.
 
     Attributes:
         records: what it writes, as one batch.
@@ -34,20 +34,20 @@ NOTHING_TO_DO = Outcome()
 
 
 class Reply:
-    """The way back to whoever sent a request; good for one answer, whenever it is due.
+    """The way back to the sender of a request; good for one answer, whenever it is due.
 
     Attributes:
         request: the request, complete.
     """
 
-    __slots__ = ("_held", "_is_held", "_send", "is_sent", "request")
+    __slots__ = ("_deferred", "_is_deferred", "_send", "is_sent", "request")
 
     def __init__(self, request: Request, send: Callable[[Request, Mapping[str, Any] | RequestError], None]) -> None:
         self.request = request
         self.is_sent = False
         self._send = send
-        self._is_held = False
-        self._held: Mapping[str, Any] | RequestError | None = None
+        self._is_deferred = False
+        self._deferred: Mapping[str, Any] | RequestError | None = None
 
     def send(self, body: Mapping[str, Any]) -> None:
         """Answer now; fields left out have their defaults. A second answer is not sent."""
@@ -59,20 +59,20 @@ class Reply:
 
     def hold(self) -> None:
         """Keep the answer back: the request's own operation runs, and its answer comes after all else."""
-        self._is_held = True
+        self._is_deferred = True
 
     def release(self) -> None:
         """Send what was kept back, and from now on at once."""
-        self._is_held = False
-        held, self._held = self._held, None
-        if held is not None:
-            self._send(self.request, held)
+        self._is_deferred = False
+        deferred, self._deferred = self._deferred, None
+        if deferred is not None:
+            self._send(self.request, deferred)
 
     def _answer(self, answer: Mapping[str, Any] | RequestError) -> None:
         if self.is_sent:
             return
         self.is_sent = True
-        if self._is_held:
-            self._held = answer
+        if self._is_deferred:
+            self._deferred = answer
         else:
             self._send(self.request, answer)

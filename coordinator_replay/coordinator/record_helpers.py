@@ -45,7 +45,7 @@ def partition_metadata_tombstone(group_id: str) -> NewRecord:
 
 
 def member_metadata(group_id: str, member_id: str, value: Mapping[str, Any]) -> NewRecord:
-    """Kind 5: what a member told of itself."""
+    """Kind 5: a member's subscription."""
     return NewRecord("ConsumerGroupMemberMetadata", {"groupId": group_id, "memberId": member_id}, value, 0)
 
 

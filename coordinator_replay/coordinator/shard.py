@@ -42,10 +42,10 @@ class Shard:
         timers: what fires when.
         replays: the engine's replay of each group that records were written for.
         classic_groups: classic groups as they stand now; read them through ``group``.
-        consumer_states: what consumer groups have beside their records.
+        consumer_states: what consumer groups have apart from their records.
         end_offset: offset of the next record.
         results: what came of the operations since the results were last taken.
-        jobs_are_held: background jobs are put off until this is False again.
+        jobs_are_on_hold: background jobs are put off until this is False again.
     """
 
     __slots__ = (
@@ -57,7 +57,7 @@ class Shard:
         "consumer_states",
         "end_offset",
         "ids",
-        "jobs_are_held",
+        "jobs_are_on_hold",
         "now_ms",
         "partition",
         "replays",
@@ -79,7 +79,7 @@ class Shard:
         self.end_offset = 0
         self._forgotten: set[str] = set()
         self.results: list[Result] = []
-        self.jobs_are_held = False
+        self.jobs_are_on_hold = False
         self._group_order: TimelineOrder[str, None] = TimelineOrder(string_hash)
         self._jobs: deque[tuple[str, Callable[[], Operation]]] = deque()
 
@@ -116,7 +116,7 @@ class Shard:
         return list(self._group_order)
 
     def consumer_state(self, group_id: str) -> ConsumerState:
-        """What a consumer group has beside its records."""
+        """What a consumer group has apart from its records."""
         state = self.consumer_states.get(group_id)
         if state is None:
             state = self.consumer_states[group_id] = ConsumerState()
@@ -214,7 +214,7 @@ class Shard:
     def settle(self) -> None:
         """Run what is due now: background jobs first, then timers."""
         while True:
-            if self._jobs and not self.jobs_are_held:
+            if self._jobs and not self.jobs_are_on_hold:
                 self._run_job()
                 continue
             timer = self.timers.take_due(self.now_ms)
@@ -232,7 +232,7 @@ class Shard:
         self._jobs.append((key, job))
 
     def job_is_running(self, key: str) -> bool:
-        """Tell whether a job with this key is not done yet."""
+        """Whether a job with this key is not done yet."""
         return any(key == name for name, _ in self._jobs)
 
     def forget_soft_state(self) -> None:

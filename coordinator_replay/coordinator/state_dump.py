@@ -1,9 +1,9 @@
-"""The inner state of all groups, in the form in which the coordinator oracle tells it."""
+"""The inner state of all groups, in the form of ``scripts/kafka``'s CoordinatorOracle."""
 
 from typing import Any
 
 from coordinator_replay.coordinator.classic.group import LiveClassicGroup
-from coordinator_replay.coordinator.consumer.current_assignment_builder import Held, assigned, pending
+from coordinator_replay.coordinator.consumer.current_assignment_builder import PartitionEpochs, assigned, pending
 from coordinator_replay.coordinator.consumer.members import NEW_SUBSCRIPTION, current_of
 from coordinator_replay.coordinator.consumer.target_assignment_builder import most_wanted_assignor
 from coordinator_replay.coordinator.shard import Shard
@@ -39,14 +39,14 @@ def _classic(live: LiveClassicGroup) -> State:
 
 
 def _classic_member(live: LiveClassicGroup, member: Member) -> State:
-    told, member_id = member.subscription or NEW_SUBSCRIPTION, member.member_id
+    subscription, member_id = member.subscription or NEW_SUBSCRIPTION, member.member_id
     return {
         "memberId": member_id,
-        "instanceId": told.instance_id,
-        "clientId": told.client_id,
-        "clientHost": told.client_host,
-        "sessionTimeoutMs": told.session_timeout_ms,
-        "rebalanceTimeoutMs": told.rebalance_timeout_ms,
+        "instanceId": subscription.instance_id,
+        "clientId": subscription.client_id,
+        "clientHost": subscription.client_host,
+        "sessionTimeoutMs": subscription.session_timeout_ms,
+        "rebalanceTimeoutMs": subscription.rebalance_timeout_ms,
         "assignment": current_of(member).assignment_bytes,
         "awaitingJoin": member_id in live.waiting_joins,
         "awaitingSync": member_id in live.waiting_syncs,
@@ -70,29 +70,29 @@ def _consumer(shard: Shard, group: ConsumerGroup) -> State:
 
 
 def _member(shard: Shard, group: ConsumerGroup, member: Member) -> State:
-    told, current = member.subscription or NEW_SUBSCRIPTION, current_of(member)
+    subscription, current = member.subscription or NEW_SUBSCRIPTION, current_of(member)
     holder: str | None = member.member_id
-    if told.instance_id is not None:
-        holder = shard.consumer_state(group.group_id).static_members.get(told.instance_id)
+    if subscription.instance_id is not None:
+        holder = shard.consumer_state(group.group_id).static_members.get(subscription.instance_id)
     target = group.reconciliation.targets.get(holder) if holder is not None else None
     return {
         "memberId": member.member_id,
-        "instanceId": told.instance_id,
-        "clientId": told.client_id,
-        "rackId": told.rack_id,
-        "rebalanceTimeoutMs": told.rebalance_timeout_ms,
+        "instanceId": subscription.instance_id,
+        "clientId": subscription.client_id,
+        "rackId": subscription.rack_id,
+        "rebalanceTimeoutMs": subscription.rebalance_timeout_ms,
         "memberEpoch": current.epoch,
         "previousMemberEpoch": current.previous_epoch,
         "memberState": str(current.state),
-        "topics": sorted(told.topics or ()),
-        "regex": told.regex or "",
-        "assignor": told.assignor,
-        "usesClassicProtocol": told.uses_classic_protocol,
+        "topics": sorted(subscription.topics or ()),
+        "regex": subscription.regex or "",
+        "assignor": subscription.assignor,
+        "usesClassicProtocol": subscription.uses_classic_protocol,
         "assigned": _epochs(assigned(current)),
         "pendingRevocation": _epochs(pending(current)),
         "target": {topic_id: list(found) for topic_id, found in target.assigned.items()} if target is not None else {},
     }
 
 
-def _epochs(held: Held) -> State:
-    return {topic_id: {str(one): epoch for one, epoch in found.items()} for topic_id, found in held.items()}
+def _epochs(partitions: PartitionEpochs) -> State:
+    return {topic_id: {str(one): epoch for one, epoch in found.items()} for topic_id, found in partitions.items()}

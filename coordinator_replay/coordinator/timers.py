@@ -1,6 +1,6 @@
 """Timers of the coordinator: one for each key, fired by time, timers of one time in the order they were set.
 
-A timer that is set anew counts from then, in order too. Moving a timer to a later time is what every heartbeat does,
+A timer that is set again counts from then, in order too. Moving a timer to a later time is what every heartbeat does,
 so a move leaves the old entry of the queue where it is: it is put back when its time comes.
 """
 
@@ -49,7 +49,7 @@ class Timers:
         self._queue.clear()
 
     def is_running(self, key: Key) -> bool:
-        """Tell whether the key's timer runs."""
+        """Whether the key's timer runs."""
         return key in self._running
 
     def next_at(self) -> int | None:

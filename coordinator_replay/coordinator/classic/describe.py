@@ -48,12 +48,12 @@ def _described(live: LiveClassicGroup) -> dict[str, Any]:
 
 
 def _member(member: Member, metadata: str | None) -> dict[str, Any]:
-    told, current = member.subscription, member.current
+    subscription, current = member.subscription, member.current
     described: dict[str, Any] = {
         "memberId": member.member_id,
         "groupInstanceId": member.instance_id,
-        "clientId": told.client_id if told is not None else "",
-        "clientHost": told.client_host if told is not None else "",
+        "clientId": subscription.client_id if subscription is not None else "",
+        "clientHost": subscription.client_host if subscription is not None else "",
         "memberAssignment": current.assignment_bytes if current is not None else "",
     }
     return described if metadata is None else {**described, "memberMetadata": metadata}

@@ -49,7 +49,7 @@ class JavaClassicGroup(ClassicGroup):
         return group
 
     def supports(self, protocol_type: str, protocols: Iterable[str]) -> bool:
-        """Tell whether a member of this type with these protocols can join (``supportsProtocols``)."""
+        """Whether a member of this type with these protocols can join (``supportsProtocols``)."""
         offered = set(protocols)
         if self.state == GroupState.EMPTY:
             return bool(protocol_type) and bool(offered)
@@ -98,7 +98,7 @@ class JavaClassicGroup(ClassicGroup):
         return self.known_topics
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Tell whether the topic is read; a consumer group whose topics can't be known may read any."""
+        """Whether the topic is read; a consumer group whose topics can't be known may read any."""
         if self.known_topics is None:
             return self.protocol_type == CONSUMER_PROTOCOL_TYPE
         return topic in self.known_topics
@@ -131,7 +131,7 @@ class LiveClassicGroup:
 
     Attributes:
         group: state, generation, members with all their protocols.
-        previous_state: the state before the present one; tells a first rebalance from others.
+        previous_state: the state before the present one; a first rebalance comes from Empty.
         waiting_joins: JoinGroup requests not answered yet, by member id.
         waiting_syncs: SyncGroup requests not answered yet, by member id.
         pending_members: ids given out with MEMBER_ID_REQUIRED that have not joined yet.
@@ -310,14 +310,14 @@ def _assignment(member: Member, assignments: Mapping[str, str] | None) -> str:
 
 
 def _member_value(member: Member, metadata: str, assignment: str, is_consumer: bool) -> dict[str, Any]:
-    told = member.subscription or Subscription()
+    subscription = member.subscription or Subscription()
     return {
         "memberId": member.member_id,
-        "groupInstanceId": told.instance_id,
-        "clientId": told.client_id,
-        "clientHost": told.client_host,
-        "rebalanceTimeout": told.rebalance_timeout_ms,
-        "sessionTimeout": told.session_timeout_ms,
+        "groupInstanceId": subscription.instance_id,
+        "clientId": subscription.client_id,
+        "clientHost": subscription.client_host,
+        "rebalanceTimeout": subscription.rebalance_timeout_ms,
+        "sessionTimeout": subscription.session_timeout_ms,
         "subscription": metadata,
         "assignment": assignment,
         "subscriptionFields": open_subscription(metadata) if is_consumer else None,

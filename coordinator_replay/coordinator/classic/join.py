@@ -1,7 +1,7 @@
 """JoinGroup of the classic protocol.
 
 Mirrors ``GroupCoordinatorService.joinGroup`` and ``GroupMetadataManager.classicGroupJoin…``. Checks come in Kafka's
-order; what a member tells counts for the group only once all of them passed.
+order; a member's request changes the group only once all of them passed.
 """
 
 from typing import Any
@@ -86,10 +86,12 @@ class Join:
 
     def _add(self, member_id: str) -> Outcome:
         live, body = self.live, self.body
-        told = subscription_of(body, self.request.client_id, f"/{self.request.client_host}", body["groupInstanceId"])
+        subscription = subscription_of(
+            body, self.request.client_id, f"/{self.request.client_host}", body["groupInstanceId"]
+        )
         if live.state == GroupState.PREPARING_REBALANCE and live.previous_state == GroupState.EMPTY:
             live.has_new_member = True
-        member = Member(member_id, told, Current(live.group.generation, state=None))
+        member = Member(member_id, subscription, Current(live.group.generation, state=None))
         live.group.add(member, protocol_type=body["protocolType"])
         live.new_members.add(member_id)
         live.waiting_joins[member_id] = self.reply
@@ -129,7 +131,7 @@ class Join:
             sync.refuse(RequestError("FENCED_INSTANCE_ID"))
 
     def _answer_replaced(self, member_id: str, old_leader: str | None) -> None:
-        """Answer without a rebalance; before version 9 the leader is told the old id, so that it doesn't lead."""
+        """Answer without a rebalance; before version 9 the leader gets the old id, so that it doesn't lead."""
         live = self.live
         live.waiting_joins.pop(member_id, None)
         if self.version < SKIPS_ASSIGNMENT_SINCE:
@@ -173,16 +175,20 @@ class Join:
         return _outcome(rebalance.rebalance_or_complete_join(self.shard, self.live))
 
     def _has_same_protocols(self, member_id: str) -> bool:
-        told = self.live.member(member_id).subscription
-        before = [(protocol.name, protocol.metadata) for protocol in told.protocols] if told is not None else []
+        subscription = self.live.member(member_id).subscription
+        before = (
+            [(protocol.name, protocol.metadata) for protocol in subscription.protocols]
+            if subscription is not None
+            else []
+        )
         return before == [(entry["name"], entry["metadata"]) for entry in self.body["protocols"]]
 
     def _update(self, member_id: str) -> None:
-        """Take protocols and timeouts anew; client and host stay those of the first join."""
-        told = self.live.member(member_id).subscription
-        if told is None:
+        """Replace protocols and timeouts; client and host stay those of the first join."""
+        subscription = self.live.member(member_id).subscription
+        if subscription is None:
             raise MemberSideError("UNKNOWN_SERVER_ERROR", "")
-        updated = told._replace(
+        updated = subscription._replace(
             protocols=protocols_of(self.body["protocols"]),
             rebalance_timeout_ms=self.body["rebalanceTimeoutMs"],
             session_timeout_ms=self.body["sessionTimeoutMs"],

@@ -46,7 +46,7 @@ def sync(shard: Shard, live: LiveClassicGroup, request: Request, reply: Reply) -
 
 
 def heartbeat(shard: Shard, live: LiveClassicGroup, request: Request) -> Outcome:
-    """Note that a member is alive, and tell it whether it has to join again.
+    """Note that a member is alive, and answer whether it has to join again.
 
     Raises:
         RequestError: the member or its generation is not the group's.
@@ -101,5 +101,5 @@ def _leave_one(shard: Shard, live: LiveClassicGroup, member: Mapping[str, Any]) 
     return leave_answer(member)
 
 
-def _differs(told: str | None, known: str | None) -> bool:
-    return told is not None and known is not None and told != known
+def _differs(sent: str | None, chosen: str | None) -> bool:
+    return sent is not None and chosen is not None and sent != chosen

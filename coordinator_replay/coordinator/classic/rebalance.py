@@ -5,7 +5,7 @@ that can end a join phase returns the records of that; most often there are none
 an assignment, or when a group becomes empty.
 
 Timers: ``join`` ends the join phase, ``sync`` the wait for SyncGroup, ``heartbeat`` removes a member. Each looks the
-group up anew when it fires, and does nothing where there is none of that name any more.
+group up again when it fires, and does nothing where there is none of that name any more.
 """
 
 from collections.abc import Callable, Mapping
@@ -32,7 +32,7 @@ NO_RECORDS: Records = ()
 
 
 def join_body(live: LiveClassicGroup, member_id: str, **fields: Any) -> dict[str, Any]:
-    """A JoinGroup response that tells a member the present generation."""
+    """A JoinGroup response with the present generation."""
     group = live.group
     return {
         "memberId": member_id,
@@ -68,7 +68,7 @@ def heartbeat_key(group_id: str, member_id: str) -> Key:
 
 
 def schedule_heartbeat(shard: Shard, live: LiveClassicGroup, member_id: str, timeout_ms: int | None = None) -> None:
-    """Start a member's heartbeat timer anew.
+    """Restart a member's heartbeat timer.
 
     Args:
         shard: the state.
@@ -167,7 +167,7 @@ def _end_initial_join(shard: Shard, live: LiveClassicGroup, delay_ms: int, remai
 
 
 def complete_join(shard: Shard, live: LiveClassicGroup) -> Records:
-    """End the join phase: dynamic members that did not join go, everybody else is told the new generation."""
+    """End the join phase: remove dynamic members that did not join, answer all others with the new generation."""
     group = live.group
     shard.timers.cancel(("join", group.group_id))
     late = [
@@ -244,7 +244,7 @@ def _expire_pending_syncs(shard: Shard, live: LiveClassicGroup, generation: int)
     return prepare_rebalance(shard, live)
 
 
-# -- members that go -------------------------------------------------------------------------------------------------
+# -- members that are removed ----------------------------------------------------------------------------------------
 
 
 def forget_member(live: LiveClassicGroup, member_id: str) -> None:

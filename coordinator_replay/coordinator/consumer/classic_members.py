@@ -1,7 +1,7 @@
 """Members of the classic protocol in a consumer group: JoinGroup, SyncGroup, Heartbeat, LeaveGroup.
 
 Such a member joins, is assigned and reconciled like any other; its member epoch is its generation, and
-REBALANCE_IN_PROGRESS tells it to join again where a heartbeat of the new protocol would carry the assignment. Mirrors
+REBALANCE_IN_PROGRESS asks it to join again where a heartbeat of the new protocol would carry the assignment. Mirrors
 ``GroupMetadataManager.classicGroup…ToConsumerGroup``.
 """
 
@@ -44,7 +44,7 @@ from coordinator_replay.engine.model import NOTHING, Subscription
 
 REQUIRES_MEMBER_ID_SINCE = 4
 JOIN, SYNC = "join", "sync"
-"""Timers: until a member told to rebalance joins again, and until one that joined sends SyncGroup."""
+"""Timers: until a member that must join again does so, and until one that joined sends SyncGroup."""
 
 
 # -- JoinGroup -------------------------------------------------------------------------------------------------------
@@ -82,18 +82,18 @@ def _join(shard: Shard, request: Request, reply: Reply) -> Outcome:
     else:
         member = static_member(update, member_id, instance_id, is_joining=is_unknown, uses_classic_protocol=True)
     downgrades = replaced is not None and replacement_downgrade_is_due(update, replaced)
-    subscription = _subscription(body)
-    told = _told_by_join(member.subscription, request, subscription)
-    update.named_topics = subscription.topics
+    metadata = _metadata(body)
+    subscription = _subscription_after(member.subscription, request, metadata)
+    update.named_topics = metadata.topics
     owned = [
         {"topicId": shard.topics.by_name[name].topic_id, "partitions": list(numbers)}
-        for name, numbers in subscription.owned
+        for name, numbers in metadata.owned
         if name in shard.topics.by_name
     ]
     if downgrades and replaced is not None:
-        updated = _downgrade(update, replaced, member, told, owned)
+        updated = _downgrade(update, replaced, member, subscription, owned)
     else:
-        updated = progress(update, member, told, owned)
+        updated = progress(update, member, subscription, owned)
     response = {
         "memberId": updated.member_id,
         "generationId": current_of(updated).epoch,
@@ -123,23 +123,23 @@ def _check_protocols(update: GroupUpdate, body: Mapping[str, Any]) -> None:
         raise RequestError("INCONSISTENT_GROUP_PROTOCOL")
 
 
-def _subscription(body: Mapping[str, Any]) -> ConsumerSubscription:
+def _metadata(body: Mapping[str, Any]) -> ConsumerSubscription:
     try:
         return read_subscription(body["protocols"][0]["metadata"])
     except ConsumerProtocolError as error:
         raise RequestError("UNKNOWN_SERVER_ERROR", f"subscription: {error}") from None
 
 
-def _told_by_join(before: Subscription | None, request: Request, subscription: ConsumerSubscription) -> Subscription:
-    """A member's subscription after a join: instance, rack and assignor stay where nothing new is told."""
+def _subscription_after(before: Subscription | None, request: Request, metadata: ConsumerSubscription) -> Subscription:
+    """A member's subscription after a join: instance, rack and assignor stay where the request has none."""
     body, old = request.body, before or Subscription()
     instance_id = body["groupInstanceId"]
     return Subscription(
         old.instance_id if instance_id is None else instance_id,
-        subscription.rack_id or old.rack_id,
+        metadata.rack_id or old.rack_id,
         request.client_id,
         f"/{request.client_host}",
-        tuple(sorted(set(subscription.topics))),
+        tuple(sorted(set(metadata.topics))),
         None,
         old.assignor,
         old.rebalance_timeout_ms if body["rebalanceTimeoutMs"] == -1 else body["rebalanceTimeoutMs"],
@@ -150,13 +150,17 @@ def _told_by_join(before: Subscription | None, request: Request, subscription: C
 
 
 def _downgrade(
-    update: GroupUpdate, replaced: Member, member: Member, told: Subscription, owned: Sequence[Mapping[str, Any]]
+    update: GroupUpdate,
+    replaced: Member,
+    member: Member,
+    subscription: Subscription,
+    owned: Sequence[Mapping[str, Any]],
 ) -> Member:
     """Take the place of the last member of the new protocol: the group becomes a classic one."""
-    changed = Member(member.member_id, told, current_of(member), member.target)
-    has_new_names = note_subscription(update, member, told)
+    changed = Member(member.member_id, subscription, current_of(member), member.target)
+    has_new_names = note_subscription(update, member, subscription)
     before = member.subscription.regex if member.subscription is not None else None
-    expression = update_expression(update, before, told.regex)
+    expression = update_expression(update, before, subscription.regex)
     is_bumped = has_new_names or expression is Change.CHANGED_AND_RESOLVED
     epoch = update.group.epoch
     if is_bumped or update.state.metadata_has_expired(update.shard.now_ms, epoch):
@@ -180,22 +184,22 @@ def sync(shard: Shard, request: Request) -> Outcome:
         RequestError: the member, its generation or its protocol is not what it should be, or it must join again.
     """
     body = request.body
-    update, member, told = _classic_member(shard, body)
+    update, member, subscription = _classic_member(shard, body)
     current = current_of(member)
     _check_generation(member, body)
-    _check_protocol(told, body)
+    _check_protocol(subscription, body)
     is_behind = update.group.reconciliation.assignment_epoch > current.epoch
     if is_behind and current.state is not MemberState.UNREVOKED_PARTITIONS:
-        _start_join_if_absent(update, member, told)
+        _start_join_if_absent(update, member, subscription)
         raise RequestError("REBALANCE_IN_PROGRESS")
     try:
-        assignment = target_blob(current.assigned or NOTHING, told.protocols[0].metadata, shard.topics)
+        assignment = target_blob(current.assigned or NOTHING, subscription.protocols[0].metadata, shard.topics)
     except ConsumerProtocolError as error:
         raise RequestError("UNKNOWN_SERVER_ERROR", f"subscription: {error}") from None
 
     def start_timers() -> None:
         shard.timers.cancel((SYNC, update.group_id, member.member_id))
-        start_session(shard, update.group_id, member.member_id, told.session_timeout_ms)
+        start_session(shard, update.group_id, member.member_id, subscription.session_timeout_ms)
 
     response = {
         "protocolType": body["protocolType"],
@@ -206,17 +210,17 @@ def sync(shard: Shard, request: Request) -> Outcome:
 
 
 def heartbeat(shard: Shard, request: Request) -> Outcome:
-    """Note that a classic member is alive, and tell it whether it has to join again.
+    """Note that a classic member is alive, and answer whether it has to join again.
 
     Raises:
         RequestError: the member or its generation is not what it should be.
     """
-    update, member, told = _classic_member(shard, request.body)
+    update, member, subscription = _classic_member(shard, request.body)
     _check_generation(member, request.body)
-    start_session(shard, update.group_id, member.member_id, told.session_timeout_ms)
+    start_session(shard, update.group_id, member.member_id, subscription.session_timeout_ms)
     if not _must_join_again(update, member):
         return Outcome(response={"errorCode": CODES["NONE"]})
-    _start_join_if_absent(update, member, told)
+    _start_join_if_absent(update, member, subscription)
     return Outcome(response={"errorCode": CODES["REBALANCE_IN_PROGRESS"]})
 
 
@@ -238,10 +242,10 @@ def _must_join_again(update: GroupUpdate, member: Member) -> bool:
 def _classic_member(shard: Shard, body: Mapping[str, Any]) -> tuple[GroupUpdate, Member, Subscription]:
     update = existing_group(shard, body["groupId"])
     member = _existing_member(update, body["memberId"], body["groupInstanceId"])
-    told = member.subscription
-    if told is None or not told.uses_classic_protocol:
+    subscription = member.subscription
+    if subscription is None or not subscription.uses_classic_protocol:
         raise RequestError("UNKNOWN_MEMBER_ID", f"Member {member.member_id} does not use the classic protocol.")
-    return update, member, told
+    return update, member, subscription
 
 
 def _existing_member(update: GroupUpdate, member_id: str, instance_id: str | None) -> Member:
@@ -255,9 +259,9 @@ def _check_generation(member: Member, body: Mapping[str, Any]) -> None:
         raise RequestError("ILLEGAL_GENERATION")
 
 
-def _check_protocol(told: Subscription, body: Mapping[str, Any]) -> None:
+def _check_protocol(subscription: Subscription, body: Mapping[str, Any]) -> None:
     protocol_type, name = body["protocolType"], body["protocolName"]
-    if protocol_type not in (None, CONSUMER_PROTOCOL_TYPE) or name not in (None, told.protocols[0].name):
+    if protocol_type not in (None, CONSUMER_PROTOCOL_TYPE) or name not in (None, subscription.protocols[0].name):
         raise RequestError("INCONSISTENT_GROUP_PROTOCOL")
 
 
@@ -267,9 +271,9 @@ def _start(shard: Shard, kind: str, group_id: str, member_id: str, timeout_ms: i
     )
 
 
-def _start_join_if_absent(update: GroupUpdate, member: Member, told: Subscription) -> None:
+def _start_join_if_absent(update: GroupUpdate, member: Member, subscription: Subscription) -> None:
     if not update.shard.timers.is_running((JOIN, update.group_id, member.member_id)):
-        _start(update.shard, JOIN, update.group_id, member.member_id, told.rebalance_timeout_ms)
+        _start(update.shard, JOIN, update.group_id, member.member_id, subscription.rebalance_timeout_ms)
 
 
 # -- LeaveGroup ------------------------------------------------------------------------------------------------------

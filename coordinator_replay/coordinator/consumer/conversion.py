@@ -2,7 +2,7 @@
 
 A member of the new protocol that joins a classic group makes a consumer group of it (``upgrade``); when the last such
 member goes, or a classic static member takes its place, what remains becomes a classic group again (``downgrade``).
-Which way is open is said by ``group.consumer.migration.policy``. Mirrors ``convertToConsumerGroup`` and
+Which way is open is set by ``group.consumer.migration.policy``. Mirrors ``convertToConsumerGroup`` and
 ``convertToClassicGroup`` of ``GroupMetadataManager``, ``ConsumerGroup.fromClassicGroup`` and
 ``ClassicGroup.fromConsumerGroup``.
 
@@ -68,9 +68,12 @@ def upgrade(shard: Shard, live: LiveClassicGroup) -> tuple[GroupUpdate, dict[str
     order: TimelineOrder[str, Member] = TimelineOrder(string_hash)
     for member in members:
         order[member.member_id] = member
-    names = {topic for member in members for topic in _told(member).topics or ()}
+    names = {topic for member in members for topic in _subscription(member).topics or ()}
     records = [
-        *(record_helpers.member_metadata(group_id, key, member_value(_told(one))) for key, one in order.items()),
+        *(
+            record_helpers.member_metadata(group_id, key, member_value(_subscription(one)))
+            for key, one in order.items()
+        ),
         record_helpers.group_epoch(group_id, generation, group_hash(names, shard.topics)),
         *(record_helpers.target(group_id, key, current_of(one).assigned or NOTHING) for key, one in order.items()),
         record_helpers.target_epoch(group_id, generation, 0),
@@ -85,7 +88,7 @@ def upgrade(shard: Shard, live: LiveClassicGroup) -> tuple[GroupUpdate, dict[str
         state.members[member.member_id] = None
     tombstone = record_helpers.classic_group_tombstone(group_id)
     update = GroupUpdate(shard, group_id, group, state, records=[tombstone, *records])
-    return update, {key: _told(one).session_timeout_ms or 0 for key, one in order.items()}
+    return update, {key: _subscription(one).session_timeout_ms or 0 for key, one in order.items()}
 
 
 def _check_upgrade(shard: Shard, live: LiveClassicGroup) -> None:
@@ -131,15 +134,15 @@ def _upgraded(group: JavaClassicGroup, member: Member, topics: Topics) -> Member
                 "default assignor before re-attempting the upgrade.",
             )
         assigned = _by_id(assignment.partitions, topics)
-    told = _told(member)
-    subscription = read_subscription(group.metadata(member))
+    subscription = _subscription(member)
+    metadata = read_subscription(group.metadata(member))
     epoch = group.generation
     epochs = {topic_id: (epoch,) * len(numbers) for topic_id, numbers in assigned.items()}
     return Member(
         member.member_id,
-        told._replace(
-            rack_id=subscription.rack_id or None,
-            topics=tuple(sorted(set(subscription.topics))),
+        subscription._replace(
+            rack_id=metadata.rack_id or None,
+            topics=tuple(sorted(set(metadata.topics))),
             uses_classic_protocol=True,
         ),
         Current(epoch, epoch, MemberState.STABLE, assigned, assigned_epochs=epochs),
@@ -184,7 +187,7 @@ def _replayed(shard: Shard, group_id: str, records: Iterable[NewRecord]) -> tupl
 
 
 def downgrade_is_due(update: GroupUpdate, leaving: Set[str]) -> bool:
-    """Tell whether only classic members remain, and the group may and can become a classic one."""
+    """Whether only classic members remain, and the group may and can become a classic one."""
     left = [member_id for member_id in update.state.members if member_id not in leaving]
     return (
         bool(left)
@@ -194,7 +197,7 @@ def downgrade_is_due(update: GroupUpdate, leaving: Set[str]) -> bool:
 
 
 def replacement_downgrade_is_due(update: GroupUpdate, replaced: Member) -> bool:
-    """Tell whether the group becomes a classic one when a classic member takes this static member's place."""
+    """Whether the group becomes a classic one when a classic member takes this static member's place."""
     members, classic = update.state.members, update.state.classic_members
     return (
         replaced.member_id not in classic
@@ -239,8 +242,8 @@ def _become_classic(
     group.generation, group.protocol_type = update.group.epoch, CONSUMER_PROTOCOL_TYPE
     group.state = GroupState.STABLE
     for member in members:
-        told = _told(member)._replace(topics=None, rack_id=None, regex=None, assignor=None)
-        group.add(Member(member.member_id, told), protocol_type=CONSUMER_PROTOCOL_TYPE)
+        subscription = _subscription(member)._replace(topics=None, rack_id=None, regex=None, assignor=None)
+        group.add(Member(member.member_id, subscription), protocol_type=CONSUMER_PROTOCOL_TYPE)
     group.protocol = group.select_protocol()
     group.refresh_topics()
     try:
@@ -297,5 +300,5 @@ def _partition_order(numbers: Iterable[int]) -> list[int]:
     return list(table)
 
 
-def _told(member: Member) -> Subscription:
+def _subscription(member: Member) -> Subscription:
     return member.subscription or Subscription()

@@ -2,7 +2,7 @@
 
 Mirrors ``CurrentAssignmentBuilder``. A member first gives up what it must (UNREVOKED_PARTITIONS), then reaches the
 target's epoch with what is free (UNRELEASED_PARTITIONS while others still hold part of it), until it has all (STABLE).
-Whenever a member is built anew its epoch becomes its previous epoch, even if the epoch stays.
+Whenever a member is built again its epoch becomes its previous epoch, even if the epoch stays.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -12,29 +12,29 @@ from typing import Any
 from coordinator_replay.coordinator.errors import RequestError
 from coordinator_replay.engine.model import JOINING, Assignment, Current, MemberState
 
-Held = dict[str, dict[int, int]]
+PartitionEpochs = dict[str, dict[int, int]]
 """Epoch by partition number, by topic id; no topic without partitions."""
 
 
-def held(partitions: Assignment, epochs: Assignment, member_epoch: int) -> Held:
-    """Join partitions with their epochs; where a record did not tell those, the member's own counts."""
+def with_epoch_of_each(partitions: Assignment, epochs: Assignment, member_epoch: int) -> PartitionEpochs:
+    """Join partitions with their epochs; where a record has none, the member's own counts."""
     return {
         topic_id: dict(zip(numbers, epochs.get(topic_id) or (member_epoch,) * len(numbers), strict=True))
         for topic_id, numbers in partitions.items()
     }
 
 
-def assigned(current: Current) -> Held:
+def assigned(current: Current) -> PartitionEpochs:
     """What a member may use."""
-    return held(current.assigned or {}, current.assigned_epochs, current.epoch)
+    return with_epoch_of_each(current.assigned or {}, current.assigned_epochs, current.epoch)
 
 
-def pending(current: Current) -> Held:
+def pending(current: Current) -> PartitionEpochs:
     """What a member must give up."""
-    return held(current.pending, current.pending_epochs, current.epoch)
+    return with_epoch_of_each(current.pending, current.pending_epochs, current.epoch)
 
 
-def split(partitions: Held) -> tuple[Assignment, Assignment]:
+def split(partitions: PartitionEpochs) -> tuple[Assignment, Assignment]:
     """Partitions and their epochs apart, both in ascending order of partitions."""
     numbers = {topic_id: tuple(sorted(found)) for topic_id, found in partitions.items() if found}
     epochs = {topic_id: tuple(partitions[topic_id][one] for one in found) for topic_id, found in numbers.items()}
@@ -63,14 +63,14 @@ Owned = Sequence[Mapping[str, Any]] | None
 
 
 def owns_any(owned: Owned, of: Assignment) -> bool:
-    """Tell whether a client still owns one of some partitions; one that says nothing may own them all."""
+    """Whether a client still owns one of some partitions; one that says nothing may own them all."""
     if owned is None:
         return True
     return any(partition in of.get(topic["topicId"], ()) for topic in owned for partition in topic["partitions"])
 
 
 def owns_only(owned: Owned, of: Assignment) -> bool:
-    """Tell whether a client owns nothing but some partitions; of one that says nothing it is not known."""
+    """Whether a client owns nothing but some partitions; of one that says nothing it is not known."""
     if owned is None:
         return False
     for topic in owned:
@@ -134,23 +134,23 @@ class Step:
 
     def _next(self) -> Current:
         """Towards the target: give up what is not in it, then take what is free."""
-        had, mine = assigned(self.current), self.current.pending
-        keep: Held = {}
-        revoke: Held = {}
+        had, gives_up = assigned(self.current), self.current.pending
+        keep: PartitionEpochs = {}
+        revoke: PartitionEpochs = {}
         add: dict[str, list[int]] = {}
         has_unreleased = False
         for topic_id in {**self.target, **had}:
-            held = had.get(topic_id, {})
+            owned = had.get(topic_id, {})
             wanted = self.target.get(topic_id, ()) if topic_id in self.subscribed else ()
-            kept = {partition: held[partition] for partition in wanted if partition in held}
+            kept = {partition: owned[partition] for partition in wanted if partition in owned}
             if kept:
                 keep[topic_id] = kept
-            if len(kept) < len(held):
-                revoke[topic_id] = {one: epoch for one, epoch in held.items() if one not in kept}
+            if len(kept) < len(owned):
+                revoke[topic_id] = {one: epoch for one, epoch in owned.items() if one not in kept}
             for partition in wanted:
-                if partition in held:
+                if partition in owned:
                     continue
-                if (topic_id, partition) in self.owners and partition not in mine.get(topic_id, ()):
+                if (topic_id, partition) in self.owners and partition not in gives_up.get(topic_id, ()):
                     has_unreleased = True
                 else:
                     add.setdefault(topic_id, []).append(partition)
@@ -163,7 +163,7 @@ class Step:
     def _trimmed(self) -> Current:
         """Give up topics that the member no longer subscribes to; the epoch stays."""
         had = assigned(self.current)
-        # A member without any subscription is built anew, which its previous epoch tells, unless it is just joining.
+        # A member without any subscription is built again, which its previous epoch shows, unless it is just joining.
         gives_up_all = not self.subscribes and not self.current.pending and self.current is not JOINING
         if not gives_up_all and all(topic_id in self.subscribed for topic_id in had):
             return self.current
@@ -176,14 +176,14 @@ class Step:
             return self._moved(self.current.epoch, UNREVOKED, left, revoke)
         return self._moved(self.current.epoch, self.current.state or MemberState.STABLE, left, pending(self.current))
 
-    def _moved(self, epoch: int, state: MemberState, has: Held, gives_up: Held) -> Current:
+    def _moved(self, epoch: int, state: MemberState, has: PartitionEpochs, gives_up: PartitionEpochs) -> Current:
         numbers, epochs = split(has)
         pending_numbers, pending_epochs = split(gives_up)
         return Current(epoch, self.current.epoch, state, numbers, pending_numbers, epochs, pending_epochs)
 
 
 def is_same(one: Current, other: Current) -> bool:
-    """Tell whether a member's record would say the same, epochs of partitions and the previous epoch included."""
+    """Whether a member's record would say the same, epochs of partitions and the previous epoch included."""
     return one is other or (
         one.epoch == other.epoch
         and one.previous_epoch == other.previous_epoch

@@ -50,20 +50,20 @@ def _described(shard: Shard, group_id: str) -> Body:
 
 
 def _member(shard: Shard, group: ConsumerGroup, member: Member) -> dict[str, Any]:
-    told, current = member.subscription or NEW_SUBSCRIPTION, current_of(member)
+    subscription, current = member.subscription or NEW_SUBSCRIPTION, current_of(member)
     target = group.reconciliation.targets.get(member.member_id)
     return {
         "memberId": member.member_id,
-        "instanceId": told.instance_id,
-        "rackId": told.rack_id,
+        "instanceId": subscription.instance_id,
+        "rackId": subscription.rack_id,
         "memberEpoch": current.epoch,
-        "clientId": told.client_id or "",
-        "clientHost": told.client_host or "",
-        "subscribedTopicNames": sorted(told.topics or ()),
-        "subscribedTopicRegex": told.regex or "",
+        "clientId": subscription.client_id or "",
+        "clientHost": subscription.client_host or "",
+        "subscribedTopicNames": sorted(subscription.topics or ()),
+        "subscribedTopicRegex": subscription.regex or "",
         "assignment": _topics(shard, current.owned()),
         "targetAssignment": _topics(shard, target.assigned if target is not None else NOTHING),
-        "memberType": CLASSIC_MEMBER if told.uses_classic_protocol else CONSUMER_MEMBER,
+        "memberType": CLASSIC_MEMBER if subscription.uses_classic_protocol else CONSUMER_MEMBER,
     }
 
 

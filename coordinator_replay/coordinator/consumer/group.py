@@ -1,4 +1,4 @@
-"""What a consumer group has beside its records: orders and counts that follow them, and deadlines.
+"""What a consumer group has apart from its records: orders and counts that follow them, and deadlines.
 
 Mirrors the parts of ``modern.consumer.ConsumerGroup`` and ``modern.ModernGroup`` that the engine has no use for. All
 but the deadline follows from the records, one by one as they are replayed, so that a reload finds the same.
@@ -23,7 +23,7 @@ class ConsumerState:
         matches: how many resolved expressions a topic matches.
         expressions: how many members subscribe to an expression.
         classic_members: members that speak the classic protocol.
-        refresh_at_ms: from when on the metadata hash must be computed anew.
+        refresh_at_ms: from when on the metadata hash must be computed again.
         refresh_epoch: group epoch that the deadline belongs to.
         targets: target assignment of each member, in the order of Kafka's tables.
         extension: what a protocol that is plugged in keeps for the group; no record holds it.
@@ -33,7 +33,7 @@ class ConsumerState:
     __slots__ = (
         "_is_homogeneous",
         "_resolved",
-        "_told",
+        "_subscriptions",
         "classic_members",
         "expressions",
         "extension",
@@ -60,7 +60,7 @@ class ConsumerState:
         self.refresh_epoch = 0
         self.has_partition_metadata = False
         self._is_homogeneous: bool | None = True
-        self._told: dict[str, tuple[tuple[str, ...], str | None, str | None]] = {}
+        self._subscriptions: dict[str, tuple[tuple[str, ...], str | None, str | None]] = {}
         self._resolved: dict[str, tuple[str, ...]] = {}
 
     def take(self, record: Record) -> None:
@@ -82,7 +82,7 @@ class ConsumerState:
                 self.has_partition_metadata = record.value is not None
 
     def metadata_has_expired(self, now_ms: int, group_epoch: int) -> bool:
-        """Tell whether the metadata hash must be computed anew."""
+        """Whether the metadata hash must be computed again."""
         return now_ms >= self.refresh_at_ms or group_epoch < self.refresh_epoch
 
     def forget_soft_state(self) -> None:
@@ -91,7 +91,7 @@ class ConsumerState:
         self.extension = None
 
     def request_refresh(self) -> None:
-        """Have the metadata hash computed anew with the next heartbeat."""
+        """Have the metadata hash computed again with the next heartbeat."""
         self.refresh_at_ms, self.refresh_epoch = NEVER, 0
 
     def subscribed_topics(self) -> frozenset[str]:
@@ -99,7 +99,7 @@ class ConsumerState:
         return frozenset((*self.names, *self.matches))
 
     def is_homogeneous(self) -> bool:
-        """Tell whether all members subscribe alike, as of the last record of a member.
+        """Whether all members subscribe alike, as of the last record of a member.
 
         As in Kafka, a record of an expression does not change the verdict.
         """
@@ -110,7 +110,7 @@ class ConsumerState:
     def _take_member(self, record: Record) -> None:
         member_id = record.key["memberId"]
         value = record.value
-        names, expression, instance_id = self._told.pop(member_id, ((), None, None))
+        names, expression, instance_id = self._subscriptions.pop(member_id, ((), None, None))
         for name in names:
             change(self.names, name, -1)
         if expression is not None:
@@ -131,7 +131,7 @@ class ConsumerState:
             self.static_members[value["instanceId"]] = member_id
         if value.get("classicMemberMetadata") is not None:
             self.classic_members.add(member_id)
-        self._told[member_id] = names, expression, value.get("instanceId")
+        self._subscriptions[member_id] = names, expression, value.get("instanceId")
 
     def _take_target(self, record: Record) -> None:
         member_id = record.key["memberId"]
@@ -163,7 +163,7 @@ def change(counts: dict[str, int], name: str, by: int) -> None:
 def is_homogeneous(
     names: dict[str, int], matches: dict[str, int], expressions: dict[str, int], member_count: int
 ) -> bool:
-    """Tell whether members subscribe alike (``ConsumerGroup.subscriptionType``).
+    """Whether members subscribe alike (``ConsumerGroup.subscriptionType``).
 
     Args:
         names: how many members subscribe to a topic by name.

@@ -1,8 +1,8 @@
 """ConsumerGroupHeartbeat: the consumer group protocol of KIP-848.
 
-Mirrors ``GroupMetadataManager.consumerGroupHeartbeat``: find the group and the member, take over what the member
-tells, raise the group epoch, compute the target assignment, take the member one step towards it. The records of all
-steps are one batch, in the order of the steps.
+Mirrors ``GroupMetadataManager.consumerGroupHeartbeat``: find the group and the member, take over the member's
+subscription, raise the group epoch, compute the target assignment, take the member one step towards it. The records of
+all steps are one batch, in the order of the steps.
 """
 
 from collections.abc import Callable, Mapping
@@ -209,15 +209,15 @@ def progress(
     return reconcile(update, changed, target_epoch, target, owned, has_subscription_changed=has_changed)
 
 
-def note_subscription(update: GroupUpdate, member: Member, told: Subscription) -> bool:
-    """Write down what a member tells where it is new; True where its names are others."""
+def note_subscription(update: GroupUpdate, member: Member, subscription: Subscription) -> bool:
+    """Write a member's subscription where it is new; True where its names are others."""
     before = member.subscription
-    if before is not None and before == told and member.member_id in update.group.members:
+    if before is not None and before == subscription and member.member_id in update.group.members:
         return False
-    if before == told and not update.is_new and _is_replacing(update, member):
+    if before == subscription and not update.is_new and _is_replacing(update, member):
         return False
-    update.records.append(record_helpers.member_metadata(update.group_id, member.member_id, member_value(told)))
-    return before is None or frozenset(before.topics or ()) != frozenset(told.topics or ())
+    update.records.append(record_helpers.member_metadata(update.group_id, member.member_id, member_value(subscription)))
+    return before is None or frozenset(before.topics or ()) != frozenset(subscription.topics or ())
 
 
 def _is_replacing(update: GroupUpdate, member: Member) -> bool:

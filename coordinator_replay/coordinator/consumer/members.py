@@ -30,7 +30,7 @@ STATE_NUMBERS: Mapping[MemberState, int] = {
     MemberState.UNRELEASED_PARTITIONS: 2,
 }
 NEW_SUBSCRIPTION = Subscription(client_id="", client_host="", topics=())
-"""What a member that has told nothing yet is compared with."""
+"""What a member without a subscription is compared with."""
 
 
 @dataclass(slots=True)
@@ -39,7 +39,7 @@ class GroupUpdate:
 
     Attributes:
         group: the group as replayed; one of its own where the operation makes it.
-        state: what the group has beside its records.
+        state: what the group has apart from its records.
         records: records so far, in order.
         is_new: the operation makes the group.
         named_topics: topics as the request lists them, where it does: of names that collide in a hash table the order
@@ -125,8 +125,8 @@ def static_member(
         return owning_static_member(known, member_id, instance_id)
     if known is None:
         return dynamic_member(update, member_id, is_joining=True)
-    told = known.subscription or NEW_SUBSCRIPTION
-    if not uses_classic_protocol and not told.uses_classic_protocol and current_of(known).epoch != AWAY_EPOCH:
+    subscription = known.subscription or NEW_SUBSCRIPTION
+    if not uses_classic_protocol and not subscription.uses_classic_protocol and current_of(known).epoch != AWAY_EPOCH:
         raise RequestError(
             "UNRELEASED_INSTANCE_ID",
             f"Static member {member_id} with instance id {instance_id} cannot join the group because the instance id "
@@ -229,25 +229,25 @@ def current_of(member: Member) -> Current:
     return member.current if member.current is not None else JOINING
 
 
-def member_value(told: Subscription) -> dict[str, Any]:
+def member_value(subscription: Subscription) -> dict[str, Any]:
     """Value of a member metadata record."""
     classic = None
-    if told.uses_classic_protocol:
+    if subscription.uses_classic_protocol:
         classic = {
-            "sessionTimeoutMs": told.session_timeout_ms,
+            "sessionTimeoutMs": subscription.session_timeout_ms,
             "supportedProtocols": [
-                {"name": protocol.name, "metadata": protocol.metadata} for protocol in told.protocols
+                {"name": protocol.name, "metadata": protocol.metadata} for protocol in subscription.protocols
             ],
         }
     return {
-        "instanceId": told.instance_id,
-        "rackId": told.rack_id,
-        "clientId": told.client_id or "",
-        "clientHost": told.client_host or "",
-        "subscribedTopicNames": sorted(told.topics or ()),
-        "subscribedTopicRegex": told.regex or "",
-        "rebalanceTimeoutMs": told.rebalance_timeout_ms,
-        "serverAssignor": told.assignor,
+        "instanceId": subscription.instance_id,
+        "rackId": subscription.rack_id,
+        "clientId": subscription.client_id or "",
+        "clientHost": subscription.client_host or "",
+        "subscribedTopicNames": sorted(subscription.topics or ()),
+        "subscribedTopicRegex": subscription.regex or "",
+        "rebalanceTimeoutMs": subscription.rebalance_timeout_ms,
+        "serverAssignor": subscription.assignor,
         "classicMemberMetadata": classic,
     }
 

@@ -96,17 +96,17 @@ def _ascending(target: Assignment) -> Assignment:
 def last_target(update: GroupUpdate, member: Member) -> Assignment:
     """A member's target as last computed; a static member's by its instance id."""
     member_id: str | None = member.member_id
-    told = member.subscription or NEW_SUBSCRIPTION
-    if told.instance_id is not None:
-        member_id = update.state.static_members.get(told.instance_id)
+    subscription = member.subscription or NEW_SUBSCRIPTION
+    if subscription.instance_id is not None:
+        member_id = update.state.static_members.get(subscription.instance_id)
     target = update.group.reconciliation.targets.get(member_id) if member_id is not None else None
     return target.assigned if target is not None else NOTHING
 
 
-def subscribed_names(group: ConsumerGroup, told: Subscription) -> frozenset[str]:
+def subscribed_names(group: ConsumerGroup, subscription: Subscription) -> frozenset[str]:
     """Topics that a member subscribes to, by name and by its expression as far as that is resolved."""
-    names = frozenset(told.topics or ())
-    regex = group.regexes.get(told.regex) if told.regex is not None else None
+    names = frozenset(subscription.topics or ())
+    regex = group.regexes.get(subscription.regex) if subscription.regex is not None else None
     return names.union(regex.topics) if regex is not None else names
 
 
@@ -161,10 +161,10 @@ def _name_set(names: Sequence[str]) -> list[str]:
     return list(table)
 
 
-def _names_in_order(group: ConsumerGroup, told: Subscription, named_topics: Sequence[str] = ()) -> list[str]:
+def _names_in_order(group: ConsumerGroup, subscription: Subscription, named_topics: Sequence[str] = ()) -> list[str]:
     """Topics that a member subscribes to, in the order in which Kafka's assignors meet them (``UnionSet``)."""
-    names = _name_set(named_topics or sorted(told.topics or ()))
-    regex = group.regexes.get(told.regex) if told.regex is not None else None
+    names = _name_set(named_topics or sorted(subscription.topics or ()))
+    regex = group.regexes.get(subscription.regex) if subscription.regex is not None else None
     matching = _name_set(sorted(regex.topics)) if regex is not None else []
     larger, smaller = (names, matching) if len(names) > len(matching) else (matching, names)
     return list(dict.fromkeys([*larger, *smaller]))
@@ -179,15 +179,15 @@ def _computed(
     ids_by_subscription: dict[tuple[object, object], tuple[tuple[str, ...], int]] = {}
 
     def spec(member: Member, target: Assignment, named_topics: Sequence[str] = ()) -> MemberSpec:
-        told = member.subscription or NEW_SUBSCRIPTION
-        key = (tuple(named_topics) or told.topics, told.regex)
+        subscription = member.subscription or NEW_SUBSCRIPTION
+        key = (tuple(named_topics) or subscription.topics, subscription.regex)
         found = ids_by_subscription.get(key)
         if found is None:
-            names = _names_in_order(group, told, named_topics)
+            names = _names_in_order(group, subscription, named_topics)
             by_name = shard.topics.by_name
             ids = tuple(by_name[name].topic_id for name in names if name in by_name)
             found = ids_by_subscription[key] = ids, len(names)
-        return MemberSpec(told.instance_id, *found, target)
+        return MemberSpec(subscription.instance_id, *found, target)
 
     state, targets = update.state, update.state.targets
     for member_id in state.members:

@@ -1,7 +1,7 @@
 """Timers of consumer groups' members, and the members they remove.
 
 Mirrors ``GroupMetadataManager.consumerGroupFenceMembers``, the ``schedule...Timeout`` methods, ``onLoaded`` and
-``onMetadataUpdate``. A timer that fires looks at the group anew: it may be gone, or of another type.
+``onMetadataUpdate``. A timer that fires looks the group up again: it may be deleted, or of another type.
 """
 
 from collections.abc import Mapping, Sequence
@@ -68,7 +68,7 @@ def follow_reconciliation(shard: Shard, group_id: str, member: Member) -> None:
 
 
 def fence_if_there(shard: Shard, group_id: str, member_id: str, epoch: int | None = None) -> Outcome:
-    """Remove a member, unless it is gone, or its epoch is another than the one given."""
+    """Remove a member, unless it is removed already, or its epoch is another than the one given."""
     try:
         update = existing_group(shard, group_id)
         member = dynamic_member(update, member_id, is_joining=False)
@@ -84,9 +84,9 @@ def fence(update: GroupUpdate, members: Sequence[Member], response: Mapping[str,
     if not members:
         return Outcome(response=response)
     shard, group_id = update.shard, update.group_id
-    gone = {member.member_id for member in members}
-    if conversion.downgrade_is_due(update, gone):
-        return conversion.downgrade_after_leaving(update, gone, response)
+    leaving = {member.member_id for member in members}
+    if conversion.downgrade_is_due(update, leaving):
+        return conversion.downgrade_after_leaving(update, leaving, response)
     for member in members:
         update.records += removal_records(group_id, member.member_id)
     metadata_hash = group_hash(_topics_left(update, members), shard.topics)
@@ -96,17 +96,17 @@ def fence(update: GroupUpdate, members: Sequence[Member], response: Mapping[str,
     return Outcome(update.records, response)
 
 
-def _topics_left(update: GroupUpdate, gone: Sequence[Member]) -> set[str]:
+def _topics_left(update: GroupUpdate, leaving: Sequence[Member]) -> set[str]:
     """Topics that the others subscribe to; expressions that nobody else uses are removed."""
     state = update.state
     names, matches = dict(state.names), dict(state.matches)
     users: dict[str, int] = {}
-    for member in gone:
-        told = member.subscription or NEW_SUBSCRIPTION
-        for topic in told.topics or ():
+    for member in leaving:
+        subscription = member.subscription or NEW_SUBSCRIPTION
+        for topic in subscription.topics or ():
             change(names, topic, -1)
-        if told.regex is not None:
-            change(users, told.regex, 1)
+        if subscription.regex is not None:
+            change(users, subscription.regex, 1)
     for expression, count in users.items():
         if state.expressions.get(expression) == count:
             update.records.append(record_helpers.regular_expression_tombstone(update.group_id, expression))

@@ -156,10 +156,10 @@ def check(expression: str) -> None:
     except re2.error as error:
         complaint = error.args[0]
         text = complaint.decode("utf-8", "replace") if isinstance(complaint, bytes) else str(complaint)
-        said = next((ours for theirs, ours in COMPLAINTS if text.startswith(theirs)), text.partition(": ")[0])
+        complaint = next((ours for theirs, ours in COMPLAINTS if text.startswith(theirs)), text.partition(": ")[0])
         raise RequestError(
             "INVALID_REGULAR_EXPRESSION",
-            f"SubscribedTopicRegex `{expression}` is not a valid regular expression: {said}.",
+            f"SubscribedTopicRegex `{expression}` is not a valid regular expression: {complaint}.",
         ) from None
 
 

@@ -5,9 +5,9 @@ the coordinator computes nothing: it asks a member (``ShouldComputeAssignment``)
 (PrepareAssignment), computes, and brings the result (InstallAssignment). Meanwhile the group may move on, so the
 assignment epoch may lag behind by more than one.
 
-There is no judge of this but the proposal's text. Where that is silent, this was chosen: the assignor is the one most
+Only the proposal's text says what is right here. Where that is silent, this was chosen: the assignor is the one most
 members name first among those that all members have in a version all can read; the member asked is the first one that
-heartbeats while an assignment is due, until it has installed one or is gone; an error it reports has the next
+heartbeats while an assignment is due, until it has installed one or is removed; an error it reports has the next
 heartbeat ask again. What members bring is in no record of Kafka 4.3, so a reload forgets it: members are asked for
 nothing until they send it again.
 """
@@ -307,15 +307,15 @@ def _computing_member(shard: Shard, body: Mapping[str, Any]) -> tuple[GroupUpdat
 
 
 def _described(update: GroupUpdate, member: Member, name: str | None) -> Body:
-    told, current = member.subscription or NEW_SUBSCRIPTION, current_of(member)
+    subscription, current = member.subscription or NEW_SUBSCRIPTION, current_of(member)
     brought = client_assignment(update).assignors.get(member.member_id, ())
     assignor: Mapping[str, Any] = next((one for one in brought if one["name"] == name), {})
     by_name = update.shard.topics.by_name
-    names = subscribed_names(update.group, told)
+    names = subscribed_names(update.group, subscription)
     return {
         "memberId": member.member_id,
         "memberEpoch": current.epoch,
-        "instanceId": told.instance_id,
+        "instanceId": subscription.instance_id,
         "subscribedTopicIds": sorted(by_name[topic].topic_id for topic in names if topic in by_name),
         "assignorVersion": assignor.get("version", 0),
         "reason": assignor.get("reason", 0),

@@ -46,14 +46,14 @@ def commit(shard: Shard, request: Request, _: Reply) -> Outcome:
     topics = []
     for topic in body["topics"]:
         name, topic_id, error = _named(shard, topic, request.version or 0)
-        told = {"name": name, "topicId": topic_id}
+        names = {"name": name, "topicId": topic_id}
         partitions = [
             _commit_one(shard, body["groupId"], (name, topic_id), one, check, expires_ms, records)
             if error is None
             else _answer(one, error)
             for one in topic["partitions"]
         ]
-        topics.append({**told, "partitions": partitions})
+        topics.append({**names, "partitions": partitions})
     return Outcome(records, {"topics": topics})
 
 

@@ -74,7 +74,7 @@ HANDLERS: Mapping[str, Callable[[Shard, Request, Reply], Outcome]] = {"OffsetFet
 
 
 def is_subscribed(shard: Shard, group: Group, topic: str) -> bool:
-    """Tell whether a member subscribes to a topic, as far as the group knows."""
+    """Whether a member subscribes to a topic, as far as the group knows."""
     if isinstance(group, ConsumerGroup):
         return topic in shard.consumer_state(group.group_id).subscribed_topics()
     return isinstance(group, ClassicGroup) and group.is_subscribed_to(topic)

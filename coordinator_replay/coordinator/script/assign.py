@@ -54,15 +54,15 @@ def _topics(counts: Mapping[str, Any], racks: Mapping[str, Any]) -> Topics:
 
 def _members(entries: Mapping[str, Any]) -> Members:
     members = {}
-    for member_id, told in entries.items():
-        if not isinstance(told, Mapping) or not _is_texts(told.get("topics")):
+    for member_id, entry in entries.items():
+        if not isinstance(entry, Mapping) or not _is_texts(entry.get("topics")):
             raise UsageError(f"member {member_id!r} must have a list of topics")
         members[member_id] = ClientSubscription(
-            tuple(told["topics"]),
-            _owned(member_id, told.get("owned") or {}),
-            _generation(member_id, told.get("generation", NO_GENERATION)),
-            _optional_text(told, "rack"),
-            _optional_text(told, "instance"),
+            tuple(entry["topics"]),
+            _owned(member_id, entry.get("owned") or {}),
+            _generation(member_id, entry.get("generation", NO_GENERATION)),
+            _optional_text(entry, "rack"),
+            _optional_text(entry, "instance"),
         )
     return members
 
@@ -73,8 +73,8 @@ def _generation(member_id: str, generation: Any) -> int:
     return generation
 
 
-def _optional_text(told: Mapping[str, Any], name: str) -> str | None:
-    value = told.get(name)
+def _optional_text(entry: Mapping[str, Any], name: str) -> str | None:
+    value = entry.get(name)
     if value is not None and not isinstance(value, str):
         raise UsageError(f"{name} must be text, not {value!r}")
     return value

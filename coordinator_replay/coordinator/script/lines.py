@@ -1,4 +1,4 @@
-"""The lines of a script: what may stand in them, and what is said of one that is not as it must be."""
+"""The lines of a script: which fields they have, and the errors of lines that can't be read."""
 
 import json
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ FIELDS: Mapping[str, frozenset[str]] = {
     "timers": frozenset(),
     "note": frozenset(),
 }
-"""What may stand beside each command in its line; a note may stand in every one."""
+"""Fields that each command may have in its line; every line may have a note."""
 
 INT16, INT64 = 16, 64
 

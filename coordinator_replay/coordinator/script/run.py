@@ -56,7 +56,7 @@ NAMED_BY_BODY = frozenset({"ConsumerGroupDescribe", "DescribeGroups", "ListGroup
 """Requests whose body names groups in a way of its own: ``group`` is not put into it."""
 
 OPENED = frozenset({"subscriptionFields", "assignmentFields", "metadataFields"})
-"""Fields of a value that the engine reads beside the bytes; no part of the record."""
+"""Fields of a value that the engine reads out of the bytes; no part of the record."""
 
 GENERATED_ID = re.compile(r'"((?:[^"\\]|\\.)*-00000000-0000-4000-8000-[0-9a-f]{12}|AAAAAAAAQACAA[A-Za-z0-9_-]{9})"')
 
@@ -155,7 +155,7 @@ class ScriptRun:
     def _async(self, command: Line) -> list[Line]:
         if command["async"] not in ("hold", "run"):
             raise UsageError(f"async is {command['async']!r}; it must be hold or run")
-        return self._shown(self._started().hold_jobs(held=command["async"] == "hold"))
+        return self._shown(self._started().hold_jobs(hold=command["async"] == "hold"))
 
     def _reload(self, command: Line) -> list[Line]:
         check_true(command, "reload")
@@ -268,7 +268,7 @@ def _record(record: Record) -> Line:
 
 
 def as_written(value: Any) -> Any:
-    """The value of a record without the fields that were opened beside their bytes."""
+    """The value of a record without the fields that were read out of their bytes."""
     if isinstance(value, Mapping):
         return {name: as_written(one) for name, one in value.items() if name not in OPENED}
     if isinstance(value, list | tuple):

@@ -30,10 +30,12 @@ class GeneralAssignment:
         self._assignment: Assignment = dict(claims.owned.items())
         self._owner = {partition: member for member, owned in self._assignment.items() for partition in owned}
         self._readers: dict[str, list[str]] = {
-            topic: [member for member, told in members.items() if topic in told.topics] for topic in topics
+            topic: [member for member, subscription in members.items() if topic in subscription.topics]
+            for topic in topics
         }
         self._readable = {
-            member: [topic for topic in told.topics if topic in topics] for member, told in members.items()
+            member: [topic for topic in subscription.topics if topic in topics]
+            for member, subscription in members.items()
         }
         names = sorted(topics, key=lambda topic: (len(self._readers[topic]), string_order(topic)))
         self._sorted_partitions = partitions_of(topics, names)
@@ -65,12 +67,15 @@ class GeneralAssignment:
     def _find_earlier_owners(self) -> dict[Partition, str]:
         """Owners in generations before the latest: they get a partition back where that evens loads."""
         found: dict[Partition, tuple[int, str]] = {}
-        for member, told in self._members.items():
-            if told.generation >= self._claims.latest_generation or self._claims.latest_generation == NO_GENERATION:
+        for member, subscription in self._members.items():
+            if (
+                subscription.generation >= self._claims.latest_generation
+                or self._claims.latest_generation == NO_GENERATION
+            ):
                 continue
-            for partition in told.owned:
-                if partition not in found or told.generation > found[partition][0]:
-                    found[partition] = (told.generation, member)
+            for partition in subscription.owned:
+                if partition not in found or subscription.generation > found[partition][0]:
+                    found[partition] = (subscription.generation, member)
         return {partition: member for partition, (_, member) in found.items()}
 
     def _keep_owned(self) -> list[Partition]:
@@ -97,7 +102,7 @@ class GeneralAssignment:
 
         movable = {topic for topic, readers in self._readers.items() if len(readers) >= 2}
         movable_partitions = [partition for partition in self._sorted_partitions if partition[0] in movable]
-        fixed = self._set_fixed_members_aside(movable)
+        fixed = self._take_out_fixed_members(movable)
         before = {member: list(partitions) for member, partitions in self._assignment.items()}
         if not self._must_revoke:
             self._reassign([partition for partition in unassigned if partition[0] in movable])
@@ -116,7 +121,7 @@ class GeneralAssignment:
                 return True
         return False
 
-    def _set_fixed_members_aside(self, movable: set[str]) -> Assignment:
+    def _take_out_fixed_members(self, movable: set[str]) -> Assignment:
         """Take out members that have all they can get, and nothing that another one could have."""
         fixed: Assignment = {}
         for member, topics in self._readable.items():
@@ -144,7 +149,7 @@ class GeneralAssignment:
         return True
 
     def _reassign(self, partitions: list[Partition]) -> bool:
-        """Move partitions while a round through all of them moves any; tell whether one moved at all."""
+        """Move partitions while a round through all of them moves any; True where one moved at all."""
         has_moved = False
         while self._reassign_once(partitions):
             has_moved = True
@@ -249,6 +254,6 @@ class Movements:
         self._routes[partition] = (source, destination)
         key = (partition[0], source, destination)
         if not self._moved.get(key):
-            # An empty set is thrown away and made anew, so it starts with the smallest table again.
+            # An empty set is thrown away and another one made, which starts with the smallest table again.
             self._moved[key] = HashOrder(partition_hash)
         self._moved[key][partition] = None

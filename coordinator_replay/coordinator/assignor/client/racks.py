@@ -19,7 +19,9 @@ class Racks:
     __slots__ = ("_nearby_members", "of_members", "of_partitions")
 
     def __init__(self, topics: Topics, members: Members) -> None:
-        consumer_racks = {member: told.rack_id for member, told in members.items() if told.rack_id}
+        consumer_racks = {
+            member: subscription.rack_id for member, subscription in members.items() if subscription.rack_id
+        }
         matter = racks_matter(frozenset(consumer_racks.values()), topics.values())
         partitions = (
             {(topic, number): racks for topic, every in topics.items() for number, racks in enumerate(every)}

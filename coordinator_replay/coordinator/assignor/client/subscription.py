@@ -1,4 +1,4 @@
-"""What a consumer of the classic protocol tells its leader, and what the leader knows of topics.
+"""What a consumer of the classic protocol sends its leader, and what the leader knows of topics.
 
 The plain form of ``ConsumerPartitionAssignor.Subscription`` and ``Cluster``, as far as assignors read them.
 """

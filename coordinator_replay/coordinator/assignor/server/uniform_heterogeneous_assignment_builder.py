@@ -92,18 +92,18 @@ class _Plan:
         loads = Loads(self.sizes, self.subscribers[topic_id])
         if loads.spread <= 1:
             return 0
-        held: dict[int, list[int]] = {}
+        by_owner: dict[int, list[int]] = {}
         for partition, owner in enumerate(self.owners[topic_id]):
-            held.setdefault(owner, []).append(partition)
+            by_owner.setdefault(owner, []).append(partition)
         moved = 0
         while not loads.is_balanced:
             giver = loads.next_heaviest()
-            while giver is not None and not held.get(giver):
+            while giver is not None and not by_owner.get(giver):
                 loads.exclude_heaviest()
                 giver = loads.next_heaviest()
             if giver is None:
                 break
-            partition = held[giver].pop()
+            partition = by_owner[giver].pop()
             taker = loads.next_lightest()
             if loads.is_balanced:
                 break
