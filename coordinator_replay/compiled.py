@@ -4,8 +4,7 @@ Functions marked here are written in the part of Python that means the same to n
 unbounded integers (``np.int64`` wraps in both), no slices with steps, no new arrays, results through arrays that they
 are given or tuples.
 An entry point and the functions it calls should stay in one file: numba's cache notices changes of the entry point's
-own file only. Where they can't (``records.flat`` and ``records.json_form`` read bytes with the machine's functions, and
-write ids with that of ``records.arrays``), a change of the called functions must touch the callers' files too.
+own file only. A change of a called function of another file must touch the caller's file, too.
 """
 
 import os

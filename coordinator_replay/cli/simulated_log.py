@@ -10,7 +10,7 @@ from coordinator_replay.coordinator.script import as_written
 from coordinator_replay.engine import Record
 from coordinator_replay.errors import UsageError
 from coordinator_replay.log.writer import LogEntry, write_batch, write_control
-from coordinator_replay.records.scalar import encode_key, encode_value
+from coordinator_replay.records.plain import encode_key, encode_value
 
 SEGMENT = "00000000000000000000.log"
 TOPICS = "topics.csv"

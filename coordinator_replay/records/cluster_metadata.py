@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from coordinator_replay.records.damage import RecordError
 from coordinator_replay.records.definition import Struct, parse_blob, read_definition
-from coordinator_replay.records.scalar import read_leading_fields, read_uvarints
+from coordinator_replay.records.plain import read_leading_fields, read_uvarints
 from coordinator_replay.schemas_folder import schema_files
 
 FRAME_VERSION = 1

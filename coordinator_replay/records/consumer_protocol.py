@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from coordinator_replay.records.damage import RecordError
 from coordinator_replay.records.definition import Struct
 from coordinator_replay.records.kinds import blob
-from coordinator_replay.records.scalar import read_blob
+from coordinator_replay.records.plain import read_blob
 
 _PARTITIONS = pa.list_(pa.struct([("topic", pa.string()), ("partitions", pa.list_(pa.int32()))]))
 

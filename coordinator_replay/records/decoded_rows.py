@@ -10,11 +10,11 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from coordinator_replay.records.columnar import Rows
 from coordinator_replay.records.decoder import (
     COMMIT_COLUMNS,
     GROUP_COLUMNS,
     QUARANTINE_COLUMNS,
-    Rows,
     decode_records,
 )
 

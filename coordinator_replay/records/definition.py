@@ -32,6 +32,11 @@ class Versions:
     def __contains__(self, version: object) -> bool:
         return isinstance(version, int) and self.low <= version <= self.high
 
+    @property
+    def all(self) -> range:
+        """Every version of the range."""
+        return range(self.low, self.high + 1)
+
     @staticmethod
     def parse(text: str) -> "Versions":
         """Read the text form.

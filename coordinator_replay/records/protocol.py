@@ -10,7 +10,7 @@ from typing import Any
 
 from coordinator_replay.records.damage import RecordError
 from coordinator_replay.records.kinds import blob
-from coordinator_replay.records.scalar import decode_blob
+from coordinator_replay.records.plain import decode_blob
 
 KINDS_WITH_BLOBS = ("GroupMetadata", "ConsumerGroupMemberMetadata")
 """Kinds of records whose values can hold such blobs."""

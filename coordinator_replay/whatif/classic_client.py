@@ -13,7 +13,7 @@ from coordinator_replay.coordinator.assignor.client import ASSIGNORS, ClientSubs
 from coordinator_replay.coordinator.consumer_protocol import read_assignment, read_subscription, write_assignment
 from coordinator_replay.coordinator.errors import CODES
 from coordinator_replay.records.kinds import blob
-from coordinator_replay.records.scalar import encode_blob
+from coordinator_replay.records.plain import encode_blob
 from coordinator_replay.whatif.clients import Body, Consumer, Surroundings, by_topic
 from coordinator_replay.whatif.libraries import JAVA, JOIN_INTERVAL_MS, LIBRDKAFKA
 from coordinator_replay.whatif.settings import COOPERATIVE

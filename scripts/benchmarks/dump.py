@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from benchmarks.lives import Lives, Topic
 from coordinator_replay.log.bulk_writer import write_batches
-from coordinator_replay.records.scalar import encode_key, encode_value
+from coordinator_replay.records.plain import encode_key, encode_value
 
 _BEGIN_MS = 1_795_000_000_000
 _DAY_MS = 86_400_000

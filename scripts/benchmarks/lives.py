@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from coordinator_replay.records.kinds import blob
-from coordinator_replay.records.scalar import encode_blob, encode_key, encode_value
+from coordinator_replay.records.plain import encode_blob, encode_key, encode_value
 
 Pair = tuple[bytes, bytes | None]
 

@@ -14,7 +14,7 @@ from coordinator_replay.coordinator.script import ScriptRun, as_written
 from coordinator_replay.engine import GroupDescription, Marker, Record, Replay
 from coordinator_replay.engine.model import Assignment, merged
 from coordinator_replay.log.segment import read_segment
-from coordinator_replay.records.scalar import decode_record
+from coordinator_replay.records.plain import decode_record
 from tests.coordinator.recorded_scripts import SCRIPTS, commands
 
 NO_ERROR = 0

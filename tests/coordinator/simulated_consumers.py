@@ -10,7 +10,7 @@ from coordinator_replay.coordinator.assignor.client import ASSIGNORS, ClientSubs
 from coordinator_replay.coordinator.consumer_protocol import read_assignment, read_subscription, write_assignment
 from coordinator_replay.engine import Record
 from coordinator_replay.records.kinds import blob
-from coordinator_replay.records.scalar import encode_blob
+from coordinator_replay.records.plain import encode_blob
 from tests.coordinator.mixed_groups import Conversions
 
 UNKNOWN_SERVER_ERROR, MEMBER_ID_REQUIRED = -1, 79

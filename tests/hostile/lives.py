@@ -17,7 +17,7 @@ from coordinator_replay.log.segment import read_segment
 from coordinator_replay.log.writer import LogEntry, write_batch
 from coordinator_replay.records.definition import Field, RecordDefinition, Struct
 from coordinator_replay.records.kinds import blob, record_kinds
-from coordinator_replay.records.scalar import DecodedRecord, decode_record, encode_blob, encode_key, encode_value
+from coordinator_replay.records.plain import DecodedRecord, decode_record, encode_blob, encode_key, encode_value
 from coordinator_replay.times import LATEST_MS
 from tests.hostile.test_hostile import HOSTILE_NAMES
 from tests.samples import Sample

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from coordinator_replay.log.writer import LogEntry, write_batch
-from coordinator_replay.records.scalar import encode_key, encode_value
+from coordinator_replay.records.plain import encode_key, encode_value
 from tests.hostile.lives import write_log
 from tests.pipeline.in_process import audit, content, contents
 from tests.samples import Sample

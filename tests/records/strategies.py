@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from coordinator_replay.records.definition import Field, RecordDefinition, Struct
 from coordinator_replay.records.kinds import record_kinds
-from coordinator_replay.records.scalar import UNKNOWN_TAGS
+from coordinator_replay.records.plain import UNKNOWN_TAGS
 
 _BOUNDS = {
     "int8": (-(2**7), 2**7 - 1),

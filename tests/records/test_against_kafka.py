@@ -16,7 +16,7 @@ from coordinator_replay.records.damage import ErrorClass, RecordError
 from coordinator_replay.records.decoder import decode_records
 from coordinator_replay.records.definition import RecordDefinition
 from coordinator_replay.records.kinds import blob, record_kinds
-from coordinator_replay.records.scalar import (
+from coordinator_replay.records.plain import (
     UNKNOWN_TAGS,
     DecodedRecord,
     decode_blob,

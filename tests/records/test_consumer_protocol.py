@@ -5,7 +5,7 @@ import pytest
 
 from coordinator_replay.records.consumer_protocol import PROTOCOL, open_protocol_blobs
 from coordinator_replay.records.kinds import blob
-from coordinator_replay.records.scalar import encode_blob
+from coordinator_replay.records.plain import encode_blob
 
 OWNED = [{"topic": "orders", "partitions": [0, 2]}]
 

@@ -1,8 +1,8 @@
 import base64
 
 from coordinator_replay.records.kinds import blob
+from coordinator_replay.records.plain import encode_blob
 from coordinator_replay.records.protocol import open_assignment, open_blobs, open_subscription
-from coordinator_replay.records.scalar import encode_blob
 
 SUBSCRIPTION = base64.b64encode(
     encode_blob(blob("ConsumerProtocolSubscription"), 1, {"topics": ["a"], "userData": None, "ownedPartitions": []})

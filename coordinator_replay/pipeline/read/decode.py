@@ -20,12 +20,12 @@ from coordinator_replay.log.segment import SegmentPart
 from coordinator_replay.pipeline.columns import numbers_of
 from coordinator_replay.pipeline.read.extents import Extent
 from coordinator_replay.pipeline.read.tally import COMMIT, CONTROL, QUARANTINE, RECORD, Ranges, Tally
+from coordinator_replay.records.columnar import Rows
 from coordinator_replay.records.decoder import (
     COMMIT_COLUMNS,
     GROUP_COLUMNS,
     QUARANTINE_COLUMNS,
     Decoded,
-    Rows,
     decode_records,
 )
 from coordinator_replay.store.layout import NO_BUCKET

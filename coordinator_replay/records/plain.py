@@ -1,7 +1,7 @@
 """One record at a time, decoded and encoded by the definitions, in Kafka's JSON form.
 
-The plain twin of the columnar decoder: slow, short and easy to check. It serves single records, the tests as a judge
-of the columnar one, and everything that has to *write* coordinator records.
+Every record but the plainest offset commits (``columnar.py``) is read here, and everything that is written is written
+here: whole records, and the blobs of clients within them.
 
 JSON form (``CoordinatorRecordMessageFormatter``, the generated ``…JsonConverter``): camelCase names, uuids in their
 22-character form, bytes in base64, fields of other versions left out, tagged fields left out at their default. Beyond
@@ -13,6 +13,7 @@ import binascii
 import struct as packing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from coordinator_replay.records.damage import ErrorClass, RecordError
@@ -40,126 +41,200 @@ class DecodedRecord:
         return self.value is None
 
 
-class _Reader:
+class _Source:
     """A position in a run of bytes; every read checks that the bytes are there."""
 
-    def __init__(self, data: bytes, position: int = 0) -> None:
+    __slots__ = ("at", "data")
+
+    def __init__(self, data: bytes, at: int = 0) -> None:
         self.data = data
-        self.position = position
+        self.at = at
 
     @property
     def remaining(self) -> int:
-        return len(self.data) - self.position
+        return len(self.data) - self.at
 
     def take(self, size: int) -> bytes:
-        if size > self.remaining:
+        start = self.at
+        end = start + size
+        if end > len(self.data):
             raise RecordError(ErrorClass.BUFFER_UNDERFLOW)
-        self.position += size
-        return self.data[self.position - size : self.position]
-
-    def integer(self, type_: str) -> int:
-        form = _INTEGERS[type_]
-        value: int = packing.unpack(form, self.take(packing.calcsize(form)))[0]
-        return value
+        self.at = end
+        return self.data[start:end]
 
     def uvarint(self) -> int:
         value = 0
         for shift in range(0, 35, 7):
-            byte = self.take(1)[0]
-            value |= (byte & 0x7F) << shift
+            if self.at >= len(self.data):
+                raise RecordError(ErrorClass.BUFFER_UNDERFLOW)
+            byte = self.data[self.at]
+            self.at += 1
             if byte < 0x80:
-                return value
+                return value | byte << shift
+            value |= (byte & 0x7F) << shift
         raise RecordError(ErrorClass.VARINT_TOO_LONG)
 
-    def length(self, plain: str, flexible: bool) -> int:
-        """A length or count; negative means null."""
-        return self.uvarint() - 1 if flexible else self.integer(plain)
+
+_Read = Callable[[_Source], Any]
+"""Reads one value of a field; made once for each field of a definition, so that a record costs no look at it."""
 
 
-def _not_null(field: Field) -> None:
-    if not field.nullable:
-        raise RecordError(ErrorClass.UNEXPECTED_NULL, field.name)
+def _integers(type_: str) -> _Read:
+    layout = packing.Struct(_INTEGERS[type_])
+    size, unpack = layout.size, layout.unpack_from
+
+    def read(source: _Source) -> Any:
+        at = source.at
+        source.at = at + size
+        try:
+            return unpack(source.data, at)[0]
+        except packing.error:
+            raise RecordError(ErrorClass.BUFFER_UNDERFLOW) from None
+
+    return read
 
 
-def _read_element(reader: _Reader, field: Field, version: int, flexible: bool) -> Any:
-    if field.type in _INTEGERS:
-        return reader.integer(field.type)
-    if field.type == "uuid":
-        return base64.urlsafe_b64encode(reader.take(16)).decode().rstrip("=")
-    if field.type == "struct":
-        return _read_fields(reader, field.fields, version, flexible)
-    length = reader.length("int16" if field.type == "string" else "int32", flexible)
-    if length < 0:
-        _not_null(field)
-        return None
-    data = reader.take(length)
-    if field.type == "bytes":
-        return base64.b64encode(data).decode()
+def _lengths(plain: str, flexible: bool) -> _Read:
+    """Lengths and counts; negative means null."""
+    return (lambda source: source.uvarint() - 1) if flexible else _integers(plain)
+
+
+def _uuid(source: _Source) -> str:
+    return base64.urlsafe_b64encode(source.take(16))[:22].decode()
+
+
+def _text(data: bytes) -> str:
     try:
-        return data.decode("utf-8")
+        return data.decode()
     except UnicodeDecodeError:
-        raise RecordError(ErrorClass.INVALID_UNICODE, field.name) from None
+        raise RecordError(ErrorClass.INVALID_UNICODE) from None
 
 
-def _read_field(reader: _Reader, field: Field, version: int, flexible: bool) -> Any:
-    if field.is_array:
-        count = reader.length("int32", flexible)
-        if count < 0:
-            _not_null(field)
-            return None
-        if count > reader.remaining:
-            raise RecordError(ErrorClass.BUFFER_UNDERFLOW, field.name)
-        return [_read_element(reader, field, version, flexible) for _ in range(count)]
-    if field.type == "struct" and field.nullable:
-        present = reader.uvarint() > 0 if field.tag is not None else reader.integer("int8") >= 0
-        if not present:
-            return None
-    return _read_element(reader, field, version, flexible)
+def _base64(data: bytes) -> str:
+    return binascii.b2a_base64(data, newline=False).decode()
 
 
-def _read_tagged(reader: _Reader, fields: tuple[Field, ...], version: int) -> dict[str, Any]:
-    known = {field.tag: field for field in fields if field.tag is not None and version in field.versions}
-    found: dict[str, Any] = {}
-    unknown = []
-    for _ in range(reader.uvarint()):
-        tag, size = reader.uvarint(), reader.uvarint()
-        if size > reader.remaining:
+def _runs_of_bytes(field: Field, nullable: bool, flexible: bool) -> _Read:
+    """Strings and bytes."""
+    is_text = field.type == "string"
+    length_of, convert = _lengths("int16" if is_text else "int32", flexible), _text if is_text else _base64
+
+    def read(source: _Source) -> str | None:
+        length = length_of(source)
+        if length >= 0:
+            return convert(source.take(length))
+        if not nullable:
+            raise RecordError(ErrorClass.UNEXPECTED_NULL)
+        return None
+
+    return read
+
+
+def _elements(field: Field, version: int, nullable: bool, flexible: bool) -> _Read:
+    """Values of a field, or elements of its array."""
+    if field.type in _INTEGERS:
+        return _integers(field.type)
+    if field.type == "uuid":
+        return _uuid
+    if field.type == "struct":
+        return _structs(field.fields, version, flexible)
+    return _runs_of_bytes(field, nullable, flexible)
+
+
+def _arrays(field: Field, version: int, flexible: bool) -> _Read:
+    nullable, count_of = field.nullable, _lengths("int32", flexible)
+    element = _elements(field, version, False, flexible)
+
+    def read(source: _Source) -> list[Any] | None:
+        count = count_of(source)
+        # An element takes a byte or more: a count that lies takes no memory.
+        if count > source.remaining:
             raise RecordError(ErrorClass.BUFFER_UNDERFLOW)
-        field = known.get(tag)
-        if field is None:
-            unknown.append({"tag": tag, "data": base64.b64encode(reader.take(size)).decode()})
-            continue
-        end = reader.position + size
-        value = _read_field(reader, field, version, True)
-        if reader.position != end or field.name in found:
-            raise RecordError(ErrorClass.BAD_TAGGED_FIELD, field.name)
-        found[field.name] = value
-    tagged = {
-        field.name: found[field.name]
-        for field in known.values()
-        if field.name in found and found[field.name] != field.default
-    }
-    if unknown:
-        tagged[UNKNOWN_TAGS] = unknown
-    return tagged
+        if count >= 0:
+            return [element(source) for _ in range(count)]
+        if not nullable:
+            raise RecordError(ErrorClass.UNEXPECTED_NULL)
+        return None
+
+    return read
 
 
-def _read_fields(reader: _Reader, fields: tuple[Field, ...], version: int, flexible: bool) -> dict[str, Any]:
-    result = {
-        field.name: _read_field(reader, field, version, flexible)
-        for field in fields
-        if field.tag is None and version in field.versions
-    }
-    if flexible:
-        result.update(_read_tagged(reader, fields, version))
-    return result
+def _nullable_structs(field: Field, version: int, flexible: bool) -> _Read:
+    is_tagged, presence = field.tag is not None, _integers("int8")
+    fields = _structs(field.fields, version, flexible)
+
+    def read(source: _Source) -> Any:
+        is_present = source.uvarint() > 0 if is_tagged else presence(source) >= 0
+        return fields(source) if is_present else None
+
+    return read
+
+
+def _values(field: Field, version: int, flexible: bool) -> _Read:
+    if field.is_array:
+        return _arrays(field, version, flexible)
+    if field.type == "struct" and field.nullable:
+        return _nullable_structs(field, version, flexible)
+    return _elements(field, version, field.nullable, flexible)
+
+
+def _tagged_fields(fields: list[Field], version: int) -> _Read:
+    known = {field.tag: (field.name, _values(field, version, True)) for field in fields}
+    defaults = {field.name: field.default for field in fields}
+
+    def read(source: _Source) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        unknown = []
+        for _ in range(source.uvarint()):
+            tag, size = source.uvarint(), source.uvarint()
+            if size > source.remaining:
+                raise RecordError(ErrorClass.BUFFER_UNDERFLOW)
+            if tag not in known:
+                unknown.append({"tag": tag, "data": _base64(source.take(size))})
+                continue
+            name, value_of = known[tag]
+            end = source.at + size
+            value = value_of(source)
+            if source.at != end or name in found:
+                raise RecordError(ErrorClass.BAD_TAGGED_FIELD)
+            found[name] = value
+        values = {name: found[name] for name in defaults if name in found and found[name] != defaults[name]}
+        return values | {UNKNOWN_TAGS: unknown} if unknown else values
+
+    return read
+
+
+def _structs(fields: tuple[Field, ...], version: int, flexible: bool) -> _Read:
+    current = [field for field in fields if version in field.versions]
+    in_line = [(field.name, _values(field, version, flexible)) for field in current if field.tag is None]
+    if not flexible:
+        return lambda source: {name: value_of(source) for name, value_of in in_line}
+    tagged_fields = _tagged_fields([field for field in current if field.tag is not None], version)
+
+    def read(source: _Source) -> dict[str, Any]:
+        values = {name: value_of(source) for name, value_of in in_line}
+        if source.data[source.at : source.at + 1] == b"\0":  # none, as nearly always
+            source.at += 1
+            return values
+        values.update(tagged_fields(source))
+        return values
+
+    return read
+
+
+@cache
+def _reader(struct: Struct, version: int) -> _Read:
+    return _structs(struct.fields, version, version in struct.flexible)
 
 
 def _decode_whole(struct: Struct, version: int, data: bytes) -> dict[str, Any]:
-    reader = _Reader(data, 2)
-    fields = _read_fields(reader, struct.fields, version, version in struct.flexible)
-    if reader.remaining:
-        raise RecordError(ErrorClass.TRAILING_BYTES, f"{reader.remaining} bytes")
+    source = _Source(data, 2)
+    try:
+        fields: dict[str, Any] = _reader(struct, version)(source)
+    except RecordError as problem:
+        raise RecordError(problem.error_class, struct.name) from None
+    if source.remaining:
+        raise RecordError(ErrorClass.TRAILING_BYTES, struct.name)
     return fields
 
 
@@ -184,7 +259,7 @@ def decode_record(key: bytes | None, value: bytes | None) -> DecodedRecord:
     value_fields = None
     if value is not None:
         if len(value) < 2:
-            raise RecordError(ErrorClass.EMPTY_VALUE)
+            raise RecordError(ErrorClass.EMPTY_VALUE, kind.name)
         version = packing.unpack_from(">h", value)[0]
         if version not in kind.value.versions:
             raise RecordError(ErrorClass.UNSUPPORTED_VERSION, f"{kind.name} version {version}")
@@ -206,13 +281,12 @@ def decode_blob(struct: Struct, data: bytes) -> dict[str, Any]:
 
 def read_blob(struct: Struct, data: bytes) -> tuple[dict[str, Any], int]:
     """As ``decode_blob``, and how many bytes follow the last field."""
-    reader = _Reader(data)
-    version = reader.integer("int16")
+    source = _Source(data)
+    version = _integers("int16")(source)
     if version < 0:
         raise RecordError(ErrorClass.UNSUPPORTED_VERSION, f"{struct.name} version {version}")
-    read_as = min(version, struct.versions.high)
-    fields = _read_fields(reader, struct.fields, read_as, read_as in struct.flexible)
-    return {"version": version, **fields}, reader.remaining
+    fields = _reader(struct, min(version, struct.versions.high))(source)
+    return {"version": version, **fields}, source.remaining
 
 
 def _write_uvarint(value: int) -> bytes:
@@ -336,8 +410,8 @@ def read_uvarints(data: bytes, count: int) -> tuple[tuple[int, ...], int]:
     Raises:
         RecordError: the bytes end early.
     """
-    reader = _Reader(data)
-    return tuple(reader.uvarint() for _ in range(count)), reader.position
+    source = _Source(data)
+    return tuple(source.uvarint() for _ in range(count)), source.at
 
 
 def read_leading_fields(struct: Struct, version: int, data: bytes, position: int) -> dict[str, Any]:
@@ -346,10 +420,7 @@ def read_leading_fields(struct: Struct, version: int, data: bytes, position: int
     Raises:
         RecordError: the bytes end early.
     """
-    reader = _Reader(data, position)
-    flexible = version in struct.flexible
+    source, flexible = _Source(data, position), version in struct.flexible
     return {
-        field.name: _read_field(reader, field, version, flexible)
-        for field in struct.fields
-        if version in field.versions
+        field.name: _values(field, version, flexible)(source) for field in struct.fields if version in field.versions
     }

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from coordinator_replay.records.damage import ErrorClass, RecordError
 from coordinator_replay.records.kinds import blob
-from coordinator_replay.records.scalar import decode_blob, decode_record, encode_blob, encode_key, encode_value
+from coordinator_replay.records.plain import decode_blob, decode_record, encode_blob, encode_key, encode_value
 from tests.records.strategies import KINDS_AND_VERSIONS, records, structs
 
 
