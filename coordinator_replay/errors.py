@@ -4,9 +4,17 @@ Bad *data* is no exception here: it travels as a row with an ``error_class`` and
 raised is what the user can do something about: a wrong call, an input that is not a dump, a broken warehouse.
 """
 
+from coordinator_replay.secret_text import without_secrets
+
 
 class CoordinatorReplayError(Exception):
-    """Root of all errors this package raises on purpose; its text is one sentence for the user."""
+    """Root of all errors this package raises on purpose; its text is one sentence for the user.
+
+    Keys within URIs are left out of it: errors end in logs, tickets and tables.
+    """
+
+    def __init__(self, *told: object) -> None:
+        super().__init__(*(without_secrets(one) if isinstance(one, str) else one for one in told))
 
 
 class UsageError(CoordinatorReplayError):

@@ -62,6 +62,10 @@ class Warehouse:
     def __repr__(self) -> str:
         return f"Warehouse({self._tables.uri!r}, cluster={self.cluster!r})"
 
+    def close(self) -> None:
+        """Give back memory and files of the embedded engine; a later question opens it again."""
+        self._tables.close()
+
     @property
     def cluster(self) -> str:
         """The cluster that questions are about."""
@@ -317,6 +321,7 @@ class Warehouse:
         *,
         query: str | None = None,
         allow_files: bool = False,
+        timeout: Duration | None = None,
         **parameters: object,
     ) -> SqlAnswer:
         """Any question: SQL over all tables by name (DuckDB's), or a saved query.
@@ -326,19 +331,22 @@ class Warehouse:
                 tell names, types and comments.
             query: the name of a saved query, in place of a statement.
             allow_files: let the statement read and write other files, attach databases and load extensions.
+            timeout: the longest that it may take, as ``30s``; no limit if None.
             parameters: values for the statement's ``$names``, or of the saved query's parameters.
 
         Raises:
-            UsageError: not exactly one of statement and query is given, or the engine does not understand it.
+            UsageError: not exactly one of statement and query is given, the engine does not understand it, or it took
+                longer than the timeout.
         """
         if (statement is None) == (query is None):
             raise UsageError("give either a statement or the name of a saved query")
+        most = parse_duration(timeout) if isinstance(timeout, str) else timeout
         if statement is not None:
-            return SqlAnswer(*run_sql(self._tables, statement, parameters, allow_files=allow_files))
+            return SqlAnswer(*run_sql(self._tables, statement, parameters, allow_files=allow_files, timeout=most))
         if allow_files:
             raise UsageError("allow_files is for statements: a saved query reads the tables only")
         texts = {name: _text(value) for name, value in parameters.items() if value is not None}
-        names, rows = run_saved_query(self._tables, str(query), texts)
+        names, rows = run_saved_query(self._tables, str(query), texts, most)
         nothing = None if rows else f"No rows; cluster {self.cluster!r} is covered from {self.coverage}."
         return SqlAnswer(names, rows, [nothing])
 

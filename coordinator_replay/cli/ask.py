@@ -6,7 +6,7 @@ that ``--help`` stays quick.
 
 import sys
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -32,6 +32,7 @@ from coordinator_replay.cli.completion import (
 from coordinator_replay.cli.layout import Column
 from coordinator_replay.cli.options import WAREHOUSE_VARIABLE, Command, Common, common_options, examples, open_warehouse
 from coordinator_replay.cli.output import print_rows
+from coordinator_replay.cli.times import DURATION
 from coordinator_replay.errors import UsageError
 
 if TYPE_CHECKING:
@@ -244,6 +245,7 @@ def findings(common: Common, severity: str | None, rules: Sequence[str], group: 
     is_flag=True,
     help="Let the statement read and write files, attach databases and load extensions, with your rights.",
 )
+@click.option("--timeout", type=DURATION, help="End the statement after this time, for example 30s; default: never.")
 def sql(
     common: Common,
     statement: str | None,
@@ -251,6 +253,7 @@ def sql(
     parameters: Sequence[tuple[str, str]],
     is_list: bool,
     allow_files: bool,
+    timeout: timedelta | None,
 ) -> None:
     """Run STATEMENT over the tables, in DuckDB's SQL; "-" reads it from standard input.
 
@@ -272,9 +275,10 @@ def sql(
     warehouse = open_warehouse(common)
     if name is not None:
         values: dict[str, Any] = dict(parameters)
-        found = warehouse.sql(query=name, **values)
+        found = warehouse.sql(query=name, timeout=timeout, **values)
     else:
-        found = warehouse.sql(sys.stdin.read() if statement == "-" else str(statement), allow_files=allow_files)
+        text = sys.stdin.read() if statement == "-" else str(statement)
+        found = warehouse.sql(text, allow_files=allow_files, timeout=timeout)
     if found.columns:
         print_rows(columns.of_statement(found.columns), found, common.output, is_wide=common.wide)
     say(*found.notes)

@@ -17,6 +17,7 @@ import click
 
 from coordinator_replay import __version__
 from coordinator_replay.safe_text import neutral
+from coordinator_replay.secret_text import without_secrets
 
 _MOST = 300
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
@@ -85,7 +86,8 @@ def _kept() -> str | None:
         with tempfile.NamedTemporaryFile(
             "w", prefix="coordinator-replay-", suffix=".txt", encoding="utf-8", errors="backslashreplace", delete=False
         ) as file:
-            file.write(f"coordinator-replay {__version__}, Python {sys.version}\n{traceback.format_exc()}")
+            trace = without_secrets(traceback.format_exc())
+            file.write(f"coordinator-replay {__version__}, Python {sys.version}\n{trace}")
             return file.name
     except OSError:
         return None
@@ -93,7 +95,7 @@ def _kept() -> str | None:
 
 def _say(text: str) -> None:
     with suppress(OSError):
-        click.echo(f"Error: {text}", err=True)
+        click.echo(f"Error: {without_secrets(text)}", err=True)
 
 
 def _close_output() -> None:
@@ -103,7 +105,7 @@ def _close_output() -> None:
 
 
 def _told(problem: BaseException) -> str:
-    said = " ".join(neutral(str(problem)).split())
+    said = " ".join(neutral(without_secrets(str(problem))).split())
     return f"{type(problem).__name__}{f': {said[:_MOST]}' if said else ''}"
 
 

@@ -213,6 +213,7 @@ def open_warehouse(common: Common) -> "Warehouse":
             for note in warehouse.notes:
                 print_note(f"{note}.")
 
+        ctx.call_on_close(warehouse.close)
         ctx.call_on_close(print_notes)
         ctx.meta[_OPENED] = warehouse
     opened: Warehouse = ctx.meta[_OPENED]

@@ -12,7 +12,7 @@ import os
 import re
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from pyarrow import fs
 from coordinator_replay.errors import InputError, UsageError
 from coordinator_replay.log.local_files import files_below
 from coordinator_replay.log.segment import looks_like_segment
+from coordinator_replay.secret_text import without_secrets
 
 TOPIC = "__consumer_offsets"
 
@@ -103,6 +104,7 @@ class _Found:
     folder: str
     size: int
     named: bool
+    leads_out: bool = False
 
 
 def open_filesystem(uri: str) -> tuple[Any, str]:
@@ -189,12 +191,14 @@ def _list_local(uri: str, prefix: str, path: str) -> Iterator[_Found]:
     base = _base(path) if is_glob else path
     seen: set[str] = set()
     for root in roots:
-        for file in sorted(files_below(root)):
+        for file in sorted(files_below(root, base if is_glob else None)):
             real = os.path.realpath(file.path)
             if real in seen or (file.path != root and _is_bookkeeping(file.path.removeprefix(base))):
                 continue
             seen.add(real)
-            if file.is_regular:
+            if file.leads_out:
+                yield replace(_found(prefix, file.path, 0, named=False), leads_out=True)
+            elif file.is_regular:
                 yield _found(prefix, file.path, file.size, named=file.path == root)
             elif not is_glob and file.path == root:
                 raise InputError(f"{uri}: is a pipe or a device; write what comes out of it into a file first")
@@ -211,7 +215,7 @@ def list_files(uri: str) -> list[DumpFile]:
     Raises:
         InputError: there is none.
     """
-    return [DumpFile(found.uri, 0, found.size) for found in _list(uri)]
+    return [DumpFile(found.uri, 0, found.size) for found in _list(uri) if not found.leads_out]
 
 
 def _matches(path: str, pattern: str) -> bool:
@@ -277,6 +281,9 @@ class _Sorter:
         self.aside[why] = self.aside.get(why, 0) + 1
 
     def add(self, found: _Found) -> None:
+        if found.leads_out:
+            self.leave("a link that leads out of the folder; name what it leads to")
+            return
         if _COMPANION.search(found.name) or found.name.startswith((".", "_SUCCESS")):
             return
         if _ASIDE_FOLDER.match(found.folder):
@@ -348,7 +355,7 @@ class _Sorter:
                 self.leave(".log.swap: the segment it was to replace is there")
             else:
                 self.segments.append(swap)
-                self.notes.append(f"{swap.uri}: read in place of the segments it was to replace")
+                self.notes.append(f"{without_secrets(swap.uri)}: read in place of the segments it was to replace")
 
 
 def _folder(uri: str) -> str:
@@ -407,7 +414,8 @@ def _one_form(sorter: _Sorter, inputs: Sequence[str]) -> Dump:
             f"which partition they belong to: give the folders these names"
         )
     notes += [
-        f"{folder or '.'}: not called {TOPIC}-N; its segments are taken for partition 0" for folder in sorter.unplaced
+        f"{without_secrets(folder) or '.'}: not called {TOPIC}-N; its segments are taken for partition 0"
+        for folder in sorter.unplaced
     ]
     form = forms.pop()
     return Dump(format=form, segments=sorter.segments, paths=sorter.rows.get(form, []), notes=notes)

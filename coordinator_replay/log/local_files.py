@@ -1,7 +1,7 @@
 """Files below a folder of this machine, each once: however links lead to it, and whatever else lies there.
 
-A folder that somebody sent may hold links that lead back into it, by which each file has endlessly many paths, and
-pipes or devices, which never end.
+A folder that somebody sent may hold links that lead back into it, by which each file has endlessly many paths, links
+that lead to files of whoever reads it, and pipes or devices, which never end.
 """
 
 import os
@@ -21,11 +21,13 @@ class LocalFile(NamedTuple):
         path: as it was come by, from the folder on.
         size: in bytes.
         is_regular: False for a pipe, a socket or a device, which is not to be opened.
+        leads_out: True for a link to what lies elsewhere, which is not looked at.
     """
 
     path: str
     size: int
     is_regular: bool
+    leads_out: bool = False
 
 
 def _status(path: str) -> os.stat_result | None:
@@ -44,10 +46,31 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
         raise InputError(f"{folder}: can't be read: {problem.strerror}") from problem
 
 
-def files_below(path: str) -> Iterator[LocalFile]:
+def _is_below(path: str, folder: str) -> bool:
+    """Whether what a path leads to lies in a folder, which is given without links, or is it."""
+    real = os.path.realpath(path)
+    return real == folder or real.startswith(folder if folder.endswith(os.sep) else f"{folder}{os.sep}")
+
+
+def _is_open(path: str, status: os.stat_result, root: str) -> bool:
+    """Whether a path is a folder to be looked into."""
+    return stat.S_ISDIR(status.st_mode) and _is_below(path, root)
+
+
+def _file(path: str, status: os.stat_result, root: str) -> LocalFile:
+    if not _is_below(path, root):
+        return LocalFile(path, 0, is_regular=False, leads_out=True)
+    return LocalFile(path, status.st_size, stat.S_ISREG(status.st_mode))
+
+
+def files_below(path: str, within: str | None = None) -> Iterator[LocalFile]:
     """A file, or every file below a folder; none of them twice.
 
     Paths without links come first, so that a file that has one is not known by another.
+
+    Args:
+        path: the file or folder; it may be a link itself.
+        within: the folder that no link is followed out of; that of the path if None.
 
     Raises:
         InputError: there is nothing, or a folder can't be read.
@@ -55,8 +78,9 @@ def files_below(path: str) -> Iterator[LocalFile]:
     status = _status(path)
     if status is None:
         raise InputError(f"{path}: no such file or folder")
-    if not stat.S_ISDIR(status.st_mode):
-        yield LocalFile(path, status.st_size, stat.S_ISREG(status.st_mode))
+    root = os.path.realpath(path if within is None else within)
+    if not _is_open(path, status, root):
+        yield _file(path, status, root)
         return
     folders, linked = deque([path]), deque[str]()
     seen: set[str] = set()
@@ -69,8 +93,8 @@ def files_below(path: str) -> Iterator[LocalFile]:
         status = _status(found)
         if status is None:
             continue
-        if not stat.S_ISDIR(status.st_mode):
-            yield LocalFile(found, status.st_size, stat.S_ISREG(status.st_mode))
+        if not _is_open(found, status, root):
+            yield _file(found, status, root)
             continue
         for entry in _entries(found):
             if not entry.name.isascii() and "\udc80" <= max(entry.name) <= "\udcff":

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from coordinator_replay.log.dump import DumpFile, open_filesystem
 from coordinator_replay.log.segment import SegmentPart, read_segment
 from coordinator_replay.log.splits import WHOLE, LimitedFile, Split, split_segment
+from coordinator_replay.secret_text import without_secrets
 
 BATCH_ROWS = 60_000
 """How many records are decoded at a time; fewer cost more each, more only memory."""
@@ -31,12 +32,15 @@ def read_file(file: DumpFile, skip: Sequence[tuple[int, int]] = (), split: Split
     filesystem, path = open_filesystem(file.uri)
     if split == WHOLE:
         with filesystem.open_input_stream(path, compression=None) as stream:
-            yield from read_segment(stream, source=file.uri, log_partition=file.log_partition, skip=skip)
+            yield from read_segment(
+                stream, source=without_secrets(file.uri), log_partition=file.log_partition, skip=skip
+            )
         return
     with filesystem.open_input_file(path) as opened:
         opened.seek(split.start)
         bytes_ = opened if split.stop is None else LimitedFile(opened, split.stop - split.start)
-        yield from read_segment(bytes_, source=file.uri, log_partition=file.log_partition, skip=skip, split=split)
+        source = without_secrets(file.uri)
+        yield from read_segment(bytes_, source=source, log_partition=file.log_partition, skip=skip, split=split)
 
 
 def split_file(file: DumpFile, split_bytes: int) -> Sequence[Split]:

@@ -10,6 +10,7 @@ from coordinator_replay import __version__
 from coordinator_replay.errors import CoordinatorReplayError
 from coordinator_replay.pipeline.read.extents import Extents
 from coordinator_replay.pipeline.read.tally import Ranges, Tally
+from coordinator_replay.secret_text import without_secrets
 from coordinator_replay.store.scan import read_table
 from coordinator_replay.store.snapshot import Snapshot
 from coordinator_replay.times import milliseconds
@@ -118,7 +119,7 @@ class Run:
             "started_at": _ms(self.started_at),
             "finished_at": _ms(self.finished_at),
             "status": self.status,
-            "inputs": list(self.inputs),
+            "inputs": list(map(without_secrets, self.inputs)),
             "from_offsets": list(self.from_offsets.items()),
             "to_offsets": list(self.to_offsets.items()),
             "records_read": self.records_read,
@@ -133,8 +134,8 @@ class Run:
             ],
             "table_versions": list(self.table_versions.items()),
             "software_version": __version__,
-            "settings": json.dumps(dict(self.settings), sort_keys=True),
-            "notes": self.notes,
+            "settings": without_secrets(json.dumps(dict(self.settings), sort_keys=True)),
+            "notes": list(map(without_secrets, self.notes)),
             "input_form": self.input_form,
             "log_end": _ms(self.log_end),
             "positions": list(self.positions.items()),

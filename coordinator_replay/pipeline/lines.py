@@ -27,6 +27,7 @@ from coordinator_replay.records.columnar import Rows
 from coordinator_replay.records.decoder import decode_records
 from coordinator_replay.records.json_rows import render_rows
 from coordinator_replay.records.protocol import KINDS_WITH_BLOBS, open_blobs
+from coordinator_replay.secret_text import without_secrets
 from coordinator_replay.times import shown_ms
 
 OFFSET_COMMIT = "OffsetCommit"
@@ -99,7 +100,7 @@ def _segment(file: DumpFile, notes: list[str]) -> Iterator[pa.RecordBatch]:
 
 
 def _said(file: DumpFile, note: SegmentNote) -> str:
-    return f"{file.uri}: {note.text.rstrip('.')} (byte {note.position})"
+    return f"{without_secrets(file.uri)}: {note.text.rstrip('.')} (byte {note.position})"
 
 
 def _log_records(rows: list[dict[str, Any]]) -> pa.RecordBatch:
@@ -132,8 +133,9 @@ def _parquet(path: str) -> Iterator[pa.RecordBatch]:
             yield from bounded(pa.RecordBatch.from_arrays(columns, schema=LOG_RECORD))
 
 
-def _envelope(line: bytes, source: str) -> dict[str, Any]:
+def _envelope(line: bytes, path: str) -> dict[str, Any]:
     """A line of a JSON export as a log record, or as the damage it is."""
+    source = without_secrets(path)
     try:
         raw = json.loads(line)
         key, payload = raw.get("key"), raw.get("payload", raw.get("value"))

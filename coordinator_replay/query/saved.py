@@ -15,7 +15,7 @@ import itertools
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -175,7 +175,7 @@ def saved_query(name: str) -> SavedQuery:
 
 
 def run_saved_query(
-    warehouse: Warehouse, name: str, values: Mapping[str, str] | None = None
+    warehouse: Warehouse, name: str, values: Mapping[str, str] | None = None, timeout: timedelta | None = None
 ) -> tuple[list[str], list[tuple[Any, ...]]]:
     """Answer a saved query.
 
@@ -183,12 +183,14 @@ def run_saved_query(
         warehouse: the tables.
         name: of the query.
         values: of its parameters, as they are typed; a parameter without one has its default.
+        timeout: the longest that it may take; no limit if None.
 
     Returns:
         Names of the columns, and the rows.
 
     Raises:
-        UsageError: there is no such query, it takes no such parameter, or a value is not of the parameter's type.
+        UsageError: there is no such query, it takes no such parameter, or a value is not of the parameter's type,
+            or it takes longer than the timeout.
         WarehouseError: a table is missing or damaged.
     """
     query = saved_query(name)
@@ -199,4 +201,4 @@ def run_saved_query(
         parameter.name: None if (text := written[parameter.name]) is None else parameter.read(text, warehouse)
         for parameter in query.parameters
     }
-    return run_sql(warehouse, query.sql, read)
+    return run_sql(warehouse, query.sql, read, timeout=timeout)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 import duckdb
@@ -9,6 +10,7 @@ import duckdb
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query import sandbox
 from coordinator_replay.query.catalog import catalog_answer, unknown_table
+from coordinator_replay.query.interrupts import ended_after
 from coordinator_replay.query.warehouse import Warehouse, fetch
 from coordinator_replay.tables.names import table_names
 from coordinator_replay.tables.views import views
@@ -24,6 +26,7 @@ def run_sql(
     parameters: Mapping[str, object] | None = None,
     *,
     allow_files: bool = False,
+    timeout: timedelta | None = None,
 ) -> tuple[list[str], list[tuple[Any, ...]]]:
     """Answer a statement over the tables of all clusters.
 
@@ -35,12 +38,14 @@ def run_sql(
         statement: in DuckDB's SQL.
         parameters: values for the other ``$names`` in it.
         allow_files: let it read and write files, attach databases and load extensions, with the caller's rights.
+        timeout: the longest that it may take; no limit if None.
 
     Returns:
         Names of the columns, and the rows; no columns where the statement has no answer.
 
     Raises:
-        UsageError: the engine does not understand the statement (the message is its own), or it wants files.
+        UsageError: the engine does not understand the statement (the message is its own), it wants files,
+            or it takes longer than the timeout.
         WarehouseError: a table that it names is not there.
     """
     answer = catalog_answer(statement)
@@ -50,21 +55,22 @@ def run_sql(
     needed = [view for name, view in views().items() if name in words]
     for view in needed:
         words |= set(_WORD.findall(view.sql))
-    connection = warehouse.new_connection()
-    for name in sorted(words.intersection(table_names())):
-        warehouse.offer(name, connection=connection)
-    try:
-        for view in needed:
-            connection.execute(f"CREATE OR REPLACE TEMP VIEW {view.name} AS {view.sql}")
-        if not allow_files:
-            sandbox.shut(connection, warehouse.uri)
-            sandbox.check(connection, statement)
-        given = dict(parameters or {})
-        if _CLUSTER.search(statement):
-            given["cluster"] = warehouse.cluster
-        return fetch(connection, statement, given)
-    except duckdb.Error as problem:
-        raise _wrong_statement(problem) from problem
+    given = dict(parameters or {})
+    if _CLUSTER.search(statement):
+        given["cluster"] = warehouse.cluster
+    with warehouse.new_connection() as connection:
+        for name in sorted(words.intersection(table_names())):
+            warehouse.offer(name, connection=connection)
+        try:
+            for view in needed:
+                connection.execute(f"CREATE OR REPLACE TEMP VIEW {view.name} AS {view.sql}")
+            if not allow_files:
+                sandbox.shut(connection, warehouse.uri)
+                sandbox.check(connection, statement)
+            with ended_after(connection, timeout):
+                return fetch(connection, statement, given)
+        except duckdb.Error as problem:
+            raise _wrong_statement(problem) from problem
 
 
 def _wrong_statement(problem: duckdb.Error) -> UsageError:

@@ -128,6 +128,12 @@ class Warehouse:
         connection.execute("SET TimeZone = 'UTC'")
         return connection
 
+    def close(self) -> None:
+        """Close the engine; a later question opens another."""
+        opened = self.__dict__.pop("connection", None)
+        if opened is not None:
+            opened.close()
+
     def path(self, name: str) -> str:
         """Where a table lies."""
         return f"{self.uri}/{name}"

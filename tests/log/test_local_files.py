@@ -38,11 +38,27 @@ def test_links_that_lead_back_are_followed_once(folder):
     assert len(segments(folder / "loop-*")) == 1
 
 
-def test_a_link_to_elsewhere_is_followed(folder, tmp_path):
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / PARTITION).symlink_to(folder / PARTITION)
-    assert len(segments(tmp_path / "other")) == 1
-    assert len(segments(tmp_path / "other", folder)) == 2
+def test_links_that_lead_out_are_left_aside_with_a_note_and_read_where_they_are_named(folder, tmp_path):
+    outside = tmp_path / "outside" / "__consumer_offsets-7"
+    outside.mkdir(parents=True)
+    secret = outside / f"{5:020}.log"
+    secret.write_bytes(write_batch([LogEntry(key=b"k", value=b"secret")], base_offset=5))
+    expected = segments(folder)
+    (folder / "__consumer_offsets-7").symlink_to(outside)
+    (folder / PARTITION / secret.name).symlink_to(secret)
+    (folder / "__consumer_offsets-8").symlink_to(Path("..") / "outside" / "__consumer_offsets-7")
+    (folder / "chain").symlink_to("chain-2")
+    (folder / "chain-2").symlink_to(tmp_path)
+    for named in (folder, folder / "*", folder / "*" / "*.log"):
+        assert segments(named) == expected
+    left = "a link that leads out of the folder"
+    assert [note for note in find_dump([str(folder)]).notes if left in note]
+    with pytest.raises(InputError, match=left):
+        find_dump([str(folder / "__consumer_offsets-[78]")])
+    (there,) = segments(folder / "__consumer_offsets-7")
+    assert there.endswith(secret.name)
+    (tmp_path / "dumps").symlink_to(folder)
+    assert len(segments(tmp_path / "dumps")) == 1
 
 
 def test_pipes_and_devices_are_not_opened(folder):

@@ -26,11 +26,13 @@ spark.stop()
 """A program that starts a session, runs one Python job and stops."""
 
 
-def java_options() -> str:
+def java_options() -> tuple[str, ...]:
     """What the JVM of a session is told about the archive; nothing where there is none."""
     if _MAKE in os.environ:
-        return f"-XX:ArchiveClassesAtExit={os.environ[_MAKE]}"
-    return f"-XX:SharedArchiveFile={PATH} -Xshare:auto -Xlog:disable -Xlog:all=error:stderr" if PATH.exists() else ""
+        return (f"-XX:ArchiveClassesAtExit={os.environ[_MAKE]}",)
+    if not PATH.exists():
+        return ()
+    return f"-XX:SharedArchiveFile={PATH}", "-Xshare:auto", "-Xlog:disable", "-Xlog:all=error:stderr"
 
 
 def make_archive() -> None:

@@ -9,15 +9,19 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.resources import files
+from pathlib import Path
 from subprocess import Popen
 
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
+from coordinator_replay.errors import PrerequisiteError
 from coordinator_replay.pipeline.host import class_archive
 from coordinator_replay.pipeline.host.failure import leave_it_to_the_run
 from coordinator_replay.pipeline.host.jars import DELTA as DELTA_JARS
 from coordinator_replay.pipeline.host.jars import KAFKA_SOURCE, jars_of
 from coordinator_replay.pipeline.host.java import check_java
+from coordinator_replay.safe_text import neutral
 
 RELIED_ON = {
     # Timestamps of the tables are UTC, whatever zone the machine is in.
@@ -61,22 +65,33 @@ WORKERS = {
 }
 """What the Python workers of a session that we start are started with, on this machine or on a cluster."""
 
-_QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
+_QUICK_JAVA = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:ReservedCodeCacheSize=240m")
 """A JVM that starts fast: Python workers do the work, and Spark hands out shares and collects file names. With one
 compiler, its room for code is a fifth of the usual, and once that is full nothing is compiled any more."""
 
 
 @contextmanager
 def _java_output_aside() -> Iterator[None]:
-    """Send what the JVM and the Python workers print to a file; they inherit this process's standard error."""
+    """Send what the JVM and the Python workers print to a file; they inherit this process's standard error.
+
+    The file has no name, and is gone with the last of them.
+
+    Raises:
+        PrerequisiteError: the JVM can't be started; what it printed says why.
+    """
     keep = os.dup(2)
-    with tempfile.NamedTemporaryFile(prefix="coordinator-replay-spark-", suffix=".log", delete=False) as log:
+    with tempfile.TemporaryFile(prefix="coordinator-replay-spark-") as log:
         os.dup2(log.fileno(), 2)
-    try:
-        yield
-    finally:
-        os.dup2(keep, 2)
-        os.close(keep)
+        try:
+            yield
+        except PySparkRuntimeError as problem:
+            log.seek(0)
+            said = [line for line in log.read().decode(errors="replace").splitlines() if line.strip()]
+            errors = [line for line in said if "rror" in line] or said or [str(problem)]
+            raise PrerequisiteError(f"Spark's Java process can't be started: {neutral(errors[0].strip())}") from problem
+        finally:
+            os.dup2(keep, 2)
+            os.close(keep)
 
 
 @contextmanager
@@ -110,6 +125,14 @@ def _end_java(problem: BaseException) -> None:
                 value.kill()
 
 
+def quoted_option(option: str) -> str:
+    """An option of the JVM as Spark takes it apart again (``org.apache.spark.launcher.CommandBuilderUtils``).
+
+    Folders above this package and above its environment may have blanks and quotes in their names.
+    """
+    return '"{}"'.format(option.replace("\\", "\\\\").replace('"', '\\"'))
+
+
 def _local_session(app_name: str, *, with_catalog: bool, with_kafka: bool) -> SparkSession:
     check_java()
     jars = jars_of(DELTA_JARS) + (jars_of(KAFKA_SOURCE) if with_kafka else [])
@@ -117,15 +140,15 @@ def _local_session(app_name: str, *, with_catalog: bool, with_kafka: bool) -> Sp
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(app_name).master("local[*]")
-    log4j = files("coordinator_replay.pipeline.host") / "log4j2.properties"
-    java_options = (f"-Dlog4j2.configurationFile={log4j}", _QUICK_JAVA, class_archive.java_options())
+    log4j = Path(str(files("coordinator_replay.pipeline.host") / "log4j2.properties")).as_uri()
+    java_options = (f"-Dlog4j2.configurationFile={log4j}", *_QUICK_JAVA, *class_archive.java_options())
     settings = {
         **LOCAL,
         **WORKERS,
         **DELTA,
         **RELIED_ON,
         "spark.jars": ",".join(map(str, jars)),
-        "spark.driver.extraJavaOptions": " ".join(java_options),
+        "spark.driver.extraJavaOptions": " ".join(map(quoted_option, java_options)),
     }
     for key, value in settings.items():
         builder = builder.config(key, value)

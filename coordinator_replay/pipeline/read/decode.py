@@ -28,6 +28,7 @@ from coordinator_replay.records.decoder import (
     Decoded,
     decode_records,
 )
+from coordinator_replay.secret_text import without_secrets
 from coordinator_replay.store.layout import NO_BUCKET
 from coordinator_replay.store.scan import Batches
 from coordinator_replay.store.writer import DataFile, FileWriter, some, staged_part
@@ -131,7 +132,9 @@ def _carried(records: pa.RecordBatch, rows: Rows) -> list[pa.Array]:
 def _with_source(records: pa.RecordBatch, decoded: Decoded) -> list[pa.Array]:
     """Columns of quarantined rows, with the file and byte position they came from."""
     rows = pa.array(decoded.quarantine_rows)
-    sources = records.column("source").take(rows).to_pylist()
+    taken = records.column("source").take(rows).dictionary_encode()
+    named = [None if name is None else without_secrets(name) for name in taken.dictionary.to_pylist()]
+    sources = [None if place is None else named[place] for place in taken.indices.to_pylist()]
     positions = records.column("source_position").take(rows).to_pylist()
     named = [
         source if position is None else f"{source}@{position}"

@@ -1,0 +1,26 @@
+"""URIs as they may be shown and kept: without the keys that some people write into them."""
+
+import re
+
+HIDDEN = "***"
+
+# ``s3://KEY:SECRET@bucket`` and the like: what stands between the scheme and the last @ of the authority. A key may
+# hold a slash that nobody escaped, so what looks like a path is part of it where a colon comes before and an @ behind,
+# unless a port is between them.
+_USER_INFO = re.compile(r"(?<=://)[^\s/@:,'\"]*:(?!//|\d{1,5}(?:/|$))[^\s@,'\"]*@(?=[^\s@])")
+_PARAMETER = re.compile(
+    r"([?&;](?:[\w.-]*(?:secret|password|passwd|token|access[_-]?key|account[_-]?key|credential|signature)[\w.-]*|sig)=)"
+    r"[^&;#\s'\"]+",
+    re.IGNORECASE,
+)
+
+
+def without_secrets(text: str) -> str:
+    """A text in which no URI has a user's key or password; the same text where there is none.
+
+    >>> without_secrets("s3://AKIA:abc/def@bucket/dump: can't be read")
+    "s3://***@bucket/dump: can't be read"
+    """
+    if "://" not in text:
+        return text
+    return _PARAMETER.sub(rf"\1{HIDDEN}", _USER_INFO.sub(f"{HIDDEN}@", text))
