@@ -271,7 +271,7 @@ class Ownership:
     ) -> Iterator[Row]:
         awaited_ms = self.awaited_since.get(member_id)
         for topic, partitions in left.items():
-            wanted = (target or NOTHING).get(topic, ())
+            wanted = frozenset((target or NOTHING).get(topic, ()))
             for partition in partitions:
                 key = (topic, partition)
                 holders = self.holders.get(key)

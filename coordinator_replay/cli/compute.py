@@ -101,7 +101,9 @@ def _audit_alone(options: "Options", common: Common, dump: "Dump") -> "Summary":
 @click.option("--database", metavar="NAME", help="Register the tables by name in the session's catalog.")
 @click.option("--records-only", is_flag=True, help="Write the records only; leave replay and expiry to a later run.")
 @click.option("--full", is_flag=True, help="Read what earlier runs have read too, and rebuild all tables.")
-@click.option("--strict", is_flag=True, help="End with code 3 if records were quarantined.")
+@click.option(
+    "--strict", is_flag=True, help="End with code 3 if a record was quarantined, or a group could not be evaluated."
+)
 @click.option("--fail-on", type=click.Choice(SEVERITIES), help="End with code 3 on findings of this severity or above.")
 @click.option(
     "--threshold",
@@ -160,7 +162,8 @@ def audit(
     )
     summary = _audit(options, common, "audit", wait)
     failing = () if fail_on is None else SEVERITIES[: SEVERITIES.index(fail_on) + 1]
-    if (strict and summary.run.records_quarantined) or any(summary.findings.get(severity) for severity in failing):
+    is_incomplete = summary.run.records_quarantined or summary.run.groups_failed
+    if (strict and is_incomplete) or any(summary.findings.get(severity) for severity in failing):
         sys.exit(EXIT_FINDINGS)
 
 

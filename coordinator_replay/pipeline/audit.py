@@ -378,6 +378,7 @@ class _Audit:
             summary.findings.update(one.severities)
             summary.causes.update(one.causes)
             summary.expired.update(one.expired)
+            self.run.fail(one.failed)
             self.added += [file for file in one.files if file.table is not None]
         cluster = self.run.cluster
         for name in (FINDINGS, METRICS):

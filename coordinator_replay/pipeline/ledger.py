@@ -17,8 +17,11 @@ from coordinator_replay.times import milliseconds
 
 _COLUMNS = (
     *("run_id", "status", "input_form", "from_offsets", "to_offsets", "gaps", "settings", "log_end", "positions"),
-    "table_versions",
+    *("table_versions", "groups_failed"),
 )
+
+_MOST_NAMED = 20
+"""How many groups that could not be evaluated a run names in its notes; each has a finding."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -50,6 +53,7 @@ class Run:
     notes: list[str] = field(default_factory=list)
     log_end: datetime | None = None
     positions: dict[int, int] = field(default_factory=dict)
+    groups_failed: int = 0
 
     @staticmethod
     def begin(cluster: str, inputs: Sequence[str], settings: Mapping[str, Any], last_id: str = "") -> "Run":
@@ -91,6 +95,12 @@ class Run:
             partition, first = extent.log_partition, extent.first_offset
             if partition in self.to_offsets:
                 self.from_offsets[partition] = min(first, self.from_offsets.get(partition, first))
+
+    def fail(self, groups: Sequence[str]) -> None:
+        """Count groups that could not be evaluated, and name the first ones."""
+        for group_id in sorted(groups)[: max(_MOST_NAMED - self.groups_failed, 0)]:
+            self.notes.append(f"group {group_id} could not be evaluated, see its finding group_not_evaluated")
+        self.groups_failed += len(groups)
 
     def check(self) -> None:
         """Make sure that every record read is accounted for.
@@ -139,6 +149,7 @@ class Run:
             "input_form": self.input_form,
             "log_end": _ms(self.log_end),
             "positions": list(self.positions.items()),
+            "groups_failed": self.groups_failed,
         }
 
 
@@ -154,6 +165,7 @@ class FinishedRun:
         settings: what it was asked to do.
         log_end: timestamp of the last record that it or an earlier run had read.
         positions: for log partitions that it read, how many offsets below their end hold a record.
+        groups_failed: how many groups could not be evaluated.
     """
 
     run_id: str
@@ -164,6 +176,7 @@ class FinishedRun:
     settings: Mapping[str, Any]
     log_end: datetime | None
     positions: Mapping[int, int]
+    groups_failed: int = 0
 
 
 def finished_runs(ledger: Snapshot, cluster: str) -> list[FinishedRun]:
@@ -192,6 +205,7 @@ def _finished(row: Mapping[str, Any]) -> FinishedRun:
         settings=json.loads(row["settings"]),
         log_end=row["log_end"],
         positions=row["positions"] or {},
+        groups_failed=row["groups_failed"] or 0,
     )
 
 

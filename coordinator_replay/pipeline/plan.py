@@ -157,7 +157,8 @@ def plan_buckets(
     first, ends = first_new_offsets(tally), history.ends
     late = {bucket_of(partition, buckets) for partition, low in first.items() if low < ends.get(partition, 0)}
     is_anew = wanted.is_full or history.is_behind() or history.differs(wanted.settings)
-    derives = not wanted.records_only and bool(first or is_anew or wanted.is_explicit)
+    tries_again = any(run.groups_failed for run in history.runs[:1])
+    derives = not wanted.records_only and bool(first or is_anew or wanted.is_explicit or tries_again)
     existing, last = _by_bucket(files), last_times(tally)
     every = sorted({*staged, *existing} if derives else staged)
 

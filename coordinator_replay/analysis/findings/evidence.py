@@ -20,7 +20,8 @@ class Evidence(IntEnum):
 
     STANDING is the group at its last record. Happenings are rebalances one by one, and what all commits come to.
     OFFSETS is what the history of one partition comes to, REWIND those of its commits that went back. STATE is a state
-    that the group came into, told by its name alone: for the metrics, and no rule looks at it.
+    that the group came into, told by its name alone: for the metrics, and no rule looks at it. FAILURE is a step for
+    the group that failed.
     """
 
     STANDING = 0
@@ -34,6 +35,7 @@ class Evidence(IntEnum):
     GAP = 8
     REWIND = 9
     STATE = 10
+    FAILURE = 11
 
 
 def evidence_row(

@@ -141,6 +141,20 @@ def log_gap(case: Case, row: Row) -> Iterator[Observation]:
     )
 
 
+def group_not_evaluated(case: Case, row: Row) -> Iterator[Observation]:
+    """A step for the group that failed on what its records say."""
+    yield Observation(
+        "group_not_evaluated",
+        (),
+        None,
+        case.end_ms,
+        f"the group could not be evaluated: {row['step']} failed with {row['error']}",
+        row["log_partition"],
+        row["log_offset"],
+        {"step": row["step"], "error": row["error"], "where": row["where"]},
+    )
+
+
 def unreadable_records(case: Case, row: Row) -> Iterator[Observation]:
     """Records in quarantine, by what is wrong with them."""
     yield Observation(

@@ -5,7 +5,12 @@ from typing import Any
 
 from coordinator_replay.analysis.findings.case import Case, Row
 from coordinator_replay.analysis.findings.evidence import Evidence
-from coordinator_replay.analysis.findings.happenings import KEPT_RULES, LOG_RULES, late_topic_change
+from coordinator_replay.analysis.findings.happenings import (
+    KEPT_RULES,
+    LOG_RULES,
+    group_not_evaluated,
+    late_topic_change,
+)
 from coordinator_replay.analysis.findings.observation import Observation, row
 from coordinator_replay.analysis.findings.offsets import (
     GROUP_TOTALS,
@@ -62,6 +67,8 @@ class Judge:
             self.case.take_pending(evidence)
         elif kind is Evidence.EXPIRY:
             self.case.take_expiry(evidence)
+        elif kind is Evidence.FAILURE:
+            yield from self._rows(group_not_evaluated(self.case, evidence), self.case.group_id)
         else:
             yield from self._rows(LOG_RULES[kind](self.case, evidence), None)
 

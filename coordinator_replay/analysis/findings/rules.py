@@ -205,6 +205,12 @@ RULES: Mapping[str, Rule] = {
         "Segments are missing, or retention deleted them. What happened in it is unknown; rows that it may concern say "
         "is_exact = false.",
     ),
+    "group_not_evaluated": Rule(
+        Severity.WARNING,
+        "A step for this group alone failed on what its records say. What the tables say of the group ends before the "
+        "record at hand, or lacks findings; all other groups are audited. Every run tries the group again.",
+        "Please report it with `detail` and the group's records: `sql \"FROM group_records WHERE group_id = '…'\"`.",
+    ),
     "unreadable_records": Rule(
         Severity.ERROR,
         "Records could not be decoded and are in quarantine.",

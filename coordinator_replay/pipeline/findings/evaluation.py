@@ -47,6 +47,7 @@ from coordinator_replay.pipeline.findings.commit_sums import (
 from coordinator_replay.pipeline.findings.metrics import Happened, minute_steps
 from coordinator_replay.pipeline.findings.minute_states import STATES, MinuteStates
 from coordinator_replay.pipeline.groups.json_text import encode
+from coordinator_replay.pipeline.guard import Guard
 from coordinator_replay.pipeline.offsets.bucket import GROUP_SUMS, OPEN_ROWS
 from coordinator_replay.pipeline.offsets.expiry import Horizon, expected_offsets
 from coordinator_replay.pipeline.offsets.interval_rows import STAGED
@@ -265,6 +266,7 @@ class EvaluationResult:
         severities: how many findings have each severity.
         causes: how many rebalances of the tables have each cause.
         expired: how many offsets expired, are past retention, or expire within the horizon, by status.
+        failed: groups that could not be evaluated.
     """
 
     bucket: int
@@ -272,6 +274,7 @@ class EvaluationResult:
     severities: Counter[str] = field(default_factory=Counter)
     causes: Counter[str] = field(default_factory=Counter)
     expired: Counter[str] = field(default_factory=Counter)
+    failed: list[str] = field(default_factory=list)
 
 
 def counted(batches: Iterable[pa.RecordBatch | pa.Table], column: str) -> Counter[str]:
@@ -430,21 +433,28 @@ class Evaluation:
                 happened.count(place, at_ms, counter)
                 if not known.rows[HELD]:
                     ended[place] = max(at_ms, ended.get(place, at_ms))
-            for at_ms in self._evaluate_group(group_id, known.evidence(totals)):
+            for at_ms in self._evaluate_group(group_id, known, totals):
                 happened.count(place, at_ms, "rebalance_count")
             self._keep_totals(group_id, totals)
         self.writer.stage(STEP_ROWS, minute_steps(states, happened, begun=begun, ended=ended))
 
-    def _evaluate_group(self, group_id: str, evidence: Iterable[EvidenceRow]) -> list[int]:
+    def _evaluate_group(self, group_id: str, known: GroupEvidence, totals: Totals) -> list[int]:
         """Let the rules look at a group; returns when each of its rebalances was, in milliseconds."""
-        judge, rebalances, has_evidence = self.context.judge(group_id), [], False
-        for row in evidence:
-            has_evidence = True
-            if row.tag == Evidence.HAPPENING and row.told.get("is_over") is True:
-                rebalances.append(row.at)
-            self._find(judge.take(Evidence(row.tag), row.told))
-        if has_evidence:
-            self._find(judge.finish())
+        guard, rebalances, is_replayed = Guard("evaluating findings"), list[int](), True
+        with guard:
+            judge, has_evidence = self.context.judge(group_id), False
+            for row in known.evidence(totals):
+                has_evidence = True
+                is_replayed &= row.tag != Evidence.FAILURE
+                if row.tag == Evidence.HAPPENING and row.told.get("is_over") is True:
+                    rebalances.append(row.at)
+                self._find(judge.take(Evidence(row.tag), row.told))
+            if has_evidence:
+                self._find(judge.finish())
+        if guard.failure is not None:
+            self._find(self.context.judge(group_id).take(Evidence.FAILURE, guard.failure.evidence()))
+        if guard.failure is not None or not is_replayed:
+            self.result.failed.append(group_id)
         return rebalances
 
     def _evaluate_quarantine(self) -> None:

@@ -17,6 +17,7 @@ from coordinator_replay.pipeline.bucket_files import BucketFiles, TableWriter
 from coordinator_replay.pipeline.columns import as_bools
 from coordinator_replay.pipeline.groups.replay import (
     GROUP_TABLES,
+    NO_SNAPSHOT,
     RECORD_COLUMNS,
     STATE_TABLE,
     GroupKey,
@@ -81,6 +82,13 @@ def _states(files: BucketFiles, groups: Collection[str]) -> _States:
     return _States(snapshots, is_old)
 
 
+def _has_failed(files: BucketFiles) -> bool:
+    """Whether an earlier run could not replay some group of the bucket."""
+    failed = pc.field("snapshot_version") == NO_SNAPSHOT
+    uris = [file.uri for file in files.old(STATE_TABLE)]
+    return any(batch.num_rows for batch in read_paths(uris, ["group_id"], failed))
+
+
 def _names_are_old(files: BucketFiles, names: Mapping[str, str], renamed: Collection[str]) -> bool:
     """Whether rows of the bucket lack the name of a topic that is known now, or give another.
 
@@ -142,14 +150,15 @@ class GroupStep:
     def must_begin_anew(self) -> bool:
         """Whether the bucket can't go on from where its tables end.
 
-        So it is where snapshots are of another release, where rows would now name other topics, and where earlier
-        commits of a group that appears were taken for those of an Empty one.
+        So it is where snapshots are of another release, where a group failed and is tried again, where rows would now
+        name other topics, and where earlier commits of a group that appears were taken for those of an Empty one.
         """
         groups = _ids(file.path for file in self.files.new(_RECORDS))
         states = _states(self.files, groups)
         first = groups - {group_id for group_id, _ in states.snapshots}
         return (
             states.is_old
+            or _has_failed(self.files)
             or _names_are_old(self.files, self.context.topic_names, self.renamed)
             or _taken_for_empty(self.files, first)
         )

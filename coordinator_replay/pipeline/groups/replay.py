@@ -20,11 +20,12 @@ from coordinator_replay.analysis.findings.evidence import Evidence, evidence_row
 from coordinator_replay.analysis.findings.thresholds import DEFAULTS, Thresholds
 from coordinator_replay.analysis.group_life import VERSION, GroupReplay
 from coordinator_replay.analysis.reasons import TopicChanges
-from coordinator_replay.analysis.rows import Scope
+from coordinator_replay.analysis.rows import Row, Scope
 from coordinator_replay.engine.model import Record
 from coordinator_replay.pipeline.columns import numbers_of
 from coordinator_replay.pipeline.groups.json_text import compact, encode
 from coordinator_replay.pipeline.groups.signs import LastCommit, RecordKey
+from coordinator_replay.pipeline.guard import Guard
 from coordinator_replay.records.protocol import open_blobs
 from coordinator_replay.store.duckdb_connection import SORT_MEMORY, connected
 from coordinator_replay.store.scan import BATCH_ROWS, Batches
@@ -41,6 +42,9 @@ GROUP_TABLES = (
 
 STATE_TABLE = "group_state"
 """The table of snapshots, which a replay fills too."""
+
+NO_SNAPSHOT = 0
+"""The snapshot's version where there is none, because a step for the group failed."""
 
 RECORD_COLUMNS = (
     *("group_id", "log_partition", "log_offset", "log_timestamp", "kind", "key_json", "value_json"),
@@ -167,22 +171,24 @@ class _GroupRun:
     Attributes:
         key: the group.
         at: log offset of the last record that it was fed.
+        guard: keeps a failure of the group from ending the run.
     """
 
-    __slots__ = ("at", "context", "key", "life")
+    __slots__ = ("at", "context", "guard", "key", "life")
 
     def __init__(self, key: GroupKey, snapshot: str | None, context: ReplayContext) -> None:
         known = (context.topic_names, context.topic_changes, context.limits, encode)
         self.key = key
         self.context = context
         self.at = -1
+        self.guard = Guard("replaying its records")
         if snapshot is None:
             self.life = GroupReplay(context.cluster, key[0], *known)
         else:
             self.life = GroupReplay.restore(orjson.loads(snapshot), *known)
 
     def feed(self, row: InputRow, signs: Signs | None) -> Iterator[OutputRow]:
-        """Take the group's next record.
+        """Take the group's next record; where one before it failed, nothing follows from it.
 
         Raises:
             RuntimeError: records do not come in log order; whoever sorted them is wrong, not the log.
@@ -193,27 +199,47 @@ class _GroupRun:
                 f"log partition {row.log_partition}"
             )
         self.at = row.log_offset
+        # Not guarded: what can't be read here was written by a broken decoder.
+        record = row.record()
+        if self.guard.failure is not None:
+            return
+        self.guard.place = row.log_partition, row.log_offset
         commits = None if signs is None else signs.before((row.group_id, row.log_partition, row.log_offset))
-        if commits is not None:
-            self.life.heed_commits(row.log_offset, commits)
-        for table, made in self.life.feed(row.record()):
-            yield OutputRow(table, False, made)
+        made: list[Row] = []
+        with self.guard:
+            if commits is not None:
+                self.life.heed_commits(row.log_offset, commits)
+            made = self.life.feed(record)
+        for table, one in made:
+            yield OutputRow(table, False, one)
 
     def finish(self) -> Iterator[OutputRow]:
-        """The group's state, then what is not over as it stands."""
+        """The group's state, then what is not over as it stands; of a group that failed, that it did."""
+        rows: list[OutputRow] = []
+        if self.guard.failure is None:
+            with self.guard:
+                rows = [self._state(compact(self.life.snapshot()))]
+                rows += (OutputRow(table, True, made) for table, made in self.life.finish())
+        if self.guard.failure is not None:
+            told = evidence_row(
+                Scope(self.context.cluster, self.key[0]), Evidence.FAILURE, self.guard.failure.evidence()
+            )
+            rows = [self._state(None), OutputRow(told[0], True, {**told[1], "settled_at_offset": None})]
+        yield from rows
+
+    def _state(self, snapshot: str | None) -> OutputRow:
+        """The group's row of STATE_TABLE; without a snapshot, the next run begins with the group's first record."""
         group = self.life.replay.group
         state = {
             "group_id": self.key[0],
             "group_type": None if group is None else str(group.group_type),
             "log_partition": self.key[1],
             "to_offset": self.at + 1,
-            "snapshot_version": VERSION,
-            "snapshot": compact(self.life.snapshot()),
+            "snapshot_version": VERSION if snapshot is not None else NO_SNAPSHOT,
+            "snapshot": snapshot,
             "run_id": self.context.run_id,
         }
-        yield OutputRow(STATE_TABLE, False, state)
-        for table, made in self.life.finish():
-            yield OutputRow(table, True, made)
+        return OutputRow(STATE_TABLE, False, state)
 
 
 def replay_groups(

@@ -163,6 +163,14 @@ def test_an_offset_that_went_back_is_told_with_its_owner_and_rebalance():
     assert (found["rule"], found["occurrences"], found["log_offset"]) == ("offset_rewind", 2, 77)
     assert "from 40 to 10" in found["message"]
     assert '"rebalance_id":"r1"' in found["detail"]
+
+
+def test_an_offset_that_went_back_in_a_record_without_a_time_is_told_too():
+    back = rewinds(count=1, first_at=None, furthest=30, last={**BACK, "valid_from": None})
+    (found,) = judge([standing(), (Evidence.HAPPENING, REBALANCE), offsets(), back, OTHER], end_ms=9000)
+    assert (found["rule"], found["first_seen"]) == ("offset_rewind", None)
+    assert "from 40 to 10 at an unknown time" in found["message"]
+    assert '"rebalance_id":null' in found["detail"]
     assert found["member_id"] == "m-0"
 
 
@@ -318,3 +326,11 @@ def test_what_is_wrong_with_the_log_is_about_no_group():
     assert rules(found) == ["log_gap", "unreadable_records"]
     assert {one["group_id"] for one in found} == {None}
     assert [one["occurrences"] for one in found] == [3, 4]
+
+
+def test_a_group_for_which_a_step_failed_is_named_with_the_place_in_the_log():
+    failure = {"step": "a step", "error": "KeyError: 1", "where": "x: y", "log_partition": 2, "log_offset": 5}
+    (found,) = judge([(Evidence.FAILURE, failure)], end_ms=1000)
+    assert (found["rule"], found["severity"], found["last_seen"]) == ("group_not_evaluated", "warning", 1000)
+    assert (found["log_partition"], found["log_offset"]) == (2, 5)
+    assert "a step failed with KeyError: 1" in found["message"]

@@ -5,7 +5,12 @@ from pathlib import Path
 import pytest
 
 from coordinator_replay.analysis.findings.group_rules import GROUP_RULES
-from coordinator_replay.analysis.findings.happenings import KEPT_RULES, LOG_RULES, late_topic_change
+from coordinator_replay.analysis.findings.happenings import (
+    KEPT_RULES,
+    LOG_RULES,
+    group_not_evaluated,
+    late_topic_change,
+)
 from coordinator_replay.analysis.findings.observation import finding_id
 from coordinator_replay.analysis.findings.offsets import GROUP_TOTALS, PARTITION_RULES, TOPIC_RULES, offset_rewind
 from coordinator_replay.analysis.findings.rules import RULES
@@ -19,6 +24,7 @@ FUNCTIONS = [
     *GROUP_TOTALS,
     *KEPT_RULES,
     *LOG_RULES.values(),
+    group_not_evaluated,
     late_topic_change,
     offset_rewind,
 ]

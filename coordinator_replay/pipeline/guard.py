@@ -1,0 +1,88 @@
+"""The one place where a step for a single group may fail without ending the run.
+
+A record can be well-formed and still say what no rule, finding or statistic was written for. What follows then for its
+group is left out and named: in a finding of its own (``group_not_evaluated``) and in the notes of the ledger. All other
+groups are audited as they are, and every run tries the group again from its first record.
+
+Only steps that look at one group are guarded: a fold over its records, a rule over its evidence. Decoding, the order
+of the records, reading and writing are not: where these fail, the program or the disk is broken, and not the group.
+"""
+
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple
+
+from coordinator_replay.errors import CoordinatorReplayError
+
+_UNGUARDED = (CoordinatorReplayError, OSError, MemoryError)
+"""What is raised on purpose, or not by the group."""
+
+_LONGEST = 300
+_PACKAGE = Path(__file__).parents[1]
+
+
+class Failure(NamedTuple):
+    """Why a group could not be evaluated.
+
+    Attributes:
+        step: what was done for it.
+        error: the exception, shortened.
+        where: the place in this package that raised it.
+        log_partition: of the record at hand; None where there is none.
+        log_offset: of that record.
+    """
+
+    step: str
+    error: str
+    where: str
+    log_partition: int | None = None
+    log_offset: int | None = None
+
+    def evidence(self) -> dict[str, Any]:
+        """As evidence of ``Evidence.FAILURE``."""
+        return self._asdict()
+
+
+class Guard:
+    """Guards the steps of one group: ``with guard: …`` ends where the step fails, and nothing is raised.
+
+    Attributes:
+        failure: what failed first; None as long as nothing has.
+    """
+
+    __slots__ = ("failure", "place", "step")
+
+    def __init__(self, step: str) -> None:
+        """Begin with a group.
+
+        Args:
+            step: what is done for it, as a finding says it.
+        """
+        self.step = step
+        self.failure: Failure | None = None
+        self.place: tuple[int | None, int | None] = (None, None)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, traceback: TracebackType | None
+    ) -> bool:
+        if not isinstance(problem, Exception) or isinstance(problem, _UNGUARDED):
+            return False
+        if self.failure is None:
+            error = f"{type(problem).__name__}: {problem}"[:_LONGEST]
+            self.failure = Failure(self.step, error, _where(traceback), *self.place)
+        return True
+
+
+def _where(traceback: TracebackType | None) -> str:
+    """The innermost place of this package, as module and function."""
+    found = ""
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        path = Path(code.co_filename)
+        if path.is_relative_to(_PACKAGE):
+            found = f"{path.relative_to(_PACKAGE).with_suffix('').as_posix()}: {code.co_name}"
+        traceback = traceback.tb_next
+    return found
