@@ -513,16 +513,18 @@ class Warehouse:
             start: from this time on; the start of the log if None.
             end: up to this time; the end of the log if None.
         """
-        from coordinator_replay.report.trace import trace_of
+        from coordinator_replay.report.trace import trace_of, traces_of
 
         since, until = self._time(start), self._end(end)
-        names = [group] if group is not None else lively_groups(self._tables, since, until)
+        if group is not None:
+            return Trace([trace_of(self._tables, group, since, until)])
+        names = lively_groups(self._tables, since, until)
         notes = []
         if len(names) > MOST_TRACED_GROUPS:
             notes = [
                 f"{len(names)} groups existed in that time; the trace has the {MOST_TRACED_GROUPS} with most events."
             ]
-        return Trace([trace_of(self._tables, name, since, until) for name in names[:MOST_TRACED_GROUPS]], notes)
+        return Trace(traces_of(self._tables, names[:MOST_TRACED_GROUPS], since, until), notes)
 
     def _time(self, given: Time | None) -> datetime | None:
         """A point in time as the tables take it."""

@@ -193,7 +193,7 @@ class _Reading:
             self._asked |= {"group": names[0]}
         else:
             # Rows lie by group: row groups of files that hold other names only are not read.
-            self._some = "AND group_id BETWEEN $first_group AND $last_group"
+            self._some = "AND group_id BETWEEN $first_group AND $last_group AND group_id IN (SELECT unnest($groups))"
             self._asked |= {"first_group": names[0], "last_group": names[-1]}
         self._states = self._answers(StateBand._make, life_statements.STATES)
         rebalances = life_statements.REBALANCES.replace("{columns}", ", ".join(COLUMNS))

@@ -14,7 +14,7 @@ from typing import Any
 
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.life import GroupLife, MemberSpan
-from coordinator_replay.query.lives import Detail, Limits, life_of
+from coordinator_replay.query.lives import Detail, Limits, life_of, lives_of, spans_of
 from coordinator_replay.query.rebalances import COLUMNS
 from coordinator_replay.query.warehouse import Warehouse
 from coordinator_replay.report.gaps import Wanted
@@ -259,3 +259,17 @@ def trace_of(warehouse: Warehouse, group: str, start: datetime | None = None, en
         UsageError: the tables don't know the group, or nothing of that time range.
     """
     return life_of(warehouse, group, start, end, detail=Detail.OWNERS, limits=LIMITS)
+
+
+def traces_of(
+    warehouse: Warehouse, groups: Sequence[str], start: datetime | None = None, end: datetime | None = None
+) -> list[GroupLife]:
+    """What a trace of several groups is made from, in their order: as many statements for many groups as for one.
+
+    Raises:
+        UsageError: the tables know nothing of that time range.
+    """
+    wanted = set(groups)
+    spans = [span for span in spans_of(warehouse, None, start, end) if span.group in wanted]
+    lives = {life.group: life for life in lives_of(warehouse, spans, start, end, detail=Detail.OWNERS, limits=LIMITS)}
+    return [lives[group] for group in groups if group in lives]

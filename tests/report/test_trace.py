@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from coordinator_replay.query.warehouse import Warehouse
-from coordinator_replay.report.trace import trace_of, write_trace
-from tests.query.small_warehouse import ORDERS, at, owned, write_rows, write_small_warehouse
+from coordinator_replay.report.trace import trace_of, traces_of, write_trace
+from tests.query.small_warehouse import ORDERS, at, event, owned, write_rows, write_small_warehouse
 from tests.report.hostile import EVIL, GROUP
 
 Event = dict[str, Any]
@@ -166,3 +166,30 @@ def test_perfetto_reads_the_trace(path: Path, events: list[Event]):
         assert slices == sorted(one["name"] for one in events if one["ph"] == "X")
         wrong = reader.query("SELECT name, value FROM stats WHERE severity = 'error' AND value > 0")
         assert [row.name for row in wrong] == []
+
+
+def test_many_groups_ask_no_more_than_one_and_have_the_same_lives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    folder = write_small_warehouse(tmp_path / "warehouse")
+    more = [f"group-{number}" for number in range(30)]
+    joined = [event(name, 0, "02:03", "MEMBER_JOINED", ">Stable", epoch=1, member_count=1) for name in more]
+    write_rows(folder, "group_timeline", joined)
+    # Between the others by name, and not asked about.
+    write_rows(folder, "partition_ownership", [owned(0, "m-7", "02:05", "02:15", group_id=name) for name in more])
+    asked: list[str] = []
+    rows = Warehouse.rows
+
+    def counted(self: Warehouse, statement: str, **parameters: object):
+        asked.append(statement)
+        return rows(self, statement, **parameters)
+
+    monkeypatch.setattr(Warehouse, "rows", counted)
+
+    def statements(groups: list[str]) -> int:
+        asked.clear()
+        lives = traces_of(Warehouse(str(folder)), groups)
+        assert [life.group for life in lives] == groups
+        return len(asked)
+
+    assert statements(more[:2]) == statements([*more[5:], "payments", "legacy"]) <= 15
+    together = traces_of(Warehouse(str(folder)), ["payments", "group-3", "legacy"])
+    assert together == [trace_of(Warehouse(str(folder)), life.group) for life in together]
