@@ -126,10 +126,12 @@ def guarded(run: Callable[[], Any]) -> Any:
     except SystemExit as end:
         if end.code == EXIT_INTERRUPTED:
             _let_go()
+            _drop_frames(end)
         raise
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as problem:
         _say("interrupted")
         _let_go()
+        _drop_frames(problem)
         sys.exit(EXIT_INTERRUPTED)
     except BrokenPipeError:
         # Whoever read the answer has enough of it.
@@ -146,6 +148,7 @@ def guarded(run: Callable[[], Any]) -> Any:
             # A library was interrupted, and raises an error of its own for it.
             _say("interrupted")
             _let_go()
+            _drop_frames(problem)
             sys.exit(EXIT_INTERRUPTED)
         _report(problem)
     sys.exit(1)
@@ -165,6 +168,16 @@ def _let_go() -> None:
     """Let another Ctrl-C end the process at once, while it ends anyway."""
     with suppress(ValueError):  # not in the main thread
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def _drop_frames(problem: BaseException | None) -> None:
+    """Let go of what the interrupted functions had in their variables, before Python ends.
+
+    Objects of libraries that are still there then, such as DuckDB's, end with complaints about each other.
+    """
+    while problem is not None:
+        traceback.clear_frames(problem.__traceback__)
+        problem = problem.__cause__ or problem.__context__
 
 
 def _report(problem: BaseException) -> None:

@@ -8,10 +8,12 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
+from weakref import ref
 
 import pytest
 from click.testing import CliRunner
 
+from coordinator_replay.cli.guard import GuardedCommand, guarded
 from coordinator_replay.cli.main import main
 from coordinator_replay.query.warehouse import Warehouse
 from tests.query.small_warehouse import write_small_warehouse
@@ -208,3 +210,28 @@ def test_times_that_no_calendar_has_are_shown_in_every_form(folder, form):
     )
     assert result.exit_code == 0, result.output
     assert result.stdout.count("12026") >= 4
+
+
+class Held:
+    """What a function has in a variable, such as a connection."""
+
+
+@pytest.mark.parametrize("is_command", [True, False])
+@pytest.mark.parametrize("what_the_library_makes_of_it", [KeyboardInterrupt, ValueError])
+def test_ctrl_c_leaves_nothing_in_the_variables_of_what_it_ended(is_command, what_the_library_makes_of_it, capsys):
+    seen = []
+
+    def run():
+        held = Held()
+        seen.append(ref(held))
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt as problem:
+            raise what_the_library_makes_of_it from problem
+
+    with pytest.raises(SystemExit) as ended:
+        GuardedCommand("x", callback=run).main(args=[]) if is_command else guarded(run)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    assert ended.value.code == 130
+    assert seen[0]() is None
+    assert capsys.readouterr().err == "Error: interrupted\n"
