@@ -29,6 +29,11 @@ VERSION = 4
 TOPOLOGY_CHANGED = EventKind.TOPOLOGY_CHANGED
 
 
+def has_lived(snapshot: Mapping[str, Any]) -> bool:
+    """Whether the group of a snapshot has had an event; tombstones of what nobody knows are none."""
+    return bool(snapshot["seq"])
+
+
 class GroupReplay:
     """The life of one group as rows.
 

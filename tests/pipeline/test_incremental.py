@@ -14,9 +14,10 @@ from coordinator_replay.query.groups import groups_at
 from coordinator_replay.query.warehouse import Warehouse
 from tests.fleet import cut_nights, write_fleet
 from tests.pipeline.in_process import audit, content, contents, cut
+from tests.pipeline.staged_rows import audit_rows, commit, group_record
 from tests.samples import Sample
 
-__all__ = ["audit"]
+__all__ = ["audit", "audit_rows"]
 
 QUICK = Thresholds(stuck_ms=2000, storm_rebalances=6, silent_ms=5000, patience=1, never_committed_ms=5000)
 """So that lives of seconds have findings."""
@@ -54,6 +55,30 @@ def test_any_slices_in_any_order_end_in_the_tables_of_one_run(name, seed, audit,
     for dump in dumps:
         audit(tmp_path / "slices", *dump, thresholds=QUICK)
     found, expected = without_gaps(contents(tmp_path / "slices")), without_gaps(contents(tmp_path / "whole"))
+    for table, rows in expected.items():
+        assert found[table] == rows, table
+
+
+def test_a_group_counts_as_unseen_until_a_record_that_is_no_tombstone(audit_rows, tmp_path):
+    """Compaction may leave no more of a group's first time than tombstones of its members."""
+    member = {"groupId": "g", "memberId": "m"}
+    log = [
+        group_record((0, 5), 1, "ConsumerGroupCurrentMemberAssignment", member, None),
+        group_record((0, 6), 1, "ConsumerGroupMemberMetadata", member, None),
+        commit((0, 7), 2, ("g", "t", 0), 5),
+        group_record((0, 8), 3, "ConsumerGroupMetadata", {"groupId": "g"}, {"epoch": 7}),
+        group_record((0, 9), 3, "ConsumerGroupMemberMetadata", member, {"subscribedTopicNames": ["t"]}),
+        commit((0, 10), 4, ("g", "t", 0), 6),
+    ]
+    for _, row in log:
+        row["missing_before"] = 5
+    audit_rows(tmp_path / "whole", log)
+    for night in (log[:3], log[3:]):
+        audit_rows(tmp_path / "nights", night)
+    expected = contents(tmp_path / "whole")
+    states = {row["from_offset"]: row["group_state"] for row in map(json.loads, expected["offset_history"])}
+    assert states == {7: None, 10: "Assigning"}
+    found = contents(tmp_path / "nights")
     for table, rows in expected.items():
         assert found[table] == rows, table
 

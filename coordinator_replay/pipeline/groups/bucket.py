@@ -9,10 +9,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from coordinator_replay.analysis.group_life import VERSION
+from coordinator_replay.analysis.group_life import VERSION, has_lived
 from coordinator_replay.pipeline.bucket_files import BucketFiles, TableWriter
 from coordinator_replay.pipeline.columns import as_bools
 from coordinator_replay.pipeline.groups.replay import (
@@ -46,7 +47,7 @@ _CHUNK_ROWS = 10_000
 _REBALANCES = table(REBALANCES).file_schema().remove_metadata()
 _RECORDS, _COMMITS, _PENDING, _TOTALS = "group_records", "offset_commits", "pending_offsets", "commit_totals"
 _RECORD_SCHEMA = table(_RECORDS).arrow_schema(list(RECORD_COLUMNS)).remove_metadata()
-_STATE_COLUMNS = ("group_id", "log_partition", "snapshot_version", "snapshot")
+_STATE_COLUMNS = ("group_id", "log_partition", "group_type", "snapshot_version", "snapshot")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +56,12 @@ class _States:
 
     Attributes:
         snapshots: the states that they go on from.
+        seen: those of which a record was seen that is no tombstone.
         is_old: whether some snapshot is of another release.
     """
 
     snapshots: Mapping[GroupKey, str]
+    seen: Collection[str]
     is_old: bool
 
 
@@ -73,13 +76,20 @@ def _ids(uris: Iterable[str]) -> set[str]:
 
 def _states(files: BucketFiles, groups: Collection[str]) -> _States:
     snapshots: dict[GroupKey, str] = {}
+    seen: set[str] = set()
     is_old = False
     wanted = pc.field("group_id").isin(pa.array(sorted(groups), pa.string()))
     for batch in read_paths([file.uri for file in files.old(STATE_TABLE)], _STATE_COLUMNS, wanted):
         is_old |= pc.any(pc.not_equal(batch.column("snapshot_version"), VERSION)).as_py() is True
-        keys = zip(*(batch.column(name).to_pylist() for name in ("group_id", "log_partition")), strict=True)
-        snapshots.update(zip(keys, batch.column("snapshot").to_pylist(), strict=True))
-    return _States(snapshots, is_old)
+        for group_id, log_partition, group_type, snapshot in zip(
+            *(batch.column(name).to_pylist() for name in ("group_id", "log_partition", "group_type", "snapshot")),
+            strict=True,
+        ):
+            snapshots[group_id, log_partition] = snapshot
+            # A group that is deleted has no type either, but it has a life behind it.
+            if group_type is not None or (snapshot is not None and has_lived(orjson.loads(snapshot))):
+                seen.add(group_id)
+    return _States(snapshots, seen, is_old)
 
 
 def _has_failed(files: BucketFiles) -> bool:
@@ -121,6 +131,8 @@ def _committed_before(files: BucketFiles, groups: Collection[str]) -> set[str]:
 def _taken_for_empty(files: BucketFiles, groups: Collection[str]) -> bool:
     """Whether commits of earlier runs into groups that now have their first record may have been told wrongly.
 
+    A tombstone is no such record: compaction may leave those of a group's members, and nothing else of their time.
+
     A group without any record is Empty at each of its commits. With the first record in sight, it is so only where the
     log has all records before the commit: compaction may have removed earlier ones of the group.
     """
@@ -155,12 +167,11 @@ class GroupStep:
         """
         groups = _ids(file.path for file in self.files.new(_RECORDS))
         states = _states(self.files, groups)
-        first = groups - {group_id for group_id, _ in states.snapshots}
         return (
             states.is_old
             or _has_failed(self.files)
             or _names_are_old(self.files, self.context.topic_names, self.renamed)
-            or _taken_for_empty(self.files, first)
+            or _taken_for_empty(self.files, groups - set(states.seen))
         )
 
     def go_on(self, writer: TableWriter) -> int:
