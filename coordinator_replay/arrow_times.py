@@ -5,7 +5,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from coordinator_replay.memory import memory
 from coordinator_replay.times import LATEST_MS
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
@@ -19,7 +18,7 @@ def timestamps(milliseconds: npt.NDArray[np.int64]) -> pa.TimestampArray:
         hidden = (milliseconds < 0) | (milliseconds > LATEST_MS)
     # A number out of range overflows here and is masked.
     with np.errstate(over="ignore"):
-        microseconds = np.multiply(milliseconds, 1000, out=memory(len(milliseconds), np.int64))
+        microseconds = milliseconds * 1000
     return pa.array(microseconds, pa.int64(), mask=hidden).view(TIMESTAMP)
 
 

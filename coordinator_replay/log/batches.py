@@ -23,7 +23,6 @@ from coordinator_replay.log.record_batch import (
 from coordinator_replay.log.rows import Damage, EntryColumns, RecordColumns, SegmentRows, in_file_order
 from coordinator_replay.log.schema import DamageClass
 from coordinator_replay.log.walk import Run
-from coordinator_replay.memory import memory
 
 MOST_RECORDS = 1 << 17
 """Records of one part."""
@@ -185,7 +184,7 @@ class Batches:
                 timestamps_ms=scanned.timestamps_ms,
                 batch_offsets=scanned.batch_offsets,
                 batch_positions=scanned.batch_positions,
-                missing_before=np.subtract(offsets, expected, out=memory(len(offsets), np.int64)),
+                missing_before=offsets - expected,
                 control_types=control_types(scanned.keys, is_control, counts),
                 keys=scanned.keys,
                 values=scanned.values,

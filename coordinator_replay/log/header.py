@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from coordinator_replay.compiled import compiled, inlined
-from coordinator_replay.words import number_at
 
 LOG_OVERHEAD = 12
 """Bytes of offset and size, which the size itself does not count."""
@@ -72,30 +71,25 @@ class Stop(IntEnum):
 
 
 @inlined
-def _int16(data: Any, at: Any) -> Any:
-    place = np.uint64(at)
-    number = np.int64(data[place]) << 8 | np.int64(data[place + np.uint64(1)])
-    return number - ((number >> 15) << 16)
-
-
-@inlined
-def _uint32(data: Any, at: Any) -> Any:
-    # Unsigned positions spare the question whether one counts from the end; then these four steps are one.
+def _number(data: Any, at: Any, size: Any) -> Any:
+    """An unsigned big-endian number; one of eight bytes is signed."""
+    # Unsigned positions spare the question whether one counts from the end.
     place, number = np.uint64(at), np.uint64(0)
-    for step in range(np.uint64(4)):
+    for step in range(np.uint64(size)):
         number = number << np.uint64(8) | np.uint64(data[place + step])
     return np.int64(number)
 
 
 @inlined
-def _int32(data: Any, at: Any) -> Any:
-    number = _uint32(data, at)
-    return number - ((number >> 31) << 32)
+def _int16(data: Any, at: Any) -> Any:
+    number = _number(data, at, 2)
+    return number - ((number >> 15) << 16)
 
 
 @inlined
-def _int64(data: Any, at: Any) -> Any:
-    return np.int64(number_at(data, np.uint64(at)))
+def _int32(data: Any, at: Any) -> Any:
+    number = _number(data, at, 4)
+    return number - ((number >> 31) << 32)
 
 
 @compiled
@@ -119,7 +113,7 @@ def hop(data: Any, position: Any, end: Any, headers: Any, limit: Any) -> Any:
             return count, 1
         magic = np.int64(data[position + 16])
         size = _int32(data, position + 8) + 12
-        offset = _int64(data, position)
+        offset = _number(data, position, 8)
         shortest = 61 if magic == 2 else 34 if magic == 1 else 26
         if magic > 2 or size < shortest or offset < 0 or offset >= 1 << 56:
             return count, 3
@@ -134,17 +128,17 @@ def hop(data: Any, position: Any, end: Any, headers: Any, limit: Any) -> Any:
         headers[2, count] = offset
         headers[3, count] = magic
         if magic == 2:
-            headers[4, count] = _uint32(data, position + 17)
+            headers[4, count] = _number(data, position + 17, 4)
             headers[5, count] = _int16(data, position + 21)
             headers[6, count] = _int32(data, position + 12)
             headers[7, count] = _int32(data, position + 23)
-            headers[8, count] = _int64(data, position + 27)
-            headers[9, count] = _int64(data, position + 35)
-            headers[10, count] = _int64(data, position + 43)
+            headers[8, count] = _number(data, position + 27, 8)
+            headers[9, count] = _number(data, position + 35, 8)
+            headers[10, count] = _number(data, position + 43, 8)
             headers[11, count] = _int16(data, position + 51)
             headers[12, count] = _int32(data, position + 57)
         else:
-            headers[4, count] = _uint32(data, position + 12)
+            headers[4, count] = _number(data, position + 12, 4)
             headers[5, count] = np.int64(data[position + 17])
             headers[6:13, count] = 0
         count += 1

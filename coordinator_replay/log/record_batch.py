@@ -15,10 +15,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from coordinator_replay.compiled import compiled, inlined, spliced
+from coordinator_replay.compiled import compiled, inlined
 from coordinator_replay.log.schema import ControlType
-from coordinator_replay.memory import memory
-from coordinator_replay.words import copy_bytes
 
 SHORTEST_RECORD = 7
 """Bytes of a record with neither key, value nor headers: a batch can't hold more records than this allows."""
@@ -45,7 +43,7 @@ def _long_varint(data: Any, position: Any, end: Any, last_shift: Any) -> Any:
     return np.int64(0), np.int64(-1)
 
 
-@spliced
+@inlined
 def _varint(data: Any, position: Any, end: Any, last_shift: Any) -> Any:
     """Reads a zigzag number of at most 32 (last shift 28) or 64 bits (63): the number and where it ends, -1 if bad.
 
@@ -62,7 +60,7 @@ def _varint(data: Any, position: Any, end: Any, last_shift: Any) -> Any:
     return _long_varint(data, position, end, last_shift)
 
 
-@spliced
+@inlined
 def _after(length: Any, position: Any, end: Any) -> Any:
     """Where the bytes end that a length (-1 for null) in front of them measures, -1 if it is bad."""
     if position < 0 or length < -1 or length > end - position:
@@ -83,7 +81,7 @@ def _after_headers(data: Any, position: Any, stop: Any, count: Any) -> Any:
     return position
 
 
-@spliced
+@inlined
 def _record(data: Any, position: Any, end: Any) -> Any:
     """Reads one record: both deltas, end and length of key and value, end of the record, -1 if it is malformed."""
     length, position = _varint(data, position, end, 28)
@@ -102,6 +100,13 @@ def _record(data: Any, position: Any, end: Any) -> Any:
     if headers < 0 or position != stop:
         stop = np.int64(-1)
     return timestamp_delta, offset_delta, key_stop, key_length, value_stop, value_length, stop
+
+
+@inlined
+def _copy(data: Any, source: Any, target: Any, at: Any, size: Any) -> None:
+    """Copies bytes from one array to another; all numbers are unsigned, which makes the loop ten times as fast."""
+    for step in range(size):
+        target[at + step] = data[source + step]
 
 
 @compiled
@@ -148,8 +153,8 @@ def scan(
             present[0, count] = key_length >= 0
             present[1, count] = value_length >= 0
             key_size, value_size = np.uint64(max(key_length, 0)), np.uint64(max(value_length, 0))
-            copy_bytes(data, np.uint64(key_stop) - key_size, keys, key_end, key_size)
-            copy_bytes(data, np.uint64(value_stop) - value_size, values, value_end, value_size)
+            _copy(data, np.uint64(key_stop) - key_size, keys, key_end, key_size)
+            _copy(data, np.uint64(value_stop) - value_size, values, value_end, value_size)
             key_end += key_size
             value_end += value_size
             count += one
@@ -227,11 +232,11 @@ def scan_records(data: np.ndarray, batches: BatchColumns, *, whole: bool = True)
     matrix = batches.matrix(whole=whole)
     capacity = int(batches.counts.sum())
     size = int((batches.ends - batches.starts).sum())
-    numbers = memory((4, capacity), np.int64)
-    keys, values = memory(size, np.uint8), memory(size, np.uint8)
-    key_ends, value_ends = memory(capacity + 1, np.int32), memory(capacity + 1, np.int32)
+    numbers = np.empty((4, capacity), np.int64)
+    keys, values = np.empty(size, np.uint8), np.empty(size, np.uint8)
+    key_ends, value_ends = np.empty(capacity + 1, np.int32), np.empty(capacity + 1, np.int32)
     key_ends[0] = value_ends[0] = 0
-    present = memory((2, capacity), np.uint8)
+    present = np.empty((2, capacity), np.uint8)
     count, key_end, value_end = scan(data, matrix, numbers, keys, key_ends, values, value_ends, present)
     offsets, timestamps, batch_offsets, batch_positions = numbers[:, :count]
     return ScannedRecords(

@@ -23,7 +23,7 @@ from functools import partial
 
 import numpy as np
 
-from coordinator_replay.log.checksum import count_intact_batches, count_intact_messages, entry_checksum
+from coordinator_replay.log.checksum import count_intact, entry_checksum
 from coordinator_replay.log.coverage import NoteKind, SegmentNote, SkipRanges
 from coordinator_replay.log.header import (
     BATCH_OVERHEAD,
@@ -39,13 +39,10 @@ from coordinator_replay.log.header import (
 from coordinator_replay.log.rows import DAMAGE_VALUE_LIMIT, Damage
 from coordinator_replay.log.schema import DamageClass
 from coordinator_replay.log.window import Window
-from coordinator_replay.memory import memory
 
 # After damage the first hops are short: where there is some, there is often more, and headers behind it are for naught.
 _FEWEST_ENTRIES = 64
 _MOST_ENTRIES = 1 << 16
-# Rows of a power of two would begin in the same few lines of the processor's cache and push each other out of it.
-_STAGGER = 8
 _FIRST_BLOCK = 1 << 12
 _LARGEST_BLOCK = 1 << 20
 # What an entry's offset may be above the one before it and still be believed.
@@ -123,7 +120,7 @@ class Walk:
     def __iter__(self) -> Iterator[Run | Damage | SegmentNote]:
         """Everything in the file, in order."""
         window = self._window
-        matrix = memory((len(Field), _MOST_ENTRIES + _STAGGER), np.int64)
+        matrix = np.empty((len(Field), _MOST_ENTRIES), np.int64)
         limit = _MOST_ENTRIES
         at: int | None = 0
         while at is not None:
@@ -158,8 +155,7 @@ class Walk:
             starts = headers[Field.POSITION, rows]
             ends = starts + headers[Field.SIZE, rows]
             checksums = headers[Field.CHECKSUM, rows]
-            count_intact = count_intact_batches if headers[Field.MAGIC, 0] == 2 else count_intact_messages
-            good = count_intact(self._window.data, starts, ends, checksums)
+            good = count_intact(self._window.data, starts, ends, checksums, int(headers[Field.MAGIC, 0]))
             intact = int(rows[good]) if good < len(rows) else count
         run = None
         if intact:

@@ -8,8 +8,6 @@ from typing import BinaryIO, Protocol, cast
 
 import numpy as np
 
-from coordinator_replay.memory import memory
-
 DEFAULT_WINDOW_BYTES = 8 << 20
 DEFAULT_MAX_BATCH_BYTES = 128 << 20
 GZIP_MAGIC = b"\x1f\x8b"
@@ -121,7 +119,7 @@ class Window:
         self._file = _as_readable(file)
         self._gunzipped: _Gunzipped | None = None
         self._size = size
-        self._memory = memory(max(size, len(GZIP_MAGIC)), np.uint8)
+        self._memory = np.empty(max(size, len(GZIP_MAGIC)), np.uint8)
         self._end = 0
         self.position = position
         self.at_end = False
@@ -161,7 +159,7 @@ class Window:
         """Lets go of the first bytes, then reads until the window is full, holds ``needed`` bytes or the file ends."""
         left = self._end - consumed
         size = max(self._size, needed, left)
-        moved = self._memory if size == len(self._memory) else memory(size, np.uint8)
+        moved = self._memory if size == len(self._memory) else np.empty(size, np.uint8)
         moved[:left] = self._memory[consumed : self._end]
         self._memory, self._end = moved, left
         self.position += consumed

@@ -49,7 +49,7 @@ def test_both_writers_write_the_same_bytes(
     assert written == _written_plainly(records, sizes, base, producers)
 
 
-def test_slices_of_arrays_are_written_like_arrays(implementation: str) -> None:
+def test_slices_of_arrays_are_written_like_arrays() -> None:
     array = pa.array([b"left out", b"one", None, b"three"], pa.binary())
     times, sizes = np.array([5, 3, 9]), np.array([2, 1])
     copy = pa.array(array[1:].to_pylist(), pa.binary())

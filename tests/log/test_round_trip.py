@@ -43,7 +43,7 @@ def test_a_log_reads_the_same_through_any_window(log: WrittenLog, window_bytes: 
 
 
 @pytest.mark.parametrize("codec", BATCH_CODECS)
-def test_a_batch_larger_than_a_block_of_its_codec_reads_as_written(codec: str, implementation: str) -> None:
+def test_a_batch_larger_than_a_block_of_its_codec_reads_as_written(codec: str) -> None:
     entries = [LogEntry(key=b"%d" % row, value=bytes([row % 251]) * 1000, timestamp_ms=row) for row in range(150)]
     reading = read(write_batch(entries, base_offset=7, codec=codec), window_bytes=4096)
     assert [(row["key"], row["value"]) for row in reading.rows] == [(entry.key, entry.value) for entry in entries]

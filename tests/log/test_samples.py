@@ -31,7 +31,7 @@ def _read_current_segments(sample: str) -> dict[tuple[int, int], dict[str, Any]]
 
 
 @pytest.mark.parametrize("sample", SAMPLES)
-def test_every_record_is_what_kafka_decoded(sample: str, implementation: str) -> None:
+def test_every_record_is_what_kafka_decoded(sample: str) -> None:
     found = _read_current_segments(sample)
     decoded = _lines(sample, "decoded.jsonl")
     assert sorted(found) == sorted((line["partition"], line["offset"]) for line in decoded)
@@ -51,7 +51,7 @@ def test_every_record_is_what_kafka_decoded(sample: str, implementation: str) ->
 
 
 @pytest.mark.parametrize("sample", [name for name in SAMPLES if not name.startswith("old-format")])
-def test_keys_and_values_are_those_a_consumer_saw(sample: str, implementation: str) -> None:
+def test_keys_and_values_are_those_a_consumer_saw(sample: str) -> None:
     found = {at: record for at, record in _read_current_segments(sample).items() if record["control_type"] is None}
     consumed = _lines(sample, "records.jsonl")
     assert sorted(found) == sorted((line["partition"], line["offset"]) for line in consumed)

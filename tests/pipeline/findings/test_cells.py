@@ -40,5 +40,5 @@ def test_rows_of_one_key_are_brought_together(rows):
 def test_the_loops_mean_the_same_to_the_interpreter(rows):
     with pytest.MonkeyPatch.context() as patch, np.errstate(over="ignore"):
         for name in ("_find", "_add", "_raise"):
-            patch.setattr(module, name, getattr(module, name).py_func)
+            patch.setattr(module, name, getattr(module, name).__wrapped__)
         check(rows)
