@@ -1,8 +1,8 @@
-"""Questions about states, offsets, expiry and counts (design/questions.md), by the command tried first.
+"""Questions about states, offsets, expiry and counts, by the command tried first.
 
 The answers are held against what the brokers of the recorded dumps answered at the time (``checkpoints.jsonl``), what
-was done to the clients (``journal.jsonl``), what the brokers logged, and what Kafka's own classes decoded. The numbers
-are those of the list; questions about reasons are in ``test_questions.py``, about members in ``test_asked_members.py``,
+was done to the clients (``journal.jsonl``), what the brokers logged, and what Kafka's own classes decoded. Questions
+about reasons are in ``test_questions.py``, about members in ``test_asked_members.py``,
 about the log itself in ``test_asked_log.py``.
 """
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.spark
 
 
 @pytest.mark.parametrize("name", AUDITED)
-def test_20_groups_of_every_type_are_there_in_the_state_that_the_broker_said(ask, name: str):
+def test_what_groups_are_there_of_every_type_and_in_which_state(ask, name: str):
     compared: Counter[str] = Counter()
     for time, groups in answered(name):
         found = {row["group_id"]: row for row in ask(name, "groups", "--at", time)}
@@ -31,7 +31,7 @@ def test_20_groups_of_every_type_are_there_in_the_state_that_the_broker_said(ask
     assert set(compared) >= {"Classic", "Consumer"}
 
 
-def test_8_offsets_that_are_gone_are_told_with_when_and_why(ask, typed, expired: str):
+def test_when_and_why_were_offsets_removed(ask, typed, expired: str):
     cleaned = [
         at(entry["at"])
         for entry in lines(Sample(expired).folder / "broker-log.jsonl")
@@ -51,7 +51,7 @@ def test_8_offsets_that_are_gone_are_told_with_when_and_why(ask, typed, expired:
         assert min(abs(at(when) - time) for time in cleaned) < CLOCK, (group_id, when)
 
 
-def test_8_and_before_they_went_they_were_what_the_broker_said(ask, expired: str):
+def test_what_were_removed_offsets_before_their_removal(ask, expired: str):
     for time, groups in answered(expired):
         for group_id, group in groups.items():
             told = {
@@ -65,7 +65,7 @@ def test_8_and_before_they_went_they_were_what_the_broker_said(ask, expired: str
             )
 
 
-def test_23_groups_that_are_gone_are_listed_with_what_took_them(ask, expired: str):
+def test_which_groups_were_removed_and_by_what(ask, expired: str):
     found = {row["group_id"]: row for row in ask(expired, "groups", "--deleted")}
     seen = {group_id for _, groups in answered(expired) for group_id in groups}
     last = set(list(answered(expired))[-1][1])
@@ -77,7 +77,7 @@ def test_23_groups_that_are_gone_are_listed_with_what_took_them(ask, expired: st
 
 
 @pytest.mark.parametrize("name", AUDITED)
-def test_23_the_reset_file_has_the_offsets_that_the_broker_had_then(typed, name: str, tmp_path: Path):
+def test_can_the_offsets_of_a_removed_group_be_restored(typed, name: str, tmp_path: Path):
     checkpoints = list(answered(name))
     time, groups = checkpoints[len(checkpoints) // 2]
     written = 0
@@ -93,7 +93,7 @@ def test_23_the_reset_file_has_the_offsets_that_the_broker_had_then(typed, name:
     assert written > 3
 
 
-def test_9_what_expires_next_is_told_for_any_horizon(ask):
+def test_which_offsets_expire_next(ask):
     name = "group-lifecycles"
     last = list(answered(name))[-1][1]
     assert ask(name, "expired", "shop-simple", "--within", "3d") == []
@@ -108,7 +108,7 @@ def test_9_what_expires_next_is_told_for_any_horizon(ask):
     assert {row["group_id"] for row in ask(name, "expired", "--within", "4000d")} <= stored
 
 
-def test_11_every_commit_is_in_the_history_and_the_rewind_in_the_timeline(ask, expired: str):
+def test_did_an_offset_go_back_and_when(ask, expired: str):
     commits = journal(expired, group="shop-simple", action="commit", partition=0)
     history = ask(expired, "offsets", "shop-simple", "--history", "shop.simple:0")
     assert [row["committed_offset"] for row in history] == [entry["offset"] for entry in commits]
@@ -121,7 +121,7 @@ def test_11_every_commit_is_in_the_history_and_the_rewind_in_the_timeline(ask, e
     assert events["OFFSETS_REWOUND"]["log_timestamp"] == back[0]["valid_from"]
 
 
-def test_13_unstable_partitions_are_those_that_the_broker_withheld_and_name_the_producer(ask, transactional: str):
+def test_which_producer_keeps_offsets_unstable(ask, transactional: str):
     producers = {
         (record["key"]["group"], record["key"]["topic"], record["key"]["partition"], record["producerId"])
         for record in decoded(transactional, "OffsetCommit")
@@ -140,7 +140,7 @@ def test_13_unstable_partitions_are_those_that_the_broker_withheld_and_name_the_
     assert compared > 10
 
 
-def test_13_the_timeline_counts_transactions_by_outcome(ask, transactional: str):
+def test_how_many_transactions_were_committed_and_aborted(ask, transactional: str):
     outcomes = Counter(entry["outcome"] for entry in journal(transactional, group="bank-eos", action="txn_offsets"))
     (event,) = (row for row in ask(transactional, "timeline", "bank-eos") if row["event"] == "OFFSETS_PENDING")
     partitions = len(event["detail"]["partitions"])
@@ -149,7 +149,7 @@ def test_13_the_timeline_counts_transactions_by_outcome(ask, transactional: str)
 
 
 @pytest.mark.parametrize("name", AUDITED)
-def test_16_records_and_bytes_of_each_group_are_all_counted(ask, name: str):
+def test_how_much_of_the_log_is_each_groups(ask, name: str):
     """Sizes are those of the keys and values that a consumer read."""
     exported = Sample(name).exported
     records: Counter[str] = Counter()
@@ -166,14 +166,14 @@ def test_16_records_and_bytes_of_each_group_are_all_counted(ask, name: str):
 
 
 @pytest.mark.parametrize("name", AUDITED)
-def test_18_the_group_that_commits_most_is_first_and_its_commits_are_all_counted(ask, name: str):
+def test_which_group_commits_most(ask, name: str):
     busiest = ask(name, "sql", "--query", "hot-committers")[0]
     commits = Counter(record["key"]["group"] for record in decoded(name, "OffsetCommit"))
     assert busiest["commits"] == commits[busiest["group_id"]] == max(commits.values())
 
 
 @pytest.mark.parametrize("name", AUDITED)
-def test_22_every_record_is_accounted_for(ask, name: str):
+def test_is_every_record_accounted_for(ask, name: str):
     (run,) = ask(name, "sql", "--query", "audit-runs")
     assert (run["records_decoded"], run["records_quarantined"], run["unaccounted"]) == (len(decoded(name)), 0, 0)
     kinds = Counter(record["kind"] for record in decoded(name))

@@ -1,7 +1,7 @@
-"""Questions about the log itself: offsets after a restart, decoding, files alone, gaps (design/questions.md).
+"""Questions about the log itself: offsets after a restart, decoding, files alone, gaps.
 
 Each by the command tried first; the answers are held against what Kafka's own classes decoded, what was done to the
-clients and what the brokers answered at the time. The numbers are those of the list.
+clients and what the brokers answered at the time.
 """
 
 import json
@@ -25,11 +25,11 @@ from tests.samples import NAMES, Sample
 pytestmark = pytest.mark.spark
 
 
-# --- 10: offsets were 0 after a restart ------------------------------------------------------------------------------
+# --- offsets were 0 after a restart ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", AUDITED)
-def test_10_an_offset_is_0_where_0_was_committed_and_nowhere_else(ask: Ask, name: str):
+def test_was_0_committed_or_nothing(ask: Ask, name: str):
     """Every plain commit is in the history, in order, as Kafka's own classes decoded it."""
     compared = zeros = 0
     wanted = plain_commits(name)
@@ -59,7 +59,7 @@ def plain_commits(name: str) -> dict[tuple[str, str, int], list[int]]:
 
 
 @pytest.mark.parametrize("name", AUDITED)
-def test_10_before_the_first_commit_there_is_no_offset_rather_than_0(typed: Typed, name: str):
+def test_what_is_the_offset_before_the_first_commit(typed: Typed, name: str):
     first: dict[tuple[str, str], int] = {}
     for record in decoded(name, "OffsetCommit"):
         first.setdefault((record["key"]["group"], record["key"]["topic"]), record["timestamp"])
@@ -75,7 +75,7 @@ def test_10_before_the_first_commit_there_is_no_offset_rather_than_0(typed: Type
 
 
 @pytest.mark.parametrize("name", AUDITED)
-def test_10_what_the_broker_had_before_it_stopped_is_in_the_log_after_it(ask: Ask, name: str):
+def test_are_offsets_the_same_after_a_restart_of_the_broker(ask: Ask, name: str):
     """So it was not lost there: the fault lies in the client, or in how the coordinator loaded it."""
     (stop,) = journal(name, action="broker_stopping")
     assert at(max(record["timestamp"] for record in decoded(name))) <= at(stop["at"]) + CLOCK
@@ -90,11 +90,11 @@ def test_10_what_the_broker_had_before_it_stopped_is_in_the_log_after_it(ask: As
     assert compared > 20
 
 
-# --- 21: make the topic readable -------------------------------------------------------------------------------------
+# --- make the topic readable -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_21_every_record_reads_as_kafkas_own_classes_read_it(name: str):
+def test_does_every_record_read_as_kafkas_own_classes_read_it(name: str):
     result = CliRunner().invoke(main, ["decode", Sample(name).segments])
     assert result.exit_code == 0, result.stderr
     rows = {(row["log_partition"], row["log_offset"]): row for row in map(json.loads, result.stdout.splitlines())}
@@ -131,7 +131,7 @@ def commit_of_record(record: dict[str, Any]) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize("name", AUDITED)
-def test_21_kinds_and_versions_of_records_are_counted(ask: Ask, name: str):
+def test_which_kinds_and_versions_of_records_are_there(ask: Ask, name: str):
     wanted = Counter(
         (record["kind"], record["keyVersion"], None if record["tombstone"] else record["valueVersion"])
         for record in (one | {"tombstone": not one.get("value")} for one in decoded(name))
@@ -141,7 +141,7 @@ def test_21_kinds_and_versions_of_records_are_counted(ask: Ask, name: str):
     assert all(row["tombstones"] == (row["records"] if row["value_version"] is None else 0) for row in rows)
 
 
-# --- 24: without the cluster -----------------------------------------------------------------------------------------
+# --- without the cluster ---------------------------------------------------------------------------------------------
 
 ALONE = """
 import socket, sys
@@ -166,7 +166,7 @@ def typed_alone(warehouse: Path, *arguments: str) -> Rows:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def test_24_all_groups_with_state_and_members_are_listed_from_files_alone(audited: Path):
+def test_which_groups_are_there_asked_of_files_alone(audited: Path):
     name = "group-lifecycles"
     found = {row["group_id"]: row for row in typed_alone(audited, "groups", "--cluster", name)}
     assert {group_id: (row["state"], row["member_count"]) for group_id, row in found.items()} == {
@@ -174,7 +174,7 @@ def test_24_all_groups_with_state_and_members_are_listed_from_files_alone(audite
     }
 
 
-def test_24_all_offsets_of_all_groups_come_in_one_answer_from_files_alone(audited: Path):
+def test_what_are_all_offsets_asked_of_files_alone(audited: Path):
     name = "group-lifecycles"
     statement = (
         "SELECT group_id, topic, partition, committed_offset FROM offset_history "
@@ -188,10 +188,10 @@ def test_24_all_offsets_of_all_groups_come_in_one_answer_from_files_alone(audite
     }
 
 
-# --- 25: a log that was compacted while it was written ---------------------------------------------------------------
+# --- a log that was compacted while it was written -------------------------------------------------------------------
 
 
-def test_25_states_and_offsets_of_a_compacted_log_are_what_the_broker_said_at_the_end(ask: Ask, compacted: str):
+def test_what_does_a_compacted_log_say_at_the_end(ask: Ask, compacted: str):
     last = last_answer(compacted)
     found = {row["group_id"]: (row["group_type"].capitalize(), row["state"]) for row in ask(compacted, "groups")}
     assert found == {group_id: (group["type"], group["state"]) for group_id, group in last.items()}
@@ -201,7 +201,7 @@ def test_25_states_and_offsets_of_a_compacted_log_are_what_the_broker_said_at_th
         assert (group_id, offsets) == (group_id, {key: stored["offset"] for key, stored in group["offsets"].items()})
 
 
-def test_25_groups_of_which_rebalances_are_missing_are_said_to_be_inexact(ask: Ask, compacted: str):
+def test_of_which_groups_are_rebalances_missing(ask: Ask, compacted: str):
     """The broker's log has rebalances that compaction removed from the topic: no such group is told of as complete."""
     recording = Recording(Sample(compacted).folder)
     logged = Counter(one.group for one in Witness(recording.journal, recording.clients()).read(recording.broker_log))
@@ -213,7 +213,7 @@ def test_25_groups_of_which_rebalances_are_missing_are_said_to_be_inexact(ask: A
     assert lacking & known <= inexact
 
 
-def test_25_how_many_records_are_missing_before_each_record_is_counted(ask: Ask, compacted: str):
+def test_how_many_records_are_missing_before_each_record(ask: Ask, compacted: str):
     offsets: dict[int, list[int]] = defaultdict(list)
     for record in Sample(compacted).decoded:
         offsets[record["partition"]].append(record["offset"])

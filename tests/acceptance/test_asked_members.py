@@ -1,7 +1,7 @@
-"""Questions about silent groups, static members, owners and groups without use (design/questions.md).
+"""Questions about silent groups, static members, owners and groups without use.
 
 Each by the command tried first; the answers are held against what the brokers answered and logged at the time, what was
-done to the clients, and what Kafka's own classes decoded. The numbers are those of the list.
+done to the clients, and what Kafka's own classes decoded.
 """
 
 import json
@@ -24,7 +24,7 @@ LONG_MS = 100
 """Records and lines of the broker's log are stamped a few milliseconds apart: shorter rebalances have no middle."""
 
 
-# --- 6: does it hang -------------------------------------------------------------------------------------------------
+# --- does it hang ----------------------------------------------------------------------------------------------------
 
 
 class Running(NamedTuple):
@@ -52,9 +52,7 @@ def running(name: str) -> Iterator[Running]:
 
 
 @pytest.mark.parametrize("name", AUDITED)
-def test_6_a_group_that_is_rebalancing_shows_its_last_generation_and_never_a_state_without_a_record(
-    ask: Ask, name: str
-):
+def test_which_state_does_a_rebalancing_group_show(ask: Ask, name: str):
     compared = 0
     for one in running(name):
         if one.generation == 0:
@@ -67,7 +65,7 @@ def test_6_a_group_that_is_rebalancing_shows_its_last_generation_and_never_a_sta
     assert compared > 3
 
 
-def test_6_a_search_for_groups_that_hang_says_that_the_log_cannot_tell(typed: Typed, expired: str):
+def test_which_groups_hang(typed: Typed, expired: str):
     """The broker was asked while a group of three was in PreparingRebalance."""
     (asked, hanging) = next(
         (checkpoint, group)
@@ -83,7 +81,7 @@ def test_6_a_search_for_groups_that_hang_says_that_the_log_cannot_tell(typed: Ty
 
 
 @pytest.mark.parametrize("name", AUDITED)
-def test_6_the_generation_since_which_a_group_is_silent_is_the_last_that_the_broker_logged(ask: Ask, name: str):
+def test_since_which_generation_is_a_group_silent(ask: Ask, name: str):
     logged: dict[str, int] = {}
     for line in broker_log(name):
         over = SYNCED.search(line["text"]) or EMPTIED.search(line["text"])
@@ -96,11 +94,11 @@ def test_6_the_generation_since_which_a_group_is_silent_is_the_last_that_the_bro
     assert len(classic) > 1
 
 
-# --- 17: is it dead --------------------------------------------------------------------------------------------------
+# --- is it dead ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", AUDITED)
-def test_17_the_last_commit_of_each_group_is_the_newest_in_force_and_its_members_are_those_it_had(ask: Ask, name: str):
+def test_when_did_each_group_commit_last(ask: Ask, name: str):
     rows = {row["group_id"]: row for row in ask(name, "sql", "--query", "last-commits")}
     last = last_answer(name)
     assert set(rows) == set(last)
@@ -127,7 +125,7 @@ def newest_commit(name: str, group_id: str, group: dict[str, Any]) -> Any:
     return at(max(newest)) if newest else None
 
 
-# --- 14: static members ----------------------------------------------------------------------------------------------
+# --- static members --------------------------------------------------------------------------------------------------
 
 JOINS = (
     re.compile(
@@ -153,7 +151,7 @@ def matched(name: str, patterns: tuple[re.Pattern[str], ...]) -> Iterator[tuple[
 
 
 @pytest.mark.parametrize("name", AUDITED)
-def test_14_instance_ids_with_several_members_are_those_that_the_broker_saw_join_again(ask: Ask, name: str):
+def test_which_instance_ids_had_several_members(ask: Ask, name: str):
     joined = Counter((group, found["instance"]) for _, group, found in matched(name, JOINS + REPLACES))
     rows = ask(name, "sql", "--query", "flapping-static-members")
     found = {(row["group_id"], row["instance_id"]): row["member_ids"] for row in rows}
@@ -161,7 +159,7 @@ def test_14_instance_ids_with_several_members_are_those_that_the_broker_saw_join
     assert found or name != "group-lifecycles"
 
 
-def test_14_each_replaced_member_is_in_the_timeline_with_the_instance_id_and_whom_it_replaced(ask: Ask):
+def test_which_static_member_replaced_which(ask: Ask):
     name = "group-lifecycles"
     replaced = list(matched(name, REPLACES))
     assert len(replaced) >= 3
@@ -178,7 +176,7 @@ def test_14_each_replaced_member_is_in_the_timeline_with_the_instance_id_and_who
         assert event["member_id"] in {row["member_id"] for row in intervals}
 
 
-def test_14_the_host_of_a_classic_member_that_replaced_another_is_said_to_be_unproven(ask: Ask, typed: Typed):
+def test_is_the_host_of_a_replaced_classic_member_proven(ask: Ask, typed: Typed):
     """The coordinator keeps the host of the first; of KIP-848 groups each member's own host is on record."""
     name = "group-lifecycles"
     hosts: dict[tuple[str, str], set[str]] = defaultdict(set)
@@ -195,7 +193,7 @@ def test_14_the_host_of_a_classic_member_that_replaced_another_is_said_to_be_unp
     assert f"Client id and host of {member['member_id']} may be those of an earlier process" in result.stderr
 
 
-# --- 15: owners ------------------------------------------------------------------------------------------------------
+# --- owners ----------------------------------------------------------------------------------------------------------
 
 
 def assignments(group: dict[str, Any]) -> dict[str, list[str]]:
@@ -205,7 +203,7 @@ def assignments(group: dict[str, Any]) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("name", AUDITED)
-def test_15_the_owner_of_a_partition_is_the_member_that_the_broker_said(ask: Ask, name: str):
+def test_who_owned_a_partition(ask: Ask, name: str):
     time, groups = list(answered(name))[-1]
     compared = 0
     for group_id, group in groups.items():
@@ -221,7 +219,7 @@ def test_15_the_owner_of_a_partition_is_the_member_that_the_broker_said(ask: Ask
 
 
 @pytest.mark.parametrize("name", ["group-lifecycles", "kafka-3.9"])
-def test_15_of_a_group_that_the_broker_said_is_empty_nobody_owns_a_partition(typed: Typed, name: str):
+def test_does_an_empty_group_own_partitions(typed: Typed, name: str):
     owned: dict[str, str] = {}
     asked = 0
     for time, groups in answered(name):
@@ -239,7 +237,7 @@ def test_15_of_a_group_that_the_broker_said_is_empty_nobody_owns_a_partition(typ
 
 
 @pytest.mark.parametrize("name", AUDITED)
-def test_15_no_partition_has_two_owners_where_the_broker_never_said_so(ask: Ask, name: str):
+def test_did_a_partition_have_two_owners(ask: Ask, name: str):
     for _, groups in answered(name):
         for group in (one for one in groups.values() if one["type"] in ("Classic", "Consumer")):
             for one, other in combinations(assignments(group).values(), 2):
@@ -248,7 +246,7 @@ def test_15_no_partition_has_two_owners_where_the_broker_never_said_so(ask: Ask,
 
 
 @pytest.mark.parametrize("name", AUDITED)
-def test_15_partitions_that_are_owned_without_commits_have_the_last_commit_that_kafka_decoded(ask: Ask, name: str):
+def test_which_owned_partitions_have_no_commits(ask: Ask, name: str):
     last = last_answer(name)
     rows = ask(name, "sql", "--query", "owned-but-silent", "--param", "threshold=1")
     for row in rows:
@@ -265,7 +263,7 @@ def test_15_partitions_that_are_owned_without_commits_have_the_last_commit_that_
     assert rows or name == "kafka-3.9"
 
 
-# --- 19: topics that a group left ------------------------------------------------------------------------------------
+# --- topics that a group left ----------------------------------------------------------------------------------------
 
 
 def subscriptions(name: str) -> dict[tuple[str, str], list[str]]:
@@ -278,7 +276,7 @@ def subscriptions(name: str) -> dict[tuple[str, str], list[str]]:
 
 
 @pytest.mark.parametrize("name", AUDITED)
-def test_19_topics_with_offsets_that_no_member_subscribes_to(ask: Ask, name: str):
+def test_which_topics_have_offsets_and_no_subscriber(ask: Ask, name: str):
     subscribed = subscriptions(name)
     wanted = set()
     for group_id, group in last_answer(name).items():

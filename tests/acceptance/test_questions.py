@@ -1,8 +1,8 @@
-"""Questions that people ask of a Kafka cluster (design/questions.md), each by the command a user tries first.
+"""Questions that people ask of a Kafka cluster, each by the command a user tries first.
 
 The answers are held against what the brokers of the recorded dumps logged and what was done to the clients at the
 time, never against what the program printed before. Here are the questions about reasons of rebalances and about lost
-offsets; the numbers are those of the list.
+offsets.
 """
 
 import json
@@ -42,11 +42,11 @@ def journal(name: str, action: str) -> list[dict[str, Any]]:
     return [one for one in lines(Sample(name).folder / "journal.jsonl") if one["action"] == action]
 
 
-# --- 1, 4, 5: how often, how long, why, and who ----------------------------------------------------------------------
+# --- how often, how long, why, and who -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", AUDITED)
-def test_1_members_that_timed_out_are_found_by_that_cause(ask: Ask, name: str):
+def test_which_members_timed_out(ask: Ask, name: str):
     wanted = {(one.group, one.epoch) for one in logged(name) if one.cause == "SESSION_TIMEOUT"}
     rows = ask(name, "rebalances", "--cause", "SESSION_TIMEOUT")
     assert wanted <= {(row["group_id"], row["epoch"]) for row in rows}
@@ -56,7 +56,7 @@ def test_1_members_that_timed_out_are_found_by_that_cause(ask: Ask, name: str):
 
 
 @pytest.mark.parametrize("name", AUDITED)
-def test_4_the_causes_of_every_group_are_those_that_its_broker_logged(ask: Ask, name: str):
+def test_why_did_a_group_rebalance(ask: Ask, name: str):
     truths = logged(name)
     rows = {group: ask(name, "why", group) for group in {truth.group for truth in truths}}
     for truth in truths:
@@ -69,7 +69,7 @@ def _listed(value: Any) -> list[str]:
     return json.loads(value) if isinstance(value, str) else list(value or ())
 
 
-def test_4_the_client_that_was_restarted_again_and_again_is_named(ask: Ask):
+def test_which_client_restarts_again_and_again(ask: Ask):
     """Group bakery-bounce: both clients were restarted with other assignor lists, and nobody else was."""
     restarted = {act["member"] for act in journal("java-clients", "restart") if act["group"] == "bakery-bounce"}
     rows = ask("java-clients", "sql", "--query", "rebalance-triggers", "--param", "group=bakery-bounce")
@@ -77,7 +77,7 @@ def test_4_the_client_that_was_restarted_again_and_again_is_named(ask: Ask):
 
 
 @pytest.mark.parametrize("name", AUDITED)
-def test_5_as_many_rebalances_as_the_broker_logged_and_none_longer_or_shorter_than_told(ask: Ask, name: str):
+def test_how_many_rebalances_were_there_and_how_long(ask: Ask, name: str):
     rows = ask(name, "rebalances")
     assert Counter(row["group_id"] for row in rows) == Counter(one.group for one in logged(name))
     took = durations(lines(Sample(name).folder / "broker-log.jsonl"))
@@ -92,7 +92,7 @@ def test_5_as_many_rebalances_as_the_broker_logged_and_none_longer_or_shorter_th
     assert compared > 5
 
 
-def test_5_why_gives_no_bound_of_a_classic_rebalance_as_its_duration(told: Told):
+def test_how_long_was_a_classic_rebalance_with_one_bound_only(told: Told):
     text = told("group-lifecycles", "why", "shop-billing")
     assert re.search(r"sync took \d+ ms, the whole rebalance at most [\d,]+ ms; its join phase is not on record", text)
     assert "generation 4" in text
@@ -102,18 +102,18 @@ def test_5_why_gives_no_bound_of_a_classic_rebalance_as_its_duration(told: Told)
     assert "the group is Empty" in emptied
 
 
-# --- 2, 3: topics ----------------------------------------------------------------------------------------------------
+# --- topics ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", AUDITED)
-def test_2_a_subscription_that_changed_once_does_not_alternate(ask: Ask, name: str):
+def test_do_subscriptions_alternate_where_one_changed_once(ask: Ask, name: str):
     changes = Counter(act["member"] for act in journal(name, "subscription_changed"))
     assert all(count == 1 for count in changes.values())
     assert ask(name, "sql", "--query", "alternating-subscriptions") == []
 
 
 @pytest.mark.parametrize("name", ["group-lifecycles", "kafka-3.9"])
-def test_2_the_client_whose_subscription_changed_is_named_with_the_topics_it_added(ask: Ask, name: str):
+def test_which_client_changed_its_subscription(ask: Ask, name: str):
     for act in journal(name, "subscription_changed"):
         earlier = [one for one in lines(Sample(name).folder / "journal.jsonl") if one["at"] < act["at"]]
         before = [one["topics"] for one in earlier if one.get("member") == act["member"] and "topics" in one][-1]
@@ -124,7 +124,7 @@ def test_2_the_client_whose_subscription_changed_is_named_with_the_topics_it_add
 
 
 @pytest.mark.parametrize("name", AUDITED)
-def test_3_partitions_that_were_added_are_found_with_the_time_until_the_group_noticed(ask: Ask, name: str):
+def test_when_did_a_group_notice_new_partitions(ask: Ask, name: str):
     rows = ask(name, "sql", "--query", "slow-topic-changes")
     for act in journal(name, "partitions_increased"):
         said = f"partitions of {act['topic']} increased from"
@@ -136,10 +136,10 @@ def test_3_partitions_that_were_added_are_found_with_the_time_until_the_group_no
             assert abs(noticed - timedelta(milliseconds=row["metadata_delay_ms"])) < CLOCK, row
 
 
-# --- 7: who blocks ---------------------------------------------------------------------------------------------------
+# --- who blocks ------------------------------------------------------------------------------------------------------
 
 
-def test_7_the_member_that_did_not_revoke_is_named_with_its_partitions_and_who_waited(told: Told):
+def test_which_member_did_not_revoke_and_who_waited(told: Told):
     """Client hold-1 of bakery-holders takes 15 s to give partitions up; hold-2 and hold-3 join and wait."""
     clients = Recording(Sample("java-clients").folder).clients()
     text = told("java-clients", "why", "bakery-holders")
@@ -155,7 +155,7 @@ def test_7_the_member_that_did_not_revoke_is_named_with_its_partitions_and_who_w
 
 
 @pytest.mark.parametrize("name", AUDITED)
-def test_7_whoever_waited_in_a_rebalance_had_joined_by_then_and_was_in_a_state_of_waiting(told: Told, name: str):
+def test_were_the_members_that_waited_in_the_group(told: Told, name: str):
     joined: dict[tuple[str, str], int] = {}
     assigned: dict[tuple[str, str], int] = {}
     unreleased = {
@@ -184,10 +184,10 @@ def test_7_whoever_waited_in_a_rebalance_had_joined_by_then_and_was_in_a_state_o
     assert compared > 1
 
 
-# --- 8, 9, 10: where did the offsets go ------------------------------------------------------------------------------
+# --- where did the offsets go ----------------------------------------------------------------------------------------
 
 
-def test_8_offsets_of_a_deleted_topic_and_by_an_admin_are_found_with_what_removed_them(ask: Ask):
+def test_what_removed_offsets_of_a_deleted_topic_or_by_an_admin(ask: Ask):
     rows = ask("group-lifecycles", "sql", "--query", "lost-offsets")
     for act in journal("group-lifecycles", "topic_deleted"):
         removed = [row for row in rows if row["topic"] == act["topic"]]
@@ -199,7 +199,7 @@ def test_8_offsets_of_a_deleted_topic_and_by_an_admin_are_found_with_what_remove
     assert (topic, int(partition), "DELETED") in {(row["topic"], row["partition"], row["ended_by"]) for row in rows}
 
 
-def test_9_offsets_that_the_broker_expired_are_told_and_none_that_it_kept(ask: Ask, expired: str):
+def test_which_offsets_did_the_broker_expire(ask: Ask, expired: str):
     """What the broker no longer answered at the end was deleted with its group, or it expired."""
     checkpoints = [one for one in lines(Sample(expired).folder / "checkpoints.jsonl") if one["quiet"]]
     deleted = {act["group"] for act in journal(expired, "group_deleted")}
@@ -225,10 +225,10 @@ def _topic_partition(name: str) -> tuple[str, int]:
     return topic, int(partition)
 
 
-# --- 11, 12: rewinds and resets --------------------------------------------------------------------------------------
+# --- rewinds and resets ----------------------------------------------------------------------------------------------
 
 
-def test_11_an_offset_that_went_back_under_members_is_a_finding_with_both_values(ask: Ask):
+def test_did_an_offset_go_back_while_members_consumed(ask: Ask):
     (found,) = ask("java-clients", "findings", "--rule", "offset_rewind")
     commits = [
         one["value"]["offset"]
@@ -242,7 +242,7 @@ def test_11_an_offset_that_went_back_under_members_is_a_finding_with_both_values
     assert f"rewound from {back[-1][0]} to {back[-1][1]}" in found["message"]
 
 
-def test_12_a_reset_of_a_group_that_never_had_members_is_found(ask: Ask):
+def test_were_offsets_of_a_group_without_members_reset(ask: Ask):
     (reset,) = journal("group-lifecycles", "offsets_reset")
     rows = ask("group-lifecycles", "sql", "--query", "manual-offset-changes", "--param", f"group={reset['group']}")
     found = [row for row in rows if row["topic"] == reset["topic"] and "moved back" in row["what"]]
@@ -251,10 +251,10 @@ def test_12_a_reset_of_a_group_that_never_had_members_is_found(ask: Ask):
     assert (reset["group"], reset["topic"]) in {(finding["group_id"], finding["topic"]) for finding in rewinds}
 
 
-# --- 13: unstable offsets --------------------------------------------------------------------------------------------
+# --- unstable offsets ------------------------------------------------------------------------------------------------
 
 
-def test_13_offsets_of_a_transaction_that_is_open_are_unstable(ask: Ask):
+def test_which_offsets_wait_for_an_open_transaction(ask: Ask):
     (left_open,) = [act for act in journal("kafka-3.9", "txn_offsets") if act["outcome"] == "open"]
     rows = ask("kafka-3.9", "offsets", left_open["group"], "--require-stable")
     assert sum(row["is_unstable"] for row in rows) == len(left_open["offsets"])

@@ -2,7 +2,6 @@
 
 import json
 import re
-import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -13,9 +12,9 @@ from click.testing import CliRunner, Result
 from coordinator_replay.cli.main import main
 from coordinator_replay.coordinator.coordinator import HANDLERS
 from coordinator_replay.coordinator.script import COMMANDS
-from tests.coordinator import oracle
-from tests.coordinator.recorded_scripts import FOLDER, SCRIPTS, answers, commands, first_difference
+from tests.coordinator.recorded_scripts import FOLDER, answers, commands, first_difference
 
+ORACLE = Path(__file__).parents[2] / "scripts/kafka/src/org/apache/kafka/coordinator/group"
 OFFSETS_AND_MARKERS = "30-offsets-transactional"
 
 
@@ -31,32 +30,11 @@ def test_answers_are_in_the_oracles_form() -> None:
     assert first_difference(commands(name), answers(name), ours) is None
 
 
-@pytest.mark.parametrize("name", SCRIPTS)
-def test_the_oracles_own_comparison_takes_both(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    comparison = oracle.oracle_path().parent / "compare_oracle.py"
-    if not comparison.exists():
-        pytest.skip("the oracle is not beside the project")
-    ours = tmp_path / "ours.jsonl"
-    ours.write_text(simulate(str(FOLDER / f"{name}.jsonl")).output)
-    monkeypatch.setattr(sys, "argv", [str(comparison), str(FOLDER / f"{name}.out.jsonl"), str(ours)])
-    with pytest.raises(SystemExit) as ended:
-        runpy.run_path(str(comparison), run_name="__main__")
-    assert (ended.value.code, capsys.readouterr().out) == (0, "")
-
-
 def test_all_commands_and_requests_of_the_oracle_are_there() -> None:
-    source = oracle.oracle_path().parent / "CoordinatorOracle.java"
-    if not source.exists():
-        pytest.skip("the oracle is not beside the project")
-    head = source.read_text().partition("package ")[0]
-    script, _, _ = head.partition("// Output:")
-    assert set(re.findall(r'\{"(\w+)":', script)) - {"note"} <= COMMANDS.keys()
-    known = re.search(r"ConsumerGroupHeartbeat JoinGroup .*\n.*", script)
-    assert known is not None
-    assert set(re.findall(r"[A-Z]\w+", known.group())) <= HANDLERS.keys()
-    assert len(COMMANDS) == 12
+    commands = re.findall(r'case "(\w+)"', (ORACLE / "CoordinatorOracle.java").read_text())
+    requests = re.findall(r'case "(\w+)"', (ORACLE / "OracleRequests.java").read_text())
+    assert {*commands, "config", "assign", "note"} == COMMANDS.keys()
+    assert set(requests) == HANDLERS.keys()
 
 
 def test_topics_are_written_beside_the_log(tmp_path: Path) -> None:

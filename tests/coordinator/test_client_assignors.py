@@ -33,8 +33,6 @@ def test_a_script_can_ask_an_assignor() -> None:
 
 @pytest.mark.kafka
 def test_kafka_agrees_a_thousand_times_on_each_assignor() -> None:
-    if not oracle.is_here():
-        pytest.skip("Kafka's own classes are not on this machine")
     randomness = random.Random(2)
     questions = [random_question(randomness, assignor) for assignor in ASSIGNORS for _ in range(1000)]
     for question, told in zip(questions, oracle.run(questions), strict=True):

@@ -6,24 +6,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from coordinator_replay.engine import Marker, Record, Replay
 from tests.engine.blobs import opened
-
-HERE = Path(__file__).resolve()
-COPIES = HERE.parents[1] / "data"
-SAMPLES = HERE.parents[3] / "shared" / "samples"
+from tests.samples import DATA
 
 Log = tuple[Record | Marker, ...]
 
 
 def folder(sample: str) -> Path:
-    """Where a sample lies: the copy that goes with the tests, or the shared recording."""
-    for root in (COPIES, SAMPLES):
-        if (root / sample / "decoded.jsonl").exists():
-            return root / sample
-    pytest.skip(f"sample {sample} is not here: it lies in shared/samples beside the repository")
+    """Where a sample lies."""
+    return DATA / sample
 
 
 def lines(sample: str, name: str) -> list[dict[str, Any]]:

@@ -26,10 +26,10 @@ from coordinator_replay.records.plain import (
     encode_value,
 )
 from tests.kafka_judge import Answer, KafkaJudge
+from tests.samples import DATA
 
 pytestmark = pytest.mark.kafka
 
-SAMPLES = Path(__file__).resolve().parents[3] / "shared" / "samples"
 SEEDS = range(60)
 
 LEGACY = "LegacyOffsetCommit"
@@ -318,7 +318,7 @@ def sample_lines(folder: Path, name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / name).read_text(encoding="utf-8").splitlines()]
 
 
-SAMPLE_FOLDERS = sorted(path.parent for path in SAMPLES.glob("*/decoded.jsonl"))
+SAMPLE_FOLDERS = sorted(path.parent for path in DATA.glob("*/decoded.jsonl"))
 ABOUT_RECORD = ["keyVersion", "kind", "key", "tombstone", "valueVersion", "value"]
 
 
