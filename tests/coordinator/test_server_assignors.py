@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator_replay.coordinator.assignor.server import ASSIGNORS, AssignorError, GroupSpec, MemberSpec
+from coordinator_replay.coordinator.assignor.server import ASSIGNORS, GroupSpec, MemberSpec, PartitionAssignorError
 from coordinator_replay.coordinator.topics import Topic
 from coordinator_replay.engine.model import Assignment
 from tests.coordinator import oracle
@@ -168,7 +168,7 @@ def test_a_target_of_partitions_that_do_not_exist_is_an_error() -> None:
     topic = Topic("orders", topic_id(1), 1)
     member = MemberSpec(None, (topic.topic_id,), 1, {topic.topic_id: (0, 1)})
     group = GroupSpec({"a": member}, False, {topic.topic_id: topic}, set())
-    with pytest.raises(AssignorError, match="fewer partitions"):
+    with pytest.raises(PartitionAssignorError, match="fewer partitions"):
         ASSIGNORS["uniform"](group)
 
 

@@ -25,7 +25,11 @@ from coordinator_replay.engine.model import Current, Protocol, Subscription
 
 
 class JavaClassicGroup(ClassicGroup):
-    """The engine's classic group, with what Kafka leaves to the order of its hash tables."""
+    """The engine's classic group, with what Kafka leaves to the order of its hash tables.
+
+    That order decides: the leader after the old one left, the winner of a tied vote, the order of members in records
+    and answers. Mirrors ``classic.ClassicGroup`` where the engine's group is more general than the coordinator's.
+    """
 
     __slots__ = ("known_topics",)
 

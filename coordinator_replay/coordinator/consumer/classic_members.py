@@ -28,7 +28,7 @@ from coordinator_replay.coordinator.consumer.members import (
 )
 from coordinator_replay.coordinator.consumer.target_assignment_builder import last_target, update_epoch
 from coordinator_replay.coordinator.consumer.timers import fence, fence_if_there, start_session
-from coordinator_replay.coordinator.consumer.topic_regex_resolver import Change, update_expression
+from coordinator_replay.coordinator.consumer.topic_regex_resolver import RegexUpdate, update_expression
 from coordinator_replay.coordinator.consumer_protocol import (
     ConsumerProtocolError,
     ConsumerSubscription,
@@ -161,7 +161,7 @@ def _downgrade(
     has_new_names = note_subscription(update, member, subscription)
     before = member.subscription.regex if member.subscription is not None else None
     expression = update_expression(update, before, subscription.regex)
-    is_bumped = has_new_names or expression is Change.CHANGED_AND_RESOLVED
+    is_bumped = has_new_names or expression is RegexUpdate.CHANGED_AND_RESOLVED
     epoch = update.group.epoch
     if is_bumped or update.state.metadata_has_expired(update.shard.now_ms, epoch):
         epoch, _ = update_epoch(update, member, changed, is_bumped=is_bumped)

@@ -83,7 +83,7 @@ UNREVOKED, UNRELEASED = MemberState.UNREVOKED_PARTITIONS, MemberState.UNRELEASED
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class CurrentAssignmentBuilder:
     """What a step of reconciliation looks at.
 
     Attributes:
@@ -106,7 +106,7 @@ class Step:
     owned: Owned
     owners: Mapping[tuple[str, int], str]
 
-    def take(self) -> Current:
+    def build(self) -> Current:
         """What the member has after the step; the same object where nothing changes.
 
         Raises:

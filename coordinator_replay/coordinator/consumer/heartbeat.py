@@ -11,8 +11,8 @@ from typing import Any
 from coordinator_replay.coordinator import record_helpers
 from coordinator_replay.coordinator.consumer import conversion
 from coordinator_replay.coordinator.consumer.current_assignment_builder import (
+    CurrentAssignmentBuilder,
     Owned,
-    Step,
     as_topics,
     assigned,
     is_same,
@@ -38,7 +38,7 @@ from coordinator_replay.coordinator.consumer.target_assignment_builder import (
     update_target,
 )
 from coordinator_replay.coordinator.consumer.timers import fence, follow_reconciliation, start_session
-from coordinator_replay.coordinator.consumer.topic_regex_resolver import Change, update_expression
+from coordinator_replay.coordinator.consumer.topic_regex_resolver import RegexUpdate, update_expression
 from coordinator_replay.coordinator.errors import RequestError
 from coordinator_replay.coordinator.java_order import set_order, string_hash
 from coordinator_replay.coordinator.messages import Body, Request
@@ -195,7 +195,7 @@ def progress(
     has_new_names = note_subscription(update, member, subscription)
     before = member.subscription.regex if member.subscription is not None else None
     expression = update_expression(update, before, subscription.regex)
-    is_bumped = is_bumped or has_new_names or expression is Change.CHANGED_AND_RESOLVED
+    is_bumped = is_bumped or has_new_names or expression is RegexUpdate.CHANGED_AND_RESOLVED
     epoch, homogeneous = update.group.epoch, None
     if is_bumped or update.state.metadata_has_expired(update.shard.now_ms, epoch):
         epoch, homogeneous = update_epoch(update, member, changed, is_bumped=is_bumped)
@@ -205,7 +205,7 @@ def progress(
         target_epoch, target = update.group.assignment_epoch, last_target(update, changed)
     else:
         target_epoch, target = update_target(update, epoch, member, changed, homogeneous=homogeneous)
-    has_changed = has_new_names or expression is not Change.NONE
+    has_changed = has_new_names or expression is not RegexUpdate.NONE
     return reconcile(update, changed, target_epoch, target, owned, has_subscription_changed=has_changed)
 
 
@@ -242,7 +242,7 @@ def reconcile(
         return member
     names = subscribed_names(update.group, member.subscription or Subscription())
     by_name = update.shard.topics.by_name
-    step = Step(
+    builder = CurrentAssignmentBuilder(
         current,
         target_epoch,
         target,
@@ -252,7 +252,7 @@ def reconcile(
         owned,
         update.group.reconciliation.owners,
     )
-    reached = step.take()
+    reached = builder.build()
     if is_same(reached, current):
         return member
     moved = member._replace(current=reached)

@@ -7,7 +7,7 @@ Mirrors ``GroupMetadataManager.updateSubscriptionMetadata`` and ``maybeUpdateTar
 from collections.abc import Mapping, Sequence
 
 from coordinator_replay.coordinator import record_helpers
-from coordinator_replay.coordinator.assignor.server import ASSIGNORS, AssignorError, GroupSpec, MemberSpec
+from coordinator_replay.coordinator.assignor.server import ASSIGNORS, GroupSpec, MemberSpec, PartitionAssignorError
 from coordinator_replay.coordinator.assignor.server.group_spec import DEFAULT_SET_CAPACITY
 from coordinator_replay.coordinator.consumer.group import change, is_homogeneous
 from coordinator_replay.coordinator.consumer.members import NEW_SUBSCRIPTION, GroupUpdate
@@ -75,7 +75,7 @@ def update_target(
         return reconciliation.assignment_epoch, last_target(update, new)
     try:
         assignments, order = _computed(update, old, new, homogeneous=homogeneous)
-    except AssignorError as error:
+    except PartitionAssignorError as error:
         raise RequestError(
             "UNKNOWN_SERVER_ERROR", f"Failed to compute a new target assignment for epoch {epoch}: {error}"
         ) from error

@@ -41,7 +41,7 @@ COMPLAINTS: tuple[tuple[str, str], ...] = (
 """How RE2's own complaints begin, and what brokers, which use RE2/J, say instead."""
 
 
-class Change(Enum):
+class RegexUpdate(Enum):
     """What a request did to a member's expression."""
 
     NONE = auto()
@@ -49,7 +49,7 @@ class Change(Enum):
     CHANGED_AND_RESOLVED = auto()
 
 
-def update_expression(update: GroupUpdate, old: str | None, new: str | None) -> Change:
+def update_expression(update: GroupUpdate, old: str | None, new: str | None) -> RegexUpdate:
     """Follow a member from one expression to another, and resolve expressions where that is due.
 
     Args:
@@ -65,18 +65,18 @@ def update_expression(update: GroupUpdate, old: str | None, new: str | None) -> 
     return found
 
 
-def _followed(update: GroupUpdate, old: str | None, new: str | None) -> tuple[Change, bool]:
+def _followed(update: GroupUpdate, old: str | None, new: str | None) -> tuple[RegexUpdate, bool]:
     if old == new:
-        return Change.NONE, False
+        return RegexUpdate.NONE, False
     expressions = update.state.expressions
     if old is not None and expressions.get(old, 0) == 1:
         update.records.append(record_helpers.regular_expression_tombstone(update.group_id, old))
     if new is None:
-        return Change.CHANGED_AND_RESOLVED, False
+        return RegexUpdate.CHANGED_AND_RESOLVED, False
     if new not in expressions:
         check(new)
-        return Change.CHANGED, True
-    return (Change.CHANGED_AND_RESOLVED if new in update.group.regexes else Change.CHANGED), False
+        return RegexUpdate.CHANGED, True
+    return (RegexUpdate.CHANGED_AND_RESOLVED if new in update.group.regexes else RegexUpdate.CHANGED), False
 
 
 def _refresh(update: GroupUpdate, old: str | None, new: str | None, *, is_required: bool) -> None:

@@ -22,19 +22,19 @@ def assign_equal(topics: Topics, racks: Racks, claims: Claims) -> tuple[Assignme
     Raises:
         AssignorError: members can't be filled, because claims name partitions that do not exist.
     """
-    dealing = _Dealing(topics, racks, claims)
-    dealing.keep_owned()
-    dealing.below.sort(key=string_order)
-    dealing.candidates.sort(key=string_order)
-    unassigned = racks.rarest_first(dealing.unassigned())
+    builder = _ConstrainedAssignmentBuilder(topics, racks, claims)
+    builder.keep_owned()
+    builder.below.sort(key=string_order)
+    builder.candidates.sort(key=string_order)
+    unassigned = racks.rarest_first(builder.unassigned())
     if racks:
-        unassigned = dealing.deal_nearby(unassigned)
-    dealing.deal(unassigned)
-    dealing.verify()
-    return dealing.assignment, dealing.moves
+        unassigned = builder.deal_nearby(unassigned)
+    builder.deal(unassigned)
+    builder.verify()
+    return builder.assignment, builder.moves
 
 
-class _Dealing:
+class _ConstrainedAssignmentBuilder:
     """An assignment that is being made.
 
     Attributes:

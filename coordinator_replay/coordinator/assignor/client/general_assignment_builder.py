@@ -22,7 +22,7 @@ from coordinator_replay.coordinator.assignor.client.subscription import (
 from coordinator_replay.coordinator.java_order import HashOrder, partition_hash, string_order
 
 
-class GeneralAssignment:
+class GeneralAssignmentBuilder:
     """One run of the algorithm."""
 
     def __init__(self, topics: Topics, racks: Racks, claims: Claims, members: Members) -> None:
@@ -40,7 +40,7 @@ class GeneralAssignment:
         names = sorted(topics, key=lambda topic: (len(self._readers[topic]), string_order(topic)))
         self._sorted_partitions = partitions_of(topics, names)
         self._by_load = _ByLoad(self._assignment)
-        self._movements = Movements()
+        self._movements = PartitionMovements()
         self._must_revoke = False
         self._earlier_owners = self._find_earlier_owners()
 
@@ -226,8 +226,12 @@ def _imbalance(assignment: Assignment) -> int:
     return sum(size * (2 * place - len(sizes) + 1) for place, size in enumerate(sizes))
 
 
-class Movements:
-    """Moves so far; a partition that moved on counts from where it started."""
+class PartitionMovements:
+    """Moves so far; a partition that moved on counts from where it started.
+
+    Partitions of one topic shall not move between two members in both directions; instead of the second one, the first
+    one goes back. ``AbstractStickyAssignor.PartitionMovements``.
+    """
 
     __slots__ = ("_moved", "_routes")
 

@@ -10,7 +10,7 @@ the assignment; it comes in the rebalance that its old owner starts once it has 
 
 from coordinator_replay.coordinator.assignor.client.claims import settle_claims
 from coordinator_replay.coordinator.assignor.client.constrained_assignment_builder import assign_equal
-from coordinator_replay.coordinator.assignor.client.general_assignment_builder import GeneralAssignment
+from coordinator_replay.coordinator.assignor.client.general_assignment_builder import GeneralAssignmentBuilder
 from coordinator_replay.coordinator.assignor.client.racks import Racks
 from coordinator_replay.coordinator.assignor.client.subscription import (
     Assignment,
@@ -45,7 +45,7 @@ def assign_with_moves(topics: Topics, members: Members) -> tuple[Assignment, dic
     claims = settle_claims(known, members)
     if claims.subscriptions_are_equal:
         return assign_equal(known, racks, claims)
-    return GeneralAssignment(known, racks, claims, members).build(), None
+    return GeneralAssignmentBuilder(known, racks, claims, members).build(), None
 
 
 def assign_cooperatively(topics: Topics, members: Members) -> Assignment:

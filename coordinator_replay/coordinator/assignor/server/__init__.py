@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from coordinator_replay.coordinator.assignor.server.group_spec import AssignorError, GroupSpec, MemberSpec
+from coordinator_replay.coordinator.assignor.server.group_spec import GroupSpec, MemberSpec, PartitionAssignorError
 from coordinator_replay.coordinator.assignor.server.range_assignor import assign_ranges
 from coordinator_replay.coordinator.assignor.server.uniform_assignor import assign_uniformly
 from coordinator_replay.engine.model import Assignment
@@ -13,4 +13,4 @@ ASSIGNORS: Mapping[str, Callable[[GroupSpec], dict[str, Assignment]]] = {
 }
 """What each makes of a group: partitions by topic id for each member; one that is not in it gets nothing."""
 
-__all__ = ["ASSIGNORS", "AssignorError", "GroupSpec", "MemberSpec"]
+__all__ = ["ASSIGNORS", "GroupSpec", "MemberSpec", "PartitionAssignorError"]

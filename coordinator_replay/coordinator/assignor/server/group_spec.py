@@ -18,7 +18,7 @@ from coordinator_replay.errors import CoordinatorReplayError
 DEFAULT_SET_CAPACITY = 16
 
 
-class AssignorError(CoordinatorReplayError):
+class PartitionAssignorError(CoordinatorReplayError):
     """An assignor can't make anything of the group (``PartitionAssignorException``)."""
 
 

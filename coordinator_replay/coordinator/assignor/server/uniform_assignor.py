@@ -10,7 +10,7 @@ def assign_uniformly(group: GroupSpec) -> dict[str, Assignment]:
     """Assign by one of two algorithms: members subscribe to the same topics, or they don't.
 
     Raises:
-        AssignorError: partitions are left over.
+        PartitionAssignorError: partitions are left over.
     """
     if not group.members:
         return {}

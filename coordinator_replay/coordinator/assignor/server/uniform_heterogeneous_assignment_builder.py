@@ -5,7 +5,7 @@ least loaded subscriber, then partitions move from heavy to light subscribers, t
 subscribers differ by more than one partition or the rounds are used up. A member's load is all its partitions.
 """
 
-from coordinator_replay.coordinator.assignor.server.group_spec import AssignorError, GroupSpec, uuid_order
+from coordinator_replay.coordinator.assignor.server.group_spec import GroupSpec, PartitionAssignorError, uuid_order
 from coordinator_replay.coordinator.assignor.server.member_target import MemberTarget
 from coordinator_replay.engine.model import Assignment
 
@@ -17,18 +17,18 @@ def assign_different(group: GroupSpec) -> dict[str, Assignment]:
     """Balance every topic over its subscribers, as far as the subscriptions allow.
 
     Raises:
-        AssignorError: a target names a partition that does not exist.
+        PartitionAssignorError: a target names a partition that does not exist.
     """
-    plan = _Plan(group)
-    if not plan.subscribers:
+    builder = _AssignmentBuilder(group)
+    if not builder.subscribers:
         return {}
-    plan.keep()
-    plan.deal()
-    plan.balance()
-    return plan.result()
+    builder.keep()
+    builder.deal()
+    builder.balance()
+    return builder.result()
 
 
-class _Plan:
+class _AssignmentBuilder:
     """The assignment in the making; members are numbered in the order of Kafka's table."""
 
     def __init__(self, group: GroupSpec) -> None:
@@ -46,7 +46,7 @@ class _Plan:
         """Let every member keep what it has of the topics it subscribes to.
 
         Raises:
-            AssignorError: a target names a partition that does not exist, as a classic group's leader may.
+            PartitionAssignorError: a target names a partition that does not exist, as a classic group's leader may.
         """
         for index, member in enumerate(self.group.members.values()):
             subscribed = frozenset(member.topic_ids)
@@ -56,7 +56,7 @@ class _Plan:
                     continue
                 owners = self.owners[topic_id]
                 if max(partitions) >= len(owners):
-                    raise AssignorError(f"{topic_id} has fewer partitions than the target assignment")
+                    raise PartitionAssignorError(f"{topic_id} has fewer partitions than the target assignment")
                 self.sizes[index] += len(partitions)
                 for partition in partitions:
                     owners[partition] = index
@@ -68,9 +68,9 @@ class _Plan:
             for topic_id, owners in self.owners.items()
         }
         for topic_id in self._in_order([topic_id for topic_id, partitions in free.items() if partitions]):
-            loads = Loads(self.sizes, self.subscribers[topic_id])
+            balancer = MemberAssignmentBalancer(self.sizes, self.subscribers[topic_id])
             for partition in free[topic_id]:
-                self._assign(topic_id, partition, loads.next_lightest())
+                self._assign(topic_id, partition, balancer.next_lightest())
 
     def balance(self) -> None:
         """Move partitions until a whole round over the topics changes nothing."""
@@ -89,23 +89,23 @@ class _Plan:
 
     def _balance_topic(self, topic_id: str) -> int:
         """Move the topic's partitions from its heaviest to its lightest subscribers; returns how many."""
-        loads = Loads(self.sizes, self.subscribers[topic_id])
-        if loads.spread <= 1:
+        balancer = MemberAssignmentBalancer(self.sizes, self.subscribers[topic_id])
+        if balancer.spread <= 1:
             return 0
         by_owner: dict[int, list[int]] = {}
         for partition, owner in enumerate(self.owners[topic_id]):
             by_owner.setdefault(owner, []).append(partition)
         moved = 0
-        while not loads.is_balanced:
-            giver = loads.next_heaviest()
+        while not balancer.is_balanced:
+            giver = balancer.next_heaviest()
             while giver is not None and not by_owner.get(giver):
-                loads.exclude_heaviest()
-                giver = loads.next_heaviest()
+                balancer.exclude_heaviest()
+                giver = balancer.next_heaviest()
             if giver is None:
                 break
             partition = by_owner[giver].pop()
-            taker = loads.next_lightest()
-            if loads.is_balanced:
+            taker = balancer.next_lightest()
+            if balancer.is_balanced:
                 break
             self._assign(topic_id, partition, taker)
             moved += 1
@@ -129,8 +129,12 @@ class _Plan:
         return sorted(topics, key=place)
 
 
-class Loads:
-    """The two ranges of one topic's subscribers.
+class MemberAssignmentBalancer:
+    """Which of a topic's subscribers has least and which most, while partitions move between them.
+
+    Subscribers are sorted by load once. The lightest form a range at the left that is walked through again and again
+    and widens as its level rises; the heaviest one at the right, walked leftwards, that widens as its level falls.
+    Mirrors Kafka's class of that name.
 
     Attributes:
         spread: difference between the heaviest and the lightest at the beginning.

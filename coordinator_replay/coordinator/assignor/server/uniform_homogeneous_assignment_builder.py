@@ -5,7 +5,7 @@ those with room. The quota is the smallest fair share; as many members as partit
 first ones that have use for it.
 """
 
-from coordinator_replay.coordinator.assignor.server.group_spec import AssignorError, GroupSpec, topic_set
+from coordinator_replay.coordinator.assignor.server.group_spec import GroupSpec, PartitionAssignorError, topic_set
 from coordinator_replay.coordinator.assignor.server.member_target import MemberTarget
 from coordinator_replay.engine.model import Assignment
 
@@ -14,7 +14,7 @@ def assign_equal(group: GroupSpec) -> dict[str, Assignment]:
     """Balance the partitions of the first member's topics over all members.
 
     Raises:
-        AssignorError: partitions are left over.
+        PartitionAssignorError: partitions are left over.
     """
     first = next(iter(group.members.values()))
     topics = topic_set(first.topic_ids, first.subscribed)
@@ -74,4 +74,4 @@ def _deal(free: list[tuple[str, int]], targets: dict[str, MemberTarget], unfille
             target.add(topic_id, partition)
         at += room
     if at < len(free):
-        raise AssignorError("Partitions were left unassigned")
+        raise PartitionAssignorError("Partitions were left unassigned")
