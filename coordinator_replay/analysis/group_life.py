@@ -23,7 +23,7 @@ from coordinator_replay.engine.model import Marker, Record
 from coordinator_replay.engine.replay import Replay
 from coordinator_replay.errors import SnapshotError
 
-VERSION = 4
+VERSION = 5
 
 # Looked up once: it stands in the way of every event.
 TOPOLOGY_CHANGED = EventKind.TOPOLOGY_CHANGED
@@ -195,7 +195,7 @@ class GroupReplay:
         changed = members_after(events)
         yield from self._members.fold(events, changed, at_ms)
         yield from self._ownership.fold(events, changed, at_ms, last_ms, rebalance_id)
-        for name, row in self._rebalances.end(rebalance_id):
+        for name, row in self._rebalances.end(rebalance_id, at_ms):
             yield name, row
             yield self._watch.rebalance(row)
         yield from self._watch.fold(events, at_ms)

@@ -22,6 +22,9 @@ TABLE = "partition_ownership"
 # Looked up once: these stand in the way of every event.
 CONVERTED, DELETED, EMPTIED = EventKind.GROUP_CONVERTED, EventKind.GROUP_DELETED, EventKind.GROUP_EMPTIED
 
+ENDS = frozenset({EventKind.REBALANCE_COMPLETED, EMPTIED, DELETED})
+"""Events after which every member of a share group has what it is to have."""
+
 Key = tuple[str, int]
 
 REVOKED = "REVOKED"
@@ -93,6 +96,14 @@ class Handover(NamedTuple):
     awaited_ms: int | None
 
 
+class SharedChange(NamedTuple):
+    """A member of a share group took or gave up a partition that others own too, in a rebalance."""
+
+    member_id: str
+    is_taken: bool
+    rebalance_id: str | None
+
+
 class Release(NamedTuple):
     """How partitions are given up in one operation.
 
@@ -124,6 +135,8 @@ class Ownership:
 
     Attributes:
         holders: who owns a partition, by what the records call its topic, and by its number.
+        shared: of share groups, until the rebalance is over: partitions that a member took or gave up while others
+            owned them. A partition has moved if one member gave it up and another one took it.
         gaps: partitions that were owned and are not; their rows wait for the next owner.
         handovers: what the last operation handed over.
         added: how many partitions it assigned that nobody had owned before.
@@ -141,6 +154,7 @@ class Ownership:
         "held",
         "holders",
         "scope",
+        "shared",
         "topics",
         "unrevoked_since",
     )
@@ -150,6 +164,7 @@ class Ownership:
         self.topics = topics
         self.holders: dict[Key, dict[str, Holding]] = {}
         self.gaps: dict[Key, Gap] = {}
+        self.shared: dict[Key, list[SharedChange]] = {}
         self.held: dict[str, Assignment] = {}
         self.unrevoked_since: dict[str, int] = {}
         self.awaited_since: dict[str, int] = {}
@@ -197,6 +212,8 @@ class Ownership:
             if member is not None and taken:
                 yield from self._take(member, group_type, taken, release)
             self._remember(member_id, member, at_ms)
+        if self.shared and not ENDS.isdisjoint(kinds):
+            self.shared = {}
 
     def open_rows(self) -> Iterator[Row]:
         """Intervals that are not over, and those after which nobody owns the partition yet."""
@@ -284,6 +301,8 @@ class Ownership:
                 if holders:
                     # Others own it too: nobody is without it, and there is no gap to wait for.
                     yield from self._rows(key, holding, gap, 0)
+                    if holding.group_type is GroupType.SHARE:
+                        self._change_shared(key, SharedChange(member_id, False, gap.rebalance_id), until_ms)
                 else:
                     del self.holders[key]
                     self.gaps[key] = gap
@@ -310,7 +329,25 @@ class Ownership:
                     )
                 elif key not in self.holders:
                     self.added += 1
+                elif group_type is GroupType.SHARE:
+                    self._change_shared(key, SharedChange(member.member_id, True, release.rebalance_id), at_ms)
                 self.holders.setdefault(key, {})[member.member_id] = holding
+
+    def _change_shared(self, key: Key, change: SharedChange, at_ms: int) -> None:
+        """Note that a member took or gave up a partition that others own; with its counterpart it is a handover."""
+        changes = self.shared.setdefault(key, [])
+        own = next((one for one in changes if one.member_id == change.member_id), None)
+        if own is not None:
+            # It has again what it gave up, or gave up again what it took.
+            changes.remove(own)
+            return
+        other = next((one for one in changes if one.is_taken is not change.is_taken), None)
+        if other is None:
+            changes.append(change)
+            return
+        changes.remove(other)
+        given_up = other if change.is_taken else change
+        self.handovers.append(Handover(given_up.rebalance_id, 0, True, given_up.member_id, at_ms, None))
 
     def _remember(self, member_id: str, member: Member | None, at_ms: int) -> None:
         owned = _owned(member)
@@ -366,6 +403,7 @@ class Ownership:
                 [topic, partition, gap.topic, list(gap.holding), *gap[2:]]
                 for (topic, partition), gap in sorted(self.gaps.items(), key=itemgetter(0))
             ],
+            "shared": [[*key, [list(one) for one in changes]] for key, changes in sorted(self.shared.items())],
             "unrevoked_since": dict(self.unrevoked_since),
             "awaited_since": dict(self.awaited_since),
         }
@@ -382,6 +420,9 @@ class Ownership:
         self.held = {
             member_id: {topic: tuple(sorted(partitions)) for topic, partitions in topics.items()}
             for member_id, topics in held.items()
+        }
+        self.shared = {
+            (topic, partition): [SharedChange(*one) for one in changes] for topic, partition, changes in plain["shared"]
         }
         self.unrevoked_since = dict(plain["unrevoked_since"])
         self.awaited_since = dict(plain["awaited_since"])

@@ -15,7 +15,8 @@ beginning is not on record, so ``started_at`` and ``duration_ms`` are null and t
 
 Joins and leaves count to the first rebalance that begins with or after them; the time for which nobody owned a
 partition counts to the rebalance in which it was given up. A row is final once a later rebalance is over too, because
-until then partitions given up in it may still be without an owner.
+until then partitions given up in it may still be without an owner. One whose cause is not certain waits for an hour, in
+which a later rebalance may tell more of it (``reasons.hindsight``).
 """
 
 import hashlib
@@ -26,8 +27,26 @@ from typing import Any
 
 from coordinator_replay.analysis.members import Members
 from coordinator_replay.analysis.ownership import Handover, Ownership
-from coordinator_replay.analysis.reasons import NO_CHANGES, GroupHistory, Reason, Situation, TopicChanges, reason_of
-from coordinator_replay.analysis.reasons.arrivals import returns
+from coordinator_replay.analysis.reasons import (
+    NO_CHANGES,
+    Cause,
+    Confidence,
+    GroupHistory,
+    JoinReason,
+    Reason,
+    Situation,
+    TopicChanges,
+    reason_of,
+)
+from coordinator_replay.analysis.reasons.hindsight import (
+    HINDSIGHT_MS,
+    Revision,
+    is_open,
+    revised,
+    revisions,
+    settled_by,
+    twins,
+)
 from coordinator_replay.analysis.rows import Row, Scope, Topics
 from coordinator_replay.engine.events import Event, EventKind
 from coordinator_replay.engine.model import GroupType
@@ -56,6 +75,9 @@ ENDS = frozenset(
 WAIT_FOR_EACH_OTHER = frozenset({GroupType.CONSUMER, GroupType.STREAMS})
 """Types of groups in which a member gets a partition only after another has given it up."""
 
+MOST_UNSETTLED = 64
+"""How many rebalances wait for later ones to tell more of their reasons."""
+
 MOST_HELD_UP = 64
 """How many rebalances that are not over one member can hold up; a group that is never Stable has ever more of them."""
 
@@ -72,6 +94,7 @@ class Rebalance:
         is_counted: the partitions owned at its end were counted.
         held_up_until_ms: when the member ``held_up_by`` gave up partitions that others waited for.
         unowned_ms_max: None where no partition given up in it has been without an owner for a time on record.
+        settles_ms: up to when a later rebalance may tell more of its reason; 0 where none can.
         is_unowned_known: False once a partition went to another member within a join phase that is not on record.
     """
 
@@ -104,6 +127,7 @@ class Rebalance:
     unowned_ms_max: int | None = None
     unowned_ms_total: int | None = None
     is_unowned_known: bool = True
+    settles_ms: int = 0
 
 
 _values = attrgetter(*Rebalance.__slots__)
@@ -124,6 +148,7 @@ class Rebalances:
 
     Attributes:
         running: rebalances that are not over, and those over whose cost may still rise, oldest first.
+        unsettled: rebalances over whose cost is final, but not their reason, oldest first.
         member_count: members when the last rebalance began.
         joined: members that came since then.
         left: members that went since then.
@@ -145,6 +170,7 @@ class Rebalances:
         "partitions",
         "running",
         "scope",
+        "unsettled",
     )
 
     def __init__(
@@ -161,6 +187,7 @@ class Rebalances:
         self._ownership = ownership
         self._topic_changes = topic_changes
         self.running: list[Rebalance] = []
+        self.unsettled: list[Rebalance] = []
         self.partitions = 0
         self.has_completed = False
         self.member_count = 0
@@ -190,17 +217,19 @@ class Rebalances:
                     self._complete(at_ms, is_exact=event.is_exact)
         self.history.watch(events, at_ms)
         if opened is not None:
-            back, _ = returns(opened)
-            returned = {one.departed.member_id for one in back}
+            for revision in revisions(opened):
+                self._revise(revision)
             asking = {event.member_id for event in events if event.kind in ASKS and event.member_id is not None}
-            self.history.begin(opened.started_ms, self.running[-1].join_reason, returned, asking)
+            join_reason = self.running[-1].join_reason
+            self.history.begin(opened.started_ms, join_reason, settled_by(opened), asking, twins(opened))
         return belongs_to
 
-    def end(self, rebalance_id: str | None) -> Iterator[Row]:
+    def end(self, rebalance_id: str | None, at_ms: int) -> Iterator[Row]:
         """Count what an operation did to the ownership of partitions; yields the rebalances that are final by it.
 
         Args:
             rebalance_id: the rebalance that the operation belongs to.
+            at_ms: the operation's time.
         """
         ownership, running = self._ownership, self.running
         if ownership.handovers:
@@ -213,7 +242,28 @@ class Rebalances:
             self.has_completed = False
             self._count_partitions()
         while len(running) > 1 and running[0].completed_ms is not None and running[1].completed_ms is not None:
-            yield self._row(running.pop(0))
+            self.unsettled.append(running.pop(0))
+        if self.unsettled:
+            yield from self._settled(at_ms)
+
+    def _settled(self, at_ms: int) -> Iterator[Row]:
+        """Rebalances that no later one can tell more of."""
+        waiting: list[Rebalance] = []
+        too_many = len(self.unsettled) - MOST_UNSETTLED
+        for place, one in enumerate(self.unsettled):
+            if place < too_many or one.settles_ms <= at_ms:
+                yield self._row(one)
+            else:
+                waiting.append(one)
+        self.unsettled = waiting
+
+    def _revise(self, revision: Revision) -> None:
+        """Let an earlier rebalance have the reason that is known by now."""
+        for one in reversed([*self.unsettled, *self.running[:-1]]):
+            if revision.member_id in (one.joined if revision.has_joined else one.left):
+                for name, value in _plain(revised(_reason(one), revision)).items():
+                    setattr(one, name, value)
+                return
 
     def _count_partitions(self) -> None:
         for one in self.running:
@@ -235,7 +285,7 @@ class Rebalances:
     def open_rows(self) -> Iterator[Row]:
         """Rebalances that are not over, and those whose cost is not final."""
         self._count_partitions()
-        for one in self.running:
+        for one in (*self.unsettled, *self.running):
             yield self._row(one)
 
     def _situation(self, events: Sequence[Event], opening: Event, at_ms: int, started_ms: int) -> Situation:
@@ -269,6 +319,8 @@ class Rebalances:
             self.left,
             **_plain(reason),
         )
+        if is_open(situation):
+            one.settles_ms = situation.at_ms + HINDSIGHT_MS
         if event.group_type is not GroupType.CLASSIC:
             one.unowned_ms_max = one.unowned_ms_total = 0
         self.running.append(one)
@@ -330,6 +382,7 @@ class Rebalances:
         self._count_partitions()
         return {
             "running": [list(_values(one)) for one in self.running],
+            "unsettled": [list(_values(one)) for one in self.unsettled],
             "member_count": self.member_count,
             "joined": self.joined,
             "left": self.left,
@@ -338,7 +391,10 @@ class Rebalances:
 
     def restore(self, plain: dict[str, Any]) -> None:
         """Go on from ``snapshot``."""
-        self.running = [Rebalance(**dict(zip(Rebalance.__slots__, one, strict=True))) for one in plain["running"]]
+        self.running, self.unsettled = (
+            [Rebalance(**dict(zip(Rebalance.__slots__, one, strict=True))) for one in plain[name]]
+            for name in ("running", "unsettled")
+        )
         self.partitions = next((one.partitions for one in self.running if not one.is_counted), 0)
         self.member_count = plain["member_count"]
         self.joined, self.left = list(plain["joined"]), list(plain["left"])
@@ -411,6 +467,19 @@ def _plain(reason: Reason) -> dict[str, Any]:
         "triggers": list(reason.triggers),
         "metadata_delay_ms": reason.metadata_delay_ms,
     }
+
+
+def _reason(one: Rebalance) -> Reason:
+    """The reason that ``_plain`` made plain."""
+    return Reason(
+        Cause(one.cause),
+        JoinReason(one.join_reason),
+        Confidence(one.confidence),
+        tuple(one.evidence),
+        tuple(Cause(cause) for cause in one.alternatives),
+        tuple(one.triggers),
+        one.metadata_delay_ms,
+    )
 
 
 def _join_done(event: Event, at_ms: int, last_ms: int) -> int:

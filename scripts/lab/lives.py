@@ -53,6 +53,20 @@ def rolling_restart(life: Life) -> None:
         life.settle()
 
 
+def killed_and_back(life: Life) -> None:
+    """A member is killed and started again at once, three times; another one is closed and started again."""
+    topic = life.topic("orders", 6)
+    for name in ("stays", "killed", "closed"):
+        life.start(name, topic)
+    life.settle()
+    for _ in range(3):
+        life.crash("killed")
+        life.start("killed", topic, action="restart")
+        life.settle()
+        life.restart("closed")
+        life.settle()
+
+
 def cooperative(life: Life) -> None:
     """Members that give up only what moves: each change takes two generations."""
     topic = life.topic("orders", 4)
@@ -245,6 +259,7 @@ LIVES = {
     "classic-crash": Script(crash, "classic", _MISSED),
     "classic-poll-timeout": Script(poll_timeout, "classic", _LEAVE),
     "classic-rolling-restart": Script(rolling_restart, "classic", _LEAVE),
+    "classic-killed-and-back": Script(killed_and_back, "classic", _MISSED),
     "classic-cooperative": Script(cooperative, "classic", _LEAVE),
     "classic-static-restart": Script(static_restart, "classic"),
     "classic-static-expiry": Script(static_expiry, "classic", _MISSED),
@@ -261,6 +276,7 @@ LIVES = {
     "consumer-crash": Script(crash, "consumer", _FENCED),
     "consumer-poll-timeout": Script(poll_timeout, "consumer", "left the consumer group"),
     "consumer-rolling-restart": Script(rolling_restart, "consumer", "left the consumer group"),
+    "consumer-killed-and-back": Script(killed_and_back, "consumer", _FENCED),
     "consumer-static-restart": Script(static_restart, "consumer", "temporarily left the consumer group"),
     "consumer-static-expiry": Script(static_expiry, "consumer", _FENCED),
     "consumer-subscription": Script(subscription_change, "consumer"),

@@ -134,9 +134,8 @@ class Witness:
         left = {client for member, client in self.clients.items() if member in one.text and client in joining}
         if one.cause is not Cause.MEMBER_LEAVE or not left:
             return one
-        changed = any(self._was_changed(group, client, at_ms - ACTS_WITHIN_MS, at_ms) for client in left)
-        accepted = {Cause.MEMBER_RESTART, Cause.CLIENT_UPGRADE} if changed else {Cause.MEMBER_RESTART}
-        return _Classic(Cause.MEMBER_RESTART, frozenset(accepted), one.text)
+        changed = [self._changes(group, client, at_ms - ACTS_WITHIN_MS, at_ms) for client in left]
+        return _Classic(Cause.MEMBER_RESTART, frozenset({Cause.MEMBER_RESTART}).union(*changed), one.text)
 
     def _why(self, group: str, old: int, why: str, text: str, at_ms: int) -> tuple[Cause, frozenset[Cause]]:
         adding = _ADDING.search(why)
@@ -147,7 +146,7 @@ class Witness:
         if "heartbeat expiration" in lowered:
             return Cause.SESSION_TIMEOUT, frozenset()
         if "leavegroup" in lowered:
-            return Cause.MEMBER_LEAVE, frozenset()
+            return Cause.MEMBER_LEAVE, self._late(group, why, at_ms)
         if "downgrade" in lowered:
             return Cause.GROUP_CONVERSION, frozenset()
         if "selectedprotocol will change" in lowered:
@@ -232,6 +231,7 @@ class Witness:
             cause, accepted = self._arrival(group, member, instance, is_first=is_first, at_ms=at_ms)
         elif known:
             cause, (_, text) = next(iter(known.items()))
+            accepted = self._late(group, text, at_ms) if cause is Cause.MEMBER_LEAVE else frozenset()
         else:
             cause = self._unsaid(group, old_hash == hash_, at_ms)
         self._epochs[group] = epoch
@@ -262,21 +262,32 @@ class Witness:
         if (group, who) in self._polled_late or self._last_act(group, who, at_ms) == "stall":
             self._polled_late.discard((group, who))
             return Cause.POLL_TIMEOUT_REJOIN, frozenset()
-        changed = self._was_changed(group, who, self._gone_ms.get((group, who), 0), at_ms)
-        return Cause.MEMBER_RESTART, frozenset({Cause.CLIENT_UPGRADE}) if changed else frozenset()
+        return Cause.MEMBER_RESTART, self._changes(group, who, self._gone_ms.get((group, who), 0), at_ms)
+
+    def _late(self, group: str, text: str, at_ms: int) -> frozenset[Cause]:
+        """What a leave is called that a client sent because it had not polled for too long."""
+        clients = {client for member, client in self.clients.items() if member in text}
+        late = any(
+            (group, client) in self._polled_late or self._last_act(group, client, at_ms) == "stall"
+            for client in clients
+        )
+        return frozenset({Cause.POLL_TIMEOUT_REJOIN}) if late else frozenset()
 
     def _last_act(self, group: str, client: str, at_ms: int) -> str | None:
         acts = [act for act in self.journal if act["at"] <= at_ms and act["group"] == group]
         return next((act["action"] for act in reversed(acts) if act.get("member") == client), None)
 
-    def _was_changed(self, group: str, client: str, since_ms: int, at_ms: int) -> bool:
-        """The client was given another protocol or assignor."""
-        return any(
-            act["group"] == group
-            and act.get("member") == client
-            and since_ms <= act["at"] <= at_ms
-            and ("grade_" in act["action"] or act["action"] == "assignor_list")
+    def _changes(self, group: str, client: str, since_ms: int, at_ms: int) -> frozenset[Cause]:
+        """What it is called where the client was given another protocol or assignor."""
+        acts = [
+            act["action"]
             for act in self.journal
+            if act["group"] == group and act.get("member") == client and since_ms <= act["at"] <= at_ms
+        ]
+        upgraded = any(act.startswith("upgrade_") or act == "assignor_list" for act in acts)
+        downgraded = any(act.startswith("downgrade_") for act in acts)
+        return frozenset(
+            cause for cause, is_so in ((Cause.CLIENT_UPGRADE, upgraded), (Cause.CLIENT_DOWNGRADE, downgraded)) if is_so
         )
 
     def _remember(self, group: str, members: Sequence[str], instance: str | None = None) -> None:

@@ -72,6 +72,70 @@ def test_a_compacted_log_is_never_told_of_as_exact(verdicts: list[Verdict]) -> N
         assert one.is_right or (one.row or {})["cause"] == "UNKNOWN"
 
 
+def told_of(verdicts: list[Verdict], sample: str, group: str) -> dict[int, dict[str, Any]]:
+    """The rows of a group, by epoch."""
+    rows = [one.row for one in verdicts if one.sample == sample and one.row is not None]
+    return {row["epoch"]: row for row in rows if row["group_id"] == group}
+
+
+def test_a_classic_client_that_was_killed_and_is_back_may_have_timed_out(verdicts: list[Verdict]) -> None:
+    """Its old member is removed by its session timeout in the generation in which the new one joins."""
+    rows = told_of(verdicts, "restarts", "classic-killed-and-back")
+    assert {row["cause"] for epoch, row in rows.items() if 2 <= epoch <= 6} == {"MEMBER_RESTART"}
+    assert [epoch for epoch, row in rows.items() if "SESSION_TIMEOUT" in (row["cause"], *row["alternatives"])] == [
+        2,
+        4,
+        6,
+    ]
+    evidence = " ".join(rows[2]["evidence"])
+    assert "0 ms after" not in evidence
+    assert "was removed in the same generation: same client.id and host" in evidence
+    assert "LeaveGroup or session timeout: the log can't tell" in evidence
+    assert "less than session.timeout.ms (5 s): it sent LeaveGroup" in " ".join(rows[3]["evidence"])
+
+
+def test_a_client_that_was_killed_joins_before_its_old_member_times_out(verdicts: list[Verdict]) -> None:
+    """Only the timeout shows that the one that had joined was no new one."""
+    rows = told_of(verdicts, "restarts", "consumer-killed-and-back")
+    assert {reason(rows[epoch]) for epoch in (5, 9, 13)} == {("MEMBER_RESTART", "likely", "restart")}
+    assert {reason(rows[epoch]) for epoch in (6, 10, 14)} == {("SESSION_TIMEOUT", "likely", "unknown")}
+    assert {reason(rows[epoch]) for epoch in (7, 11, 15)} == {("MEMBER_LEAVE", "likely", "unknown")}
+    assert "was removed later" in rows[5]["evidence"][-1]
+    assert "its client was back 5 s earlier" in rows[6]["evidence"][1]
+
+
+@pytest.mark.parametrize(("group", "removal"), [("classic-poll-timeout", 2), ("consumer-poll-timeout", 4)])
+def test_the_removal_of_a_member_that_is_back_after_polling_too_late_has_that_cause_too(
+    verdicts: list[Verdict], group: str, removal: int
+) -> None:
+    rows = told_of(verdicts, "restarts", group)
+    assert reason(rows[removal]) == reason(rows[removal + 1]) == ("POLL_TIMEOUT_REJOIN", "likely", "unknown")
+    assert rows[removal]["members_left"] and not rows[removal]["members_joined"]
+    evidence = rows[removal]["evidence"]
+    assert "it had exceeded max.poll.interval.ms (6 s)" in evidence[-1]
+    assert not any("the log can't tell" in fact for fact in evidence)
+
+
+def test_a_rollback_to_the_classic_protocol_is_a_downgrade(verdicts: list[Verdict]) -> None:
+    row = told_of(verdicts, "restarts", "downgrade")[5]
+    assert reason(row) == ("CLIENT_DOWNGRADE", "likely", "restart")
+    assert row["evidence"][0].endswith("downgraded to the classic protocol")
+
+
+def test_partitions_that_went_from_one_member_of_a_share_group_to_another_are_counted(verdicts: list[Verdict]) -> None:
+    """In epoch 6 the new member had its two before the old one had given them up."""
+    rows = told_of(verdicts, "group-lifecycles", "shop-share")
+    assert {epoch: (row["partitions_moved"], row["partitions_added"]) for epoch, row in rows.items()} == {
+        2: (0, 0),
+        3: (0, 4),
+        4: (2, 0),
+        5: (2, 0),
+        6: (2, 0),
+        7: (0, 0),
+        8: (0, 0),
+    }
+
+
 def test_what_explains_one_rebalance_explains_no_other(verdicts: list[Verdict]) -> None:
     """A record by which a member joined, was removed or changed its subscription is new in one rebalance only."""
     explained: dict[tuple[str, str, str], set[str]] = defaultdict(set)
@@ -113,8 +177,12 @@ def test_every_cause_has_a_meaning_and_a_row() -> None:
 
 def rebalances(records: Iterable[Record], **context: Any) -> list[dict[str, Any]]:
     life = GroupReplay("test", GROUP, {TOPIC: "move"}, **context)
-    rows = [row for record in records for row in life.feed(record)]
-    return [row for table, row in [*rows, *life.finish()] if table == "rebalances"]
+    return by_epoch([row for record in records for row in life.feed(record)] + [*life.finish()])
+
+
+def by_epoch(rows: Iterable[tuple[str, dict[str, Any]]]) -> list[dict[str, Any]]:
+    """Rebalances in order; they come out when they are settled."""
+    return sorted((row for table, row in rows if table == "rebalances"), key=lambda row: row["epoch"])
 
 
 def reason(row: dict[str, Any]) -> tuple[str, str, str]:
@@ -195,7 +263,7 @@ def test_commits_after_the_operation_at_hand_do_not_count_for_it() -> None:
         if record.offset == gone:
             life.heed_commits(record.offset, [("move", 0, 59_999, 0, 99)])
         rows += life.feed(record)
-    found = [row for table, row in [*rows, *life.finish()] if table == "rebalances"]
+    found = by_epoch([*rows, *life.finish()])
     assert reason(found[1]) == ("LEAVE_OR_TIMEOUT", "possible", "unknown")
 
 
@@ -251,6 +319,40 @@ def test_a_member_that_is_back_under_its_old_id_was_not_restarted() -> None:
     row = rebalances(coordinator.log.records)[3]
     assert reason(row) == ("POLL_TIMEOUT_REJOIN", "likely", "unknown")
     assert row["trigger_members"] == ["member-2"]
+
+
+def test_a_removal_that_was_certain_stays_what_it_was() -> None:
+    log = ClassicLog()
+    log.sync(1_000, member("a", [0]), member("b-1", [1], client="b"))
+    log.sync(5_000, member("a", [0, 1]))
+    log.sync(6_000, member("a", [0]), member("b-1", [1], client="b"))
+    rows = rebalances(log.records)
+    assert reason(rows[2]) == ("POLL_TIMEOUT_REJOIN", "possible", "unknown")
+    assert reason(rows[1]) == ("MEMBER_LEAVE", "certain", "unknown")
+
+
+def test_of_several_that_were_removed_one_that_had_polled_too_late_is_an_alternative() -> None:
+    log = ClassicLog()
+    log.sync(1_000, member("a", [0]), member("b-1", [1], client="b"), member("c", [2]))
+    log.sync(305_000, member("a", [0, 1, 2]))
+    log.sync(306_000, member("a", [0, 2]), member("b-2", [1], client="b"))
+    row = rebalances(log.records)[1]
+    assert reason(row) == ("LEAVE_OR_TIMEOUT", "possible", "unknown")
+    assert "POLL_TIMEOUT_REJOIN" in row["alternatives"]
+    assert "it had exceeded max.poll.interval.ms" in row["evidence"][-1]
+
+
+def test_a_reason_is_settled_an_hour_later() -> None:
+    """Until then its row stays open: a later rebalance may tell more of it."""
+    log = ClassicLog()
+    log.sync(1_000, member("a", [0]), member("b", [1]))
+    log.sync(60_000, member("a", [0, 1]))
+    log.sync(61_000, member("a", [0, 1]), member("c", []))
+    log.sync(62_000, member("a", [0, 1]), member("c", []), member("d", []))
+    log.sync(3_661_000, member("a", [0, 1]), member("c", []))
+    life = GroupReplay("test", GROUP)
+    settled = [row["epoch"] for record in log.records for table, row in life.feed(record) if table == "rebalances"]
+    assert settled == [1, 3, 2, 4]
 
 
 def test_long_after_it_went_a_like_named_client_is_a_new_member() -> None:

@@ -25,6 +25,7 @@ SAMPLES = [
     "compacted",
     "old-format-gzip",
     "old-format-none",
+    "restarts",
 ]
 WHOLE_LOGS = [sample for sample in SAMPLES if sample != "compacted"]
 

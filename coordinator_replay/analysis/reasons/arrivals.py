@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from coordinator_replay.analysis.reasons.history import Departed, chosen
+from coordinator_replay.analysis.reasons.history import Departed, Sign, chosen
 from coordinator_replay.analysis.reasons.situation import Situation, called, lasting
-from coordinator_replay.engine.model import Member, Subscription
+from coordinator_replay.engine.model import GroupType, Member, Subscription
 
 RETURN_MS = 300_000
 """A client that comes back so soon has been restarted; later, a longer timeout of its own must allow for it."""
@@ -41,12 +41,18 @@ class Return(NamedTuple):
         return self.departed.left_ms - self.departed.seen_ms if self.departed.seen_ms is not None else 0
 
     @property
+    def is_downgrade(self) -> bool:
+        """It is on the classic protocol and was not: a rollback from KIP-848."""
+        told = self.member.subscription or Subscription()
+        return told.uses_classic_protocol and not self.departed.uses_classic_protocol
+
+    @property
     def is_upgrade(self) -> bool:
-        """It speaks another protocol, or a newer version of it, than it did."""
+        """It speaks another protocol, or a newer version of it, than it did, and is no rollback."""
         told = self.member.subscription or Subscription()
         old = self.departed
         if told.uses_classic_protocol is not old.uses_classic_protocol:
-            return True
+            return old.uses_classic_protocol
         protocol, version = chosen(told)
         if protocol is not None and old.protocol is not None and protocol != old.protocol:
             return True
@@ -55,14 +61,15 @@ class Return(NamedTuple):
     def told(self, situation: Situation) -> str:
         """The return in words."""
         old = self.departed
-        gap = lasting(max(situation.started_ms - old.left_ms, 0))
         known_by = "same group.instance.id" if self.is_same_instance else "same client.id and host"
         if self.is_same_process:
             known_by = "same member id"
-        return (
-            f"{called(self.member)} joined {situation.at(self.offset)}, {gap} after {old.member_id} was removed "
-            f"{situation.at(old.offset, old.partition)}: {known_by}"
-        )
+        came = f"{called(self.member)} joined {situation.at(self.offset)}"
+        if situation.is_of_this_operation(old):
+            word = "generation" if situation.group_type is GroupType.CLASSIC else "write"
+            return f"{came}, and {old.member_id} was removed in the same {word}: {known_by}"
+        gap = lasting(max(situation.started_ms - old.left_ms, 0))
+        return f"{came}, {gap} after {old.member_id} was removed {situation.at(old.offset, old.partition)}: {known_by}"
 
 
 @lru_cache(maxsize=1)
@@ -140,3 +147,25 @@ def twin(situation: Situation, member: Member) -> Member | None:
         ),
         None,
     )
+
+
+def successor(situation: Situation, gone: Member) -> tuple[Member, Sign] | None:
+    """The member as which the client of one that is removed had come back before, and the record by which it joined.
+
+    It joined after the last record that shows the other one alive, and has an epoch that the other one never reached.
+    """
+    seen = situation.history.last_seen(gone.member_id)
+    if seen is None or gone.instance_id is not None:
+        return None
+    left = {event.member_id for event in situation.left}
+    for member_id, sign in sorted(situation.history.twins.items(), key=lambda one: one[1]):
+        member = situation.before.get(member_id)
+        if member is None or member_id in left or sign <= seen or not is_same_client(gone, member):
+            continue
+        if _epoch(member) > _epoch(gone):
+            return member, sign
+    return None
+
+
+def _epoch(member: Member) -> int:
+    return member.current.epoch if member.current is not None else -1

@@ -6,7 +6,8 @@ the next generation. What tells them apart is time.
 A timeout needs its time: who was surely alive less than a session timeout before its removal has left. Who left
 temporarily and did not come back, or did not revoke partitions for its rebalance timeout, was removed by the
 coordinator. Commits of a member's partitions show that somebody worked on them; silence shows nothing where there was
-nothing to read, so it counts only while others in the group went on committing. Where none of this holds, the cause is
+nothing to read, so it counts only while others in the group went on committing. A client that is closed leaves before
+it comes back: one that was back first, as another member, was killed. Where none of this holds, the cause is
 LEAVE_OR_TIMEOUT, ``possible``, and the alternatives name both.
 """
 
@@ -14,6 +15,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from coordinator_replay.analysis.reasons.arrivals import successor
 from coordinator_replay.analysis.reasons.history import Sign
 from coordinator_replay.analysis.reasons.situation import Situation, called, lasting, moment
 from coordinator_replay.analysis.reasons.vocabulary import Cause, Confidence
@@ -26,18 +28,26 @@ DEFAULT_SESSION_MS = 45_000
 SHORTEST_SESSION_MS = 3_000
 """Nobody configures session timeouts shorter than this."""
 
+OPEN_QUESTION = ". LeaveGroup or session timeout: the log can't tell"
+"""How evidence ends that decides nothing."""
+
 TIMER_SLACK_MS = 1_000
 """A timer of the coordinator fires so soon after its time."""
 
 
 class Departure(NamedTuple):
-    """What one member's removal looks like."""
+    """What one member's removal looks like.
+
+    Attributes:
+        back_as: the member as which its client had come back before the removal.
+    """
 
     member_id: str
     cause: Cause
     confidence: Confidence
     evidence: tuple[str, ...]
     alternatives: tuple[Cause, ...] = ()
+    back_as: str | None = None
 
 
 @lru_cache(maxsize=1)
@@ -50,16 +60,16 @@ def departures(situation: Situation) -> Sequence[Departure]:
 
 def _judge(situation: Situation, event: Event, gone: Member) -> Departure:
     fact = f"{called(gone)} was removed from the group {situation.at(event.offset, event.partition)}"
-    for look in (_held_on, _stayed_away, _had_no_time, _committed_late, _left_in_company, _is_static, _fell_silent):
+    for look in _LOOKS:
         found = look(situation, gone, fact)
         if found is not None:
             return found
     sign = situation.history.last_seen(gone.member_id)
     timeout = _timeout(gone)
     if sign is None:
-        why = f"no record shows when it was last alive; {timeout}. LeaveGroup or session timeout: the log can't tell"
+        why = f"no record shows when it was last alive; {timeout}{OPEN_QUESTION}"
     else:
-        why = f"{_alive(situation, sign)}; {timeout}. LeaveGroup or session timeout: the log can't tell"
+        why = f"{_alive(situation, sign)}; {timeout}{OPEN_QUESTION}"
     alternatives = (Cause.MEMBER_LEAVE, *_timeouts(situation, gone))
     return Departure(gone.member_id, Cause.LEAVE_OR_TIMEOUT, Confidence.POSSIBLE, (fact, why), alternatives)
 
@@ -185,6 +195,30 @@ def _fell_silent(situation: Situation, gone: Member, fact: str) -> Departure | N
     return Departure(gone.member_id, Cause.SESSION_TIMEOUT, Confidence.LIKELY, (fact, why), (Cause.MEMBER_LEAVE,))
 
 
+def _was_back(situation: Situation, gone: Member, fact: str) -> Departure | None:
+    """A client that closes leaves before it comes back; one that is killed leaves its old member to the timeout."""
+    found = successor(situation, gone)
+    if found is None:
+        return None
+    member, sign = found
+    silent_ms = _removed_ms(situation) - sign.at_ms
+    if silent_ms < SHORTEST_SESSION_MS:
+        return None
+    why = (
+        f"its client was back {lasting(silent_ms)} earlier as {member.member_id} "
+        f"{situation.at(sign.offset, sign.partition)}, by client.id and host, and no record shows it alive since "
+        f"({_timeout(gone)}): a client that is closed leaves before it comes back"
+    )
+    return Departure(
+        gone.member_id,
+        Cause.SESSION_TIMEOUT,
+        Confidence.LIKELY,
+        (fact, why),
+        (Cause.MEMBER_LEAVE,),
+        member.member_id,
+    )
+
+
 def _timeouts(situation: Situation, gone: Member) -> tuple[Cause, ...]:
     """Timeouts that could have ended the member."""
     if situation.group_type is GroupType.SHARE:
@@ -203,3 +237,15 @@ def _session_ms(gone: Member) -> int | None:
 
 def _told(gone: Member) -> Subscription:
     return gone.subscription or Subscription()
+
+
+_LOOKS = (_held_on, _stayed_away, _had_no_time, _committed_late, _left_in_company, _was_back, _is_static, _fell_silent)
+"""In the order in which they are asked: the first that finds something decides."""
+
+TIMEOUTS = (Cause.SESSION_TIMEOUT, Cause.REBALANCE_TIMEOUT)
+
+
+def possible_timeouts(situation: Situation) -> tuple[Cause, ...]:
+    """Timeouts that may have removed members in this operation."""
+    named = {cause for one in departures(situation) for cause in (one.cause, *one.alternatives)}
+    return tuple(cause for cause in TIMEOUTS if cause in named)

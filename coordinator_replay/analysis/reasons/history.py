@@ -76,6 +76,7 @@ class GroupHistory:
         partition_counts: partitions of a topic that a classic group is known to have covered.
         is_new_life: the group was created and has not rebalanced yet.
         conversion: where the group was converted, until it rebalances: old type, new type, partition, offset.
+        twins: members that joined while another one with the same client id and host was in the group: their records.
         ready_at: where partitions of a share group became ready, until it rebalances.
         rebalanced_ms: when the last rebalance began.
         join_reason: its reason.
@@ -95,6 +96,7 @@ class GroupHistory:
         "regex_topics",
         "seen",
         "synced",
+        "twins",
         "waiting",
     )
 
@@ -103,6 +105,7 @@ class GroupHistory:
         self.seen: dict[str, tuple[int, int, int]] = {}
         self.synced: Sign | None = None
         self.departed: list[Departed] = []
+        self.twins: dict[str, Sign] = {}
         self.waiting: dict[str, Waiting] = {}
         self.regex_topics: dict[str, tuple[str, ...]] = {}
         self.partition_counts: dict[str, int] = {}
@@ -188,15 +191,23 @@ class GroupHistory:
                 if remember is not None:
                     remember(self, event, at_ms)
 
-    def begin(self, started_ms: int, join_reason: str, returned: Collection[str], asking: Collection[str]) -> None:
+    def begin(
+        self,
+        started_ms: int,
+        join_reason: str,
+        returned: Collection[str],
+        asking: Collection[str],
+        twins: Mapping[str, Sign],
+    ) -> None:
         """Note that a rebalance began with the last operation, and forget what explained it.
 
         Args:
             started_ms: when it began.
             join_reason: its reason.
-            returned: members that were removed earlier and came back with it.
+            returned: members that were removed and whose return is known, and those as which they had been back.
             asking: members that joined or changed their subscription in it. Brokers up to 4.0 begin a rebalance with
                 such a member before its regex is resolved, and another one when it is.
+            twins: members that joined in it while another one with the same client id and host was in the group.
         """
         self.rebalanced_ms = started_ms
         self.join_reason = join_reason
@@ -205,6 +216,8 @@ class GroupHistory:
             self.waiting.pop(member_id, None)
         if returned:
             self.departed = [one for one in self.departed if one.member_id not in returned]
+            self.twins = {member_id: sign for member_id, sign in self.twins.items() if member_id not in returned}
+        self.twins.update(twins)
 
     def _wait(self, event: Event, member: Member) -> None:
         member_id, told = member.member_id, member.subscription
@@ -225,10 +238,11 @@ class GroupHistory:
         del self.departed[:-KEPT_DEPARTURES]
         self.seen.pop(gone.member_id, None)
         self.waiting.pop(gone.member_id, None)
+        self.twins.pop(gone.member_id, None)
 
     def _created(self, event: Event, at_ms: int) -> None:
         self.is_new_life = True
-        self.departed, self.seen, self.waiting = [], {}, {}
+        self.departed, self.seen, self.waiting, self.twins = [], {}, {}, {}
         self.regex_topics, self.partition_counts, self.synced = {}, {}, None
 
     def _converted(self, event: Event, at_ms: int) -> None:
@@ -271,6 +285,7 @@ class GroupHistory:
             "departed": [list(one) for one in self.departed],
             "waiting": {member_id: list(one) for member_id, one in self.waiting.items()},
             "regex_topics": {regex: list(topics) for regex, topics in self.regex_topics.items()},
+            "twins": {member_id: list(sign) for member_id, sign in self.twins.items()},
             "partition_counts": dict(sorted(self.partition_counts.items())),
             "is_new_life": self.is_new_life,
             "conversion": None if self.conversion is None else list(self.conversion),
@@ -291,6 +306,7 @@ class GroupHistory:
         history.synced = None if plain["synced"] is None else Sign(*plain["synced"])
         history.departed = [Departed(*one) for one in plain["departed"]]
         history.waiting = {member_id: Waiting(*one) for member_id, one in plain["waiting"].items()}
+        history.twins = {member_id: Sign(*sign) for member_id, sign in plain["twins"].items()}
         history.regex_topics = {regex: tuple(topics) for regex, topics in plain["regex_topics"].items()}
         history.partition_counts = dict(plain["partition_counts"])
         history.is_new_life = plain["is_new_life"]

@@ -1,7 +1,7 @@
 """Rows about the group as a whole and about members that join and are removed."""
 
 from coordinator_replay.analysis.reasons.arrivals import Return, returns, twin
-from coordinator_replay.analysis.reasons.departures import Departure, departures
+from coordinator_replay.analysis.reasons.departures import Departure, departures, possible_timeouts
 from coordinator_replay.analysis.reasons.history import chosen
 from coordinator_replay.analysis.reasons.rule import CLASSIC, EVERY_TYPE, MODERN, Rule, row
 from coordinator_replay.analysis.reasons.situation import Situation, called, lasting
@@ -16,6 +16,7 @@ CERTAIN, LIKELY, POSSIBLE = Confidence.CERTAIN, Confidence.LIKELY, Confidence.PO
 
 _ABOUT_MEMBERS = (
     Cause.CLIENT_UPGRADE,
+    Cause.CLIENT_DOWNGRADE,
     Cause.MEMBER_RESTART,
     Cause.MEMBER_JOIN,
     Cause.REBALANCE_TIMEOUT,
@@ -127,25 +128,45 @@ def protocol_change(situation: Situation) -> Finding | None:
     MEMBER_RULES,
     Cause.CLIENT_UPGRADE,
     EVERY_TYPE,
-    footprint="a client that had been removed joined again with another protocol (classic or consumer, or another "
-    "assignor), or a newer version of its subscription",
+    footprint="a client that had been removed joined again on the consumer protocol after the classic one, with "
+    "another assignor, or with a newer version of its subscription",
     confidence="certain by instance id; likely by client id and host",
     look_alikes="MEMBER_RESTART; another client with the same client id on the same host",
-    explains=_ABOUT_MEMBERS[1:],
+    explains=_ABOUT_MEMBERS[2:],
     needs="arrivals",
 )
 def client_upgrade(situation: Situation) -> Finding | None:
     """A client came back as another."""
-    upgraded = [one for one in returns(situation)[0] if one.is_upgrade]
+    return _changed(situation, Cause.CLIENT_UPGRADE, [one for one in returns(situation)[0] if one.is_upgrade])
+
+
+@row(
+    MEMBER_RULES,
+    Cause.CLIENT_DOWNGRADE,
+    EVERY_TYPE,
+    footprint="a client that had been removed joined again on the classic protocol after the consumer one",
+    confidence="certain by instance id; likely by client id and host",
+    look_alikes="MEMBER_RESTART; another client with the same client id on the same host",
+    explains=_ABOUT_MEMBERS[2:],
+    needs="arrivals",
+)
+def client_downgrade(situation: Situation) -> Finding | None:
+    """A client was rolled back to the classic protocol."""
+    return _changed(situation, Cause.CLIENT_DOWNGRADE, [one for one in returns(situation)[0] if one.is_downgrade])
+
+
+def _changed(situation: Situation, cause: Cause, upgraded: list[Return]) -> Finding | None:
+    """Clients came back as others."""
     if not upgraded:
         return None
-    evidence = [f"{one.told(situation)}; {_spoken(one)}" for one in upgraded]
+    evidence = [*(f"{one.told(situation)}; {_spoken(one)}" for one in upgraded), *_removals(situation)]
     sure = CERTAIN if all(one.is_same_instance for one in upgraded) else LIKELY
     if any(one.is_ambiguous for one in upgraded):
         sure = POSSIBLE
-    alternatives = () if sure is CERTAIN else (Cause.MEMBER_RESTART, Cause.MEMBER_JOIN)
+    others = (Cause.MEMBER_RESTART, Cause.MEMBER_JOIN, *possible_timeouts(situation))
+    alternatives = () if sure is CERTAIN else others
     triggers = tuple(one.member.member_id for one in upgraded)
-    return Finding(Cause.CLIENT_UPGRADE, sure, tuple(evidence), alternatives, triggers)
+    return Finding(cause, sure, tuple(evidence), alternatives, triggers)
 
 
 def _spoken(one: Return) -> str:
@@ -153,7 +174,7 @@ def _spoken(one: Return) -> str:
     if told is None:
         return "now on another protocol"
     if told.uses_classic_protocol is not one.departed.uses_classic_protocol:
-        return f"now on the {'classic' if told.uses_classic_protocol else 'consumer'} protocol"
+        return "downgraded to the classic protocol" if one.is_downgrade else "now on the consumer protocol"
     protocol, version = chosen(told)
     if protocol == one.departed.protocol:
         return f"subscription version {version}, before {one.departed.version}"
@@ -169,7 +190,8 @@ POLL_SLACK_MS = 15_000
     Cause.POLL_TIMEOUT_REJOIN,
     EVERY_TYPE,
     footprint="a member joined again under its member id; or a client joined again that had no record "
-    "showing it alive for some seconds more than its rebalance timeout (max.poll.interval.ms) when it was removed",
+    "showing it alive for some seconds more than its rebalance timeout (max.poll.interval.ms) when it was removed; the "
+    "rebalance of the removal then has this cause too",
     confidence="likely; possible by member id where its silence was shorter",
     look_alikes="SESSION_TIMEOUT of a process that hung; MEMBER_RESTART; a client that unsubscribed and joined again",
     explains=(
@@ -183,28 +205,35 @@ POLL_SLACK_MS = 15_000
 )
 def poll_timeout_rejoin(situation: Situation) -> Finding | None:
     """A process that ran all the time was removed from the group, and joined again."""
-    back = [one for one in returns(situation)[0] if one.is_same_process or _polled_late(one)]
+    back = [one for one in returns(situation)[0] if has_polled_late(one)]
     if not back:
         return None
     evidence = [
         f"{one.told(situation)}; the last record showing it alive was {lasting(one.silence_ms)} older "
         f"(max.poll.interval.ms {lasting(one.departed.timeout_ms)})"
         for one in back
-    ]
+    ] + _removals(situation)
     is_late = all(one.silence_ms >= one.departed.timeout_ms > 0 for one in back)
+    is_same = all(one.is_same_process for one in back)
+    others = (Cause.MEMBER_JOIN,) if is_same else (Cause.MEMBER_RESTART, Cause.MEMBER_JOIN)
     return Finding(
         Cause.POLL_TIMEOUT_REJOIN,
         LIKELY if is_late and not any(one.is_ambiguous for one in back) else POSSIBLE,
         tuple(evidence),
-        (Cause.MEMBER_JOIN,) if all(one.is_same_process for one in back) else (Cause.MEMBER_RESTART, Cause.MEMBER_JOIN),
+        (*others, *possible_timeouts(situation)),
         tuple(one.member.member_id for one in back),
     )
 
 
-def _polled_late(one: Return) -> bool:
+def has_polled_late(one: Return) -> bool:
+    """Whether a client that came back had exceeded its max.poll.interval.ms before, as far as its records tell."""
+    return one.is_same_process or _was_silent(one)
+
+
+def _was_silent(one: Return) -> bool:
     timeout = one.departed.timeout_ms
-    is_static = one.is_same_instance or one.is_upgrade
-    return not is_static and 0 < timeout <= one.silence_ms <= timeout + POLL_SLACK_MS
+    is_another = one.is_same_instance or one.is_upgrade or one.is_downgrade
+    return not is_another and 0 < timeout <= one.silence_ms <= timeout + POLL_SLACK_MS
 
 
 @row(
@@ -212,7 +241,7 @@ def _polled_late(one: Return) -> bool:
     Cause.MEMBER_RESTART,
     EVERY_TYPE,
     footprint="a member joined with the instance id of one that was removed, or with its client id and host within its "
-    "timeouts; in a classic group also a static member under a new member id",
+    "timeouts, or before its session timed out; in a classic group also a static member under a new member id",
     confidence="certain by instance id; likely by client id and host; possible where several share them",
     look_alikes="MEMBER_JOIN of a like-named client; POLL_TIMEOUT_REJOIN",
     explains=(
@@ -230,11 +259,12 @@ def member_restart(situation: Situation) -> Finding | None:
         return _replaced(situation)
     evidence = [one.told(situation) for one in back]
     evidence += [f"{called(member)} joined as well {situation.at(offset)}" for member, offset in new]
+    evidence += _removals(situation)
     sure = CERTAIN if all(one.is_same_instance for one in back) and not new else LIKELY
     if any(one.is_ambiguous for one in back):
         sure = POSSIBLE
         evidence.append("several members have this client.id and host: which of them was restarted is not certain")
-    alternatives = [] if sure is CERTAIN else [Cause.MEMBER_JOIN]
+    alternatives = [] if sure is CERTAIN else [Cause.MEMBER_JOIN, *possible_timeouts(situation)]
     for one in back:
         silence = one.silence_ms
         if not one.is_same_instance and 0 < one.departed.timeout_ms <= silence:
@@ -251,6 +281,11 @@ def member_restart(situation: Situation) -> Finding | None:
         tuple(dict.fromkeys(alternatives)),
         tuple(one.member.member_id for one in back),
     )
+
+
+def _removals(situation: Situation) -> list[str]:
+    """What is on record of members that were removed in the same operation as others came back."""
+    return [fact for one in departures(situation) for fact in one.evidence]
 
 
 def _replaced(situation: Situation) -> Finding | None:
@@ -338,8 +373,9 @@ def rebalance_timeout(situation: Situation) -> Finding | None:
     MEMBER_RULES,
     Cause.SESSION_TIMEOUT,
     EVERY_TYPE,
-    footprint="a member was removed that had left temporarily, or is static, or whose partitions had not been "
-    "committed for a session timeout while others were",
+    footprint="a member was removed that had left temporarily, or is static, or whose client had joined again before "
+    "and was alive since while it was not, or whose partitions had not been committed for a session timeout while "
+    "others were",
     confidence="likely",
     look_alikes="MEMBER_LEAVE (an admin can remove any member)",
     explains=_FOLLOWS_MEMBERS,

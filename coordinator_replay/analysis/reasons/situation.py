@@ -74,6 +74,10 @@ class Situation:
         """The log does not show what was before this operation."""
         return EventKind.GROUP_DISCOVERED in self._by_kind or EventKind.GROUP_REBORN in self._by_kind
 
+    def is_of_this_operation(self, departed: Departed) -> bool:
+        """Whether a member was removed by this very operation, and not earlier."""
+        return any((event.partition, event.offset) == (departed.partition, departed.offset) for event in self.left)
+
     def _joined(self) -> list[tuple[Member, int]]:
         found = [(event.member, event.offset) for event in self.of_kind(EventKind.MEMBER_JOINED) if event.member]
         return [*found, *self._resolved_now(has_joined=True)]

@@ -13,6 +13,7 @@ class Cause(StrEnum):
     GROUP_CREATED = "GROUP_CREATED"
     PROTOCOL_CHANGE = "PROTOCOL_CHANGE"
     CLIENT_UPGRADE = "CLIENT_UPGRADE"
+    CLIENT_DOWNGRADE = "CLIENT_DOWNGRADE"
     MEMBER_RESTART = "MEMBER_RESTART"
     POLL_TIMEOUT_REJOIN = "POLL_TIMEOUT_REJOIN"
     MEMBER_JOIN = "MEMBER_JOIN"
@@ -53,6 +54,7 @@ MEANING: Mapping[Cause, str] = {
     Cause.GROUP_CREATED: "the first generation or epoch of a group",
     Cause.PROTOCOL_CHANGE: "the same members, another assignor",
     Cause.CLIENT_UPGRADE: "a client came back with another protocol, or a newer version of it",
+    Cause.CLIENT_DOWNGRADE: "a client came back on the classic protocol that had used the consumer protocol (KIP-848)",
     Cause.MEMBER_RESTART: "a client came back: it was removed from the group and joined again",
     Cause.POLL_TIMEOUT_REJOIN: "a client exceeded max.poll.interval.ms, was removed for that, and joined again",
     Cause.MEMBER_JOIN: "a member joined that had not been in the group before",
@@ -76,6 +78,7 @@ JOIN_REASONS: Mapping[Cause, JoinReason] = {
     Cause.PROTOCOL_CHANGE: JoinReason.UPGRADE,
     Cause.CLIENT_UPGRADE: JoinReason.UPGRADE,
     Cause.BROKER_UPGRADE: JoinReason.UPGRADE,
+    Cause.CLIENT_DOWNGRADE: JoinReason.RESTART,
     Cause.MEMBER_RESTART: JoinReason.RESTART,
     Cause.TOPIC_METADATA_CHANGE: JoinReason.TOPIC_METADATA_CHANGE,
 }

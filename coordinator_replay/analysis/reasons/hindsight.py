@@ -1,0 +1,111 @@
+"""What a rebalance tells of an earlier one: why a member had been removed, and who it was that had joined.
+
+A client that joins again under conditions that show that it had exceeded max.poll.interval.ms had been removed for
+that. A client that was killed and started again joins while its old member is still in the group; only when that one is
+removed, after its session timeout, is it known that the client that joined had come back.
+"""
+
+from typing import NamedTuple
+
+from coordinator_replay.analysis.reasons.arrivals import returns, twin
+from coordinator_replay.analysis.reasons.departures import OPEN_QUESTION, departures
+from coordinator_replay.analysis.reasons.history import Sign
+from coordinator_replay.analysis.reasons.member_rules import has_polled_late, poll_timeout_rejoin
+from coordinator_replay.analysis.reasons.situation import Situation, lasting
+from coordinator_replay.analysis.reasons.vocabulary import JOIN_REASONS, Cause, Confidence, JoinReason, Reason
+from coordinator_replay.engine.model import GroupType
+
+HINDSIGHT_MS = 3_600_000
+"""For how long after a rebalance later ones may tell more of it."""
+
+_DEPARTURES = frozenset({Cause.LEAVE_OR_TIMEOUT, Cause.SESSION_TIMEOUT, Cause.MEMBER_LEAVE})
+
+
+class Revision(NamedTuple):
+    """What a rebalance tells of an earlier one.
+
+    Attributes:
+        member_id: the member that was removed in the earlier one, or had joined in it.
+        has_joined: whether it had joined.
+        cause: what the member's doing was.
+        confidence: how sure that is.
+        fact: the sentence that says so.
+    """
+
+    member_id: str
+    has_joined: bool
+    cause: Cause
+    confidence: Confidence
+    fact: str
+
+
+def revisions(situation: Situation) -> list[Revision]:
+    """What the rebalance that begins tells of earlier ones."""
+    found = []
+    rejoined = poll_timeout_rejoin(situation) if situation.joined else None
+    if rejoined is not None:
+        for one in returns(situation)[0]:
+            if has_polled_late(one) and not situation.is_of_this_operation(one.departed):
+                gap = lasting(max(situation.started_ms - one.departed.left_ms, 0))
+                fact = (
+                    f"it came back {gap} later {situation.at(one.offset)}: it had exceeded max.poll.interval.ms "
+                    f"({lasting(one.departed.timeout_ms)})"
+                )
+                found.append(
+                    Revision(one.departed.member_id, False, Cause.POLL_TIMEOUT_REJOIN, rejoined.confidence, fact)
+                )
+    for departure in departures(situation):
+        if departure.back_as is not None:
+            fact = f"{departure.member_id} was removed later {situation.at()}: it had not left before"
+            found.append(Revision(departure.back_as, True, Cause.MEMBER_RESTART, departure.confidence, fact))
+    return found
+
+
+def revised(reason: Reason, revision: Revision) -> Reason:
+    """The reason of the earlier rebalance, as it is known now.
+
+    A cause that was certain stays; one that rests on other members too gets an alternative.
+    """
+    if reason.confidence is Confidence.CERTAIN or reason.cause is revision.cause:
+        return reason
+    is_open = reason.cause is Cause.MEMBER_JOIN if revision.has_joined else reason.cause in _DEPARTURES
+    evidence = (*(fact.removesuffix(OPEN_QUESTION) for fact in reason.evidence), revision.fact)
+    if not is_open or reason.triggers != (revision.member_id,):
+        alternatives = dict.fromkeys((*reason.alternatives, revision.cause))
+        return reason._replace(evidence=(*reason.evidence, revision.fact), alternatives=tuple(alternatives))
+    others = [reason.cause, *reason.alternatives] if reason.cause is not Cause.LEAVE_OR_TIMEOUT else reason.alternatives
+    return reason._replace(
+        cause=revision.cause,
+        join_reason=JOIN_REASONS.get(revision.cause, JoinReason.UNKNOWN),
+        confidence=max(revision.confidence, Confidence.LIKELY, key=list(Confidence).index),
+        evidence=evidence,
+        alternatives=tuple(dict.fromkeys(cause for cause in others if cause is not revision.cause)),
+    )
+
+
+def is_open(situation: Situation) -> bool:
+    """Whether a later rebalance may tell more of the one that begins."""
+    return any(one.confidence is not Confidence.CERTAIN for one in departures(situation)) or bool(twins(situation))
+
+
+def twins(situation: Situation) -> dict[str, Sign]:
+    """Members that joined while another with the same client id and host was in the group, and their records.
+
+    A member of a classic group that is still there has joined the generation, too: it was not the one that came back.
+    """
+    if situation.group_type is GroupType.CLASSIC:
+        return {}
+    return {
+        member.member_id: Sign(situation.at_ms, situation.opening.partition, offset)
+        for member, offset in returns(situation)[1]
+        if twin(situation, member) is not None
+    }
+
+
+def settled_by(situation: Situation) -> set[str]:
+    """Members whose return is known by now, under their ids of before; and those as which clients had been back."""
+    known = {one.departed.member_id for one in returns(situation)[0]}
+    for one in departures(situation):
+        if one.back_as is not None:
+            known.update((one.member_id, one.back_as))
+    return known
