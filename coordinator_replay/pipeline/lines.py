@@ -23,10 +23,10 @@ from coordinator_replay.log.dump import Dump, DumpFile, Format, open_filesystem
 from coordinator_replay.log.header import OFFSET_LIMIT
 from coordinator_replay.log.reading import BATCH_BYTES, bounded, read_file
 from coordinator_replay.log.schema import LOG_RECORD
+from coordinator_replay.records.blobs import KINDS_WITH_BLOBS, open_blobs
 from coordinator_replay.records.columnar import Rows
 from coordinator_replay.records.decoder import decode_records
 from coordinator_replay.records.json_rows import render_rows
-from coordinator_replay.records.protocol import KINDS_WITH_BLOBS, open_blobs
 from coordinator_replay.secret_text import without_secrets
 from coordinator_replay.times import shown_ms
 

@@ -11,7 +11,7 @@ from coordinator_replay.engine.model import Record
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.groups import check_group
 from coordinator_replay.query.warehouse import Warehouse
-from coordinator_replay.records.protocol import open_blobs
+from coordinator_replay.records.blobs import open_blobs
 from coordinator_replay.times import EPOCH
 from coordinator_replay.whatif.alternative import Alternative
 from coordinator_replay.whatif.answer import WhatIf, what_if

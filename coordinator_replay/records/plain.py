@@ -44,11 +44,12 @@ class DecodedRecord:
 class _Source:
     """A position in a run of bytes; every read checks that the bytes are there."""
 
-    __slots__ = ("at", "data")
+    __slots__ = ("at", "data", "malformed")
 
-    def __init__(self, data: bytes, at: int = 0) -> None:
+    def __init__(self, data: bytes, at: int = 0, malformed: str = "strict") -> None:
         self.data = data
         self.at = at
+        self.malformed = malformed
 
     @property
     def remaining(self) -> int:
@@ -61,6 +62,15 @@ class _Source:
             raise RecordError(ErrorClass.BUFFER_UNDERFLOW)
         self.at = end
         return self.data[start:end]
+
+    def text(self, size: int) -> str:
+        try:
+            return self.take(size).decode(errors=self.malformed)
+        except UnicodeDecodeError:
+            raise RecordError(ErrorClass.INVALID_UNICODE) from None
+
+    def base64(self, size: int) -> str:
+        return binascii.b2a_base64(self.take(size), newline=False).decode()
 
     def uvarint(self) -> int:
         value = 0
@@ -103,26 +113,16 @@ def _uuid(source: _Source) -> str:
     return base64.urlsafe_b64encode(source.take(16))[:22].decode()
 
 
-def _text(data: bytes) -> str:
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        raise RecordError(ErrorClass.INVALID_UNICODE) from None
-
-
-def _base64(data: bytes) -> str:
-    return binascii.b2a_base64(data, newline=False).decode()
-
-
 def _runs_of_bytes(field: Field, nullable: bool, flexible: bool) -> _Read:
     """Strings and bytes."""
     is_text = field.type == "string"
-    length_of, convert = _lengths("int16" if is_text else "int32", flexible), _text if is_text else _base64
+    length_of = _lengths("int16" if is_text else "int32", flexible)
+    convert = _Source.text if is_text else _Source.base64
 
     def read(source: _Source) -> str | None:
         length = length_of(source)
         if length >= 0:
-            return convert(source.take(length))
+            return convert(source, length)
         if not nullable:
             raise RecordError(ErrorClass.UNEXPECTED_NULL)
         return None
@@ -190,7 +190,7 @@ def _tagged_fields(fields: list[Field], version: int) -> _Read:
             if size > source.remaining:
                 raise RecordError(ErrorClass.BUFFER_UNDERFLOW)
             if tag not in known:
-                unknown.append({"tag": tag, "data": _base64(source.take(size))})
+                unknown.append({"tag": tag, "data": source.base64(size)})
                 continue
             name, value_of = known[tag]
             end = source.at + size
@@ -267,26 +267,29 @@ def decode_record(key: bytes | None, value: bytes | None) -> DecodedRecord:
     return DecodedRecord(kind=kind.name, key_version=number, value_version=version, key=key_fields, value=value_fields)
 
 
-def decode_blob(struct: Struct, data: bytes) -> dict[str, Any]:
-    """Decode a blob embedded in a record: its version, then its fields.
+def read_blob(struct: Struct, data: bytes, version: int | None = None) -> tuple[dict[str, Any], int]:
+    """Decode a blob embedded in a record or a request: its version, then its fields.
 
-    A version above the newest known one is read as the newest known one, and bytes after the last field are legal
-    (``ConsumerProtocol``: newer versions only append).
+    A version above the newest known one is read as the newest known one, bytes after the last field are legal, and what
+    is no character is replaced (``ConsumerProtocol``: newer versions only append).
+
+    Args:
+        struct: the blob's definition.
+        data: its bytes.
+        version: read the fields in this version; None for the blob's own.
+
+    Returns:
+        version and fields, and how many bytes follow the last field.
 
     Raises:
-        RecordError: the bytes end early, or the version is negative.
+        RecordError: the bytes end early, a field is null that can't be, or the version is negative.
     """
-    return read_blob(struct, data)[0]
-
-
-def read_blob(struct: Struct, data: bytes) -> tuple[dict[str, Any], int]:
-    """As ``decode_blob``, and how many bytes follow the last field."""
-    source = _Source(data)
-    version = _integers("int16")(source)
-    if version < 0:
-        raise RecordError(ErrorClass.UNSUPPORTED_VERSION, f"{struct.name} version {version}")
-    fields = _reader(struct, min(version, struct.versions.high))(source)
-    return {"version": version, **fields}, source.remaining
+    source = _Source(data, malformed="replace")
+    own = _integers("int16")(source)
+    if own < 0:
+        raise RecordError(ErrorClass.UNSUPPORTED_VERSION, f"{struct.name} version {own}")
+    fields = _reader(struct, min(own if version is None else version, struct.versions.high))(source)
+    return {"version": own, **fields}, source.remaining
 
 
 def _write_uvarint(value: int) -> bytes:

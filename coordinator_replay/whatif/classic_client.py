@@ -4,16 +4,13 @@ librdkafka differs where the group's records show it (``libraries``): it joins a
 members joins again when it sees that a topic has changed, not the leader alone.
 """
 
-import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from coordinator_replay.coordinator.assignor.client import ASSIGNORS, ClientSubscription
-from coordinator_replay.coordinator.consumer_protocol import read_assignment, read_subscription, write_assignment
 from coordinator_replay.coordinator.errors import CODES
-from coordinator_replay.records.kinds import blob
-from coordinator_replay.records.plain import encode_blob
+from coordinator_replay.records.blobs import read_assignment, read_subscription, write_assignment, write_subscription
 from coordinator_replay.whatif.clients import Body, Consumer, Surroundings, by_topic
 from coordinator_replay.whatif.libraries import JAVA, JOIN_INTERVAL_MS, LIBRDKAFKA
 from coordinator_replay.whatif.settings import COOPERATIVE
@@ -162,7 +159,7 @@ class ClassicConsumer(Consumer):
             "generationId": self.generation if claims else -1,
             "rackId": None,
         }
-        metadata = base64.b64encode(encode_blob(blob("ConsumerProtocolSubscription"), 3, subscription)).decode()
+        metadata = write_subscription(subscription)
         body = {
             "sessionTimeoutMs": self.session_ms,
             "rebalanceTimeoutMs": self.rebalance_ms,

@@ -15,8 +15,8 @@ from coordinator_replay.engine.model import Record
 from coordinator_replay.log.dump import find_dump
 from coordinator_replay.log.segment import read_segment
 from coordinator_replay.pipeline.lines import decode_lines, read_without_spark
+from coordinator_replay.records.blobs import open_blobs
 from coordinator_replay.records.cluster_metadata import decode_metadata
-from coordinator_replay.records.protocol import open_blobs
 
 Line = dict[str, Any]
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from coordinator_replay.engine.model import Record
-from coordinator_replay.records.protocol import open_blobs
+from coordinator_replay.records.blobs import open_blobs
 from coordinator_replay.whatif.recorded import Recorded
 from scripts.reasons.sample import Line, Sample, milliseconds
 

@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from coordinator_replay.coordinator.consumer_protocol import ConsumerProtocolError, read_assignment
 from coordinator_replay.pipeline.audit import Summary
 from coordinator_replay.query.describe import Description, Member, describe_at
 from coordinator_replay.query.groups import groups_at
 from coordinator_replay.query.offsets import offsets_at
 from coordinator_replay.query.partitions import TopicPartitions
 from coordinator_replay.query.warehouse import Warehouse
+from coordinator_replay.records.blobs import BlobError, read_assignment
 from tests.acceptance.simulated_steps import CLASSIC, CONSUMER, Offsets, Step, play
 from tests.coordinator.recorded_scripts import SCRIPTS
 from tests.pipeline.in_process import audit
@@ -188,7 +188,7 @@ def classic_partitions(assignment: str) -> Partitions | None:
         return []
     try:
         found = read_assignment(assignment).partitions
-    except ConsumerProtocolError:
+    except BlobError:
         return None
     return sorted({f"{topic}-{number}" for topic, numbers in found for number in numbers})
 

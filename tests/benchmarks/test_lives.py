@@ -9,8 +9,8 @@ from coordinator_replay.analysis.group_life import GroupReplay
 from coordinator_replay.engine.events import EventKind
 from coordinator_replay.engine.model import GroupState, Record
 from coordinator_replay.engine.replay import Replay
+from coordinator_replay.records.blobs import open_blobs
 from coordinator_replay.records.plain import decode_record
-from coordinator_replay.records.protocol import open_blobs
 
 GROUPS = [f"team-{number}" for number in range(6)]
 TOPIC = ("orders.region-000", "AAAAAAAAAAAAAAAAAAAAAQ")

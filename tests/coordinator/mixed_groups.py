@@ -15,8 +15,8 @@ from typing import Protocol
 
 from coordinator_replay.coordinator import Topic
 from coordinator_replay.coordinator.assignor.client import Partition
-from coordinator_replay.coordinator.consumer_protocol import read_assignment
 from coordinator_replay.engine import Record
+from coordinator_replay.records.blobs import read_assignment
 
 
 class Owner(Protocol):

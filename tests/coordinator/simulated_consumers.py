@@ -1,16 +1,13 @@
 """Simulated consumers of both protocols: they join, are assigned, give partitions up, leave and crash."""
 
-import base64
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from coordinator_replay.coordinator import Batch, Coordinator, Request, Response, Result
 from coordinator_replay.coordinator.assignor.client import ASSIGNORS, ClientSubscription, Partition
-from coordinator_replay.coordinator.consumer_protocol import read_assignment, read_subscription, write_assignment
 from coordinator_replay.engine import Record
-from coordinator_replay.records.kinds import blob
-from coordinator_replay.records.plain import encode_blob
+from coordinator_replay.records.blobs import read_assignment, read_subscription, write_assignment, write_subscription
 from tests.coordinator.mixed_groups import Conversions
 
 UNKNOWN_SERVER_ERROR, MEMBER_ID_REQUIRED = -1, 79
@@ -94,7 +91,7 @@ class ClassicConsumer:
             "generationId": self.generation if self.owned else -1,
             "rackId": None,
         }
-        metadata = base64.b64encode(encode_blob(blob("ConsumerProtocolSubscription"), 3, subscription)).decode()
+        metadata = write_subscription(subscription)
         body = {
             "sessionTimeoutMs": 10_000,
             "rebalanceTimeoutMs": 30_000,

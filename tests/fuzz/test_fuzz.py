@@ -26,8 +26,8 @@ from coordinator_replay.log.schema import LOG_RECORD
 from coordinator_replay.log.segment import read_segment
 from coordinator_replay.log.writer import LogEntry, write_batch
 from coordinator_replay.pipeline.lines import decode_lines
+from coordinator_replay.records.blobs import open_blobs
 from coordinator_replay.records.decoder import Decoded, decode_records
-from coordinator_replay.records.protocol import open_blobs
 from tests.fuzz.mutants import log_records, mutated_batch, mutated_pair, recorded_pairs
 
 LONG = int(os.environ.get("FUZZ_INPUTS", "1000000"))

@@ -9,12 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from coordinator_replay.coordinator import record_helpers
-from coordinator_replay.coordinator.consumer_protocol import (
-    ConsumerProtocolError,
-    open_assignment,
-    open_subscription,
-    subscribed_topics,
-)
 from coordinator_replay.coordinator.errors import RequestError
 from coordinator_replay.coordinator.java_order import HashOrder, hash_map
 from coordinator_replay.coordinator.operations import Reply
@@ -22,6 +16,12 @@ from coordinator_replay.coordinator.record_helpers import NewRecord
 from coordinator_replay.engine import ClassicGroup, GroupState, Member
 from coordinator_replay.engine.classic_group import CONSUMER_PROTOCOL_TYPE, UNKNOWN_TIMESTAMP
 from coordinator_replay.engine.model import Current, Protocol, Subscription
+from coordinator_replay.records.blobs import (
+    BlobError,
+    open_assignment,
+    open_subscription,
+    subscribed_topics,
+)
 
 
 class JavaClassicGroup(ClassicGroup):
@@ -94,7 +94,7 @@ class JavaClassicGroup(ClassicGroup):
         try:
             blobs = [self.metadata(member) for member in self.members.values()]
             self.known_topics = frozenset().union(*map(subscribed_topics, blobs))
-        except ConsumerProtocolError:
+        except BlobError:
             return
 
     def subscribed_topics(self) -> frozenset[str] | None:

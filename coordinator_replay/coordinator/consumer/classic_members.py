@@ -29,11 +29,6 @@ from coordinator_replay.coordinator.consumer.members import (
 from coordinator_replay.coordinator.consumer.target_assignment_builder import last_target, update_epoch
 from coordinator_replay.coordinator.consumer.timers import fence, fence_if_there, start_session
 from coordinator_replay.coordinator.consumer.topic_regex_resolver import RegexUpdate, update_expression
-from coordinator_replay.coordinator.consumer_protocol import (
-    ConsumerProtocolError,
-    ConsumerSubscription,
-    read_subscription,
-)
 from coordinator_replay.coordinator.errors import CODES, MemberSideError, RequestError
 from coordinator_replay.coordinator.messages import Request
 from coordinator_replay.coordinator.operations import NOTHING_TO_DO, Outcome, Reply
@@ -41,6 +36,11 @@ from coordinator_replay.coordinator.shard import Shard
 from coordinator_replay.engine import Member, MemberState
 from coordinator_replay.engine.classic_group import CONSUMER_PROTOCOL_TYPE
 from coordinator_replay.engine.model import NOTHING, Subscription
+from coordinator_replay.records.blobs import (
+    BlobError,
+    ConsumerSubscription,
+    read_subscription,
+)
 
 REQUIRES_MEMBER_ID_SINCE = 4
 JOIN, SYNC = "join", "sync"
@@ -126,7 +126,7 @@ def _check_protocols(update: GroupUpdate, body: Mapping[str, Any]) -> None:
 def _metadata(body: Mapping[str, Any]) -> ConsumerSubscription:
     try:
         return read_subscription(body["protocols"][0]["metadata"])
-    except ConsumerProtocolError as error:
+    except BlobError as error:
         raise RequestError("UNKNOWN_SERVER_ERROR", f"subscription: {error}") from None
 
 
@@ -194,7 +194,7 @@ def sync(shard: Shard, request: Request) -> Outcome:
         raise RequestError("REBALANCE_IN_PROGRESS")
     try:
         assignment = target_blob(current.assigned or NOTHING, subscription.protocols[0].metadata, shard.topics)
-    except ConsumerProtocolError as error:
+    except BlobError as error:
         raise RequestError("UNKNOWN_SERVER_ERROR", f"subscription: {error}") from None
 
     def start_timers() -> None:

@@ -24,13 +24,6 @@ from coordinator_replay.coordinator.consumer.members import (
     current_value,
     member_value,
 )
-from coordinator_replay.coordinator.consumer_protocol import (
-    ConsumerProtocolError,
-    read_assignment,
-    read_subscription,
-    read_version,
-    write_assignment,
-)
 from coordinator_replay.coordinator.errors import RequestError
 from coordinator_replay.coordinator.java_order import HashOrder, TimelineOrder, set_order, string_hash
 from coordinator_replay.coordinator.metadata_hash import group_hash
@@ -41,6 +34,13 @@ from coordinator_replay.coordinator.topics import Topics
 from coordinator_replay.engine import ConsumerGroup, GroupState, Member, MemberState, Record, Replay
 from coordinator_replay.engine.classic_group import CONSUMER_PROTOCOL_TYPE
 from coordinator_replay.engine.model import NOTHING, Assignment, Current, Subscription
+from coordinator_replay.records.blobs import (
+    BlobError,
+    read_assignment,
+    read_subscription,
+    read_version,
+    write_assignment,
+)
 
 # -- upgrade ---------------------------------------------------------------------------------------------------------
 
@@ -62,7 +62,7 @@ def upgrade(shard: Shard, live: LiveClassicGroup) -> tuple[GroupUpdate, dict[str
     group_id, generation = live.group.group_id, live.group.generation
     try:
         members = [_upgraded(live.group, member, shard.topics) for member in live.group.members.values()]
-    except ConsumerProtocolError:
+    except BlobError:
         raise _not_upgraded(group_id, "because the embedded consumer protocol is malformed.") from None
     _check_owners(members)
     order: TimelineOrder[str, Member] = TimelineOrder(string_hash)
@@ -120,7 +120,7 @@ def _upgraded(group: JavaClassicGroup, member: Member, topics: Topics) -> Member
     """A classic member as the consumer group has it.
 
     Raises:
-        ConsumerProtocolError: its subscription or assignment can't be read.
+        BlobError: its subscription or assignment can't be read.
         RequestError: GROUP_ID_NOT_FOUND, its assignor keeps data in the assignment.
     """
     blob = current_of(member).assignment_bytes
@@ -255,7 +255,7 @@ def _become_classic(
                 for member_id, member in group.members.items()
             }
         )
-    except ConsumerProtocolError as error:
+    except BlobError as error:
         raise RequestError(
             "GROUP_ID_NOT_FOUND", f"Cannot downgrade the classic group {update.group_id}: {error}."
         ) from None
@@ -278,11 +278,11 @@ def target_blob(assignment: Assignment, metadata: str, topics: Topics) -> str:
     Topics and partitions stand in the order of Kafka's tables; topics that do not exist any more are left out.
 
     Raises:
-        ConsumerProtocolError: the subscription has no version, or a negative one.
+        BlobError: the subscription has no version, or a negative one.
     """
     version = read_version(metadata)
     if version < 0:
-        raise ConsumerProtocolError(f"version {version}")
+        raise BlobError(f"version {version}")
     by_name = {
         topics.by_id[topic_id].name: _partition_order(assignment[topic_id])
         for topic_id in set_order(assignment, uuid_hash)

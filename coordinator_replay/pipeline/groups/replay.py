@@ -26,7 +26,7 @@ from coordinator_replay.pipeline.columns import numbers_of
 from coordinator_replay.pipeline.groups.json_text import compact, encode
 from coordinator_replay.pipeline.groups.signs import LastCommit, RecordKey
 from coordinator_replay.pipeline.guard import Guard
-from coordinator_replay.records.protocol import open_blobs
+from coordinator_replay.records.blobs import open_blobs
 from coordinator_replay.store.duckdb_connection import SORT_MEMORY, connected
 from coordinator_replay.store.scan import BATCH_ROWS, Batches
 

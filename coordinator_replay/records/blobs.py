@@ -1,0 +1,192 @@
+"""The blobs that classic clients put into JoinGroup, SyncGroup and group records, read and written.
+
+Only protocol type ``consumer`` has a form the coordinator itself reads (``ConsumerProtocol``); others are the
+business of their frameworks. A blob that can't be read stays as its bytes and opens to None: that is never damage.
+Blobs are base64 texts, as in the JSON form of requests and records; their fields are defined in
+``schemas/records/protocol``.
+"""
+
+import base64
+import binascii
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from coordinator_replay.records.damage import RecordError
+from coordinator_replay.records.kinds import blob
+from coordinator_replay.records.plain import encode_blob, read_blob
+
+KINDS_WITH_BLOBS = ("GroupMetadata", "ConsumerGroupMemberMetadata")
+"""Kinds of records whose values can hold such blobs."""
+
+_SUBSCRIPTION, _ASSIGNMENT = "ConsumerProtocolSubscription", "ConsumerProtocolAssignment"
+
+
+class BlobError(ValueError):
+    """A blob can't be read as what it should be."""
+
+
+class ConsumerSubscription(NamedTuple):
+    """What a consumer sends its leader when it joins.
+
+    Attributes:
+        topics: names subscribed to, in the client's order.
+        user_data: data of the assignor in base64, None for none.
+        owned: partitions the member claims to own, by topic name; as they came.
+        generation: generation of that claim, -1 for none.
+        rack_id: the member's rack.
+    """
+
+    topics: tuple[str, ...]
+    user_data: str | None
+    owned: tuple[tuple[str, tuple[int, ...]], ...]
+    generation: int
+    rack_id: str | None
+
+
+class ConsumerAssignment(NamedTuple):
+    """What a consumer is assigned.
+
+    Attributes:
+        partitions: partitions by topic name, as they came.
+        user_data: data of the assignor in base64, None for none.
+    """
+
+    partitions: tuple[tuple[str, tuple[int, ...]], ...]
+    user_data: str | None
+
+
+def _bytes(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except binascii.Error as problem:
+        raise BlobError(f"not base64: {problem}") from None
+
+
+def _read(name: str, text: str, version: int | None = None) -> dict[str, Any]:
+    try:
+        return read_blob(blob(name), _bytes(text), version)[0]
+    except RecordError as problem:
+        raise BlobError(str(problem)) from None
+
+
+def _open(name: str, text: str | None) -> dict[str, Any] | None:
+    try:
+        return _read(name, text or "")
+    except BlobError:
+        return None
+
+
+def read_version(text: str) -> int:
+    """The version a blob begins with.
+
+    Raises:
+        BlobError: it is too short.
+    """
+    opening = _bytes(text)[:2]
+    if len(opening) < 2:
+        raise BlobError("it has no version")
+    return int.from_bytes(opening, signed=True)
+
+
+def read_subscription(text: str, version: int | None = None) -> ConsumerSubscription:
+    """Read a subscription.
+
+    Args:
+        text: the bytes in base64.
+        version: read it as if it were of this version; None for its own, where later ones count as the highest known.
+
+    Raises:
+        BlobError: it can't be read.
+    """
+    fields = _read(_SUBSCRIPTION, text, version)
+    return ConsumerSubscription(
+        tuple(fields["topics"]),
+        fields["userData"],
+        _by_topic(fields.get("ownedPartitions", ())),
+        fields.get("generationId", -1),
+        fields.get("rackId"),
+    )
+
+
+def read_assignment(text: str) -> ConsumerAssignment:
+    """Read an assignment.
+
+    Raises:
+        BlobError: it can't be read.
+    """
+    fields = _read(_ASSIGNMENT, text)
+    return ConsumerAssignment(_by_topic(fields["assignedPartitions"]), fields["userData"])
+
+
+def _by_topic(partitions: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    return tuple((each["topic"], tuple(each["partitions"])) for each in partitions)
+
+
+def subscribed_topics(text: str) -> frozenset[str]:
+    """Topics of a subscription: the part that every version has.
+
+    Raises:
+        BlobError: it can't be read.
+    """
+    return frozenset(read_subscription(text, 0).topics)
+
+
+def open_subscription(text: str | None) -> dict[str, Any] | None:
+    """The fields of a subscription, None where it is empty or can't be read.
+
+    These are version, topics, userData, ownedPartitions, generationId and rackId, as far as its version has them.
+    """
+    return _open(_SUBSCRIPTION, text)
+
+
+def open_assignment(text: str | None) -> dict[str, Any] | None:
+    """The fields of an assignment, None where it is empty or can't be read: version, assignedPartitions, userData."""
+    return _open(_ASSIGNMENT, text)
+
+
+def write_subscription(fields: Mapping[str, Any]) -> str:
+    """A subscription of the highest known version, by its fields.
+
+    Raises:
+        ValueError: a field is missing or of the wrong type.
+    """
+    struct = blob(_SUBSCRIPTION)
+    return base64.b64encode(encode_blob(struct, struct.versions.high, fields)).decode()
+
+
+def write_assignment(partitions: Mapping[str, Sequence[int]], version: int) -> str:
+    """An assignment without user data; a version above the highest known becomes that one."""
+    struct = blob(_ASSIGNMENT)
+    by_topic = [{"topic": topic, "partitions": numbers} for topic, numbers in partitions.items()]
+    fields = {"assignedPartitions": by_topic, "userData": None}
+    return base64.b64encode(encode_blob(struct, min(version, struct.versions.high), fields)).decode()
+
+
+def open_blobs(kind: str, value: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """The value with its blobs opened beside them, as the engine takes it.
+
+    Members of a ``GroupMetadata`` value of protocol type ``consumer`` gain ``subscriptionFields`` and
+    ``assignmentFields``; protocols of a classic member inside a consumer group gain ``metadataFields``. Each is None
+    where the blob is empty or can't be read. Other values come back as they are.
+    """
+    if value is None:
+        return None
+    if kind == "GroupMetadata":
+        return {**value, "members": [_open_member(value, member) for member in value["members"]]}
+    classic = value.get("classicMemberMetadata") if kind == "ConsumerGroupMemberMetadata" else None
+    if classic is None:
+        return value
+    protocols = [
+        {**protocol, "metadataFields": open_subscription(protocol["metadata"])}
+        for protocol in classic["supportedProtocols"]
+    ]
+    return {**value, "classicMemberMetadata": {**classic, "supportedProtocols": protocols}}
+
+
+def _open_member(value: Mapping[str, Any], member: Mapping[str, Any]) -> dict[str, Any]:
+    is_consumer = value["protocolType"] == "consumer"
+    return {
+        **member,
+        "subscriptionFields": open_subscription(member["subscription"]) if is_consumer else None,
+        "assignmentFields": open_assignment(member["assignment"]) if is_consumer else None,
+    }
