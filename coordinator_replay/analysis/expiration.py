@@ -12,6 +12,9 @@ from typing import Any, NamedTuple
 DEFAULT_RETENTION_MS = 7 * 24 * 3600 * 1000
 """What ``offsets.retention.minutes`` is where nobody set it."""
 
+TOPIC_DELETED = "the topic was deleted"
+"""How the evidence for a removed offset begins where the cluster's metadata tells of the deletion."""
+
 DEFAULT_CHECK_INTERVAL_MS = 600_000
 """What ``offsets.retention.check.interval.ms`` is where nobody set it."""
 

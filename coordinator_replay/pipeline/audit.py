@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from coordinator_replay.analysis.findings.evidence import Evidence
 from coordinator_replay.analysis.findings.judge import FINDINGS, Judge
 from coordinator_replay.analysis.findings.thresholds import DEFAULTS, Thresholds
+from coordinator_replay.analysis.reasons.topic_changes import REMOVED as TOPIC_REMOVED
 from coordinator_replay.log.dump import Dump, Format, find_dump, open_filesystem
 from coordinator_replay.pipeline.bucket import BucketContext, BucketResult, run_bucket
 from coordinator_replay.pipeline.bucket_files import Place, TableWriter
@@ -227,6 +228,12 @@ class _Audit:
         self.run.log_end = max(filter(None, (tally.end(), self.history.log_end)), default=None)
         self.report("naming topics")
         before, known = self.name_topics(tally)
+        self.deletions = [
+            (name, change.at_ms)
+            for name, changes in known.changes.items()
+            for change in changes
+            if change.change == TOPIC_REMOVED
+        ]
         self.report("replaying groups and deriving offsets")
         results = self.run_buckets(plan, tally, before, known)
         summary = Summary(self.run)
@@ -394,6 +401,7 @@ class _Audit:
         share = CausesShare(
             removed=[file.path for result in results for file in result.files.staged.get(REMOVED_ROWS, [])],
             closed=[uri for result in results for uri in result.files.uris(REMOVED)],
+            deletions=self.deletions,
             survivors=[file.path for result in results for file in result.files.staged.get(SURVIVOR_ROWS, [])],
             retention_ms=expiry.retention_ms,
             end=end,

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from coordinator_replay.analysis.expiration import TOPIC_DELETED
 from coordinator_replay.query.partitions import partition_ranges
 from coordinator_replay.query.warehouse import AS_OF, END, Warehouse, shown
 
@@ -84,12 +85,11 @@ class RemovedOffsets:
         """When they went and why, in a sentence."""
         when = "" if self.ended_at is None else f" at {shown(self.ended_at)}"
         sure = f", {self.confidence}" if self.confidence else ""
+        is_topic_deleted = any(fact.startswith(TOPIC_DELETED) for fact in self.evidence or ())
+        what = "deleted with its topic" if is_topic_deleted else _WORDS.get(self.ended_by, self.ended_by)
         reason = f": {'; '.join(self.evidence)}" if self.evidence else ""
         others = f". Could also be: {', '.join(self.alternatives)}" if self.alternatives else ""
-        return (
-            f"{self.topic}:{partition_ranges(self.partitions)} "
-            f"{_WORDS.get(self.ended_by, self.ended_by)}{when}{sure}{reason}{others}"
-        )
+        return f"{self.topic}:{partition_ranges(self.partitions)} {what}{when}{sure}{reason}{others}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from coordinator_replay.analysis.expiration import DEFAULT_CHECK_INTERVAL_MS, DEFAULT_RETENTION_MS, Rule
+from coordinator_replay.analysis.expiration import (
+    DEFAULT_CHECK_INTERVAL_MS,
+    DEFAULT_RETENTION_MS,
+    TOPIC_DELETED,
+    Rule,
+)
 from coordinator_replay.analysis.expiring import Retention, expire_at
 from coordinator_replay.pipeline.bucket_files import Place, TableWriter
 from coordinator_replay.pipeline.columns import numbers_of
@@ -60,6 +65,7 @@ class CausesShare:
         removed: files of removed offsets whose cause may still be told otherwise, in STAGED.
         closed: files of ``removed_offsets`` whose causes stay: they count for the retention.
         survivors: files of the ages of offsets that hold, in SURVIVORS.
+        deletions: topics and when they were deleted, in milliseconds, as far as the cluster's metadata is at hand.
         retention_ms: offsets.retention.minutes as given; None to infer it, or else to take Kafka's default.
         end: timestamp of the last record of the log.
         as_of: the moment to judge expiry at; None for the end.
@@ -70,6 +76,7 @@ class CausesShare:
     removed: Sequence[str]
     closed: Sequence[str]
     survivors: Sequence[str]
+    deletions: Sequence[tuple[str, int]]
     retention_ms: int | None
     end: datetime | None
     as_of: datetime | None
@@ -172,7 +179,9 @@ def _retention(share: CausesShare, removed: pa.Table) -> Retention:
 
 
 def _case(ended_by: str, confidence: str, evidence: Sequence[str], alternatives: str) -> str:
+    """SQL for a cause; ``{deleted_ms}`` in a sentence stands for the column's value."""
     texts = ", ".join("'" + text.replace("'", "''") + "'" for text in evidence)
+    texts = texts.replace("{deleted_ms}", "' || deleted_ms || '")
     return (
         f"{{'ended_by': '{ended_by}', 'ended_confidence': {confidence}, "
         f"'ended_alternatives': CAST({alternatives} AS VARCHAR[]), 'ended_evidence': [{texts}]}}"
@@ -181,28 +190,39 @@ def _case(ended_by: str, confidence: str, evidence: Sequence[str], alternatives:
 
 _SURE = "CASE WHEN $is_known THEN 'certain' ELSE 'likely' END"
 _OTHERWISE_DELETED = "CASE WHEN has_group_tombstone THEN ['GROUP_DELETED'] ELSE ['DELETED'] END"
-_MAY_HAVE_EXPIRED = "CASE WHEN $is_known THEN [] ELSE ['EXPIRED'] END"
 _EXPIRED_TOO = f"list_concat(['EXPIRED'], {_OTHERWISE_DELETED})"
 _ALL_PAST = "every offset removed in the same write was past offsets.retention.minutes"
+_GROUP_TOMBSTONE = "the group's tombstone was written with it"
 _SOME_YOUNG = "an offset removed in the same write was not past offsets.retention.minutes"
+_SOME_YOUNGER = (
+    "an offset removed in the same write was younger than the default of offsets.retention.minutes (7 days); "
+    "the cluster's own retention is not known, and retention may have removed all of them if it is shorter"
+)
 _REMOVED_YOUNG = (
     "removed before offsets.retention.minutes were over while the group existed: "
     "DeleteOffsets, or the topic was deleted"
+)
+_REMOVED_YOUNGER = (
+    "removed while the group existed, before the default of offsets.retention.minutes (7 days) was over: "
+    "DeleteOffsets, or the topic was deleted; the cluster's own retention is not known, and may have removed it"
 )
 _TOPIC_DELETED = "offsets of the topic were removed from several groups at about the same time: the topic was deleted"
 
 _DECISION = f"""CASE
     WHEN tombstone_at IS NULL
         THEN {_case("TOMBSTONE", "'possible'", ["the tombstone carries no timestamp"], _EXPIRED_TOO)}
+    WHEN NOT all_old AND has_group_tombstone AND $is_known THEN {
+    _case("GROUP_DELETED", "'certain'", [_GROUP_TOMBSTONE, _SOME_YOUNG], "[]")
+}
     WHEN NOT all_old AND has_group_tombstone THEN {
+    _case("GROUP_DELETED", "'likely'", [_GROUP_TOMBSTONE, _SOME_YOUNGER], "['EXPIRED']")
+}
+    WHEN deleted_ms IS NOT NULL THEN {
     _case(
-        "GROUP_DELETED",
-        _SURE,
-        [
-            "the group's tombstone was written with it",
-            _SOME_YOUNG,
-        ],
-        _MAY_HAVE_EXPIRED,
+        "DELETED",
+        "CASE WHEN $is_known AND NOT all_old THEN 'certain' ELSE 'likely' END",
+        [f"{TOPIC_DELETED} {{deleted_ms}} ms earlier (cluster metadata)"],
+        "CASE WHEN all_old THEN ['EXPIRED'] ELSE [] END",
     )
 }
     WHEN topic_went THEN {
@@ -213,14 +233,8 @@ _DECISION = f"""CASE
         "CASE WHEN all_old THEN ['EXPIRED'] ELSE [] END",
     )
 }
-    WHEN NOT all_old THEN {
-    _case(
-        "DELETED",
-        _SURE,
-        [_REMOVED_YOUNG],
-        _MAY_HAVE_EXPIRED,
-    )
-}
+    WHEN NOT all_old AND $is_known THEN {_case("DELETED", "'certain'", [_REMOVED_YOUNG], "[]")}
+    WHEN NOT all_old THEN {_case("DELETED", "'likely'", [_REMOVED_YOUNGER], "['EXPIRED']")}
     WHEN with_others AND coalesce(is_prompt, false) THEN {
     _case(
         "EXPIRED",
@@ -251,8 +265,9 @@ END"""
 _CAUSES = f"""
 WITH timed AS (
     SELECT * EXCLUDE (ended_by), to_offset AS tombstone_offset, valid_to AS tombstone_at,
-        {expire_at("$retention")} AS expire_at
-    FROM removed
+        {expire_at("$retention")} AS expire_at, {_ms_between("deleted_at", "valid_to")} AS since_deleted_ms,
+        CASE WHEN since_deleted_ms <= $spread THEN since_deleted_ms END AS deleted_ms
+    FROM removed ASOF LEFT JOIN deletions ON removed.topic = deletions.name AND removed.valid_to >= deletions.deleted_at
 ), aged AS (
     SELECT *, coalesce(expire_at <= tombstone_at, false) AND NOT is_protected AS is_old,
         {_ms_between("greatest(expire_at, rule_since)", "tombstone_at")} AS late_ms,
@@ -309,7 +324,10 @@ CAUSES = pa.schema(
 
 
 def tombstone_causes(
-    removed: pa.Table, retention: Retention, check_interval_ms: int = DEFAULT_CHECK_INTERVAL_MS
+    removed: pa.Table,
+    retention: Retention,
+    check_interval_ms: int = DEFAULT_CHECK_INTERVAL_MS,
+    deletions: Sequence[tuple[str, int]] = (),
 ) -> Batches:
     """What each tombstone that removed an offset was, as far as it can be told: batches in CAUSES.
 
@@ -317,6 +335,7 @@ def tombstone_causes(
         removed: removed offsets, in STAGED.
         retention: to judge by.
         check_interval_ms: offsets.retention.check.interval.ms, or a bound of it.
+        deletions: topics and when they were deleted, in milliseconds.
     """
     asked = {
         "retention": retention.ms,
@@ -327,11 +346,18 @@ def tombstone_causes(
     }
     with connected(memory=SORT_MEMORY) as connection:
         connection.register("removed", removed)
+        connection.register("deletions", _deletions(deletions))
         used = {name: value for name, value in asked.items() if f"${name}" in _CAUSES}
         found: pa.RecordBatchReader = connection.sql(_CAUSES, params=used).to_arrow_reader(BATCH_ROWS)
         for batch in found:
             columns = [batch.column(one.name).cast(one.type) for one in CAUSES]
             yield pa.RecordBatch.from_arrays(columns, schema=CAUSES)
+
+
+def _deletions(deletions: Sequence[tuple[str, int]]) -> pa.Table:
+    """When topics were deleted, as a table."""
+    times = pa.array([at_ms * 1000 for _, at_ms in deletions], pa.int64()).cast(pa.timestamp("us", tz="UTC"))
+    return pa.table({"name": pa.array([name for name, _ in deletions], pa.string()), "deleted_at": times})
 
 
 def _expired_rows(causes: pa.RecordBatch, as_of: datetime | None, retention: Retention) -> pa.RecordBatch:
@@ -382,7 +408,7 @@ def tell_causes(share: CausesShare) -> CausesResult:
     if not removed.num_rows:
         return result
     writer = TableWriter(share.place, None)
-    for causes in tombstone_causes(removed, result.retention):
+    for causes in tombstone_causes(removed, result.retention, deletions=share.deletions):
         for bucket, is_open, rows in _by_bucket(causes, share):
             writer.add(HISTORY, rows, is_open=is_open, bucket=bucket)
             writer.add(REMOVED, rows, is_open=is_open, bucket=bucket)

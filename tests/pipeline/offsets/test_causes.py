@@ -9,6 +9,8 @@ from deltalake import DeltaTable
 from coordinator_replay.pipeline.audit import Expiry
 from coordinator_replay.pipeline.offsets.causes import SURVIVORS, infer_retention
 from coordinator_replay.pipeline.offsets.interval_rows import STAGED
+from coordinator_replay.query.removed import removed_offsets
+from coordinator_replay.query.warehouse import Warehouse
 from tests.pipeline.in_process import audit
 from tests.pipeline.staged_rows import audit_rows, commit, emptied, group_record, marker, moment, ms
 from tests.samples import Sample
@@ -224,6 +226,26 @@ def test_a_guessed_retention_makes_nothing_certain(audit_rows, tmp_path):
     assert "certain" not in {row["ended_confidence"] for row in ended}
     empty = next(row for row in ended if row["group_id"] == "empty")
     assert (empty["ended_by"], empty["ended_alternatives"]) == ("GROUP_DELETED", ["EXPIRED"])
+    for row in ended:
+        if row["ended_by"] != "EXPIRED" and "EXPIRED" in row["ended_alternatives"]:
+            evidence = " ".join(row["ended_evidence"])
+            assert "the cluster's own retention is not known" in evidence, "no fact speaks against the alternative"
+            assert "was not past offsets.retention.minutes" not in evidence
+
+
+@pytest.mark.parametrize("retention_ms", [None, DAY * 1000])
+def test_the_deletion_of_a_topic_is_known_from_the_clusters_metadata(retention_ms, audit, tmp_path):
+    sample = Sample("restarts")
+    metadata = str(sample.folder / "cluster-metadata")
+    audit(tmp_path / "wh", sample.segments, cluster_metadata=metadata, expiry=Expiry(retention_ms=retention_ms))
+    [*ended] = removed(tmp_path / "wh")
+    assert [(row["topic"], row["partition"]) for row in ended] == [("classic-topic-deleted.gone", n) for n in (0, 1)]
+    for row in ended:
+        assert row["ended_by"] == "DELETED" and row["ended_alternatives"] == []
+        assert row["ended_confidence"] == ("likely" if retention_ms is None else "certain")
+        assert row["ended_evidence"] == ["the topic was deleted 466 ms earlier (cluster metadata)"]
+    [told] = removed_offsets(Warehouse(str(tmp_path / "wh")), "classic-topic-deleted")
+    assert "classic-topic-deleted.gone:0,1 deleted with its topic at 2026-11-23T17:54:27.017Z" in str(told)
 
 
 @pytest.mark.parametrize(
