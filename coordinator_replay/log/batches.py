@@ -212,7 +212,7 @@ def _scan(
 
 
 def _cuts(counts: np.ndarray) -> Iterator[slice]:
-    """Stretches of batches that hold at most ``MOST_RECORDS`` records together, or are one batch with more."""
+    """Ranges of batches that hold at most ``MOST_RECORDS`` records together, or are one batch with more."""
     totals = np.cumsum(np.maximum(counts, 0))
     first, before = 0, 0
     while first < len(totals):

@@ -32,12 +32,12 @@ class SegmentCoverage:
 
     Attributes:
         first_offset: The lowest offset that a batch header claims; None: there are no batches.
-        last_offset: The highest one; compaction leaves it standing when the record of it is gone.
+        last_offset: The highest one; compaction keeps it when the record of it is removed.
         records: Records read, but for control records.
         control_records: Control records read.
         missing_offsets: Offsets from first to last that no record was found for, read or skipped.
         empty_batches: Batches without records, as compaction leaves them.
-        damaged: Stretches of bytes that became rows of damage.
+        damaged: Ranges of bytes that became rows of damage.
         skipped_records: Records hopped over as already audited, as their headers count them.
         skipped_control_records: Control records among what was hopped over, not counted in ``skipped_records``.
         offsets_decrease: Whether some batch begins at or below the end of the one before it.

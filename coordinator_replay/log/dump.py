@@ -1,4 +1,4 @@
-"""A dump: which files an input names, and what each of them is, told by content rather than by name.
+"""A dump: which files an input names, and what each of them is, known by content rather than by name.
 
 A folder as it lies on a broker holds much that is no record: indexes, snapshots, checkpoints, other topics. Those
 are passed over; files that were once part of the log, or are to become so, are left aside with a note
@@ -88,7 +88,7 @@ _WITHOUT_FOLDERS = ("s3", "gcs", "abfs")
 _ONE_REQUEST = "allow_delayed_open=true"
 """Has a small file put by one request instead of the three of an upload in parts."""
 _URI_CHARACTERS = "%/:?#@!$&'()*+,;=~"
-"""What may stand in a URI beside letters, digits and ``_.-``."""
+"""What may stand in a URI besides letters, digits and ``_.-``."""
 _WILDCARD = re.compile(r"[*?\[]")
 _HEAD_BYTES = 4096
 _ENVELOPE = (b'"partition"', b'"offset"', b'"key"')
@@ -300,7 +300,7 @@ class _Sorter:
         if suffix == "deleted" and (self.include_deleted or found.named):
             self.add_segment(found, self.segments, is_current=False)
         elif suffix == "swap":
-            # A finished compaction: it stands in for plain segments that are gone, and for nothing else.
+            # A finished compaction: it replaces plain segments that were removed, and nothing else.
             self.add_segment(found, self.swaps)
         else:
             self.leave(f".log.{suffix}: not part of the log" + ("; --include-deleted reads it" * (suffix == "deleted")))
@@ -314,7 +314,7 @@ class _Sorter:
             self.place(found, into, is_current=is_current)
 
     def place(self, found: _Found, into: list[DumpFile], *, is_current: bool = True) -> None:
-        """Tell which partition a segment belongs to, or keep it until all folders are known."""
+        """Find the partition that a segment belongs to, or keep it until all folders are known."""
         match = PARTITION_FOLDER.match(found.folder)
         self.is_any_placed |= match is not None
         file = DumpFile(found.uri, int(match.group(1)) if match else 0, found.size, is_current)
@@ -378,7 +378,7 @@ def find_dump(inputs: Sequence[str], *, form: Format | None = None, include_dele
 
     Args:
         inputs: files, folders, globs or URIs.
-        form: the form they are said to have; None to look.
+        form: the form that the user gave; None to look.
         include_deleted: read ``.log.deleted`` files too, for records that compaction has dropped.
 
     Raises:

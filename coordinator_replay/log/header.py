@@ -1,7 +1,7 @@
 """Headers of the entries of a segment: record batches (magic 2) and messages (magic 0 and 1).
 
 All begin alike: offset int64, size int32 (of what follows), four bytes that differ, magic int8. So one hop from header
-to header finds every entry of a stretch of bytes without reading a record. The fields come as a matrix of int64 with
+to header finds every entry of a range of bytes without reading a record. The fields come as a matrix of int64 with
 one row for each ``Field`` and one column for each entry.
 
 Source of the layout: DefaultRecordBatch, AbstractLegacyRecordBatch, LegacyRecord.
@@ -147,7 +147,7 @@ def hop(data: Any, position: Any, end: Any, headers: Any, limit: Any) -> Any:
 
 
 def is_plausible(view: memoryview, position: int) -> bool:
-    """Whether an entry may begin here, as far as its header tells: used where the walk has lost its footing.
+    """Whether an entry may begin here, by its header: used where the walk looks for the next entry after damage.
 
     Bytes that are cut off before the end of the header count as plausible.
     """
@@ -195,7 +195,7 @@ def plausible_positions(data: np.ndarray, start: int, stop: int, size_limit: int
 
     A coarse sieve over all positions at once, then ``is_plausible`` on what is left.
     """
-    # Single bytes are looked at first: they tell nearly everywhere that nothing begins there, and zeros are common.
+    # Single bytes are looked at first: they rule out nearly every position, and zeros are common.
     window = data[start : min(stop, len(data) - SHORTEST_HEADER + 1) + SHORTEST_HEADER - 1]
     span = len(window) - SHORTEST_HEADER + 1
     if span <= 0 or not window.any():

@@ -14,7 +14,7 @@ from coordinator_replay.log.compression import Codec
 from coordinator_replay.log.schema import LOG_RECORD, DamageClass
 
 DAMAGE_VALUE_LIMIT = 1 << 20
-"""How many bytes of a damaged stretch are kept."""
+"""How many bytes of a damaged range are kept."""
 
 _CODEC_NAMES = [codec.name.lower() for codec in Codec]
 
@@ -48,7 +48,7 @@ class RecordColumns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Damage:
-    """A stretch of the file that could not be read.
+    """A range of the file that could not be read.
 
     Attributes:
         position: Where it begins in the file.
@@ -104,7 +104,7 @@ class SegmentRows:
         return pa.RecordBatch.from_arrays(arrays, schema=LOG_RECORD)
 
     def damage(self, damages: list[Damage]) -> pa.RecordBatch:
-        """One row for each damaged stretch."""
+        """One row for each damaged range."""
         columns: dict[str, list[object]] = {
             "log_partition": [self._log_partition] * len(damages),
             "log_offset": [damage.offset for damage in damages],
@@ -139,7 +139,7 @@ class SegmentRows:
         """A column that holds one value over and over."""
         kept, column = self._kept.get(name, (None, None))
         if column is None or kept != value or len(column) < count:
-            # Some more than asked for, or each part that is a little larger than the last one would make it anew.
+            # Some more than asked for, or each part that is a little larger than the last one would make it again.
             column = _repeated(value, LOG_RECORD.field(name).type, count + count // 8)
             self._kept[name] = (value, column)
         return column[:count]
@@ -159,7 +159,7 @@ def _cut_note(damage: Damage) -> str:
 
 
 def in_file_order(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """Joins rows of one stretch of the file, records and damage, sorted by their position in it."""
+    """Joins rows of one range of the file, records and damage, sorted by their position in it."""
     if len(batches) == 1:
         return batches[0]
     joined = pa.concat_batches(batches)

@@ -1,4 +1,4 @@
-"""The shape that every input form is brought to: one row for each log record, or for each stretch of damage."""
+"""The shape that every input form is brought to: one row for each log record, or for each range of damaged bytes."""
 
 from enum import StrEnum
 

@@ -34,10 +34,10 @@ _MOST_DAMAGES = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentPart:
-    """A stretch of a segment file, in file order; the last part has no rows but tells about the whole file.
+    """A range of a segment file, in file order; the last part has no rows but the counts of the whole file.
 
     Attributes:
-        records: Rows of ``LOG_RECORD``: records, and stretches of damage between them.
+        records: Rows of ``LOG_RECORD``: records, and damaged ranges between them.
         notes: Remarks on the file; only with the last part.
         coverage: Which offsets the file covers; None but in the last part.
     """
@@ -150,7 +150,7 @@ def walk_batches(file: SegmentFile, *, window_bytes: int = DEFAULT_WINDOW_BYTES)
 
 
 def looks_like_segment(first_bytes: bytes) -> bool:
-    """Whether a file that begins like this is a segment, as far as one can tell; an empty file is an empty segment.
+    """Whether a file that begins like this looks like a segment; an empty file is an empty segment.
 
     A hundred bytes are enough, some thousands if the file is gzip'ed.
     """

@@ -1,6 +1,6 @@
 """Splitting a large segment file for several tasks, each of which reads its bytes as if it had read those before.
 
-A file is split between two batches of magic 2 whose checksums are right, never beside damage: so a split ends with a
+A file is split between two batches of magic 2 whose checksums are right, never next to damage: so a split ends with a
 whole batch, and damage is a row of the split that it lies in. What a reader of the whole file would know at that place
 (the file's base offset, how many records came before) goes with the split, so that its rows are the same ones. Only
 records of a batch that has the right checksum and still can't be read are counted as if they had been.

@@ -1,6 +1,6 @@
 """The walk over the entries of a segment: runs of intact ones, and how to go on after damage.
 
-While headers follow each other and checksums are right, a size tells where the next entry begins. Where one is wrong,
+While headers follow each other and checksums are right, the next entry begins where the size says. Where one is wrong,
 nothing in that entry can be trusted, its size least of all: too large a size would swallow its neighbours. So the next
 footing is looked for in this order:
 
@@ -12,7 +12,7 @@ Where a wrapper of old messages is damaged, the messages in it may still be read
 gets any shorter; but they are not entries, and what stands for their offsets need not be any. So an old message is
 taken for an entry only if its offset is above all before it, the damaged entry's own included, and not far above.
 
-What lies between is one stretch of damage. If nothing is found, an entry that claims more than the file still holds
+What lies between is one range of damage. If nothing is found, an entry that claims more than the file still holds
 is a torn tail, as a crash or a copy of a growing file leaves it; and zeros up to the end are the padding of a file
 that was reserved at its full size. Both are ordinary.
 """
@@ -40,7 +40,7 @@ from coordinator_replay.log.rows import DAMAGE_VALUE_LIMIT, Damage
 from coordinator_replay.log.schema import DamageClass
 from coordinator_replay.log.window import Window
 
-# After damage the first hops are short: where there is some, there is often more, and headers behind it are for naught.
+# After damage the first hops are short: where there is some, there is often more.
 _FEWEST_ENTRIES = 64
 _MOST_ENTRIES = 1 << 16
 _FIRST_BLOCK = 1 << 12
@@ -341,7 +341,7 @@ class _Search:
                 self._move_to(max(0, end - SHORTEST_HEADER + 1), SHORTEST_HEADER)
 
     def head(self, size: int) -> bytes:
-        """The first bytes of a stretch of damage of this size, as many as are kept of it."""
+        """The first bytes of a damaged range of this size, as many as are kept of it."""
         kept = min(size, DAMAGE_VALUE_LIMIT)
         if self._saved is not None:
             return self._saved[:kept]

@@ -1,6 +1,6 @@
-"""Writes batches and messages byte by byte as Kafka and its clients do: for tests, and for whoever needs a small log.
+"""Writes batches and messages byte by byte as Kafka and its clients do: for tests, and for simulated logs.
 
-For millions of records see ``bulk_writer``.
+For millions of records see ``scripts/benchmarks/bulk_writer.py``.
 """
 
 import gzip

@@ -163,7 +163,7 @@ def write_assignment(partitions: Mapping[str, Sequence[int]], version: int) -> s
 
 
 def open_blobs(kind: str, value: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """The value with its blobs opened beside them, as the engine takes it.
+    """The value with its blobs opened next to them, as the engine takes it.
 
     Members of a ``GroupMetadata`` value of protocol type ``consumer`` gain ``subscriptionFields`` and
     ``assignmentFields``; protocols of a classic member inside a consumer group gain ``metadataFields``. Each is None

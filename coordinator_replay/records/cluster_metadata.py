@@ -1,4 +1,4 @@
-"""Records of ``__cluster_metadata``, as far as they tell of topics and settings.
+"""Records of ``__cluster_metadata``, those that hold topics and settings.
 
 A value is a frame version, a record type and a record version, each an unsigned varint, then the fields
 (``MetadataRecordSerde``, ``AbstractApiMessageSerde``). Only the leading fields of the few types that matter here are

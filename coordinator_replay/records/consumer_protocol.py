@@ -2,7 +2,7 @@
 
 The bytes (``ConsumerProtocolSubscription``, ``ConsumerProtocolAssignment``) don't say which of the two they are, so
 they are read as both. If one reading leaves fewer bytes over, it is the only one given. Where both fit, as for a member
-without topics, both are given, and whoever asks knows from the field the bytes stood in which one it is.
+without topics, both are given, and the field that the bytes come from decides which one it is.
 """
 
 import base64

@@ -8,14 +8,14 @@ loader fails on most of these and skips unknown kinds (``CoordinatorLoaderImpl``
 from enum import StrEnum
 
 LARGEST_RECORD_BYTES = 8 << 20
-"""A record whose key or value is larger is set aside, so that a few compressed bytes can't take gigabytes.
+"""A record whose key or value is larger is quarantined, so that a few compressed bytes can't take gigabytes.
 
-It is eight times what brokers take in one batch unless they are told otherwise (``message.max.bytes``).
+It is eight times what brokers take in one batch by default (``message.max.bytes``).
 """
 
 
 class ErrorClass(StrEnum):
-    """Why a record was set aside."""
+    """Why a record was quarantined."""
 
     BUFFER_UNDERFLOW = "BufferUnderflow"
     UNEXPECTED_NULL = "UnexpectedNull"

@@ -32,7 +32,7 @@ that can't be decoded all is null but the last two, of a control record everythi
 _OF_KEYS = ("kind", "key_version", "group_id", "member_id", "topic", "partition", "key_json")
 
 DECODED_KEY = pa.schema([*(DECODED_ROW.field(name) for name in _OF_KEYS), *_ERROR])
-"""What a key alone tells."""
+"""The columns that a key alone fills."""
 
 Part = tuple[Rows, pa.RecordBatch]
 """Some rows of a batch by their places in it, and what they were decoded to."""

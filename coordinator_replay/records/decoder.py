@@ -45,7 +45,7 @@ COMMIT_COLUMNS = pa.schema(
         ("expire_timestamp", TIMESTAMP),
     ]
 )
-"""Columns of a decoded offset commit, beside those carried along."""
+"""Columns of a decoded offset commit; those carried along come on top."""
 
 GROUP_COLUMNS = pa.schema(
     [
@@ -59,7 +59,7 @@ GROUP_COLUMNS = pa.schema(
 """Columns of any other coordinator record."""
 
 JSON_COLUMNS = pa.schema([("kind", pa.string()), ("key_json", pa.string()), ("value_json", pa.string())])
-"""Columns that a decoded offset commit has beside COMMIT_COLUMNS where its JSON form is asked for too."""
+"""Columns that a decoded offset commit has on top of COMMIT_COLUMNS where its JSON form is asked for too."""
 
 QUARANTINE_COLUMNS = pa.schema(
     [

@@ -18,9 +18,9 @@ from pyspark.sql.types import StructType
 from coordinator_replay.errors import InputError, UsageError
 from coordinator_replay.log.dump import DumpFile, Format, find_dump
 from coordinator_replay.log.gaps import missing_before_files
+from coordinator_replay.log.offset_ranges import offset_ranges
 from coordinator_replay.log.reading import gather_records, read_file, split_file
 from coordinator_replay.log.splits import Split
-from coordinator_replay.log.stretch import named_stretches
 from coordinator_replay.spark.log_rows import LOG_ROW, log_rows, with_missing
 from coordinator_replay.spark.pushdown import PositionFilter
 
@@ -185,12 +185,12 @@ class SegmentReader(DataSourceReader):
         for note in dump.notes:
             _LOG.warning("%s", note)
         wanted = [file for file in dump.segments if self.wanted.has_partition(file.log_partition)]
-        stretches = named_stretches(wanted)
+        named = offset_ranges(wanted)
         missing = missing_before_files(wanted) if "missing_before" in self.columns.names else [0] * len(wanted)
         return [
             SegmentSplit(file, split, missing[place])
             for place, file in enumerate(wanted)
-            if place not in stretches or self.wanted.meets(*stretches[place])
+            if place not in named or self.wanted.meets(*named[place])
             for split in split_file(file, self.options.split_bytes)
         ]
 

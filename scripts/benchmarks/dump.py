@@ -17,8 +17,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from benchmarks.bulk_writer import write_batches
 from benchmarks.lives import Lives, Topic
-from coordinator_replay.log.bulk_writer import write_batches
 from coordinator_replay.records.plain import encode_key, encode_value
 
 _BEGIN_MS = 1_795_000_000_000

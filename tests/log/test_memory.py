@@ -12,9 +12,10 @@ REPOSITORY = Path(__file__).parents[2]
 
 READ = """
 import gzip, os, struct, sys
+sys.path.insert(0, "scripts")
 import numpy as np, pyarrow as pa
+from benchmarks.bulk_writer import write_batches
 from crc32c import crc32c
-from coordinator_replay.log.bulk_writer import write_batches
 from coordinator_replay.log.segment import read_segment
 from coordinator_replay.log.writer import LogEntry, compress, write_batch
 

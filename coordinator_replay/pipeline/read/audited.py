@@ -7,7 +7,7 @@ import numpy as np
 
 from coordinator_replay.log.coverage import SkipRanges
 from coordinator_replay.log.dump import DumpFile
-from coordinator_replay.log.stretch import named_stretches
+from coordinator_replay.log.offset_ranges import offset_ranges
 from coordinator_replay.pipeline.read.extents import Extent, Extents
 
 
@@ -55,14 +55,14 @@ def unread_files(files: Sequence[DumpFile], audited: Mapping[int, Sequence[tuple
     """
     skip = {p: [(start, end - 1) for start, end in ranges] for p, ranges in audited.items()}
     covering = {p: SkipRanges(ranges) for p, ranges in skip.items()}
-    stretches = named_stretches(files)
+    named = offset_ranges(files)
     found = UnreadFiles([], skip, [])
     for place, file in enumerate(files):
-        ranges, stretch = covering.get(file.log_partition), stretches.get(place)
-        if ranges is None or stretch is None or not _covers(ranges, *stretch):
+        ranges, named_range = covering.get(file.log_partition), named.get(place)
+        if ranges is None or named_range is None or not _covers(ranges, *named_range):
             found.files.append(file)
         else:
-            found.unopened.append((file, _extent(file, *stretch)))
+            found.unopened.append((file, _extent(file, *named_range)))
     return found
 
 

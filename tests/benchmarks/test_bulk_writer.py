@@ -1,6 +1,8 @@
 """The fast writer writes what the plain one does."""
 
+import sys
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -8,8 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator_replay.log.bulk_writer import write_batches
 from coordinator_replay.log.writer import LogEntry, write_batch
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
+from benchmarks.bulk_writer import write_batches
 
 FIELDS = st.none() | st.binary(max_size=200)
 RECORDS = st.lists(st.tuples(FIELDS, FIELDS, st.integers(0, 2**42)), min_size=1, max_size=30)

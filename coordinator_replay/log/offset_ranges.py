@@ -9,17 +9,17 @@ from itertools import pairwise
 from coordinator_replay.log.dump import PARTITION_FOLDER, SEGMENT_NAME, DumpFile
 
 
-def named_stretches(files: Sequence[DumpFile]) -> dict[int, tuple[int, int]]:
-    """The stretch of offsets that a file can hold at most: its base offset, and that of the next file.
+def offset_ranges(files: Sequence[DumpFile]) -> dict[int, tuple[int, int]]:
+    """The offsets that a file can hold at most: from its base offset up to that of the next file.
 
-    Only segments that lie in a folder of their partition are told of, and only those that another one follows there:
-    the newest has no end. Where a dump lacks segments in between, a stretch is longer than its file, never shorter.
+    Only segments in a folder of their partition have a range, and only those that another one follows there: the newest
+    has no end. Where a dump lacks segments in between, a range is longer than its file, never shorter.
 
     Args:
         files: what a dump holds.
 
     Returns:
-        half-open stretches by place in ``files``.
+        half-open ranges by place in ``files``.
     """
     folders: dict[str, list[tuple[int, int]]] = {}
     for place, file in enumerate(files):
