@@ -41,11 +41,11 @@ from coordinator_replay.pipeline.offsets.causes import REMOVED, CausesResult, Ca
 from coordinator_replay.pipeline.offsets.expiry import Horizon
 from coordinator_replay.pipeline.plan import BUCKET_TABLES, History, Plan, Wanted, plan_buckets, sums_range
 from coordinator_replay.pipeline.read.audited import unread_files
-from coordinator_replay.pipeline.read.decode import DecodedFile, FileShare, decode_file, decode_rows
+from coordinator_replay.pipeline.read.decode import DecodedFile, FileShare, decode_files, decode_rows
 from coordinator_replay.pipeline.read.extents import Extents
 from coordinator_replay.pipeline.read.sources import read_tables
 from coordinator_replay.pipeline.read.tally import CONTROL, QUARANTINE, Tally
-from coordinator_replay.pipeline.stage import run_on_rows, run_stage
+from coordinator_replay.pipeline.stage import run_on_rows, run_stage, together
 from coordinator_replay.store.beginning import begin
 from coordinator_replay.store.keeping import given_up
 from coordinator_replay.store.layout import BUCKETS_PROPERTY, LEDGER, default_buckets
@@ -280,17 +280,15 @@ class _Audit:
             FileShare(
                 file=file,
                 skip=unread_.skip.get(file.log_partition, ()),
-                known={
-                    partition: ranges
-                    for partition, ranges in self.history.ranges.items()
-                    if partition == file.log_partition
-                },
-                buckets=self.buckets,
-                folder=folder,
+                known={file.log_partition: self.history.ranges.get(file.log_partition, ())},
             )
             for file in unread_.files
         ]
-        decoded = run_stage(self.spark, "decode segments", shares, decode_file, lambda share: share.file.size)
+        tasks = together(shares, lambda share: share.file.size, self.spark.sparkContext.defaultParallelism)
+        stage = partial(decode_files, folder=folder, buckets=self.buckets)
+        decoded = run_stage(
+            self.spark, "decode segments", tasks, stage, lambda task: sum(share.file.size for share in task)
+        )
         self._note(decoded)
         extents = unread_.extents(Extents(tuple(extent for one in decoded for extent in one.extents)))
         self.run.gaps = extents.gaps()

@@ -1,6 +1,8 @@
 """A stage: a plain function from a share of work to a small result, run by Spark, a task a share.
 
-Workers read and write the files themselves, so all that Spark moves is shares and results: file names and counts.
+The shares of a stage are its manifest, a DataFrame of one row a share; each task is sent its own row, and what all
+tasks need alike goes along with the function, once. Workers read and write the files themselves, so all that Spark
+moves is shares and results: file names and counts.
 """
 
 import pickle
@@ -10,11 +12,16 @@ from typing import Any, TypeVar
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+TASK_BYTES, FEWEST_BYTES, OPEN_COST_BYTES = 64 << 20, 1 << 20, 1 << 16
+"""How much a task reads of several files at most, how little is not worth a task of its own, and what opening a file
+costs, in bytes that could be read meanwhile."""
+
 Share = TypeVar("Share")
 Result = TypeVar("Result")
 
 _RESULT = "place INT, result BINARY"
 _SCHEMA = pa.schema([("place", pa.int32()), ("result", pa.binary())])
+_MANIFEST = pa.schema([("task", pa.int32()), ("place", pa.int32()), ("share", pa.binary())])
 
 
 def run_stage(
@@ -39,16 +46,41 @@ def run_stage(
     if not shares:
         return []
     places = sorted(range(len(shares)), key=lambda place: -size(shares[place]))
-    work = [(place, shares[place]) for place in places]
+    rows = [range(len(places)), places, [pickle.dumps(shares[place]) for place in places]]
+    manifest = pa.Table.from_arrays(
+        [pa.array(row, one.type) for row, one in zip(rows, _MANIFEST, strict=True)], schema=_MANIFEST
+    )
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            for number in batch.column(0).to_pylist():
-                place, share = work[number]
-                yield result_batch(place, stage(share))
+            for place, share in zip(*(batch.column(name).to_pylist() for name in ("place", "share")), strict=True):
+                yield result_batch(place, stage(pickle.loads(share)))  # noqa: S301 - our own
 
-    tasks = spark.range(0, len(work), 1, len(work))
+    tasks = spark.createDataFrame(manifest).repartitionById(len(places), "task")
     return collect_results(spark, name, tasks.mapInArrow(run, _RESULT))
+
+
+def together(shares: Sequence[Share], size: Callable[[Share], int], parallel: int) -> list[list[Share]]:
+    """Shares of files in the order given, small ones together, as Spark puts files into partitions.
+
+    A file is never split, and a task has at most ``TASK_BYTES`` of several; small inputs are spread over the cores.
+
+    Args:
+        shares: one a file.
+        size: bytes of the file.
+        parallel: how many tasks run at once.
+    """
+    costs = [size(share) + OPEN_COST_BYTES for share in shares]
+    limit = min(TASK_BYTES, max(sum(costs) // max(parallel, 1), FEWEST_BYTES))
+    found: list[list[Share]] = []
+    filled = 0
+    for share, cost in zip(shares, costs, strict=True):
+        if not found or filled + cost > limit:
+            found.append([])
+            filled = 0
+        found[-1].append(share)
+        filled += cost
+    return found
 
 
 def run_on_rows(

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from benchmarks.coordinator import heartbeats, rebalance
 from benchmarks.copying import copy_seconds
+from benchmarks.growth import growth
 from benchmarks.measured import Measured, Setting, in_turns, seconds
 from benchmarks.nightly import memory, nights, scale, skew, small, store, whole
 from benchmarks.replay import engine, groups
@@ -173,6 +174,7 @@ ROWS: dict[str, Callable[[Setting], Measured]] = {
     "coordinator-heartbeats": heartbeats,
     "coordinator-rebalance": rebalance,
     "groups": groups,
+    "growth": growth,
     "skew": skew,
     "data-source": data_source,
     "replay-frames": replay_frames,

@@ -28,12 +28,10 @@ READ = """
 import sys
 from pathlib import Path
 from coordinator_replay.log.dump import DumpFile
-from coordinator_replay.pipeline.read.decode import FileShare, decode_file
+from coordinator_replay.pipeline.read.decode import FileShare, decode_files
 file = Path(sys.argv[1])
-share = FileShare(
-    file=DumpFile(str(file), 0, file.stat().st_size), skip=(), known={}, buckets=8, folder=sys.argv[2]
-)
-found = decode_file(share)
+share = FileShare(file=DumpFile(str(file), 0, file.stat().st_size), skip=(), known={})
+found = decode_files([share], folder=sys.argv[2], buckets=8)
 assert found.tally.end() is not None
 """
 """The stage of an audit that reads segments, as a worker runs it."""

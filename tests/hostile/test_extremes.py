@@ -92,7 +92,7 @@ def answers(warehouse: Path, group: str, folder: Path) -> dict[str, str]:
 
 @pytest.mark.long
 def test_every_question_is_answered_and_innocent_groups_have_the_answers_that_they_have_alone(audit, tmp_path):
-    tried = write_and_audit(audit, tmp_path, 0.1)
+    tried = write_and_audit(audit, tmp_path, 0.05)
     rng = random.Random(SEED)
     wrong = [
         fault for question in whole_cluster(tmp_path) for fault in faults(ask(tried.warehouse, question), question)

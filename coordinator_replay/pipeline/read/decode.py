@@ -87,27 +87,23 @@ class FileShare:
     Attributes:
         file: the file.
         skip: what need not be read; batches that lie wholly within are hopped over by their headers.
-        known: positions that earlier runs have read, to be counted apart.
-        buckets: how many buckets the warehouse has.
-        folder: where staged files go.
+        known: positions of its log partition that earlier runs have read, to be counted apart.
     """
 
     file: DumpFile
     skip: Sequence[tuple[int, int]]
     known: Ranges
-    buckets: int
-    folder: str
 
 
 @dataclass(slots=True)
 class DecodedFile:
-    """What decoding a file, or a task's share of rows, came to.
+    """What decoding some files, or a task's share of rows, came to.
 
     Attributes:
         files: the staged files.
         tally: counts of all records, copies included.
-        extents: what a segment covers.
-        notes: what there is to say about it.
+        extents: what each segment covers.
+        notes: what there is to say about them.
     """
 
     files: list[StagedFile] = field(default_factory=list)
@@ -224,19 +220,25 @@ def _cover(done: DecodedFile, part: SegmentPart, file: DumpFile) -> None:
         )
 
 
-def decode_file(share: FileShare) -> DecodedFile:
-    """Read and decode a segment file, and write its staged rows.
+def decode_files(files: Sequence[FileShare], folder: str, buckets: int) -> DecodedFile:
+    """Read and decode segment files, one after the other, and write their staged rows.
 
     Args:
-        share: the file, and what is known of it.
+        files: in the order of the dump, each with what is known of it.
+        folder: where staged files go.
+        buckets: how many buckets the warehouse has.
     """
-    stager = _Stager(share.folder, share.known, share.buckets)
+    known: dict[int, Sequence[tuple[int, int]]] = {}
+    for one in files:
+        known.update(one.known)
+    stager = _Stager(folder, known, buckets)
 
     def parts() -> Iterator[SegmentPart]:
-        # What compaction took away since is all that a file beside the log is read for.
-        for part in read_file(share.file, share.skip if share.file.is_current else ()):
-            _cover(stager.done, part, share.file)
-            yield part
+        for one in files:
+            # What compaction took away since is all that a file beside the log is read for.
+            for part in read_file(one.file, one.skip if one.file.is_current else ()):
+                _cover(stager.done, part, one.file)
+                yield part
 
     for records in gather_records(parts()):
         stager.add(records)

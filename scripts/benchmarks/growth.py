@@ -1,0 +1,125 @@
+"""Cost grows with size and no faster: one thing of a log is doubled three times, and the last doubling is judged."""
+
+import base64
+import json
+import shutil
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from benchmarks.measured import Measured, Setting, seconds
+from coordinator_replay.log.dump import find_dump
+from coordinator_replay.log.writer import LogEntry, write_batch
+from coordinator_replay.pipeline.groups.replay import InputRow, ReplayContext, replay_groups
+from coordinator_replay.pipeline.read.decode import FileShare, decode_files
+from coordinator_replay.pipeline.stage import together
+from coordinator_replay.records.kinds import blob
+from coordinator_replay.records.plain import encode_blob, encode_key, encode_value
+
+_BEGIN_MS = 1_795_000_000_000
+_WANTED = 2.5
+_DOUBLINGS = 3
+
+
+def _assignment(partitions: range) -> str:
+    told = {"assignedPartitions": [{"topic": "orders", "partitions": [*partitions]}], "userData": None}
+    return base64.b64encode(encode_blob(blob("ConsumerProtocolAssignment"), 1, told)).decode()
+
+
+def _generation(number: int, members: Mapping[str, str]) -> InputRow:
+    """The record of a classic group's generation; members have an assignment each."""
+    subscription = encode_blob(blob("ConsumerProtocolSubscription"), 0, {"topics": ["orders"], "userData": None})
+    member = {"groupInstanceId": None, "clientId": "client", "clientHost": "/10.0.0.9"}
+    member |= {"rebalanceTimeout": 300_000, "sessionTimeout": 45_000}
+    member |= {"subscription": base64.b64encode(subscription).decode()}
+    value: dict[str, Any] = {"protocolType": "consumer", "generation": number, "protocol": "range", "leader": None}
+    value |= {"currentStateTimestamp": _BEGIN_MS + number}
+    value |= {"members": [{**member, "memberId": name, "assignment": one} for name, one in members.items()]}
+    return _row("group", number, "GroupMetadata", {"group": "group"}, value)
+
+
+def _row(group: str, offset: int, kind: str, key: Mapping[str, Any], value: Mapping[str, Any]) -> InputRow:
+    texts = json.dumps(key), json.dumps(value)
+    return InputRow(group, 0, offset, _BEGIN_MS + offset, kind, *texts, 3, 0, len(texts[1]))
+
+
+def _replay(rows: list[InputRow]) -> Callable[[], object]:
+    return lambda: deque(replay_groups(rows, ReplayContext(cluster="growth")), maxlen=0)
+
+
+def members(count: int, _work: Path) -> Callable[[], object]:
+    """A classic generation of so many members with a partition each, then an empty one, and again."""
+    one = {f"member-{n:06}": _assignment(range(n, n + 1)) for n in range(count)}
+    return _replay([_generation(1, one), _generation(2, {}), _generation(3, one), _generation(4, {})])
+
+
+def partitions(count: int, _work: Path) -> Callable[[], object]:
+    """One member with so many partitions, then an empty generation, and again."""
+    one = {"member": _assignment(range(count))}
+    return _replay([_generation(1, one), _generation(2, {}), _generation(3, one), _generation(4, {})])
+
+
+def groups(count: int, _work: Path) -> Callable[[], object]:
+    """So many groups of a single record."""
+    names = (f"group-{n:06}" for n in range(count))
+    kind = "ConsumerGroupMetadata"
+    return _replay([_row(name, n, kind, {"groupId": name}, {"epoch": 1}) for n, name in enumerate(names)])
+
+
+def files(count: int, work: Path) -> Callable[[], object]:
+    """So many segments of a single commit."""
+    folder = work / f"growth-{count}"
+    shutil.rmtree(folder, ignore_errors=True)
+    place = folder / "dump" / "__consumer_offsets-0"
+    place.mkdir(parents=True)
+    key = encode_key("OffsetCommit", {"group": "group", "topic": "orders", "partition": 0})
+    value = {"offset": 1, "leaderEpoch": -1, "metadata": "", "commitTimestamp": _BEGIN_MS}
+    entry = LogEntry(key=key, value=encode_value("OffsetCommit", 3, value), timestamp_ms=_BEGIN_MS)
+    for offset in range(count):
+        (place / f"{offset:020}.log").write_bytes(write_batch([entry], base_offset=offset))
+
+    def decode() -> None:
+        shares = [FileShare(file=file, skip=(), known={}) for file in find_dump([str(folder / "dump")]).segments]
+        for task in together(shares, lambda share: share.file.size, 2):
+            decode_files(task, folder=str(folder / "staged"), buckets=8)
+
+    return decode
+
+
+GROWING: Mapping[str, tuple[Callable[[int, Path], Callable[[], object]], int]] = {
+    "members": (members, 500),
+    "partitions": (partitions, 12_500),
+    "groups": (groups, 5_000),
+    "files": (files, 250),
+}
+"""What is doubled, and how many there are at first."""
+
+
+def _times(setting: Setting, name: str) -> Iterator[float]:
+    make, first = GROWING[name]
+    make(first, setting.work)()
+    for doubling in range(_DOUBLINGS + 1):
+        run = make(first << doubling, setting.work)
+        yield min(seconds(run) for _ in range(max(setting.repeat, 2)))
+
+
+def growth(setting: Setting) -> Measured:
+    """The time of the largest of four sizes against that of its half; of what grows fastest."""
+    worst = (0.0, 0.0, 0.0, "")
+    for name in GROWING:
+        times = list(_times(setting, name))
+        sys.stderr.write(f"growth: {name}: {', '.join(f'{one:.2f}' for one in times)} s\n")
+        worst = max(worst, (times[-1] / times[-2], times[-1], times[-2], name))
+    ratio, ours, half, name = worst
+    return Measured(
+        name="growth",
+        ours=f"twice as many {name}",
+        baseline=f"half as many {name}",
+        ours_seconds=ours,
+        baseline_seconds=half,
+        ratio=ratio,
+        wanted=f"<= {_WANTED} x the half",
+        holds=ratio <= _WANTED,
+    )
