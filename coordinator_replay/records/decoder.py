@@ -182,17 +182,21 @@ class _OneByOne:
         self.commits: dict[int, dict[str, Any]] = {}
         self.groups: dict[int, dict[str, Any]] = {}
         self.failed: dict[int, RecordError] = {}
-        keys, values, kinds = records.column("key"), records.column("value"), kinds_by_name()
+        keys, values = records.column("key"), records.column("value")
         for place in rows.tolist():
-            key, value = keys[place].as_py(), values[place].as_py()
             try:
-                record = decode_record(key, value)
+                kind, row = _decode(keys[place].as_py(), values[place].as_py())
             except RecordError as problem:
                 self.failed[place] = problem
-                continue
-            kind = kinds[record.kind]
-            row = _row(record, kind) | {"record_bytes": len(key or b"") + len(value or b"")}
-            (self.commits if kind.is_offset_commit else self.groups)[place] = row
+            else:
+                (self.commits if kind.is_offset_commit else self.groups)[place] = row
+
+
+def _decode(key: bytes | None, value: bytes | None) -> tuple[RecordDefinition, dict[str, Any]]:
+    """A record as a row; its fields, many times as large as its bytes, are dropped before the next one is read."""
+    record = decode_record(key, value)
+    kind = kinds_by_name()[record.kind]
+    return kind, _row(record, kind) | {"record_bytes": len(key or b"") + len(value or b"")}
 
 
 def _part(rows: Mapping[int, dict[str, Any]], schema: pa.Schema) -> _Part:
