@@ -32,12 +32,20 @@ class ExpiryRules:
         told = self._now()
         if told != self._told or is_tombstone:
             self._told = told
-            yield TABLE, self._row(record, told, is_tombstone)
+            at = record.partition, record.offset, record.timestamp_ms
+            yield TABLE, self._row(*at, told, is_tombstone=is_tombstone)
+
+    def interrupt(self, partition: int, offset: int, timestamp_ms: int) -> Iterator[Row]:
+        """The row that says what decides from where records are missing, as far as records confirm it."""
+        self._told = self._now()
+        yield TABLE, self._row(partition, offset, timestamp_ms, self._told, is_tombstone=False)
 
     def _now(self) -> _Told:
         return self._life.group_type, self._life.protocol_type, self._life.state, self._life.expiry()
 
-    def _row(self, record: Record, told: _Told, is_tombstone: bool) -> dict[str, Any]:
+    def _row(
+        self, partition: int, offset: int, timestamp_ms: int, told: _Told, *, is_tombstone: bool
+    ) -> dict[str, Any]:
         group_type, protocol_type, state, expiry = told
         return {
             "cluster": self._scope.cluster,
@@ -49,9 +57,9 @@ class ExpiryRules:
             "base_timestamp": expiry.base_ms,
             "spared_topics": sorted(expiry.spared),
             "is_group_tombstone": is_tombstone,
-            "log_partition": record.partition,
-            "log_offset": record.offset,
-            "log_timestamp": None if record.timestamp_ms == -1 else record.timestamp_ms,
+            "log_partition": partition,
+            "log_offset": offset,
+            "log_timestamp": None if timestamp_ms == -1 else timestamp_ms,
         }
 
     def snapshot(self) -> dict[str, Any]:

@@ -3,6 +3,9 @@
 The rows of an interval or a rebalance come out when it is over. ``finish`` gives the rest as it stands at the end of
 the log read, with null for the end that is not there yet; a later run that goes on from ``snapshot`` gives those rows
 again under the same keys once they are over, or at its own end.
+
+Where records begin to be missing because a newer dump was cleaned beyond the end of the older ones (``interrupt``), a
+group goes on from what the newer dump confirms: its own records, of which the cleaner has kept the last of each key.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,19 +22,15 @@ from coordinator_replay.analysis.rebalances import Rebalances
 from coordinator_replay.analysis.rows import ENCODE, Row, Scope, Topics
 from coordinator_replay.analysis.timeline import Timeline
 from coordinator_replay.engine.events import Event, EventKind
-from coordinator_replay.engine.model import Marker, Record
+from coordinator_replay.engine.model import GroupType, Marker, Record
 from coordinator_replay.engine.replay import Replay
 from coordinator_replay.errors import SnapshotError
 
-VERSION = 5
+VERSION = 6
 
 # Looked up once: it stands in the way of every event.
 TOPOLOGY_CHANGED = EventKind.TOPOLOGY_CHANGED
-
-
-def has_lived(snapshot: Mapping[str, Any]) -> bool:
-    """Whether the group of a snapshot has had an event; tombstones of what nobody knows are none."""
-    return bool(snapshot["seq"])
+GROUP_METADATA = "GroupMetadata"
 
 
 class GroupReplay:
@@ -39,18 +38,23 @@ class GroupReplay:
 
     Attributes:
         replay: the engine, for whoever needs the group's state as of the last record.
+        group_type: the type of the group's last event; None where there was none.
     """
 
     __slots__ = (
+        "_classic_at",
         "_expiry_rules",
+        "_limits",
         "_members",
         "_now_ms",
         "_ownership",
         "_rebalances",
         "_scope",
         "_timeline",
+        "_topic_changes",
         "_topics",
         "_watch",
+        "group_type",
         "replay",
     )
 
@@ -76,24 +80,32 @@ class GroupReplay:
         self.replay = Replay(group_id)
         self._scope = Scope(cluster, group_id, encode)
         self._topics = Topics(topic_names or {})
+        self._topic_changes = topic_changes
+        self._limits = limits
         self._timeline = Timeline(self._scope, self._topics)
         self._members = Members(self._scope, self._topics)
         self._ownership = Ownership(self._scope, self._topics)
-        self._rebalances = Rebalances(self._scope, self._topics, self._members, self._ownership, topic_changes)
         self._expiry_rules = ExpiryRules(self._scope)
-        self._watch = Watch(self._scope, GROUP_RULES, self._members, self._ownership, self._topics, limits)
+        self._begin_rebalances()
         self._now_ms = 0
+        self._classic_at = -1
+        self.group_type: GroupType | None = None
+
+    def _begin_rebalances(self) -> None:
+        """Begin the folds that look back: over rebalances, and over what rules remember."""
+        self._rebalances = Rebalances(self._scope, self._topics, self._members, self._ownership, self._topic_changes)
+        self._watch = Watch(self._scope, GROUP_RULES, self._members, self._ownership, self._topics, self._limits)
 
     def feed(self, record: Record) -> list[Row]:
         """Take the group's next record; returns the rows that are final by it, each with its table's name."""
         rows: list[Row] = []
+        if record.kind == GROUP_METADATA:
+            self._classic_at = record.offset
         for events in self.replay.apply_in_operations(record):
             if events:
                 rows.extend(self._fold(events))
         rows.extend(self._expiry_rules.fold(record))
-        for _, row in rows:
-            row["settled_at_offset"] = record.offset
-        return rows
+        return _settled(rows, record.offset)
 
     def heed_commits(self, before_offset: int, commits: Iterable[tuple[str, int, int, int, int]]) -> None:
         """Take the last commits before a record that is fed next, as signs of life; they decide nothing else.
@@ -105,6 +117,69 @@ class GroupReplay:
         """
         signs = ((topic, number, Sign(at_ms, partition, offset)) for topic, number, at_ms, partition, offset in commits)
         self._rebalances.history.heed(before_offset, signs)
+
+    def lose_track(self, partition: int, offset: int, at_ms: int) -> list[Row]:
+        """Records that no dump has begin to be missing: what they held of the group is not known.
+
+        Args:
+            partition: the log partition.
+            offset: the first log offset that is missing.
+            at_ms: the time from which on records are missing.
+        """
+        events = self.replay.settle()
+        rows = list(self._fold(events)) if events else []
+        rows += self._fold([self.replay.lose_track(partition, offset, at_ms, self.group_type)])
+        return _settled(rows, offset)
+
+    def find_complete(self, partition: int, offset: int, at_ms: int) -> list[Row]:
+        """Take note that no key of the group is open from an offset on."""
+        events = self.replay.settle()
+        rows = list(self._fold(events)) if events else []
+        if not self.replay.is_state_exact:
+            rows += self._fold([self.replay.find_complete(partition, offset, at_ms, self.group_type)])
+        return _settled(rows, offset)
+
+    def interrupt(self, partition: int, offset: int, at_ms: int, own: Sequence[Record]) -> list[Row]:
+        """Go on from what a newer dump confirms, where records between the older dumps and it are missing.
+
+        What was known holds up to here; of what the newer dump lacks it is not on record when, and how, it ended.
+
+        Args:
+            partition: the log partition.
+            offset: the first log offset that is missing.
+            at_ms: the time from which on records are missing.
+            own: the group's records below that offset that the newer dump has.
+        """
+        events = self.replay.settle()
+        rows = list(self._fold(events)) if events else []
+        if any(record.offset == self._classic_at for record in own) and self.replay.is_classic:
+            # One record holds the whole group, and it is still there: nothing came after it but what the dump has.
+            self.replay.is_cleaned = True
+            return _settled(rows, offset)
+        confirmed = GroupReplay(
+            self._scope.cluster, self.replay.group_id, self._topics.names, self._topic_changes, self._limits
+        )
+        for record in own:
+            confirmed.feed(record)
+        for _ in confirmed.finish():
+            pass
+        at_ms = max(self._now_ms, at_ms)
+        rows += self._members.interrupt(confirmed._members, at_ms, offset)
+        rows += self._ownership.interrupt(confirmed._ownership, at_ms, offset)
+        for name, row in self._rebalances.open_rows():
+            rows += [(name, row), self._watch.rebalance(row)]
+        states = self._watch.states
+        self._begin_rebalances()
+        self._watch.states = states
+        self._rebalances.member_count = len(self._members.stays)
+        self._rebalances.partitions = self._ownership.partition_count
+        self._topics.sources = confirmed._topics.sources
+        self._expiry_rules = confirmed._expiry_rules
+        rows += self._expiry_rules.interrupt(partition, offset, at_ms)
+        before = self.replay.shown_state
+        self.replay = confirmed.replay
+        event = self.replay.interrupted(partition, offset, at_ms, before, self.group_type)
+        return _settled([*rows, *self._fold([event])], offset)
 
     def feed_marker(self, marker: Marker) -> None:
         """Take a control record; only needed where commits are fed too."""
@@ -138,6 +213,8 @@ class GroupReplay:
             "replay": self.replay.snapshot(),
             "seq": self._timeline.seq,
             "now_ms": self._now_ms,
+            "classic_at": self._classic_at,
+            "group_type": None if self.group_type is None else str(self.group_type),
             "sources": {key: list(topics) for key, topics in self._topics.sources.items()},
             "members": self._members.snapshot(),
             "ownership": self._ownership.snapshot(),
@@ -172,6 +249,9 @@ class GroupReplay:
             life.replay = replay
             life._timeline.seq = snapshot["seq"]
             life._now_ms = snapshot["now_ms"]
+            life._classic_at = snapshot["classic_at"]
+            group_type = snapshot["group_type"]
+            life.group_type = None if group_type is None else GroupType(group_type)
             life._topics.sources = {key: tuple(topics) for key, topics in snapshot["sources"].items()}
             life._members.restore(snapshot["members"])
             life._ownership.restore(snapshot["ownership"])
@@ -186,6 +266,7 @@ class GroupReplay:
         # A coordinator that moved to another broker may be ahead of its successor's clock; intervals never turn back.
         last_ms = self._now_ms
         self._now_ms = at_ms = max(last_ms, events[-1].timestamp_ms)
+        self.group_type = events[-1].group_type
         for event in events:
             if event.kind is TOPOLOGY_CHANGED:
                 sources = event.changes["source_topics"] or {}
@@ -199,3 +280,10 @@ class GroupReplay:
             yield name, row
             yield self._watch.rebalance(row)
         yield from self._watch.fold(events, at_ms)
+
+
+def _settled(rows: list[Row], offset: int) -> list[Row]:
+    """Rows that no later record changes, by the record that made them so."""
+    for _, row in rows:
+        row["settled_at_offset"] = offset
+    return rows

@@ -21,6 +21,8 @@ class MemberInterval(NamedTuple):
         is_client_inherited: client id and host on record are, or may be, those of an earlier process of this static
             member: a classic group keeps the first one's (``ClassicGroup.replaceStaticMember``). Where records are
             missing before its first one, nothing tells whether it was replaced.
+        is_exact: the group is proven from the beginning of the interval on.
+        is_begin_open: what was before the interval is not on record.
     """
 
     member: Member
@@ -29,6 +31,8 @@ class MemberInterval(NamedTuple):
     from_offset: int
     partition: int
     is_client_inherited: bool = False
+    is_exact: bool = True
+    is_begin_open: bool = False
 
 
 Changed = Mapping[str, tuple[Member | None, int]]
@@ -75,7 +79,8 @@ class Members:
         group_type, partition = events[-1].group_type, events[-1].partition
         is_classic = group_type is GroupType.CLASSIC
         replaced = {event.member_id for event in events if event.kind is REPLACED} if is_classic else ()
-        is_unseen = is_classic and not events[-1].is_exact
+        last = events[-1]
+        is_unseen = is_classic and not last.is_exact
         for member_id, (member, offset) in changed.items():
             stay = self.stays.get(member_id)
             if stay is not None:
@@ -89,12 +94,30 @@ class Members:
                 inherited = inherited or member_id in replaced
                 if is_unseen and stay is None:
                     inherited = member.subscription is not None and member.subscription.instance_id is not None
-                self.stays[member_id] = MemberInterval(member, group_type, at_ms, offset, partition, inherited)
+                is_begin_open = not last.is_exact and (stay is None or _is_incomplete(stay.member))
+                self.stays[member_id] = MemberInterval(
+                    member, group_type, at_ms, offset, partition, inherited, last.is_state_exact, is_begin_open
+                )
 
     def open_rows(self) -> Iterator[Row]:
         """The intervals that are not over."""
         for stay in self.stays.values():
             yield self._row(stay, None, None)
+
+    def interrupt(self, known: "Members", at_ms: int, offset: int) -> Iterator[Row]:
+        """End every interval where records begin to be missing, and begin those that are confirmed there.
+
+        Args:
+            known: the members as records confirm them.
+            at_ms: the time from which on records are missing.
+            offset: the log offset.
+        """
+        for stay in self.stays.values():
+            yield self._row(stay, at_ms, offset)
+        self.stays = {
+            member_id: stay._replace(from_ms=at_ms, from_offset=offset, is_exact=False, is_begin_open=True)
+            for member_id, stay in known.stays.items()
+        }
 
     def _row(self, stay: MemberInterval, to_ms: int | None, to_offset: int | None) -> Row:
         member, group_type = stay.member, stay.group_type
@@ -124,6 +147,8 @@ class Members:
             "from_offset": stay.from_offset,
             "to_offset": to_offset,
             "log_partition": stay.partition,
+            "is_exact": stay.is_exact,
+            "is_begin_open": stay.is_begin_open,
         }
 
     def snapshot(self) -> list[Any]:
@@ -136,6 +161,11 @@ class Members:
             member = member_from_plain(known)
             if member is not None:
                 self.stays[member.member_id] = MemberInterval(member, GroupType(group_type), *rest)
+
+
+def _is_incomplete(member: Member) -> bool:
+    """A part of the member has not been seen yet."""
+    return member.subscription is None or member.current is None or member.target is None
 
 
 def _client(member: Member) -> tuple[str | None, str | None]:

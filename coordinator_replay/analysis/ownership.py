@@ -34,6 +34,7 @@ MEMBER_REPLACED = "MEMBER_REPLACED"
 GROUP_EMPTIED = "GROUP_EMPTIED"
 GROUP_DELETED = "GROUP_DELETED"
 GROUP_CONVERTED = "GROUP_CONVERTED"
+RECORDS_MISSING = "RECORDS_MISSING"
 
 RELEASES = {
     REVOKED: "the member stayed and revoked it",
@@ -43,6 +44,7 @@ RELEASES = {
     GROUP_EMPTIED: "the last member was removed",
     GROUP_DELETED: "the group's tombstone",
     GROUP_CONVERTED: "the group changed its type; ownership goes on under the new one",
+    RECORDS_MISSING: "how it went on is not on record",
 }
 """Why an interval of ownership ended."""
 
@@ -50,13 +52,20 @@ UNREVOKED = frozenset({MemberState.UNREVOKED_PARTITIONS, MemberState.UNREVOKED_T
 
 
 class Holding(NamedTuple):
-    """A partition in a member's hands, since when and since which record."""
+    """A partition in a member's hands, since when and since which record.
+
+    Attributes:
+        is_exact: the group is proven from the beginning of the interval on.
+        is_begin_open: what was before the interval is not on record.
+    """
 
     member_id: str
     instance_id: str | None
     group_type: GroupType
     from_ms: int
     from_offset: int
+    is_exact: bool = True
+    is_begin_open: bool = False
 
 
 class Gap(NamedTuple):
@@ -141,6 +150,10 @@ class Ownership:
         handovers: what the last operation handed over.
         added: how many partitions it assigned that nobody had owned before.
         at_offset: log offset of its last record.
+        log_partition: where the group's records are.
+        seen: members of which it was seen what they own.
+        is_step_exact: the group is proven before the operation at hand.
+        is_exact: the group is proven after the operation at hand.
         unrevoked_since: members in the state UNREVOKED_PARTITIONS or UNREVOKED_TASKS, and since when.
         awaited_since: members that own partitions outside their target assignment, and since when.
     """
@@ -153,7 +166,11 @@ class Ownership:
         "handovers",
         "held",
         "holders",
+        "is_exact",
+        "is_step_exact",
+        "log_partition",
         "scope",
+        "seen",
         "shared",
         "topics",
         "unrevoked_since",
@@ -171,6 +188,9 @@ class Ownership:
         self.handovers: list[Handover] = []
         self.added = 0
         self.at_offset = -1
+        self.log_partition: int | None = None
+        self.seen: set[str] = set()
+        self.is_exact = self.is_step_exact = True
 
     @property
     def partition_count(self) -> int:
@@ -191,7 +211,9 @@ class Ownership:
         """
         self.handovers = []
         self.added = 0
-        self.at_offset = events[-1].offset
+        last = events[-1]
+        self.at_offset, self.log_partition, self.is_exact = last.offset, last.partition, last.is_state_exact
+        self.is_step_exact = last.is_exact
         group_type = events[-1].group_type
         kinds = [event.kind for event in events]
         if CONVERTED in kinds:
@@ -222,6 +244,31 @@ class Ownership:
         for key, holders in self.holders.items():
             for holding in holders.values():
                 yield from self._rows(key, holding, None, None)
+
+    def interrupt(self, known: "Ownership", at_ms: int, offset: int) -> Iterator[Row]:
+        """End every interval where records begin to be missing, and begin those that are confirmed there.
+
+        Args:
+            known: who owns what as records confirm it.
+            at_ms: the time from which on records are missing.
+            offset: the log offset.
+        """
+        for key, gap in self.gaps.items():
+            yield from self._rows((gap.topic, key[1]), gap.holding, gap, None)
+        for key, holders in self.holders.items():
+            for holding in holders.values():
+                until_ms = max(at_ms, holding.from_ms)
+                gap = Gap(key[0], holding, until_ms, offset, RECORDS_MISSING, None, None)
+                yield from self._rows(key, holding, gap, None)
+        self.gaps, self.held, self.seen = {}, dict(known.held), set(known.seen)
+        self.holders = {
+            key: {
+                member_id: holding._replace(from_ms=at_ms, from_offset=offset, is_exact=False, is_begin_open=True)
+                for member_id, holding in holders.items()
+            }
+            for key, holders in known.holders.items()
+        }
+        self.unrevoked_since, self.awaited_since = dict(known.unrevoked_since), dict(known.awaited_since)
 
     def _retaken(
         self, events: Sequence[Event], changed: Changed, at_ms: int, last_ms: int
@@ -309,13 +356,23 @@ class Ownership:
 
     def _take(self, member: Member, group_type: GroupType, taken: Assignment, release: Release) -> Iterator[Row]:
         at_ms = release.at_ms
-        holding = Holding(member.member_id, member.instance_id, group_type, at_ms, self.at_offset)
+        member_id = member.member_id
+        holding = Holding(
+            member_id,
+            member.instance_id,
+            group_type,
+            at_ms,
+            self.at_offset,
+            self.is_exact,
+            not self.is_step_exact and member_id not in self.seen,
+        )
         for topic, partitions in taken.items():
             for partition in partitions:
                 key = (topic, partition)
                 gap = self.gaps.pop(key, None)
                 if gap is not None:
-                    unowned_ms = None if key in release.retaken else max(at_ms - gap.to_ms, 0)
+                    is_on_record = self.is_exact and key not in release.retaken
+                    unowned_ms = max(at_ms - gap.to_ms, 0) if is_on_record else None
                     yield from self._rows((gap.topic, partition), gap.holding, gap, unowned_ms)
                     self.handovers.append(
                         Handover(
@@ -355,6 +412,10 @@ class Ownership:
             self.held[member_id] = owned
         else:
             self.held.pop(member_id, None)
+        if member is not None and member.current is not None:
+            self.seen.add(member_id)
+        else:
+            self.seen.discard(member_id)
         target = member.target.assigned if member is not None and member.target is not None else None
         if target is not None and owned != target and without(owned, target):
             self.awaited_since.setdefault(member_id, at_ms)
@@ -388,6 +449,9 @@ class Ownership:
                     "release_event": None if gap is None else gap.release_event,
                     "from_offset": holding.from_offset,
                     "to_offset": None if gap is None else gap.to_offset,
+                    "log_partition": self.log_partition,
+                    "is_exact": holding.is_exact,
+                    "is_begin_open": holding.is_begin_open,
                 },
             )
 
@@ -404,6 +468,7 @@ class Ownership:
                 for (topic, partition), gap in sorted(self.gaps.items(), key=itemgetter(0))
             ],
             "shared": [[*key, [list(one) for one in changes]] for key, changes in sorted(self.shared.items())],
+            "log_partition": self.log_partition,
             "unrevoked_since": dict(self.unrevoked_since),
             "awaited_since": dict(self.awaited_since),
         }
@@ -424,13 +489,15 @@ class Ownership:
         self.shared = {
             (topic, partition): [SharedChange(*one) for one in changes] for topic, partition, changes in plain["shared"]
         }
+        self.seen = set(self.held)
+        self.log_partition = plain["log_partition"]
         self.unrevoked_since = dict(plain["unrevoked_since"])
         self.awaited_since = dict(plain["awaited_since"])
 
 
 def _holding(plain: Sequence[Any]) -> Holding:
-    member_id, instance_id, group_type, from_ms, from_offset = plain
-    return Holding(member_id, instance_id, GroupType(group_type), from_ms, from_offset)
+    member_id, instance_id, group_type, *rest = plain
+    return Holding(member_id, instance_id, GroupType(group_type), *rest)
 
 
 def _owned(member: Member | None) -> Assignment:

@@ -38,6 +38,7 @@ from coordinator_replay.analysis.reasons import (
     TopicChanges,
     reason_of,
 )
+from coordinator_replay.analysis.reasons.arrivals import returns
 from coordinator_replay.analysis.reasons.hindsight import (
     HINDSIGHT_MS,
     Revision,
@@ -47,6 +48,7 @@ from coordinator_replay.analysis.reasons.hindsight import (
     settled_by,
     twins,
 )
+from coordinator_replay.analysis.reasons.table import with_unknown_departures
 from coordinator_replay.analysis.rows import Row, Scope, Topics
 from coordinator_replay.engine.events import Event, EventKind
 from coordinator_replay.engine.model import GroupType
@@ -153,6 +155,7 @@ class Rebalances:
         joined: members that came since then.
         left: members that went since then.
         history: what reasons rest on beside the operation at hand.
+        is_past_known: every step of the group since its first record is proven, so that all departures are on record.
         partitions: how many are owned since the last operation.
         has_completed: whether one has ended whose partitions are not counted yet.
     """
@@ -164,6 +167,7 @@ class Rebalances:
         "_topics",
         "has_completed",
         "history",
+        "is_past_known",
         "joined",
         "left",
         "member_count",
@@ -193,6 +197,7 @@ class Rebalances:
         self.member_count = 0
         self.joined: list[str] = []
         self.left: list[str] = []
+        self.is_past_known = True
         self.history = GroupHistory(topics)
 
     def begin(self, events: Sequence[Event], at_ms: int, last_ms: int) -> str | None:
@@ -204,6 +209,7 @@ class Rebalances:
         current = next((one for one in reversed(self.running) if one.completed_ms is None), None)
         belongs_to = current.rebalance_id if current is not None else None
         opened: Situation | None = None
+        self.is_past_known &= events[-1].is_exact
         for event in events:
             kind = event.kind
             if kind is JOINED or kind is LEFT:
@@ -304,6 +310,9 @@ class Rebalances:
 
     def _open(self, situation: Situation, completed_ms: int | None, earliest_ms: int | None) -> str:
         event, reason = situation.opening, reason_of(situation)
+        is_return_open = not self.is_past_known and event.is_exact and bool(returns(situation)[1])
+        if is_return_open:
+            reason = with_unknown_departures(reason)
         one = Rebalance(
             rebalance_id(self.scope, event.partition, event.offset),
             str(event.group_type),
@@ -314,7 +323,7 @@ class Rebalances:
             completed_ms,
             self.member_count,
             event.member_count,
-            event.is_exact,
+            event.is_exact and not is_return_open,
             self.joined,
             self.left,
             **_plain(reason),
@@ -386,6 +395,7 @@ class Rebalances:
             "member_count": self.member_count,
             "joined": self.joined,
             "left": self.left,
+            "is_past_known": self.is_past_known,
             "history": self.history.snapshot(),
         }
 
@@ -398,6 +408,7 @@ class Rebalances:
         self.partitions = next((one.partitions for one in self.running if not one.is_counted), 0)
         self.member_count = plain["member_count"]
         self.joined, self.left = list(plain["joined"]), list(plain["left"])
+        self.is_past_known = plain["is_past_known"]
         self.history = GroupHistory.restore(plain["history"], self._topics)
 
 
@@ -421,6 +432,8 @@ def _earliest(situation: Situation, last_ms: int) -> int | None:
     event = situation.opening
     if event.group_type is not GroupType.CLASSIC:
         return situation.started_ms
+    if not event.is_exact:
+        return None
     before, _ = event.changes.get("epoch") or (None, None)
     # The first record of a new group, generation 0, is written while its first member is joining.
     known = [last_ms] if last_ms and before != 0 else []

@@ -42,6 +42,7 @@ class Timeline:
                     "rebalance_id": rebalance_id,
                     "detail": self._detail(event),
                     "is_exact": event.is_exact,
+                    "is_state_exact": event.is_state_exact,
                     "log_partition": event.partition,
                     "log_offset": event.offset,
                     "log_timestamp": event.timestamp_ms,

@@ -56,7 +56,7 @@ class GroupDescription:
         assignor: protocol of a classic group; of a consumer group the assignor most members prefer, None when none
             has a preference and the broker's default counts.
         is_simple: the group has offsets and nothing else.
-        is_exact: False where records of this life of the group may be missing.
+        is_exact: no record that is missing can make the group another.
     """
 
     group_id: str
@@ -73,13 +73,12 @@ class GroupDescription:
     members: tuple[MemberDescription, ...]
 
 
-def describe(group: Group, missing: int, *, is_exact: bool) -> GroupDescription:
+def describe(group: Group, *, is_exact: bool) -> GroupDescription:
     """Describe a group; members in the order of their ids.
 
     Args:
         group: the group.
-        missing: how many offsets are missing below the moment asked about.
-        is_exact: whether the group's last operation was exact.
+        is_exact: whether it is proven.
     """
     members = tuple(_member(group, group.members[member_id]) for member_id in sorted(group.members))
     if isinstance(group, ClassicGroup):
@@ -94,7 +93,7 @@ def describe(group: Group, missing: int, *, is_exact: bool) -> GroupDescription:
             group.leader,
             None,
             group.protocol_type is None,
-            group.missing == missing,
+            is_exact,
             members,
         )
     topology = group.topology if isinstance(group, StreamsGroup) else None
@@ -109,7 +108,7 @@ def describe(group: Group, missing: int, *, is_exact: bool) -> GroupDescription:
         None,
         topology.epoch if topology is not None else None,
         False,
-        is_exact and group.reconciliation.birth_missing == missing,
+        is_exact,
         members,
     )
 

@@ -43,6 +43,8 @@ class EventKind(StrEnum):
     MEMBER_RECONCILED = "MEMBER_RECONCILED"
     REBALANCE_COMPLETED = "REBALANCE_COMPLETED"
     STATE_CHANGED = "STATE_CHANGED"
+    RECORDS_MISSING = "RECORDS_MISSING"
+    RECORDS_COMPLETE = "RECORDS_COMPLETE"
     INVARIANT_BROKEN = "INVARIANT_BROKEN"
 
 
@@ -74,6 +76,8 @@ MEANING: Mapping[EventKind, str] = {
     EventKind.MEMBER_RECONCILED: "a member reached its target",
     EventKind.REBALANCE_COMPLETED: "every member reached its target; in a classic group a generation was synced",
     EventKind.STATE_CHANGED: "the state of the group changed and no other event says so",
+    EventKind.RECORDS_MISSING: "records of the group may be missing from here on: the state is what those left say",
+    EventKind.RECORDS_COMPLETE: "from here on no record of the group is missing: the state is proven again",
     EventKind.INVARIANT_BROKEN: "a rule that every log keeps is broken, and no gap explains it",
 }
 
@@ -92,7 +96,7 @@ class Event(NamedTuple):
         epoch: generation or group epoch after the operation.
         assignment_epoch: None in a classic group.
         member_count: members after the operation.
-        is_exact: False where records that may have belonged in between are missing.
+        is_exact: the step is proven: False where the group just before it isn't, or records of the step are missing.
         partition: log partition of the record that the event rests on.
         offset: its position.
         timestamp_ms: its timestamp.
@@ -100,6 +104,7 @@ class Event(NamedTuple):
         before: the same member as it was before, None when it was not there.
         members: all members the event concerns, when it is about several.
         changes: what else the kind needs: old and new values of the group's fields as ``[old, new]``.
+        is_state_exact: the group is proven after the operation: no record that is missing can make it another.
     """
 
     kind: EventKind
@@ -117,6 +122,7 @@ class Event(NamedTuple):
     before: Member | None = None
     members: tuple[Member, ...] = ()
     changes: Mapping[str, Any] = NO_CHANGES
+    is_state_exact: bool = True
 
     @property
     def member_id(self) -> str | None:

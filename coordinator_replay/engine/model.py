@@ -44,6 +44,7 @@ class GroupState(StrEnum):
     NOT_READY = "NotReady"
     STABLE = "Stable"
     DEAD = "Dead"
+    UNKNOWN = "Unknown"
 
 
 class MemberState(StrEnum):

@@ -2,7 +2,13 @@
 
 ``apply`` takes every decoded record of the group, in whatever state the log is, and never raises on one: tombstones of
 unknown things do nothing, records of unknown groups and members create them, unknown kinds are passed over as the
-broker's own loader does. What a gap hides is marked, not guessed.
+broker's own loader does.
+
+What missing records hide is marked, not guessed. The group is proven from ``proven_from`` on, the offset from which
+whoever knows the whole log partition says that no key of the group is open, or else where nothing is missing below;
+and while it is classic, from its first record on, as long as what is missing was compacted away: one key holds the
+whole group, and the cleaner removes a record only for a later one of its key (``Cleaner.shouldRetainRecord``), so
+between two values that are left there was no other.
 
 Events of an operation come out when the next operation begins, or with ``settle``. A classic group's value is an
 operation's last record, so its events come at once. A snapshot keeps the operation that is still open: replay in
@@ -16,8 +22,9 @@ from coordinator_replay.engine import snapshot as snapshots
 from coordinator_replay.engine.classic_group import ClassicGroup, load
 from coordinator_replay.engine.consumer_group import ConsumerGroup
 from coordinator_replay.engine.describe import GroupDescription, describe
-from coordinator_replay.engine.events import Event
-from coordinator_replay.engine.model import GroupState, Marker, Record
+from coordinator_replay.engine.events import Event, EventKind
+from coordinator_replay.engine.model import GroupState, GroupType, Marker, Record
+from coordinator_replay.engine.modern_group import ReconcilingGroup
 from coordinator_replay.engine.notes import Group, ModernGroup
 from coordinator_replay.engine.offsets import COMMIT_KINDS, OffsetChange, Offsets
 from coordinator_replay.engine.operation import CLASSIC, PHASE, Header, Operation
@@ -56,6 +63,10 @@ SHARE_STATE = "ShareGroupStatePartitionMetadata"
 GROUP_METADATA = "GroupMetadata"
 NEVER_EXACT = -1
 """Stands for the ``missing_before`` of a simple group whose own records may have been lost."""
+NOWHERE = 2**63 - 1
+"""Stands for the offset from which on a group is proven, where nothing but its records proves it."""
+NO_EPOCH = 0
+"""The epoch of a group that there is none of."""
 
 
 class Replay:
@@ -65,18 +76,22 @@ class Replay:
         group: the group as of the last record, None where there is none.
         offsets: its committed offsets, as far as commits were given to ``apply``.
         share_state: partitions of a share group being initialised, initialised and deleted; kept beside the group.
+        proven_from: log offset from which no key of the group is open, or NOWHERE; None where nobody has said.
+        is_cleaned: what is missing behind the group's last record is known to have been compacted away.
     """
 
     __slots__ = (
         "_header",
-        "_is_exact",
+        "_is_classic_known",
+        "_is_state_exact",
         "_missing",
         "_operation",
-        "_partition",
         "_state",
         "group",
         "group_id",
+        "is_cleaned",
         "offsets",
+        "proven_from",
         "share_state",
     )
 
@@ -87,8 +102,10 @@ class Replay:
         self.share_state: Mapping[str, Any] | None = None
         self._operation: Operation | None = None
         self._missing = 0
-        self._partition: int | None = None
-        self._is_exact = True
+        self._is_classic_known = False
+        self._is_state_exact = True
+        self.proven_from: int | None = None
+        self.is_cleaned = False
         self._state = GroupState.DEAD
         self._header: Header | None = None
 
@@ -145,8 +162,8 @@ class Replay:
         if operation is None:
             return []
         final = self.state
-        events = settle(operation, self.group, final)
-        self._is_exact = operation.is_exact
+        self._is_state_exact = self._is_proven_behind(operation)
+        events = settle(operation, self.group, final, is_state_exact=self._is_state_exact)
         is_as_before = not operation.at and not operation.wrote_subscription and final is self._state
         self._header = operation.before if is_as_before else None
         self._state = final
@@ -162,9 +179,105 @@ class Replay:
         if self.group is None:
             return None
         operation = self._operation
-        is_exact = operation.is_exact if operation is not None else self._is_exact
-        missing = self._missing if missing_before is None else missing_before
-        return describe(self.group, missing, is_exact=is_exact)
+        is_exact = self._is_state_exact if operation is None else self._is_proven_behind(operation)
+        if missing_before is not None and missing_before > self._missing:
+            is_exact = self._is_classic_proven(missing_before)
+        return describe(self.group, is_exact=is_exact)
+
+    @property
+    def is_state_exact(self) -> bool:
+        """Whether the group is proven after the last operation that is over."""
+        return self._is_state_exact
+
+    @property
+    def is_classic(self) -> bool:
+        """Whether one record holds the whole group."""
+        return self._is_classic_known and isinstance(self.group, ClassicGroup)
+
+    @property
+    def shown_state(self) -> GroupState:
+        """What is known of the state after the last operation that is over."""
+        return self._state
+
+    def continues(self, record: Record) -> bool:
+        """Whether a record belongs to the operation that is still open."""
+        operation = self._operation
+        return operation is not None and not operation.ends_before(
+            record, PHASE.get((record.kind, record.value is None))
+        )
+
+    def lose_track(self, partition: int, offset: int, timestamp_ms: int, group_type: GroupType | None) -> Event:
+        """Records that no dump has begin to be missing: nothing is proven any more but by records behind them.
+
+        Args:
+            partition: the log partition.
+            offset: the first offset that is missing.
+            timestamp_ms: the time from which on records are missing.
+            group_type: of a group that is not there.
+        """
+        self.proven_from = NOWHERE
+        self.is_cleaned = self._is_classic_known = self._is_state_exact = False
+        state = self.state if isinstance(self.group, ReconcilingGroup) else GroupState.UNKNOWN
+        return self._mark(EventKind.RECORDS_MISSING, (partition, offset, timestamp_ms), state, group_type)
+
+    def interrupted(
+        self, partition: int, offset: int, timestamp_ms: int, before: GroupState, group_type: GroupType | None
+    ) -> Event:
+        """This is what a newer dump confirms of the group, where records between the older dumps and it are missing.
+
+        Args:
+            partition: the log partition.
+            offset: the first offset that is missing.
+            timestamp_ms: the time from which on records are missing.
+            before: what was known of the state until then.
+            group_type: of a group that is not there.
+        """
+        self._is_state_exact = False
+        state = self.state if isinstance(self.group, ReconcilingGroup) else GroupState.UNKNOWN
+        self._state = before
+        return self._mark(EventKind.RECORDS_MISSING, (partition, offset, timestamp_ms), state, group_type)
+
+    def find_complete(self, partition: int, offset: int, timestamp_ms: int, group_type: GroupType | None) -> Event:
+        """Take note that no key of the group is open from an offset on; no operation is open."""
+        self._is_state_exact = True
+        return self._mark(EventKind.RECORDS_COMPLETE, (partition, offset, timestamp_ms), self.state, group_type)
+
+    def _mark(
+        self, kind: EventKind, place: tuple[int, int, int], state: GroupState, group_type: GroupType | None
+    ) -> Event:
+        """An event that rests on no record of the group: what is known of the group changes, not the group."""
+        group, before = self.group, self._state
+        self._state, self._header = state, None
+        return Event(
+            kind,
+            group.group_type if group is not None else group_type or GroupType.CLASSIC,
+            before,
+            state,
+            NO_EPOCH if group is None else group.epoch,
+            None if group is None else group.assignment_epoch,
+            0 if group is None else len(group.members),
+            False,
+            *place,
+            is_state_exact=self._is_state_exact,
+        )
+
+    def _is_classic_proven(self, missing_before: int) -> bool:
+        """Whether one record holds the whole group, and none of its key can be missing behind it."""
+        return self.is_classic and (self.is_cleaned or missing_before <= self._missing)
+
+    def _is_proven_before(self, record: Record) -> bool:
+        """Whether the group is proven just before a record."""
+        return self._is_complete(record.offset, record.missing_before) or self._is_classic_proven(record.missing_before)
+
+    def _is_proven_behind(self, operation: Operation) -> bool:
+        """Whether the group is proven after an operation."""
+        if self._is_complete(operation.last_offset + 1, operation.missing):
+            return True
+        return self._is_classic_proven(operation.missing)
+
+    def _is_complete(self, offset: int, missing_before: int) -> bool:
+        """Whether no key of the group is open just before an offset."""
+        return not missing_before if self.proven_from is None else offset >= self.proven_from
 
     def snapshot(self) -> dict[str, Any]:
         """The whole state as plain data fit for JSON, the operation still open included."""
@@ -176,8 +289,11 @@ class Replay:
             "share_state": self.share_state,
             "operation": snapshots.operation_to_plain(self._operation),
             "missing": self._missing,
-            "partition": self._partition,
-            "is_exact": self._is_exact,
+            "is_state_exact": self._is_state_exact,
+            "is_classic_known": self._is_classic_known,
+            "proven_from": self.proven_from,
+            "is_cleaned": self.is_cleaned,
+            "state": None if self._state is self.state else str(self._state),
         }
 
     @classmethod
@@ -194,30 +310,32 @@ class Replay:
             replay.share_state = snapshot["share_state"]
             replay._operation = snapshots.operation_from_plain(snapshot["operation"])
             replay._missing = snapshot["missing"]
-            replay._partition = snapshot["partition"]
-            replay._is_exact = snapshot["is_exact"]
+            replay._is_state_exact = snapshot["is_state_exact"]
+            replay._is_classic_known = snapshot["is_classic_known"]
+            replay.proven_from = snapshot["proven_from"]
+            replay.is_cleaned = snapshot["is_cleaned"]
             opened_with = replay._operation.before if replay._operation is not None else None
             replay._state = opened_with.state if opened_with is not None else replay.state
+            if snapshot["state"] is not None:
+                replay._state = GroupState(snapshot["state"])
         return replay
 
     def _begin(self, record: Record, phase: int | None) -> Operation:
         """The open operation, with the record counted in; a new one where none is open."""
         operation = self._operation
         if operation is None:
-            known = self._missing if self._partition in (None, record.partition) else -1
             operation = self._operation = Operation(
                 record.partition,
                 record.timestamp_ms,
                 record.offset,
                 record.offset,
                 phase or 0,
-                record.missing_before <= known if known >= 0 else False,
+                self._is_proven_before(record),
                 record.missing_before,
                 self._header_now(),
             )
         operation.take(record, phase)
         self._missing = record.missing_before
-        self._partition = record.partition
         return operation
 
     def _header_now(self) -> Header | None:
@@ -236,6 +354,7 @@ class Replay:
                 operation.touch(member_id, member)
             operation.at["removed"] = record.offset
             self.group = None
+            self._is_classic_known = False
             return
         operation = self._begin(record, CLASSIC)
         if group is not None and _is_doubtful(group):
@@ -247,6 +366,7 @@ class Replay:
         operation.at["generation"] = record.offset
         operation.damage.extend((name, detail, record.offset) for name, detail in damage)
         self.group = new
+        self._is_classic_known = True
 
     def _replay_modern(self, record: Record, phase: int | None) -> None:
         machine, handler = HANDLERS[record.kind]
@@ -267,6 +387,8 @@ class Replay:
         old = self.group
         operation.wrote_subscription = True
         if old is not None:
+            # What changed of a group of another type is nothing of this one's.
+            operation.changes.clear()
             if _is_doubtful(old) or not (isinstance(old, ClassicGroup) and old.is_simple):
                 operation.is_exact = False
             for member_id, member in old.members.items():
@@ -290,6 +412,7 @@ class Replay:
         finished = [self.settle()] if self._operation is not None else []
         operation = self._begin(record, None)
         self.group = ClassicGroup(self.group_id, is_simple=True)
+        self._is_classic_known = False
         self.group.missing = record.missing_before if operation.is_exact else NEVER_EXACT
         finished.append(self.settle())
         return finished

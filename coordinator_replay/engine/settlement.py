@@ -35,13 +35,14 @@ NAMES_THE_STATE: Mapping[GroupState, tuple[EventKind, ...]] = {
 """Which event of an operation carries the group into a state: the first kind that is there, else the last event."""
 
 
-def settle(operation: Operation, group: Group | None, final: GroupState) -> list[Event]:
+def settle(operation: Operation, group: Group | None, final: GroupState, *, is_state_exact: bool = True) -> list[Event]:
     """The events of a finished operation, in the order of its records.
 
     Args:
         operation: the operation.
         group: the group after it, None when it is gone.
         final: the group's state after it.
+        is_state_exact: the group is proven after it.
     """
     before = operation.before
     if before is None and group is None:
@@ -59,7 +60,7 @@ def settle(operation: Operation, group: Group | None, final: GroupState) -> list
             note_modern(operation, before, group, changes, notes)
     if len(notes) > 1:
         notes.sort(key=lambda note: note.offset)
-    return _events(operation, group, final, notes)
+    return _events(operation, group, final, notes, is_state_exact=is_state_exact)
 
 
 def _note_life(operation: Operation, group: Group, changes: list[Change], notes: list[Note]) -> None:
@@ -86,7 +87,9 @@ def _is_beginning(operation: Operation, group: Group) -> bool:
     return isinstance(group, ClassicGroup) and not group.generation and not group.members and not group.is_simple
 
 
-def _events(operation: Operation, group: Group | None, final: GroupState, notes: list[Note]) -> list[Event]:
+def _events(
+    operation: Operation, group: Group | None, final: GroupState, notes: list[Note], *, is_state_exact: bool
+) -> list[Event]:
     before = operation.before
     state = before.state if before is not None else None
     carrier = _carrier(notes, state, final)
@@ -127,6 +130,7 @@ def _events(operation: Operation, group: Group | None, final: GroupState, notes:
                 note.before,
                 note.members,
                 note.changes,
+                is_state_exact,
             )
         )
         state = following

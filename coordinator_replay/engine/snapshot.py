@@ -29,7 +29,7 @@ from coordinator_replay.engine.share_group import ShareGroup
 from coordinator_replay.engine.streams_group import StreamsGroup, Topology
 from coordinator_replay.errors import SnapshotError
 
-VERSION = 1
+VERSION = 2
 
 
 @contextmanager

@@ -26,6 +26,8 @@ from coordinator_replay.log.segment import looks_like_segment
 from coordinator_replay.secret_text import without_secrets
 
 TOPIC = "__consumer_offsets"
+BASE_DIGITS = 20
+"""So many digits the offset in the name of a segment has."""
 
 
 class Format(StrEnum):
@@ -54,6 +56,12 @@ class DumpFile:
     is_current: bool = True
 
 
+def base_offset(file: DumpFile) -> int | None:
+    """The offset in a segment's name, below which it has none; None where the file has another name."""
+    base, _, rest = file.uri.rpartition("/")[2].partition(".")
+    return int(base) if len(base) == BASE_DIGITS and base.isdecimal() and rest.startswith("log") else None
+
+
 @dataclass(slots=True)
 class Dump:
     """What the inputs of a run hold.
@@ -63,12 +71,14 @@ class Dump:
         segments: the files to read, for segments.
         paths: what to hand to Spark, for the other forms.
         notes: what was left aside, one sentence each.
+        indexed: base offsets of segments of which a folder has an index or a snapshot, by folder.
     """
 
     format: Format
     segments: list[DumpFile] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    indexed: dict[str, set[int]] = field(default_factory=dict)
 
 
 _COMPANION = re.compile(
@@ -77,6 +87,7 @@ _COMPANION = re.compile(
     r"|cleaner-offset-checkpoint|\.kafka_cleanshutdown)$"
 )
 SEGMENT_NAME = re.compile(r"^(\d{20})\.log(\.gz)?$")
+_INDEX_NAME = re.compile(r"^(\d{20})\.(index|timeindex|txnindex|snapshot)(\.gz)?$")
 _ASIDE_NAME = re.compile(r"^(\d{20})\.log\.(deleted|cleaned|swap)(\.gz)?$")
 # A partition is an int32 in all of Kafka; nine digits are more than any cluster has.
 PARTITION_FOLDER = re.compile(rf"^{re.escape(TOPIC)}-([0-9]{{1,9}})$")
@@ -276,6 +287,7 @@ class _Sorter:
         self.is_any_placed = False
         self.strays: list[tuple[list[DumpFile], DumpFile]] = []
         self.unplaced: set[str] = set()
+        self.indexed: dict[str, set[int]] = {}
 
     def leave(self, why: str) -> None:
         self.aside[why] = self.aside.get(why, 0) + 1
@@ -285,6 +297,8 @@ class _Sorter:
             self.leave("a link that leads out of the folder; name what it leads to")
             return
         if _COMPANION.search(found.name) or found.name.startswith((".", "_SUCCESS")):
+            if (index := _INDEX_NAME.match(found.name)) is not None and PARTITION_FOLDER.match(found.folder):
+                self.indexed.setdefault(_folder(found.uri), set()).add(int(index.group(1)))
             return
         if _ASIDE_FOLDER.match(found.folder):
             self.leave("in a folder that is not a current log (-delete, -future, -stray)")
@@ -418,4 +432,10 @@ def _one_form(sorter: _Sorter, inputs: Sequence[str]) -> Dump:
         for folder in sorter.unplaced
     ]
     form = forms.pop()
-    return Dump(format=form, segments=sorter.segments, paths=sorter.rows.get(form, []), notes=notes)
+    return Dump(
+        format=form,
+        segments=sorter.segments,
+        paths=sorter.rows.get(form, []),
+        notes=notes,
+        indexed=sorter.indexed,
+    )

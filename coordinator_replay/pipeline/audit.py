@@ -19,7 +19,7 @@ from coordinator_replay.analysis.findings.evidence import Evidence
 from coordinator_replay.analysis.findings.judge import FINDINGS, Judge
 from coordinator_replay.analysis.findings.thresholds import DEFAULTS, Thresholds
 from coordinator_replay.analysis.reasons.topic_changes import REMOVED as TOPIC_REMOVED
-from coordinator_replay.log.dump import Dump, Format, find_dump, open_filesystem
+from coordinator_replay.log.dump import Dump, DumpFile, Format, find_dump, open_filesystem
 from coordinator_replay.pipeline.bucket import BucketContext, BucketResult, run_bucket
 from coordinator_replay.pipeline.bucket_files import Place, TableWriter
 from coordinator_replay.pipeline.findings.evaluation import (
@@ -36,15 +36,17 @@ from coordinator_replay.pipeline.groups import topics
 from coordinator_replay.pipeline.groups.replay import ReplayContext
 from coordinator_replay.pipeline.host.catalog import register_tables
 from coordinator_replay.pipeline.ledger import Run, audited_ranges, finished_runs, positions_of, unread
+from coordinator_replay.pipeline.log_partitions import TABLE as PARTITIONS
 from coordinator_replay.pipeline.offsets.bucket import MINUTE_SUMS, REMOVED_ROWS, SURVIVOR_ROWS, OffsetContext
 from coordinator_replay.pipeline.offsets.causes import REMOVED, CausesResult, CausesShare, tell_causes
 from coordinator_replay.pipeline.offsets.expiry import Horizon
 from coordinator_replay.pipeline.plan import BUCKET_TABLES, History, Plan, Wanted, plan_buckets, sums_range
 from coordinator_replay.pipeline.read.audited import unread_files
-from coordinator_replay.pipeline.read.decode import DecodedFile, FileShare, decode_files, decode_rows
+from coordinator_replay.pipeline.read.copies import DumpCopy, export_copies, gaps_of, passed_over, segment_copies
+from coordinator_replay.pipeline.read.decode import DecodedFile, FileShare, Skip, decode_files, decode_rows
 from coordinator_replay.pipeline.read.extents import Extents
 from coordinator_replay.pipeline.read.sources import read_tables
-from coordinator_replay.pipeline.read.tally import CONTROL, QUARANTINE, Tally
+from coordinator_replay.pipeline.read.tally import CONTROL, QUARANTINE, Ranges, Tally
 from coordinator_replay.pipeline.stage import run_on_rows, run_stage, together
 from coordinator_replay.store.beginning import begin
 from coordinator_replay.store.keeping import given_up
@@ -204,6 +206,7 @@ class _Audit:
         )
         self.added: list[DataFile] = []
         self.removed: list[TableFile] = []
+        self.copies: list[DumpCopy] = []
 
     def _open(self) -> dict[str, Snapshot]:
         """Open every table, and make those that are not there."""
@@ -257,6 +260,7 @@ class _Audit:
             is_full=options.full,
             records_only=options.records_only,
             is_explicit=bool(options.topics or options.cluster_metadata or options.expiry != Expiry()),
+            copies=self.copies,
         )
 
     def bucket_files(self) -> list[TableFile]:
@@ -272,31 +276,60 @@ class _Audit:
             stage = partial(decode_rows, folder=folder, buckets=self.buckets, known=dict(self.history.ranges))
             decoded = run_on_rows(self.spark, "decode records", read_tables(self.spark, dump), stage)
             self._note(decoded)
+            tally = Tally()
+            for one in decoded:
+                tally.merge(one.tally)
+            self.copies = export_copies(tally, self.history.ends)
             return decoded
         # Exports don't tell what is missing between their records, and lack some kinds of them.
         audited = {} if self.options.full else self.history.segment_ranges
         unread_ = unread_files(dump.segments, audited)
-        shares = [
-            FileShare(
-                file=file,
-                skip=unread_.skip.get(file.log_partition, ()),
-                known={file.log_partition: self.history.ranges.get(file.log_partition, ())},
-            )
-            for file in unread_.files
-        ]
-        tasks = together(shares, lambda share: share.file.size, self.spark.sparkContext.defaultParallelism)
-        stage = partial(decode_files, folder=folder, buckets=self.buckets)
-        decoded = run_stage(
-            self.spark, "decode segments", tasks, stage, lambda task: sum(share.file.size for share in task)
-        )
-        self._note(decoded)
+        decoded = self.decode_files(unread_.files, unread_.skip, folder)
         extents = unread_.extents(Extents(tuple(extent for one in decoded for extent in one.extents)))
-        self.run.gaps = extents.gaps()
+        self.copies = segment_copies(dump, extents.files, self.history.ends)
+        decoded += self.decode_passed_over(folder)
+        self._note(decoded)
+        self.run.gaps = gaps_of(self.copies, extents.gaps())
         if (passed_over := unread_.note(extents)) is not None:
             is_any = any(one.files for one in decoded)
             self.run.notes.append(passed_over if is_any else f"nothing new: {passed_over}")
         self.run.cover(extents, self.history.ends)
         return decoded
+
+    def decode_files(self, files: Sequence[DumpFile], skip: Skip, folder: str) -> list[DecodedFile]:
+        """Read and decode segments, but for batches that lie in some ranges."""
+        shares = [
+            FileShare(
+                file=file,
+                skip=skip.get(file.log_partition, ()),
+                known={file.log_partition: self.history.ranges.get(file.log_partition, ())},
+            )
+            for file in files
+        ]
+        tasks = together(shares, lambda share: share.file.size, self.spark.sparkContext.defaultParallelism)
+        stage = partial(decode_files, folder=folder, buckets=self.buckets)
+        return run_stage(
+            self.spark, "decode segments", tasks, stage, lambda task: sum(share.file.size for share in task)
+        )
+
+    def decode_passed_over(self, folder: str) -> list[DecodedFile]:
+        """Read what was passed over of copies whose own records tell what is still alive, or was lost since."""
+        decoded: list[DecodedFile] = []
+        wanted = list(passed_over(self.copies, self.history.ends, self.complete_ranges()))
+        for copy, skip in wanted:
+            decoded += self.decode_files(copy.files, skip, folder)
+        again = {copy.source for copy, _ in wanted}
+        self.copies = [copy.as_read_whole() if copy.source in again else copy for copy in self.copies]
+        return decoded
+
+    def complete_ranges(self) -> Ranges:
+        """Ranges of offsets of each log partition of which earlier runs have every one."""
+        files = self.snapshots[PARTITIONS].files(cluster=self.run.cluster)
+        rows = [row for batch in read_table(files, ["log_partition", "complete_ranges"]) for row in batch.to_pylist()]
+        return {
+            row["log_partition"]: [(one["from_offset"], one["to_offset"]) for one in row["complete_ranges"]]
+            for row in rows
+        }
 
     def _note(self, decoded: Sequence[DecodedFile]) -> None:
         for one in decoded:

@@ -9,10 +9,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from coordinator_replay.pipeline.bucket_files import BucketFiles, Place, TableWriter
+from coordinator_replay.pipeline.completeness import COPIES, NO_OFFSETS, completeness, copy_of, read_copies
 from coordinator_replay.pipeline.groups.bucket import GroupStep
 from coordinator_replay.pipeline.groups.replay import ReplayContext
+from coordinator_replay.pipeline.log_partitions import PartitionStep
 from coordinator_replay.pipeline.offsets.bucket import OffsetContext, OffsetStep
 from coordinator_replay.pipeline.offsets.pauses import PauseStep
+from coordinator_replay.pipeline.read.copies import DumpCopy
 from coordinator_replay.pipeline.read.decode import StagedFile
 from coordinator_replay.pipeline.read.tally import Ranges
 from coordinator_replay.pipeline.settle import Settled, Settlement
@@ -31,6 +34,7 @@ class BucketShare:
         ends: the first offset that they have not read.
         positions: how many offsets below that hold a record.
         last_us: time of the last record that this run read of each log partition, in microseconds.
+        copies: the copies of its log partitions that this run reads.
         merges: whether staged records may stand between those that the tables hold.
         is_anew: whether rows about groups and offsets are derived from the first record on.
         are_offsets_anew: whether those about offsets are, at least.
@@ -43,6 +47,7 @@ class BucketShare:
     ends: Mapping[int, int]
     positions: Mapping[int, int]
     last_us: Mapping[int, int]
+    copies: Sequence[DumpCopy] = ()
     merges: bool = False
     is_anew: bool = False
     are_offsets_anew: bool = False
@@ -51,7 +56,7 @@ class BucketShare:
     def size(self) -> int:
         """About how much work it is: the bytes to read."""
         tables = self.files.values() if self.is_anew else ()
-        return sum(file.size for _, _, file in self.staged) + sum(file.size for files in tables for file in files)
+        return sum(file.size for _, _, file, _ in self.staged) + sum(file.size for files in tables for file in files)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +95,18 @@ class BucketResult:
     is_anew: bool = False
 
 
+def _partitions(share: BucketShare, context: BucketContext, files: BucketFiles, settled: Settled) -> PartitionStep:
+    """What is proven of the bucket's log partitions, by the copies of this run and of earlier ones."""
+    new = [
+        copy_of(context.replay.run_id, one.bounds, offsets)
+        for one in share.copies
+        if len(offsets := settled.offsets.get((one.bounds.log_partition, one.source), NO_OFFSETS))
+        or one.bounds.end > share.ends.get(one.bounds.log_partition, 0)
+    ]
+    known = read_copies(file.uri for file in files.old(COPIES))
+    return PartitionStep(files, completeness(known, new), share.last_us, settled.positions)
+
+
 def run_bucket(share: BucketShare, context: BucketContext) -> BucketResult:
     """Work on a bucket.
 
@@ -103,10 +120,15 @@ def run_bucket(share: BucketShare, context: BucketContext) -> BucketResult:
     settled = settlement.run(writer)
     files.take(writer.close())
     result = BucketResult(share.bucket, files, settled)
+    partitions = _partitions(share, context, files, settled)
+    has_changed = partitions.has_changed()
+    writer = TableWriter(context.place, share.bucket)
+    partitions.write(writer)
+    files.take(writer.close())
     if not context.derives:
         return result
-    groups = GroupStep(files, context.replay, context.renamed)
-    is_anew = share.is_anew or settled.is_rewritten or groups.must_begin_anew()
+    groups = GroupStep(files, context.replay, context.renamed, partitions)
+    is_anew = share.is_anew or has_changed or settled.is_rewritten or groups.must_begin_anew()
     writer = TableWriter(context.place, share.bucket)
     if is_anew:
         groups.begin_anew(writer)
@@ -116,7 +138,9 @@ def run_bucket(share: BucketShare, context: BucketContext) -> BucketResult:
     result.is_anew = is_anew or share.are_offsets_anew
     writer = TableWriter(context.place, share.bucket)
     pauses = PauseStep(files, share.last_us, is_anew=is_anew)
-    step = OffsetStep(files, context.offsets, ends=share.ends, is_anew=result.is_anew, pauses=pauses.pauses)
+    step = OffsetStep(
+        files, context.offsets, ends=share.ends, is_anew=result.is_anew, pauses=pauses.pauses, partitions=partitions
+    )
     step.run(writer)
     pauses.write(writer, groups.log_partitions())
     files.take(writer.close())

@@ -8,6 +8,7 @@ from typing import Any
 from coordinator_replay.pipeline.bucket import BucketShare
 from coordinator_replay.pipeline.ledger import FinishedRun
 from coordinator_replay.pipeline.offsets.bucket import SumsRange
+from coordinator_replay.pipeline.read.copies import DumpCopy
 from coordinator_replay.pipeline.read.decode import DecodedFile, StagedFile
 from coordinator_replay.pipeline.read.tally import Ranges, Tally, moment_of
 from coordinator_replay.store.layout import bucket_of, has_buckets
@@ -78,12 +79,23 @@ class Wanted:
         is_full: whether everything is read and derived anew.
         records_only: whether nothing but records is written.
         is_explicit: whether the run was asked for more than the dump: names of topics, settings of expiry.
+        copies: the copies of log partitions that it reads.
     """
 
     settings: Mapping[str, Any]
     is_full: bool
     records_only: bool
     is_explicit: bool
+    copies: Sequence[DumpCopy] = ()
+
+    def overlapping(self, ends: Mapping[int, int]) -> set[int]:
+        """Log partitions of which copies may have records among those that the tables have."""
+        found = set()
+        for copy in self.copies:
+            end = ends.get(copy.bounds.log_partition)
+            if copy.lacks_new_offsets(end) or copy.is_older(end):
+                found.add(copy.bounds.log_partition)
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +168,7 @@ def plan_buckets(
             staged.setdefault(file.bucket, []).append(file)
     first, ends = first_new_offsets(tally), history.ends
     late = {bucket_of(partition, buckets) for partition, low in first.items() if low < ends.get(partition, 0)}
+    late |= {bucket_of(partition, buckets) for partition in wanted.overlapping(ends)}
     is_anew = wanted.is_full or history.is_behind() or history.differs(wanted.settings)
     tries_again = any(run.groups_failed for run in history.runs[:1])
     derives = not wanted.records_only and bool(first or is_anew or wanted.is_explicit or tries_again)
@@ -174,6 +187,7 @@ def plan_buckets(
             ends=of_bucket(ends, bucket),
             positions=of_bucket(history.positions, bucket),
             last_us=of_bucket(last, bucket),
+            copies=[one for one in wanted.copies if bucket_of(one.bounds.log_partition, buckets) == bucket],
             merges=bucket in late or wanted.is_full,
             is_anew=is_anew or bucket in late,
             are_offsets_anew=wanted.settings["history_every_ms"] is not None,

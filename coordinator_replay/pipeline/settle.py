@@ -53,6 +53,7 @@ class Settled:
         already: records that the tables have.
         positions: how many positions of each log partition hold a record now.
         is_rewritten: whether records in the tables were numbered anew.
+        offsets: where each copy of a log partition has a record, by log partition and copy.
     """
 
     written: Counter[str] = field(default_factory=Counter)
@@ -61,6 +62,7 @@ class Settled:
     already: int = 0
     positions: dict[int, int] = field(default_factory=dict)
     is_rewritten: bool = False
+    offsets: dict[tuple[int, str], Numbers] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +109,7 @@ def _read(files: Sequence[StagedFile]) -> _Rows:
     quarantined: list[npt.NDArray[np.bool_]] = []
     damaged: list[npt.NDArray[np.bool_]] = []
     starts, identity = [0], {}
-    for what, _, file in files:
+    for what, _, file, _ in files:
         rows = starts[-1]
         names = [*_PLACE, BATCH_EPOCH, *(_TOLD if what == QUARANTINE else ())]
         for batch in read_paths([file.path], names):
@@ -238,6 +240,7 @@ class Settlement:
         is_known = self._known(rows, held) & keep
         keep &= ~is_known
         settled.already = int(is_known.sum())
+        settled.offsets = self._offsets(rows)
         self._keep_damage(rows, keep, held, settled)
         numbers = self._numbers(rows, keep, held)
         settled.positions = {
@@ -248,6 +251,16 @@ class Settlement:
             settled.is_rewritten = True
             self._rewrite(rows, keep, numbers, writer)
         return settled
+
+    def _offsets(self, rows: _Rows) -> dict[tuple[int, str], Numbers]:
+        """Where each copy has a record, in quarantine or not."""
+        found: dict[tuple[int, str], list[Numbers]] = {}
+        for number, (_, _, _, copy) in enumerate(self.staged):
+            own = slice(rows.starts[number], rows.starts[number + 1])
+            partitions, has_place = rows.partitions[own], rows.has_place[own]
+            for one in np.unique(partitions[has_place]).tolist():
+                found.setdefault((one, copy), []).append(rows.offsets[own][has_place & (partitions == one)])
+        return {key: np.concatenate(offsets) for key, offsets in found.items()}
 
     def _known(self, rows: _Rows, held: _Held) -> Bools:
         if not self.merges:
@@ -296,7 +309,7 @@ class Settlement:
     def _write(
         self, rows: _Rows, keep: Bools, numbers: Mapping[int, Numbers], writer: TableWriter, settled: Settled
     ) -> None:
-        for number, (what, _, file) in enumerate(self.staged):
+        for number, (what, _, file, _) in enumerate(self.staged):
             start = rows.starts[number]
             kept = keep[start : rows.starts[number + 1]]
             settled.written[what] += int(kept.sum())

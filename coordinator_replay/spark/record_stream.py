@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from coordinator_replay.analysis.reasons.signs import DEPARTURES, SIGNS_WITHIN_MS
 from coordinator_replay.errors import InputError
-from coordinator_replay.pipeline.groups.replay import InputRow
+from coordinator_replay.pipeline.groups.input_rows import InputRow
 from coordinator_replay.pipeline.groups.signs import MINUTE_MS, LastCommit, RecordKey
 
 STREAM = pa.schema(

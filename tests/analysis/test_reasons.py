@@ -463,7 +463,7 @@ def test_over_a_gap_nothing_is_certain() -> None:
     log.sync(1_000, member("a", [0]))
     log.sync(5_000, member("a", [0]), member("b", [1]), missing=3)
     row = rebalances(log.records)[1]
-    assert reason(row) == ("MEMBER_JOIN", "likely", "unknown") and not row["is_exact"]
+    assert reason(row) == ("UNKNOWN", "possible", "unknown") and not row["is_exact"]
 
 
 def test_two_causes_in_one_generation_are_both_named() -> None:

@@ -22,6 +22,7 @@ VOLATILE = {
     "audit_runs": None,
     "group_state": ("run_id",),
     "commit_totals": None,
+    "log_copies": None,
 }
 """What two histories of runs may leave in different forms: whole tables (None), or columns."""
 

@@ -22,7 +22,8 @@ __all__ = ["audit", "audit_rows"]
 QUICK = Thresholds(stuck_ms=2000, storm_rebalances=6, silent_ms=5000, patience=1, never_committed_ms=5000)
 """So that lives of seconds have findings."""
 
-SAMPLES = ["group-lifecycles", "java-clients", "kafka-3.9", "transactions", "expiration", "compacted"]
+COMPLETE = ["group-lifecycles", "java-clients", "kafka-3.9", "transactions", "expiration"]
+"""Of a log that is compacted already, slices are no nights: the cleaner did not work in one what a later one shows."""
 
 
 def without_gaps(tables):
@@ -40,7 +41,7 @@ def slices_of(sample, folder, random):
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.parametrize("name", COMPLETE)
 def test_any_slices_in_any_order_end_in_the_tables_of_one_run(name, seed, audit, tmp_path):
     random, sample = Random(f"{name} {seed}"), Sample(name)
     audit(tmp_path / "whole", sample.segments, thresholds=QUICK)

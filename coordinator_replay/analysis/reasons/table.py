@@ -29,6 +29,10 @@ TABLE: Sequence[Rule] = tuple(
 """Every row, first rank first."""
 
 
+PROVEN_ALONE = frozenset({Cause.GROUP_CREATED, Cause.GROUP_CONVERSION, Cause.UNKNOWN})
+"""Causes that the operation's own records show, whatever was before it."""
+
+
 @cache
 def _rows(group_type: GroupType, arrivals: bool, departures: bool, requests: bool) -> tuple[Rule, ...]:
     return tuple(
@@ -45,6 +49,9 @@ def reason_of(situation: Situation) -> Reason:
         fact = f"no record around this epoch tells why {situation.at()}"
         return Reason(Cause.UNKNOWN, JoinReason.UNKNOWN, Confidence.POSSIBLE, (fact,), (), (), None)
     rule, first = found[0]
+    if not situation.opening.is_exact and first.cause not in PROVEN_ALONE:
+        fact = f"records of the group just before it are missing: what changed is not on record {situation.at()}"
+        return Reason(Cause.UNKNOWN, JoinReason.UNKNOWN, Confidence.POSSIBLE, (fact,), (), (), None)
     evidence = list(first.evidence)
     alternatives = list(first.alternatives)
     confidence = first.confidence
@@ -63,6 +70,19 @@ def reason_of(situation: Situation) -> Reason:
         tuple(dict.fromkeys(cause for cause in alternatives if cause is not first.cause)),
         first.triggers,
         _delay_ms(situation, first),
+    )
+
+
+def with_unknown_departures(reason: Reason) -> Reason:
+    """A reason where members joined that may have been in the group before: who left it earlier is not on record."""
+    fact = (
+        "members that left before the group's first proven record are not on record: a member that joined may be back"
+    )
+    others = tuple(one for one in (Cause.MEMBER_RESTART, Cause.CLIENT_UPGRADE) if one is not reason.cause)
+    return reason._replace(
+        confidence=_at_most(reason.confidence, Confidence.LIKELY),
+        evidence=(*reason.evidence, fact),
+        alternatives=tuple(dict.fromkeys((*reason.alternatives, *others))),
     )
 
 

@@ -6,28 +6,26 @@ are copied.
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from coordinator_replay.analysis.group_life import VERSION, has_lived
+from coordinator_replay.analysis.group_life import VERSION
 from coordinator_replay.pipeline.bucket_files import BucketFiles, TableWriter
 from coordinator_replay.pipeline.columns import as_bools
+from coordinator_replay.pipeline.groups.input_rows import RECORD_COLUMNS, input_rows, sort_records
+from coordinator_replay.pipeline.groups.proofs import group_proofs, last_proofs
 from coordinator_replay.pipeline.groups.replay import (
     GROUP_TABLES,
     NO_SNAPSHOT,
-    RECORD_COLUMNS,
     STATE_TABLE,
     GroupKey,
     OutputRow,
     ReplayContext,
     few_collections,
-    input_rows,
     replay_groups,
-    sort_records,
 )
 from coordinator_replay.pipeline.groups.signs import (
     COMMIT,
@@ -37,6 +35,7 @@ from coordinator_replay.pipeline.groups.signs import (
     record_columns,
     signs_since,
 )
+from coordinator_replay.pipeline.log_partitions import PartitionStep
 from coordinator_replay.pipeline.offsets.pauses import REBALANCE_ROWS
 from coordinator_replay.pipeline.offsets.pauses import TABLE as REBALANCES
 from coordinator_replay.store.scan import in_schema, read_paths
@@ -45,9 +44,9 @@ from coordinator_replay.tables.definition import table
 
 _CHUNK_ROWS = 10_000
 _REBALANCES = table(REBALANCES).file_schema().remove_metadata()
-_RECORDS, _COMMITS, _PENDING, _TOTALS = "group_records", "offset_commits", "pending_offsets", "commit_totals"
+_RECORDS, _COMMITS = "group_records", "offset_commits"
 _RECORD_SCHEMA = table(_RECORDS).arrow_schema(list(RECORD_COLUMNS)).remove_metadata()
-_STATE_COLUMNS = ("group_id", "log_partition", "group_type", "snapshot_version", "snapshot")
+_STATE_COLUMNS = ("group_id", "log_partition", "snapshot_version", "snapshot")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +55,10 @@ class _States:
 
     Attributes:
         snapshots: the states that they go on from.
-        seen: those of which a record was seen that is no tombstone.
         is_old: whether some snapshot is of another release.
     """
 
     snapshots: Mapping[GroupKey, str]
-    seen: Collection[str]
     is_old: bool
 
 
@@ -76,20 +73,13 @@ def _ids(uris: Iterable[str]) -> set[str]:
 
 def _states(files: BucketFiles, groups: Collection[str]) -> _States:
     snapshots: dict[GroupKey, str] = {}
-    seen: set[str] = set()
     is_old = False
     wanted = pc.field("group_id").isin(pa.array(sorted(groups), pa.string()))
     for batch in read_paths([file.uri for file in files.old(STATE_TABLE)], _STATE_COLUMNS, wanted):
         is_old |= pc.any(pc.not_equal(batch.column("snapshot_version"), VERSION)).as_py() is True
-        for group_id, log_partition, group_type, snapshot in zip(
-            *(batch.column(name).to_pylist() for name in ("group_id", "log_partition", "group_type", "snapshot")),
-            strict=True,
-        ):
-            snapshots[group_id, log_partition] = snapshot
-            # A group that is deleted has no type either, but it has a life behind it.
-            if group_type is not None or (snapshot is not None and has_lived(orjson.loads(snapshot))):
-                seen.add(group_id)
-    return _States(snapshots, seen, is_old)
+        keys = zip(*(batch.column(name).to_pylist() for name in ("group_id", "log_partition")), strict=True)
+        snapshots.update(zip(keys, batch.column("snapshot").to_pylist(), strict=True))
+    return _States(snapshots, is_old)
 
 
 def _has_failed(files: BucketFiles) -> bool:
@@ -120,31 +110,6 @@ def _names_are_old(files: BucketFiles, names: Mapping[str, str], renamed: Collec
     return False
 
 
-def _committed_before(files: BucketFiles, groups: Collection[str]) -> set[str]:
-    """Those of some groups that have committed in an earlier run."""
-    wanted = pc.field("group_id").isin(pa.array(sorted(groups), pa.string()))
-    uris = [file.uri for file in files.old(_TOTALS)] + [file.uri for file in files.old(_PENDING, is_open=True)]
-    batches = read_paths(uris, ["group_id"], wanted)
-    return {group_id for batch in batches for group_id in batch.column("group_id").unique().to_pylist()}
-
-
-def _taken_for_empty(files: BucketFiles, groups: Collection[str]) -> bool:
-    """Whether commits of earlier runs into groups that now have their first record may have been told wrongly.
-
-    A tombstone is no such record: compaction may leave those of a group's members, and nothing else of their time.
-
-    A group without any record is Empty at each of its commits. With the first record in sight, it is so only where the
-    log has all records before the commit: compaction may have removed earlier ones of the group.
-    """
-    known = _committed_before(files, groups) if groups else set()
-    if not known:
-        return False
-    is_missing = pc.field("missing_before").is_null() | (pc.field("missing_before") != 0)
-    wanted = pc.field("group_id").isin(pa.array(sorted(known), pa.string())) & is_missing
-    uris = [file.uri for file in files.old(_COMMITS)]
-    return any(batch.num_rows for batch in read_paths(uris, ["group_id"], wanted))
-
-
 class GroupStep:
     """Replays the groups of a bucket.
 
@@ -152,26 +117,28 @@ class GroupStep:
         files: the bucket's; records that are new stand in it already.
         context: what is known beside the records.
         renamed: ids of topics whose name was learned, or changed, since the last run.
+        partitions: what is proven of the bucket's log partitions.
     """
 
-    def __init__(self, files: BucketFiles, context: ReplayContext, renamed: Collection[str]) -> None:
+    def __init__(
+        self, files: BucketFiles, context: ReplayContext, renamed: Collection[str], partitions: PartitionStep
+    ) -> None:
         self.files = files
+        self.partitions = partitions
         self.context = context
         self.renamed = renamed
 
     def must_begin_anew(self) -> bool:
         """Whether the bucket can't go on from where its tables end.
 
-        So it is where snapshots are of another release, where a group failed and is tried again, where rows would now
-        name other topics, and where earlier commits of a group that appears were taken for those of an Empty one.
+        So it is where snapshots are of another release, where a group failed and is tried again, and where rows would
+        now name other topics.
         """
         groups = _ids(file.path for file in self.files.new(_RECORDS))
-        states = _states(self.files, groups)
         return (
-            states.is_old
+            _states(self.files, groups).is_old
             or _has_failed(self.files)
             or _names_are_old(self.files, self.context.topic_names, self.renamed)
-            or _taken_for_empty(self.files, groups - set(states.seen))
         )
 
     def go_on(self, writer: TableWriter) -> int:
@@ -183,7 +150,7 @@ class GroupStep:
         if not groups:
             return 0
         states = _states(self.files, groups)
-        self._replay(uris, writer, states.snapshots)
+        self._replay(uris, writer, states.snapshots, is_rebuild=False)
         self._copy_others(groups, writer)
         for name in GROUP_TABLES:
             self.files.remove(name, is_open=True)
@@ -194,7 +161,7 @@ class GroupStep:
         """Replay all groups of the bucket from their first record."""
         for name in (*GROUP_TABLES, STATE_TABLE):
             self.files.remove(name)
-        self._replay(self.files.uris(_RECORDS), writer, {})
+        self._replay(self.files.uris(_RECORDS), writer, {}, is_rebuild=True)
 
     def log_partitions(self) -> dict[str, int]:
         """The log partition of each group of the bucket."""
@@ -203,11 +170,16 @@ class GroupStep:
             found.update(zip(*(batch.column(name).to_pylist() for name in batch.schema.names), strict=True))
         return found
 
-    def _replay(self, uris: Sequence[str], writer: TableWriter, snapshots: Mapping[GroupKey, str]) -> None:
+    def _replay(
+        self, uris: Sequence[str], writer: TableWriter, snapshots: Mapping[GroupKey, str], *, is_rebuild: bool
+    ) -> None:
         records = (in_schema(batch, _RECORD_SCHEMA) for batch in read_paths(uris, RECORD_COLUMNS))
         rows = input_rows(sort_records(records, _RECORD_SCHEMA))
         with few_collections():
-            _write(replay_groups(rows, self.context, snapshots=snapshots, signs=self._signs(uris)), writer)
+            context = replace(self.context, is_rebuild=is_rebuild)
+            proofs = group_proofs(self.partitions, uris) if is_rebuild else last_proofs(self.partitions)
+            found = replay_groups(rows, context, snapshots=snapshots, signs=self._signs(uris), proofs=proofs)
+            _write(found, writer)
 
     def _signs(self, uris: Sequence[str]) -> LastCommits | None:
         """The last commits before records that may show a departure."""

@@ -8,27 +8,23 @@ import gc
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import starmap
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import orjson
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from coordinator_replay.analysis.findings.evidence import Evidence, evidence_row
 from coordinator_replay.analysis.findings.thresholds import DEFAULTS, Thresholds
 from coordinator_replay.analysis.group_life import VERSION, GroupReplay
 from coordinator_replay.analysis.reasons import TopicChanges
-from coordinator_replay.analysis.rows import Row, Scope
+from coordinator_replay.analysis.rows import Scope
 from coordinator_replay.engine.model import Record
-from coordinator_replay.pipeline.columns import numbers_of
+from coordinator_replay.engine.replay import NOWHERE
+from coordinator_replay.pipeline.groups.input_rows import InputRow
 from coordinator_replay.pipeline.groups.json_text import compact, encode
+from coordinator_replay.pipeline.groups.proofs import Break, GroupProofs
 from coordinator_replay.pipeline.groups.signs import LastCommit, RecordKey
 from coordinator_replay.pipeline.guard import Guard
-from coordinator_replay.records.blobs import open_blobs
-from coordinator_replay.store.duckdb_connection import SORT_MEMORY, connected
-from coordinator_replay.store.scan import BATCH_ROWS, Batches
 
 GROUP_TABLES = (
     "group_timeline",
@@ -46,46 +42,8 @@ STATE_TABLE = "group_state"
 NO_SNAPSHOT = 0
 """The snapshot's version where there is none, because a step for the group failed."""
 
-RECORD_COLUMNS = (
-    *("group_id", "log_partition", "log_offset", "log_timestamp", "kind", "key_json", "value_json"),
-    *("value_version", "missing_before", "record_bytes"),
-)
-"""What is read of ``group_records``."""
-
 _COLLECT_EVERY = 1_000_000
 _LARGE_RECORD = ("kind", "record_bytes", "timestamp_ms", "log_partition", "log_offset")
-
-
-class InputRow(NamedTuple):
-    """A group record to replay.
-
-    Attributes:
-        timestamp_ms: −1 where the record has no time.
-        value_json: None for a tombstone.
-        missing_before: offsets before it in its log partition at which no record stood.
-    """
-
-    group_id: str
-    log_partition: int
-    log_offset: int
-    timestamp_ms: int
-    kind: str
-    key_json: str
-    value_json: str | None
-    value_version: int | None
-    missing_before: int
-    record_bytes: int
-
-    def record(self) -> Record:
-        """The record as the engine takes it."""
-        kind, key, value = self.kind, orjson.loads(self.key_json), None
-        if self.value_json is not None:
-            value = open_blobs(kind, orjson.loads(self.value_json))
-        version = None if value is None else self.value_version
-        # By place: with names it takes twice as long, and this is done for every record.
-        return Record(
-            kind, key, value, self.log_partition, self.log_offset, self.timestamp_ms, self.missing_before, version
-        )
 
 
 class OutputRow(NamedTuple):
@@ -112,17 +70,24 @@ class ReplayContext:
         topic_names: topic name by id, as far as known.
         topic_changes: when topics changed, by name, as far as known.
         limits: from when on something is a finding.
+        is_rebuild: groups begin at the first record of the log.
     """
 
     cluster: str
     run_id: str = ""
+    is_rebuild: bool = True
     topic_names: Mapping[str, str] = field(default_factory=dict)
     topic_changes: TopicChanges = field(default_factory=dict)
     limits: Thresholds = DEFAULTS
 
 
+LATEST = int(np.iinfo(np.int64).max)
+
 GroupKey = tuple[str, int]
 """A group by id and log partition."""
+
+
+NO_PROOFS = GroupProofs()
 
 
 class Signs(Protocol):
@@ -132,51 +97,20 @@ class Signs(Protocol):
         """The last commits before a record that may show a departure; None where there are none."""
 
 
-def sort_records(batches: Batches, schema: pa.Schema) -> Batches:
-    """Group records sorted by group, log partition and log offset; what does not fit into memory goes to disk.
-
-    Args:
-        batches: rows of ``group_records``, at least RECORD_COLUMNS.
-        schema: of the batches.
-    """
-    with connected(memory=SORT_MEMORY) as connection:
-        connection.register("records", pa.RecordBatchReader.from_batches(schema, batches))
-        names = ", ".join(RECORD_COLUMNS)
-        found = connection.sql(
-            f"SELECT {names} FROM records ORDER BY group_id, log_partition, log_offset"  # noqa: S608 - our own names
-        )
-        yield from found.to_arrow_reader(BATCH_ROWS)
-
-
-def input_rows(batches: Batches) -> Iterator[InputRow]:
-    """Rows to replay.
-
-    Args:
-        batches: in RECORD_COLUMNS.
-    """
-    for batch in batches:
-        at = numbers_of(batch.column("log_timestamp"), -1000)
-        columns = {
-            "timestamp_ms": np.floor_divide(at, 1000).tolist(),
-            "missing_before": pc.fill_null(batch.column("missing_before"), 0).to_pylist(),
-            "record_bytes": pc.fill_null(batch.column("record_bytes"), 0).to_pylist(),
-        }
-        every = (columns[name] if name in columns else batch.column(name).to_pylist() for name in InputRow._fields)
-        yield from starmap(InputRow, zip(*every, strict=True))
-
-
 class _GroupRun:
     """The replay of the group at hand.
 
     Attributes:
         key: the group.
         at: log offset of the last record that it was fed.
+        breaks: where its history breaks behind that, oldest first.
+        complete: from where on it is proven, and since when; None where it is already, or never is.
         guard: keeps a failure of the group from ending the run.
     """
 
-    __slots__ = ("at", "context", "guard", "key", "life")
+    __slots__ = ("at", "breaks", "complete", "context", "guard", "key", "life", "proofs")
 
-    def __init__(self, key: GroupKey, snapshot: str | None, context: ReplayContext) -> None:
+    def __init__(self, key: GroupKey, snapshot: str | None, context: ReplayContext, proofs: GroupProofs) -> None:
         known = (context.topic_names, context.topic_changes, context.limits, encode)
         self.key = key
         self.context = context
@@ -186,6 +120,54 @@ class _GroupRun:
             self.life = GroupReplay(context.cluster, key[0], *known)
         else:
             self.life = GroupReplay.restore(orjson.loads(snapshot), *known)
+        self.proofs = proofs
+        self.complete: tuple[int, int] | None = None
+        self.breaks: list[Break] = []
+        if snapshot is None and (begins := self._begins()):
+            first, *self.breaks = begins
+            self.life.replay.is_cleaned = not first.is_gap
+            self._go_on_from(first)
+
+    def _begins(self) -> list[Break]:
+        """Where the history of the group begins and breaks."""
+        if self.context.is_rebuild:
+            return self.proofs.breaks(*self.key)
+        last = self.proofs.last(self.key[1])
+        return [] if last is None else [last]
+
+    def _go_on_from(self, one: Break) -> None:
+        self.life.replay.proven_from = NOWHERE if one.proven_from is None else one.proven_from
+        self.complete = None if one.proven_from is None else (one.proven_from, one.proven_ms)
+
+    def _pass(self, one: Break) -> Iterator[OutputRow]:
+        """Pass a place where records begin to be missing."""
+        yield from self._find_complete(one.offset)
+        place = self.key[1], one.offset, one.at_ms
+        if one.is_gap:
+            rows = self.life.lose_track(*place)
+        else:
+            own = self.proofs.confirmed.get((*self.key, one.number), ())
+            rows = self.life.interrupt(*place, own)
+            self.life.replay.is_cleaned = True
+        self._go_on_from(one)
+        for table, made in rows:
+            yield OutputRow(table, False, made)
+
+    def _find_complete(self, before: int) -> Iterator[OutputRow]:
+        """Note from where on the group is proven, if that is at or before some offset."""
+        if self.complete is None or self.complete[0] > before:
+            return
+        (offset, at_ms), self.complete = self.complete, None
+        if self.life.group_type is not None:
+            for table, made in self.life.find_complete(self.key[1], offset, at_ms):
+                yield OutputRow(table, False, made)
+
+    def _advance(self, row: InputRow, record: Record) -> Iterator[OutputRow]:
+        """Pass what lies between the last record and the next one."""
+        while self.breaks and self.breaks[0].offset <= row.log_offset:
+            yield from self._pass(self.breaks.pop(0))
+        if self.complete is not None and not self.life.replay.continues(record):
+            yield from self._find_complete(row.log_offset)
 
     def feed(self, row: InputRow, signs: Signs | None) -> Iterator[OutputRow]:
         """Take the group's next record; where one before it failed, nothing follows from it.
@@ -205,20 +187,24 @@ class _GroupRun:
             return
         self.guard.place = row.log_partition, row.log_offset
         commits = None if signs is None else signs.before((row.group_id, row.log_partition, row.log_offset))
-        made: list[Row] = []
+        rows: list[OutputRow] = []
         with self.guard:
+            if self.breaks or self.complete is not None:
+                rows += self._advance(row, record)
             if commits is not None:
                 self.life.heed_commits(row.log_offset, commits)
-            made = self.life.feed(record)
-        for table, one in made:
-            yield OutputRow(table, False, one)
+            rows += (OutputRow(table, False, made) for table, made in self.life.feed(record))
+        yield from rows
 
     def finish(self) -> Iterator[OutputRow]:
         """The group's state, then what is not over as it stands; of a group that failed, that it did."""
         rows: list[OutputRow] = []
         if self.guard.failure is None:
             with self.guard:
-                rows = [self._state(compact(self.life.snapshot()))]
+                for one in self.breaks:
+                    rows += self._pass(one)
+                rows += self._find_complete(LATEST)
+                rows.append(self._state(compact(self.life.snapshot())))
                 rows += (OutputRow(table, True, made) for table, made in self.life.finish())
         if self.guard.failure is not None:
             told = evidence_row(
@@ -248,6 +234,7 @@ def replay_groups(
     *,
     snapshots: Mapping[GroupKey, str] | None = None,
     signs: Signs | None = None,
+    proofs: GroupProofs = NO_PROOFS,
 ) -> Iterator[OutputRow]:
     """Replay groups and give the rows that come of it.
 
@@ -256,6 +243,7 @@ def replay_groups(
         context: what is known beside the records.
         snapshots: the states that groups go on from; a group without one begins at its first record.
         signs: the last commits before records that may show a departure; None does without.
+        proofs: what is proven of groups of which records are missing.
 
     Raises:
         RuntimeError: records of a group do not come in log order.
@@ -269,7 +257,7 @@ def replay_groups(
         if group is None or group.key != key:
             if group is not None:
                 yield from group.finish()
-            group = _GroupRun(key, known.get(key), context)
+            group = _GroupRun(key, known.get(key), context, proofs)
         yield from group.feed(row, signs)
         if row.record_bytes >= large:
             yield _large_record(row, context.cluster)

@@ -14,10 +14,12 @@ from coordinator_replay.pipeline.bucket_files import BucketFiles, TableWriter
 from coordinator_replay.pipeline.columns import Bools, as_bools, numbers_of
 from coordinator_replay.pipeline.findings.commit_sums import COMMIT, CommitSums, interval_sums
 from coordinator_replay.pipeline.findings.minute_states import STATES
+from coordinator_replay.pipeline.log_partitions import PartitionStep
 from coordinator_replay.pipeline.offsets.causes import SURVIVORS
 from coordinator_replay.pipeline.offsets.derive import Derivation, Sources
 from coordinator_replay.pipeline.offsets.interval_rows import STAGED, Staged
 from coordinator_replay.pipeline.offsets.pauses import CommitPauses
+from coordinator_replay.pipeline.offsets.proofs import offset_proofs
 from coordinator_replay.store.duckdb_connection import connected
 from coordinator_replay.store.scan import read_paths, rows_of
 from coordinator_replay.store.writer import some
@@ -82,6 +84,7 @@ class OffsetStep:
         context: what every bucket is derived with.
         ends: the first offset that the tables about offsets do not cover, by log partition.
         is_anew: whether everything is derived from the first commit on.
+        partitions: what is proven of the bucket's log partitions.
         pauses: is shown the times between commits; None where nobody asks.
     """
 
@@ -92,6 +95,7 @@ class OffsetStep:
         *,
         ends: Mapping[int, int],
         is_anew: bool,
+        partitions: PartitionStep,
         pauses: CommitPauses | None = None,
     ) -> None:
         self.files = files
@@ -99,12 +103,16 @@ class OffsetStep:
         self.ends = ends
         self.is_anew = is_anew
         self.pauses = pauses
+        self.proofs = offset_proofs(partitions, with_times=is_anew)
 
     def run(self, writer: TableWriter) -> None:
         """Derive and write: history, pending commits, staged rows and sums."""
         sums = None if self.context.sums is None else CommitSums()
         derivation = Derivation(
-            self._sources(), on_commits=lambda commits: self._count(sums, commits), extra=["record_bytes"]
+            self._sources(),
+            on_commits=lambda commits: self._count(sums, commits),
+            extra=["record_bytes"],
+            proofs=self.proofs,
         )
         tombstones = self._group_tombstones()
         thin = None if self.context.history_every_ms is None else _Thinning(self.context.history_every_ms)
@@ -244,7 +252,7 @@ class OffsetStep:
 
     def _as_of(self, moment: datetime) -> list[pa.RecordBatch]:
         """Offsets that held at a moment, as if the log ended there."""
-        found = Derivation(self._all_sources(), before=self._ends_at(moment)).run()
+        found = Derivation(self._all_sources(), before=self._ends_at(moment), proofs=self.proofs).run()
         kept = [some(rows, numbers_of(rows.column("kind")) == Staged.OPEN) for rows in found]
         return [rows for rows in kept if rows.num_rows]
 

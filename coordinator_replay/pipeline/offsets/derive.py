@@ -19,6 +19,7 @@ from coordinator_replay.pipeline.offsets import events
 from coordinator_replay.pipeline.offsets.interval_pass import find_offset_intervals
 from coordinator_replay.pipeline.offsets.interval_rows import Staged
 from coordinator_replay.pipeline.offsets.intervals import Event
+from coordinator_replay.pipeline.offsets.proofs import NOTHING_MISSING, OffsetProofs
 from coordinator_replay.store.scan import Batches, read_paths
 from coordinator_replay.store.writer import some
 
@@ -64,6 +65,12 @@ class Stretch(NamedTuple):
 
     ranges: Sequence[tuple[int, int, int]]
     but: Sequence[int] | None = None
+
+    def has(self, log_partition: int, offset: int) -> bool:
+        """Whether a position lies in it."""
+        if any(one == log_partition and start <= offset < end for one, start, end in self.ranges):
+            return True
+        return self.but is not None and log_partition not in self.but
 
     def where(self) -> ds.Expression:
         """The condition of records that lie in it."""
@@ -158,6 +165,7 @@ class Derivation:
         on_commits: is shown each batch of commits that is read, with ``extra`` columns.
         extra: columns of ``offset_commits`` to read beside those that are needed.
         before: as if the log ended before these offsets, by log partition; None for its real end.
+        proofs: what is proven of log partitions of which records are missing.
     """
 
     def __init__(
@@ -167,8 +175,10 @@ class Derivation:
         on_commits: Callable[[pa.RecordBatch], None] | None = None,
         extra: Sequence[str] = (),
         before: Mapping[int, int] | None = None,
+        proofs: OffsetProofs = NOTHING_MISSING,
     ) -> None:
         self.sources = sources
+        self.proofs = proofs
         self.on_commits = on_commits
         self.columns = [*events.COMMIT, *extra]
         self.before = before
@@ -194,7 +204,7 @@ class Derivation:
     def _follow(self, stretch: Stretch | None, *, is_last: bool, before: int | None = None) -> Batches:
         found = self._events(stretch, before)
         self.held, self.waiting = [], []
-        for staged in find_offset_intervals(events.in_order(found)):
+        for staged in find_offset_intervals(events.in_order(found), self.proofs):
             if is_last:
                 yield staged
                 continue
@@ -220,13 +230,49 @@ class Derivation:
                 self.on_commits(commits)
             if commits.num_rows:
                 found.extend(events.split_commits(commits.select(list(events.COMMIT))))
+        if self.proofs.ranges:
+            found = [self.proofs.with_losses(batch) for batch in found]
         opened = [batch for batch in found if batch.num_rows and _waits(batch)]
         if opened:
             markers = [*read_paths(self.sources.markers, events.MARKER, where)]
             if markers:
                 found.extend(events.ended_commits(_table(opened), pa.Table.from_batches(markers)))
+            found.extend(self._without_marker(_table(opened)))
+        found.extend(self._lost(found, stretch))
         groups = _groups(found)
         return [*found, *self.context.of_groups(groups, before)] if len(groups) else []
+
+    def _without_marker(self, waiting: pa.Table) -> list[pa.RecordBatch]:
+        """Commits whose marker no dump has, and which the cleaner would not have left if they were not committed."""
+        partitions = waiting.column("log_partition").to_pylist() if self.proofs.times else []
+        if not self.proofs.ranges.keys() & set(partitions):
+            return []
+        last: dict[tuple[int, int], int] = {}
+        among = pc.field("log_partition").isin(sorted(self.proofs.ranges))
+        for batch in read_paths(self.sources.markers, events.MARKER, among):
+            places = (batch.column(name).to_pylist() for name in ("log_partition", "producer_id", "log_offset"))
+            for partition, producer, offset in zip(*places, strict=True):
+                last[partition, producer] = max(offset, last.get((partition, producer), -1))
+        offsets: list[int | None] = []
+        columns = (waiting.column(name).to_pylist() for name in ("producer_id", "log_offset"))
+        for partition, producer, offset in zip(partitions, *columns, strict=True):
+            has_marker = last.get((partition, producer), -1) > offset
+            offsets.append(None if has_marker else self.proofs.committed_at(partition, offset))
+        times = [
+            None if offset is None else self.proofs.times.get((partition, offset))
+            for partition, offset in zip(partitions, offsets, strict=True)
+        ]
+        return list(events.committed_without_marker(waiting, offsets, times).to_batches())
+
+    def _lost(self, found: Sequence[pa.RecordBatch], stretch: Stretch | None) -> list[pa.RecordBatch]:
+        """Where records begin to be missing within a stretch, for each key that had one before."""
+        if not self.proofs.times or not found:
+            return []
+        return [
+            events.lost_keys(found, partition, one.begins_at, self.proofs.times[partition, one.begins_at])
+            for partition, one in self.proofs.breaks()
+            if stretch is None or stretch.has(partition, one.begins_at)
+        ]
 
 
 def _waits(batch: pa.RecordBatch) -> bool:

@@ -44,12 +44,17 @@ EVENTS = pa.schema(
         ("group_state", pa.string()),
         ("spared_topics", pa.list_(pa.string())),
         ("previous_offset", pa.int64()),
+        ("lost_at", pa.int64()),
+        ("is_begin_open", pa.bool_()),
     ]
 )
 """A row is one ``Event``. Where an event takes effect is at_offset and at_timestamp, which for a transactional commit
 are its marker's; log_offset and log_timestamp are its record's own. ``name`` is the owner, the state or the rule; a
 rule's base is in commit_timestamp, the end of an ownership in until_offset. ``previous_offset`` is what a commit of an
-earlier batch or run replaced."""
+earlier batch or run replaced, ``is_begin_open`` whether that is not on record. ``lost_at`` is where records begin to be
+missing and a newer dump lacks the commit's."""
+
+UNKNOWN_STATE = "Unknown"
 
 _TEXTS = ("group_id", "topic")
 _DICTIONARY = pa.dictionary(pa.int32(), pa.string())
@@ -72,7 +77,7 @@ COMMIT = (
 HELD = (
     *("group_id", "topic", "partition", "log_partition", "committed_offset", "leader_epoch", "metadata"),
     *("commit_timestamp", "expire_timestamp", "group_state", "previous_offset", "from_offset", "to_offset"),
-    *("valid_from", "record_offset", "is_transactional", "owner_member_id"),
+    *("valid_from", "record_offset", "is_transactional", "owner_member_id", "is_begin_open"),
 )
 """What is read of open rows of ``offset_history``."""
 
@@ -89,7 +94,7 @@ MARKER = ("log_partition", "log_offset", "log_timestamp", "producer_id", "contro
 OWNER = ("group_id", "topic", "partition", "member_id", "from_offset", "to_offset")
 """What is read of ``partition_ownership``."""
 
-STATE = ("group_id", "from_state", "to_state", "seq", "log_offset")
+STATE = ("group_id", "from_state", "to_state", "seq", "log_offset", "is_exact", "is_state_exact")
 """What is read of ``group_timeline``."""
 
 RULE = (
@@ -216,7 +221,7 @@ def owners(ownership: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def states(timeline: pa.RecordBatch) -> pa.RecordBatch:
-    """Each change of a group's state, and the state that it begins with.
+    """Each change of a group's state, and the state that it begins with; Unknown where the log does not prove it.
 
     Args:
         timeline: rows in STATE.
@@ -224,13 +229,16 @@ def states(timeline: pa.RecordBatch) -> pa.RecordBatch:
     before, after = timeline.column("from_state"), timeline.column("to_state")
     is_change = pc.not_equal(before, after).fill_null(True)
     is_first = pc.equal(timeline.column("seq"), 0).fill_null(False)
-    rows = timeline.filter(pc.and_(pc.or_(is_change, is_first), after.is_valid()).fill_null(False))
+    is_unproven = pc.invert(timeline.column("is_exact").fill_null(True))
+    is_any = pc.or_(pc.or_(is_change, is_first), is_unproven)
+    rows = timeline.filter(pc.and_(is_any, after.is_valid()).fill_null(False))
     offsets = rows.column("log_offset")
+    is_known = rows.column("is_state_exact").fill_null(True)
     return _shaped(
         rows.select(["group_id", "log_offset"]),
         kind=_kind(Event.STATE),
         at_offset=offsets,
-        name=rows.column("to_state"),
+        name=pc.if_else(is_known, rows.column("to_state"), UNKNOWN_STATE),
         first=offsets,
         second=rows.column("seq").cast(pa.int64()),
     )
@@ -254,6 +262,57 @@ def rules(expiry_rules: pa.RecordBatch) -> pa.RecordBatch:
         first=offsets,
         second=0,
     )
+
+
+def lost_keys(events: Sequence[pa.RecordBatch], log_partition: int, offset: int, at_us: int | None) -> pa.RecordBatch:
+    """Where records of a log partition begin to be missing: an event for each key that had one below.
+
+    Args:
+        events: in UNSORTED.
+        log_partition: the log partition.
+        offset: the first offset that is missing.
+        at_us: the time up to which everything is known.
+    """
+    names = ["group_id", "topic", "partition", "log_partition"]
+    found = []
+    for batch in events:
+        is_own = pc.equal(batch.column("log_partition"), log_partition)
+        below = batch.filter(pc.and_(is_own, pc.less(batch.column("at_offset"), offset)).fill_null(False))
+        texts = {name: below.column(name).cast(pa.string()) for name in _TEXTS}
+        found.append(pa.table(texts | {name: below.column(name) for name in names[2:]}))
+    keys = pa.concat_tables(found).group_by(names).aggregate([])
+    rows = pa.RecordBatch.from_arrays([keys.column(name).combine_chunks() for name in names], names)
+    return _shaped(
+        rows,
+        kind=_kind(Event.LOST),
+        at_offset=offset,
+        at_timestamp=pa.scalar(at_us, pa.int64()).cast(_MOMENT),
+        log_offset=offset,
+        first=offset,
+        second=-1,
+    )
+
+
+def committed_without_marker(
+    waiting: pa.Table, at_offsets: Sequence[int | None], at_us: Sequence[int | None]
+) -> pa.Table:
+    """Commits that wait and are proven to be committed, from an offset on that no marker stands at.
+
+    Args:
+        waiting: events of kinds OPENED and WAITING, in UNSORTED.
+        at_offsets: for each, from where on it is proven; None where nothing proves it.
+        at_us: the times of that.
+    """
+    offsets = pa.array(at_offsets, pa.int64())
+    changed = {
+        "kind": pa.repeat(_kind(Event.COMMITTED), waiting.num_rows),
+        "at_offset": offsets,
+        "at_timestamp": pa.array(at_us, pa.int64()).cast(_MOMENT),
+        "first": offsets,
+        "second": waiting.column("log_offset"),
+    }
+    columns = [changed.get(name, waiting.column(name)) for name in UNSORTED.names]
+    return pa.table(columns, schema=UNSORTED).filter(offsets.is_valid())
 
 
 def ended_commits(waiting: pa.Table, markers: pa.Table) -> Iterator[pa.RecordBatch]:

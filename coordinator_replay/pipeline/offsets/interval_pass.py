@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coordinator_replay.analysis.expiration import Rule
-from coordinator_replay.pipeline.offsets.events import EVENTS
+from coordinator_replay.pipeline.offsets.events import EVENTS, UNKNOWN_STATE
 from coordinator_replay.pipeline.offsets.interval_rows import HISTORY, STAGED, Staged
 from coordinator_replay.pipeline.offsets.intervals import (
     LATEST,
@@ -32,14 +32,16 @@ from coordinator_replay.pipeline.offsets.intervals import (
     Wait,
     find_intervals,
 )
+from coordinator_replay.pipeline.offsets.proofs import NOTHING_MISSING, OffsetProofs
 
 _MOMENT = pa.timestamp("us", tz="UTC")
 
 Numbers = npt.NDArray[np.int64]
 
 
-_ENDED_BY = {End.COMMIT: "COMMIT", End.TOMBSTONE: "TOMBSTONE"}
-_SETTLED_BY = {how: how.name for how in Settled if how is not Settled.OPEN}
+_MISSING = "RECORDS_MISSING"
+_ENDED_BY = {End.COMMIT: "COMMIT", End.TOMBSTONE: "TOMBSTONE", End.LOST: _MISSING}
+_SETTLED_BY = {how: how.name for how in Settled if how is not Settled.OPEN} | {Settled.LOST: _MISSING}
 _NEVER = str(Rule.NEVER_WHILE_ACTIVE)
 _EMPTY = "Empty"
 
@@ -65,8 +67,9 @@ def _words(codes: Numbers, words: dict[Any, str]) -> pa.Array:
 class _Batch:
     """A batch of events and what was found in it."""
 
-    def __init__(self, events: pa.RecordBatch, *, is_last: bool) -> None:
+    def __init__(self, events: pa.RecordBatch, proofs: OffsetProofs, *, is_last: bool) -> None:
         self.events = events
+        self.proofs = proofs
         n = events.num_rows
         fields = np.empty((len(Field), n), np.int64)
         for field, name, nothing in _FIELDS:
@@ -120,6 +123,7 @@ class _Batch:
             "previous_offset": self._previous(rows),
             "kind": pa.array(kinds, pa.int8()),
             "at_timestamp": pa.array(times, pa.int64(), mask=times == UNKNOWN).cast(_MOMENT),
+            "is_begin_open": self._are_begins_open(rows),
         }
         columns = [changed.get(name, taken.column(name)) for name in EVENTS.names]
         remembered = pa.RecordBatch.from_arrays(columns, schema=EVENTS)
@@ -134,10 +138,34 @@ class _Batch:
         found = self.take("name", _rows(at))
         if is_told.any():
             found = pc.if_else(pa.array(is_told), self.take("group_state", _rows(rows)), found)
-        is_dead = pc.equal(found, "Dead").fill_null(False).to_numpy(zero_copy_only=False)
-        nothing_is_missing = _numbers(self.events.column("missing_before"), NOWHERE)[rows] == 0
-        is_empty = (at == NO_STATES) | is_dead | ((at == NOWHERE) & nothing_is_missing)
-        return pc.if_else(pa.array(is_empty), _EMPTY, found)
+        is_empty = pc.equal(found, "Dead").fill_null(False).to_numpy(zero_copy_only=False)
+        is_unseen = ((at == NO_STATES) | (at == NOWHERE)) & (self.fields[Field.KIND, rows] != Event.HELD)
+        if not is_unseen.any():
+            return pc.if_else(pa.array(is_empty), _EMPTY, found)
+        offsets, partitions = self.fields[Field.LOG_OFFSET, rows], self.fields[Field.LOG_PARTITION, rows]
+        is_absent = self.proofs.are_absent(partitions, offsets, self._first_states()[rows])
+        found = pc.if_else(pa.array(is_unseen & ~is_absent), UNKNOWN_STATE, found)
+        return pc.if_else(pa.array(is_empty | (is_unseen & is_absent)), _EMPTY, found)
+
+    def _first_states(self) -> Numbers:
+        """For each row, the log offset of the first state of its group that is on record; LATEST for none."""
+        codes = _numbers(self.events.column("group_id").dictionary_encode().indices, 0)
+        first = np.full(int(codes.max(initial=0)) + 1, LATEST, np.int64)
+        is_state = self.fields[Field.KIND] == Event.STATE
+        np.minimum.at(first, codes[is_state], self.fields[Field.AT_OFFSET, is_state])
+        return first[codes]
+
+    def _are_begins_open(self, rows: Numbers) -> pa.Array:
+        """Whether what was committed before is not on record."""
+        begins, partitions = self.fields[Field.AT_OFFSET, rows], self.fields[Field.LOG_PARTITION, rows]
+        is_open = (self.told[Told.IS_FIRST, rows] == 1) & self.proofs.are_unproven(partitions, begins)
+        return pc.coalesce(self.take("is_begin_open", _rows(rows)), pa.array(is_open))
+
+    def _are_exact(self, rows: Numbers, following: Numbers) -> pa.Array:
+        """Whether offsets are proven in the whole interval: the cleaner removes none but for a later one of its key."""
+        begins, partitions = self.fields[Field.AT_OFFSET, rows], self.fields[Field.LOG_PARTITION, rows]
+        ends = np.where(following == NOWHERE, LATEST, self.fields[Field.AT_OFFSET, following])
+        return pa.array(~self.proofs.have_gap(partitions, begins, ends))
 
     def _previous(self, rows: Numbers) -> pa.Array:
         """The offset that a commit replaced."""
@@ -153,12 +181,13 @@ class _Batch:
             "owner_member_id": self.take("name", _rows(self.told[Told.OWNER, rows])),
             "group_state": self._states(rows),
             "record_offset": self.take("log_offset", at),
+            "is_begin_open": self._are_begins_open(rows),
         }
 
     def history(self) -> Iterator[pa.RecordBatch]:
         """Staged rows of intervals: those that a commit ended, then the others with what decides about expiry."""
-        by_commit = self.intervals[Interval.END] == End.COMMIT
-        closed, others = self.intervals[:, by_commit], self.intervals[:, ~by_commit]
+        is_closed = np.isin(self.intervals[Interval.END], (End.COMMIT, End.LOST))
+        closed, others = self.intervals[:, is_closed], self.intervals[:, ~is_closed]
         for intervals in (closed, others):
             ends = intervals[Interval.END]
             rows, following = _rows(intervals[Interval.ROW]), _rows(intervals[Interval.NEXT])
@@ -171,6 +200,7 @@ class _Batch:
                 "to_offset": self.take("at_offset", following),
                 "ended_by": _words(ends, _ENDED_BY),
                 "previous_offset": self._previous(intervals[Interval.ROW]),
+                "is_exact": self._are_exact(intervals[Interval.ROW], intervals[Interval.NEXT]),
                 "is_proven": pc.and_(pc.is_valid(self.take("producer_id", rows)), end_is_proven),
             }
             yield _staged(columns if intervals is closed else columns | self._judged(intervals))
@@ -221,6 +251,7 @@ class _Batch:
                 "to_offset": self.take("at_offset", by),
                 "ended_by": _words(self.waits[Wait.HOW], _SETTLED_BY),
                 "is_proven": pa.array(np.ones(n, np.bool_)),
+                "is_exact": self._are_exact(self.waits[Wait.ROW], self.waits[Wait.BY]),
                 "producer_id": self.take("producer_id", rows),
                 "producer_epoch": self.take("producer_epoch", rows),
                 "pending_since": pa.array(since, pa.int64(), mask=since == UNKNOWN).cast(_MOMENT),
@@ -237,9 +268,10 @@ _FIELDS = (
     (Field.LOG_TIME, "log_timestamp", UNKNOWN),
     (Field.PRODUCER, "producer_id", NOWHERE),
     (Field.UNTIL, "until_offset", LATEST),
+    (Field.LOST_AT, "lost_at", LATEST),
 )
-_AS_WRITTEN = frozenset(EVENTS.names) - {"group_state", "previous_offset"}
-_STAGED_BY_END = np.array([Staged.OPEN, Staged.CLOSED, Staged.REMOVED], np.int8)
+_AS_WRITTEN = frozenset(EVENTS.names) - {"group_state", "previous_offset", "is_begin_open"}
+_STAGED_BY_END = np.array([Staged.OPEN, Staged.CLOSED, Staged.REMOVED, Staged.CLOSED], np.int8)
 
 
 def _staged(columns: dict[str, pa.Array]) -> pa.RecordBatch:
@@ -261,11 +293,14 @@ def _with_last(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[pa.RecordBat
         yield before, True
 
 
-def find_offset_intervals(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def find_offset_intervals(
+    batches: Iterator[pa.RecordBatch], proofs: OffsetProofs = NOTHING_MISSING
+) -> Iterator[pa.RecordBatch]:
     """Turn sorted events into staged rows.
 
     Args:
         batches: in EVENTS, whole keys in order.
+        proofs: what is proven of log partitions of which records are missing.
 
     Yields:
         batches in STAGED.
@@ -276,6 +311,6 @@ def find_offset_intervals(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Reco
     carried: list[pa.RecordBatch] = []
     for batch, is_last in _with_last(batches):
         events = pa.RecordBatch.from_arrays(batch.columns, schema=EVENTS)
-        found = _Batch(pa.concat_batches([*carried, events]), is_last=is_last)
+        found = _Batch(pa.concat_batches([*carried, events]), proofs, is_last=is_last)
         carried = [found.carry()]
         yield from (rows for rows in (*found.history(), found.pending()) if rows.num_rows)

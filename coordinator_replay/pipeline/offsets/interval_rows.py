@@ -36,6 +36,8 @@ HISTORY = pa.schema(
         ("expire_timestamp", _MOMENT),
         ("record_offset", pa.int64()),
         ("is_proven", pa.bool_()),
+        ("is_exact", pa.bool_()),
+        ("is_begin_open", pa.bool_()),
         ("previous_offset", pa.int64()),
     ]
 )

@@ -28,10 +28,15 @@ class Event(IntEnum):
     OPENED = 8
     COMMITTED = 9
     ABORTED = 10
+    LOST = 11
 
 
 class Field(IntEnum):
-    """Rows of the matrix of events; UNTIL is the log offset of an ownership's end, LATEST where it has none."""
+    """Rows of the matrix of events.
+
+    UNTIL is the log offset of an ownership's end, LOST_AT that from which on it is not on record that a commit holds:
+    there records begin to be missing, and a newer dump lacks the commit's own. LATEST stands for none.
+    """
 
     KIND = 0
     AT_OFFSET = 1
@@ -41,6 +46,7 @@ class Field(IntEnum):
     LOG_TIME = 5
     PRODUCER = 6
     UNTIL = 7
+    LOST_AT = 8
 
 
 class Begin(IntEnum):
@@ -53,10 +59,14 @@ class Begin(IntEnum):
 
 
 class Told(IntEnum):
-    """Rows of the matrix of what held at a commit: indices of OWNER and STATE rows, or NOWHERE and the like."""
+    """Rows of the matrix of what held at a commit: indices of OWNER and STATE rows, or NOWHERE and the like.
+
+    IS_FIRST says whether no record of its key was seen before it, 1 or 0.
+    """
 
     OWNER = 0
     STATE = 1
+    IS_FIRST = 2
 
 
 class Interval(IntEnum):
@@ -77,6 +87,7 @@ class End(IntEnum):
     OPEN = 0
     COMMIT = 1
     TOMBSTONE = 2
+    LOST = 3
 
 
 class Wait(IntEnum):
@@ -97,6 +108,7 @@ class Settled(IntEnum):
     TOMBSTONE = 3
     REPLACED = 4
     SUPERSEDED = 5
+    LOST = 6
 
 
 class _At(IntEnum):
@@ -112,6 +124,7 @@ class _At(IntEnum):
     OWNERS_END = 7
     INTERVALS = 8
     WAITS = 9
+    IS_SEEN = 10
 
 
 PLACES = len(_At)
@@ -167,11 +180,12 @@ def _tell(events: Any, told: Any, memory: Any, row: Any) -> Any:
         owner = NOWHERE
     told[Told.OWNER, row] = owner
     told[Told.STATE, row] = _state(events, memory, offset)
+    told[Told.IS_FIRST, row] = 1 - memory[_At.IS_SEEN]
 
 
 @inlined
 def _end(events: Any, memory: Any, intervals: Any, by: Any, end: Any) -> Any:
-    """End what is stored, if anything is; what retention could know then is noted unless a commit ended it."""
+    """End what is stored, if anything is; for a tombstone, and at the end, with what retention could know then."""
     row = memory[_At.STORED]
     if row == NOWHERE:
         return
@@ -181,7 +195,7 @@ def _end(events: Any, memory: Any, intervals: Any, by: Any, end: Any) -> Any:
     intervals[Interval.ROW, n] = row
     intervals[Interval.NEXT, n] = by
     intervals[Interval.END, n] = end
-    if end != End.COMMIT:
+    if end == End.TOMBSTONE or end == End.OPEN:
         intervals[Interval.IS_PROTECTED, n] = memory[_At.WAITING] > 0
         _judge(events, memory, intervals, n, row, by)
 
@@ -256,6 +270,26 @@ def _mark(events: Any, memory: Any, waiting: Any, intervals: Any, waits: Any, ro
 
 
 @inlined
+def _lose(events: Any, memory: Any, waiting: Any, intervals: Any, waits: Any, row: Any) -> Any:
+    """Records begin to be missing: what a newer dump lacks was replaced or removed, or its transaction aborted."""
+    at = events[Field.AT_OFFSET, row]
+    stored = memory[_At.STORED]
+    if stored != NOWHERE and events[Field.LOST_AT, stored] <= at:
+        _end(events, memory, intervals, row, End.LOST)
+    kept = 0
+    for place in range(memory[_At.WAITING]):
+        if events[Field.LOST_AT, waiting[0, place]] <= at:
+            # Only where it never came into force does the record before it outlive it.
+            how = Settled.ABORT if memory[_At.STORED] != NOWHERE else Settled.LOST
+            _settle(memory, waiting, waits, place, row, how)
+        else:
+            waiting[0, kept], waiting[1, kept] = waiting[0, place], waiting[1, place]
+            kept += 1
+    memory[_At.WAITING] = kept
+    memory[_At.IS_SEEN] = 1 if memory[_At.STORED] != NOWHERE else 0
+
+
+@inlined
 def _set_apart(memory: Any, first: Any, row: Any) -> Any:
     """Let a stretch of context end after a row; ``first`` is where its beginning is remembered."""
     if memory[first] == memory[first + 1]:
@@ -275,11 +309,15 @@ def _take_context(events: Any, told: Any, memory: Any, row: Any) -> Any:
     else:
         told[Told.OWNER, row] = row
         told[Told.STATE, row] = row
+        told[Told.IS_FIRST, row] = 1 - memory[_At.IS_SEEN]
 
 
 @inlined
 def _apply(events: Any, memory: Any, waiting: Any, intervals: Any, waits: Any, row: Any) -> Any:
     kind = events[Field.KIND, row]
+    if kind == Event.LOST:
+        _lose(events, memory, waiting, intervals, waits, row)
+        return
     if kind == Event.PLAIN or kind == Event.HELD:
         _end(events, memory, intervals, row, End.COMMIT)
         memory[_At.STORED] = row
@@ -290,6 +328,8 @@ def _apply(events: Any, memory: Any, waiting: Any, intervals: Any, waits: Any, r
         _wait(events, memory, waiting, waits, row)
     elif kind > Event.OPENED:
         _mark(events, memory, waiting, intervals, waits, row)
+    if kind == Event.PLAIN or kind == Event.HELD or kind == Event.TOMBSTONE or kind == Event.COMMITTED:
+        memory[_At.IS_SEEN] = 1
 
 
 @inlined
@@ -349,6 +389,7 @@ def find_intervals(
     for row in range(n):
         if begins[row] != Begin.NOTHING:
             _close(events, memory, waiting, intervals, waits)
+            memory[_At.IS_SEEN] = 0
             if begins[row] == Begin.GROUP:
                 memory[_At.STATES : _At.RULES_END + 1] = row
             if begins[row] >= Begin.CONSUMED:

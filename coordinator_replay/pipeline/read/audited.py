@@ -8,6 +8,7 @@ import numpy as np
 from coordinator_replay.log.coverage import SkipRanges
 from coordinator_replay.log.dump import DumpFile
 from coordinator_replay.log.offset_ranges import offset_ranges
+from coordinator_replay.pipeline.read.decode import copy_name
 from coordinator_replay.pipeline.read.extents import Extent, Extents
 
 
@@ -80,4 +81,5 @@ def _extent(file: DumpFile, start: int, end: int) -> Extent:
         goes_back=False,
         skipped=end - start,
         is_opened=False,
+        copy=copy_name(file),
     )

@@ -5,21 +5,22 @@ or one for quarantine. Each sort of each bucket has files of its own, so that th
 it needs, and raw bytes never cross to the JVM.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from coordinator_replay.log.dump import DumpFile
+from coordinator_replay.log.dump import DumpFile, base_offset
 from coordinator_replay.log.reading import bounded, gather_records, read_file
 from coordinator_replay.log.schema import LOG_RECORD
 from coordinator_replay.log.segment import SegmentPart
 from coordinator_replay.pipeline.columns import numbers_of
 from coordinator_replay.pipeline.read.extents import Extent
-from coordinator_replay.pipeline.read.tally import COMMIT, CONTROL, QUARANTINE, RECORD, Ranges, Tally
+from coordinator_replay.pipeline.read.tally import COMMIT, CONTROL, QUARANTINE, RECORD, Ranges, Tally, is_known
 from coordinator_replay.records.columnar import Rows
 from coordinator_replay.records.decoder import (
     COMMIT_COLUMNS,
@@ -73,11 +74,13 @@ class StagedFile(NamedTuple):
     Attributes:
         what: what its rows are, one of KINDS.
         bucket: whose records they are.
+        copy: the copy of the log partition that they were read from.
     """
 
     what: str
     bucket: int
     file: DataFile
+    copy: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,13 +173,17 @@ class _Stager:
         folder: where staged files go.
         known: positions that earlier runs have read.
         buckets: how many buckets the warehouse has.
+
+    Attributes:
+        copy: the copy of a log partition that rows are read from.
     """
 
     def __init__(self, folder: str, known: Ranges, buckets: int) -> None:
         self.folder = folder
+        self.copy = ""
         self.known = known
         self.buckets = buckets
-        self.places: dict[str, tuple[str, int]] = {}
+        self.places: dict[str, tuple[str, int, str]] = {}
         self.writer = FileWriter({})
         self.done = DecodedFile()
 
@@ -190,34 +197,50 @@ class _Stager:
                 self._write(what, bucket, some(rows, of_rows == bucket))
 
     def _write(self, what: str, bucket: int, rows: pa.RecordBatch) -> None:
-        name = f"{what}-{bucket}"
+        name = f"{what}-{bucket}-{self.copy}"
         if name not in self.places:
-            self.places[name] = (what, bucket)
+            self.places[name] = what, bucket, self.copy
             self.writer.add_part(name, staged_part(f"{self.folder}/{what}", STAGED[what]))
         self.writer.add(name, rows)
 
     def close(self) -> DecodedFile:
         """Finish the files."""
-        self.done.files = [StagedFile(*self.places[file.part], file) for file in self.writer.close()]
+        for file in self.writer.close():
+            what, bucket, copy = self.places[file.part]
+            self.done.files.append(StagedFile(what, bucket, file, copy))
         return self.done
 
 
-def _cover(done: DecodedFile, part: SegmentPart, file: DumpFile) -> None:
+def _unread(records: pa.RecordBatch, known: Ranges) -> int:
+    """How many records stand where no earlier run has read; damage is no record."""
+    is_record = records.column("error_class").is_null().to_numpy(zero_copy_only=False)
+    return int((is_record & ~is_known(records, known)).sum())
+
+
+def _cover(done: DecodedFile, part: SegmentPart, file: DumpFile, unread: int) -> None:
     """Note what a part of a segment covers, and what there is to say about it."""
     done.notes += [f"{file.uri}: {note.text.rstrip('.')} (byte {note.position})" for note in part.notes]
-    covered = part.coverage
+    covered, base = part.coverage, base_offset(file)
     if covered is not None and covered.first_offset is not None and covered.last_offset is not None:
         skipped = covered.skipped_records + covered.skipped_control_records
         done.extents.append(
             Extent(
                 log_partition=file.log_partition,
-                first_offset=covered.first_offset,
+                first_offset=covered.first_offset if base is None else min(base, covered.first_offset),
                 last_offset=covered.last_offset,
                 records=covered.records + covered.control_records + skipped,
                 goes_back=covered.offsets_decrease,
                 skipped=skipped,
+                unread=unread,
+                copy=copy_name(file),
+                damaged=covered.damaged,
             )
         )
+
+
+def copy_name(file: DumpFile) -> str:
+    """The copy of its log partition that a file belongs to: its folder; a file that the log has given up is alone."""
+    return file.uri.rpartition("/")[0] if file.is_current else file.uri
 
 
 def decode_files(files: Sequence[FileShare], folder: str, buckets: int) -> DecodedFile:
@@ -233,15 +256,19 @@ def decode_files(files: Sequence[FileShare], folder: str, buckets: int) -> Decod
         known.update(one.known)
     stager = _Stager(folder, known, buckets)
 
-    def parts() -> Iterator[SegmentPart]:
-        for one in files:
+    def parts(of_copy: Iterable[FileShare]) -> Iterator[SegmentPart]:
+        for one in of_copy:
+            unread = 0
             # What compaction took away since is all that a file beside the log is read for.
             for part in read_file(one.file, one.skip if one.file.is_current else ()):
-                _cover(stager.done, part, one.file)
+                unread += _unread(part.records, one.known)
+                _cover(stager.done, part, one.file, unread)
                 yield part
 
-    for records in gather_records(parts()):
-        stager.add(records)
+    for copy, of_copy in groupby(files, key=lambda one: copy_name(one.file)):
+        stager.copy = copy
+        for records in gather_records(parts(of_copy)):
+            stager.add(records)
     return stager.close()
 
 

@@ -13,6 +13,9 @@ class Extent:
         goes_back: whether offsets fall somewhere within the file.
         skipped: how many of the records were passed over because earlier runs have read them.
         is_opened: False where the file's name alone told what it covers.
+        unread: how many of the records stand where no earlier run has read.
+        copy: the copy of the log partition that the file belongs to.
+        damaged: how many stretches of bytes in it are no records.
     """
 
     log_partition: int
@@ -22,6 +25,9 @@ class Extent:
     goes_back: bool
     skipped: int = 0
     is_opened: bool = True
+    unread: int = 0
+    copy: str = ""
+    damaged: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,311 @@
+"""What the copies of a log partition prove: where nothing is missing, and from where on everything is known.
+
+A copy is what one dump has of a log partition in one folder, or what a consumer has exported of it. Kafka's cleaner
+removes a record where a later one of its key is in its offset map, a tombstone later on, and nothing at or behind the
+base offset of the newest segment (``Cleaner.shouldRetainRecord``, ``LogCleanerManager.cleanableOffsets``). So with C
+behind the last missing offset of a copy and B the base of its newest segment, everything is proven from the later of
+the two on, and each key that has a record in the copy is proven from that record on.
+
+Copies of several nights together have a history of ranges. A range goes on as long as newer copies have every offset
+behind it. Where a newer copy lacks some, the cleaner was there in between: a new range begins, and what was known
+holds up to the first offset that is missing. Offsets that no file of a copy covers are a gap, which proves nothing.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from coordinator_replay.pipeline.columns import Bools, Numbers, distinct, numbers_of
+from coordinator_replay.store.scan import read_paths
+
+COPIES = "log_copies"
+"""The table of copies."""
+
+NO_OFFSETS: Numbers = np.zeros(0, np.int64)
+
+_ABOUT = ("run_id", "copy", "is_export", "covered_from_offset", "cleaned_to_offset", "end_offset")
+_COLUMNS = ("log_partition", *_ABOUT, "from_offset", "to_offset", "is_gap_before")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopyBounds:
+    """What is known of a copy before its records are looked at.
+
+    Attributes:
+        name: its folder, or the input where it is an export.
+        is_export: it was read through a consumer, which shows no control records.
+        covered_from: the lowest offset that the run looked at in it.
+        cleaned_to: the cleaner may have been at work below this offset.
+        end: the offset behind the last one that it covers.
+        gaps: half-open ranges below the end that none of its files covers.
+    """
+
+    log_partition: int
+    name: str
+    is_export: bool
+    covered_from: int
+    cleaned_to: int
+    end: int
+    gaps: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A copy with the offsets that it has.
+
+    Attributes:
+        starts: where ranges of offsets begin of which it has every one, in order.
+        stops: where they end, not included.
+        gap_before: before which of them no file covers an offset that is missing.
+    """
+
+    run_id: str
+    bounds: CopyBounds
+    starts: Numbers
+    stops: Numbers
+    gap_before: Bools
+
+    def has(self, offsets: Numbers) -> Bools:
+        """Which offsets it has."""
+        if not len(self.starts):
+            return np.zeros(len(offsets), np.bool_)
+        at = np.searchsorted(self.starts, offsets, "right") - 1
+        found: Bools = (at >= 0) & (offsets < self.stops[at])
+        return found
+
+    def missing(self, since: int) -> list[tuple[int, int, bool]]:
+        """Ranges of offsets from some offset on that it lacks: from, to, and whether no file covers them."""
+        begins = np.append(self.starts, self.bounds.end)
+        ends = np.append(min(self.bounds.covered_from, int(begins[0])), self.stops)
+        is_gap = np.append(self.gap_before, False)
+        [lacking] = np.nonzero((begins > ends) & (begins > since))
+        return [(max(int(ends[at]), since), int(begins[at]), bool(is_gap[at])) for at in lacking.tolist()]
+
+    def rows(self) -> pa.RecordBatch:
+        """The copy as rows of ``log_copies``, without the cluster."""
+        n = len(self.starts)
+        about = (self.run_id, self.bounds.name, self.bounds.is_export, self.bounds.covered_from)
+        columns: dict[str, Any] = {"log_partition": pa.array([self.bounds.log_partition] * n, pa.int32())}
+        values = (*about, self.bounds.cleaned_to, self.bounds.end)
+        columns |= {name: pa.array([value] * n) for name, value in zip(_ABOUT, values, strict=True)}
+        columns |= {"from_offset": pa.array(self.starts), "to_offset": pa.array(self.stops)}
+        return pa.RecordBatch.from_pydict(columns | {"is_gap_before": pa.array(self.gap_before)})
+
+
+def copy_of(run_id: str, bounds: CopyBounds, offsets: Numbers) -> Copy:
+    """A copy by the offsets of its records, in any order.
+
+    Args:
+        run_id: the run that reads it.
+        bounds: what is known of it.
+        offsets: of records, control records, and records in quarantine.
+    """
+    known = distinct(offsets[offsets >= bounds.covered_from])
+    end = max(bounds.end, int(known[-1]) + 1 if len(known) else 0)
+    breaks = np.flatnonzero(known[1:] != known[:-1] + 1)
+    starts = known[np.append(0, breaks + 1)] if len(known) else np.array([end], np.int64)
+    stops = known[np.append(breaks, len(known) - 1)] + 1 if len(known) else np.array([end], np.int64)
+    gap_before = np.zeros(len(starts), np.bool_)
+    before = np.append(bounds.covered_from, stops[:-1])
+    for low, high in bounds.gaps:
+        gap_before |= (before < high) & (starts > low)
+    if bounds.end != end:
+        bounds = CopyBounds(**{name: getattr(bounds, name) for name in CopyBounds.__slots__} | {"end": end})
+    return Copy(run_id, bounds, starts, stops, gap_before)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryRange:
+    """A range of a log partition's history.
+
+    Attributes:
+        begins_at: where what was known before ends: the first offset that is missing; 0 for the first range.
+        is_gap: what is missing there was in no copy, or in none from the beginning: it may have been anything.
+        complete_from: the offset behind the last one that is missing.
+        exact_from: from where on everything is proven; None where nothing ever is.
+        to_offset: the offset behind the last one.
+        copy: whose records below ``complete_from`` prove anything.
+    """
+
+    begins_at: int
+    is_gap: bool
+    complete_from: int
+    exact_from: int | None
+    to_offset: int
+    copy: Copy
+
+    @property
+    def is_whole(self) -> bool:
+        """Nothing is missing from the beginning of the log on."""
+        return not self.complete_from and not self.is_gap
+
+
+def history_of(copies: Iterable[Copy]) -> list[HistoryRange]:
+    """The history of a log partition by its copies, whatever order they were read in."""
+    ranges: list[HistoryRange] = []
+    for copy in sorted(copies, key=_age):
+        _add(ranges, copy)
+    return ranges
+
+
+def _age(copy: Copy) -> tuple[int, int, int, str]:
+    """Sorts copies by how far they go; of two that go as far, the one that lacks more comes last."""
+    missing = sum(high - low for low, high, _ in copy.missing(0))
+    return copy.bounds.end, missing, copy.bounds.covered_from, copy.run_id
+
+
+def _add(ranges: list[HistoryRange], copy: Copy) -> None:
+    """Let a copy go on where the older ones end."""
+    reached = ranges[-1].to_offset if ranges else 0
+    bounds = copy.bounds
+    missing = copy.missing(reached)
+    if bounds.covered_from > reached and not bounds.is_export:
+        missing = [(reached, bounds.covered_from, True), *missing]
+    elif bounds.covered_from > reached:
+        missing = [(reached, bounds.covered_from, bool(ranges)), *missing]
+    if not missing:
+        _go_on(ranges, copy)
+        return
+    starts_over = not ranges or bounds.covered_from == 0
+    gaps = [low for low, _, is_gap in missing if is_gap] if starts_over else [missing[0][0]]
+    until = gaps[0] if gaps else bounds.end
+    lacking = [(low, high) for low, high, is_gap in missing if not is_gap and high <= until]
+    if lacking and starts_over:
+        behind = lacking[-1][1]
+        exact_from = None if gaps else _exact_from(bounds, behind)
+        begins_at = lacking[0][0] if ranges else 0
+        _cut(ranges, begins_at)
+        ranges.append(
+            HistoryRange(
+                begins_at=begins_at,
+                is_gap=False,
+                complete_from=behind,
+                exact_from=exact_from,
+                to_offset=until,
+                copy=copy,
+            )
+        )
+    elif until > reached:
+        if ranges:
+            _stretch(ranges, until)
+        else:
+            ranges.append(
+                HistoryRange(begins_at=0, is_gap=False, complete_from=0, exact_from=0, to_offset=until, copy=copy)
+            )
+    for place, low in enumerate(gaps):
+        end = gaps[place + 1] if place + 1 < len(gaps) else bounds.end
+        behind = max(high for at, high, _ in missing if at < end)
+        ranges.append(
+            HistoryRange(begins_at=low, is_gap=True, complete_from=behind, exact_from=None, to_offset=end, copy=copy)
+        )
+
+
+def _exact_from(bounds: CopyBounds, behind: int) -> int:
+    """From where on everything is proven in a copy that lacks offsets below some offset."""
+    # Offsets that are missing in the newest segment were cleaned elsewhere, so that nothing bounds the cleaner's work.
+    return bounds.cleaned_to if behind <= bounds.cleaned_to else bounds.end
+
+
+def _cut(ranges: list[HistoryRange], at: int) -> None:
+    """Let what was known go on to the first offset that is missing: the newer copy has all before it."""
+    if ranges and ranges[-1].to_offset < at:
+        _stretch(ranges, at)
+
+
+def _stretch(ranges: list[HistoryRange], to_offset: int) -> None:
+    ranges[-1] = _with(ranges[-1], to_offset=to_offset)
+
+
+def _with(one: HistoryRange, **changes: Any) -> HistoryRange:
+    return HistoryRange(**{name: getattr(one, name) for name in HistoryRange.__slots__} | changes)
+
+
+def _go_on(ranges: list[HistoryRange], copy: Copy) -> None:
+    """A copy that has all offsets behind what was known: it goes on, and may prove more of the time before."""
+    bounds = copy.bounds
+    missing = copy.missing(0)
+    is_from_start = bounds.covered_from == 0 and not any(is_gap for _, _, is_gap in missing)
+    behind = missing[-1][1] if missing else 0
+    if not is_from_start:
+        if ranges:
+            _stretch(ranges, bounds.end)
+        return
+    exact_from = _exact_from(bounds, behind) if behind else 0
+    while ranges and (ranges[-1].exact_from is None or ranges[-1].exact_from >= exact_from):
+        last = ranges[-1]
+        if behind > last.begins_at and len(ranges) > 1:
+            break
+        ranges.pop()
+    if not ranges:
+        ranges.append(
+            HistoryRange(
+                begins_at=0, is_gap=False, complete_from=behind, exact_from=exact_from, to_offset=bounds.end, copy=copy
+            )
+        )
+    elif ranges[-1].exact_from is None or ranges[-1].exact_from > exact_from:
+        ranges[-1] = _with(ranges[-1], complete_from=behind, exact_from=exact_from, to_offset=bounds.end, copy=copy)
+    else:
+        _stretch(ranges, bounds.end)
+
+
+def read_copies(uris: Iterable[str]) -> dict[int, list[Copy]]:
+    """The copies that earlier runs have read, by log partition.
+
+    Args:
+        uris: files of ``log_copies``.
+    """
+    parts: dict[tuple[int, str, str], list[tuple[tuple[Any, ...], Numbers, Numbers, Bools]]] = {}
+    for batch in read_paths(uris, _COLUMNS):
+        keys = [batch.column(name).to_pylist() for name in ("log_partition", *_ABOUT)]
+        begins = [0, *(at for at in range(1, batch.num_rows) if any(one[at] != one[at - 1] for one in keys))]
+        numbers = [numbers_of(batch.column(name)) for name in ("from_offset", "to_offset")]
+        is_gap = batch.column("is_gap_before").to_numpy(zero_copy_only=False)
+        for start, end in zip(begins, [*begins[1:], batch.num_rows], strict=True):
+            about = tuple(one[start] for one in keys)
+            rows = slice(start, end)
+            parts.setdefault(about[:3], []).append((about, numbers[0][rows], numbers[1][rows], is_gap[rows]))
+    found: dict[int, list[Copy]] = {}
+    for pieces in parts.values():
+        partition, run_id, name, is_export, covered_from, cleaned_to, end = pieces[0][0]
+        starts, stops, gap_before = (np.concatenate([piece[at] for piece in pieces]) for at in (1, 2, 3))
+        order = np.argsort(starts, kind="stable")
+        bounds = CopyBounds(
+            log_partition=partition,
+            name=name,
+            is_export=is_export,
+            covered_from=covered_from,
+            cleaned_to=cleaned_to,
+            end=end,
+        )
+        found.setdefault(partition, []).append(Copy(run_id, bounds, starts[order], stops[order], gap_before[order]))
+    return found
+
+
+@dataclass(slots=True)
+class Completeness:
+    """What the copies of a bucket's log partitions prove.
+
+    Attributes:
+        ranges: the history of each log partition.
+        new: copies that this run has read.
+    """
+
+    ranges: Mapping[int, Sequence[HistoryRange]]
+    new: Sequence[Copy] = field(default_factory=list)
+
+    def open_partitions(self) -> Iterator[int]:
+        """Log partitions of whose history anything is missing."""
+        for partition, ranges in self.ranges.items():
+            if len(ranges) != 1 or not ranges[0].is_whole:
+                yield partition
+
+
+def completeness(known: Mapping[int, Sequence[Copy]], new: Sequence[Copy]) -> Completeness:
+    """What copies that earlier runs have read, and those of this one, prove together."""
+    every: dict[int, list[Copy]] = {partition: list(copies) for partition, copies in known.items()}
+    for copy in new:
+        every.setdefault(copy.bounds.log_partition, []).append(copy)
+    return Completeness({partition: history_of(copies) for partition, copies in sorted(every.items())}, new)

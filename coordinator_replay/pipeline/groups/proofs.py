@@ -1,0 +1,180 @@
+"""What the history of a log partition proves of each of its groups: where it breaks, and from where on it is known.
+
+A group is known at an offset if no key of it is open there. Behind the last offset that is missing, a key is open as
+long as its first record is still to come: the cleaner may have removed an earlier one for it. So a group is proven from
+the later of two offsets on: the one behind the last that is missing, and the one behind the first record of the last
+key of it that appears in the part that the cleaner may have been at work in.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from coordinator_replay.engine.model import Record
+from coordinator_replay.pipeline.columns import Bools, Numbers, numbers_of
+from coordinator_replay.pipeline.completeness import HistoryRange
+from coordinator_replay.pipeline.groups.input_rows import RECORD_COLUMNS, input_rows
+from coordinator_replay.pipeline.log_partitions import PartitionStep
+from coordinator_replay.store.duckdb_connection import connected
+from coordinator_replay.store.scan import read_paths
+
+KEY = ("group_id", "log_partition", "log_offset", "log_timestamp", "kind", "key_json")
+"""What is read of ``group_records`` to find out when the keys of a group appear."""
+
+Part = tuple[str, int, int]
+"""A group, its log partition, and the number of a range of its history."""
+
+_APPEARANCES = """
+SELECT group_id, max(appears) AS last_appears, arg_max(appears_ms, appears) AS last_appears_ms
+FROM (
+    SELECT group_id, min(log_offset) AS appears, arg_min(epoch_ms(log_timestamp), log_offset) AS appears_ms
+    FROM records GROUP BY group_id, kind, key_json
+) AS keys
+WHERE appears >= $complete_from AND appears < $exact_from
+GROUP BY group_id
+"""
+
+
+class Break(NamedTuple):
+    """Where the history of a group begins, or breaks.
+
+    Attributes:
+        offset: the first offset that is missing; 0 where the history begins.
+        at_ms: the time up to which everything is known.
+        is_gap: what is missing was in no copy: it may have been anything.
+        proven_from: from where on the group is proven; None where nothing but its records proves it.
+        proven_ms: the time of that.
+        number: of the range that begins here.
+    """
+
+    offset: int
+    at_ms: int
+    is_gap: bool
+    proven_from: int | None
+    proven_ms: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupProofs:
+    """What is proven of the groups of log partitions of which records are missing.
+
+    Attributes:
+        ranges: the history of each such log partition.
+        times: for each of its ranges, the times of its beginning, and from when on nothing is missing.
+        appearances: for a group, log partition and range, where the last key appears that may have been there before.
+        confirmed: for a group, log partition and range that begins where records are missing, the records below that
+            its own copy has.
+    """
+
+    ranges: Mapping[int, Sequence[HistoryRange]] = field(default_factory=dict)
+    times: Mapping[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
+    appearances: Mapping[Part, tuple[int, int]] = field(default_factory=dict)
+    confirmed: Mapping[Part, Sequence[Record]] = field(default_factory=dict)
+
+    def breaks(self, group_id: str, log_partition: int) -> list[Break]:
+        """Where the history of a group begins and breaks, oldest first; nothing where no record is missing."""
+        found = []
+        for number, one in enumerate(self.ranges.get(log_partition, ())):
+            begins_ms, complete_ms = self.times[log_partition, number]
+            proven_from, proven_ms = one.complete_from, complete_ms
+            last = self.appearances.get((group_id, log_partition, number))
+            if last is not None:
+                proven_from, proven_ms = last[0] + 1, max(last[1], complete_ms)
+            is_provable = one.exact_from is not None
+            found.append(
+                Break(one.begins_at, begins_ms, one.is_gap, proven_from if is_provable else None, proven_ms, number)
+            )
+        return found
+
+    def last(self, log_partition: int) -> Break | None:
+        """What a group that appears behind everything that earlier runs have read begins with."""
+        ranges = self.ranges.get(log_partition, ())
+        if not ranges:
+            return None
+        is_provable = ranges[-1].exact_from is not None
+        return Break(0, 0, False, ranges[-1].complete_from if is_provable else None, 0, len(ranges) - 1)
+
+    def confirmed_in(self, log_partition: int, offsets: Numbers) -> Iterator[tuple[int, Bools]]:
+        """The ranges that begin where records are missing, and which records they go on from.
+
+        Args:
+            log_partition: the log partition.
+            offsets: of records in it.
+
+        Yields:
+            number of the range, and which of the records stand below its beginning and in its own copy.
+        """
+        for number, one in enumerate(self.ranges.get(log_partition, ())):
+            if number and not one.is_gap:
+                yield number, (offsets < one.begins_at) & one.copy.has(offsets)
+
+
+def last_proofs(step: PartitionStep) -> GroupProofs:
+    """What is proven of groups that appear behind everything that earlier runs have read."""
+    return GroupProofs({one: step.completeness.ranges[one] for one in step.completeness.open_partitions()})
+
+
+def group_proofs(step: PartitionStep, records: Sequence[str]) -> GroupProofs:
+    """What the history of a bucket's log partitions proves of its groups.
+
+    Args:
+        step: the log partitions.
+        records: files of ``group_records``: all of the bucket's.
+    """
+    wanted = last_proofs(step).ranges
+    if not wanted:
+        return GroupProofs()
+    around = step.times()
+    times = {
+        (partition, number): (
+            around[partition, one.begins_at].before_ms or 0,
+            around[partition, one.complete_from].at_ms or around[partition, one.complete_from].before_ms or 0,
+        )
+        for partition, ranges in wanted.items()
+        for number, one in enumerate(ranges)
+    }
+    appearances: dict[Part, tuple[int, int]] = {}
+    for partition, ranges in wanted.items():
+        rows = (
+            pa.Table.from_batches(
+                [batch.select(list(KEY)) for batch in read_paths(records, KEY, pc.field("log_partition") == partition)],
+            )
+            if records
+            else None
+        )
+        for number, one in enumerate(ranges):
+            if rows is not None and one.exact_from is not None:
+                appearances |= _appearances(rows, partition, number, one)
+    found = GroupProofs(wanted, times, appearances)
+    return replace(found, confirmed=_confirmed(found, records))
+
+
+def _confirmed(proofs: GroupProofs, records: Sequence[str]) -> dict[Part, list[Record]]:
+    """The records that ranges go on from where records are missing: the last of each key, as the cleaner leaves it."""
+    found: dict[Part, list[Record]] = {}
+    broken = {partition for partition, ranges in proofs.ranges.items() if any(not one.is_gap for one in ranges[1:])}
+    for batch in read_paths(records, RECORD_COLUMNS, pc.field("log_partition").isin(sorted(broken))) if broken else ():
+        partitions, offsets = (numbers_of(batch.column(name)) for name in ("log_partition", "log_offset"))
+        for partition in broken:
+            [rows] = np.nonzero(partitions == partition)
+            for number, is_confirmed in proofs.confirmed_in(partition, offsets[rows]):
+                for row in input_rows(iter([batch.take(pa.array(rows[is_confirmed]))])):
+                    found.setdefault((row.group_id, partition, number), []).append(row.record())
+    for records_ in found.values():
+        records_.sort(key=lambda record: record.offset)
+    return found
+
+
+def _appearances(rows: pa.Table, partition: int, number: int, one: HistoryRange) -> dict[Part, tuple[int, int]]:
+    offsets = numbers_of(rows.column("log_offset").combine_chunks())
+    own = rows.filter(pa.array((offsets >= one.complete_from) | one.copy.has(offsets)))
+    with connected() as connection:
+        connection.register("records", own)
+        bounds = {"complete_from": one.complete_from, "exact_from": one.exact_from}
+        found = connection.execute(_APPEARANCES, bounds).fetchall()
+    return {(group_id, partition, number): (first, at or 0) for group_id, first, at in found}

@@ -1,0 +1,221 @@
+"""The rows of ``log_partitions``: how far the records of each log partition go, and what of its history is proven."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+
+from coordinator_replay.pipeline.bucket_files import BucketFiles, TableWriter
+from coordinator_replay.pipeline.columns import numbers_of
+from coordinator_replay.pipeline.completeness import COPIES, Completeness, HistoryRange
+from coordinator_replay.pipeline.read.tally import moment_of
+from coordinator_replay.store.scan import read_paths
+from coordinator_replay.tables.definition import table
+from coordinator_replay.times import milliseconds, moment_of_ms
+
+TABLE = "log_partitions"
+
+_RECORDS = ("offset_commits", "group_records", "control_records", "quarantine")
+_PLACE = ("log_partition", "log_offset", "log_timestamp")
+_NO_TIME = int(np.iinfo(np.int64).min)
+
+_NOTHING_MISSING = {"complete_ranges": [{"from_offset": 0, "exact_from_offset": 0}]}
+"""As much of a row as says that every offset from the first one on was read."""
+
+Needed = tuple[int, int]
+"""A log partition and an offset."""
+
+
+@dataclass(slots=True)
+class _Times:
+    """Timestamps around an offset, in microseconds.
+
+    Attributes:
+        before: the latest of all records below it.
+        first: the lowest offset at or behind it at which a record stands, and that record's timestamp.
+    """
+
+    before: int = _NO_TIME
+    first: tuple[int, int] = (int(np.iinfo(np.int64).max), _NO_TIME)
+
+    @property
+    def before_us(self) -> int | None:
+        """The time up to which records below the offset go; None where none has a time."""
+        return None if self.before == _NO_TIME else self.before
+
+    @property
+    def at_us(self) -> int | None:
+        """The time from which on records at or behind it come; None where there is none."""
+        return None if self.first[1] == _NO_TIME else max(self.before, self.first[1])
+
+    @property
+    def before_ms(self) -> int | None:
+        """``before_us`` in milliseconds."""
+        return None if self.before_us is None else self.before_us // 1000
+
+    @property
+    def at_ms(self) -> int | None:
+        """``at_us`` in milliseconds."""
+        return None if self.at_us is None else self.at_us // 1000
+
+
+def times_around(files: BucketFiles, needed: Iterable[Needed]) -> dict[Needed, _Times]:
+    """The timestamps around offsets: time becomes offset by the running maximum, since the clocks are the brokers'.
+
+    Args:
+        files: the bucket's.
+        needed: log partitions and offsets.
+    """
+    found = {one: _Times() for one in needed}
+    partitions = {partition for partition, _ in found}
+    for name in _RECORDS if found else ():
+        for batch in read_paths(files.uris(name), _PLACE):
+            of_rows, offsets = (numbers_of(batch.column(column), -1) for column in _PLACE[:2])
+            times = numbers_of(batch.column("log_timestamp"), _NO_TIME)
+            for partition in partitions.intersection(np.unique(of_rows).tolist()):
+                is_own = of_rows == partition
+                own = offsets[is_own], times[is_own]
+                for (of, offset), around in found.items():
+                    if of == partition:
+                        _look(around, offset, *own)
+    return found
+
+
+def _look(around: _Times, offset: int, offsets: Any, times: Any) -> None:
+    is_below = offsets < offset
+    if is_below.any():
+        around.before = max(around.before, int(times[is_below].max()))
+    if not is_below.all():
+        behind = offsets[~is_below]
+        at = int(behind.argmin())
+        around.first = min(around.first, (int(behind[at]), int(times[~is_below][at])))
+
+
+class PartitionStep:
+    """What is proven of the log partitions of a bucket, and the rows that say so.
+
+    Args:
+        files: the bucket's; records that are new stand in it already.
+        completeness: what the copies prove.
+        last_us: time of the last record that this run read of each log partition, in microseconds.
+        positions: how many positions of each log partition that it read hold a record.
+    """
+
+    def __init__(
+        self,
+        files: BucketFiles,
+        completeness: Completeness,
+        last_us: Mapping[int, int],
+        positions: Mapping[int, int],
+    ) -> None:
+        self.files = files
+        self.completeness = completeness
+        self.last_us = last_us
+        self.positions = positions
+        uris = [file.uri for file in files.old(TABLE)]
+        self.old: dict[int, dict[str, Any]] = {
+            row["log_partition"]: row
+            for batch in read_paths(uris, table(TABLE).file_schema().names)
+            for row in batch.to_pylist()
+        }
+        self._times: dict[Needed, _Times] | None = None
+
+    def has_changed(self) -> bool:
+        """Whether the history of a log partition is another one now, and not just a longer one."""
+        return any(
+            not self._goes_on(self.old.get(partition, _NOTHING_MISSING), ranges)
+            for partition, ranges in self.completeness.ranges.items()
+        )
+
+    @staticmethod
+    def _goes_on(old: Mapping[str, Any], ranges: Sequence[HistoryRange]) -> bool:
+        before = [(one["from_offset"], one["exact_from_offset"]) for one in old["complete_ranges"] or ()]
+        return before == [(one.complete_from, one.exact_from) for one in ranges]
+
+    def times(self) -> Mapping[Needed, _Times]:
+        """The times around the offsets at which ranges begin and end."""
+        if self._times is None:
+            needed = {
+                (partition, offset)
+                for partition, ranges in self.completeness.ranges.items()
+                for one in ranges
+                for offset in (one.begins_at, one.complete_from, one.exact_from, one.to_offset)
+                if offset is not None
+            }
+            self._times = times_around(self.files, needed)
+        return self._times
+
+    def write(self, writer: TableWriter) -> None:
+        """Write the copies that are new, and a row for each log partition of the bucket."""
+        for copy in self.completeness.new:
+            writer.add(COPIES, copy.rows())
+        self.files.remove(TABLE)
+        writer.add_rows(TABLE, list(self._rows()))
+
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        for partition in sorted({*self.old, *self.completeness.ranges}):
+            ranges = self.completeness.ranges.get(partition)
+            old = self.old.get(partition)
+            if ranges is None:
+                yield _plain(old or {})
+            elif old is not None and self._goes_on(old, ranges):
+                yield self._longer(_plain(old), ranges[-1].to_offset)
+            else:
+                yield self._row(partition, ranges, _plain(old or {}))
+
+    def _longer(self, row: dict[str, Any], to_offset: int) -> dict[str, Any]:
+        """The row of a log partition of which only more is known."""
+        partition = row["log_partition"]
+        last_ms = None if partition not in self.last_us else milliseconds(moment_of(self.last_us[partition]))
+        end_ms = max(filter(None, (row["end_timestamp"], last_ms)), default=None)
+        *others, last = row["complete_ranges"]
+        changed = {"end_offset": to_offset, "end_timestamp": end_ms, **self._counts(partition, to_offset, row)}
+        return (
+            row
+            | changed
+            | {"complete_ranges": [*others, last | {"to_offset": to_offset, "to_timestamp": moment_of_ms(end_ms)}]}
+        )
+
+    def _counts(self, partition: int, end: int, row: Mapping[str, Any]) -> dict[str, Any]:
+        records = self.positions.get(partition, row.get("records") or 0)
+        return {"records": records, "missing_offsets": max(0, end - records)}
+
+    def _row(self, partition: int, ranges: Sequence[HistoryRange], old: Mapping[str, Any]) -> dict[str, Any]:
+        last = ranges[-1]
+        times = self.times()
+        first = min(int(one.copy.starts[0]) for one in ranges)
+        is_known = last.exact_from is not None and last.exact_from < last.to_offset
+        exact_from = last.exact_from if is_known else None
+        if last.is_whole:
+            exact_from = 0
+        return {
+            **old,
+            "log_partition": partition,
+            "first_offset": first,
+            "end_offset": last.to_offset,
+            "end_timestamp": times[partition, last.to_offset].before_ms,
+            "complete_ranges": [
+                {
+                    "from_offset": one.complete_from,
+                    "to_offset": one.to_offset,
+                    "from_timestamp": moment_of_ms(times[partition, one.complete_from].at_ms),
+                    "to_timestamp": moment_of_ms(times[partition, one.to_offset].before_ms),
+                    "exact_from_offset": one.exact_from,
+                    "exact_from_timestamp": None
+                    if one.exact_from is None
+                    else moment_of_ms(times[partition, one.exact_from].at_ms),
+                }
+                for one in ranges
+            ],
+            "complete_from_offset": exact_from,
+            "complete_since": None if exact_from is None else times[partition, exact_from].at_ms,
+            **self._counts(partition, last.to_offset, old),
+            "gaps": [{"from_offset": one.begins_at, "to_offset": one.complete_from} for one in ranges if one.is_gap],
+        }
+
+
+def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row as it was read, its times in milliseconds as those of rows to write; times in lists stay moments."""
+    return {name: milliseconds(value) if isinstance(value, datetime) else value for name, value in row.items()}

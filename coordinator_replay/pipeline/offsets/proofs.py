@@ -1,0 +1,123 @@
+"""What the history of log partitions proves of committed offsets, for many of them at once.
+
+A key is proven from each of its records to the next one: the cleaner removes a record only for a later one of its key.
+Before its first record, and across a gap, it is open, but where nothing is missing any more.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from coordinator_replay.pipeline.columns import Bools, Numbers, numbers_of
+from coordinator_replay.pipeline.completeness import HistoryRange
+from coordinator_replay.pipeline.log_partitions import PartitionStep
+
+NEVER = int(np.iinfo(np.int64).max)
+"""Stands for an offset that there is none of."""
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetProofs:
+    """What is proven of log partitions of which records are missing.
+
+    Attributes:
+        ranges: the history of each such log partition; nothing is missing in the others.
+        times: timestamps, in microseconds, of the offsets at which ranges begin, and from which they are complete.
+    """
+
+    ranges: Mapping[int, Sequence[HistoryRange]] = field(default_factory=dict)
+    times: Mapping[tuple[int, int], int | None] = field(default_factory=dict)
+
+    def _in_ranges(self, partitions: Numbers, offsets: Numbers) -> Iterator[tuple[HistoryRange, Bools]]:
+        """Each range, and which of some offsets lie in it."""
+        for partition, ranges in self.ranges.items():
+            is_own = partitions == partition
+            for number, one in enumerate(ranges):
+                following = ranges[number + 1].begins_at if number + 1 < len(ranges) else NEVER
+                yield one, is_own & (offsets >= one.begins_at) & (offsets < following)
+
+    def are_unproven(self, partitions: Numbers, offsets: Numbers) -> Bools:
+        """At which offsets a key of which no record was seen so far may have been there all the same."""
+        found = np.zeros(len(offsets), np.bool_)
+        for one, is_in in self._in_ranges(partitions, offsets):
+            found |= is_in & (offsets < (NEVER if one.exact_from is None else one.exact_from))
+        return found
+
+    def are_absent(self, partitions: Numbers, offsets: Numbers, first: Numbers) -> Bools:
+        """At which offsets a group is proven not to be there, by the offset of the first record that shows it."""
+        found = np.ones(len(offsets), np.bool_)
+        for one, is_in in self._in_ranges(partitions, offsets):
+            exact_from = NEVER if one.exact_from is None else one.exact_from
+            is_open = (offsets + 1 < one.complete_from) | (first < exact_from) | (exact_from == NEVER)
+            found &= ~(is_in & is_open & (offsets < exact_from))
+        return found
+
+    def have_gap(self, partitions: Numbers, begins: Numbers, ends: Numbers) -> Bools:
+        """In which stretches of offsets records are missing that no dump has."""
+        found = np.zeros(len(begins), np.bool_)
+        for partition, ranges in self.ranges.items():
+            for one in ranges:
+                if one.is_gap:
+                    found |= (partitions == partition) & (begins < one.begins_at) & (ends > one.begins_at)
+        return found
+
+    def breaks(self) -> Iterator[tuple[int, HistoryRange]]:
+        """Log partitions with the ranges in which newer dumps lack what older ones had."""
+        for partition, ranges in self.ranges.items():
+            yield from ((partition, one) for one in ranges[1:] if not one.is_gap)
+
+    def with_losses(self, events: pa.RecordBatch) -> pa.RecordBatch:
+        """Events of commits with where a newer dump first lacks their record.
+
+        Args:
+            events: with log_partition, log_offset and lost_at.
+        """
+        breaks = list(self.breaks())
+        if not breaks or not events.num_rows:
+            return events
+        partitions, offsets = (numbers_of(events.column(name), -1) for name in ("log_partition", "log_offset"))
+        lost_at = np.full(len(offsets), NEVER, np.int64)
+        for partition, one in breaks:
+            is_lost = (partitions == partition) & (offsets < one.begins_at) & (lost_at == NEVER)
+            is_lost[is_lost] = ~one.copy.has(offsets[is_lost])
+            lost_at[is_lost] = one.begins_at
+        place = events.schema.get_field_index("lost_at")
+        column = pa.array(lost_at, pa.int64(), mask=lost_at == NEVER)
+        return events.set_column(place, events.schema.field(place), column)
+
+    def committed_at(self, partition: int, offset: int) -> int | None:
+        """From where on a transactional commit is proven to be committed whose marker is in no dump.
+
+        Aborted ones are removed by the cleaner, undecided ones never cleaned: one that is left where the cleaner was at
+        work is committed, unless the copy is an export, which shows no markers, or has a gap.
+        """
+        for one in self.ranges.get(partition, ()):
+            is_own = not one.is_gap and not one.copy.bounds.is_export and offset < one.complete_from
+            if is_own and one.exact_from is not None and one.copy.has(np.array([offset]))[0]:
+                return one.complete_from
+        return None
+
+
+NOTHING_MISSING = OffsetProofs()
+
+
+def offset_proofs(step: PartitionStep, *, with_times: bool) -> OffsetProofs:
+    """What is proven of the offsets of a bucket's log partitions.
+
+    Args:
+        step: the log partitions.
+        with_times: whether ranges begin among the commits to follow.
+    """
+    ranges = {one: step.completeness.ranges[one] for one in step.completeness.open_partitions()}
+    if not ranges or not with_times:
+        return OffsetProofs(ranges)
+    around = step.times()
+    times: dict[tuple[int, int], int | None] = {}
+    for partition, of_partition in ranges.items():
+        for one in of_partition:
+            begins, complete = around[partition, one.begins_at], around[partition, one.complete_from]
+            times[partition, one.begins_at] = begins.before_us
+            times.setdefault((partition, one.complete_from), complete.at_us or complete.before_us)
+    return OffsetProofs(ranges, times)

@@ -1,0 +1,178 @@
+"""Copies of log partitions in a dump: how far each goes, and which have to be read again from their beginning."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from coordinator_replay.log.dump import Dump, DumpFile, base_offset
+from coordinator_replay.pipeline.completeness import CopyBounds
+from coordinator_replay.pipeline.read.decode import copy_name
+from coordinator_replay.pipeline.read.extents import Extent
+from coordinator_replay.pipeline.read.tally import Ranges, Tally
+
+_LATEST = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class DumpCopy:
+    """A copy of a log partition in a dump.
+
+    Attributes:
+        source: what its staged files call it.
+        bounds: how far it goes.
+        files: its files; none for an export.
+        unread: how many of its records stand where no earlier run has read.
+        skipped: how many were passed over.
+        unpaired: base offsets of segments of which it has an index or a snapshot, but not the segment.
+    """
+
+    source: str
+    bounds: CopyBounds
+    files: Sequence[DumpFile]
+    unread: int
+    skipped: int
+    unpaired: Sequence[int] = ()
+
+    def lacks_new_offsets(self, end: int | None) -> bool:
+        """Whether it lacks offsets behind the end of what earlier runs have read: the cleaner was there in between."""
+        return end is not None and self.bounds.end > end and self.unread < self.bounds.end - end
+
+    def is_older(self, end: int | None) -> bool:
+        """Whether it ends before that: it may have records that newer copies have lost."""
+        return end is not None and self.bounds.end < end
+
+    def as_read_whole(self) -> "DumpCopy":
+        """The copy once what was passed over is read, too."""
+        return replace(self, skipped=0, bounds=replace(self.bounds, covered_from=_first_offset(self.files, ())))
+
+
+def _first_offset(files: Sequence[DumpFile], extents: Sequence[Extent]) -> int:
+    """The lowest offset that files cover: the base offset in a name, or what the first batch says."""
+    named = [base for file in files if (base := base_offset(file)) is not None]
+    return min([*named, *(extent.first_offset for extent in extents if not named)], default=0)
+
+
+def segment_copies(dump: Dump, extents: Sequence[Extent], ends: Mapping[int, int]) -> list[DumpCopy]:
+    """The copies that segments of a dump are of.
+
+    Args:
+        dump: the dump.
+        extents: what each file covers, those that were not opened too.
+        ends: the first offset that earlier runs have not read, by log partition.
+    """
+    by_copy: dict[tuple[int, str], list[DumpFile]] = {}
+    for file in dump.segments:
+        by_copy.setdefault((file.log_partition, copy_name(file)), []).append(file)
+    covered: dict[tuple[int, str], list[Extent]] = {}
+    for extent in extents:
+        covered.setdefault((extent.log_partition, extent.copy), []).append(extent)
+    return [
+        _segment_copy(
+            key, number, of_copy, covered.get(key, ()), ends.get(key[0]), dump.indexed.get(key[1], frozenset())
+        )
+        for number, (key, of_copy) in enumerate(sorted(by_copy.items()))
+    ]
+
+
+def gaps_of(copies: Sequence[DumpCopy], uncovered: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+    """Stretches that no file of any copy covers though one copy has the index of a segment there.
+
+    Any other hole between two files is what the cleaner has left: it joins segments, and keeps the name of the first.
+
+    Args:
+        copies: of the dump.
+        uncovered: stretches between files: log partition, from, to (not included).
+    """
+    return [
+        (partition, low, high)
+        for partition, low, high in uncovered
+        if any(
+            copy.bounds.log_partition == partition and low <= base < high for copy in copies for base in copy.unpaired
+        )
+    ]
+
+
+def _segment_copy(
+    key: tuple[int, str],
+    number: int,
+    files: Sequence[DumpFile],
+    extents: Sequence[Extent],
+    end: int | None,
+    indexed: Collection[int],
+) -> DumpCopy:
+    bases = [base for file in files if (base := base_offset(file)) is not None]
+    reached = max([*bases, *(extent.last_offset + 1 for extent in extents)], default=0)
+    skipped = sum(extent.skipped for extent in extents)
+    first = _first_offset(files, extents)
+    unpaired = tuple(sorted(set(indexed).difference(bases)))
+    lost = [(base, following) for base in unpaired if (following := min((b for b in bases if b > base), default=None))]
+    damaged = [(extent.first_offset, extent.last_offset + 1) for extent in extents if extent.damaged]
+    bounds = CopyBounds(
+        log_partition=key[0],
+        name=str(number),
+        is_export=False,
+        covered_from=max(first, end or 0) if skipped else first,
+        cleaned_to=max(bases, default=reached),
+        end=reached,
+        gaps=(*lost, *damaged),
+    )
+    return DumpCopy(key[1], bounds, files, sum(extent.unread for extent in extents), skipped, unpaired)
+
+
+def export_copies(tally: Tally, ends: Mapping[int, int]) -> list[DumpCopy]:
+    """The copies that an export through a consumer is of: one of each log partition.
+
+    Args:
+        tally: counts of all its records.
+        ends: the first offset that earlier runs have not read, by log partition.
+    """
+    low: dict[int, int] = {}
+    high: dict[int, int] = {}
+    unread: dict[int, int] = {}
+    for key, count in tally.counts.items():
+        partition = key.log_partition
+        if partition is None or partition < 0 or count.low is None or count.high is None:
+            continue
+        low[partition] = min(count.low, low.get(partition, count.low))
+        high[partition] = max(count.high, high.get(partition, count.high))
+        unread[partition] = unread.get(partition, 0) + (0 if key.is_known else count.records)
+    return [_export_copy(one, low[one], high[one] + 1, unread[one], ends.get(one)) for one in sorted(low)]
+
+
+def _export_copy(partition: int, low: int, end: int, unread: int, reached: int | None) -> DumpCopy:
+    goes_on = reached is not None and low >= reached
+    bounds = CopyBounds(
+        log_partition=partition,
+        name="0",
+        is_export=True,
+        covered_from=reached or 0 if goes_on else 0,
+        cleaned_to=end,
+        end=end,
+    )
+    return DumpCopy("", bounds, (), unread, 0)
+
+
+def passed_over(
+    copies: Sequence[DumpCopy], ends: Mapping[int, int], complete: Ranges
+) -> Iterator[tuple[DumpCopy, Mapping[int, Sequence[tuple[int, int]]]]]:
+    """Copies of which what was passed over has to be read, too, with what of it need not be.
+
+    Where a copy lacks offsets behind the end of what earlier runs have read, its own records tell what is still alive.
+    An older copy may have what newer ones have lost, but not where nothing is missing.
+
+    Args:
+        copies: of a dump.
+        ends: the first offset that earlier runs have not read, by log partition.
+        complete: half-open ranges of offsets of which none is missing, by log partition.
+    """
+    for copy in copies:
+        partition = copy.bounds.log_partition
+        end = ends.get(partition)
+        if not copy.skipped or end is None:
+            continue
+        if copy.lacks_new_offsets(end):
+            yield copy, {partition: [(end, _LATEST)]}
+        elif copy.is_older(end):
+            known = [(low, high - 1) for low, high in complete.get(partition, ())]
+            first = _first_offset(copy.files, ())
+            if not any(low <= first and high >= copy.bounds.end - 1 for low, high in known):
+                yield copy, {partition: [*known, (end, _LATEST)]}
