@@ -212,7 +212,11 @@ class PartitionStep:
             "complete_from_offset": exact_from,
             "complete_since": None if exact_from is None else times[partition, exact_from].at_ms,
             **self._counts(partition, last.to_offset, old),
-            "gaps": [{"from_offset": one.begins_at, "to_offset": one.complete_from} for one in ranges if one.is_gap],
+            "gaps": [
+                {"log_partition": partition, "from_offset": one.begins_at, "to_offset": one.complete_from}
+                for one in ranges
+                if one.is_gap
+            ],
         }
 
 

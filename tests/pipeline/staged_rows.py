@@ -13,6 +13,7 @@ import pytest
 from coordinator_replay.log.dump import Dump, Format
 from coordinator_replay.pipeline import audit as audit_module
 from coordinator_replay.pipeline.audit import Options, Summary, run_audit
+from coordinator_replay.pipeline.read.copies import export_copies
 from coordinator_replay.pipeline.read.decode import STAGED, DecodedFile, StagedFile
 from coordinator_replay.pipeline.read.tally import COMMIT, CONTROL, RECORD
 from coordinator_replay.store.layout import bucket_of
@@ -143,6 +144,7 @@ def audit_rows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[...,
             folder = tmp_path / f"staged-{next(counter)}"
             done = stage(rows, folder, self.buckets, self.history.ranges)
             self._note([done])
+            self.copies = export_copies(done.tally, self.history.ends)
             return [done]
 
         with monkeypatch.context() as patch:

@@ -34,6 +34,8 @@ CONTRACT = {
     "commit_totals",
     "topics",
     "control_records",
+    "log_copies",
+    "log_partitions",
     "expiry_rules",
 }
 

@@ -97,7 +97,8 @@ class GroupProofs:
         if not ranges:
             return None
         is_provable = ranges[-1].exact_from is not None
-        return Break(0, 0, False, ranges[-1].complete_from if is_provable else None, 0, len(ranges) - 1)
+        proven_from = ranges[-1].complete_from if is_provable else None
+        return Break(0, 0, ranges[-1].is_gap, proven_from, 0, len(ranges) - 1)
 
     def confirmed_in(self, log_partition: int, offsets: Numbers) -> Iterator[tuple[int, Bools]]:
         """The ranges that begin where records are missing, and which records they go on from.

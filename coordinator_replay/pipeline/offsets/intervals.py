@@ -262,6 +262,7 @@ def _mark(events: Any, memory: Any, waiting: Any, intervals: Any, waits: Any, ro
                 how = Settled.COMMIT
                 _end(events, memory, intervals, row, End.COMMIT)
                 memory[_At.STORED] = row
+                memory[_At.IS_SEEN] = 1
         _settle(memory, waiting, waits, place, row, how)
         last = memory[_At.WAITING] - 1
         waiting[0, place], waiting[1, place] = waiting[0, last], waiting[1, last]
@@ -328,7 +329,7 @@ def _apply(events: Any, memory: Any, waiting: Any, intervals: Any, waits: Any, r
         _wait(events, memory, waiting, waits, row)
     elif kind > Event.OPENED:
         _mark(events, memory, waiting, intervals, waits, row)
-    if kind == Event.PLAIN or kind == Event.HELD or kind == Event.TOMBSTONE or kind == Event.COMMITTED:
+    if kind == Event.PLAIN or kind == Event.HELD or kind == Event.TOMBSTONE:
         memory[_At.IS_SEEN] = 1
 
 
