@@ -64,7 +64,9 @@ class Batches:
         firsts = headers[Field.OFFSET]
         counts = headers[Field.RECORD_COUNT]
         positions = headers[Field.POSITION] + run.window.position
-        self._tally.see(firsts, firsts + np.maximum(headers[Field.LAST_OFFSET_DELTA], 0), positions)
+        lasts = firsts + np.maximum(headers[Field.LAST_OFFSET_DELTA], 0)
+        self._tally.see_epochs(headers[Field.LEADER_EPOCH], firsts, lasts)
+        self._tally.see(firsts, lasts, positions)
         self._tally.see_empty(positions[counts == 0])
         skipped_counts = np.where(run.skipped, counts, 0)
         skipped_before = np.cumsum(skipped_counts) - skipped_counts + self._tally.skipped_before

@@ -3,8 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 import numpy as np
+
+_NO_EPOCH = -1
+_MOST_EPOCHS = 1000
+"""Where a file has more, its headers are not those of a log."""
 
 
 class NoteKind(StrEnum):
@@ -26,6 +31,20 @@ class SegmentNote:
     text: str
 
 
+class EpochStart(NamedTuple):
+    """A batch of another leader epoch than the one before it.
+
+    Attributes:
+        leader_epoch: of the batch.
+        after: the last offset of the batch before it; -1 where the file begins with it.
+        first: its own first offset.
+    """
+
+    leader_epoch: int
+    after: int
+    first: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentCoverage:
     """Which offsets a file covers and what became of them.
@@ -41,6 +60,7 @@ class SegmentCoverage:
         skipped_records: Records hopped over as already audited, as their headers count them.
         skipped_control_records: Control records among what was hopped over, not counted in ``skipped_records``.
         offsets_decrease: Whether some batch begins at or below the end of the one before it.
+        epochs: Where leader epochs begin, as the headers of all batches say; messages of magic 0 and 1 have none.
     """
 
     first_offset: int | None
@@ -53,6 +73,7 @@ class SegmentCoverage:
     skipped_records: int
     skipped_control_records: int
     offsets_decrease: bool
+    epochs: tuple[EpochStart, ...] = ()
 
 
 class SkipRanges:
@@ -88,6 +109,7 @@ class Tally:
         self._first: int | None = None
         self._last: int | None = None
         self._previous_last = -1
+        self._epochs: list[EpochStart] = []
         self._control = 0
         self._skipped_control = 0
         self._empty = 0
@@ -107,6 +129,15 @@ class Tally:
         self._previous_last = int(lasts[-1])
         self._first = min(int(firsts.min()), self._first if self._first is not None else int(firsts.min()))
         self._last = max(int(lasts.max()), self._last if self._last is not None else int(lasts.max()))
+
+    def see_epochs(self, epochs: np.ndarray, firsts: np.ndarray, lasts: np.ndarray) -> None:
+        """Takes note of the leader epochs of some batches, before ``see`` takes note of their offsets."""
+        known = self._epochs[-1].leader_epoch if self._epochs else _NO_EPOCH
+        changes = np.flatnonzero(np.diff(epochs, prepend=known))
+        if len(changes) <= _MOST_EPOCHS - len(self._epochs):
+            before = np.concatenate([[self._previous_last], lasts[:-1]])
+            found = zip(epochs[changes].tolist(), before[changes].tolist(), firsts[changes].tolist(), strict=True)
+            self._epochs += [EpochStart(*one) for one in found]
 
     def see_empty(self, positions: np.ndarray) -> None:
         """Takes note of batches without records."""
@@ -140,6 +171,7 @@ class Tally:
             skipped_records=self.skipped_before - self._skipped_control,
             skipped_control_records=self._skipped_control,
             offsets_decrease=self._decreases_at is not None,
+            epochs=tuple(one for one in self._epochs if one.leader_epoch > _NO_EPOCH),
         )
 
     def notes(self) -> list[SegmentNote]:

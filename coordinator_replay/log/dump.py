@@ -72,6 +72,7 @@ class Dump:
         paths: what to hand to Spark, for the other forms.
         notes: what was left aside, one sentence each.
         indexed: base offsets of segments of which a folder has an index or a snapshot, by folder.
+        companions: files beside segments that say something of the log: the topic's id, the leader epochs.
     """
 
     format: Format
@@ -79,6 +80,7 @@ class Dump:
     paths: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     indexed: dict[str, set[int]] = field(default_factory=dict)
+    companions: frozenset[str] = frozenset()
 
 
 _COMPANION = re.compile(
@@ -86,6 +88,8 @@ _COMPANION = re.compile(
     r"|leader-epoch-checkpoint|recovery-point-offset-checkpoint|replication-offset-checkpoint|log-start-offset-checkpoint"
     r"|cleaner-offset-checkpoint|\.kafka_cleanshutdown)$"
 )
+PARTITION_METADATA = "partition.metadata"
+LEADER_EPOCHS = "leader-epoch-checkpoint"
 SEGMENT_NAME = re.compile(r"^(\d{20})\.log(\.gz)?$")
 _INDEX_NAME = re.compile(r"^(\d{20})\.(index|timeindex|txnindex|snapshot)(\.gz)?$")
 _ASIDE_NAME = re.compile(r"^(\d{20})\.log\.(deleted|cleaned|swap)(\.gz)?$")
@@ -288,6 +292,7 @@ class _Sorter:
         self.strays: list[tuple[list[DumpFile], DumpFile]] = []
         self.unplaced: set[str] = set()
         self.indexed: dict[str, set[int]] = {}
+        self.companions: set[str] = set()
 
     def leave(self, why: str) -> None:
         self.aside[why] = self.aside.get(why, 0) + 1
@@ -297,7 +302,9 @@ class _Sorter:
             self.leave("a link that leads out of the folder; name what it leads to")
             return
         if _COMPANION.search(found.name) or found.name.startswith((".", "_SUCCESS")):
-            if (index := _INDEX_NAME.match(found.name)) is not None and PARTITION_FOLDER.match(found.folder):
+            if found.name in (PARTITION_METADATA, LEADER_EPOCHS):
+                self.companions.add(found.uri)
+            elif (index := _INDEX_NAME.match(found.name)) is not None and PARTITION_FOLDER.match(found.folder):
                 self.indexed.setdefault(_folder(found.uri), set()).add(int(index.group(1)))
             return
         if _ASIDE_FOLDER.match(found.folder):
@@ -438,4 +445,5 @@ def _one_form(sorter: _Sorter, inputs: Sequence[str]) -> Dump:
         paths=sorter.rows.get(form, []),
         notes=notes,
         indexed=sorter.indexed,
+        companions=frozenset(sorter.companions),
     )

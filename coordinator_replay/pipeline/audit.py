@@ -5,11 +5,12 @@ come at the end of the run, the ledger's last: a run that is killed leaves nothi
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from pyarrow import fs
@@ -35,16 +36,28 @@ from coordinator_replay.pipeline.findings.metrics import METRICS, MetricsShare, 
 from coordinator_replay.pipeline.groups import topics
 from coordinator_replay.pipeline.groups.replay import ReplayContext
 from coordinator_replay.pipeline.host.catalog import register_tables
-from coordinator_replay.pipeline.ledger import Run, audited_ranges, finished_runs, positions_of, unread
+from coordinator_replay.pipeline.ledger import (
+    FinishedRun,
+    Run,
+    audited_ranges,
+    below,
+    finished_runs,
+    lost_ranges,
+    positions_of,
+    unread,
+)
 from coordinator_replay.pipeline.log_partitions import TABLE as PARTITIONS
 from coordinator_replay.pipeline.offsets.bucket import MINUTE_SUMS, REMOVED_ROWS, SURVIVOR_ROWS, OffsetContext
 from coordinator_replay.pipeline.offsets.causes import REMOVED, CausesResult, CausesShare, tell_causes
 from coordinator_replay.pipeline.offsets.expiry import Horizon
 from coordinator_replay.pipeline.plan import BUCKET_TABLES, History, Plan, Wanted, plan_buckets, sums_range
-from coordinator_replay.pipeline.read.audited import unread_files
+from coordinator_replay.pipeline.read import same_log
+from coordinator_replay.pipeline.read.anchors import Comparison
+from coordinator_replay.pipeline.read.audited import UnreadFiles, unread_files
 from coordinator_replay.pipeline.read.copies import DumpCopy, export_copies, gaps_of, passed_over, segment_copies
 from coordinator_replay.pipeline.read.decode import DecodedFile, FileShare, Skip, decode_files, decode_rows
-from coordinator_replay.pipeline.read.extents import Extents
+from coordinator_replay.pipeline.read.extents import Extent, Extents
+from coordinator_replay.pipeline.read.same_log import look_up
 from coordinator_replay.pipeline.read.sources import read_tables
 from coordinator_replay.pipeline.read.tally import CONTROL, QUARANTINE, Ranges, Tally
 from coordinator_replay.pipeline.stage import run_on_rows, run_stage, together
@@ -198,6 +211,8 @@ class _Audit:
             segment_ranges=audited_ranges(runs, Format.SEGMENTS),
             positions=positions_of(runs),
         )
+        self.logs = same_log.earlier_logs(self.snapshots[PARTITIONS].files(cluster=options.cluster))
+        self.judgement = same_log.Judgement()
         self.place = Place(
             warehouse=store.uri,
             cluster=options.cluster,
@@ -226,7 +241,12 @@ class _Audit:
         for one in decoded:
             tally.merge(one.tally)
         plan = plan_buckets(
-            decoded, tally, self.history, self.bucket_files(), buckets=self.buckets, wanted=self.wanted()
+            decoded,
+            tally,
+            self.history,
+            self.bucket_files(),
+            buckets=self.buckets,
+            wanted=self.wanted(),
         )
         self.run.log_end = max(filter(None, (tally.end(), self.history.log_end)), default=None)
         self.report("naming topics")
@@ -261,6 +281,8 @@ class _Audit:
             records_only=options.records_only,
             is_explicit=bool(options.topics or options.cluster_metadata or options.expiry != Expiry()),
             copies=self.copies,
+            logs=self.logs,
+            lost_from=self.run.lost_from,
         )
 
     def bucket_files(self) -> list[TableFile]:
@@ -269,25 +291,24 @@ class _Audit:
         return [file for name in BUCKET_TABLES for file in self.snapshots[name].files(cluster=cluster)]
 
     def decode(self, dump: Dump) -> list[DecodedFile]:
-        """Read and decode what earlier runs have not read; notes and coverage go to the ledger row."""
-        folder = f"{self.place.folder}/decoded"
+        """Read and decode what earlier runs have not read; notes and coverage go to the ledger row.
+
+        Raises:
+            InputError: the dump is not of the log that earlier runs have read.
+        """
         if dump.format is not Format.SEGMENTS:
-            self.run.notes.append(_MARKERS_UNSEEN)
-            stage = partial(decode_rows, folder=folder, buckets=self.buckets, known=dict(self.history.ranges))
-            decoded = run_on_rows(self.spark, "decode records", read_tables(self.spark, dump), stage)
-            self._note(decoded)
-            tally = Tally()
-            for one in decoded:
-                tally.merge(one.tally)
-            self.copies = export_copies(tally, self.history.ends)
-            return decoded
-        # Exports don't tell what is missing between their records, and lack some kinds of them.
-        audited = {} if self.options.full else self.history.segment_ranges
-        unread_ = unread_files(dump.segments, audited)
-        decoded = self.decode_files(unread_.files, unread_.skip, folder)
+            return self.decode_rows(dump)
+        unread_, decoded = self.decode_unread(dump)
+        self.judge(dump, decoded, unread_.unopened)
+        if self.judgement.is_branched:
+            self.run.lost_from = self.judgement.lost_from
+            self.history = self.history.without(self.run.lost_from)
+            unread_, decoded = self.decode_unread(dump)
+        self.keep_anchors(decoded)
         extents = unread_.extents(Extents(tuple(extent for one in decoded for extent in one.extents)))
-        self.copies = segment_copies(dump, extents.files, self.history.ends)
-        decoded += self.decode_passed_over(folder)
+        copies = segment_copies(dump, extents.files, self.history.ends)
+        self.copies = [copy.below(self.judgement.limit(copy.files[0])) for copy in copies]
+        decoded += self.decode_passed_over()
         self._note(decoded)
         self.run.gaps = gaps_of(self.copies, extents.gaps())
         if (passed_over := unread_.note(extents)) is not None:
@@ -296,28 +317,79 @@ class _Audit:
         self.run.cover(extents, self.history.ends)
         return decoded
 
-    def decode_files(self, files: Sequence[DumpFile], skip: Skip, folder: str) -> list[DecodedFile]:
+    def decode_rows(self, dump: Dump) -> list[DecodedFile]:
+        """Decode an export through a consumer."""
+        self.run.notes.append(_MARKERS_UNSEEN)
+        stage = partial(
+            decode_rows,
+            folder=f"{self.place.folder}/decoded",
+            buckets=self.buckets,
+            known=dict(self.history.ranges),
+            anchors={partition: log.anchors for partition, log in self.logs.items()},
+        )
+        decoded = run_on_rows(self.spark, "decode records", read_tables(self.spark, dump), stage)
+        self.judge(dump, decoded, [])
+        self.keep_anchors(decoded)
+        self._note(decoded)
+        tally = Tally()
+        for one in decoded:
+            tally.merge(one.tally)
+        self.copies = export_copies(tally, self.history.ends)
+        return decoded
+
+    def decode_unread(self, dump: Dump) -> tuple[UnreadFiles, list[DecodedFile]]:
+        """Decode what no earlier run has read of the segments of a dump."""
+        # Exports don't tell what is missing between their records, and lack some kinds of them.
+        audited = {} if self.options.full else self.history.segment_ranges
+        unread_ = unread_files(dump.segments, audited)
+        return unread_, self.decode_files(
+            unread_.files, unread_.skip, metadata=same_log.metadata_files(dump, unread_.files)
+        )
+
+    def decode_files(
+        self, files: Sequence[DumpFile], skip: Skip, metadata: Mapping[str, str] = MappingProxyType({})
+    ) -> list[DecodedFile]:
         """Read and decode segments, but for batches that lie in some ranges."""
         shares = [
             FileShare(
                 file=file,
                 skip=skip.get(file.log_partition, ()),
                 known={file.log_partition: self.history.ranges.get(file.log_partition, ())},
+                anchors=self.logs[file.log_partition].anchors if file.log_partition in self.logs else (),
+                limit=self.judgement.limit(file),
+                metadata=metadata.get(file.uri),
             )
             for file in files
         ]
         tasks = together(shares, lambda share: share.file.size, self.spark.sparkContext.defaultParallelism)
-        stage = partial(decode_files, folder=folder, buckets=self.buckets)
+        stage = partial(decode_files, folder=f"{self.place.folder}/decoded", buckets=self.buckets)
         return run_stage(
             self.spark, "decode segments", tasks, stage, lambda task: sum(share.file.size for share in task)
         )
 
-    def decode_passed_over(self, folder: str) -> list[DecodedFile]:
+    def judge(self, dump: Dump, decoded: Sequence[DecodedFile], unopened: Sequence[tuple[DumpFile, Extent]]) -> None:
+        """Compare the dump with what earlier runs have kept, and say what came of it."""
+
+        def look(shares: Sequence[same_log.LookUp]) -> list[list[Comparison]]:
+            name = "look up records of earlier audits"
+            return run_stage(self.spark, name, shares, look_up, lambda share: share.file.size)
+
+        parts = [part for one in decoded for part in one.parts]
+        self.judgement = same_log.judge(dump, parts, self.logs, unopened, look)
+        self.run.notes += self.judgement.notes
+
+    def keep_anchors(self, decoded: Sequence[DecodedFile]) -> None:
+        """Keep records of this dump for the next one to be compared with."""
+        found = [one.anchors for one in decoded]
+        parts = [part for one in decoded for part in one.parts]
+        self.logs |= same_log.logs_after(self.logs, found, parts, self.judgement)
+
+    def decode_passed_over(self) -> list[DecodedFile]:
         """Read what was passed over of copies whose own records tell what is still alive, or was lost since."""
         decoded: list[DecodedFile] = []
         wanted = list(passed_over(self.copies, self.history.ends, self.complete_ranges()))
         for copy, skip in wanted:
-            decoded += self.decode_files(copy.files, skip, folder)
+            decoded += self.decode_files(copy.files, skip)
         again = {copy.source for copy, _ in wanted}
         self.copies = [copy.as_read_whole() if copy.source in again else copy for copy in self.copies]
         return decoded
@@ -326,10 +398,11 @@ class _Audit:
         """Ranges of offsets of each log partition of which earlier runs have every one."""
         files = self.snapshots[PARTITIONS].files(cluster=self.run.cluster)
         rows = [row for batch in read_table(files, ["log_partition", "complete_ranges"]) for row in batch.to_pylist()]
-        return {
+        complete = {
             row["log_partition"]: [(one["from_offset"], one["to_offset"]) for one in row["complete_ranges"]]
             for row in rows
         }
+        return below(complete, self.run.lost_from)
 
     def _note(self, decoded: Sequence[DecodedFile]) -> None:
         for one in decoded:
@@ -481,12 +554,14 @@ class _Audit:
         return metrics.groups
 
     def find_gaps(self, summary: Summary, end: datetime) -> None:
-        """Findings about stretches that no audit has read."""
+        """Findings about ranges of offsets that no audit has read, and such that the log has lost since."""
         judge = Judge(self.run.cluster, "", milliseconds(end), self.options.thresholds)
         writer = TableWriter(self.place, None)
-        for log_partition, low, high in unread(self.history.ranges, self.run):
-            gap = {"log_partition": log_partition, "from_offset": low, "to_offset": high}
-            found = list(judge.take(Evidence.GAP, gap))
+        ranges = [(Evidence.GAP, *one) for one in unread(self.history.ranges, self.run)]
+        runs: list[Run | FinishedRun] = [self.run, *self.history.runs]
+        for kind, log_partition, low, high in (*ranges, *((Evidence.LOST, *one) for one in lost_ranges(runs))):
+            evidence = {"log_partition": log_partition, "from_offset": low, "to_offset": high}
+            found = list(judge.take(kind, evidence))
             summary.findings.update(one["severity"] for one in found)
             writer.add_rows(FINDINGS, found)
         self.added += writer.close()

@@ -6,10 +6,10 @@ from its first record.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from coordinator_replay.pipeline.bucket_files import BucketFiles, Place, TableWriter
-from coordinator_replay.pipeline.completeness import COPIES, NO_OFFSETS, completeness, copy_of, read_copies
+from coordinator_replay.pipeline.completeness import COPIES, NO_OFFSETS, completeness, copy_of, read_copies, without
 from coordinator_replay.pipeline.groups.bucket import GroupStep
 from coordinator_replay.pipeline.groups.replay import ReplayContext
 from coordinator_replay.pipeline.log_partitions import PartitionStep
@@ -17,6 +17,7 @@ from coordinator_replay.pipeline.offsets.bucket import OffsetContext, OffsetStep
 from coordinator_replay.pipeline.offsets.pauses import PauseStep
 from coordinator_replay.pipeline.read.copies import DumpCopy
 from coordinator_replay.pipeline.read.decode import StagedFile
+from coordinator_replay.pipeline.read.same_log import EarlierLog
 from coordinator_replay.pipeline.read.tally import Ranges
 from coordinator_replay.pipeline.settle import Settled, Settlement
 from coordinator_replay.store.snapshot import TableFile
@@ -35,6 +36,8 @@ class BucketShare:
         positions: how many offsets below that hold a record.
         last_us: time of the last record that this run read of each log partition, in microseconds.
         copies: the copies of its log partitions that this run reads.
+        logs: what is kept of each log partition to compare the next dump with.
+        lost_from: from which offset on what the tables hold was lost, for log partitions that were truncated.
         merges: whether staged records may stand between those that the tables hold.
         is_anew: whether rows about groups and offsets are derived from the first record on.
         are_offsets_anew: whether those about offsets are, at least.
@@ -48,6 +51,8 @@ class BucketShare:
     positions: Mapping[int, int]
     last_us: Mapping[int, int]
     copies: Sequence[DumpCopy] = ()
+    logs: Mapping[int, EarlierLog] = field(default_factory=dict)
+    lost_from: Mapping[int, int] = field(default_factory=dict)
     merges: bool = False
     is_anew: bool = False
     are_offsets_anew: bool = False
@@ -104,7 +109,13 @@ def _partitions(share: BucketShare, context: BucketContext, files: BucketFiles, 
         or one.bounds.end > share.ends.get(one.bounds.log_partition, 0)
     ]
     known = read_copies(file.uri for file in files.old(COPIES))
-    return PartitionStep(files, completeness(known, new), share.last_us, settled.positions)
+    if share.lost_from:
+        files.remove(COPIES)
+        new = [*without(known, share.lost_from), *new]
+        known = {}
+    return PartitionStep(
+        files, completeness(known, new), share.last_us, settled.positions, share.logs, share.lost_from.keys()
+    )
 
 
 def run_bucket(share: BucketShare, context: BucketContext) -> BucketResult:
@@ -115,7 +126,14 @@ def run_bucket(share: BucketShare, context: BucketContext) -> BucketResult:
         context: what every bucket is worked on with.
     """
     files = BucketFiles(share.files)
-    settlement = Settlement(share.staged, files, ranges=share.ranges, positions=share.positions, merges=share.merges)
+    settlement = Settlement(
+        share.staged,
+        files,
+        ranges=share.ranges,
+        positions=share.positions,
+        merges=share.merges,
+        lost_from=share.lost_from,
+    )
     writer = TableWriter(context.place, share.bucket)
     settled = settlement.run(writer)
     files.take(writer.close())

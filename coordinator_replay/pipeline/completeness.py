@@ -12,7 +12,7 @@ holds up to the first offset that is missing. Offsets that no file of a copy cov
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -84,6 +84,16 @@ class Copy:
         [lacking] = np.nonzero((begins > ends) & (begins > since))
         return [(max(int(ends[at]), since), int(begins[at]), bool(is_gap[at])) for at in lacking.tolist()]
 
+    def below(self, limit: int) -> "Copy":
+        """The copy without what lies at or behind some offset."""
+        kept = self.starts < limit
+        starts, stops, gap_before = self.starts[kept], np.minimum(self.stops[kept], limit), self.gap_before[kept]
+        if not kept.any():
+            starts, stops, gap_before = np.array([limit]), np.array([limit]), np.zeros(1, np.bool_)
+        bounds = self.bounds
+        bounds = replace(bounds, cleaned_to=min(bounds.cleaned_to, limit), end=min(bounds.end, limit))
+        return Copy(self.run_id, bounds, starts, stops, gap_before)
+
     def rows(self) -> pa.RecordBatch:
         """The copy as rows of ``log_copies``, without the cluster."""
         n = len(self.starts)
@@ -141,6 +151,21 @@ class HistoryRange:
     def is_whole(self) -> bool:
         """Nothing is missing from the beginning of the log on."""
         return not self.complete_from and not self.is_gap
+
+
+def without(copies: Mapping[int, Sequence[Copy]], lost_from: Mapping[int, int]) -> list[Copy]:
+    """Copies without what the log has lost since.
+
+    Args:
+        copies: by log partition.
+        lost_from: the first offset that was lost, for log partitions that were truncated.
+    """
+    return [
+        copy if partition not in lost_from else copy.below(lost_from[partition])
+        for partition, of_partition in copies.items()
+        for copy in of_partition
+        if copy.bounds.covered_from < lost_from.get(partition, copy.bounds.covered_from + 1)
+    ]
 
 
 def history_of(copies: Iterable[Copy]) -> list[HistoryRange]:

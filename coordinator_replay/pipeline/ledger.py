@@ -1,7 +1,7 @@
 """The ledger: what each run read and what became of it, one row of ``audit_runs`` a run, written last."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -17,7 +17,7 @@ from coordinator_replay.times import milliseconds
 
 _COLUMNS = (
     *("run_id", "status", "input_form", "from_offsets", "to_offsets", "gaps", "settings", "log_end", "positions"),
-    *("table_versions", "groups_failed"),
+    *("table_versions", "groups_failed", "lost_from"),
 )
 
 _MOST_NAMED = 20
@@ -54,6 +54,7 @@ class Run:
     log_end: datetime | None = None
     positions: dict[int, int] = field(default_factory=dict)
     groups_failed: int = 0
+    lost_from: dict[int, int] = field(default_factory=dict)
 
     @staticmethod
     def begin(cluster: str, inputs: Sequence[str], settings: Mapping[str, Any], last_id: str = "") -> "Run":
@@ -150,6 +151,7 @@ class Run:
             "log_end": _ms(self.log_end),
             "positions": list(self.positions.items()),
             "groups_failed": self.groups_failed,
+            "lost_from": list(self.lost_from.items()),
         }
 
 
@@ -166,6 +168,7 @@ class FinishedRun:
         log_end: timestamp of the last record that it or an earlier run had read.
         positions: for log partitions that it read, how many offsets below their end hold a record.
         groups_failed: how many groups could not be evaluated.
+        lost_from: from which offset on what earlier runs had read was lost, for log partitions that were truncated.
     """
 
     run_id: str
@@ -177,6 +180,7 @@ class FinishedRun:
     log_end: datetime | None
     positions: Mapping[int, int]
     groups_failed: int = 0
+    lost_from: Mapping[int, int] = field(default_factory=dict)
 
 
 def finished_runs(ledger: Snapshot, cluster: str) -> list[FinishedRun]:
@@ -206,6 +210,7 @@ def _finished(row: Mapping[str, Any]) -> FinishedRun:
         log_end=row["log_end"],
         positions=row["positions"] or {},
         groups_failed=row["groups_failed"] or 0,
+        lost_from=row["lost_from"] or {},
     )
 
 
@@ -221,17 +226,18 @@ def positions_of(runs: Sequence[FinishedRun]) -> dict[int, int]:
     return found
 
 
-def audited_ranges(runs: Iterable[FinishedRun], form: str | None = None) -> dict[int, list[tuple[int, int]]]:
+def audited_ranges(runs: Sequence[FinishedRun], form: str | None = None) -> dict[int, list[tuple[int, int]]]:
     """Which offsets of each log partition runs have read: half-open ranges between their gaps, in order.
 
     A handful of numbers, whatever the size of the log and however many nights it was audited.
 
     Args:
-        runs: from ``finished_runs``.
+        runs: from ``finished_runs``, the newest first.
         form: only runs over inputs of that form.
     """
     ranges: dict[int, list[tuple[int, int]]] = {}
-    for run in runs:
+    for run in reversed(runs):
+        ranges = below(ranges, run.lost_from)
         if form is not None and run.input_form != form:
             continue
         for partition, first in run.from_offsets.items():
@@ -241,6 +247,34 @@ def audited_ranges(runs: Iterable[FinishedRun], form: str | None = None) -> dict
                 start = gap_to
             ranges.setdefault(partition, []).append((start, end))
     return {partition: _joined(of_partition) for partition, of_partition in ranges.items()}
+
+
+def lost_ranges(runs: Sequence[FinishedRun | Run]) -> Iterator[tuple[int, int, int]]:
+    """What runs had read that an election of a leader has truncated since: log_partition, from, to (not included).
+
+    Args:
+        runs: from ``finished_runs``, the newest first.
+    """
+    ends: dict[int, int] = {}
+    for run in reversed(runs):
+        for partition, start in run.lost_from.items():
+            if ends.get(partition, start) > start:
+                yield partition, start, ends[partition]
+            ends[partition] = start
+        for partition, end in run.to_offsets.items():
+            ends[partition] = max(end, ends.get(partition, end))
+
+
+def below(ranges: Ranges, limits: Mapping[int, int]) -> dict[int, list[tuple[int, int]]]:
+    """Half-open ranges of offsets by log partition, of some partitions only what lies below an offset."""
+    return {
+        partition: [
+            (start, min(end, limits.get(partition, end)))
+            for start, end in of_partition
+            if start < limits.get(partition, end)
+        ]
+        for partition, of_partition in ranges.items()
+    }
 
 
 def _joined(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:

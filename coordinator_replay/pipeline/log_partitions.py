@@ -1,8 +1,9 @@
 """The rows of ``log_partitions``: how far the records of each log partition go, and what of its history is proven."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from coordinator_replay.pipeline.bucket_files import BucketFiles, TableWriter
 from coordinator_replay.pipeline.columns import numbers_of
 from coordinator_replay.pipeline.completeness import COPIES, Completeness, HistoryRange
+from coordinator_replay.pipeline.read.same_log import EarlierLog
 from coordinator_replay.pipeline.read.tally import moment_of
 from coordinator_replay.store.scan import read_paths
 from coordinator_replay.tables.definition import table
@@ -101,6 +103,8 @@ class PartitionStep:
         completeness: what the copies prove.
         last_us: time of the last record that this run read of each log partition, in microseconds.
         positions: how many positions of each log partition that it read hold a record.
+        logs: what is kept of each log partition to compare the next dump with.
+        truncated: log partitions of which records were lost since the rows were written.
     """
 
     def __init__(
@@ -109,7 +113,11 @@ class PartitionStep:
         completeness: Completeness,
         last_us: Mapping[int, int],
         positions: Mapping[int, int],
+        logs: Mapping[int, EarlierLog] = MappingProxyType({}),
+        truncated: Collection[int] = (),
     ) -> None:
+        self.logs = logs
+        self.truncated = truncated
         self.files = files
         self.completeness = completeness
         self.last_us = last_us
@@ -156,14 +164,17 @@ class PartitionStep:
 
     def _rows(self) -> Iterator[dict[str, Any]]:
         for partition in sorted({*self.old, *self.completeness.ranges}):
-            ranges = self.completeness.ranges.get(partition)
-            old = self.old.get(partition)
-            if ranges is None:
-                yield _plain(old or {})
-            elif old is not None and self._goes_on(old, ranges):
-                yield self._longer(_plain(old), ranges[-1].to_offset)
-            else:
-                yield self._row(partition, ranges, _plain(old or {}))
+            log = self.logs.get(partition)
+            yield self._of_partition(partition) | ({} if log is None else log.columns())
+
+    def _of_partition(self, partition: int) -> dict[str, Any]:
+        ranges = self.completeness.ranges.get(partition)
+        old = self.old.get(partition)
+        if ranges is None:
+            return _plain(old or {})
+        if old is not None and partition not in self.truncated and self._goes_on(old, ranges):
+            return self._longer(_plain(old), ranges[-1].to_offset)
+        return self._row(partition, ranges, _plain(old or {}))
 
     def _longer(self, row: dict[str, Any], to_offset: int) -> dict[str, Any]:
         """The row of a log partition of which only more is known."""

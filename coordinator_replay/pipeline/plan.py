@@ -1,15 +1,16 @@
 """Which buckets a run works on, and whether each goes on from where its tables end or begins anew."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from coordinator_replay.pipeline.bucket import BucketShare
-from coordinator_replay.pipeline.ledger import FinishedRun
+from coordinator_replay.pipeline.ledger import FinishedRun, below
 from coordinator_replay.pipeline.offsets.bucket import SumsRange
 from coordinator_replay.pipeline.read.copies import DumpCopy
 from coordinator_replay.pipeline.read.decode import DecodedFile, StagedFile
+from coordinator_replay.pipeline.read.same_log import EarlierLog
 from coordinator_replay.pipeline.read.tally import Ranges, Tally, moment_of
 from coordinator_replay.store.layout import bucket_of, has_buckets
 from coordinator_replay.store.snapshot import TableFile
@@ -37,6 +38,14 @@ class History:
     ranges: Ranges
     segment_ranges: Ranges
     positions: Mapping[int, int]
+
+    def without(self, lost_from: Mapping[int, int]) -> "History":
+        """The same without what was lost at an election of a leader.
+
+        Args:
+            lost_from: the first offset that counts no more, by log partition.
+        """
+        return replace(self, ranges=below(self.ranges, lost_from), segment_ranges=below(self.segment_ranges, lost_from))
 
     @property
     def ends(self) -> dict[int, int]:
@@ -80,6 +89,8 @@ class Wanted:
         records_only: whether nothing but records is written.
         is_explicit: whether the run was asked for more than the dump: names of topics, settings of expiry.
         copies: the copies of log partitions that it reads.
+        logs: what is kept of each log partition to compare the next dump with.
+        lost_from: from which offset on what the tables hold was lost, for log partitions that were truncated.
     """
 
     settings: Mapping[str, Any]
@@ -87,6 +98,8 @@ class Wanted:
     records_only: bool
     is_explicit: bool
     copies: Sequence[DumpCopy] = ()
+    logs: Mapping[int, EarlierLog] = field(default_factory=dict)
+    lost_from: Mapping[int, int] = field(default_factory=dict)
 
     def overlapping(self, ends: Mapping[int, int]) -> set[int]:
         """Log partitions of which copies may have records among those that the tables have."""
@@ -151,8 +164,8 @@ def plan_buckets(
 ) -> Plan:
     """Decide what becomes of each bucket.
 
-    A bucket begins anew where records came in between those that its tables hold, where ``--full`` asks for it, or
-    where everything would be derived otherwise now; else it goes on.
+    A bucket begins anew where records came in between those that its tables hold, where some of these were lost, where
+    ``--full`` asks for it, or where everything would be derived otherwise now; else it goes on.
 
     Args:
         decoded: what decoding the dump came to, in its order.
@@ -169,9 +182,11 @@ def plan_buckets(
     first, ends = first_new_offsets(tally), history.ends
     late = {bucket_of(partition, buckets) for partition, low in first.items() if low < ends.get(partition, 0)}
     late |= {bucket_of(partition, buckets) for partition in wanted.overlapping(ends)}
+    late |= {bucket_of(partition, buckets) for partition in wanted.lost_from}
     is_anew = wanted.is_full or history.is_behind() or history.differs(wanted.settings)
     tries_again = any(run.groups_failed for run in history.runs[:1])
-    derives = not wanted.records_only and bool(first or is_anew or wanted.is_explicit or tries_again)
+    has_news = bool(first or wanted.lost_from)
+    derives = not wanted.records_only and bool(has_news or is_anew or wanted.is_explicit or tries_again)
     existing, last = _by_bucket(files), last_times(tally)
     every = sorted({*staged, *existing} if derives else staged)
 
@@ -188,6 +203,8 @@ def plan_buckets(
             positions=of_bucket(history.positions, bucket),
             last_us=of_bucket(last, bucket),
             copies=[one for one in wanted.copies if bucket_of(one.bounds.log_partition, buckets) == bucket],
+            logs=of_bucket(wanted.logs, bucket),
+            lost_from=of_bucket(wanted.lost_from, bucket),
             merges=bucket in late or wanted.is_full,
             is_anew=is_anew or bucket in late,
             are_offsets_anew=wanted.settings["history_every_ms"] is not None,

@@ -8,6 +8,7 @@ hold counts once: the copy with the highest leader epoch, which is the history t
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -160,10 +161,20 @@ def _in_ranges(rows: _Rows, ranges: Ranges) -> Bools:
     return found & rows.has_place
 
 
-class _Held:
-    """Positions of the records that a bucket's tables hold, and damage in quarantine."""
+def _are_lost(rows: pa.RecordBatch, lost_from: Mapping[int, int]) -> Bools:
+    """Which rows of a table an election of a leader has truncated from the log."""
+    partitions, offsets = (numbers_of(rows.column(name), -1) for name in _PLACE)
+    lost = np.zeros(rows.num_rows, np.bool_)
+    for partition, start in lost_from.items():
+        lost |= (partitions == partition) & (offsets >= start)
+    return lost
 
-    def __init__(self, files: BucketFiles, *, positions: bool) -> None:
+
+class _Held:
+    """Positions of the records that a bucket's tables hold and keep, and damage in quarantine."""
+
+    def __init__(self, files: BucketFiles, *, positions: bool, lost_from: Mapping[int, int]) -> None:
+        self.lost_from = lost_from
         self.places: dict[int, Numbers] = {}
         self.quarantined: dict[int, Numbers] = {}
         self.identities = set(self._damage(files))
@@ -172,19 +183,18 @@ class _Held:
             self.places = _by_partition([one for name in NUMBERED for one in found[name]])
             self.quarantined = _by_partition(found[RECORD_TABLES[QUARANTINE]])
 
-    @staticmethod
-    def _damage(files: BucketFiles) -> Iterator[tuple[Any, ...]]:
+    def _damage(self, files: BucketFiles) -> Iterator[tuple[Any, ...]]:
         uris = [file.uri for file in files.old(RECORD_TABLES[QUARANTINE])]
         for batch in read_paths(uris, [*_PLACE, *_TOLD]):
-            yield from map(_identity, some(batch, _is_damage(batch)).to_pylist())
+            is_kept = _is_damage(batch) & ~_are_lost(batch, self.lost_from)
+            yield from map(_identity, some(batch, is_kept).to_pylist())
 
-    @staticmethod
-    def _positions(files: BucketFiles, name: str) -> Iterator[tuple[Numbers, Numbers]]:
+    def _positions(self, files: BucketFiles, name: str) -> Iterator[tuple[Numbers, Numbers]]:
         names = [*_PLACE, *(("error_class",) if name == RECORD_TABLES[QUARANTINE] else ())]
         for batch in read_paths([file.uri for file in files.old(name)], names):
             rows = some(batch, ~_is_damage(batch)) if "error_class" in batch.schema.names else batch
             partitions, offsets = (numbers_of(rows.column(one), -1) for one in _PLACE)
-            is_placed = (partitions >= 0) & (offsets >= 0)
+            is_placed = (partitions >= 0) & (offsets >= 0) & ~_are_lost(rows, self.lost_from)
             yield partitions[is_placed], offsets[is_placed]
 
 
@@ -214,6 +224,8 @@ class Settlement:
         positions: how many positions hold a record below the end of what they have read.
         merges: whether staged records may stand between those that the tables hold: then each position is looked up
             in the tables, and all records are numbered anew.
+        lost_from: from which offset on what the tables hold was lost, for log partitions that were truncated; then
+            staged records are merged.
     """
 
     def __init__(
@@ -224,7 +236,9 @@ class Settlement:
         ranges: Ranges,
         positions: Mapping[int, int],
         merges: bool,
+        lost_from: Mapping[int, int] = MappingProxyType({}),
     ) -> None:
+        self.lost_from = lost_from
         self.staged = staged
         self.files = files
         self.ranges = ranges
@@ -234,7 +248,7 @@ class Settlement:
     def run(self, writer: TableWriter) -> Settled:
         """Write the records that are new, and those of the tables again where they are numbered anew."""
         rows = _read(self.staged)
-        held = _Held(self.files, positions=self.merges)
+        held = _Held(self.files, positions=self.merges, lost_from=self.lost_from)
         keep = _best_copies(rows)
         settled = Settled(duplicates=int((rows.has_place & ~keep).sum()))
         is_known = self._known(rows, held) & keep
@@ -247,7 +261,7 @@ class Settlement:
             one: len(offsets) + (0 if self.merges else self.before.get(one, 0)) for one, offsets in numbers.items()
         }
         self._write(rows, keep, numbers, writer, settled)
-        if self.merges and (keep & rows.has_place).any():
+        if self.merges and (self.lost_from or (keep & rows.has_place).any()):
             settled.is_rewritten = True
             self._rewrite(rows, keep, numbers, writer)
         return settled
@@ -330,12 +344,13 @@ class Settlement:
         return batch.set_column(place, "missing_before", missing)
 
     def _rewrite(self, rows: _Rows, keep: Bools, numbers: Mapping[int, Numbers], writer: TableWriter) -> None:
-        """Write what the tables hold again, numbered anew, without quarantined records that are decoded now."""
+        """Write what the tables keep again, numbered anew, without quarantined records that are decoded now."""
         for name in RECORD_TABLES.values():
             old = self.files.old(name)
             self.files.remove(name)
             for file in old:
-                for batch in read_paths([file.uri], _columns(name)):
+                for found in read_paths([file.uri], _columns(name)):
+                    batch = some(found, ~_are_lost(found, self.lost_from))
                     if name == RECORD_TABLES[QUARANTINE]:
                         writer.add(name, some(batch, ~self._are_replaced(batch, rows, keep)))
                     else:

@@ -36,6 +36,7 @@ class Evidence(IntEnum):
     REWIND = 9
     STATE = 10
     FAILURE = 11
+    LOST = 12
 
 
 def evidence_row(

@@ -155,6 +155,22 @@ def group_not_evaluated(case: Case, row: Row) -> Iterator[Observation]:
     )
 
 
+def log_truncated(case: Case, row: Row) -> Iterator[Observation]:
+    """A range of offsets of which audits have read records that an election of a leader has truncated since."""
+    start, end = row["from_offset"], row["to_offset"]
+    yield Observation(
+        "log_truncated",
+        (row["log_partition"], start, end),
+        None,
+        None,
+        f"log partition {row['log_partition']} lost what audits had read of it from offset {start} up to {end}",
+        row["log_partition"],
+        start,
+        {"from_offset": start, "to_offset": end},
+        occurrences=end - start,
+    )
+
+
 def unreadable_records(case: Case, row: Row) -> Iterator[Observation]:
     """Records in quarantine, by what is wrong with them."""
     yield Observation(
@@ -173,6 +189,7 @@ def unreadable_records(case: Case, row: Row) -> Iterator[Observation]:
 LOG_RULES: Mapping[Evidence, Callable[[Case, Row], Iterator[Observation]]] = {
     Evidence.UNREADABLE: unreadable_records,
     Evidence.GAP: log_gap,
+    Evidence.LOST: log_truncated,
 }
 """Rules over the log itself, by the evidence that each row of is a case of its own."""
 

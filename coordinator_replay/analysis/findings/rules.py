@@ -199,6 +199,13 @@ RULES: Mapping[str, Rule] = {
         "New partitions were read by nobody until then. Classic members find out at metadata.max.age.ms.",
         ("metadata_delay_ms",),
     ),
+    "log_truncated": Rule(
+        Severity.WARNING,
+        "Records that earlier audits had read are no longer in the log: a leader was elected that didn't have them.",
+        "Groups lost what the records said, committed offsets too: consumers may have read again from older ones. Look "
+        "for an unclean election in the brokers' logs (unclean.leader.election.enable), and for acks and "
+        "min.insync.replicas of __consumer_offsets. The tables hold what the new leader has.",
+    ),
     "log_gap": Rule(
         Severity.WARNING,
         "A range of the log was not in any dump audited so far.",

@@ -40,6 +40,22 @@ class DumpCopy:
         """Whether it ends before that: it may have records that newer copies have lost."""
         return end is not None and self.bounds.end < end
 
+    def below(self, limit: int | None) -> "DumpCopy":
+        """The copy without what is not part of the log from some offset on; None where all of it is."""
+        if limit is None:
+            return self
+        bounds = self.bounds
+        return replace(
+            self,
+            bounds=replace(
+                bounds,
+                covered_from=min(bounds.covered_from, limit),
+                cleaned_to=min(bounds.cleaned_to, limit),
+                end=min(bounds.end, limit),
+                gaps=tuple((low, min(high, limit)) for low, high in bounds.gaps if low < limit),
+            ),
+        )
+
     def as_read_whole(self) -> "DumpCopy":
         """The copy once what was passed over is read, too."""
         return replace(self, skipped=0, bounds=replace(self.bounds, covered_from=_first_offset(self.files, ())))

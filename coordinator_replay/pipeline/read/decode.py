@@ -5,8 +5,8 @@ or one for quarantine. Each sort of each bucket has files of its own, so that th
 it needs, and raw bytes never cross to the JVM.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from types import MappingProxyType
 from typing import NamedTuple
@@ -14,12 +14,15 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from coordinator_replay.log.coverage import SegmentCoverage
 from coordinator_replay.log.dump import DumpFile, base_offset
 from coordinator_replay.log.reading import bounded, gather_records, read_file
 from coordinator_replay.log.schema import LOG_RECORD
 from coordinator_replay.log.segment import SegmentPart
-from coordinator_replay.pipeline.columns import numbers_of
+from coordinator_replay.pipeline.columns import Bools, Numbers, numbers_of
+from coordinator_replay.pipeline.read.anchors import Anchor, Comparison, candidates, choose, compare
 from coordinator_replay.pipeline.read.extents import Extent
+from coordinator_replay.pipeline.read.same_log import Part, around, folder_of, read_topic_id
 from coordinator_replay.pipeline.read.tally import COMMIT, CONTROL, QUARANTINE, RECORD, Ranges, Tally, is_known
 from coordinator_replay.records.columnar import Rows
 from coordinator_replay.records.decoder import (
@@ -42,6 +45,8 @@ _CARRIED = [
 
 BATCH_EPOCH = "batch_epoch"
 """The leader epoch of a record's batch: commits have one of their own by that name."""
+
+_NO_LIMIT = int(np.iinfo(np.int64).max)
 
 _NAMED = {"leader_epoch": BATCH_EPOCH}
 
@@ -91,11 +96,17 @@ class FileShare:
         file: the file.
         skip: what need not be read; batches that lie wholly within are hopped over by their headers.
         known: positions of its log partition that earlier runs have read, to be counted apart.
+        anchors: of the log partition, which are looked up in what need not be read, too.
+        limit: from this offset on the file's records are not part of the log; None where all are.
+        metadata: the file with the id of the topic; None where it isn't there, or another share reads it.
     """
 
     file: DumpFile
     skip: Sequence[tuple[int, int]]
     known: Ranges
+    anchors: Sequence[Anchor] = ()
+    limit: int | None = None
+    metadata: str | None = None
 
 
 @dataclass(slots=True)
@@ -107,12 +118,16 @@ class DecodedFile:
         tally: counts of all records, copies included.
         extents: what each segment covers.
         notes: what there is to say about them.
+        anchors: candidates by log partition, a handful of each.
+        parts: what was found at the offsets of anchors that earlier runs have kept, by file.
     """
 
     files: list[StagedFile] = field(default_factory=list)
     tally: Tally = field(default_factory=Tally)
     extents: list[Extent] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    anchors: dict[int, list[Anchor]] = field(default_factory=dict)
+    parts: list[Part] = field(default_factory=list)
 
 
 def _staged(kind: str, carried: Sequence[pa.Array], columns: Sequence[pa.Array] = ()) -> tuple[str, pa.RecordBatch]:
@@ -189,6 +204,8 @@ class _Stager:
 
     def add(self, records: pa.RecordBatch) -> None:
         """Decode log records and write what they are."""
+        for partition, found in candidates(records):
+            self.done.anchors[partition] = choose([*self.done.anchors.get(partition, ()), *found])
         for what, rows in decode_batch(records):
             self.done.tally.add(what, rows, self.known)
             partitions = numbers_of(rows.column("log_partition"), -1)
@@ -217,30 +234,82 @@ def _unread(records: pa.RecordBatch, known: Ranges) -> int:
     return int((is_record & ~is_known(records, known)).sum())
 
 
-def _cover(done: DecodedFile, part: SegmentPart, file: DumpFile, unread: int) -> None:
-    """Note what a part of a segment covers, and what there is to say about it."""
-    done.notes += [f"{file.uri}: {note.text.rstrip('.')} (byte {note.position})" for note in part.notes]
-    covered, base = part.coverage, base_offset(file)
-    if covered is not None and covered.first_offset is not None and covered.last_offset is not None:
-        skipped = covered.skipped_records + covered.skipped_control_records
-        done.extents.append(
-            Extent(
-                log_partition=file.log_partition,
-                first_offset=covered.first_offset if base is None else min(base, covered.first_offset),
-                last_offset=covered.last_offset,
-                records=covered.records + covered.control_records + skipped,
-                goes_back=covered.offsets_decrease,
-                skipped=skipped,
-                unread=unread,
-                copy=copy_name(file),
-                damaged=covered.damaged,
-            )
+@dataclass(slots=True)
+class _Counts:
+    """Records of a file that are not decoded, or that no earlier run has read.
+
+    Attributes:
+        passed: read for nothing but their anchors.
+        left_out: not part of the log.
+    """
+
+    passed: int = 0
+    left_out: int = 0
+    unread: int = 0
+
+
+def _cover(done: DecodedFile, covered: SegmentCoverage, share: FileShare, counts: _Counts) -> None:
+    """Note what a segment covers."""
+    file, base = share.file, base_offset(share.file)
+    limit = _NO_LIMIT if share.limit is None else share.limit
+    if covered.first_offset is None or covered.last_offset is None:
+        return
+    first = covered.first_offset if base is None else min(base, covered.first_offset)
+    if first >= limit:
+        return
+    skipped = covered.skipped_records + covered.skipped_control_records
+    done.extents.append(
+        Extent(
+            log_partition=file.log_partition,
+            first_offset=first,
+            last_offset=min(covered.last_offset, limit - 1),
+            records=covered.records + covered.control_records + skipped - counts.left_out,
+            goes_back=covered.offsets_decrease,
+            skipped=skipped + counts.passed,
+            unread=counts.unread,
+            copy=copy_name(file),
+            damaged=covered.damaged,
         )
+    )
 
 
 def copy_name(file: DumpFile) -> str:
     """The copy of its log partition that a file belongs to: its folder; a file that the log has given up is alone."""
     return file.uri.rpartition("/")[0] if file.is_current else file.uri
+
+
+def _are_within(records: pa.RecordBatch, offsets: Numbers, ranges: Sequence[tuple[int, int]]) -> Bools:
+    """Which records lie in closed ranges of offsets; what is damaged lies nowhere for sure."""
+    found = np.zeros(len(offsets), np.bool_)
+    for low, high in ranges:
+        found |= (offsets >= low) & (offsets <= high)
+    if found.any():
+        found &= records.column("error_class").is_null().to_numpy(zero_copy_only=False)
+    return found
+
+
+def _read(share: FileShare, done: DecodedFile) -> Iterator[SegmentPart]:
+    """Read what counts of a segment file, and compare its records with anchors."""
+    file, counts, compared = share.file, _Counts(), list[Comparison]()
+    limit = _NO_LIMIT if share.limit is None else share.limit
+    # What compaction took away since is all that a file beside the log is read for.
+    skip = share.skip if file.is_current else ()
+    for part in read_file(file, around(skip, (anchor.log_offset for anchor in share.anchors))):
+        records = part.records
+        compared += compare(records, {file.log_partition: share.anchors})
+        offsets = numbers_of(records.column("log_offset"), -1)
+        is_passed, is_out = _are_within(records, offsets, skip), offsets >= limit
+        kept = some(records, ~is_passed & ~is_out)
+        counts.passed += int(is_passed.sum())
+        counts.left_out += int((is_out & ~is_passed).sum())
+        counts.unread += _unread(kept, share.known)
+        done.notes += [f"{file.uri}: {note.text.rstrip('.')} (byte {note.position})" for note in part.notes]
+        if part.coverage is not None:
+            _cover(done, part.coverage, share, counts)
+            topic_id = None if share.metadata is None else read_topic_id(share.metadata)
+            epochs = part.coverage.epochs
+            done.parts.append(Part(folder_of(file), (file.log_partition,), compared, topic_id, epochs))
+        yield replace(part, records=kept)
 
 
 def decode_files(files: Sequence[FileShare], folder: str, buckets: int) -> DecodedFile:
@@ -255,24 +324,20 @@ def decode_files(files: Sequence[FileShare], folder: str, buckets: int) -> Decod
     for one in files:
         known.update(one.known)
     stager = _Stager(folder, known, buckets)
-
-    def parts(of_copy: Iterable[FileShare]) -> Iterator[SegmentPart]:
-        for one in of_copy:
-            unread = 0
-            # What compaction took away since is all that a file beside the log is read for.
-            for part in read_file(one.file, one.skip if one.file.is_current else ()):
-                unread += _unread(part.records, one.known)
-                _cover(stager.done, part, one.file, unread)
-                yield part
-
     for copy, of_copy in groupby(files, key=lambda one: copy_name(one.file)):
         stager.copy = copy
-        for records in gather_records(parts(of_copy)):
+        for records in gather_records(part for one in of_copy for part in _read(one, stager.done)):
             stager.add(records)
     return stager.close()
 
 
-def decode_rows(batches: Batches, folder: str, buckets: int, known: Ranges = MappingProxyType({})) -> DecodedFile:
+def decode_rows(
+    batches: Batches,
+    folder: str,
+    buckets: int,
+    known: Ranges = MappingProxyType({}),
+    anchors: Mapping[int, Sequence[Anchor]] = MappingProxyType({}),
+) -> DecodedFile:
     """Decode log records of a dump that is a table, and write their staged rows.
 
     Args:
@@ -280,9 +345,13 @@ def decode_rows(batches: Batches, folder: str, buckets: int, known: Ranges = Map
         folder: where staged files go.
         buckets: how many buckets the warehouse has.
         known: positions that earlier runs have read.
+        anchors: what earlier runs have kept for comparison, by log partition.
     """
     stager = _Stager(folder, known, buckets)
+    compared: list[Comparison] = []
     for batch in batches:
         for records in bounded(batch):
+            compared += compare(records, anchors)
             stager.add(records)
+    stager.done.parts.append(Part("", stager.done.tally.log_partitions, compared))
     return stager.close()

@@ -1,7 +1,7 @@
 """What a run read, counted where it is decoded: as much as there are log partitions, kinds and topics."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -137,7 +137,8 @@ class Tally:
         if key in self.counts:
             self.counts[key].add(count)
         else:
-            self.counts[key] = count
+            # Not the other tally's own: what is added here must not be added there.
+            self.counts[key] = replace(count)
 
     def merge(self, other: "Tally") -> None:
         """Add what another task has counted."""
@@ -146,6 +147,11 @@ class Tally:
         for into, topics in ((self.names, other.names), (self.named, other.named)):
             for topic_id, topic in topics.items():
                 _take(into, topic_id, topic)
+
+    @property
+    def log_partitions(self) -> set[int]:
+        """The log partitions that have a record here."""
+        return {key.log_partition for key in self.counts if key.log_partition is not None}
 
     def end(self) -> datetime | None:
         """The latest time of any record, in quarantine or not; None where none carries one."""
