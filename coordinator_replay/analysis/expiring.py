@@ -51,6 +51,7 @@ def expiring_offsets(source: str) -> str:
         expire_at, rule, CASE WHEN expire_at <= $as_of THEN 'DUE' ELSE 'EXPIRING' END AS status,
         CASE WHEN $is_known THEN 'certain' ELSE 'likely' END AS confidence, last_consumed_by,
         last_state AS group_state, CAST([] AS VARCHAR[]) AS alternatives, CAST($retention_ms AS BIGINT) AS retention_ms,
-        CAST(NULL AS TIMESTAMPTZ) AS tombstone_at, CAST(NULL AS BIGINT) AS tombstone_offset
+        CAST(NULL AS TIMESTAMPTZ) AS tombstone_at, CAST(NULL AS BIGINT) AS tombstone_offset,
+        is_exact
     FROM timed WHERE expire_at <= $limit
     """  # noqa: S608 - names of our own

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from coordinator_replay.api import html
 from coordinator_replay.api.arrow_types import arrow_type, plain_value, row_schema
+from coordinator_replay.query.basis import Basis
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,6 +22,8 @@ class Answer(Sequence[T], Generic[T]):
     Attributes:
         notes: what there is to say beside the rows, one sentence each: that the time lies after the end of the log,
             that records are missing, that nothing was found.
+        basis: what the answer stands on: the cluster, up to when its log goes, and since when the history is complete;
+            ``str`` makes a line of it. None where the answer is not about the log.
     """
 
     def __init__(
@@ -30,6 +33,7 @@ class Answer(Sequence[T], Generic[T]):
         *,
         same: Mapping[str, object] | None = None,
         notes: Iterable[str | None] = (),
+        basis: Basis | None = None,
     ) -> None:
         """Make an answer.
 
@@ -38,11 +42,13 @@ class Answer(Sequence[T], Generic[T]):
             row_type: their class.
             same: columns that the rows lack since they are the same in all of them, such as the group asked about.
             notes: see Attributes; None is left out.
+            basis: see Attributes.
         """
         self._rows = tuple(rows)
         self._row_type = row_type
         self._same = dict(same or {})
         self.notes = tuple(note for note in notes if note)
+        self.basis = basis
 
     @overload
     def __getitem__(self, place: int) -> T: ...
@@ -59,8 +65,12 @@ class Answer(Sequence[T], Generic[T]):
     def __repr__(self) -> str:
         rows = "".join(f"\n  {row!r}" for row in self._rows[:10])
         more = f"\n  … {len(self) - 10:,} more" if len(self) > 10 else ""
-        said = "".join(f"\n  ({note})" for note in self.notes)
+        said = "".join(f"\n  ({note})" for note in self._remarks())
         return f"{len(self):,} × {self._row_type.__name__}{rows}{more}{said}"
+
+    def _remarks(self) -> tuple[str, ...]:
+        """What there is to say beside the rows, the basis first."""
+        return self.notes if self.basis is None else (f"{self.basis}", *self.notes)
 
     def _names(self) -> list[str]:
         return [*self._same, *(field.name for field in fields(self._row_type))]  # type: ignore[arg-type]  # a dataclass
@@ -101,7 +111,7 @@ class Answer(Sequence[T], Generic[T]):
         return frame
 
     def _repr_html_(self) -> str:
-        return html.table(self._names(), self._values()) + html.notes(self.notes)
+        return html.table(self._names(), self._values()) + html.notes(self._remarks())
 
 
 class SqlAnswer(Answer[tuple[Any, ...]]):
@@ -112,9 +122,13 @@ class SqlAnswer(Answer[tuple[Any, ...]]):
     """
 
     def __init__(
-        self, columns: Sequence[str], rows: Iterable[tuple[Any, ...]], notes: Iterable[str | None] = ()
+        self,
+        columns: Sequence[str],
+        rows: Iterable[tuple[Any, ...]],
+        notes: Iterable[str | None] = (),
+        basis: Basis | None = None,
     ) -> None:
-        super().__init__(rows, tuple, notes=notes)
+        super().__init__(rows, tuple, notes=notes, basis=basis)
         self.columns = tuple(columns)
 
     def _names(self) -> list[str]:

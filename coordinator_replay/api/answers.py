@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from coordinator_replay.api import html
 from coordinator_replay.api.answer import Answer
+from coordinator_replay.query.basis import Basis
 from coordinator_replay.query.describe import Description, Member
 from coordinator_replay.query.hold_ups import HoldUp
 from coordinator_replay.query.owner import Owners, Ownership
@@ -23,8 +24,8 @@ class Described(Answer[Member]):
         assignor: the assignor or protocol that distributes the partitions; None where there is none.
     """
 
-    def __init__(self, found: Description, notes: Iterable[str | None] = ()) -> None:
-        super().__init__(found.members, Member, same={"group_id": found.group.group_id}, notes=notes)
+    def __init__(self, found: Description, notes: Iterable[str | None] = (), basis: Basis | None = None) -> None:
+        super().__init__(found.members, Member, same={"group_id": found.group.group_id}, notes=notes, basis=basis)
         self.group = found.group
         self.assignor = found.assignor
 
@@ -35,17 +36,25 @@ class Described(Answer[Member]):
 
 
 class Owned(Answer[Ownership]):
-    """Who owned a partition: no row if nobody did, more than one in share groups.
+    """Who owned a partition: no row if nobody did, or nobody is on record; more than one in share groups.
 
     Attributes:
         before: the last ownership that had ended by then.
         after: the first one that began later.
+        is_exact: whether the log proves that there were these owners and no others.
     """
 
-    def __init__(self, found: Owners, same: Mapping[str, object], notes: Iterable[str | None] = ()) -> None:
-        super().__init__(found.owners, Ownership, same=same, notes=notes)
+    def __init__(
+        self,
+        found: Owners,
+        same: Mapping[str, object],
+        notes: Iterable[str | None] = (),
+        basis: Basis | None = None,
+    ) -> None:
+        super().__init__(found.owners, Ownership, same=same, notes=notes, basis=basis)
         self.before = found.before
         self.after = found.after
+        self.is_exact = found.is_exact
 
 
 class Reasons(Answer[Rebalance]):
@@ -56,15 +65,19 @@ class Reasons(Answer[Rebalance]):
     """
 
     def __init__(
-        self, rows: Iterable[Rebalance], hold_ups: Mapping[str, HoldUp], notes: Iterable[str | None] = ()
+        self,
+        rows: Iterable[Rebalance],
+        hold_ups: Mapping[str, HoldUp],
+        notes: Iterable[str | None] = (),
+        basis: Basis | None = None,
     ) -> None:
-        super().__init__(rows, Rebalance, notes=notes)
+        super().__init__(rows, Rebalance, notes=notes, basis=basis)
         self.hold_ups = hold_ups
 
     def _repr_html_(self) -> str:
         shown = "".join(map(_told, self[: html.MOST_ROWS]))
         left_out = len(self) - html.MOST_ROWS
-        return shown + html.notes([f"{left_out:,} more rebalances."] * (left_out > 0)) + html.notes(self.notes)
+        return shown + html.notes([f"{left_out:,} more rebalances."] * (left_out > 0)) + html.notes(self._remarks())
 
 
 class Replayed(Answer[Measures]):
@@ -76,10 +89,10 @@ class Replayed(Answer[Measures]):
         differences: what each alternative changes, in sentences; why there is none where fidelity is too low.
     """
 
-    def __init__(self, found: "WhatIf") -> None:
+    def __init__(self, found: "WhatIf", basis: Basis | None = None) -> None:
         rows = (found.recorded, found.simulated, *found.alternatives)
         notes = [str(found.fidelity), *found.fidelity.misses, *found.differences, *found.assumptions]
-        super().__init__(rows, Measures, same={"group_id": found.group_id}, notes=notes)
+        super().__init__(rows, Measures, same={"group_id": found.group_id}, notes=notes, basis=basis)
         self.fidelity = found.fidelity
         self.assumptions = found.assumptions
         self.differences = found.differences

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 
+from coordinator_replay.query.basis import Basis
 from coordinator_replay.query.life import GroupLife
 
 _HEIGHT = 900
@@ -17,14 +18,16 @@ class Page:
         html: the page.
         facts: what it shows, counted.
         notes: what there is to say beside it.
+        basis: what it stands on, see ``Answer``.
     """
 
     def __init__(
-        self, html: str, facts: Mapping[str, int | None], notes: Iterable[str] = (), height: int = 900
+        self, html: str, facts: Mapping[str, int | None], notes: Iterable[str] = (), basis: Basis | None = None
     ) -> None:
         self.html = html
         self.facts = facts
         self.notes = tuple(notes)
+        self.basis = basis
 
     def save(self, path: str | Path) -> None:
         """Write the page.
@@ -54,12 +57,16 @@ class Pages:
         index: the overview, to open in a browser.
         facts: what the pages show, counted.
         notes: what there is to say beside them.
+        basis: what they stand on, see ``Answer``.
     """
 
-    def __init__(self, index: Path, facts: Mapping[str, int | None], notes: Iterable[str] = ()) -> None:
+    def __init__(
+        self, index: Path, facts: Mapping[str, int | None], notes: Iterable[str] = (), basis: Basis | None = None
+    ) -> None:
         self.index = index
         self.facts = facts
         self.notes = tuple(notes)
+        self.basis = basis
 
     def __repr__(self) -> str:
         return f"Pages({self.index}, {', '.join(f'{name}={count}' for name, count in self.facts.items())})"
@@ -71,12 +78,14 @@ class Trace:
     Attributes:
         groups: their names.
         notes: what there is to say beside it.
+        basis: what it stands on, see ``Answer``.
     """
 
-    def __init__(self, lives: Sequence[GroupLife], notes: Iterable[str] = ()) -> None:
+    def __init__(self, lives: Sequence[GroupLife], notes: Iterable[str] = (), basis: Basis | None = None) -> None:
         self._lives = tuple(lives)
         self.groups = tuple(life.group for life in lives)
         self.notes = (*notes, *(note for life in lives for note in life.notes))
+        self.basis = basis
 
     def save(self, path: str | Path) -> int:
         """Write the trace.

@@ -8,15 +8,30 @@ from typing import Any
 from coordinator_replay.api.answer import Answer, SqlAnswer
 from coordinator_replay.api.answers import Described, Owned, Reasons, Replayed
 from coordinator_replay.api.page import Page, Pages, Trace
-from coordinator_replay.errors import UsageError
-from coordinator_replay.query.describe import describe_at, inherited_note
+from coordinator_replay.errors import UsageError, WarehouseError
+from coordinator_replay.query.basis import Basis, basis_at, basis_from
+from coordinator_replay.query.describe import describe_at, inherited_note, missing_records_note
 from coordinator_replay.query.end_offsets import read_end_offsets
 from coordinator_replay.query.expired import STATUSES, ExpiredOffset, expired_offsets
 from coordinator_replay.query.findings import SEVERITIES, Finding, findings_of
-from coordinator_replay.query.groups import Group, groups_at, lively_groups, unrecorded_states_note
+from coordinator_replay.query.group_partitions import unaudited_note
+from coordinator_replay.query.groups import (
+    Group,
+    groups_at,
+    lively_groups,
+    unknown_states_note,
+    unrecorded_states_note,
+)
 from coordinator_replay.query.hold_ups import hold_ups
 from coordinator_replay.query.offset_changes import OffsetChange, offset_changes
-from coordinator_replay.query.offsets import CommittedOffset, offsets_at, pending_commits, pending_notes, with_lag
+from coordinator_replay.query.offsets import (
+    CommittedOffset,
+    offsets_at,
+    open_offsets_note,
+    pending_commits,
+    pending_notes,
+    with_lag,
+)
 from coordinator_replay.query.owner import owners_at
 from coordinator_replay.query.rebalances import Rebalance, rebalances_at, rebalances_of
 from coordinator_replay.query.removed import DeletedGroup, deleted_groups, removal_notes, removed_offsets
@@ -24,7 +39,7 @@ from coordinator_replay.query.saved import SavedQuery, run_saved_query, saved_qu
 from coordinator_replay.query.sql import run_sql
 from coordinator_replay.query.timeline import MemberInterval, TimelineEvent, member_intervals_of, timeline_of
 from coordinator_replay.query.times import LogTime, parse_absolute_time, parse_duration, parse_time
-from coordinator_replay.query.warehouse import Coverage, shown
+from coordinator_replay.query.warehouse import END, Coverage, shown
 from coordinator_replay.query.warehouse import Warehouse as Tables
 from coordinator_replay.whatif.alternative import TriedSetting, alternative_of, tried_settings
 from coordinator_replay.whatif.measures import Gain
@@ -92,13 +107,17 @@ class Warehouse:
         Args:
             at: the point in time; the end of the log if None.
             types: only groups of these types (``classic``, ``consumer``, ``share``, ``streams``); all if empty.
-            states: only groups in these states, in Kafka's spelling and any case; all if empty.
+            states: only groups in these states, in Kafka's spelling and any case; all if empty. ``Unknown`` stands for
+                those whose state the log does not prove.
         """
         moment = self._time(at)
         note = self._tables.check_moment(moment)
-        found = groups_at(self._tables, moment, types=types, states=states)
+        of_types = groups_at(self._tables, moment, types=types)
+        wanted = {state.lower() for state in states}
+        found = [group for group in of_types if not wanted or group.state.lower() in wanted]
         nothing = None if found else f"No such group; cluster {self.cluster!r} is covered from {self.coverage}."
-        return Answer(found, Group, notes=[nothing, unrecorded_states_note(states), note])
+        notes = [nothing, unknown_states_note(of_types, states), unrecorded_states_note(states), note]
+        return Answer(found, Group, notes=[*notes, unaudited_note(self._tables)], basis=self._at(moment))
 
     def deleted_groups(self, *, at: Time | None = None, types: Sequence[str] = ()) -> Answer[DeletedGroup]:
         """Groups that existed once and no longer do: since when, and what took their offsets.
@@ -110,7 +129,8 @@ class Warehouse:
         moment = self._time(at)
         note = self._tables.check_moment(moment)
         found = deleted_groups(self._tables, moment, types=types)
-        return Answer(found, DeletedGroup, notes=[self._no("deleted group", found), note])
+        notes = [self._no("deleted group", found), note]
+        return Answer(found, DeletedGroup, notes=notes, basis=self._at(moment))
 
     def describe(self, group: str, *, at: Time | None = None) -> Described:
         """A group and its members, as the broker's describe would have shown them.
@@ -122,13 +142,8 @@ class Warehouse:
         moment = self._time(at)
         note = self._tables.check_moment(moment)
         found = describe_at(self._tables, group, moment)
-        gap = (
-            None
-            if found.group.is_exact
-            else ("Records are missing before this state: steps that led to it were not seen.")
-        )
         inherited = inherited_note((one.member_id, one.is_client_inherited) for one in found.members)
-        return Described(found, [gap, inherited, note])
+        return Described(found, [missing_records_note(found.group), inherited, note], self._at(moment, group))
 
     def offsets(
         self,
@@ -162,11 +177,13 @@ class Warehouse:
             if unproven
             else None
         )
-        nothing = None if found else f"Group {group!r} had no committed offset{_of(topics)} then."
-        gone = removal_notes(removed_offsets(self._tables, group, moment), topics)
+        basis = self._at(moment, group)
+        nothing = None if found else self._no_offset(group, topics, basis)
+        open_partitions = {(one.topic, one.partition) for one in found if not one.is_exact}
+        gone = removal_notes(removed_offsets(self._tables, group, moment), topics, open_partitions)
         waiting = pending_notes(pending_commits(self._tables, group, moment), found, topics)
-        notes = [aborted, nothing, *gone, *waiting, note]
-        return Answer(found, CommittedOffset, same={"group_id": group}, notes=notes)
+        notes = [aborted, nothing, open_offsets_note(found), *gone, *waiting, note]
+        return Answer(found, CommittedOffset, same={"group_id": group}, notes=notes, basis=basis)
 
     def offset_history(
         self,
@@ -186,8 +203,10 @@ class Warehouse:
             start: offsets in force after this time; all if None.
             end: offsets committed before this time; all if None.
         """
-        found = offset_changes(self._tables, group, topic, partition, self._time(start), self._end(end))
-        return Answer(found, OffsetChange, same={"group_id": group}, notes=[self._no("committed offset", found)])
+        since = self._time(start)
+        found = offset_changes(self._tables, group, topic, partition, since, self._end(end))
+        notes = [self._no("committed offset", found)]
+        return Answer(found, OffsetChange, same={"group_id": group}, notes=notes, basis=self._from(since, group))
 
     def timeline(self, group: str, *, start: Time | None = None, end: Time | None = None) -> Answer[TimelineEvent]:
         """What happened to a group, in log order.
@@ -197,8 +216,10 @@ class Warehouse:
             start: from this time on; the start of the log if None.
             end: up to this time, not included; the end of the log if None.
         """
-        found = timeline_of(self._tables, group, self._time(start), self._end(end))
-        return Answer(found, TimelineEvent, same={"group_id": group}, notes=[self._no_event(group, found)])
+        since = self._time(start)
+        found = timeline_of(self._tables, group, since, self._end(end))
+        notes = [self._no_event(group, found)]
+        return Answer(found, TimelineEvent, same={"group_id": group}, notes=notes, basis=self._from(since, group))
 
     def members(self, group: str, *, start: Time | None = None, end: Time | None = None) -> Answer[MemberInterval]:
         """How each member of a group was, interval by interval, in log order.
@@ -208,9 +229,11 @@ class Warehouse:
             start: intervals that end after this time; all if None.
             end: intervals that begin before this time; all if None.
         """
-        found = member_intervals_of(self._tables, group, self._time(start), self._end(end))
+        since = self._time(start)
+        found = member_intervals_of(self._tables, group, since, self._end(end))
         inherited = inherited_note((one.member_id, one.is_client_inherited) for one in found)
-        return Answer(found, MemberInterval, same={"group_id": group}, notes=[inherited, self._no_event(group, found)])
+        notes = [inherited, self._no_event(group, found)]
+        return Answer(found, MemberInterval, same={"group_id": group}, notes=notes, basis=self._from(since, group))
 
     def rebalances(
         self,
@@ -228,8 +251,10 @@ class Warehouse:
             end: those that began before this time.
             causes: only of these causes, or that could also be of them (``matched_by`` tells which); all if empty.
         """
-        found = rebalances_of(self._tables, group, self._time(start), self._end(end), causes=causes)
-        return Answer(found, Rebalance, notes=[_alternatives(found, causes), self._no("rebalance", found)])
+        since = self._time(start)
+        found = rebalances_of(self._tables, group, since, self._end(end), causes=causes)
+        notes = [_alternatives(found, causes), self._no("rebalance", found)]
+        return Answer(found, Rebalance, notes=notes, basis=self._from(since, group))
 
     def why(
         self,
@@ -257,8 +282,9 @@ class Warehouse:
             raise UsageError("give either a point in time (at), or a time range (from and to)")
         moment = self._time(at)
         note = self._tables.check_moment(moment)
+        since = self._time(start) if moment is None else moment
         if moment is None:
-            found = rebalances_of(self._tables, group, self._time(start), self._end(end), causes=causes)
+            found = rebalances_of(self._tables, group, since, self._end(end), causes=causes)
         else:
             found = rebalances_at(self._tables, group, moment, causes=causes)
         held_up = hold_ups(self._tables, group) if any(one.held_up_by for one in found) else {}
@@ -268,7 +294,8 @@ class Warehouse:
                 f"At {shown(moment)} the rebalance to generation {found[-1].epoch} may have begun or not: "
                 "the join phase of a classic group leaves no record."
             )
-        return Reasons(found, held_up, [perhaps, _alternatives(found, causes), self._no("rebalance", found), note])
+        notes = [perhaps, _alternatives(found, causes), self._no("rebalance", found), note]
+        return Reasons(found, held_up, notes, self._from(since, group))
 
     def owner(self, group: str, topic: str, partition: int, *, at: Time | None = None) -> Owned:
         """Which member of a group owned a partition.
@@ -283,7 +310,8 @@ class Warehouse:
         note = self._tables.check_moment(moment)
         found = owners_at(self._tables, group, topic, partition, moment)
         inherited = inherited_note((one.member_id, one.is_client_inherited) for one in found.owners)
-        return Owned(found, {"group_id": group, "partition": partition}, [found.hint, inherited, note])
+        same, notes = {"group_id": group, "partition": partition}, [found.hint, inherited, note]
+        return Owned(found, same, notes, self._at(moment, group))
 
     def expired(
         self, group: str | None = None, *, statuses: Sequence[str] = (), within: Duration | None = None
@@ -298,7 +326,7 @@ class Warehouse:
         wanted = [_one_of(status.upper(), STATUSES, "status") for status in statuses]
         duration = parse_duration(within) if isinstance(within, str) else within
         found = expired_offsets(self._tables, group, statuses=wanted, within=duration)
-        return Answer(found, ExpiredOffset, notes=[self._no("offset", found)])
+        return Answer(found, ExpiredOffset, notes=[self._no("offset", found)], basis=self._from(None, group))
 
     def findings(
         self, *, severity: str | None = None, rules: Sequence[str] = (), group: str | None = None
@@ -312,7 +340,7 @@ class Warehouse:
         """
         lowest = None if severity is None else _one_of(severity.lower(), SEVERITIES, "severity")
         found = findings_of(self._tables, severity=lowest, rules=rules, group=group)
-        return Answer(found, Finding, notes=[self._no("finding", found)])
+        return Answer(found, Finding, notes=[self._no("finding", found)], basis=self._from(None, group))
 
     def sql(
         self,
@@ -342,13 +370,14 @@ class Warehouse:
             raise UsageError("give either a statement or the name of a saved query")
         most = parse_duration(timeout) if isinstance(timeout, str) else timeout
         if statement is not None:
-            return SqlAnswer(*run_sql(self._tables, statement, parameters, allow_files=allow_files, timeout=most))
+            columns, found = run_sql(self._tables, statement, parameters, allow_files=allow_files, timeout=most)
+            return SqlAnswer(columns, found, basis=self._basis_of_statement())
         if allow_files:
             raise UsageError("allow_files is for statements: a saved query reads the tables only")
         texts = {name: _text(value) for name, value in parameters.items() if value is not None}
         names, rows = run_saved_query(self._tables, str(query), texts, most)
         nothing = None if rows else f"No rows; cluster {self.cluster!r} is covered from {self.coverage}."
-        return SqlAnswer(names, rows, [nothing])
+        return SqlAnswer(names, rows, [nothing], self._from())
 
     def what_if(
         self,
@@ -379,15 +408,16 @@ class Warehouse:
         from coordinator_replay.query.what_if import what_if_of
 
         tried = list(alternatives) or ([{}] if without_restarts or members is not None else [])
+        since = self._time(start)
         found = what_if_of(
             self._tables,
             group,
             [alternative_of(values, without_restarts=without_restarts, members=members) for values in tried],
-            self._time(start),
+            since,
             self._end(end),
             {name: str(value) for name, value in (known or {}).items()},
         )
-        return Replayed(found)
+        return Replayed(found, self._from(since, group))
 
     def what_if_all(
         self,
@@ -413,14 +443,15 @@ class Warehouse:
         """
         from coordinator_replay.query.what_if import what_if_all
 
+        since = self._time(start)
         found, notes = what_if_all(
             self._tables,
             alternative_of(alternative, without_restarts=without_restarts, members=members),
-            self._time(start),
+            since,
             self._end(end),
             {name: str(value) for name, value in (known or {}).items()},
         )
-        return Answer(found, Gain, notes=notes)
+        return Answer(found, Gain, notes=notes, basis=self._from(since))
 
     @staticmethod
     def what_if_settings() -> Answer[TriedSetting]:
@@ -462,11 +493,13 @@ class Warehouse:
         from coordinator_replay.report.fleet_page import fleet_page
         from coordinator_replay.report.group_page import group_page
 
+        since, until = self._time(start), self._end(end)
         if group is None:
-            html, fleet = fleet_page(self._tables, self._time(start), self._end(end))
-            return Page(html, {"groups": len(fleet.lanes), "rebalances": fleet.rebalances})
-        html, life = group_page(self._tables, group, self._time(start), self._end(end))
-        return Page(html, {"rebalances": len(life.rebalances), "commits": life.commit_count}, life.notes)
+            html, fleet = fleet_page(self._tables, since, until)
+            return Page(html, {"groups": len(fleet.lanes), "rebalances": fleet.rebalances}, basis=self._from(since))
+        html, life = group_page(self._tables, group, since, until)
+        facts = {"rebalances": len(life.rebalances), "commits": life.commit_count}
+        return Page(html, facts, life.notes, self._from(since, group))
 
     def _what_if_page(
         self,
@@ -484,9 +517,11 @@ class Warehouse:
             raise UsageError("give the group whose life is to be drawn under other settings")
         tried = [alternative_of(values) for values in alternatives]
         names = {name: str(value) for name, value in (known or {}).items()}
-        answer = what_if_of(self._tables, group, tried, self._time(start), self._time(end), names)
+        since = self._time(start)
+        answer = what_if_of(self._tables, group, tried, since, self._time(end), names)
         facts = {"rebalances": answer.recorded.rebalances, "alternatives": len(answer.alternatives)}
-        return Page(what_if_page(self._tables, answer), facts, [str(answer.fidelity), *answer.differences])
+        notes = [str(answer.fidelity), *answer.differences]
+        return Page(what_if_page(self._tables, answer), facts, notes, self._from(since, group))
 
     def write_pages(self, folder: str | Path, *, start: Time | None = None, end: Time | None = None) -> Pages:
         """The lives of all groups as linked pages in one folder: an overview, and a page for each group.
@@ -501,9 +536,10 @@ class Warehouse:
         """
         from coordinator_replay.report.site import INDEX, write_site
 
-        made = write_site(self._tables, Path(folder), self._time(start), self._end(end))
+        since = self._time(start)
+        made = write_site(self._tables, Path(folder), since, self._end(end))
         facts = {"groups": len(made.lanes), "rebalances": made.rebalances}
-        return Pages(Path(folder) / INDEX, facts, made.notes)
+        return Pages(Path(folder) / INDEX, facts, made.notes, self._from(since))
 
     def trace(self, group: str | None = None, *, start: Time | None = None, end: Time | None = None) -> Trace:
         """The life of a group, or of the groups that most happened to, as a trace for Perfetto.
@@ -524,7 +560,8 @@ class Warehouse:
             notes = [
                 f"{len(names)} groups existed in that time; the trace has the {MOST_TRACED_GROUPS} with most events."
             ]
-        return Trace(traces_of(self._tables, names[:MOST_TRACED_GROUPS], since, until), notes)
+        lives = traces_of(self._tables, names[:MOST_TRACED_GROUPS], since, until)
+        return Trace(lives, notes, self._from(since, group))
 
     def _time(self, given: Time | None) -> datetime | None:
         """A point in time as the tables take it."""
@@ -543,11 +580,38 @@ class Warehouse:
         parsed = parse_time(given) if isinstance(given, str) else None
         return None if isinstance(parsed, LogTime) and parsed.is_log_end else self._time(given)
 
+    def _at(self, moment: datetime | None, group: str | None = None) -> Basis:
+        """What an answer about a point in time stands on."""
+        return basis_at(self._tables, moment or END, group=group)
+
+    def _from(self, start: datetime | None = None, group: str | None = None) -> Basis:
+        """What an answer about a time range stands on."""
+        return basis_from(self._tables, start, group=group)
+
+    def _basis_of_statement(self) -> Basis | None:
+        """What a statement's answer stands on; None where the warehouse doesn't know the cluster, or no table."""
+        try:
+            return self._from() if self.cluster in self._tables.clusters else None
+        except WarehouseError:
+            return None
+
+    def _no_offset(self, group: str, topics: Sequence[str], basis: Basis) -> str:
+        """What to say where no committed offset is shown."""
+        if basis.is_complete:
+            return f"Group {group!r} had no committed offset{_of(topics)} then."
+        return f"No committed offset{_of(topics)} of group {group!r} at that time is on record."
+
     def _no(self, what: str, found: Sequence[object]) -> str | None:
-        return None if found else f"No such {what}; the tables cover {self.coverage}."
+        on_record = "" if self._tables.completeness.is_whole else " on record"
+        return None if found else f"No such {what}{on_record}; the tables cover {self.coverage}."
 
     def _no_event(self, group: str, found: Sequence[object]) -> str | None:
-        return None if found else f"No events of group {group!r} in this time range; the tables cover {self.coverage}."
+        on_record = "" if self._tables.completeness.is_whole else " on record"
+        return (
+            None
+            if found
+            else f"No events of group {group!r}{on_record} in this time range; the tables cover {self.coverage}."
+        )
 
 
 def _alternatives(found: Sequence[Rebalance], causes: Sequence[str]) -> str | None:

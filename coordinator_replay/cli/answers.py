@@ -2,15 +2,22 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from coordinator_replay.cli import clock
+from coordinator_replay.cli.columns import EXACT
 from coordinator_replay.cli.completion import CAUSE_NAME, GROUP_NAME
 from coordinator_replay.cli.layout import Column
 from coordinator_replay.cli.options import Common
 from coordinator_replay.cli.output import print_note, print_rows
 from coordinator_replay.cli.times import TIME
 from coordinator_replay.query.times import LogTime
+
+if TYPE_CHECKING:
+    from coordinator_replay.api.answer import Answer
+    from coordinator_replay.api.page import Page, Pages, Trace
 
 
 def _open_at_the_end(
@@ -45,7 +52,15 @@ cause_option = click.option(
 def show(common: Common, shown: Sequence[Column], answers: Iterable[object], **same: object) -> None:
     """Print answers; ``same`` are columns with one value in all rows."""
     rows = [[same[one.name] if one.name in same else getattr(answer, one.name) for one in shown] for answer in answers]
-    print_rows(shown, rows, common.output, is_wide=common.wide)
+    print_rows(_with_doubts(shown, rows), rows, common.output, is_wide=common.wide)
+
+
+def _with_doubts(shown: Sequence[Column], rows: Sequence[Sequence[object]]) -> Sequence[Column]:
+    """The columns of a table, among them EXACT where the log does not prove a row."""
+    return [
+        EXACT if one.name == EXACT.name and any(row[place] is False for row in rows) else one
+        for place, one in enumerate(shown)
+    ]
 
 
 def say(*texts: str | None) -> None:
@@ -53,3 +68,14 @@ def say(*texts: str | None) -> None:
     for text in texts:
         if text:
             print_note(text)
+
+
+def say_basis(found: "Answer[Any] | Page | Pages | Trace") -> None:
+    """Say what an answer stands on, in one line."""
+    say(None if found.basis is None else found.basis.line(clock.now()))
+
+
+def say_beside(found: "Answer[Any] | Page | Pages | Trace") -> None:
+    """Say what an answer stands on, and what else there is to say beside it."""
+    say_basis(found)
+    say(*found.notes)

@@ -18,7 +18,7 @@ from coordinator_replay.cli.answers import (
     cause_option,
     from_option,
     group_argument,
-    say,
+    say_beside,
     show,
     to_option,
 )
@@ -47,6 +47,7 @@ GROUP_STATES = (
     "Reconciling",
     "NotReady",
     "Stable",
+    "Unknown",
 )
 SEVERITIES = ("error", "warning", "info")
 
@@ -75,7 +76,7 @@ SEVERITIES = ("error", "warning", "info")
     metavar="STATE",
     type=click.Choice(GROUP_STATES, case_sensitive=False),
     help=f"Only groups in this state: {', '.join(GROUP_STATES)}. A classic group that rebalances has no record of it "
-    "until the rebalance is over, and shows the state before.",
+    "until the rebalance is over, and shows the state before. Unknown: records that the log no longer has decide it.",
 )
 @click.option("--deleted", is_flag=True, help="Groups that existed before and no longer do: since when, and why.")
 def groups(common: Common, at: datetime | None, types: Sequence[str], states: Sequence[str], deleted: bool) -> None:
@@ -85,11 +86,11 @@ def groups(common: Common, at: datetime | None, types: Sequence[str], states: Se
             raise UsageError("a deleted group has no state: give either --deleted or --state")
         gone = open_warehouse(common).deleted_groups(at=at, types=types)
         show(common, columns.DELETED_GROUP, gone)
-        say(*gone.notes)
+        say_beside(gone)
         return
     found = open_warehouse(common).groups(at=at, types=types, states=states)
     show(common, columns.GROUP, found)
-    say(*found.notes)
+    say_beside(found)
 
 
 def _print_description(common: Common, found: "Described") -> None:
@@ -134,7 +135,7 @@ def describe(common: Common, group: str, at: datetime | None) -> None:
     """Describe GROUP as the broker would have at a point in time: state, epochs, assignor, members, assignments."""
     found = open_warehouse(common).describe(group, at=at)
     _print_description(common, found)
-    say(*found.notes)
+    say_beside(found)
 
 
 @click.command(
@@ -155,11 +156,11 @@ def timeline(common: Common, group: str, start: datetime | None, end: datetime |
     if members:
         intervals = warehouse.members(group, start=start, end=end)
         show(common, columns.INTERVAL, intervals, group_id=group)
-        say(*intervals.notes)
+        say_beside(intervals)
         return
     events = warehouse.timeline(group, start=start, end=end)
     show(common, columns.EVENT, events, group_id=group)
-    say(*events.notes)
+    say_beside(events)
 
 
 @click.command(
@@ -180,7 +181,7 @@ def rebalances(
     """List rebalances of GROUP, or of all groups: when, why, how sure that is, and what they cost."""
     found = open_warehouse(common).rebalances(group, start=start, end=end, causes=causes)
     show(common, columns.MATCHED_REBALANCE if causes and common.output == "table" else columns.REBALANCE, found)
-    say(*found.notes)
+    say_beside(found)
 
 
 @click.command(
@@ -198,7 +199,7 @@ def owner(common: Common, group: str, topic: str, partition: int, at: datetime |
     """Show which member of GROUP owned PARTITION of TOPIC (a name or an id)."""
     found = open_warehouse(common).owner(group, topic, partition, at=at)
     show(common, columns.OWNERSHIP, found, group_id=group, partition=partition)
-    say(*found.notes)
+    say_beside(found)
 
 
 @click.command(
@@ -216,7 +217,7 @@ def findings(common: Common, severity: str | None, rules: Sequence[str], group: 
     """Show findings: what an operator should look at, the most severe first."""
     found = open_warehouse(common).findings(severity=severity, rules=rules, group=group)
     show(common, columns.FINDING, found)
-    say(*found.notes)
+    say_beside(found)
 
 
 @click.command(
@@ -281,7 +282,7 @@ def sql(
         found = warehouse.sql(text, allow_files=allow_files, timeout=timeout)
     if found.columns:
         print_rows(columns.of_statement(found.columns), found, common.output, is_wide=common.wide)
-    say(*found.notes)
+    say_beside(found)
 
 
 COMMANDS: list[click.Command] = [groups, describe, timeline, rebalances, owner, findings, sql]

@@ -19,6 +19,9 @@ _INSTANCE = Column("instance_id", "GROUP-INSTANCE-ID", 4, 8, is_id=True)
 _CLIENT = Column("client_id", "CLIENT-ID", 3, 8, is_id=True)
 _HOST = Column("client_host", "HOST", 4, 8, is_id=True)
 
+EXACT = Column("is_exact", "EXACT", 1)
+"""Shown where the log does not prove a row of the answer."""
+
 GROUP = (
     GROUP_ID,
     Column("group_type", "TYPE", 1),
@@ -29,6 +32,7 @@ GROUP = (
     Column("member_count", "#MEMBERS", 2),
     Column("since"),
     Column("is_exact"),
+    Column("log_partition"),
 )
 DELETED_GROUP = (
     GROUP_ID,
@@ -39,6 +43,7 @@ DELETED_GROUP = (
     Column("offsets_removed", "#OFFSETS-REMOVED", 4),
     Column("last_active", "LAST-MEMBER-AT", 3),
     Column("last_commit", "LAST-COMMIT", 3),
+    Column("is_exact"),
 )
 DESCRIBED = (
     GROUP_ID,
@@ -51,6 +56,7 @@ DESCRIBED = (
     Column("member_count", "#MEMBERS", 2),
     Column("since", "SINCE", 3),
     Column("is_exact"),
+    Column("log_partition"),
 )
 MEMBER = (
     _SAME_GROUP,
@@ -71,6 +77,7 @@ MEMBER = (
     Column("subscribed_topic_regex"),
     Column("assignor"),
     Column("since"),
+    Column("is_begin_open"),
 )
 OFFSET = (
     _SAME_GROUP,
@@ -87,6 +94,8 @@ OFFSET = (
     Column("log_partition"),
     Column("from_offset"),
     Column("is_proven"),
+    Column("is_exact"),
+    Column("is_begin_open"),
 )
 UNSTABLE = (
     Column("is_unstable", "UNSTABLE", 1),
@@ -112,6 +121,8 @@ OFFSET_CHANGE = (
     Column("commits_merged"),
     Column("log_partition"),
     Column("from_offset", "LOG-OFFSET", 7),
+    Column("is_exact"),
+    Column("is_begin_open"),
 )
 LAG = (Column("end_offset", "LOG-END-OFFSET", 2), Column("lag", "LAG", 1))
 EVENT = (
@@ -152,6 +163,8 @@ INTERVAL = (
     Column("target"),
     Column("log_partition"),
     Column("from_offset", "LOG-OFFSET", 6),
+    Column("is_exact"),
+    Column("is_begin_open"),
 )
 REBALANCE = (
     Column("started_at", "STARTED", 3),
@@ -207,6 +220,8 @@ OWNERSHIP = (
     Column("owned_to", "TO", 1),
     Column("release_event", "RELEASED-BY", 4),
     Column("unowned_ms", "UNOWNED-MS", 5),
+    Column("is_exact"),
+    Column("is_begin_open"),
 )
 EXPIRED = (
     GROUP_ID,
@@ -226,6 +241,7 @@ EXPIRED = (
     Column("alternatives"),
     Column("retention_ms"),
     Column("metadata"),
+    Column("is_exact"),
 )
 FINDING = (
     Column("severity", "SEVERITY", 1),

@@ -14,6 +14,7 @@ from coordinator_replay.cli.answers import (
     from_option,
     group_argument,
     say,
+    say_beside,
     show,
     to_option,
 )
@@ -98,7 +99,7 @@ def offsets(
             raise UsageError("--history takes --from and --to, and none of the options about one point in time")
         changes = warehouse.offset_history(group, *history, start=start, end=end)
         show(common, columns.OFFSET_CHANGE, changes, group_id=group)
-        say(*changes.notes)
+        say_beside(changes)
         return
     if start or end:
         raise UsageError("--from and --to are for --history; give --at for one point in time")
@@ -109,12 +110,14 @@ def offsets(
     if end_file is not None:
         shown += columns.LAG
     show(common, shown, found, group_id=group)
-    say(*found.notes)
+    say_beside(found)
     if reset_file is not None:
         from coordinator_replay.query.offsets import write_reset_file
 
         written = write_reset_file(found, reset_file)
-        left_out = f"; {len(found) - written} unstable partitions left out" if written < len(found) else ""
+        left_out = (
+            f"; {len(found) - written} partitions left out, unstable or not on record" if written < len(found) else ""
+        )
         say(f"Wrote {written} partitions to {reset_file}{left_out}.")
 
 
@@ -139,7 +142,7 @@ def expired(common: Common, group: str | None, statuses: Sequence[str], within: 
     """Show offsets of GROUP, or of all groups, that expired, are past retention, or expire next."""
     found = open_warehouse(common).expired(group, statuses=statuses, within=within)
     show(common, columns.EXPIRED, found)
-    say(*found.notes)
+    say_beside(found)
 
 
 COMMANDS: list[click.Command] = [offsets, expired]

@@ -14,6 +14,7 @@ from coordinator_replay.cli.answers import (
     cause_option,
     from_option,
     say,
+    say_beside,
     show,
     to_option,
 )
@@ -74,7 +75,7 @@ def why(
             if number:
                 click.echo()
             print_reason(one, found.hold_ups.get(one.rebalance_id))
-    say(*found.notes)
+    say_beside(found)
 
 
 @click.command(
@@ -130,13 +131,14 @@ def report(
     warehouse = open_warehouse(common)
     if is_folder:
         pages = warehouse.write_pages(path, start=start, end=end)
-        path, notes, facts = pages.index, pages.notes, pages.facts
+        path, facts = pages.index, pages.facts
+        say_beside(pages)
     else:
         tried = [settings_of([one]) for one in alternatives]
         page = warehouse.report(group, start=start, end=end, what_if=tried, known=settings_of(known))
         page.save(path)
-        notes, facts = page.notes, page.facts
-    say(*notes)
+        facts = page.facts
+        say_beside(page)
     shown = ", ".join(counted(number, what.removesuffix("s")) for what, number in facts.items())
     _told(common, path, f"Wrote {path}: {shown}.", **facts)
 
@@ -163,7 +165,7 @@ def trace(common: Common, group: str | None, start: datetime | None, end: dateti
     """
     traced = open_warehouse(common).trace(group, start=start, end=end)
     count = traced.save(path)
-    say(*traced.notes)
+    say_beside(traced)
     _told(
         common,
         path,

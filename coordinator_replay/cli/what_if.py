@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from coordinator_replay.cli.answers import from_option, say, show, to_option
+from coordinator_replay.cli.answers import from_option, say, say_basis, say_beside, show, to_option
 from coordinator_replay.cli.completion import GROUP_NAME
 from coordinator_replay.cli.layout import Column
 from coordinator_replay.cli.options import WAREHOUSE_VARIABLE, Command, Common, common_options, examples, open_warehouse
@@ -120,7 +120,7 @@ def what_if(
             _print_gains(common, gains)
         else:
             show(common, GAIN, gains)
-        say(*gains.notes)
+        say_beside(gains)
         return
     found = open_warehouse(common).what_if(
         group,
@@ -135,7 +135,7 @@ def what_if(
         _print(common, found)
     else:
         show(common, ROW, found, group_id=group)
-        say(*found.notes)
+        say_beside(found)
 
 
 def _print_gains(common: Common, gains: "Answer[Gain]") -> None:
@@ -172,6 +172,7 @@ def _print(common: Common, found: "Replayed") -> None:
     click.echo()
     for text in found.differences:
         print_text(text)
+    say_basis(found)
     say(*found.assumptions)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from coordinator_replay.query.groups import Group, group_at
+from coordinator_replay.query.groups import UNKNOWN, Group, group_at
 from coordinator_replay.query.partitions import TopicPartitions, topic_partitions
 from coordinator_replay.query.warehouse import AS_OF, END, Warehouse
 
@@ -20,7 +20,7 @@ DEFAULT_ASSIGNOR = "uniform"
 _MEMBERS = f"""
     SELECT member_id, instance_id, client_id, client_host, rack_id, subscribed_topics, subscribed_topic_regex,
            assignor, member_state, member_epoch, assigned, pending_revocation, target, valid_from,
-           coalesce(is_client_inherited, false)
+           coalesce(is_client_inherited, false), coalesce(is_begin_open, true)
     FROM member_timeline
     WHERE cluster = $cluster AND group_id = $group AND {AS_OF}
     QUALIFY row_number() OVER (PARTITION BY member_id ORDER BY from_offset DESC) = 1
@@ -38,6 +38,7 @@ class Member:
         target_assignment: partitions that it is to have; None where no target is on record.
         since: since when it is as it is.
         is_client_inherited: client id and host may be those of an earlier process of this static member.
+        is_begin_open: whether it may have been so before, too: the log does not have what was before ``since``.
     """
 
     member_id: str
@@ -55,6 +56,7 @@ class Member:
     target_assignment: tuple[TopicPartitions, ...] | None
     since: datetime | None
     is_client_inherited: bool
+    is_begin_open: bool
 
     @property
     def partition_count(self) -> int:
@@ -95,6 +97,18 @@ def inherited_note(members: Iterable[tuple[str, bool]]) -> str | None:
     )
 
 
+def missing_records_note(group: Group) -> str | None:
+    """What to say of a group of which the log does not prove what is shown."""
+    if group.is_exact:
+        return None
+    if group.state == UNKNOWN:
+        return (
+            "The state of the group at that time is not on record: it may not have existed, or have had members that "
+            "the log no longer tells of."
+        )
+    return "Records of that time are missing from the log: this is what those on record say; members may be missing."
+
+
 def members_at(warehouse: Warehouse, group: str, at: datetime | None = None) -> tuple[Member, ...]:
     """The members of a group at a point in time, by member id."""
     return tuple(
@@ -114,6 +128,7 @@ def members_at(warehouse: Warehouse, group: str, at: datetime | None = None) -> 
             target_assignment=None if row[12] is None else topic_partitions(row[12]),
             since=row[13],
             is_client_inherited=row[14],
+            is_begin_open=row[15],
         )
         for row in warehouse.rows(_MEMBERS, group=group, at=at or END)
     )
@@ -141,5 +156,5 @@ def describe_at(warehouse: Warehouse, group: str, at: datetime | None = None) ->
         UsageError: the tables don't know the group, or it did not exist then.
     """
     found = group_at(warehouse, group, at)
-    members = members_at(warehouse, group, at)
+    members = () if found.state == UNKNOWN else members_at(warehouse, group, at)
     return Description(group=found, assignor=_assignor(found, members), members=members)

@@ -186,6 +186,14 @@ def _share_state(detail: Detail) -> list[str]:
     return parts
 
 
+def _records_missing(detail: Detail) -> list[str]:
+    return ["records are missing from here on: what happened to the group is not on record", *_plain(detail)]
+
+
+def _records_complete(detail: Detail) -> list[str]:
+    return ["from here on all records are there", *_plain(detail)]
+
+
 def _of_partitions(detail: Detail) -> str:
     return f"{detail['topic']}:{partition_ranges(detail['partitions'])}"
 
@@ -212,12 +220,14 @@ _REMOVED: Mapping[str, str] = {
     "DELETED": "DeleteOffsets or topic deleted",
     "GROUP_DELETED": "deleted with the group",
     "TOMBSTONE": "the log does not tell why",
+    "RECORDS_MISSING": "in force until then at least; what ended it is not on record",
 }
 
 
 def _ended(detail: Detail) -> list[str]:
     how = _REMOVED.get(detail["cause"], "")
-    sure = f" ({detail['confidence']})" if detail["confidence"] and detail["cause"] != "TOMBSTONE" else ""
+    is_told = detail["cause"] not in ("TOMBSTONE", "RECORDS_MISSING")
+    sure = f" ({detail['confidence']})" if detail["confidence"] and is_told else ""
     of = f"{_of_partitions(detail)} {_range(detail)}"
     return [of, f"{how}{sure}"] if how else [f"{of}{sure}"]
 
@@ -255,7 +265,10 @@ _WORDS: Mapping[str, Callable[[Detail], list[str]]] = {
     "REBALANCE_COMPLETED": _completed,
     "EPOCH_CHANGED": _started,
     "TARGET_ASSIGNED": _target,
+    "RECORDS_MISSING": _records_missing,
+    "RECORDS_COMPLETE": _records_complete,
     offset_events.FIRST_COMMIT: _first_commit,
+    offset_events.FIRST_ON_RECORD: _first_commit,
     offset_events.REWIND: _rewound,
     offset_events.RESET: _rewound,
     offset_events.PENDING: _pending,

@@ -12,7 +12,7 @@ STATUSES = ("EXPIRED", "DUE", "EXPIRING")
 
 _COLUMNS = """group_id, topic, partition, committed_offset, status, expire_at, rule, confidence, commit_timestamp,
     base_timestamp, tombstone_at, tombstone_offset, last_consumed_by, group_state, alternatives, retention_ms,
-    metadata"""
+    metadata, is_exact"""
 
 _EXPIRED = """
     SELECT {columns}
@@ -24,7 +24,11 @@ _EXPIRED = """
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpiredOffset:
-    """An offset that is lost or in danger: a row of ``expired_offsets``."""
+    """An offset that is lost or in danger: a row of ``expired_offsets``.
+
+    Attributes:
+        is_exact: whether the log proves that the offset was in force until then, and which rule applied.
+    """
 
     group_id: str
     topic: str
@@ -43,6 +47,7 @@ class ExpiredOffset:
     alternatives: Sequence[str] | None
     retention_ms: int | None
     metadata: str | None
+    is_exact: bool | None
 
 
 def expired_offsets(

@@ -3,6 +3,9 @@
 A group's state at a point in time is that of the last row of its ``group_timeline`` up to then. A group that only
 stores offsets has no record of its own: it is a classic group, Empty, without protocol type, for as long as it has
 offsets, stored or pending (``GroupMetadataManager`` makes it so when it meets a commit of an unknown group).
+
+Where the log does not prove a state, nothing is made up: a group with offsets whose own records may have been removed
+is ``Unknown``, and so is one whose first record on record is a later one, since it may have existed before.
 """
 
 from collections.abc import Sequence
@@ -12,10 +15,14 @@ from typing import NamedTuple
 
 from coordinator_replay.engine.model import GroupState
 from coordinator_replay.errors import UsageError
+from coordinator_replay.query.group_partitions import unaudited_partition
 from coordinator_replay.query.removed import deleted_groups
 from coordinator_replay.query.warehouse import AS_OF, END, Warehouse, nearest, shown
 
 DELETED = "GROUP_DELETED"
+
+UNKNOWN = "Unknown"
+"""State, and type, of a group of which the log does not prove more; Kafka's own word."""
 
 UNRECORDED_STATES = (GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE)
 """States of a classic group that are never written: its record comes at the end of a rebalance."""
@@ -23,7 +30,8 @@ UNRECORDED_STATES = (GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBAL
 _LAST_EVENT = """
     SELECT group_id,
            arg_max(struct_pack(event, group_type, state := to_state, epoch, assignment_epoch, member_count,
-                               since := epoch_us(log_timestamp), is_exact), seq) AS last
+                               since := epoch_us(log_timestamp), is_exact := coalesce(is_state_exact, false),
+                               log_partition), seq) AS last
     FROM group_timeline
     WHERE cluster = $cluster AND coalesce(log_timestamp <= $at, true) {one_group}
     GROUP BY group_id
@@ -40,26 +48,85 @@ _PROTOCOL = """
 """
 
 _WITH_OFFSETS = f"""
-    SELECT group_id FROM offset_history WHERE cluster = $cluster AND {AS_OF} {{one_group}}
-    UNION SELECT group_id FROM pending_offsets WHERE cluster = $cluster AND {AS_OF} {{one_group}}
+    SELECT group_id, min(log_partition) AS log_partition, bool_and(coalesce(is_exact, false)) AS is_exact FROM (
+        SELECT group_id, log_partition, is_exact FROM offset_history WHERE cluster = $cluster AND {AS_OF} {{one_group}}
+        UNION ALL
+        SELECT group_id, log_partition, is_exact FROM pending_offsets WHERE cluster = $cluster AND {AS_OF} {{one_group}}
+    ) GROUP BY group_id
 """  # noqa: S608 - put together from constants
 
-_NO_HOLDERS = "SELECT CAST(NULL AS VARCHAR) AS group_id WHERE false"
+_NO_HOLDERS = "SELECT NULL::VARCHAR AS group_id, NULL::INTEGER AS log_partition, true AS is_exact WHERE false"
+
+# What is on record from after the time asked about, and what an offset whose end is not on record leaves open: only
+# where the log is not complete does it say anything about that time.
+_LATER = """
+    SELECT group_id, min(log_partition) AS log_partition, min(seen) AS seen,
+           min(seen) FILTER (is_own) AS own_seen
+    FROM (
+        SELECT group_id, log_partition, log_timestamp AS seen, true AS is_own FROM group_timeline
+        WHERE cluster = $cluster AND log_timestamp > $at {one_group}
+        UNION ALL SELECT group_id, log_partition, valid_from, false FROM offset_history
+        WHERE cluster = $cluster AND valid_from > $at {one_group}
+        UNION ALL SELECT group_id, log_partition, valid_from, false FROM pending_offsets
+        WHERE cluster = $cluster AND valid_from > $at {one_group}
+        UNION ALL SELECT group_id, log_partition, NULL, false FROM offset_history
+        WHERE cluster = $cluster AND ended_by = 'RECORDS_MISSING' AND valid_to <= $at {one_group}
+    ) GROUP BY group_id
+"""
+
+_NOTHING_LATER = """
+    SELECT NULL::VARCHAR AS group_id, NULL::INTEGER AS log_partition, NULL::TIMESTAMPTZ AS seen,
+           NULL::TIMESTAMPTZ AS own_seen WHERE false
+"""
+
+_NO_PROOFS = "SELECT NULL::INTEGER AS log_partition, NULL::TIMESTAMPTZ AS until WHERE false"
+
+_PROOFS = "SELECT unnest($proven) AS log_partition, unnest($proven_until) AS until"
 
 _GROUPS = f"""
-    WITH timeline AS ({_LAST_EVENT}), protocols AS ({_PROTOCOL}), holders AS ({{holders}}),
-    alive AS (SELECT group_id, last FROM timeline WHERE last.event <> '{DELETED}')
-    SELECT coalesce(alive.group_id, holders.group_id) AS id,
-           coalesce(last.group_type, 'classic') AS type,
-           CASE WHEN last IS NULL THEN ''
+    WITH timeline AS ({_LAST_EVENT}), protocols AS ({_PROTOCOL}), holders AS ({{holders}}), later AS ({{later}}),
+    proofs AS ({{proofs}}),
+    alive AS (
+        SELECT group_id, last FROM timeline
+        WHERE last.event <> '{DELETED}' AND coalesce(last.state, '') <> 'Dead' OR NOT last.is_exact
+    ),
+    deleted AS (SELECT group_id, last FROM timeline WHERE group_id NOT IN (SELECT group_id FROM alive)),
+    -- Groups that are not on record at that time, and may have existed.
+    open AS (
+        SELECT later.group_id, log_partition FROM later LEFT JOIN proofs USING (log_partition)
+        WHERE later.group_id NOT IN (SELECT group_id FROM timeline)
+          AND (until IS NULL OR coalesce(seen <= until, false))
+    ),
+    stored AS (
+        SELECT holders.group_id, holders.log_partition, holders.is_exact,
+               deleted.group_id IS NULL AND NOT {{is_whole}}
+               AND (until IS NULL OR coalesce(own_seen <= until, false)) AS is_open
+        FROM holders LEFT JOIN proofs USING (log_partition)
+        LEFT JOIN later ON later.group_id = holders.group_id
+        LEFT JOIN deleted ON deleted.group_id = holders.group_id
+    ),
+    found AS (
+        SELECT coalesce(alive.group_id, stored.group_id, open.group_id) AS id, last,
+               coalesce(last.log_partition, stored.log_partition, open.log_partition) AS log_partition,
+               CASE WHEN last IS NOT NULL AND last.state = 'Dead' THEN '{UNKNOWN}'
+                    WHEN last IS NOT NULL THEN last.state
+                    WHEN stored.group_id IS NULL OR stored.is_open THEN '{UNKNOWN}' ELSE 'Empty' END AS state,
+               coalesce(last.is_exact, stored.is_exact AND NOT stored.is_open, false) AS is_exact
+        FROM alive FULL JOIN stored ON stored.group_id = alive.group_id
+        FULL JOIN open ON open.group_id = coalesce(alive.group_id, stored.group_id)
+    )
+    SELECT id,
+           CASE WHEN last IS NOT NULL THEN coalesce(last.group_type, '{UNKNOWN}')
+                WHEN is_unknown THEN '{UNKNOWN}' ELSE 'classic' END,
+           CASE WHEN last IS NULL THEN CASE WHEN NOT is_unknown THEN '' END
                 WHEN last.group_type = 'classic' THEN coalesce(protocol_type, '')
                 ELSE last.group_type END,
-           CASE WHEN last.group_type = 'classic' AND last.state = 'Stable' THEN nullif(protocol, '') END,
-           coalesce(last.state, 'Empty') AS state,
-           last.epoch, last.assignment_epoch, coalesce(last.member_count, 0), make_timestamptz(last.since),
-           coalesce(last.is_exact, true)
-    FROM alive FULL JOIN holders ON holders.group_id = alive.group_id
-    LEFT JOIN protocols ON protocols.group_id = alive.group_id
+           CASE WHEN last.group_type = 'classic' AND state = 'Stable' THEN nullif(protocol, '') END,
+           state,
+           CASE WHEN NOT is_unknown THEN last.epoch END, CASE WHEN NOT is_unknown THEN last.assignment_epoch END,
+           CASE WHEN NOT is_unknown THEN coalesce(last.member_count, 0) END,
+           make_timestamptz(last.since), is_exact AND NOT is_unknown, log_partition
+    FROM (SELECT *, state = '{UNKNOWN}' AS is_unknown FROM found) AS found LEFT JOIN protocols ON protocols.group_id = id
     ORDER BY id
 """  # noqa: S608 - put together from constants
 
@@ -91,24 +158,29 @@ class Group:
     """A group at a point in time.
 
     Attributes:
+        group_type: ``Unknown`` where nothing is on record of it at that time.
         protocol_type: ``consumer``, ``share``, ``streams``, what a classic group calls its own, or empty for a
-            group that only holds offsets.
+            group that only holds offsets; None where nothing of it is on record at that time.
         protocol: the assignor chosen in a classic group; None where it has none, and for every other kind.
-        state: in Kafka's spelling.
-        since: when the last thing happened to it, None for a group that only holds offsets.
-        is_exact: False where a gap in the log hides steps before the last event.
+        state: in Kafka's spelling; ``Unknown`` where records that the log no longer has decide it: the group may not
+            even have existed.
+        member_count: None where the state is not known.
+        since: when the last thing on record happened to it, None for a group that only holds offsets.
+        is_exact: whether the log proves all of it; False where records that it no longer has may say otherwise.
+        log_partition: the partition of ``__consumer_offsets`` that its records are from.
     """
 
     group_id: str
     group_type: str
-    protocol_type: str
+    protocol_type: str | None
     protocol: str | None
     state: str
     epoch: int | None
     assignment_epoch: int | None
-    member_count: int
+    member_count: int | None
     since: datetime | None
     is_exact: bool
+    log_partition: int | None
 
 
 class Outcome(NamedTuple):
@@ -142,6 +214,23 @@ def unrecorded_states_note(states: Sequence[str]) -> str | None:
     )
 
 
+def unknown_states_note(groups: Sequence[Group], states: Sequence[str]) -> str | None:
+    """What to say of groups that a search by states leaves out although they may be in one of them.
+
+    Args:
+        groups: all groups.
+        states: the states asked for, in any case.
+    """
+    asked = {state.lower() for state in states}
+    if not asked or UNKNOWN.lower() in asked:
+        return None
+    count = sum(group.state == UNKNOWN for group in groups)
+    if not count:
+        return None
+    groups_are = "1 more group is" if count == 1 else f"{count:,} more groups are"
+    return f"{groups_are} in a state that is not on record: --state {UNKNOWN} shows {'it' if count == 1 else 'them'}."
+
+
 def _one_group(sql: str, group: str | None) -> str:
     return sql.format(one_group="" if group is None else "AND group_id = $group")
 
@@ -154,44 +243,51 @@ def groups_at(
     types: Sequence[str] = (),
     states: Sequence[str] = (),
 ) -> list[Group]:
-    """The groups that existed at a point in time, by name.
+    """The groups that existed at a point in time, and those that may have, by name.
 
     Args:
         warehouse: the tables.
         at: the point in time; the end of the log if None.
         group: only this one.
-        types: only groups of these types, in any case; all if empty.
+        types: only groups of these types, in any case; all if empty. One whose type is not known is among them.
         states: only groups in these states, in any case; all if empty.
     """
-    groups = _read_groups(warehouse, at, group, holders=_WITH_OFFSETS)
-    wanted_types = {name.lower() for name in types}
+    wanted_types = {UNKNOWN.lower(), *(name.lower() for name in types)}
     wanted_states = {name.lower() for name in states}
     return [
         found
-        for found in groups
-        if (not wanted_types or found.group_type.lower() in wanted_types)
+        for found in _read_groups(warehouse, at, group)
+        if (not types or found.group_type.lower() in wanted_types)
         and (not wanted_states or found.state.lower() in wanted_states)
     ]
 
 
-def _read_groups(warehouse: Warehouse, at: datetime | None, group: str | None, *, holders: str) -> list[Group]:
-    """The groups that the timeline has alive, and those that ``holders`` tells of."""
-    sql = _one_group(_GROUPS.replace("{holders}", holders), group)
-    return [
-        Group(
-            group_id=row[0],
-            group_type=row[1],
-            protocol_type=row[2],
-            protocol=row[3],
-            state=row[4],
-            epoch=row[5],
-            assignment_epoch=row[6],
-            member_count=row[7],
-            since=row[8],
-            is_exact=row[9],
-        )
-        for row in warehouse.rows(sql, at=at or END, group=group)
-    ]
+def _read_groups(
+    warehouse: Warehouse, at: datetime | None, group: str | None, *, only_own: bool = False
+) -> list[Group]:
+    """The groups at a point in time.
+
+    Args:
+        warehouse: the tables.
+        at: the point in time; the end of the log if None.
+        group: only this one.
+        only_own: only groups that have records of their own by then, not those of which offsets, or what is on record
+            from later, tell.
+    """
+    known = warehouse.completeness
+    proven, proven_until = known.proofs(at or END)
+    is_plain = only_own or known.is_whole
+    parts = {
+        "{holders}": _NO_HOLDERS if only_own else _WITH_OFFSETS,
+        "{later}": _NOTHING_LATER if is_plain else _LATER,
+        "{proofs}": _NO_PROOFS if is_plain or not proven else _PROOFS,
+        "{is_whole}": "true" if known.is_whole else "false",
+    }
+    sql = _GROUPS
+    for name, part in parts.items():
+        sql = sql.replace(name, part)
+    rows = warehouse.rows(_one_group(sql, group), at=at or END, group=group, proven=proven, proven_until=proven_until)
+    return [Group(**dict(zip(Group.__slots__, row, strict=True))) for row in rows]
 
 
 def known_groups(warehouse: Warehouse) -> list[str]:
@@ -213,14 +309,24 @@ def check_group(warehouse: Warehouse, group: str) -> None:
     """Make sure that the tables know a group, at any time.
 
     Raises:
-        UsageError: they don't; the message names the most similar ones.
+        UsageError: they don't; the message says so where its log partition was not audited, and names the most similar
+            groups.
     """
     if warehouse.rows(_one_group(_KNOWN, group), group=group):
         return
     covered = warehouse.coverage
+    unaudited = unaudited_partition(warehouse, group)
+    if unaudited is not None:
+        raise UsageError(
+            f"group {group!r} is not in this warehouse: its log partition {unaudited} was not audited; "
+            f"cluster {warehouse.cluster!r} is covered from {covered}"
+        )
     near = nearest(group, known_groups(warehouse))
     hint = f"; did you mean {near[0]!r}?" if near else ","
-    raise UsageError(f"no group {group!r} in cluster {warehouse.cluster!r}, covered from {covered}{hint}".rstrip(","))
+    on_record = "" if warehouse.completeness.is_whole else " on record"
+    raise UsageError(
+        f"no group {group!r}{on_record} in cluster {warehouse.cluster!r}, covered from {covered}{hint}".rstrip(",")
+    )
 
 
 def outcomes_at(warehouse: Warehouse, at: datetime | None = None, *, group: str | None = None) -> dict[str, Outcome]:
@@ -246,7 +352,7 @@ def group_at(warehouse: Warehouse, group: str, at: datetime | None = None) -> Gr
         UsageError: the tables don't know the group, or it did not exist then.
     """
     # The timeline is small; only a group that is not in it needs the table of all offsets to be looked through.
-    found = _read_groups(warehouse, at, group, holders=_NO_HOLDERS) or groups_at(warehouse, at, group=group)
+    found = _read_groups(warehouse, at, group, only_own=True) or groups_at(warehouse, at, group=group)
     if found:
         return found[0]
     check_group(warehouse, group)

@@ -5,8 +5,8 @@ from datetime import datetime
 
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.groups import check_group
-from coordinator_replay.query.offsets import committed_topics
-from coordinator_replay.query.warehouse import Warehouse, nearest
+from coordinator_replay.query.offsets import committed_topics, no_commit_of
+from coordinator_replay.query.warehouse import Warehouse
 
 MOST_CHANGES = 100_000
 """Commits in one answer: the latest; a narrower time range shows the others."""
@@ -14,7 +14,7 @@ MOST_CHANGES = 100_000
 _CHANGES = """
     SELECT valid_from, topic, partition, committed_offset, committed_offset::HUGEINT - previous_offset, valid_to,
            ended_by, ended_confidence, owner_member_id, group_state, is_transactional, commit_timestamp, metadata,
-           commits_merged, log_partition, from_offset
+           commits_merged, log_partition, from_offset, coalesce(is_exact, false), coalesce(is_begin_open, true)
     FROM offset_history
     WHERE cluster = $cluster AND group_id = $group AND topic = $topic AND coalesce(partition = $partition, true)
       AND coalesce(valid_to > $start, true) AND coalesce(valid_from < $end, true)
@@ -29,9 +29,12 @@ class OffsetChange:
 
     Attributes:
         delta: how far it lies from the one before; negative where the group went back, None where none was.
-        ended_by: COMMIT, EXPIRED, DELETED, GROUP_DELETED or TOMBSTONE; None while it is in force.
+        ended_by: COMMIT, EXPIRED, DELETED, GROUP_DELETED, TOMBSTONE, or RECORDS_MISSING where its end is not on record;
+            None while it is in force.
         owner_member_id: who owned the partition when it was committed; None if nobody did or it is not known.
         commits_merged: commits before it that ``audit --history-every`` left out.
+        is_exact: whether the log proves that it was in force in the whole interval.
+        is_begin_open: whether there may have been commits before it that are not on record.
     """
 
     valid_from: datetime | None
@@ -50,6 +53,8 @@ class OffsetChange:
     commits_merged: int | None
     log_partition: int
     from_offset: int
+    is_exact: bool
+    is_begin_open: bool
 
 
 def offset_changes(
@@ -93,6 +98,4 @@ def _check_topic(warehouse: Warehouse, group: str, topic: str) -> None:
     known = committed_topics(warehouse, group)
     if topic in known:
         return
-    near = nearest(topic, known)
-    hint = f"did you mean {near[0]!r}?" if near else f"it committed offsets of {', '.join(known) or 'no topic'}"
-    raise UsageError(f"group {group!r} never committed an offset of topic {topic!r}: {hint}")
+    raise UsageError(no_commit_of(warehouse, group, topic, known))

@@ -10,6 +10,7 @@ from typing import Any
 from coordinator_replay.query.warehouse import Warehouse
 
 FIRST_COMMIT = "OFFSETS_FIRST_COMMIT"
+FIRST_ON_RECORD = "OFFSETS_FIRST_ON_RECORD"
 REWIND = "OFFSETS_REWOUND"
 RESET = "OFFSETS_SET_WHILE_EMPTY"
 PENDING = "OFFSETS_PENDING"
@@ -18,40 +19,49 @@ ENDED = {
     "DELETED": "OFFSETS_DELETED",
     "GROUP_DELETED": "OFFSETS_DELETED",
     "TOMBSTONE": "OFFSETS_REMOVED",
+    "RECORDS_MISSING": "OFFSETS_NOT_ON_RECORD",
 }
 """Events by what ended an offset; its own word stands in the detail."""
+
+_IS_RESET = "group_state = 'Empty' AND owner_member_id IS NULL AND from_offset > joined.since AND is_state_exact"
 
 _CASES = " ".join(f"WHEN '{cause}' THEN '{event}'" for cause, event in ENDED.items())
 
 # Offsets are any 64 bits that a client sends: a difference of two may need one more.
 #
 # A commit into an Empty group counts as set by a tool only where the group has had members: others commit like that
-# all the time.
+# all the time. And only where the log proves that it had none then. What comes first on record may not have been the
+# first commit.
 _CHANGES = f"""
     WITH marks AS (
-        SELECT DISTINCT log_offset FROM group_timeline WHERE cluster = $cluster AND group_id = $group
+        SELECT log_offset, arg_max(coalesce(is_state_exact, false), seq) AS is_exact FROM group_timeline
+        WHERE cluster = $cluster AND group_id = $group GROUP BY log_offset
     ), joined AS (
         SELECT coalesce(min(log_offset), 9223372036854775807) AS since FROM group_timeline
         WHERE cluster = $cluster AND group_id = $group AND member_count > 0
-    ), history AS (
+    ), written AS (
         SELECT * FROM offset_history WHERE cluster = $cluster AND group_id = $group
+    ), history AS (
+        SELECT written.*, coalesce(marks.is_exact, false) AS is_state_exact
+        FROM written ASOF LEFT JOIN marks ON written.from_offset >= marks.log_offset
     ), changes AS (
-        SELECT CASE WHEN group_state = 'Empty' AND owner_member_id IS NULL AND from_offset > joined.since THEN '{RESET}'
+        SELECT CASE WHEN {_IS_RESET} THEN '{RESET}'
                     WHEN committed_offset < previous_offset THEN '{REWIND}'
+                    WHEN is_begin_open THEN '{FIRST_ON_RECORD}'
                     ELSE '{FIRST_COMMIT}' END AS event,
                topic, partition, valid_from AS seen, from_offset AS log_offset, log_partition,
                committed_offset AS value, previous_offset AS before, NULL AS ended_by, NULL AS confidence,
-               NULL AS until
+               NULL AS until, is_exact
         FROM history CROSS JOIN joined
         WHERE previous_offset IS NULL OR committed_offset < previous_offset
-           OR (group_state = 'Empty' AND owner_member_id IS NULL AND from_offset > joined.since)
+           OR ({_IS_RESET})
         UNION ALL
         SELECT CASE ended_by {_CASES} END, topic, partition, valid_to, to_offset, log_partition, committed_offset, NULL,
-               ended_by, ended_confidence, NULL
+               ended_by, ended_confidence, NULL, is_exact
         FROM history WHERE ended_by <> 'COMMIT'
         UNION ALL
         SELECT '{PENDING}', topic, partition, valid_from, from_offset, log_partition, committed_offset, producer_id,
-               ended_by, NULL, valid_to
+               ended_by, NULL, valid_to, is_exact
         FROM pending_offsets WHERE cluster = $cluster AND group_id = $group
     ), placed AS (
         SELECT changes.*, marks.log_offset AS mark
@@ -62,7 +72,8 @@ _CHANGES = f"""
            list_sort(list(DISTINCT partition)), min(value), max(value), max(before::HUGEINT - value), min(ended_by),
            min(confidence), count(*) FILTER (ended_by = 'COMMIT'), count(*) FILTER (ended_by = 'ABORT'),
            count(*) FILTER (until IS NULL), max(epoch_ms(until) - epoch_ms(seen)),
-           list_sort(list(DISTINCT before) FILTER (until IS NULL AND event = '{PENDING}'))
+           list_sort(list(DISTINCT before) FILTER (until IS NULL AND event = '{PENDING}')),
+           bool_and(coalesce(is_exact, false))
     FROM placed GROUP BY event, topic, mark, CASE WHEN event <> '{PENDING}' THEN ended_by END
     ORDER BY min(log_offset), event, topic
 """  # noqa: S608 - put together from constants
@@ -70,17 +81,18 @@ _CHANGES = f"""
 
 def offset_events(
     warehouse: Warehouse, group: str, start: datetime | None = None, end: datetime | None = None
-) -> list[tuple[str, datetime | None, int, int, dict[str, Any]]]:
+) -> list[tuple[str, datetime | None, int, int, dict[str, Any], bool]]:
     """What happened to the offsets of a group in a time range, in log order.
 
     Returns:
-        For each: the event, the time and the position (log partition and offset) of the first of what it sums up, and
-        the detail: topic, partitions, how many (``times``), ``until`` when, and what else the event has.
+        For each: the event, the time and the position (log partition and offset) of the first of what it sums up, the
+        detail: topic, partitions, how many (``times``), ``until`` when, and what else the event has; and whether the
+        log proves it.
     """
     told = []
     for row in warehouse.rows(_CHANGES, group=group, start=start, end=end):
         (event, topic, first, last, log_offset, log_partition, times, partitions, lowest, highest, furthest, ended_by,
-         confidence, committed, aborted, opened, longest_ms, producers) = row  # fmt: skip
+         confidence, committed, aborted, opened, longest_ms, producers, is_exact) = row  # fmt: skip
         detail: dict[str, Any] = {"topic": topic, "partitions": list(partitions), "times": times, "until": last}
         if event == PENDING:
             detail |= {"committed": committed, "aborted": aborted, "open": opened, "longest_ms": longest_ms}
@@ -91,5 +103,5 @@ def offset_events(
             detail["furthest_back"] = None if furthest is None or furthest <= 0 else furthest
         if event in ENDED.values():
             detail |= {"cause": ended_by, "confidence": confidence}
-        told.append((event, first, log_partition, log_offset, detail))
+        told.append((event, first, log_partition, log_offset, detail, is_exact))
     return told

@@ -3,6 +3,9 @@
 All partitions with a committed offset are there, with or without an owner. With ``require_stable`` (version 7)
 a partition is unstable while a transactional commit of it is pending; as with the broker, a partition that has only
 a pending commit and no stored offset is left out.
+
+A partition of which the log has no offset at that time, and does not prove that there was none, is there without an
+offset and with ``is_exact = False``.
 """
 
 import csv
@@ -10,20 +13,44 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from coordinator_replay.errors import UsageError
+from coordinator_replay.query.completeness import LogPartition, log_partitions_of
 from coordinator_replay.query.groups import check_group
+from coordinator_replay.query.partitions import partition_ranges
+from coordinator_replay.query.removed import RECORDS_MISSING
 from coordinator_replay.query.warehouse import AS_OF, END, Warehouse, nearest, shown
 
 # A transactional commit was pending from when it was taken until its marker made it hold, so the history tells that
 # too: rows that do not hold yet. One pass finds both, which counts where the table is large and not clustered.
 _OFFSETS = f"""
     SELECT topic, partition, committed_offset, leader_epoch, metadata, commit_timestamp, valid_from, is_transactional,
-           owner_member_id, group_state, log_partition, from_offset, is_proven, {AS_OF} AS holds
+           owner_member_id, group_state, log_partition, from_offset, is_proven, coalesce(is_exact, false),
+           coalesce(is_begin_open, true), {AS_OF} AS holds
     FROM offset_history
     WHERE cluster = $cluster AND group_id = $group
       AND ({AS_OF} OR (is_transactional AND commit_timestamp <= $at AND valid_from > $at))
     QUALIFY row_number() OVER (PARTITION BY topic, partition, holds ORDER BY from_offset DESC) = 1
+    ORDER BY topic, partition
+"""  # noqa: S608 - put together from constants
+
+# Partitions without an offset in force: what ended the last one on record, and what comes next.
+_WITHOUT = f"""
+    SELECT topic, partition, min(log_partition), max(valid_to) FILTER (valid_to <= $at),
+           arg_max(ended_by, valid_to) FILTER (valid_to <= $at),
+           min(CASE WHEN is_transactional THEN least(commit_timestamp, valid_from) ELSE valid_from END)
+               FILTER (valid_from > $at OR is_pending)
+    FROM (
+        SELECT topic, partition, log_partition, valid_from, valid_to, ended_by, is_transactional, commit_timestamp,
+               false AS is_pending
+        FROM offset_history WHERE cluster = $cluster AND group_id = $group
+        UNION ALL
+        SELECT topic, partition, log_partition, valid_from, NULL, NULL, false, NULL, true
+        FROM pending_offsets WHERE cluster = $cluster AND group_id = $group
+    )
+    GROUP BY topic, partition
+    HAVING NOT bool_or(NOT is_pending AND {AS_OF})
     ORDER BY topic, partition
 """  # noqa: S608 - put together from constants
 
@@ -45,11 +72,15 @@ class CommittedOffset:
     """A committed offset at a point in time.
 
     Attributes:
-        committed_offset: None where the partition is unstable and stable offsets were asked for.
+        committed_offset: None where the partition is unstable and stable offsets were asked for, and where the log does
+            not have the offset of that time.
         valid_from: since when it held.
         owner_member_id: who owned the partition when it was committed, None if nobody did or it is not known.
         group_state: the group's state at that moment.
         is_proven: False where the input shows no transaction markers, so that the commit may have been aborted.
+        is_exact: whether the log proves this offset in the whole interval in which it was in force; False without an
+            offset where it does not have the offset of that time.
+        is_begin_open: whether there may have been commits before it that are not on record.
         is_unstable: whether a transactional commit of the partition was pending; False where that was not asked.
         producer_id: whose commit was pending for longest; None where none was.
         pending_since: since when it was.
@@ -67,8 +98,10 @@ class CommittedOffset:
     owner_member_id: str | None
     group_state: str | None
     log_partition: int
-    from_offset: int
+    from_offset: int | None
     is_proven: bool | None
+    is_exact: bool
+    is_begin_open: bool
     is_unstable: bool = False
     producer_id: int | None = None
     producer_epoch: int | None = None
@@ -132,13 +165,92 @@ def pending_notes(
     ]
 
 
-def _check_topics(topics: Sequence[str], known: Iterable[str], group: str) -> None:
-    names = sorted(set(known))
+def no_commit_of(warehouse: Warehouse, group: str, topic: str, known: Sequence[str]) -> str:
+    """What to say of a topic of which the tables have no committed offset of a group.
+
+    Args:
+        warehouse: the tables.
+        group: the group.
+        topic: the topic.
+        known: topics of which they have some.
+    """
+    near = nearest(topic, known)
+    if warehouse.completeness.since(log_partitions_of(warehouse, group)).is_whole:
+        hint = f"did you mean {near[0]!r}?" if near else f"it committed offsets of {', '.join(known) or 'no topic'}"
+        return f"group {group!r} never committed an offset of topic {topic!r}: {hint}"
+    hint = f"did you mean {near[0]!r}?" if near else f"the tables have offsets of {', '.join(known) or 'no topic'}"
+    return (
+        f"no committed offset of group {group!r} for topic {topic!r} is on record, and its log is not complete: {hint}"
+    )
+
+
+def _check_topics(warehouse: Warehouse, topics: Sequence[str], group: str) -> None:
+    known = committed_topics(warehouse, group)
     for topic in topics:
-        if topic not in names:
-            near = nearest(topic, names)
-            hint = f"did you mean {near[0]!r}?" if near else f"it committed offsets of {', '.join(names) or 'no topic'}"
-            raise UsageError(f"group {group!r} never committed an offset of topic {topic!r}: {hint}")
+        if topic not in known:
+            raise UsageError(no_commit_of(warehouse, group, topic, known))
+
+
+def _is_open(partition: LogPartition | None, at: datetime, row: Sequence[Any]) -> bool:
+    """Whether a partition may have had an offset at a point in time of which the log has none in force.
+
+    Args:
+        partition: the log partition of the group.
+        at: the point in time.
+        row: a row of ``_WITHOUT``.
+    """
+    ended_at, ended_by, next_seen = row[3:]
+    if partition is None or partition.is_whole:
+        return False
+    # A commit that was pending then has no offset before it on record where the cleaner may have removed that one.
+    asked = at if next_seen is None else min(at, next_seen)
+    until = partition.absent_until(asked)
+    is_proven = until is not None and (next_seen is None or next_seen > until or next_seen == until == asked)
+    if is_proven:
+        return False
+    is_removed = ended_by is not None and ended_by != RECORDS_MISSING
+    return not (is_removed and not partition.has_hole_between(ended_at, at))
+
+
+def open_offsets(warehouse: Warehouse, group: str, at: datetime | None = None) -> list[CommittedOffset]:
+    """Partitions of which the log has no offset at a point in time, and does not prove that there was none.
+
+    Args:
+        warehouse: the tables.
+        group: the group.
+        at: the point in time; the end of the log if None.
+    """
+    known = warehouse.completeness
+    if known.is_whole:
+        return []
+    rows = warehouse.rows(_WITHOUT, group=group, at=at or END)
+    nothing = dict.fromkeys(CommittedOffset.__slots__[:15])
+    return [
+        CommittedOffset(
+            **{
+                **nothing,
+                "topic": row[0],
+                "partition": row[1],
+                "log_partition": row[2],
+                "is_exact": False,
+                "is_begin_open": True,
+            }
+        )
+        for row in rows
+        if _is_open(known.partitions.get(row[2]), at or END, row)
+    ]
+
+
+def open_offsets_note(offsets: Iterable[CommittedOffset]) -> str | None:
+    """What to say of partitions of which the log does not have the offset of that time."""
+    by_topic: dict[str, list[int]] = {}
+    for one in offsets:
+        if not one.is_exact and one.committed_offset is None and not one.is_unstable:
+            by_topic.setdefault(one.topic, []).append(one.partition)
+    if not by_topic:
+        return None
+    named = "; ".join(f"{topic}:{partition_ranges(partitions)}" for topic, partitions in by_topic.items())
+    return f"The committed offsets of {named} at that time are not on record; there may have been none."
 
 
 def committed_topics(warehouse: Warehouse, group: str) -> list[str]:
@@ -175,8 +287,11 @@ def offsets_at(
         for *values, holds in rows
         if holds
     ]
+    unknown = open_offsets(warehouse, group, at)
+    if unknown:
+        offsets = sorted([*offsets, *unknown], key=lambda one: (one.topic, one.partition))
     if topics:
-        _check_topics(topics, committed_topics(warehouse, group), group)
+        _check_topics(warehouse, topics, group)
         offsets = [offset for offset in offsets if offset.topic in topics]
     if not require_stable:
         return offsets
@@ -212,7 +327,8 @@ def with_lag(offsets: Iterable[CommittedOffset], end_offsets: Mapping[TopicParti
 def write_reset_file(offsets: Iterable[CommittedOffset], path: Path) -> int:
     """Write offsets as ``kafka-consumer-groups --reset-offsets --from-file`` takes them for one group.
 
-    One line for each partition, without a heading: topic, partition, offset. Unstable partitions are left out.
+    One line for each partition, without a heading: topic, partition, offset. Partitions that are unstable, or whose
+    offset is not on record, are left out.
 
     Returns:
         How many lines were written.

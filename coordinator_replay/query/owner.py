@@ -1,10 +1,11 @@
 """Who owned a partition at a point in time, by what the coordinator recorded."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from coordinator_replay.errors import UsageError
-from coordinator_replay.query.groups import check_group
+from coordinator_replay.query.completeness import log_partitions_of
+from coordinator_replay.query.groups import check_group, groups_at
 from coordinator_replay.query.warehouse import AS_OF, END, Warehouse, nearest, shown
 
 _INTERVALS = f"""
@@ -17,7 +18,8 @@ _INTERVALS = f"""
         WHERE cluster = $cluster AND group_id = $group AND {AS_OF}
     )
     SELECT topic, topic_id, owned.member_id, instance_id, client_id, client_host, owned_from, owned_to, release_event,
-           unowned_ms, coalesce(is_client_inherited, false)
+           unowned_ms, coalesce(is_client_inherited, false), coalesce(owned.is_exact, false),
+           coalesce(owned.is_begin_open, true)
     FROM owned LEFT JOIN hosts ON hosts.member_id = owned.member_id
     ORDER BY owned_from, owned.member_id
 """  # noqa: S608 - put together from constants
@@ -36,6 +38,9 @@ class Ownership:
         client_id: of the member at that point in time; None where it was gone then.
         client_host: likewise.
         is_client_inherited: they may be those of an earlier process of this static member.
+        is_exact: whether the log proves that the member owned the partition at the time asked about; of those before
+            and after, in the whole interval.
+        is_begin_open: whether it may have owned it before, too: the log does not have what was before ``owned_from``.
     """
 
     topic: str | None
@@ -49,6 +54,8 @@ class Ownership:
     release_event: str | None
     unowned_ms: int | None
     is_client_inherited: bool
+    is_exact: bool
+    is_begin_open: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,27 +63,43 @@ class Owners:
     """Who owned a partition at a point in time.
 
     Attributes:
-        owners: more than one in share groups, or where the log has two owners at once; none if nobody owned it.
+        owners: more than one in share groups, or where the log has two owners at once; none if nobody owned it, or none
+            is on record.
         before: the last ownership that had ended by then.
         after: the first one that began later.
+        is_exact: whether the log proves that there were these owners and no others.
     """
 
     owners: tuple[Ownership, ...]
     before: Ownership | None
     after: Ownership | None
+    is_exact: bool
 
     @property
     def hint(self) -> str | None:
-        """What to say where nobody owned the partition."""
+        """What to say where no owner is shown, or where the log does not prove those shown."""
         if self.owners:
-            return None
-        told = ["No member owned it at that time."]
+            return self._doubt()
+        on_record = "" if self.is_exact else " on record"
+        told = ["No member owned it at that time." if self.is_exact else "Who owned it at that time is not on record."]
         if self.before is not None and self.before.owned_to is not None:
             event = f" ({self.before.release_event})" if self.before.release_event else ""
-            told.append(f"The last owner was {self.before.member_id}, until {shown(self.before.owned_to)}{event}.")
+            told.append(
+                f"The last owner{on_record} was {self.before.member_id}, until {shown(self.before.owned_to)}{event}."
+            )
         if self.after is not None and self.after.owned_from is not None:
-            told.append(f"The next one is {self.after.member_id}, from {shown(self.after.owned_from)}.")
+            told.append(f"The next one{on_record} is {self.after.member_id}, from {shown(self.after.owned_from)}.")
         return " ".join(told)
+
+    def _doubt(self) -> str | None:
+        """What to say where more than what is shown may be true of the owners."""
+        told = [] if self.is_exact else ["Records of that time are missing from the log: others may have owned it."]
+        told += [
+            f"{one.member_id} may have owned it before {shown(one.owned_from)}: what was before is not on record."
+            for one in self.owners
+            if one.is_begin_open and one.owned_from is not None
+        ]
+        return " ".join(told) or None
 
 
 def known_topics(warehouse: Warehouse, group: str) -> dict[str, tuple[int, int]]:
@@ -85,9 +108,15 @@ def known_topics(warehouse: Warehouse, group: str) -> dict[str, tuple[int, int]]
 
 
 def _check_partition(warehouse: Warehouse, group: str, topic: str, partition: int) -> None:
-    """Say what the tables do know of a partition that nobody ever owned."""
+    """Say what the tables do know of a partition of which they have no owner."""
     check_group(warehouse, group)
     owned = known_topics(warehouse, group)
+    if not warehouse.completeness.since(log_partitions_of(warehouse, group)).is_whole:
+        known = ", ".join(f"{name}:{low}-{high}" for name, (low, high) in owned.items()) or "no partition"
+        raise UsageError(
+            f"no owner of {topic}-{partition} in group {group!r} is on record, and its log is not complete; the tables "
+            f"have owners of {known}"
+        )
     if topic in owned:
         low, high = owned[topic]
         raise UsageError(
@@ -118,8 +147,10 @@ def owners_at(warehouse: Warehouse, group: str, topic: str, partition: int, at: 
     intervals = [Ownership(**dict(zip(Ownership.__slots__, row, strict=True))) for row in rows]
     ended = [one for one in intervals if one.owned_to is not None and one.owned_to <= moment]
     later = [one for one in intervals if one.owned_from is not None and one.owned_from > moment]
+    is_exact = warehouse.completeness.is_whole or all(one.is_exact for one in groups_at(warehouse, at, group=group))
     return Owners(
-        owners=tuple(one for one in intervals if one not in ended and one not in later),
+        owners=tuple(replace(one, is_exact=is_exact) for one in intervals if one not in ended and one not in later),
+        is_exact=is_exact,
         before=max(ended, key=lambda one: one.owned_to or moment, default=None),
         after=later[0] if later else None,
     )

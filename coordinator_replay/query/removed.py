@@ -1,7 +1,7 @@
 """What is no longer there at some time, when it went and why: removed offsets, deleted groups."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from coordinator_replay.analysis.expiration import TOPIC_DELETED
@@ -64,13 +64,17 @@ _WORDS = {
     "TOMBSTONE": "removed; the log does not tell why",
 }
 
+RECORDS_MISSING = "RECORDS_MISSING"
+"""What ended an offset is not on record: records of that time are missing from the log."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovedOffsets:
     """Offsets of one topic that went for one reason at one time.
 
     Attributes:
-        ended_by: EXPIRED, DELETED, GROUP_DELETED, or TOMBSTONE where the log does not tell.
+        ended_by: EXPIRED, DELETED, GROUP_DELETED, TOMBSTONE where the log does not tell, or RECORDS_MISSING where not
+            even the end is on record.
     """
 
     topic: str
@@ -83,6 +87,9 @@ class RemovedOffsets:
 
     def __str__(self) -> str:
         """When they went and why, in a sentence."""
+        if self.ended_by == RECORDS_MISSING:
+            until = "" if self.ended_at is None else f" was in force until {shown(self.ended_at)} at least:"
+            return f"{self.topic}:{partition_ranges(self.partitions)}{until} what ended it is not on record"
         when = "" if self.ended_at is None else f" at {shown(self.ended_at)}"
         sure = f", {self.confidence}" if self.confidence else ""
         is_topic_deleted = any(fact.startswith(TOPIC_DELETED) for fact in self.evidence or ())
@@ -150,14 +157,24 @@ def deleted_groups(
     return [one for one in found if not wanted or one.group_type.lower() in wanted]
 
 
-def removal_notes(removed: Sequence[RemovedOffsets], topics: Sequence[str] = ()) -> list[str]:
+def removal_notes(
+    removed: Sequence[RemovedOffsets],
+    topics: Sequence[str] = (),
+    but: Collection[tuple[str, int]] = (),
+) -> list[str]:
     """What to say beside a group's offsets about those that are gone, the latest last.
 
     Args:
         removed: what is gone.
         topics: only of these topics; all if empty.
+        but: partitions of which more is not on record than that.
     """
-    told = [one for one in removed if not topics or one.topic in topics]
+    told = [
+        replace(one, partitions=left)
+        for one in removed
+        if (not topics or one.topic in topics)
+        and (left := [partition for partition in one.partitions if (one.topic, partition) not in but])
+    ]
     notes = [f"{one}." for one in told[-MOST_NOTES:]]
     if len(told) > MOST_NOTES:
         notes.append(f"Offsets were removed {len(told):,} times, of which these are the latest.")

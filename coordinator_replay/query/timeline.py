@@ -28,7 +28,8 @@ _EVENTS = """
 
 _INTERVALS = """
     SELECT valid_from, valid_to, member_id, instance_id, client_id, client_host, member_epoch, member_state, assigned,
-           pending_revocation, target, log_partition, from_offset, coalesce(is_client_inherited, false)
+           pending_revocation, target, log_partition, from_offset, coalesce(is_client_inherited, false),
+           coalesce(is_exact, false), coalesce(is_begin_open, true)
     FROM member_timeline
     WHERE cluster = $cluster AND group_id = $group
       AND coalesce(valid_to > $start, true) AND coalesce(valid_from < $end, true)
@@ -72,7 +73,12 @@ class TimelineEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberInterval:
-    """How a member was from one time to another: a row of ``member_timeline``."""
+    """How a member was from one time to another: a row of ``member_timeline``.
+
+    Attributes:
+        is_exact: whether the log proves it in the whole interval.
+        is_begin_open: whether it may have been so before, too: the log does not have what was before ``valid_from``.
+    """
 
     valid_from: datetime | None
     valid_to: datetime | None
@@ -88,6 +94,8 @@ class MemberInterval:
     target: tuple[TopicPartitions, ...] | None
     log_partition: int
     from_offset: int
+    is_exact: bool
+    is_begin_open: bool
 
 
 def _parsed(detail: str | None) -> Any:
@@ -134,7 +142,7 @@ def _event(row: tuple[Any, ...]) -> TimelineEvent:
 
 
 def _offset_event(
-    event: str, at: datetime | None, log_partition: int, log_offset: int, detail: dict[str, Any]
+    event: str, at: datetime | None, log_partition: int, log_offset: int, detail: dict[str, Any], is_exact: bool
 ) -> TimelineEvent:
     return TimelineEvent(
         log_timestamp=at,
@@ -153,7 +161,7 @@ def _offset_event(
         confidence=None,
         summary=words_of(event, detail),
         detail=detail,
-        is_exact=True,
+        is_exact=is_exact,
         log_partition=log_partition,
         log_offset=log_offset,
     )
@@ -193,6 +201,8 @@ def member_intervals_of(
             target=None if row[10] is None else topic_partitions(row[10]),
             log_partition=row[11],
             from_offset=row[12],
+            is_exact=row[14],
+            is_begin_open=row[15],
         )
         for row in rows
     ]

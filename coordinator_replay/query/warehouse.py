@@ -18,6 +18,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from coordinator_replay.errors import UsageError, WarehouseError
+from coordinator_replay.query.completeness import Completeness, read_completeness
 from coordinator_replay.query.interrupts import ended_by_ctrl_c
 from coordinator_replay.query.table_files import select_files
 from coordinator_replay.store.duckdb_files import file_names, local_path, quoted
@@ -292,6 +293,11 @@ class Warehouse:
     def clusters(self) -> tuple[str, ...]:
         """Clusters that were audited into this warehouse."""
         return tuple(name for (name,) in self.rows("SELECT DISTINCT cluster FROM audit_runs ORDER BY cluster"))
+
+    @cached_property
+    def completeness(self) -> Completeness:
+        """What audits have read of each log partition of the cluster, and since when nothing is missing there."""
+        return read_completeness(self)
 
     @cached_property
     def coverage(self) -> Coverage:

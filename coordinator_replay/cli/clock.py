@@ -1,0 +1,8 @@
+"""The clock of this machine: how long ago a log ended."""
+
+from datetime import UTC, datetime
+
+
+def now() -> datetime:
+    """The time, in UTC."""
+    return datetime.now(UTC)

@@ -1,0 +1,106 @@
+"""What an answer stands on: the cluster, up to when its log was read, and since when the history is complete."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from coordinator_replay.query.completeness import CompleteSince, log_partitions_of
+from coordinator_replay.query.warehouse import Warehouse
+
+_UNITS = {"d": timedelta(days=1), "h": timedelta(hours=1), "min": timedelta(minutes=1), "s": timedelta(seconds=1)}
+
+
+def _seconds(moment: datetime, *, is_rounded_up: bool = False) -> str:
+    """A moment to the second."""
+    if is_rounded_up and moment.microsecond:
+        moment += timedelta(seconds=1)
+    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def _age(moment: datetime, now: datetime) -> str:
+    """How long ago a moment was, in its largest unit; empty where it lies ahead: clocks differ."""
+    age = now - moment
+    return next((f" ({age // unit} {name} ago)" for name, unit in _UNITS.items() if age >= unit), "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Basis:
+    """What an answer stands on.
+
+    Attributes:
+        cluster: the cluster asked about.
+        log_end: the latest timestamp in its log; None where no record carries one.
+        complete_since: the time since which the history of what is shown is complete; None where nothing is missing,
+            and where it is complete at the end of the log only.
+        is_complete: whether nothing is missing from the time on that was asked about.
+        of_one_group: whether the answer is about one group.
+    """
+
+    cluster: str
+    log_end: datetime | None
+    complete_since: datetime | None
+    is_complete: bool
+    of_one_group: bool = False
+
+    def __str__(self) -> str:
+        return self.line()
+
+    def line(self, now: datetime | None = None) -> str:
+        """The basis in one line.
+
+        Args:
+            now: the time by which the log's age is told; left out if None.
+        """
+        end = "log without times" if self.log_end is None else f"log up to {_seconds(self.log_end)}"
+        age = "" if now is None or self.log_end is None else _age(self.log_end, now)
+        return f"cluster {self.cluster}, {end}{age}{self._past()}"
+
+    def _past(self) -> str:
+        if self.is_complete:
+            return ""
+        past = "its past" if self.of_one_group else "the past"
+        if self.complete_since is None:
+            return f"; {past} before the end of the log is not complete"
+        return f"; {past} before {_seconds(self.complete_since, is_rounded_up=True)} is not complete"
+
+
+def basis_at(warehouse: Warehouse, at: datetime, *, group: str | None = None) -> Basis:
+    """What an answer about a point in time stands on.
+
+    Args:
+        warehouse: the tables.
+        at: the point in time.
+        group: the group that it is about; all if None.
+    """
+    known = warehouse.completeness
+    chosen = _chosen(warehouse, group)
+    is_complete = known.is_whole or all(one.absent_until(at) == at for one in known.some(chosen))
+    return _basis(warehouse, known.since(chosen), group, is_complete=is_complete)
+
+
+def basis_from(warehouse: Warehouse, start: datetime | None = None, *, group: str | None = None) -> Basis:
+    """What an answer about a time range stands on.
+
+    Args:
+        warehouse: the tables.
+        start: where the range begins; the start of the log if None.
+        group: the group that it is about; all if None.
+    """
+    since = warehouse.completeness.since(_chosen(warehouse, group))
+    return _basis(warehouse, since, group, is_complete=since.has_all_from(start))
+
+
+def _chosen(warehouse: Warehouse, group: str | None) -> list[int] | None:
+    """The log partitions that an answer is from; None for all."""
+    if group is None or warehouse.completeness.is_whole:
+        return None
+    return log_partitions_of(warehouse, group)
+
+
+def _basis(warehouse: Warehouse, since: CompleteSince, group: str | None, *, is_complete: bool) -> Basis:
+    return Basis(
+        cluster=warehouse.cluster,
+        log_end=warehouse.completeness.log_end,
+        complete_since=since.since,
+        is_complete=is_complete,
+        of_one_group=group is not None,
+    )

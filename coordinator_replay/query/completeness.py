@@ -1,0 +1,220 @@
+"""Since when the history of each log partition is complete, and what it proves that a record is not there.
+
+``__consumer_offsets`` is compacted: behind a missing offset may have been a record of any key. So that nothing of a key
+is on record proves only there that it did not exist where no offset is missing, and where the cleaner can't have
+replaced a record by a later one. Table ``log_partitions`` says where that is.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from coordinator_replay.times import EPOCH, LATEST
+
+if TYPE_CHECKING:
+    from coordinator_replay.query.warehouse import Warehouse
+
+_PARTITIONS = """
+    SELECT log_partition, first_offset, end_offset, end_timestamp, complete_from_offset, complete_since, records,
+           coalesce(missing_offsets, 0),
+           list_transform(complete_ranges, lambda one: [
+               one.from_offset, one.to_offset, epoch_us(one.from_timestamp), epoch_us(one.to_timestamp),
+               one.exact_from_offset, epoch_us(one.exact_from_timestamp)]),
+           list_transform(gaps, lambda one: [one.from_offset, one.to_offset])
+    FROM log_partitions WHERE cluster = $cluster ORDER BY log_partition
+"""
+
+_OF_GROUP = """
+    SELECT DISTINCT log_partition FROM (
+        SELECT log_partition FROM group_timeline WHERE cluster = $cluster AND group_id = $group
+        UNION ALL SELECT log_partition FROM offset_history WHERE cluster = $cluster AND group_id = $group
+        UNION ALL SELECT log_partition FROM pending_offsets WHERE cluster = $cluster AND group_id = $group
+    )
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompleteRange:
+    """Offsets of which none is missing: from ``from_offset`` up to ``to_offset``, which is not included.
+
+    Attributes:
+        from_timestamp: the running maximum of the records' timestamps there; None where they carry none.
+        exact_from_offset: from here on everything is proven; before it the cleaner may have replaced records by later
+            ones of this range. None where nothing is proven.
+    """
+
+    from_offset: int
+    to_offset: int
+    from_timestamp: datetime | None
+    to_timestamp: datetime | None
+    exact_from_offset: int | None
+    exact_from_timestamp: datetime | None
+
+    def absent_until(self, at: datetime, *, is_last: bool) -> datetime | None:
+        """As that of a log partition, which this range is of."""
+        begins = self.from_offset == 0 or (self.from_timestamp is not None and self.from_timestamp <= at)
+        ends = not is_last and (self.to_timestamp is None or self.to_timestamp <= at)
+        if self.exact_from_offset == 0:
+            return None if ends else at
+        if self.exact_from_timestamp is None:
+            # Nothing is later than the end of the log, whether or not its records carry times.
+            return at if is_last and at == LATEST and self.exact_from_offset is not None else None
+        return None if ends or not begins else max(at, self.exact_from_timestamp)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogPartition:
+    """What the audits have read of one partition of ``__consumer_offsets``: a row of ``log_partitions``.
+
+    Attributes:
+        complete_from_offset: from this offset on nothing is missing and everything is proven; None where that is the
+            end of what was read.
+        complete_since: its time; None behind a gap, too.
+        missing_offsets: offsets below the end at which no record stands: compacted away, or in a gap.
+        gaps: ranges of offsets that no file covered.
+    """
+
+    log_partition: int
+    first_offset: int | None
+    end_offset: int | None
+    end_timestamp: datetime | None
+    complete_from_offset: int | None
+    complete_since: datetime | None
+    records: int | None
+    missing_offsets: int
+    ranges: Sequence[CompleteRange]
+    gaps: Sequence[tuple[int, int]]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether no offset is missing, from the first one of the log on."""
+        return not self.missing_offsets and not self.gaps
+
+    def absent_until(self, at: datetime) -> datetime | None:
+        """Up to when a key must have no record so that it is proven that it did not exist at a point in time.
+
+        Args:
+            at: the point in time; none of its records is from before it.
+
+        Returns:
+            That time or a later one; None where nothing proves it, since the key's records may have been removed.
+        """
+        if self.is_whole:
+            return at
+        last = len(self.ranges) - 1
+        proofs = (one.absent_until(at, is_last=number == last) for number, one in enumerate(self.ranges))
+        return max((proof for proof in proofs if proof is not None), default=None)
+
+    def has_hole_between(self, since: datetime | None, at: datetime) -> bool:
+        """Whether offsets are missing between two audits, from one time to another: what was known may have ended."""
+        if self.gaps:
+            return True
+        ends = [one.to_timestamp for one in self.ranges[:-1]]
+        return any(end is None or (end <= at and (since is None or end >= since)) for end in ends)
+
+
+class Completeness:
+    """What the audits have read of all log partitions of a cluster.
+
+    Attributes:
+        partitions: by number.
+    """
+
+    def __init__(self, partitions: Mapping[int, LogPartition]) -> None:
+        self.partitions = partitions
+
+    @cached_property
+    def is_whole(self) -> bool:
+        """Whether no offset is missing in any log partition."""
+        return all(one.is_whole for one in self.partitions.values())
+
+    @property
+    def log_end(self) -> datetime | None:
+        """The latest timestamp of a record; None where none carries one."""
+        return max((one.end_timestamp for one in self.partitions.values() if one.end_timestamp), default=None)
+
+    def absent_until(self, at: datetime, log_partition: int | None) -> datetime | None:
+        """As ``LogPartition.absent_until``; where nothing is missing anywhere, no log partition is needed."""
+        if self.is_whole:
+            return at
+        one = self.partitions.get(log_partition) if log_partition is not None else None
+        return None if one is None else one.absent_until(at)
+
+    def proofs(self, at: datetime) -> tuple[list[int], list[datetime]]:
+        """Log partitions in which absence can be proven at a point in time, and for each ``absent_until``."""
+        found = {number: one.absent_until(at) for number, one in self.partitions.items()}
+        proven = {number: until for number, until in found.items() if until is not None}
+        return list(proven), list(proven.values())
+
+    def since(self, log_partitions: Iterable[int] | None = None) -> "CompleteSince":
+        """Since when the history of some log partitions is complete.
+
+        Args:
+            log_partitions: which; all if None.
+        """
+        lacking = [one for one in self.some(log_partitions) if not one.is_whole]
+        times = [one.complete_since for one in lacking]
+        return CompleteSince(
+            is_whole=not lacking, since=None if None in times else max((time for time in times if time), default=None)
+        )
+
+    def some(self, log_partitions: Iterable[int] | None) -> list[LogPartition]:
+        """Some of the log partitions; all if None."""
+        chosen = self.partitions if log_partitions is None else set(log_partitions)
+        return [self.partitions[number] for number in chosen if number in self.partitions]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompleteSince:
+    """Since when some log partitions are complete.
+
+    Attributes:
+        is_whole: whether nothing is missing in them at all.
+        since: the latest time since which one of them is complete; None where one is so at its end only, or not at all.
+    """
+
+    is_whole: bool
+    since: datetime | None
+
+    def has_all_from(self, start: datetime | None) -> bool:
+        """Whether everything from a time on is there; None stands for the start of the log."""
+        if self.is_whole:
+            return True
+        return start is not None and self.since is not None and start >= self.since
+
+
+def _moment(micros: int | None) -> datetime | None:
+    return None if micros is None else EPOCH + timedelta(microseconds=micros)
+
+
+def _partition(row: Sequence[Any]) -> LogPartition:
+    *values, ranges, gaps = row
+    names = ("log_partition", "first_offset", "end_offset", "end_timestamp", "complete_from_offset", "complete_since",
+             "records", "missing_offsets")  # fmt: skip
+    return LogPartition(
+        **dict(zip(names, values, strict=True)),
+        ranges=tuple(
+            CompleteRange(
+                from_offset=first,
+                to_offset=end,
+                from_timestamp=_moment(since),
+                to_timestamp=_moment(until),
+                exact_from_offset=exact,
+                exact_from_timestamp=_moment(exact_since),
+            )
+            for first, end, since, until, exact, exact_since in ranges or ()
+        ),
+        gaps=tuple((first, end) for first, end in gaps or ()),
+    )
+
+
+def read_completeness(warehouse: "Warehouse") -> Completeness:
+    """What the audits have read of the log partitions of the warehouse's cluster."""
+    return Completeness({row[0]: _partition(row) for row in warehouse.rows(_PARTITIONS)})
+
+
+def log_partitions_of(warehouse: "Warehouse", group: str) -> list[int]:
+    """The log partition that a group's records are from; empty where none is on record."""
+    return [number for (number,) in warehouse.rows(_OF_GROUP, group=group)]

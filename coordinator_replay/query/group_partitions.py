@@ -1,0 +1,94 @@
+"""Which partition of ``__consumer_offsets`` a group's records are in, and whether audits have read that partition.
+
+A broker puts a group into partition ``Utils.abs(groupId.hashCode()) % partitions`` (``GroupCoordinatorService``,
+``partitionFor``). A dump of one broker has only some of the partitions, and of groups in the others nothing is known.
+"""
+
+import math
+from collections.abc import Iterable
+
+from coordinator_replay.coordinator.java_order import string_hash
+from coordinator_replay.query.warehouse import Warehouse
+
+_NAMED_COUNT = """
+    SELECT max(partition_count) FROM topics WHERE cluster = $cluster AND topic = '__consumer_offsets'
+"""
+
+_ON_RECORD = """
+    SELECT DISTINCT group_id, log_partition FROM group_timeline WHERE cluster = $cluster
+    UNION SELECT DISTINCT group_id, log_partition FROM offset_history WHERE cluster = $cluster
+    UNION SELECT DISTINCT group_id, log_partition FROM pending_offsets WHERE cluster = $cluster
+"""
+
+_LOWEST_INT = -(1 << 31)
+
+
+def _positive_hash(group: str) -> int:
+    """``Utils.abs`` of the name's ``hashCode``: 0 for the smallest integer, which has no positive counterpart."""
+    hashed = string_hash(group)
+    return 0 if hashed == _LOWEST_INT else abs(hashed)
+
+
+def log_partition_of(group: str, partition_count: int) -> int:
+    """The partition of ``__consumer_offsets`` that a group's records are in.
+
+    >>> log_partition_of("payments", 50)
+    42
+
+    Args:
+        group: the group.
+        partition_count: partitions of ``__consumer_offsets``: ``offsets.topic.num.partitions``, 50 by default.
+    """
+    return _positive_hash(group) % partition_count
+
+
+def fitting_count(groups: Iterable[tuple[str, int]], highest: int) -> int | None:
+    """The one number of partitions under which every group is in the partition that its records were read from.
+
+    Args:
+        groups: groups, each with its log partition.
+        highest: the highest log partition that is known to exist.
+
+    Returns:
+        None where several numbers fit, or none does.
+    """
+    # All that fit divide each of the differences, and so their greatest common divisor.
+    common = math.gcd(*(_positive_hash(group) - partition for group, partition in groups))
+    if common == 0:
+        return None
+    roots = [number for number in range(1, math.isqrt(common) + 1) if common % number == 0]
+    fitting = {number for root in roots for number in (root, common // root) if number > highest}
+    return fitting.pop() if len(fitting) == 1 else None
+
+
+def partition_count(warehouse: Warehouse) -> int | None:
+    """How many partitions ``__consumer_offsets`` has: by the cluster metadata, or as the groups on record show.
+
+    Returns:
+        None where neither tells.
+    """
+    audited = warehouse.completeness.partitions
+    [(named,)] = warehouse.rows(_NAMED_COUNT)
+    if named is not None or not audited:
+        return None if named is None else int(named)
+    return fitting_count(warehouse.rows(_ON_RECORD), max(audited))
+
+
+def unaudited_partition(warehouse: Warehouse, group: str) -> int | None:
+    """The log partition of a group where no audit has read it; None where one has, or where that is not known."""
+    count = partition_count(warehouse)
+    partition = None if count is None else log_partition_of(group, count)
+    return None if partition in warehouse.completeness.partitions else partition
+
+
+def unaudited_note(warehouse: Warehouse) -> str | None:
+    """What to say of a list of all groups where some log partitions were not audited."""
+    count = partition_count(warehouse)
+    missing = sorted(set(range(count or 0)) - set(warehouse.completeness.partitions))
+    if not missing:
+        return None
+    named = ", ".join(map(str, missing[:10])) + (f" and {len(missing) - 10} more" if len(missing) > 10 else "")
+    return (
+        f"{len(missing)} of the {count} partitions of __consumer_offsets were not audited ({named}): groups in them "
+        "are not in this warehouse."
+    )
