@@ -3,14 +3,16 @@ WITH last AS (
     SELECT group_id, arg_max(group_type, seq) AS group_type, arg_max(event, seq) AS event,
            arg_max(member_count, seq) AS members,
            count(*) FILTER (event = 'GROUP_CONVERTED') AS conversions,
-           max(log_timestamp) FILTER (event = 'GROUP_CONVERTED') AS converted_at
+           max(log_timestamp) FILTER (event = 'GROUP_CONVERTED') AS converted_at,
+           bool_and(coalesce(is_exact AND is_state_exact, false)) AS is_whole
     FROM group_timeline WHERE cluster = $cluster GROUP BY group_id
 ),
 clients AS (
     SELECT group_id, list_sort(list_distinct(list(CASE WHEN is_client_inherited THEN instance_id ELSE client_id END))) AS clients FROM member_timeline
     WHERE cluster = $cluster AND valid_to IS NULL GROUP BY group_id
 )
-SELECT group_id, CASE WHEN conversions > 0 THEN 'converted back' ELSE 'never converted' END AS what, members,
+SELECT group_id, CASE WHEN conversions > 0 THEN 'converted back'
+                      WHEN is_whole THEN 'never converted' ELSE 'no conversion on record' END AS what, members,
        converted_at, clients[1:10] AS clients,
        (SELECT count(*) FROM last WHERE group_type = 'consumer') AS groups_on_kip_848
 FROM last LEFT JOIN clients USING (group_id)

@@ -3,6 +3,6 @@ SELECT group_id, deleted_at, recreated_at, recreated_by, group_type FROM (
     SELECT group_id, log_timestamp AS deleted_at,
            lead(log_timestamp) OVER in_order AS recreated_at, lead(event) OVER in_order AS recreated_by,
            lead(group_type) OVER in_order AS group_type, event
-    FROM group_timeline WHERE cluster = $cluster WINDOW in_order AS (PARTITION BY group_id ORDER BY seq)
+    FROM group_timeline WHERE cluster = $cluster AND event NOT IN ('RECORDS_MISSING', 'RECORDS_COMPLETE') WINDOW in_order AS (PARTITION BY group_id ORDER BY seq)
 ) WHERE event = 'GROUP_DELETED' AND recreated_at IS NOT NULL
 ORDER BY recreated_at, group_id

@@ -1,4 +1,4 @@
--- Groups that rebalance most often, with the usual cause, the busiest hour and the longest pause in commits.
+-- Groups that rebalance most often, with the usual cause, the busiest hour and the longest pause in commits; at least so often where is_at_least.
 -- param from time: rebalances that ended then or later
 -- param threshold number = 2: rebalances from which on a group counts
 WITH chosen AS (
@@ -7,14 +7,21 @@ WITH chosen AS (
 hours AS (
     SELECT group_id, date_trunc('hour', coalesce(started_at, completed_at)) AS hour, count(*) AS rebalances
     FROM chosen GROUP BY ALL
+),
+incomplete AS (
+    SELECT group_id, max(coalesce(complete_since, end_timestamp)) AS until
+    FROM (SELECT DISTINCT group_id, cluster, log_partition FROM group_timeline WHERE cluster = $cluster)
+    JOIN log_partitions USING (cluster, log_partition) WHERE missing_offsets > 0 GROUP BY group_id
 )
 SELECT group_id, min(group_type) AS group_type, count(*) AS rebalances,
        mode(coalesce(cause, 'UNKNOWN') ORDER BY coalesce(cause, 'UNKNOWN')) AS usual_cause,
        min(busiest.rebalances) AS peak_per_hour, min(busiest.hour) AS peak_hour, max(commit_pause_ms) AS longest_commit_pause_ms,
-       min(coalesce(started_at, completed_at)) AS first, max(coalesce(started_at, completed_at)) AS last
+       min(coalesce(started_at, completed_at)) AS first, max(coalesce(started_at, completed_at)) AS last,
+       bool_or(incomplete.until IS NOT NULL AND coalesce($from < incomplete.until, true)) AS is_at_least
 FROM chosen
 JOIN (SELECT group_id, max(rebalances) AS rebalances, max(struct_pack(rebalances, hour)) FILTER (hour IS NOT NULL).hour AS hour FROM hours GROUP BY group_id)
      AS busiest USING (group_id)
+LEFT JOIN incomplete USING (group_id)
 GROUP BY group_id
 HAVING count(*) >= $threshold
 ORDER BY peak_per_hour DESC, rebalances DESC, group_id

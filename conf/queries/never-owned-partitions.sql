@@ -1,5 +1,10 @@
--- Partitions of topics a group consumes that none of its members owns at the end of the log, or ever owned.
-WITH alive AS (
+-- Partitions of topics a group consumes that none of its members owns at the end of the log, or ever owned, or no owner of which is on record.
+WITH proven AS (
+    SELECT group_id, bool_and(coalesce(is_exact AND is_state_exact, false)) AS is_whole,
+           coalesce(arg_max(is_state_exact, seq), false) AS is_now
+    FROM group_timeline WHERE cluster = $cluster GROUP BY group_id
+),
+alive AS (
     SELECT group_id, unnest(coalesce(nullif(subscribed_topics, []), [NULL])) AS topic FROM member_timeline
     WHERE cluster = $cluster AND valid_to IS NULL AND group_type IN ('classic', 'consumer')
 ),
@@ -26,9 +31,11 @@ expected AS (
     UNION
     SELECT group_id, topic, partition FROM owned JOIN counted USING (group_id, topic) WHERE partition < partitions
 )
-SELECT group_id, topic, expected.partition, CASE WHEN is_owned IS NULL THEN 'never owned' ELSE 'not owned now' END AS what,
+SELECT group_id, topic, expected.partition,
+       CASE WHEN is_owned IS NULL AND is_whole THEN 'never owned'
+            WHEN is_owned IS NULL OR NOT is_now THEN 'no owner on record' ELSE 'not owned now' END AS what,
        last_owned
-FROM expected LEFT JOIN owned USING (group_id, topic, partition)
+FROM expected JOIN proven USING (group_id) LEFT JOIN owned USING (group_id, topic, partition)
 WHERE NOT coalesce(is_owned, false)
 ORDER BY what, group_id, topic, expected.partition
 LIMIT 500

@@ -1,14 +1,15 @@
 -- Committed offsets that were rewound, with the owner before and after and the group's state: resets and duplicates.
 -- param group text: only this group
 -- param threshold number = 1: offsets from which on it counts
-SELECT * FROM (
+SELECT * EXCLUDE (is_begin_open) FROM (
     SELECT group_id, topic, partition, valid_from AS at,
            lag(committed_offset) OVER in_order AS from_offset, committed_offset AS to_offset,
            lag(committed_offset) OVER in_order::HUGEINT - committed_offset AS delta,
-           lag(owner_member_id) OVER in_order AS owner_before, owner_member_id AS owner, group_state
+           lag(owner_member_id) OVER in_order AS owner_before, owner_member_id AS owner, group_state, is_begin_open
     FROM offset_history WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group)
     WINDOW in_order AS (PARTITION BY group_id, topic, partition ORDER BY offset_history.from_offset)
 )
-WHERE delta >= $threshold
+-- Where commits before it are missing, the offset before it is not on record.
+WHERE delta >= $threshold AND NOT coalesce(is_begin_open, true)
 ORDER BY delta DESC, "at", group_id, topic, partition
 LIMIT 200

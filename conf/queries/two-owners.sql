@@ -8,6 +8,8 @@ FROM partition_ownership AS a JOIN partition_ownership AS b
  AND (a.owned_from < b.owned_from OR (a.owned_from = b.owned_from AND a.member_id < b.member_id))
  AND coalesce(a.owned_to > b.owned_from, true)
 WHERE a.cluster = $cluster AND ($group IS NULL OR a.group_id = $group)
+  -- Of others the log may lack when one of them gave it up.
+  AND a.is_exact AND b.is_exact
   AND a.group_id NOT IN (SELECT group_id FROM group_timeline WHERE cluster = $cluster AND group_type = 'share')
 ORDER BY overlap_from, a.group_id, topic, a.partition
 LIMIT 500

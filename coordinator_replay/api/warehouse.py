@@ -16,6 +16,7 @@ from coordinator_replay.query.expired import STATUSES, ExpiredOffset, expired_of
 from coordinator_replay.query.findings import SEVERITIES, Finding, findings_of
 from coordinator_replay.query.group_partitions import unaudited_note
 from coordinator_replay.query.groups import (
+    UNKNOWN,
     Group,
     groups_at,
     lively_groups,
@@ -129,6 +130,10 @@ class Warehouse:
         moment = self._time(at)
         note = self._tables.check_moment(moment)
         found = deleted_groups(self._tables, moment, types=types)
+        if not self._tables.completeness.is_whole:
+            # Of these it is not on record whether they were there again.
+            unknown = {one.group_id for one in groups_at(self._tables, moment, states=[UNKNOWN])}
+            found = [one for one in found if one.group_id not in unknown]
         notes = [self._no("deleted group", found), note]
         return Answer(found, DeletedGroup, notes=notes, basis=self._at(moment))
 

@@ -104,7 +104,13 @@ class LogPartition:
         if self.is_whole:
             return at
         last = len(self.ranges) - 1
-        proofs = (one.absent_until(at, is_last=number == last) for number, one in enumerate(self.ranges))
+        # Behind a gap a key is open until its next record: what was in the gap may be its last one.
+        gap = min((first for first, _ in self.gaps), default=None)
+        proofs = (
+            one.absent_until(at, is_last=number == last)
+            for number, one in enumerate(self.ranges)
+            if gap is None or one.from_offset <= gap
+        )
         return max((proof for proof in proofs if proof is not None), default=None)
 
     def has_hole_between(self, since: datetime | None, at: datetime) -> bool:

@@ -126,7 +126,8 @@ _GROUPS = f"""
            CASE WHEN NOT is_unknown THEN last.epoch END, CASE WHEN NOT is_unknown THEN last.assignment_epoch END,
            CASE WHEN NOT is_unknown THEN coalesce(last.member_count, 0) END,
            make_timestamptz(last.since), is_exact AND NOT is_unknown, log_partition
-    FROM (SELECT *, state = '{UNKNOWN}' AS is_unknown FROM found) AS found LEFT JOIN protocols ON protocols.group_id = id
+    FROM (SELECT *, state = '{UNKNOWN}' AS is_unknown FROM found) AS found
+    LEFT JOIN protocols ON protocols.group_id = id
     ORDER BY id
 """  # noqa: S608 - put together from constants
 

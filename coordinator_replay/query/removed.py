@@ -30,7 +30,8 @@ _OFFSETS = """
 
 _GROUPS = f"""
     WITH ends AS (
-        SELECT group_id, arg_max(event, seq) AS event, arg_max(group_type, seq) AS group_type,
+        SELECT group_id, arg_max(event = 'GROUP_DELETED' OR to_state IS NOT DISTINCT FROM 'Dead', seq) AS is_deleted,
+               arg_max(group_type, seq) AS group_type, arg_max(coalesce(is_exact, false), seq) AS is_exact,
                arg_max(log_timestamp, seq) AS deleted_at, max(log_timestamp) FILTER (member_count > 0) AS last_active
         FROM group_timeline WHERE cluster = $cluster AND coalesce(log_timestamp <= $at, true) {{one_group}}
         GROUP BY group_id
@@ -39,7 +40,8 @@ _GROUPS = f"""
                max(commit_timestamp) AS last_commit,
                count(DISTINCT (topic, partition)) FILTER (ended_by <> 'COMMIT' AND valid_to <= $at) AS removed,
                arg_max(ended_by, to_offset) FILTER (ended_by <> 'COMMIT' AND valid_to <= $at) AS ended_by,
-               arg_max(ended_confidence, to_offset) FILTER (ended_by <> 'COMMIT' AND valid_to <= $at) AS confidence
+               arg_max(ended_confidence, to_offset) FILTER (ended_by <> 'COMMIT' AND valid_to <= $at) AS confidence,
+               bool_and(coalesce(is_exact, false)) FILTER (ended_by <> 'COMMIT') AS is_exact
         FROM offset_history WHERE cluster = $cluster AND coalesce(valid_from <= $at, true) {{one_group}}
         GROUP BY group_id
     ), waiting AS (
@@ -47,9 +49,9 @@ _GROUPS = f"""
     )
     SELECT coalesce(ends.group_id, offsets.group_id) AS id, coalesce(group_type, 'classic'),
            coalesce(deleted_at, removed_at), ended_by, confidence, coalesce(removed, 0),
-           last_active, last_commit
+           last_active, last_commit, coalesce(ends.is_exact, offsets.is_exact, false)
     FROM ends FULL JOIN offsets ON offsets.group_id = ends.group_id
-    WHERE coalesce(event, 'GROUP_DELETED') = 'GROUP_DELETED' AND NOT coalesce(has_offsets, false)
+    WHERE coalesce(is_deleted, true) AND NOT coalesce(has_offsets, false)
       AND coalesce(ends.group_id, offsets.group_id) NOT IN (SELECT group_id FROM waiting)
     ORDER BY coalesce(deleted_at, removed_at), id
 """  # noqa: S608 - put together from constants
@@ -109,6 +111,7 @@ class DeletedGroup:
             had no offsets: the log does not tell DeleteGroups from the broker's cleanup of empty groups then.
         offsets_removed: partitions whose offsets were removed and never committed again.
         last_active: when it last had a member; None for a group that only stored offsets.
+        is_exact: whether the log proves when it was deleted; False where that is only the time by which it was.
     """
 
     group_id: str
@@ -119,6 +122,7 @@ class DeletedGroup:
     offsets_removed: int
     last_active: datetime | None
     last_commit: datetime | None
+    is_exact: bool
 
 
 def removed_offsets(warehouse: Warehouse, group: str, at: datetime | None = None) -> list[RemovedOffsets]:

@@ -53,6 +53,10 @@ _UNSHOWN = """CASE
 END"""
 """The text of a moment outside the years 1 to 9999; null for all others."""
 
+_RUNS_WITH_RECORDS = """
+    SELECT run_id FROM audit_runs WHERE cluster = $cluster AND status = 'done' AND cardinality(to_offsets) > 0 LIMIT 1
+"""
+
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PARAMETER = re.compile(r"\$([a-z_]+)")
 
@@ -296,8 +300,18 @@ class Warehouse:
 
     @cached_property
     def completeness(self) -> Completeness:
-        """What audits have read of each log partition of the cluster, and since when nothing is missing there."""
-        return read_completeness(self)
+        """What audits have read of each log partition of the cluster, and since when nothing is missing there.
+
+        Raises:
+            WarehouseError: the audits are those of a release that did not keep it.
+        """
+        found = read_completeness(self)
+        if not found.partitions and self.rows(_RUNS_WITH_RECORDS):
+            raise WarehouseError(
+                f"the warehouse {self.uri} is of an earlier release, which did not keep since when the history is "
+                "complete: audit the dumps again, into a new warehouse"
+            )
+        return found
 
     @cached_property
     def coverage(self) -> Coverage:

@@ -62,6 +62,7 @@ def event(group: str, seq: int, clock: str, name: str, states: str, **columns: A
         "to_state": after,
         "log_timestamp": at(clock),
         "is_exact": True,
+        "is_state_exact": True,
         "log_partition": 3,
         "log_offset": 100 + seq,
         "group_type": "consumer",
@@ -112,6 +113,8 @@ def member(group: str, member_id: str, start: str, end: str | None, offset: int,
         "pending_revocation": [],
         "subscribed_topics": ["orders"],
         "member_state": "STABLE",
+        "is_exact": True,
+        "is_begin_open": False,
         **columns,
     }
 
@@ -144,6 +147,9 @@ def owned(partition: int, member_id: str, start: str, end: str | None = None, **
         "member_id": member_id,
         "owned_from": at(start),
         "owned_to": maybe(end),
+        "log_partition": 3,
+        "is_exact": True,
+        "is_begin_open": False,
         **columns,
     }
 
@@ -175,6 +181,8 @@ def offset(topic: str, partition: int, value: int, start: str, end: str | None =
         "log_partition": 3,
         "is_transactional": False,
         "ended_by": None if end is None else "COMMIT",
+        "is_exact": True,
+        "is_begin_open": False,
         **expiry,
         **columns,
     }
@@ -250,6 +258,7 @@ def expired() -> list[Row]:
             "expire_at": at(expire),
             "rule": "unsubscribed_topic",
             "confidence": "likely",
+            "is_exact": True,
             **columns,
         }
 
@@ -315,6 +324,34 @@ def commits() -> list[Row]:
     return [one("02:01", 110), one("02:20", 150), one("05:00", 1, "other")]
 
 
+def log_partition(number: int, start: str, end: str, **columns: Any) -> Row:
+    """A log partition without a missing offset."""
+    times = {"from_timestamp": at(start), "to_timestamp": at(end), "exact_from_timestamp": at(start)}
+    return {
+        "cluster": "default",
+        "log_partition": number,
+        "first_offset": 0,
+        "end_offset": 1000,
+        "end_timestamp": at(end),
+        "complete_ranges": [{"from_offset": 0, "to_offset": 1000, "exact_from_offset": 0, **times}],
+        "complete_from_offset": 0,
+        "complete_since": at(start),
+        "records": 1000,
+        "missing_offsets": 0,
+        "gaps": [],
+        "anchors": [],
+        **columns,
+    }
+
+
+def log_partitions() -> list[Row]:
+    return [
+        log_partition(1, "02:02", "02:06"),
+        log_partition(3, "02:00", "02:20"),
+        log_partition(3, "01:00", "05:00", cluster="other"),
+    ]
+
+
 def runs() -> list[Row]:
     return [
         {"run_id": "1", "cluster": "default", "status": "done", "started_at": at("02:55"), "finished_at": at("03:00"),
@@ -347,6 +384,7 @@ ROWS = {
     "group_records": group_records,
     "offset_commits": commits,
     "audit_runs": runs,
+    "log_partitions": log_partitions,
 }
 
 

@@ -91,7 +91,7 @@ def test_a_partition_of_any_number_costs_the_list_of_owners_nothing(tmp_path: Pa
     write_rows(folder, "partition_ownership", [owned(2**31 - 1, "m-1", "02:11", topic="orders-by-region")])
     found = answers(Warehouse(str(folder)), "never-owned-partitions")
     assert [(one["topic"], one["partition"], one["what"]) for one in found] == [
-        ("orders-by-region", number, "never owned") for number in range(500)
+        ("orders-by-region", number, "no owner on record") for number in range(500)
     ]
 
 
