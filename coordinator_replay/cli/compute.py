@@ -50,6 +50,7 @@ def _audit_alone(options: "Options", common: Common, dump: "Dump") -> "Summary":
     from coordinator_replay.pipeline.audit import run_audit
     from coordinator_replay.pipeline.host.failure import told_in_a_sentence
     from coordinator_replay.pipeline.host.session import open_session
+    from coordinator_replay.query.warehouse import Warehouse
 
     began = time.monotonic()
     click.echo("starting Spark …", err=True)
@@ -58,7 +59,8 @@ def _audit_alone(options: "Options", common: Common, dump: "Dump") -> "Summary":
         spark = open_session(verbose=common.verbose, with_catalog=options.database is not None)
         with shown_progress(spark) as report:
             summary = run_audit(spark, options, report, dump)
-    print_summary(summary, common.output, seconds=time.monotonic() - began)
+    known = Warehouse(options.warehouse, options.cluster).completeness
+    print_summary(summary, known, common.output, seconds=time.monotonic() - began)
     return summary
 
 

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from coordinator_replay.cli.output import moment_text
 from coordinator_replay.safe_text import neutral
 
 if TYPE_CHECKING:
     from coordinator_replay.pipeline.audit import Summary
+    from coordinator_replay.query.completeness import Completeness
 
 _MOST_NOTES = 10
 _STATUSES = {
@@ -24,8 +26,9 @@ def _most_first(counts: Counter[str]) -> list[tuple[str, int]]:
     return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
 
 
-def _facts(summary: "Summary", seconds: float) -> dict[str, Any]:
+def _facts(summary: "Summary", known: "Completeness", seconds: float) -> dict[str, Any]:
     run = summary.run
+    since = known.since()
     return {
         "run_id": run.run_id,
         "cluster": run.cluster,
@@ -37,6 +40,9 @@ def _facts(summary: "Summary", seconds: float) -> dict[str, Any]:
         "already_audited": run.already_audited,
         "log_partitions": len(run.to_offsets),
         "gaps": len(run.gaps),
+        "is_history_complete": since.is_whole,
+        "complete_since": None if since.since is None else moment_text(since.since),
+        "missing_offsets": sum(one.missing_offsets for one in known.partitions.values()),
         "kinds": dict(_most_first(summary.kinds)),
         "quarantined": summary.quarantined,
         "groups": [{"type": kind, "state": state, "count": n} for (kind, state), n in sorted(summary.groups.items())],
@@ -89,9 +95,16 @@ def _print_groups(summary: "Summary") -> None:
         click.echo(f"{_counted(sum(summary.findings.values()), 'finding')}: {told}.")
 
 
-def print_summary(summary: "Summary", form: str, *, seconds: float) -> None:
-    """Print what a run did: as text, or as one JSON object where ``form`` is not ``table``."""
-    facts = _facts(summary, seconds)
+def print_summary(summary: "Summary", known: "Completeness", form: str, *, seconds: float) -> None:
+    """Print what a run did: as text, or as one JSON object where ``form`` is not ``table``.
+
+    Args:
+        summary: what it did.
+        known: since when the history of the cluster is complete, over all runs.
+        form: ``table``, ``json`` or ``csv``.
+        seconds: how long it took.
+    """
+    facts = _facts(summary, known, seconds)
     if form != "table":
         click.echo(json.dumps(facts))
         return
@@ -105,4 +118,6 @@ def print_summary(summary: "Summary", form: str, *, seconds: float) -> None:
     hidden = max(0, len(run.notes) - _MOST_NOTES) + max(0, len(run.gaps) - _MOST_NOTES)
     if hidden:
         click.echo(f"… and {_counted(hidden, 'more note')} in audit_runs.")
+    if known.partitions:
+        click.echo(known.history_line())
     click.echo(f"Run {run.run_id} of cluster {neutral(run.cluster)} took {seconds:.1f} s.")

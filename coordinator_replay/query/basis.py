@@ -3,17 +3,10 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from coordinator_replay.query.completeness import CompleteSince, log_partitions_of
+from coordinator_replay.query.completeness import CompleteSince, log_partitions_of, shown_second
 from coordinator_replay.query.warehouse import Warehouse
 
 _UNITS = {"d": timedelta(days=1), "h": timedelta(hours=1), "min": timedelta(minutes=1), "s": timedelta(seconds=1)}
-
-
-def _seconds(moment: datetime, *, is_rounded_up: bool = False) -> str:
-    """A moment to the second."""
-    if is_rounded_up and moment.microsecond:
-        moment += timedelta(seconds=1)
-    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def _age(moment: datetime, now: datetime) -> str:
@@ -50,7 +43,7 @@ class Basis:
         Args:
             now: the time by which the log's age is told; left out if None.
         """
-        end = "log without times" if self.log_end is None else f"log up to {_seconds(self.log_end)}"
+        end = "log without times" if self.log_end is None else f"log up to {shown_second(self.log_end)}"
         age = "" if now is None or self.log_end is None else _age(self.log_end, now)
         return f"cluster {self.cluster}, {end}{age}{self._past()}"
 
@@ -60,7 +53,7 @@ class Basis:
         past = "its past" if self.of_one_group else "the past"
         if self.complete_since is None:
             return f"; {past} before the end of the log is not complete"
-        return f"; {past} before {_seconds(self.complete_since, is_rounded_up=True)} is not complete"
+        return f"; {past} before {shown_second(self.complete_since, is_rounded_up=True)} is not complete"
 
 
 def basis_at(warehouse: Warehouse, at: datetime, *, group: str | None = None) -> Basis:
@@ -74,7 +67,7 @@ def basis_at(warehouse: Warehouse, at: datetime, *, group: str | None = None) ->
     known = warehouse.completeness
     chosen = _chosen(warehouse, group)
     is_complete = known.is_whole or all(one.absent_until(at) == at for one in known.some(chosen))
-    return _basis(warehouse, known.since(chosen), group, is_complete=is_complete)
+    return _basis(warehouse, known.since(chosen), of_one_group=group is not None, is_complete=is_complete)
 
 
 def basis_from(warehouse: Warehouse, start: datetime | None = None, *, group: str | None = None) -> Basis:
@@ -86,7 +79,13 @@ def basis_from(warehouse: Warehouse, start: datetime | None = None, *, group: st
         group: the group that it is about; all if None.
     """
     since = warehouse.completeness.since(_chosen(warehouse, group))
-    return _basis(warehouse, since, group, is_complete=since.has_all_from(start))
+    return _basis(warehouse, since, of_one_group=group is not None, is_complete=since.has_all_from(start))
+
+
+def basis_of_group(warehouse: Warehouse, start: datetime, log_partition: int | None) -> Basis:
+    """What an answer about a group stands on, from a time on, where the group's log partition is known."""
+    since = warehouse.completeness.since(None if log_partition is None else [log_partition])
+    return _basis(warehouse, since, of_one_group=True, is_complete=since.has_all_from(start))
 
 
 def _chosen(warehouse: Warehouse, group: str | None) -> list[int] | None:
@@ -96,11 +95,11 @@ def _chosen(warehouse: Warehouse, group: str | None) -> list[int] | None:
     return log_partitions_of(warehouse, group)
 
 
-def _basis(warehouse: Warehouse, since: CompleteSince, group: str | None, *, is_complete: bool) -> Basis:
+def _basis(warehouse: Warehouse, since: CompleteSince, *, of_one_group: bool, is_complete: bool) -> Basis:
     return Basis(
         cluster=warehouse.cluster,
         log_end=warehouse.completeness.log_end,
         complete_since=since.since,
         is_complete=is_complete,
-        of_one_group=group is not None,
+        of_one_group=of_one_group,
     )

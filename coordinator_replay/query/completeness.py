@@ -92,6 +92,12 @@ class LogPartition:
         """Whether no offset is missing, from the first one of the log on."""
         return not self.missing_offsets and not self.gaps
 
+    @property
+    def below(self) -> int:
+        """How many offsets there are below those that are complete."""
+        end = self.end_offset if self.complete_from_offset is None else self.complete_from_offset
+        return end or 0
+
     def absent_until(self, at: datetime) -> datetime | None:
         """Up to when a key must have no record so that it is proven that it did not exist at a point in time.
 
@@ -170,6 +176,38 @@ class Completeness:
         """Some of the log partitions; all if None."""
         chosen = self.partitions if log_partitions is None else set(log_partitions)
         return [self.partitions[number] for number in chosen if number in self.partitions]
+
+    def history_line(self) -> str:
+        """Since when the history is complete, and what is missing before, in a sentence."""
+        count = len(self.partitions)
+        where = f"in all {count} log partitions" if count != 1 else "in its log partition"
+        if self.is_whole:
+            return f"History is complete {where}; no offset is missing."
+        lacking = [one for one in self.partitions.values() if not one.is_whole]
+        with_gaps = [one for one in lacking if one.gaps]
+        since = self.since([one.log_partition for one in lacking if one.complete_since is not None]).since
+        only_at_end = [one for one in lacking if one.complete_since is None and not one.gaps]
+        proven = count - len(with_gaps) - len(only_at_end)
+        parts = []
+        if proven:
+            time = "" if since is None else f" since {shown_second(since, is_rounded_up=True)}"
+            parts.append(f"History is complete{time} {where if proven == count else f'in {proven} of {count}'}")
+        if only_at_end:
+            parts.append(f"in {len(only_at_end)} at the end of the log only")
+        missing, below = (sum(one.missing_offsets for one in lacking), sum(one.below for one in lacking))
+        parts.append(
+            f"{missing:,} of {below:,} offsets below were compacted away{' or not in any dump' * bool(with_gaps)}"
+        )
+        if with_gaps:
+            parts.append(f"{len(with_gaps)} of {count} log partitions have gaps, which prove nothing")
+        return f"{'; '.join(parts)}."
+
+
+def shown_second(moment: datetime, *, is_rounded_up: bool = False) -> str:
+    """A moment to the second."""
+    if is_rounded_up and moment.microsecond:
+        moment += timedelta(seconds=1)
+    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -122,6 +122,7 @@ class GroupLife:
     Attributes:
         start: where the pictures begin.
         end: where they end.
+        log_partition: the partition of ``__consumer_offsets`` that its records are from.
         lines: offsets that were in force at some time in the range, as many as figures need.
         commit_count: commits on record that were written in the range.
         outcome: what the group had come to by the end of the range.
@@ -131,6 +132,7 @@ class GroupLife:
     group: str
     start: datetime
     end: datetime
+    log_partition: int | None
     outcome: Outcome
     states: tuple[StateBand, ...]
     members: tuple[MemberSpan, ...]

@@ -5,32 +5,36 @@ half-open: from ``$start`` on, before ``$end``.
 """
 
 SPANS = """
-    SELECT group_id, min(first), max(last) FROM (
-        SELECT group_id, min(log_timestamp) AS first, max(log_timestamp) AS last FROM group_timeline
+    SELECT group_id, min(first), max(last), min(log_partition) FROM (
+        SELECT group_id, min(log_timestamp) AS first, max(log_timestamp) AS last, min(log_partition) AS log_partition
+        FROM group_timeline WHERE cluster = $cluster {some} GROUP BY 1
+        UNION ALL
+        SELECT group_id, min(valid_from), max(coalesce(valid_to, valid_from)), min(log_partition) FROM offset_history
         WHERE cluster = $cluster {some} GROUP BY 1
-        UNION ALL SELECT group_id, min(valid_from), max(coalesce(valid_to, valid_from)) FROM offset_history
-        WHERE cluster = $cluster {some} GROUP BY 1
-        UNION ALL SELECT group_id, min(valid_from), max(coalesce(valid_to, valid_from)) FROM pending_offsets
+        UNION ALL
+        SELECT group_id, min(valid_from), max(coalesce(valid_to, valid_from)), min(log_partition) FROM pending_offsets
         WHERE cluster = $cluster {some} GROUP BY 1
     ) GROUP BY group_id ORDER BY group_id
 """
 
 STATES = """
     WITH events AS (
-        SELECT group_id, seq, log_timestamp, group_type, epoch, member_count, is_exact,
+        SELECT group_id, seq, log_timestamp, group_type, epoch, member_count,
+               coalesce(is_state_exact, false) AS is_exact,
                CASE WHEN event = 'GROUP_DELETED' THEN 'Dead' ELSE to_state END AS state
         FROM group_timeline
         WHERE cluster = $cluster {some} AND log_timestamp IS NOT NULL AND coalesce(log_timestamp < $end, true)
     ), compared AS (
         SELECT *, (state IS DISTINCT FROM lag(state) OVER in_order
-                   OR group_type IS DISTINCT FROM lag(group_type) OVER in_order) AS is_change
+                   OR group_type IS DISTINCT FROM lag(group_type) OVER in_order
+                   OR is_exact IS DISTINCT FROM lag(is_exact) OVER in_order) AS is_change
         FROM events WINDOW in_order AS (PARTITION BY group_id ORDER BY seq)
     ), numbered AS (
         SELECT *, sum(CAST(is_change AS INTEGER)) OVER (PARTITION BY group_id ORDER BY seq) AS band FROM compared
     ), bands AS (
         SELECT group_id, band, min(state) AS state, min(group_type) AS group_type,
                min(log_timestamp) AS since, min(epoch) AS first_epoch, max(epoch) AS last_epoch,
-               min(member_count) AS fewest, max(member_count) AS most, bool_and(coalesce(is_exact, true)) AS is_exact
+               min(member_count) AS fewest, max(member_count) AS most, bool_and(is_exact) AS is_exact
         FROM numbered GROUP BY group_id, band
     )
     SELECT group_id, state, group_type, since, lead(since) OVER (PARTITION BY group_id ORDER BY band) AS until,

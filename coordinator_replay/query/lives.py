@@ -58,11 +58,12 @@ MANY_GROUPS = Limits(intervals=1500, points=2000)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """From when to when pictures of a group show it."""
+    """From when to when pictures of a group show it, and the log partition that its records are from."""
 
     group: str
     start: datetime
     end: datetime
+    log_partition: int | None = None
 
 
 Interval = TypeVar("Interval", MemberSpan, Holding)
@@ -97,12 +98,12 @@ def spans_of(
         check_group(warehouse, group)
     covered = warehouse.coverage
     spans = []
-    for name, first, last in found:
+    for name, first, last, log_partition in found:
         # The last record belongs to the range, which ends before its end.
         until = end or later(max(covered.last, last or covered.last), 1)
         since = start or first or covered.first
         if since < until or group is not None:
-            spans.append(Span(group=name, start=min(since, until), end=until))
+            spans.append(Span(group=name, start=min(since, until), end=until, log_partition=log_partition))
     return spans
 
 
@@ -255,6 +256,7 @@ class _Reading:
             group=group,
             start=span.start,
             end=span.end,
+            log_partition=span.log_partition,
             outcome=outcome,
             states=tuple(self._states.get(group, ())),
             members=_latest(self._members.get(group, ()), most, "members", notes),

@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
+from coordinator_replay.query.basis import basis_from
 from coordinator_replay.query.findings import Finding
 from coordinator_replay.query.fleet import MOST_ROWS, fleet_of
 from coordinator_replay.query.life import GroupLife
@@ -37,6 +38,7 @@ class FleetPage:
 
     def __init__(self, warehouse: Warehouse, start: datetime | None = None, end: datetime | None = None) -> None:
         self._warehouse = warehouse
+        self._start = start
         self.fleet = fleet_of(warehouse, start, end)
         self._clock = Clock(self.fleet.start, self.fleet.end)
         self.lanes: list[Lane] = []
@@ -79,6 +81,8 @@ class FleetPage:
             pages={lane.group: lane.page for lane in lanes},
             last=min(fleet.end, fleet.coverage.last),
             cluster=self._warehouse.cluster,
+            basis=str(basis_from(self._warehouse, self._start)),
+            history=self._warehouse.completeness.history_line(),
             tiles=self._tiles(),
             causes=list(causes_of(fleet).items()),
             states=[(state, STATE_COLOURS.get(state, UNKNOWN_COLOUR)) for state in states],

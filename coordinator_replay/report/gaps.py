@@ -52,6 +52,8 @@ def without(intervals: Iterable[Interval], holes: Iterable[Interval]) -> list[In
 class Wanted:
     """Tells when a group wanted the partitions of a topic: while a member subscribed to it, or nobody was a member.
 
+    Where the log does not prove the state of the group, it tells of nothing.
+
     Args:
         life: the group's.
     """
@@ -60,7 +62,10 @@ class Wanted:
         self._subscriptions: dict[str | None, list[Interval]] = {}
         for one in life.subscriptions:
             self._subscriptions.setdefault(one.topic, []).append(_interval(one.since, one.until))
-        self._deleted = [_interval(band.since, band.until) for band in life.states if band.state == "Dead"]
+        # Where the log does not prove the group, who owned what is not on record.
+        self._deleted = [
+            _interval(band.since, band.until) for band in life.states if band.state == "Dead" or not band.is_exact
+        ]
         self._left: dict[str, list[Interval]] = {}
 
     def _left_alone(self, topic: str) -> list[Interval]:

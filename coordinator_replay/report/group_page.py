@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any
 
 from coordinator_replay.analysis.reasons import by_frequency
+from coordinator_replay.query.basis import basis_of_group
 from coordinator_replay.query.life import GroupLife
 from coordinator_replay.query.lives import life_of
 from coordinator_replay.query.rebalances import Rebalance
@@ -186,6 +187,7 @@ def life_page(warehouse: Warehouse, life: GroupLife, assets: Assets = INSIDE, in
         index=index,
         last=later(life.end, -1) if life.end > warehouse.coverage.last else life.end,
         cluster=warehouse.cluster,
+        basis=str(basis_of_group(warehouse, life.start, life.log_partition)),
         coverage=str(warehouse.coverage),
         tiles=_tiles(life),
         is_exact=all(band.is_exact for band in life.states),

@@ -58,7 +58,7 @@ def state_columns(life: GroupLife, clock: Clock) -> Mapping[str, Columns]:
             "colour": STATE_COLOURS.get(band.state, UNKNOWN_COLOUR),
             "epochs": f"{band.first_epoch} to {band.last_epoch}",
             "members": f"{band.fewest_members} to {band.most_members}",
-            "seen": "complete" if band.is_exact else "records are missing: steps in between were not seen",
+            "seen": "complete" if band.is_exact else "not proven: records of that time are missing",
         }
         for band in life.states
     ]
