@@ -408,8 +408,8 @@ def write_rows(folder: Path, name: str, rows: list[Row]) -> None:
         )
 
 
-def write_small_warehouse(folder: Path) -> Path:
-    """Write all tables of the contract, those without rows too."""
+def write_small_warehouse(folder: Path, **others: list[Row]) -> Path:
+    """Write all tables of the contract, those without rows too; ``others`` are rows of tables that differ."""
     for name in tables():
-        write_rows(folder, name, ROWS[name]() if name in ROWS else [])
+        write_rows(folder, name, others[name] if name in others else ROWS[name]() if name in ROWS else [])
     return folder

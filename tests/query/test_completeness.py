@@ -1,0 +1,275 @@
+"""Answers over a log that compaction has thinned: exact where it proves them, and said to be open where it does not.
+
+The small warehouse, of which log partition 3 begins with what the cleaner left: nothing is missing from 02:10 on, and
+everything is proven from 02:10:20 on.
+"""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from coordinator_replay import Warehouse
+from coordinator_replay.errors import UsageError, WarehouseError
+from coordinator_replay.query.basis import Basis
+from coordinator_replay.query.completeness import CompleteRange, LogPartition
+from coordinator_replay.query.group_partitions import fitting_count, log_partition_of
+from coordinator_replay.times import LATEST
+from tests.query.small_warehouse import at, event, log_partition, offset, write_rows, write_small_warehouse
+
+RANGE = {
+    "from_offset": 103,
+    "to_offset": 1000,
+    "from_timestamp": at("02:10"),
+    "to_timestamp": at("02:20"),
+    "exact_from_offset": 105,
+    "exact_from_timestamp": at("02:10:20"),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    thinned = log_partition(3, "02:00", "02:20", complete_ranges=[RANGE], complete_from_offset=105,
+                            complete_since=at("02:10:20"), missing_offsets=60)  # fmt: skip
+    folder = write_small_warehouse(
+        tmp_path_factory.mktemp("compacted warehouse"), log_partitions=[log_partition(1, "02:02", "02:06"), thinned]
+    )
+    write_rows(folder, "group_timeline", [
+        event("late", 0, "02:15", "GROUP_DISCOVERED", ">Stable", group_type="classic", member_count=2, is_exact=False),
+        event("new", 0, "02:18", "GROUP_CREATED", ">Stable", group_type="classic", member_count=1),
+        event("cut", 0, "02:10:10", "GROUP_DISCOVERED", ">Stable", member_count=1, is_exact=False,
+              is_state_exact=False),
+        event("cut", 1, "02:10:20", "RECORDS_COMPLETE", "Stable>Stable", member_count=1),
+    ])  # fmt: skip
+    write_rows(folder, "offset_history", [
+        offset("logs", 0, 500, "02:12", group_id="commits", from_offset=500, is_begin_open=True),
+        offset("logs", 1, 600, "02:05", group_id="commits", from_offset=60, is_begin_open=True),
+        offset("logs", 2, 700, "02:10:05", group_id="commits", from_offset=104, is_begin_open=True),
+    ])  # fmt: skip
+    return folder
+
+
+@pytest.fixture(scope="module")
+def warehouse(folder: Path) -> Warehouse:
+    return Warehouse(folder)
+
+
+def states(warehouse: Warehouse, clock: str) -> dict[str, tuple[str, bool]]:
+    return {one.group_id: (one.state, one.is_exact) for one in warehouse.groups(at=at(clock))}
+
+
+def test_a_group_whose_records_may_have_been_removed_is_unknown(warehouse: Warehouse):
+    found = states(warehouse, "02:09")
+    assert found["late"] == ("Unknown", False)
+    assert found["cut"] == ("Unknown", False)
+    assert found["simple"] == ("Unknown", False), "its own records may have been removed since"
+
+
+def test_a_group_is_proven_where_nothing_is_missing(warehouse: Warehouse):
+    found = states(warehouse, "02:10:30")
+    assert "late" not in found and "new" not in found
+    assert found["simple"] == ("Empty", True)
+    assert found["cut"] == ("Stable", True)
+
+
+def test_between_the_first_offset_and_the_proven_one_the_next_record_decides(warehouse: Warehouse):
+    found = states(warehouse, "02:10:05")
+    assert found["cut"] == ("Unknown", False), "the cleaner may have taken the record before that of 02:10:10"
+    assert "late" not in found, "no record of it was there to take one's place"
+
+
+def test_a_state_that_surviving_records_tell_is_shown_and_not_exact(warehouse: Warehouse):
+    found = warehouse.describe("cut", at=at("02:10:15"))
+    assert (found.group.state, found.group.is_exact) == ("Stable", False)
+    assert any("members may be missing" in note for note in found.notes)
+
+
+def test_a_group_that_is_not_on_record_yet_can_be_described(warehouse: Warehouse):
+    found = warehouse.describe("late", at=at("02:09"))
+    assert (found.group.state, found.group.group_type, found.group.member_count, len(found)) == (
+        "Unknown",
+        "Unknown",
+        None,
+        0,
+    )
+    assert any("is not on record" in note for note in found.notes)
+
+
+def test_filters_count_unknown_states(warehouse: Warehouse):
+    assert {one.group_id for one in warehouse.groups(at=at("02:09"), states=["uNKNOWN"])} >= {"late", "cut", "simple"}
+    stable = warehouse.groups(at=at("02:09"), states=["stable"])
+    assert any("--state Unknown shows them" in note for note in stable.notes)
+    assert {one.group_id for one in warehouse.groups(at=at("02:09"), types=["share"])} >= {"late"}
+
+
+def test_offsets_that_are_not_on_record_are_no_missing_offsets(warehouse: Warehouse):
+    found = {one.partition: one for one in warehouse.offsets("commits", at=at("02:06"))}
+    assert (found[0].committed_offset, found[0].is_exact) == (None, False)
+    assert (found[1].committed_offset, found[1].is_exact) == (600, True)
+    note = "The committed offsets of logs:0,2 at that time are not on record; there may have been none."
+    assert note in warehouse.offsets("commits", at=at("02:06")).notes
+    assert {one.partition for one in warehouse.offsets("commits", at=at("02:11"))} == {1, 2}
+    before = {one.partition: one.is_exact for one in warehouse.offsets("commits", at=at("02:10:01"))}
+    assert before == {1: True, 2: False}, "what is committed before the proven offset may have replaced another"
+
+
+def test_no_offset_is_written_to_a_reset_file_that_is_not_on_record(warehouse: Warehouse, tmp_path: Path):
+    from coordinator_replay.query.offsets import write_reset_file
+
+    assert write_reset_file(warehouse.offsets("commits", at=at("02:06")), tmp_path / "reset.csv") == 1
+
+
+def test_nobody_is_no_answer_where_owners_may_be_missing(warehouse: Warehouse):
+    found = warehouse.owner("payments", "orders", 0, at=at("02:00"))
+    assert found.is_exact and found.notes[0].startswith("No member owned it at that time.")
+    with pytest.raises(UsageError, match="no owner of orders-9 in group 'payments' is on record"):
+        warehouse.owner("payments", "orders", 9)
+    with pytest.raises(UsageError, match="no committed offset of group 'payments' for topic 'nothing' is on record"):
+        warehouse.offsets("payments", topics=["nothing"])
+
+
+def test_what_an_answer_stands_on(warehouse: Warehouse):
+    basis = warehouse.groups(at=at("02:05")).basis
+    assert basis is not None
+    assert str(basis) == (
+        "cluster default, log up to 2026-11-20T02:20:00Z; the past before 2026-11-20T02:10:20Z is not complete"
+    )
+    assert str(warehouse.groups().basis) == "cluster default, log up to 2026-11-20T02:20:00Z"
+    assert str(warehouse.timeline("payments").basis).endswith("; its past before 2026-11-20T02:10:20Z is not complete")
+    assert str(warehouse.timeline("payments", start=at("02:11")).basis).endswith("02:20:00Z")
+
+
+def test_the_age_of_a_log_needs_a_clock():
+    basis = Basis(cluster="prod", log_end=at("02:20"), complete_since=None, is_complete=True)
+    ages = {"2 d": timedelta(days=2, hours=5), "3 h": timedelta(hours=3), "1 min": timedelta(seconds=61)}
+    for text, age in ages.items():
+        assert basis.line(at("02:20") + age) == f"cluster prod, log up to 2026-11-20T02:20:00Z ({text} ago)"
+    assert basis.line(at("02:19")) == str(basis), "a clock that is behind tells nothing"
+
+
+def test_history_in_a_sentence(warehouse: Warehouse):
+    known = warehouse._tables.completeness
+    assert known.history_line() == (
+        "History is complete since 2026-11-20T02:10:20Z in all 2 log partitions; "
+        "60 of 105 offsets below were compacted away."
+    )
+    names, rows = (found := warehouse.sql(query="history-completeness")).columns, list(found)
+    assert dict(zip(names, rows[0], strict=True))["what"] == "compacted before complete_since"
+    assert dict(zip(names, rows[1], strict=True))["what"] == "nothing is missing"
+
+
+def test_saved_queries_say_what_is_at_least(warehouse: Warehouse):
+    for name in ("hot-committers", "what-fills-the-topic", "flapping-groups", "per-minute-metrics"):
+        assert "is_at_least" in warehouse.sql(query=name).columns
+    busy = warehouse.sql(query="hot-committers")
+    assert [row[busy.columns.index("is_at_least")] for row in busy] == [False], "its commits are all behind 105"
+
+
+def test_no_reset_is_claimed_where_members_may_be_missing(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path)
+    write_rows(folder, "group_timeline", [
+        event("living", 0, "02:05", "GROUP_DISCOVERED", ">Empty", member_count=0, is_state_exact=False, log_offset=10),
+    ])  # fmt: skip
+    write_rows(folder, "offset_history", [
+        offset("logs", 0, 9, "02:06", "02:07", group_id="living", group_state="Empty", from_offset=20),
+        offset("logs", 0, 3, "02:07", group_id="living", group_state="Empty", from_offset=30, previous_offset=9),
+    ])  # fmt: skip
+    assert [row[0] for row in Warehouse(folder).sql(query="manual-offset-changes")] == []
+
+
+def test_a_warehouse_of_before_is_refused(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path, log_partitions=[])
+    write_rows(folder, "audit_runs", [
+        {"run_id": "9", "cluster": "default", "status": "done", "started_at": at("03:00"), "to_offsets": [(3, 1000)]},
+    ])  # fmt: skip
+    with pytest.raises(WarehouseError, match="audit the dumps again, into a new warehouse"):
+        Warehouse(folder).groups()
+
+
+def partition(*ranges: CompleteRange, gaps: tuple[tuple[int, int], ...] = ()) -> LogPartition:
+    return LogPartition(
+        log_partition=0,
+        first_offset=0,
+        end_offset=100,
+        end_timestamp=at("03:00"),
+        complete_from_offset=None,
+        complete_since=None,
+        records=50,
+        missing_offsets=50,
+        ranges=ranges,
+        gaps=gaps,
+    )
+
+
+def part(first: int, end: int, since: str, until: str, exact: int, exact_since: str) -> CompleteRange:
+    return CompleteRange(
+        from_offset=first,
+        to_offset=end,
+        from_timestamp=at(since),
+        to_timestamp=at(until),
+        exact_from_offset=exact,
+        exact_from_timestamp=at(exact_since),
+    )
+
+
+def test_absence_is_proven_within_complete_ranges():
+    two = partition(part(10, 20, "01:00", "01:30", 15, "01:10"), part(50, 100, "02:00", "03:00", 60, "02:30"))
+    assert two.absent_until(at("00:30")) is None
+    assert two.absent_until(at("01:05")) == at("01:10"), "what is on record up to 01:10 may have replaced something"
+    assert two.absent_until(at("01:20")) == at("01:20")
+    assert two.absent_until(at("01:30")) is None, "the hole between two nights"
+    assert two.absent_until(at("02:15")) == at("02:30")
+    assert two.absent_until(LATEST) == LATEST
+    assert two.has_hole_between(at("01:20"), at("02:15")) and not two.has_hole_between(at("02:10"), at("02:15"))
+
+
+def test_a_gap_proves_nothing_behind_it():
+    torn = partition(
+        part(0, 20, "01:00", "01:30", 0, "01:00"), part(30, 100, "02:00", "03:00", 30, "02:00"), gaps=((20, 30),)
+    )
+    assert torn.absent_until(at("01:20")) == at("01:20")
+    assert torn.absent_until(LATEST) is None
+
+
+def test_a_log_whose_records_carry_no_times_is_proven_at_its_end():
+    timeless = CompleteRange(
+        from_offset=5,
+        to_offset=9,
+        from_timestamp=None,
+        to_timestamp=None,
+        exact_from_offset=9,
+        exact_from_timestamp=None,
+    )
+    assert partition(timeless).absent_until(LATEST) == LATEST
+    assert partition(timeless).absent_until(datetime(2026, 1, 1, tzinfo=UTC)) is None
+
+
+@pytest.mark.parametrize(
+    ("group", "hashed"),
+    [("range", 108280125), ("polygenelubricants", 0), ("z\U0001f600", 122 * 31 * 31 + 0xD83D * 31 + 0xDE00)],
+)
+def test_the_partition_of_a_group_is_java_s_hash(group: str, hashed: int):
+    """The second one's hash is the smallest integer, of which ``Utils.abs`` makes 0; the third has two UTF-16 units."""
+    assert log_partition_of(group, 1_000_003) == hashed % 1_000_003
+
+
+def test_the_number_of_partitions_that_fits_every_group():
+    groups = [(name := f"group-{number}", log_partition_of(name, 50)) for number in range(12)]
+    assert fitting_count(groups, 49) == 50
+    assert fitting_count(groups[:1], 49) is None
+    assert fitting_count([*groups, ("strange", (log_partition_of("strange", 50) + 1) % 50)], 49) is None
+
+
+def test_a_group_whose_log_partition_was_not_audited_is_not_said_to_be_missing(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path)
+    write_rows(folder, "topics", [
+        {"cluster": "default", "topic_id": "x", "topic": "__consumer_offsets", "partition_count": 50},
+    ])  # fmt: skip
+    asked = Warehouse(folder)
+    number = log_partition_of("elsewhere", 50)
+    message = f"'elsewhere' is not in this warehouse: its log partition {number} was not audited"
+    with pytest.raises(UsageError, match=message):
+        asked.describe("elsewhere")
+    assert any(
+        "48 of the 50 partitions of __consumer_offsets were not audited" in note for note in asked.groups().notes
+    )
