@@ -1,14 +1,6 @@
 -- Offsets set or moved back in a group that the log proves to have had no members: a reset by a tool, a restore, or a consumer that uses assign().
 -- param group text: only this group
-WITH complete AS (
-    SELECT log_partition, one.exact_from_offset AS exact_from, one.to_offset AS complete_to
-    FROM (SELECT log_partition, unnest(complete_ranges) AS one FROM log_partitions WHERE cluster = $cluster)
-),
-states AS (
-    SELECT group_id, log_offset, arg_max(is_state_exact, seq) AS is_state_exact FROM group_timeline
-    WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group) GROUP BY group_id, log_offset
-),
-life AS (
+WITH life AS (
     SELECT group_id, min(log_timestamp) FILTER (member_count > 0) AS first_member,
            bool_or(event = 'GROUP_CREATED') AS is_beginning_known
     FROM group_timeline WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group) GROUP BY group_id
@@ -20,26 +12,17 @@ consumed AS (
 written AS (
     SELECT history.group_id, history.topic, history.partition, committed_offset, previous_offset, metadata, valid_from,
            first_member, is_beginning_known, coalesce(committed_offset < previous_offset, false) AS is_back,
-           valid_to IS NULL AND previous_offset IS NULL AS is_only,
+           valid_to IS NULL AND previous_offset IS NULL AND NOT coalesce(is_begin_open, true) AS is_only,
            -- A consumer commits the leader epoch of what it read; kafka-consumer-groups commits an offset alone.
            CASE WHEN is_transactional THEN 'a transactional producer'
                 WHEN leader_epoch IS NOT NULL THEN 'a consumer: the commit has a leader epoch'
                 WHEN consumed.group_id IS NOT NULL THEN 'a tool or a chosen offset: others have a leader epoch'
                 ELSE 'not known' END AS committer
-    FROM (
-        SELECT written.*, states.is_state_exact FROM offset_history AS written
-        ASOF LEFT JOIN states ON states.group_id = written.group_id AND written.from_offset >= states.log_offset
-        WHERE cluster = $cluster
-    ) AS history LEFT JOIN life USING (group_id)
+    FROM offset_history AS history LEFT JOIN life USING (group_id)
     LEFT JOIN consumed ON consumed.group_id = history.group_id AND consumed.topic = history.topic
                       AND consumed.partition = history.partition
     WHERE cluster = $cluster AND ($group IS NULL OR history.group_id = $group)
       AND group_state = 'Empty' AND owner_member_id IS NULL
-      -- Where records are missing, members may be too; what is first on record may not have been the first commit.
-      AND coalesce(history.is_state_exact, EXISTS (
-          FROM complete WHERE complete.log_partition = history.log_partition
-          AND history.from_offset >= exact_from AND history.from_offset < complete_to))
-      AND NOT coalesce(history.is_begin_open, true)
 ),
 judged AS (
     SELECT *, CASE

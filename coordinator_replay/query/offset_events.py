@@ -23,27 +23,22 @@ ENDED = {
 }
 """Events by what ended an offset; its own word stands in the detail."""
 
-_IS_RESET = "group_state = 'Empty' AND owner_member_id IS NULL AND from_offset > joined.since AND is_state_exact"
+_IS_RESET = "group_state = 'Empty' AND owner_member_id IS NULL AND from_offset > joined.since"
 
 _CASES = " ".join(f"WHEN '{cause}' THEN '{event}'" for cause, event in ENDED.items())
 
 # Offsets are any 64 bits that a client sends: a difference of two may need one more.
 #
 # A commit into an Empty group counts as set by a tool only where the group has had members: others commit like that
-# all the time. And only where the log proves that it had none then. What comes first on record may not have been the
-# first commit.
+# all the time. What comes first on record may not have been the first commit.
 _CHANGES = f"""
     WITH marks AS (
-        SELECT log_offset, arg_max(coalesce(is_state_exact, false), seq) AS is_exact FROM group_timeline
-        WHERE cluster = $cluster AND group_id = $group GROUP BY log_offset
+        SELECT DISTINCT log_offset FROM group_timeline WHERE cluster = $cluster AND group_id = $group
     ), joined AS (
         SELECT coalesce(min(log_offset), 9223372036854775807) AS since FROM group_timeline
         WHERE cluster = $cluster AND group_id = $group AND member_count > 0
-    ), written AS (
-        SELECT * FROM offset_history WHERE cluster = $cluster AND group_id = $group
     ), history AS (
-        SELECT written.*, coalesce(marks.is_exact, false) AS is_state_exact
-        FROM written ASOF LEFT JOIN marks ON written.from_offset >= marks.log_offset
+        SELECT * FROM offset_history WHERE cluster = $cluster AND group_id = $group
     ), changes AS (
         SELECT CASE WHEN {_IS_RESET} THEN '{RESET}'
                     WHEN committed_offset < previous_offset THEN '{REWIND}'

@@ -171,8 +171,9 @@ def test_no_reset_is_claimed_where_members_may_be_missing(tmp_path: Path):
         event("living", 0, "02:05", "GROUP_DISCOVERED", ">Empty", member_count=0, is_state_exact=False, log_offset=10),
     ])  # fmt: skip
     write_rows(folder, "offset_history", [
-        offset("logs", 0, 9, "02:06", "02:07", group_id="living", group_state="Empty", from_offset=20),
-        offset("logs", 0, 3, "02:07", group_id="living", group_state="Empty", from_offset=30, previous_offset=9),
+        offset("logs", 0, 9, "02:06", "02:07", group_id="living", group_state="Unknown", from_offset=20),
+        offset("logs", 0, 3, "02:07", group_id="living", group_state="Unknown", from_offset=30, previous_offset=9),
+        offset("logs", 0, 3, "02:07", group_id="copied", group_state="Empty", from_offset=40, is_begin_open=True),
     ])  # fmt: skip
     assert [row[0] for row in Warehouse(folder).sql(query="manual-offset-changes")] == []
 
