@@ -28,7 +28,7 @@ from coordinator_replay.whatif.alternative import Alternative
 from coordinator_replay.whatif.answer import what_if
 from coordinator_replay.whatif.recorded import Recorded
 from scripts.whatif.sample import recorded_groups
-from tests.query.small_warehouse import at, event, member, offset, owned, write_rows, write_small_warehouse
+from tests.query.small_warehouse import at, event, member, offset, owned, timeline, write_rows, write_small_warehouse
 from tests.report.hostile import EVIL, GROUP
 from tests.report.pages import Page, strings
 from tests.whatif.variants import VARIANTS
@@ -160,9 +160,19 @@ def test_a_partition_that_nobody_owned_is_a_mark_of_its_own(page: Page):
     assert page.column("gaps", "partition") == ["orders-1"]
 
 
-def test_what_was_not_seen_is_said(page: Page, warehouse: Warehouse):
-    assert "Records are missing from the log" in page.text
-    assert "Records are missing" not in Page(group_page(warehouse, "legacy")[0]).text
+def test_what_the_log_does_not_prove_is_said(page: Page, tmp_path: Path):
+    events = [{**row, "is_state_exact": row["seq"] < 4} for row in timeline()]
+    thinned = Warehouse(str(write_small_warehouse(tmp_path, group_timeline=events)))
+    words = "Records of this time range are missing from the log"
+    assert words in Page(group_page(thinned, "payments")[0]).text
+    assert words not in page.text
+
+
+def test_pages_begin_with_what_they_stand_on(page: Page, warehouse: Warehouse):
+    line = "Cluster default, log up to 2026-11-20T02:20:00Z."
+    assert line in page.text
+    fleet = Page(fleet_page(warehouse)[0]).text
+    assert f"{line} History is complete in all 2 log partitions; no offset is missing." in fleet
 
 
 def test_a_page_of_a_part_of_the_time_has_only_that(warehouse: Warehouse):
