@@ -14,7 +14,7 @@ from coordinator_replay.tables.definition import tables
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-INTERNAL = {"group_state", "group_evidence", "removed_offsets", "commit_totals"}
+INTERNAL = {"log_copies", "group_state", "group_evidence", "removed_offsets", "commit_totals"}
 """Tables that are not part of the contract."""
 
 
