@@ -59,8 +59,9 @@ class CompleteRange:
         if self.exact_from_offset == 0:
             return None if ends else at
         if self.exact_from_timestamp is None:
-            # Nothing is later than the end of the log, whether or not its records carry times.
-            return at if is_last and at == LATEST and self.exact_from_offset is not None else None
+            # Proven at the end of the log only, and by a key that has no record up to there.
+            is_near = is_last and (begins or at == LATEST)
+            return LATEST if is_near and self.exact_from_offset is not None else None
         return None if ends or not begins else max(at, self.exact_from_timestamp)
 
 

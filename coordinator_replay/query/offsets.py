@@ -295,6 +295,7 @@ def offsets_at(
         offsets = [offset for offset in offsets if offset.topic in topics]
     if not require_stable:
         return offsets
+    known = warehouse.completeness
     waiting = {(topic, partition) for topic, partition, *_, holds in rows if not holds}
     pending = {(one.topic, one.partition): one for one in pending_commits(warehouse, group, at)}
     return [
@@ -309,7 +310,8 @@ def offsets_at(
             pending_since=one.pending_since if one else None,
         )
         if (one := pending.get((offset.topic, offset.partition))) or (offset.topic, offset.partition) in waiting
-        else offset
+        # Whether one was pending is another record's to tell, which a later one may have replaced since.
+        else replace(offset, is_exact=offset.is_exact and known.absent_until(moment, offset.log_partition) == moment)
         for offset in offsets
     ]
 

@@ -1,0 +1,326 @@
+"""Asks a warehouse everything that the Python API can be asked, and brings the answers into one comparable form."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from coordinator_replay import Warehouse
+from coordinator_replay.api.answer import Answer
+from coordinator_replay.errors import UsageError
+
+UNKNOWN = "Unknown"
+UNKNOWN_END = "RECORDS_MISSING"
+"""What an interval ended by of which only the beginning is known: its end is that of what was read."""
+_ENDS = ("valid_to", "ended_by", "owned_to", "release_event")
+Key = tuple[Any, ...]
+Values = dict[str, Any]
+
+_OPEN = re.compile(r"on record|not complete|may have existed|is not known|was not audited|before the start of the log")
+"""What an answer that leaves something open says in its notes, or in the error it raises."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What was told of one thing.
+
+    Attributes:
+        values: what is claimed, by name; a value of None or ``Unknown`` in a column of ``soft`` claims nothing.
+        is_open: the answer says itself that it may be otherwise.
+        place: log partition and offset that it begins at; None where that is not told.
+    """
+
+    values: Values
+    is_open: bool = False
+    place: tuple[int, int] | None = None
+
+
+@dataclass(slots=True)
+class Reply:
+    """What one question was answered with.
+
+    Attributes:
+        rows: by what they are about.
+        is_open: whether the answer says that there may have been more than its rows.
+    """
+
+    rows: dict[Key, Told] = field(default_factory=dict)
+    is_open: bool = False
+
+
+def moment(time_ms: int | None) -> datetime | None:
+    """A time as the API takes it."""
+    return None if time_ms is None else datetime.fromtimestamp(time_ms / 1000, UTC)
+
+
+def says_open(answer: Answer[Any] | UsageError) -> bool:
+    """Whether an answer, or what was said in its place, tells that there may have been more."""
+    if isinstance(answer, UsageError):
+        return _OPEN.search(str(answer)) is not None
+    basis = getattr(answer, "basis", None)
+    return (basis is not None and not basis.is_complete) or any(_OPEN.search(note) for note in answer.notes)
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value):
+        return tuple(_plain(getattr(value, one.name)) for one in fields(value))
+    if isinstance(value, (list, tuple)):
+        return tuple(_plain(one) for one in value)
+    return value
+
+
+def _row(row: Any, names: Sequence[str]) -> Values:
+    return {name: _plain(getattr(row, name)) for name in names}
+
+
+def _is_row_open(row: Any) -> bool:
+    """A row says itself that it is not exact, or not proven."""
+    return (
+        getattr(row, "is_exact", True) is False
+        or getattr(row, "is_proven", True) is False
+        or getattr(row, "state", None) == UNKNOWN
+    )
+
+
+_GROUP = (
+    "group_type",
+    "protocol_type",
+    "protocol",
+    "state",
+    "epoch",
+    "assignment_epoch",
+    "member_count",
+)
+_MEMBER = (
+    "instance_id",
+    "client_id",
+    "client_host",
+    "rack_id",
+    "subscribed_topics",
+    "subscribed_topic_regex",
+    "assignor",
+    "member_state",
+    "member_epoch",
+    "current_assignment",
+    "pending_revocation",
+    "target_assignment",
+)
+_OFFSET = (
+    "committed_offset",
+    "leader_epoch",
+    "metadata",
+    "commit_timestamp",
+    "valid_from",
+    "is_transactional",
+    "from_offset",
+)
+_UNSTABLE = ("committed_offset", "is_unstable", "producer_id", "producer_epoch", "pending_since")
+
+
+def ask_groups(warehouse: Warehouse, time_ms: int | None) -> Reply:
+    """``groups --at``."""
+    try:
+        answer = warehouse.groups(at=moment(time_ms))
+    except UsageError as refused:
+        return Reply(is_open=says_open(refused))
+    rows = {(one.group_id,): Told(_row(one, _GROUP), _is_row_open(one)) for one in answer}
+    return Reply(rows, says_open(answer))
+
+
+def ask_deleted(warehouse: Warehouse, time_ms: int | None) -> Reply:
+    """``groups --deleted --at``."""
+    try:
+        answer = warehouse.deleted_groups(at=moment(time_ms))
+    except UsageError as refused:
+        return Reply(is_open=says_open(refused))
+    rows = {
+        (one.group_id,): Told(_row(one, ("group_type", "deleted_at", "reason")), _is_row_open(one)) for one in answer
+    }
+    return Reply(rows, says_open(answer))
+
+
+def ask_describe(warehouse: Warehouse, group: str, time_ms: int | None) -> Reply:
+    """``describe --at``: the group, and each member."""
+    try:
+        answer = warehouse.describe(group, at=moment(time_ms))
+    except UsageError as refused:
+        return Reply(is_open=says_open(refused))
+    is_open = _is_row_open(answer.group)
+    rows: dict[Key, Told] = {("group",): Told(_row(answer.group, _GROUP), is_open)}
+    rows |= {(one.member_id,): Told(_row(one, _MEMBER), is_open or _is_row_open(one)) for one in answer}
+    return Reply(rows, is_open or says_open(answer))
+
+
+def ask_offsets(warehouse: Warehouse, group: str, time_ms: int | None, *, stable: bool = False) -> Reply:
+    """``offsets --at``, and the same with ``--require-stable``."""
+    try:
+        answer = warehouse.offsets(group, at=moment(time_ms), require_stable=stable)
+    except UsageError as refused:
+        return Reply(is_open=says_open(refused))
+    names = _UNSTABLE if stable else _OFFSET
+    rows = {(one.topic, one.partition): Told(_row(one, names), _is_row_open(one)) for one in answer}
+    return Reply(rows, says_open(answer))
+
+
+def ask_owner(warehouse: Warehouse, group: str, topic: str, partition: int, time_ms: int | None) -> Reply:
+    """``owner --at``."""
+    try:
+        answer = warehouse.owner(group, topic, partition, at=moment(time_ms))
+    except UsageError as refused:
+        return Reply(is_open=says_open(refused))
+    rows = {(one.member_id,): Told(_row(one, ("instance_id",)), _is_row_open(one)) for one in answer}
+    return Reply(rows, says_open(answer))
+
+
+@dataclass(frozen=True, slots=True)
+class TableQuestion:
+    """The rows of a table about the past, and how they are held against those of the whole log.
+
+    Attributes:
+        key: columns that say what a row is about.
+        begin: the column of the key that says since when; where that is open, ``end`` takes its place.
+        end: the column that says until when.
+        values: columns that an exact row claims.
+        soft: columns in which null and ``Unknown`` claim nothing.
+        offset: the column with the offset that a row begins at; None where there is none.
+    """
+
+    key: tuple[str, ...]
+    values: tuple[str, ...]
+    soft: tuple[str, ...] = ()
+    begin: str | None = None
+    end: str | None = None
+    offset: str | None = None
+
+    def thing(self, row: Values, column: str | None) -> Key:
+        """What a row is about, and one of its ends."""
+        names = [name for name in self.key if name != self.begin]
+        return tuple(_text(row[name]) for name in (*names, column) if name is not None)
+
+    def keys(self, row: Values) -> list[Key]:
+        """What a row is found by; by its end, too, where that is known without its beginning."""
+        found = [tuple(_text(row[column]) for column in self.key)]
+        if self.begin is not None and self.end is not None:
+            rest = tuple(_text(row[column]) for column in self.key if column != self.begin)
+            found.append((*rest, "until", _text(row[self.end])))
+        return found
+
+
+TABLES: Mapping[str, TableQuestion] = {
+    "group_timeline": TableQuestion(
+        ("group_id", "log_offset", "event", "member_id"),
+        ("group_type", "to_state", "epoch", "assignment_epoch", "member_count"),
+        ("from_state",),
+        offset="log_offset",
+    ),
+    "member_timeline": TableQuestion(
+        ("group_id", "member_id", "valid_from"),
+        ("valid_to", "member_epoch", "member_state", "assigned", "pending_revocation", "target"),
+        begin="valid_from",
+        end="valid_to",
+        offset="from_offset",
+    ),
+    "partition_ownership": TableQuestion(
+        ("group_id", "topic_id", "topic", "partition", "member_id", "owned_from"),
+        ("owned_to", "release_event"),
+        begin="owned_from",
+        end="owned_to",
+    ),
+    "rebalances": TableQuestion(
+        ("group_id", "epoch", "completed_at"),
+        ("cause", "confidence", "members_before", "members_after", "partitions_moved"),
+        ("started_at", "duration_ms"),
+    ),
+    "offset_history": TableQuestion(
+        ("group_id", "topic", "partition", "from_offset"),
+        ("committed_offset", "valid_from", "valid_to", "ended_by"),
+        ("previous_offset", "owner_member_id", "group_state"),
+        offset="from_offset",
+    ),
+    "pending_offsets": TableQuestion(
+        ("group_id", "topic", "partition", "producer_id", "pending_since"), ("valid_from", "valid_to")
+    ),
+    "expired_offsets": TableQuestion(
+        ("group_id", "topic", "partition", "committed_offset", "commit_timestamp", "status"),
+        ("expire_at", "rule", "tombstone_at"),
+        ("group_state",),
+    ),
+    "findings": TableQuestion(("rule", "group_id", "topic", "partition", "member_id", "log_offset"), ("severity",)),
+}
+
+
+def ask_table(warehouse: Warehouse, name: str, *, is_whole: bool) -> Reply:
+    """All rows of a table, those that say that they are not exact marked as open.
+
+    Args:
+        warehouse: the warehouse.
+        name: the table.
+        is_whole: of the whole log: a row is then found by its end as well.
+    """
+    question = TABLES[name]
+    answer = warehouse.sql(f"SELECT * FROM {name} WHERE cluster = $cluster")
+    rows: dict[Key, Told] = {}
+    found = [dict(zip(answer.columns, values, strict=True)) for values in answer]
+    goes_on = {question.thing(row, question.begin) for row in found if row.get("is_exact") is False}
+    for row in found:
+        is_cut = UNKNOWN_END in (row.get("ended_by"), row.get("release_event"))
+        is_cut = is_cut or question.thing(row, question.end) in goes_on
+        # An exact interval of members ends with what a copy had of it; that it went on is another row's to tell.
+        is_cut = is_cut or name == "member_timeline"
+        claimed = [column for column in question.values if not is_cut or column not in _ENDS]
+        wanted = {column: _text(row[column]) for column in claimed}
+        wanted |= {column: _text(row[column]) for column in question.soft if row[column] not in (None, UNKNOWN)}
+        is_open = any(row.get(column) is False for column in ("is_exact", "is_state_exact", "is_proven"))
+        is_open = is_open or row.get("confidence") == "unknown" or row.get("cause") == "UNKNOWN"
+        is_open = is_open or row.get("event") == "RECORDS_COMPLETE"
+        place = None if question.offset is None else (row["log_partition"], row[question.offset])
+        keys = question.keys(row)
+        chosen = keys if is_whole else keys[-1:] if row.get("is_begin_open") else keys[:1]
+        for key in chosen:
+            rows[key] = Told(wanted, is_open, place)
+    return Reply(rows)
+
+
+def ask_saved(warehouse: Warehouse, name: str) -> Reply:
+    """The rows of a saved query, each as a whole."""
+    try:
+        answer = warehouse.sql(query=name)
+    except UsageError as refused:
+        return Reply(is_open=says_open(refused))
+    rows: dict[Key, Told] = {}
+    for values in answer:
+        row = dict(zip(answer.columns, values, strict=True))
+        is_open = says_open(answer) or any(row.get(name) is False for name in ("is_exact", "is_complete"))
+        is_open = is_open or UNKNOWN in map(_text, values)
+        rows[tuple(map(_text, values))] = Told({}, is_open)
+    return Reply(rows, says_open(answer))
+
+
+def saved_query_names() -> list[str]:
+    """Saved queries that tell of groups; those about runs and records tell of the dump itself."""
+    about_dump = {"audit-runs", "record-kinds", "undecoded-records", "what-fills-the-topic", "log-partitions"}
+    return sorted(one.name for one in Warehouse.saved_queries() if one.name not in about_dump)
+
+
+def _text(value: Any) -> Any:
+    return str(value) if isinstance(value, (dict, list, tuple)) else value
+
+
+def groups_of(warehouse: Warehouse) -> dict[str, int]:
+    """Every group of the cluster, with its log partition."""
+    statement = (
+        "SELECT group_id, min(log_partition) FROM (SELECT group_id, log_partition FROM group_records "
+        "WHERE cluster = $cluster UNION ALL SELECT group_id, log_partition FROM offset_commits "
+        "WHERE cluster = $cluster) GROUP BY 1 ORDER BY 1"
+    )
+    return dict(warehouse.sql(statement))  # type: ignore[arg-type]  # two columns
+
+
+def places_of(warehouse: Warehouse, group: str) -> Iterator[tuple[str, int]]:
+    """The topic partitions that a group ever owned, by topic name or id."""
+    statement = (
+        "SELECT DISTINCT coalesce(topic, topic_id), partition FROM partition_ownership "
+        "WHERE cluster = $cluster AND group_id = $group ORDER BY 1, 2"
+    )
+    yield from warehouse.sql(statement, group=group)

@@ -1,0 +1,303 @@
+"""What the records of one copy prove by the rules of docs/completeness.md: slow, plain, apart from the audit's own.
+
+It reads the copy's files, not the tables, and answers one question at a time by looking at every record.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Protocol
+
+from coordinator_replay.records.damage import RecordError
+from coordinator_replay.records.plain import decode_record
+from tests.cleaner.batches import control_type, read_batches
+
+CLASSIC = "GroupMetadata"
+COMMIT = "OffsetCommit"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survivor:
+    """A record that the copy has.
+
+    Attributes:
+        holds_from: Offset from which on it counts: its own; of a transactional commit that of its marker; None where
+            it was aborted, or is undecided.
+        is_decided: False where the copy does not tell whether or when it counts.
+    """
+
+    offset: int
+    time_ms: int
+    key: bytes
+    kind: str
+    group: str
+    place: tuple[str, int] | None
+    is_tombstone: bool
+    holds_from: int | None
+    holds_from_ms: int | None
+    is_decided: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartitionProof:
+    """What one log partition of a copy proves.
+
+    Attributes:
+        base: Base offset of the first file.
+        end: Where the log ends.
+        newest_base: B: the base of the newest file; the end, where offsets are missing behind it.
+        present: The offsets that a record or a control record stands at.
+    """
+
+    base: int
+    end: int
+    newest_base: int
+    present: dict[int, int]
+    survivors: list[Survivor]
+
+    @cached_property
+    def missing(self) -> list[int]:
+        """Offsets below the end that nothing stands at."""
+        return [offset for offset in range(self.end) if offset not in self.present]
+
+    @cached_property
+    def behind_missing(self) -> int:
+        """C: the offset behind the last missing one."""
+        return self.missing[-1] + 1 if self.missing else 0
+
+    @cached_property
+    def complete_from(self) -> int:
+        """From where on all is exact: the larger of B and C where anything is missing."""
+        return max(self.behind_missing, self.newest_base) if self.missing else 0
+
+    def is_from(self, offset: int, time_ms: int) -> bool:
+        """Whether a moment is at or behind an offset for sure: a record at or behind it has been written by then."""
+        return any(place >= offset and time <= time_ms for place, time in self.present.items())
+
+    def is_complete(self, time_ms: int | None) -> bool:
+        """Whether rule 1 makes everything exact at a moment; None is the end of the log."""
+        return not self.missing or time_ms is None or self.is_from(self.complete_from, time_ms)
+
+    @cached_property
+    def keys(self) -> dict[str, dict[bytes, list[Survivor]]]:
+        """Survivors by group and key."""
+        found: dict[str, dict[bytes, list[Survivor]]] = defaultdict(lambda: defaultdict(list))
+        for one in self.survivors:
+            found[one.group][one.key].append(one)
+        return found
+
+    def is_key_exact(self, group: str, key: bytes, time_ms: int | None) -> bool:
+        """Rules 1 to 4 for one key."""
+        if self.is_complete(time_ms):
+            return True
+        assert time_ms is not None
+        survivors = self.keys.get(group, {}).get(key, [])
+        if any(not one.is_decided for one in survivors):
+            return False
+        holding = [one for one in survivors if one.holds_from is not None]
+        if any(one.holds_from_ms is not None and one.holds_from_ms <= time_ms for one in holding):
+            return True
+        later = [one for one in survivors if one.time_ms > time_ms and one.offset < self.newest_base]
+        pending = [one for one in survivors if one.time_ms <= time_ms]
+        return self.is_from(self.behind_missing, time_ms) and not later and not pending
+
+    def is_group_exact(self, group: str, time_ms: int | None) -> bool:
+        """Whether what is said of a group must be exact at a moment."""
+        if self.is_complete(time_ms):
+            return True
+        assert time_ms is not None
+        keys = self.keys.get(group, {})
+        if any(one.time_ms <= time_ms for one in self._last(keys, time_ms, CLASSIC) if not one.is_tombstone):
+            return True
+        # Below C any key may have been there of which nothing is left: a member, or the group's own record.
+        is_behind = self.is_from(self.behind_missing, time_ms)
+        return is_behind and all(self.is_key_exact(group, key, time_ms) for key in keys)
+
+    @staticmethod
+    def _last(keys: dict[bytes, list[Survivor]], time_ms: int, kind: str) -> Iterator[Survivor]:
+        for survivors in keys.values():
+            before = [one for one in survivors if one.kind == kind and one.time_ms <= time_ms]
+            yield from before[-1:]
+
+    def offset_key(self, group: str, topic: str, partition: int) -> bytes:
+        """The key of a committed offset; one that nobody has where the copy knows none."""
+        for key, survivors in self.keys.get(group, {}).items():
+            if survivors[0].place == (topic, partition):
+                return key
+        return b""
+
+
+class Proof(Protocol):
+    """What is known of one log partition."""
+
+    @property
+    def behind_missing(self) -> int:
+        """C of what was read last."""
+
+    @property
+    def complete_from(self) -> int:
+        """From where on all is exact."""
+
+    def is_complete(self, time_ms: int | None) -> bool:
+        """Whether everything is exact at a moment; None is the end of the log."""
+
+    def is_key_exact(self, group: str, key: bytes, time_ms: int | None) -> bool:
+        """Whether what is said of a key must be exact at a moment."""
+
+    def is_group_exact(self, group: str, time_ms: int | None) -> bool:
+        """Whether what is said of a group must be exact at a moment."""
+
+    def offset_key(self, group: str, topic: str, partition: int) -> bytes:
+        """The key of a committed offset."""
+
+
+Proofs = Mapping[int, Proof]
+"""By log partition."""
+
+
+class TogetherProof:
+    """What several dumps of one life prove: each of the time that it covers, the newest one of the end as well.
+
+    Args:
+        whole: the whole log.
+        dumps: in the order of their ends.
+    """
+
+    def __init__(self, whole: PartitionProof, dumps: Sequence[PartitionProof]) -> None:
+        self._newest = dumps[-1]
+        self._until = [
+            (one, min((time for offset, time in whole.present.items() if offset >= one.end), default=None))
+            for one in dumps
+        ]
+
+    @property
+    def behind_missing(self) -> int:
+        """C of the newest dump."""
+        return self._newest.behind_missing
+
+    @property
+    def complete_from(self) -> int:
+        """From where on the newest dump is exact."""
+        return self._newest.complete_from
+
+    def _of(self, time_ms: int | None) -> list[PartitionProof]:
+        """The dumps that cover a moment."""
+        if time_ms is None:
+            return [self._newest]
+        return [one for one, until in self._until if until is None or time_ms < until]
+
+    def is_complete(self, time_ms: int | None) -> bool:
+        """See ``PartitionProof``."""
+        return any(one.is_complete(time_ms) for one in self._of(time_ms))
+
+    def is_key_exact(self, group: str, key: bytes, time_ms: int | None) -> bool:
+        """See ``PartitionProof``."""
+        return any(one.is_key_exact(group, key, time_ms) for one in self._of(time_ms))
+
+    def is_group_exact(self, group: str, time_ms: int | None) -> bool:
+        """See ``PartitionProof``."""
+        return any(one.is_group_exact(group, time_ms) for one in self._of(time_ms))
+
+    def offset_key(self, group: str, topic: str, partition: int) -> bytes:
+        """See ``PartitionProof``."""
+        keys = (one.offset_key(group, topic, partition) for one, _ in self._until)
+        return next((key for key in keys if key), b"")
+
+
+class NoProof:
+    """A copy of which nothing is asked but to be right, or open.
+
+    Args:
+        whole: the whole log.
+    """
+
+    def __init__(self, whole: PartitionProof) -> None:
+        self.behind_missing = self.complete_from = whole.end
+
+    def is_complete(self, time_ms: int | None) -> bool:
+        """Never for sure."""
+        return False
+
+    def is_key_exact(self, group: str, key: bytes, time_ms: int | None) -> bool:
+        """Never for sure."""
+        return False
+
+    def is_group_exact(self, group: str, time_ms: int | None) -> bool:
+        """Never for sure."""
+        return False
+
+    def offset_key(self, group: str, topic: str, partition: int) -> bytes:
+        """None."""
+        return b""
+
+
+def read_proofs(dump: Path | str) -> dict[int, PartitionProof]:
+    """What each log partition of a copy proves; only files that are part of the log count."""
+    return {
+        int(folder.name.rpartition("-")[2]): _read_partition(folder)
+        for folder in sorted(Path(dump).iterdir())
+        if any(folder.glob("*.log"))
+    }
+
+
+def _read_partition(folder: Path) -> PartitionProof:
+    files = sorted(folder.glob("*.log"))
+    bases = [int(file.stem) for file in files]
+    batches = [batch for file in files for batch in read_batches(file.read_bytes())]
+    end = max([*bases[-1:], *(batch.last_offset + 1 for batch in batches)])
+    present: dict[int, int] = {}
+    latest = -1
+    for record in (record for batch in batches for record in batch.records):
+        assert record.offset is not None
+        latest = max(latest, record.timestamp_ms)
+        present[record.offset] = latest
+    missing = [offset for offset in range(end) if offset not in present]
+    newest = bases[-1] if not missing or missing[-1] < bases[-1] else end
+    proof = PartitionProof(base=bases[0], end=end, newest_base=newest, present=present, survivors=[])
+    for place, batch in enumerate(batches):
+        if batch.is_control:
+            continue
+        marker = None
+        if batch.is_transactional:
+            following = (one for one in batches[place:] if one.is_control and one.producer_id == batch.producer_id)
+            marker = next((one for one in following if one.records), None)
+        for record in batch.records:
+            assert record.offset is not None
+            try:
+                decoded = decode_record(record.key, record.value)
+            except RecordError:
+                continue
+            holds: int | None = record.offset
+            is_decided = True
+            if batch.is_transactional:
+                is_committed = marker is not None and control_type(marker.records[0]) == 1
+                holds = marker.base_offset if marker is not None and is_committed else None
+                is_decided = marker is not None or record.offset >= proof.behind_missing
+            name = decoded.key.get("group", decoded.key.get("groupId"))
+            is_commit = decoded.kind == COMMIT
+            proof.survivors.append(
+                Survivor(
+                    offset=record.offset,
+                    time_ms=present[record.offset],
+                    key=record.key or b"",
+                    kind=decoded.kind,
+                    group=str(name),
+                    place=(decoded.key["topic"], decoded.key["partition"]) if is_commit else None,
+                    is_tombstone=decoded.value is None,
+                    holds_from=holds,
+                    holds_from_ms=None if holds is None else present[holds],
+                    is_decided=is_decided,
+                )
+            )
+    return proof
+
+
+def cut_moments(proof: PartitionProof) -> list[int]:
+    """Times in milliseconds at which what was written by then is a beginning of the log: nothing later is older.
+
+    Args:
+        proof: of the whole log.
+    """
+    return sorted({time for offset, time in proof.present.items() if proof.present.get(offset + 1, time + 1) > time})

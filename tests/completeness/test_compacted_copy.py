@@ -1,0 +1,154 @@
+"""What the cleaner left of a life: each answer of the copy is that of the whole log, or says that it is open."""
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from coordinator_replay import Warehouse
+from tests.cleaner.lives import dump_torn, recorded_life
+from tests.completeness.exports import read_exports, write_export
+from tests.completeness.held import open_held
+from tests.completeness.judge import Judge
+from tests.completeness.proof import NoProof, read_proofs
+from tests.completeness.verdicts import Tally, Verdict
+from tests.pipeline.in_process import audit
+from tests.samples import Sample
+
+__all__ = ["audit", "read_exports"]
+
+COMPLETE = {
+    name: Sample(name)
+    for name in ("group-lifecycles", "java-clients", "kafka-3.9", "transactions", "expiration", "variants")
+}
+"""Samples of which nothing is missing."""
+
+
+def metadata(name: str) -> str:
+    """The cluster's metadata, so that topics have the same names whatever is left of the log."""
+    return str(Sample(name).folder / "cluster-metadata")
+
+
+def whole_of(name: str, audit, folder: Path) -> tuple[Warehouse, Path]:
+    """A sample's whole log audited, and the dump of it."""
+    life = recorded_life(COMPLETE[name].segments)
+    for one in life.partitions.values():
+        one.at = len(one.batches)
+    dump = life.written(folder / "whole-dump")
+    audit(folder / "whole", dump, cluster_metadata=metadata(name))
+    return open_held(folder / "whole"), dump
+
+
+def judge_copies(name: str, seeds: range, audit, folder: Path, count: int) -> Tally:
+    """Compact a sample at random and hold what the copies answer against the whole log."""
+    judge, tally = Judge(*whole_of(name, audit, folder)), Tally()
+    for seed in seeds:
+        random = Random(f"{name} {seed}")
+        life = recorded_life(COMPLETE[name].segments)
+        life.live_randomly(1.0, random)
+        dump = life.dump(folder / f"dump-{seed}", random)
+        has_deleted = random.random() < 0.3
+        audit(folder / f"copy-{seed}", dump, cluster_metadata=metadata(name), include_deleted=has_deleted)
+        copy = open_held(folder / f"copy-{seed}")
+        judge.judge(copy, read_proofs(dump), tally, random, count=count, name=f"{name} seed {seed}")
+    return tally
+
+
+def judge_torn(name: str, seeds: range, audit, folder: Path, count: int) -> Tally:
+    """The same with copies whose files are of different moments; of these nothing is asked but to be right or open."""
+    judge, tally = Judge(*whole_of(name, audit, folder)), Tally()
+    for seed in seeds:
+        random = Random(f"torn {name} {seed}")
+        life = recorded_life(COMPLETE[name].segments)
+        life.live_randomly(random.uniform(0.5, 1), random)
+        before = life.copy()
+        life.live_randomly(1.0, random)
+        dump = dump_torn(folder / f"dump-{seed}", before, life.files(), random)
+        audit(folder / f"copy-{seed}", dump, cluster_metadata=metadata(name))
+        copy = open_held(folder / f"copy-{seed}")
+        proofs = {partition: NoProof(one) for partition, one in judge.proofs.items()}
+        judge.judge(copy, proofs, tally, random, count=count, name=f"{name} torn, seed {seed}")
+    return tally
+
+
+def judge_gaps(name: str, seeds: range, audit, folder: Path, count: int) -> Tally:
+    """The same with copies that lack a segment: the first one, or one whose index is still there."""
+    judge, tally = Judge(*whole_of(name, audit, folder)), Tally()
+    for seed in seeds:
+        random = Random(f"gap {name} {seed}")
+        life = recorded_life(COMPLETE[name].segments)
+        life.live_randomly(1.0, random)
+        dump = life.dump(folder / f"dump-{seed}")
+        for partition in sorted(dump.iterdir()):
+            files = sorted(partition.glob("*.log"))
+            if len(files) > 1:
+                lost = random.choice(files[:-1])
+                lost.unlink()
+                if lost != files[0]:
+                    lost.with_suffix(".index").write_bytes(b"")
+        audit(folder / f"copy-{seed}", dump, cluster_metadata=metadata(name))
+        copy = open_held(folder / f"copy-{seed}")
+        proofs = {partition: NoProof(one) for partition, one in judge.proofs.items()}
+        judge.judge(copy, proofs, tally, random, count=count, name=f"{name} gap, seed {seed}")
+    return tally
+
+
+def judge_exports(name: str, seeds: range, audit, folder: Path, count: int) -> Tally:
+    """The same with what a consumer reads of a compacted log; nothing is asked of it but to be right or open."""
+    judge, tally = Judge(*whole_of(name, audit, folder)), Tally()
+    for seed in seeds:
+        random = Random(f"export {name} {seed}")
+        life = recorded_life(COMPLETE[name].segments)
+        for night, share in enumerate([1.0] if random.random() < 0.4 else [random.uniform(0.2, 0.9), 1.0]):
+            life.live_randomly(share, random)
+            dump = write_export(folder / f"dump-{seed}-{night}", life)
+            audit(folder / f"copy-{seed}", dump, cluster_metadata=metadata(name))
+        copy = open_held(folder / f"copy-{seed}")
+        proofs = {partition: NoProof(one) for partition, one in judge.proofs.items()}
+        judge.judge(copy, proofs, tally, random, count=count, name=f"{name} export, seed {seed}")
+    return tally
+
+
+def shown(tally: Tally) -> str:
+    """The shares and the first faults."""
+    return "\n".join([tally.shares(), *map(str, tally.faults[:40])])
+
+
+def test_a_compacted_copy_answers_as_the_whole_log_or_says_that_it_is_open(audit, tmp_path):
+    tally = judge_copies("transactions", range(2), audit, tmp_path, count=1)
+    print(tally.shares())
+    assert not tally.of(Verdict.WRONG), shown(tally)
+    assert not tally.of(Verdict.NEEDLESS), shown(tally)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", list(COMPLETE))
+def test_many_copies_that_lack_a_segment_answer_as_the_whole_log_or_say_that_they_are_open(name, audit, tmp_path):
+    tally = judge_gaps(name, range(100, 112), audit, tmp_path, count=4)
+    print(tally.shares())
+    assert not tally.of(Verdict.WRONG), shown(tally)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", list(COMPLETE))
+def test_many_exports_answer_as_the_whole_log_or_say_that_they_are_open(name, audit, read_exports, tmp_path):
+    tally = judge_exports(name, range(100, 112), audit, tmp_path, count=4)
+    print(tally.shares())
+    assert not tally.of(Verdict.WRONG), shown(tally)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", list(COMPLETE))
+def test_many_compacted_copies_answer_as_the_whole_log_or_say_that_they_are_open(name, audit, tmp_path):
+    tally = judge_copies(name, range(100, 120), audit, tmp_path, count=6)
+    print(tally.shares())
+    assert not tally.of(Verdict.WRONG), shown(tally)
+    assert not tally.of(Verdict.NEEDLESS), shown(tally)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", list(COMPLETE))
+def test_many_torn_copies_answer_as_the_whole_log_or_say_that_they_are_open(name, audit, tmp_path):
+    tally = judge_torn(name, range(100, 115), audit, tmp_path, count=4)
+    print(tally.shares())
+    assert not tally.of(Verdict.WRONG), shown(tally)

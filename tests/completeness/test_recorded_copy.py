@@ -1,0 +1,67 @@
+"""The sample ``compacted``, a log that a real cleaner worked on, held against what its broker answered at the time."""
+
+import pytest
+
+from tests.acceptance.recorded import answered, at
+from tests.completeness.asking import Reply, Told, ask_groups, ask_offsets
+from tests.completeness.held import open_held
+from tests.completeness.proof import read_proofs
+from tests.completeness.verdicts import Tally, Verdict
+from tests.pipeline.in_process import audit
+from tests.samples import Sample
+
+__all__ = ["audit"]
+
+
+@pytest.fixture
+def tally(audit, tmp_path) -> Tally:
+    """The verdicts on every answer at every checkpoint at which nothing was under way."""
+    sample, found = Sample("compacted"), Tally()
+    audit(tmp_path / "wh", sample.segments, cluster_metadata=str(sample.folder / "cluster-metadata"))
+    warehouse, proofs = open_held(tmp_path / "wh"), read_proofs(sample.segments)
+    proof_of = {group: proof for proof in proofs.values() for group in proof.keys}
+    for time, groups in answered("compacted"):
+        time_ms = round(at(time).timestamp() * 1000)
+        told = ask_groups(warehouse, time_ms)
+        broker = {
+            (group_id,): Told({"group_type": group["type"].lower(), "state": group["state"]})
+            for group_id, group in groups.items()
+        }
+        narrow(told, ("group_type", "state"))
+
+        def must_group(key, time_ms=time_ms, told=told):
+            proof = proof_of.get(key[0])
+            return key in told.rows and proof is not None and proof.is_group_exact(key[0], time_ms)
+
+        found.judge("groups", time, Reply(broker), told, must_group)
+        for group_id, group in groups.items():
+            offsets = ask_offsets(warehouse, group_id, time_ms)
+            narrow(offsets, ("committed_offset", "metadata"))
+            stored = {
+                place(name): Told({"committed_offset": one["offset"], "metadata": one["metadata"]})
+                for name, one in (group.get("offsets") or {}).items()
+            }
+
+            def must_offset(key, time_ms=time_ms, group_id=group_id):
+                proof = proof_of.get(group_id)
+                return proof is not None and proof.is_key_exact(group_id, proof.offset_key(group_id, *key), time_ms)
+
+            found.judge("offsets", f"{group_id} at {time}", Reply(stored), offsets, must_offset)
+    return found
+
+
+def narrow(reply: Reply, names: tuple[str, ...]) -> None:
+    """Keep of the rows what the broker answered, too."""
+    reply.rows = {key: Told({name: one.values[name] for name in names}, one.is_open) for key, one in reply.rows.items()}
+
+
+def place(name: str) -> tuple[str, int]:
+    topic, _, partition = name.rpartition("-")
+    return topic, int(partition)
+
+
+def test_no_answer_is_other_than_the_brokers_and_none_is_open_without_need(tally: Tally):
+    print(tally.shares())
+    assert not tally.of(Verdict.WRONG), "\n".join(map(str, tally.faults))
+    assert not tally.of(Verdict.NEEDLESS), "\n".join(map(str, tally.faults))
+    assert tally.counts["groups", Verdict.RIGHT] and tally.counts["offsets", Verdict.RIGHT]

@@ -1,0 +1,80 @@
+"""Two and three dumps of one life, the later ones compacted further, audited into one warehouse in any order.
+
+The end is that of the newest dump alone and of the whole log, nothing that ended between two dumps is alive, and what
+one dump proves of its time stays proven.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tests.cleaner.lives import recorded_life
+from tests.completeness.held import open_held
+from tests.completeness.judge import Judge
+from tests.completeness.proof import PartitionProof, Proofs, TogetherProof, read_proofs
+from tests.completeness.test_compacted_copy import COMPLETE, metadata, shown, whole_of
+from tests.completeness.verdicts import Tally, Verdict
+from tests.pipeline.in_process import audit
+
+__all__ = ["audit"]
+
+
+RUNS: dict[str, Callable[[list[Path]], list[list[Path]]]] = {
+    "in order": lambda dumps: [[dump] for dump in dumps],
+    "in order, the last twice": lambda dumps: [[dump] for dump in [*dumps, dumps[-1]]],
+    "newest first": lambda dumps: [[dump] for dump in reversed(dumps)],
+    "at once, as copies of several brokers": lambda dumps: [dumps],
+}
+"""How dumps of one life come into a warehouse: the runs, each with what it reads."""
+
+
+def together(whole: dict[int, PartitionProof], dumps: list[Path]) -> Proofs:
+    """What dumps of one life prove, each of its own time; the last one is the newest."""
+    each = [read_proofs(dump) for dump in dumps]
+    return {
+        partition: TogetherProof(whole[partition], [one[partition] for one in each if partition in one])
+        for partition in each[-1]
+    }
+
+
+def judge_nights(name: str, seeds: range, audit, folder: Path, count: int) -> Tally:
+    """Dump a sample's life several times while the cleaner works, and audit all of that into one warehouse."""
+    judge = Judge(*whole_of(name, audit, folder))
+    tally = Tally()
+    for seed in seeds:
+        random = Random(f"nights {name} {seed}")
+        life = recorded_life(COMPLETE[name].segments)
+        dumps = []
+        for night, share in enumerate([*sorted(random.uniform(0.2, 0.9) for _ in range(random.choice([1, 1, 2]))), 1]):
+            life.live_randomly(share, random)
+            is_whole = night == 0 and random.random() < 0.4
+            into = folder / f"dump-{seed}-{night}"
+            dumps.append(life.written(into) if is_whole else life.dump(into))
+        order = random.choice(list(RUNS))
+        for run in RUNS[order](dumps):
+            audit(folder / f"nights-{seed}", *run, cluster_metadata=metadata(name))
+        is_full = random.random() < 0.3
+        if is_full:
+            audit(folder / f"nights-{seed}", dumps[-1], cluster_metadata=metadata(name), full=True)
+        told = f"{name} seed {seed}, {len(dumps)} dumps {order}{', --full' if is_full else ''}"
+        nights = open_held(folder / f"nights-{seed}")
+        judge.judge(nights, together(judge.proofs, dumps), tally, random, count=count, name=told)
+    return tally
+
+
+def test_nights_end_as_the_newest_dump_and_keep_what_earlier_ones_prove(audit, tmp_path):
+    tally = judge_nights("expiration", range(2, 3), audit, tmp_path, count=1)
+    print(tally.shares())
+    assert not tally.of(Verdict.WRONG), shown(tally)
+    assert not tally.of(Verdict.NEEDLESS), shown(tally)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", list(COMPLETE))
+def test_many_nights_end_as_the_newest_dump_and_keep_what_earlier_ones_prove(name, audit, tmp_path):
+    tally = judge_nights(name, range(100, 115), audit, tmp_path, count=4)
+    print(tally.shares())
+    assert not tally.of(Verdict.WRONG), shown(tally)
+    assert not tally.of(Verdict.NEEDLESS), shown(tally)
