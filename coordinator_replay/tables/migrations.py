@@ -17,7 +17,7 @@ SCHEMA_VERSION_PROPERTY = "coordinatorReplay.schemaVersion"
 KEPT_SINCE_PROPERTY = "coordinatorReplay.keptSince"
 """Table property that holds the moment before which rows were given up; absent where all are kept."""
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """The version that this release writes."""
 
 
