@@ -10,5 +10,5 @@ SELECT group_id, CASE WHEN is_client_inherited THEN instance_id ELSE client_id E
 FROM member_timeline CROSS JOIN ends
 WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group) AND member_state = 'UNREVOKED_PARTITIONS'
   AND blocking_ms >= $threshold
-ORDER BY valid_to IS NOT NULL, blocking_ms DESC, group_id, member_id
+ORDER BY valid_to IS NOT NULL, blocking_ms DESC, group_id, member_id, from_offset
 LIMIT 50

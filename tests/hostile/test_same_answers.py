@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from coordinator_replay.cli import clock
 from coordinator_replay.query.saved import saved_queries
 from coordinator_replay.query.warehouse import Warehouse
 from tests.hostile import lives
@@ -39,6 +40,12 @@ class Threaded:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._connection, name)
+
+    def __enter__(self) -> "Threaded":
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self._connection.close()
 
 
 @pytest.fixture(scope="module")
@@ -105,6 +112,9 @@ def differing(
 ) -> list[tuple[str, ...]]:
     """Questions of which the answers are not all the same."""
     connect = Warehouse.new_connection
+    # How long ago a log ended is said beside each answer.
+    now = clock.now()
+    monkeypatch.setattr(clock, "now", lambda: now)
     first: dict[tuple[str, ...], str] = {}
     wrong = []
     for threads in THREADS[:times]:
