@@ -46,6 +46,7 @@ def _facts(exported: "Exported") -> dict[str, object]:
         "folders": exported.folders,
         "from_offsets": _by_partition(exported.from_offsets),
         "to_offsets": _by_partition(exported.to_offsets),
+        "first_offsets": _by_partition(exported.first_offsets),
     }
 
 
@@ -65,6 +66,12 @@ def _print_exported(exported: "Exported", out: str, output: str) -> None:
         f"Exported {exported.records:,} records of {partitions} log partitions to {', '.join(exported.folders)}."
     )
     click.echo("Transaction markers are not in it: a consumer does not see them.")
+    if behind := exported.behind():
+        click.echo(
+            f"In {len(behind)} log partition{'s' if len(behind) > 1 else ''} the first record lies behind where the "
+            "last export ended: compaction has removed records since, or transaction markers stand there. --again "
+            "reads the topic from its start, which tells what is still alive."
+        )
     click.echo(f"Next: coordinator-replay audit {' '.join(exported.folders)} --warehouse …")
 
 
@@ -94,6 +101,9 @@ def _print_exported(exported: "Exported", out: str, output: str) -> None:
 @click.option(
     "--partitions", type=click.IntRange(min=1), help="Partitions of the topic; the cluster is asked if left out."
 )
+@click.option(
+    "--again", is_flag=True, help="Read the topic from its start once more, for what compaction has left of it."
+)
 @click.option("--min-partitions", type=click.IntRange(min=1), help="Minimum number of Spark tasks that read.")
 @config_option
 @output_option
@@ -105,6 +115,7 @@ def export(
     command_config: Path | None,
     partitions: int | None,
     min_partitions: int | None,
+    again: bool,
     output: str,
     verbose: bool,
 ) -> None:
@@ -124,6 +135,7 @@ def export(
         client=client_settings(command_config, kafka_options),
         partitions=partitions,
         min_partitions=min_partitions,
+        again=again,
     )
     click.echo("starting Spark …", err=True)
     then = "the next one continues where the last finished one ended"

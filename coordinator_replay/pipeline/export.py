@@ -5,6 +5,9 @@ when it began, and stops. Its checkpoint lies beside the dump: the offsets to re
 read, and confirmed when the files are complete. An export that is killed is so done again, with the same offsets into
 the same folder; none is left out, and none is read twice. Partitions that are added to the topic are found.
 
+Where the cleaner has removed records since the last export, what comes next can't tell what else was removed with them.
+``again`` reads the topic from its start once more, into a folder of its own, which says what is still alive.
+
 What a consumer does not see is missing from such a dump: transaction markers, producer ids, batches. Aborted commits
 and those of open transactions are in it, because nothing else would tell what they were.
 """
@@ -14,11 +17,12 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession, functions
 
 from coordinator_replay.errors import InputError, PrerequisiteError
 from coordinator_replay.log.dump import TOPIC
@@ -45,6 +49,7 @@ class ExportOptions:
         client: settings of Kafka's clients by their own names: security, above all.
         partitions: how many partitions the topic has; the cluster is asked if None.
         min_partitions: read with at least so many tasks; one for each log partition if None.
+        again: read the whole topic, and leave alone where the next export goes on.
     """
 
     bootstrap_servers: str
@@ -52,6 +57,7 @@ class ExportOptions:
     client: Mapping[str, str] = field(default_factory=dict)
     partitions: int | None = None
     min_partitions: int | None = None
+    again: bool = False
 
     def settings(self) -> dict[str, str]:
         """The settings of Kafka's clients."""
@@ -80,12 +86,19 @@ class Exported:
         from_offsets: for each log partition the first offset that it asked for.
         to_offsets: for each log partition the end of the log, where the next export goes on.
         records: how many records there were.
+        first_offsets: for each log partition the first offset that a record was read at.
     """
 
     folders: list[str] = field(default_factory=list)
     from_offsets: dict[int, int] = field(default_factory=dict)
     to_offsets: dict[int, int] = field(default_factory=dict)
     records: int = 0
+    first_offsets: dict[int, int] = field(default_factory=dict)
+
+    def behind(self) -> list[int]:
+        """Log partitions whose first record lies behind where the last export ended: compacted, or behind a marker."""
+        first = self.first_offsets
+        return [one for one, start in sorted(self.from_offsets.items()) if 0 < start < first.get(one, start)]
 
 
 def folder_of(out: str, number: int) -> str:
@@ -175,6 +188,9 @@ def run_export(
         partitions = options.partitions or _count_partitions(spark, options.settings())
         report(f"reading {partitions} partitions")
         with _seeing_internal_topics(spark):
+            if options.again:
+                _export_again(spark, options, partitions, exported)
+                return exported
             stream = spark.readStream.format("kafka").options(**options.source(partitions)).load()
             query = (
                 stream.writeStream.foreachBatch(_writer(options.out, exported.folders))
@@ -188,7 +204,28 @@ def run_export(
             raise _without_source() from problem
         raise InputError(f"{options.bootstrap_servers}: {TOPIC} can't be exported: {_sentence(problem)}") from problem
     _sum_up(query.recentProgress, exported)
+    for folder in exported.folders:
+        for partition, first, _ in _extent(spark, folder):
+            exported.first_offsets[partition] = min(first, exported.first_offsets.get(partition, first))
     return exported
+
+
+def _export_again(spark: SparkSession, options: ExportOptions, partitions: int, exported: Exported) -> None:
+    """Write the whole topic to a folder of its own; Spark shows its files only when all of them are complete."""
+    folder = f"{options.out.rstrip('/')}/again-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+    records = spark.read.format("kafka").options(**options.source(partitions)).load()
+    records.select(*_COLUMNS).write.parquet(folder)
+    exported.folders.append(folder)
+    for partition, first, last in _extent(spark, folder):
+        exported.from_offsets[partition] = exported.first_offsets[partition] = first
+        exported.to_offsets[partition] = last + 1
+    exported.records = spark.read.parquet(folder).count()
+
+
+def _extent(spark: SparkSession, folder: str) -> list[tuple[int, int, int]]:
+    """The first and the last offset of each log partition in a folder: as many rows as there are log partitions."""
+    found = spark.read.parquet(folder).groupBy("partition").agg(functions.min("offset"), functions.max("offset"))
+    return [(row[0], row[1], row[2]) for row in found.collect()]
 
 
 def _sum_up(progress: Sequence[Any], exported: Exported) -> None:

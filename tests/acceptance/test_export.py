@@ -59,8 +59,8 @@ def export(bootstrap: str, jars: Path, out: Path, *options: str) -> subprocess.C
     return subprocess.run([*command, "--bootstrap-servers", bootstrap], env=environment, capture_output=True, text=True)
 
 
-def exported(broker: Broker, jars: Path, out: Path) -> dict[str, Any]:
-    run = export(broker.bootstrap, jars, out)
+def exported(broker: Broker, jars: Path, out: Path, *options: str) -> dict[str, Any]:
+    run = export(broker.bootstrap, jars, out, *options)
     assert run.returncode == 0, run.stderr
     return json.loads(run.stdout)
 
@@ -107,6 +107,11 @@ def test_each_record_is_exported_and_audited_once(broker, jars, spark, tmp_path)
     forget_the_end_of(out, 1)
     repeated = exported(broker, jars, out)
     assert repeated["folders"] == [str(out / "export-000001"), str(out / "export-000002")]
+    assert exported(broker, jars, out)["folders"] == []
+
+    again = exported(broker, jars, tmp_path / "again", "--again")
+    assert again["records"] == len(written(broker))
+    assert again["to_offsets"] == repeated["to_offsets"]
     assert exported(broker, jars, out)["folders"] == []
 
     summary = run_audit(spark, Options(inputs=[str(out)], warehouse=str(warehouse)))

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from coordinator_replay.errors import PrerequisiteError
-from coordinator_replay.pipeline.export import ExportOptions, run_export
+from coordinator_replay.pipeline.export import Exported, ExportOptions, run_export
 from coordinator_replay.pipeline.host.jars import DELTA, KAFKA_SOURCE, cache_folder
 
 
@@ -31,3 +31,8 @@ def test_of_what_sparks_resolver_fetches_only_a_librarys_own_jars_are_kept():
     assert KAFKA_SOURCE.has(f"{source.group}_{source.artifact}-{source.version}.jar")
     assert not KAFKA_SOURCE.has(f"{source.group}_spark-tags_2.13-{source.version}.jar")
     assert all(jar.group != DELTA.jars[0].group for jar in others)
+
+
+def test_an_export_whose_first_record_lies_behind_the_end_of_the_last_one_is_told_from_a_first_one():
+    exported = Exported(from_offsets={0: 0, 1: 7, 2: 7, 3: 7}, first_offsets={0: 4, 1: 9, 2: 7})
+    assert exported.behind() == [1]
