@@ -13,6 +13,8 @@ DOCUMENTS = (_ROOT / "README.md", _ROOT / "docs" / "demo.md")
 _SESSION = re.compile(r"(?<=^```console\n)\$ coordinator-replay .*?(?=^```)", re.MULTILINE | re.DOTALL)
 _LONGEST_LINE = 200
 _PROMPT = "$ "
+_AGO = re.compile(r"\((?:\d[^()]* ago)\)")
+"""How long ago a log ended depends on when the session is recorded."""
 
 
 def _typed(command: str, warehouse: Path, work: Path) -> str:
@@ -25,7 +27,7 @@ def _typed(command: str, warehouse: Path, work: Path) -> str:
     lines = (
         line if len(line) <= _LONGEST_LINE else f"{line[: _LONGEST_LINE - 1]}…" for line in done.stdout.splitlines()
     )
-    return "\n".join(lines)
+    return _AGO.sub("(2 d ago)", "\n".join(lines))
 
 
 def recorded(text: str, warehouse: Path, work: Path) -> str:
