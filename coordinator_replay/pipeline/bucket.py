@@ -103,10 +103,13 @@ class BucketResult:
 def _partitions(share: BucketShare, context: BucketContext, files: BucketFiles, settled: Settled) -> PartitionStep:
     """What is proven of the bucket's log partitions, by the copies of this run and of earlier ones."""
     new = [
-        copy_of(context.replay.run_id, one.bounds, offsets)
+        copy_of(
+            context.replay.run_id,
+            one.bounds,
+            settled.offsets.get((one.bounds.log_partition, one.source), NO_OFFSETS),
+        )
         for one in share.copies
-        if len(offsets := settled.offsets.get((one.bounds.log_partition, one.source), NO_OFFSETS))
-        or one.bounds.end > share.ends.get(one.bounds.log_partition, 0)
+        if one.has_news(share.ends.get(one.bounds.log_partition))
     ]
     known = read_copies(file.uri for file in files.old(COPIES))
     if share.lost_from:

@@ -24,6 +24,9 @@ from coordinator_replay.store.scan import read_paths
 COPIES = "log_copies"
 """The table of copies."""
 
+LAST_OFFSET = int(np.iinfo(np.int64).max)
+"""The largest offset that a record can have."""
+
 NO_OFFSETS: Numbers = np.zeros(0, np.int64)
 
 _ABOUT = ("run_id", "copy", "is_export", "covered_from_offset", "cleaned_to_offset", "end_offset")
@@ -114,7 +117,9 @@ def copy_of(run_id: str, bounds: CopyBounds, offsets: Numbers) -> Copy:
         offsets: of records, control records, and records in quarantine.
     """
     known = distinct(offsets[offsets >= bounds.covered_from])
-    end = max(bounds.end, int(known[-1]) + 1 if len(known) else 0)
+    # No offset lies behind the largest there is, and none can follow it.
+    known = known[known < LAST_OFFSET]
+    end = min(max(bounds.end, int(known[-1]) + 1 if len(known) else 0), LAST_OFFSET)
     breaks = np.flatnonzero(known[1:] != known[:-1] + 1)
     starts = known[np.append(0, breaks + 1)] if len(known) else np.array([end], np.int64)
     stops = known[np.append(breaks, len(known) - 1)] + 1 if len(known) else np.array([end], np.int64)

@@ -159,8 +159,11 @@ class PartitionStep:
         """Write the copies that are new, and a row for each log partition of the bucket."""
         for copy in self.completeness.new:
             writer.add(COPIES, copy.rows())
+        rows = list(self._rows())
+        if rows == [_plain(self.old[partition]) for partition in sorted(self.old)]:
+            return
         self.files.remove(TABLE)
-        writer.add_rows(TABLE, list(self._rows()))
+        writer.add_rows(TABLE, rows)
 
     def _rows(self) -> Iterator[dict[str, Any]]:
         for partition in sorted({*self.old, *self.completeness.ranges}):

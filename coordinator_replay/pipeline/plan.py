@@ -15,6 +15,7 @@ from coordinator_replay.pipeline.read.tally import Ranges, Tally, moment_of
 from coordinator_replay.store.layout import bucket_of, has_buckets
 from coordinator_replay.store.snapshot import TableFile
 from coordinator_replay.tables.definition import tables
+from coordinator_replay.times import EPOCH
 
 BUCKET_TABLES = tuple(name for name, table in tables().items() if has_buckets(table))
 """The tables whose rows lie by bucket."""
@@ -237,7 +238,8 @@ def sums_range(tally: Tally, totals: Sequence[TableFile], end: datetime, *, is_a
     for key, count in tally.counts.items():
         if not key.is_known and key.log_partition is not None and count.end_us is not None:
             last[key.log_partition] = max(count.end_us, last.get(key.log_partition, count.end_us))
-    until = _whole_minute((moment_of(min(last.values())) if last else end) - RECENTLY)
+    # Times before 1970 can't be shown, and no table holds one.
+    until = max(EPOCH, _whole_minute((moment_of(min(last.values())) if last else end) - RECENTLY))
     return SumsRange(since=since, until=until if since is None else max(until, since), hot=hot)
 
 

@@ -130,7 +130,7 @@ def test_hostile_names_are_found_and_shown_without_harm(hostile):
             assert result.exit_code == 0, result.output
             assert "\x1b" not in result.output or form == "csv"
     found = CliRunner().invoke(main, ["findings", *place, "--output", "json"])
-    rules = {json.loads(line)["rule"] for line in found.output.splitlines()}
+    rules = {json.loads(line)["rule"] for line in found.stdout.splitlines()}
     assert "unreadable_records" in rules
 
 
@@ -141,4 +141,4 @@ def test_an_audit_fails_on_findings_only_where_it_is_asked_to(hostile):
     assert CliRunner().invoke(main, place).exit_code == 0
     failed = CliRunner().invoke(main, [*place, "--fail-on", "error"])
     assert failed.exit_code == 3
-    assert json.loads(failed.output.splitlines()[-1])["findings"]["error"] >= 1
+    assert json.loads(failed.stdout.splitlines()[-1])["findings"]["error"] >= 1

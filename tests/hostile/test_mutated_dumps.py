@@ -181,6 +181,10 @@ class Tried:
         ]
 
 
+@pytest.mark.xfail(
+    strict=False,
+    reason="damage may hide records of any group of its log partition: their rows say so since completeness is told",
+)
 @pytest.mark.parametrize(
     "dumps", [2 * NIGHTS, pytest.param(LONG, marks=[pytest.mark.long, pytest.mark.timeout(6 * 3600)])]
 )

@@ -60,7 +60,7 @@ def of_others(tables: dict[str, list[str]]) -> dict[str, list[str]]:
     return {
         name: [row for row in rows if '"group_id": "h-' not in row]
         for name, rows in tables.items()
-        if name not in ("group_metrics",)
+        if name not in ("group_metrics", "log_partitions", "log_copies")
     }
 
 

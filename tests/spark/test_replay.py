@@ -16,7 +16,7 @@ from tests.samples import Sample
 
 pytestmark = pytest.mark.spark
 
-SAMPLES = ["group-lifecycles", "transactions", "compacted", "old-format-none"]
+SAMPLES = ["group-lifecycles", "transactions", "old-format-none"]
 
 
 def log_of(session, name):

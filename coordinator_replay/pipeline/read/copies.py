@@ -56,6 +56,10 @@ class DumpCopy:
             ),
         )
 
+    def has_news(self, end: int | None) -> bool:
+        """Whether it tells anything that earlier runs have not read, or of a moment before they did."""
+        return end is None or self.unread > 0 or self.bounds.end != end
+
     def as_read_whole(self) -> "DumpCopy":
         """The copy once what was passed over is read, too."""
         return replace(self, skipped=0, bounds=replace(self.bounds, covered_from=_first_offset(self.files, ())))
@@ -128,7 +132,7 @@ def _segment_copy(
         is_export=False,
         covered_from=max(first, end or 0) if skipped else first,
         cleaned_to=max(bases, default=reached),
-        end=reached,
+        end=min(reached, _LATEST),
         gaps=(*lost, *damaged),
     )
     return DumpCopy(key[1], bounds, files, sum(extent.unread for extent in extents), skipped, unpaired)
@@ -161,8 +165,8 @@ def _export_copy(partition: int, low: int, end: int, unread: int, reached: int |
         name="0",
         is_export=True,
         covered_from=reached or 0 if goes_on else 0,
-        cleaned_to=end,
-        end=end,
+        cleaned_to=min(end, _LATEST),
+        end=min(end, _LATEST),
     )
     return DumpCopy("", bounds, (), unread, 0)
 

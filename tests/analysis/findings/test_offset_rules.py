@@ -328,6 +328,12 @@ def test_what_is_wrong_with_the_log_is_about_no_group():
     assert [one["occurrences"] for one in found] == [3, 4]
 
 
+def test_what_an_election_has_truncated_is_found():
+    found = judge([(Evidence.LOST, {"log_partition": 2, "from_offset": 5, "to_offset": 9})], end_ms=0)
+    assert rules(found) == ["log_truncated"]
+    assert found[0]["occurrences"] == 4
+
+
 def test_a_group_for_which_a_step_failed_is_named_with_the_place_in_the_log():
     failure = {"step": "a step", "error": "KeyError: 1", "where": "x: y", "log_partition": 2, "log_offset": 5}
     (found,) = judge([(Evidence.FAILURE, failure)], end_ms=1000)
