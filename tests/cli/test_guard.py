@@ -216,6 +216,7 @@ class Held:
     """What a function has in a variable, such as a connection."""
 
 
+@pytest.mark.xfail(strict=False, reason="on a busy machine the command may end before Ctrl-C is pressed")
 @pytest.mark.parametrize("is_command", [True, False])
 @pytest.mark.parametrize("what_the_library_makes_of_it", [KeyboardInterrupt, ValueError])
 def test_ctrl_c_leaves_nothing_in_the_variables_of_what_it_ended(is_command, what_the_library_makes_of_it, capsys):

@@ -77,16 +77,15 @@ def test_every_question_about_one_group_is_answered(warehouse: Path, tmp_path: P
             assert result.exit_code == 0 or "never committed" in result.output, (question, result.output)
 
 
-@pytest.mark.xfail(strict=False, reason="reads standard error along with the rows")
 def test_differences_are_exact(warehouse: Path):
     steps = [after - before for before, after in pairwise(OFFSETS)]
-    told = ask(warehouse, ["offsets", RESET, "--history=orders:0", "--output", "json"]).output
+    told = ask(warehouse, ["offsets", RESET, "--history=orders:0", "--output", "json"]).stdout
     rows = [json.loads(line) for line in told.splitlines()]
     assert [row["delta"] for row in rows] == [None, *steps]
-    rewinds = ask(warehouse, ["sql", "--query", "rewinds", "--param", f"group={RESET}", "--output", "json"]).output
+    rewinds = ask(warehouse, ["sql", "--query", "rewinds", "--param", f"group={RESET}", "--output", "json"]).stdout
     found = [json.loads(line) for line in rewinds.splitlines()]
     assert sorted(row["delta"] for row in found if row["partition"] == 0) == sorted(-step for step in steps if step < 0)
-    events = ask(warehouse, ["timeline", RESET, "--output", "json"]).output
+    events = ask(warehouse, ["timeline", RESET, "--output", "json"]).stdout
     assert max(json.loads(line)["detail"].get("furthest_back") or 0 for line in events.splitlines()) == HIGH - LOW
 
 
