@@ -10,7 +10,7 @@ import numpy as np
 
 from coordinator_replay.pipeline.bucket_files import BucketFiles, TableWriter
 from coordinator_replay.pipeline.columns import numbers_of
-from coordinator_replay.pipeline.completeness import COPIES, Completeness, HistoryRange
+from coordinator_replay.pipeline.completeness import COPIES, LAST_OFFSET, Completeness, HistoryRange
 from coordinator_replay.pipeline.read.same_log import EarlierLog
 from coordinator_replay.pipeline.read.tally import moment_of
 from coordinator_replay.store.scan import read_paths
@@ -40,7 +40,7 @@ class _Times:
     """
 
     before: int = _NO_TIME
-    first: tuple[int, int] = (int(np.iinfo(np.int64).max), _NO_TIME)
+    first: tuple[int, int] = (LAST_OFFSET, _NO_TIME)
 
     @property
     def before_us(self) -> int | None:

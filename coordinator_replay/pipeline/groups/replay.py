@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
-import numpy as np
 import orjson
 
 from coordinator_replay.analysis.findings.evidence import Evidence, evidence_row
@@ -20,6 +19,7 @@ from coordinator_replay.analysis.reasons import TopicChanges
 from coordinator_replay.analysis.rows import Scope
 from coordinator_replay.engine.model import Record
 from coordinator_replay.engine.replay import NOWHERE
+from coordinator_replay.pipeline.completeness import LAST_OFFSET
 from coordinator_replay.pipeline.groups.input_rows import InputRow
 from coordinator_replay.pipeline.groups.json_text import compact, encode
 from coordinator_replay.pipeline.groups.proofs import Break, GroupProofs
@@ -80,8 +80,6 @@ class ReplayContext:
     topic_changes: TopicChanges = field(default_factory=dict)
     limits: Thresholds = DEFAULTS
 
-
-LATEST = int(np.iinfo(np.int64).max)
 
 GroupKey = tuple[str, int]
 """A group by id and log partition."""
@@ -203,7 +201,7 @@ class _GroupRun:
             with self.guard:
                 for one in self.breaks:
                     rows += self._pass(one)
-                rows += self._find_complete(LATEST)
+                rows += self._find_complete(LAST_OFFSET)
                 rows.append(self._state(compact(self.life.snapshot())))
                 rows += (OutputRow(table, True, made) for table, made in self.life.finish())
         if self.guard.failure is not None:

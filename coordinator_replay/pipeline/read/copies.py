@@ -4,12 +4,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from coordinator_replay.log.dump import Dump, DumpFile, base_offset
-from coordinator_replay.pipeline.completeness import CopyBounds
+from coordinator_replay.pipeline.completeness import LAST_OFFSET, CopyBounds
 from coordinator_replay.pipeline.read.decode import copy_name
 from coordinator_replay.pipeline.read.extents import Extent
 from coordinator_replay.pipeline.read.tally import Ranges, Tally
-
-_LATEST = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +130,7 @@ def _segment_copy(
         is_export=False,
         covered_from=max(first, end or 0) if skipped else first,
         cleaned_to=max(bases, default=reached),
-        end=min(reached, _LATEST),
+        end=min(reached, LAST_OFFSET),
         gaps=(*lost, *damaged),
     )
     return DumpCopy(key[1], bounds, files, sum(extent.unread for extent in extents), skipped, unpaired)
@@ -165,8 +163,8 @@ def _export_copy(partition: int, low: int, end: int, unread: int, reached: int |
         name="0",
         is_export=True,
         covered_from=reached or 0 if goes_on else 0,
-        cleaned_to=min(end, _LATEST),
-        end=min(end, _LATEST),
+        cleaned_to=min(end, LAST_OFFSET),
+        end=min(end, LAST_OFFSET),
     )
     return DumpCopy("", bounds, (), unread, 0)
 
@@ -190,9 +188,9 @@ def passed_over(
         if not copy.skipped or end is None:
             continue
         if copy.lacks_new_offsets(end):
-            yield copy, {partition: [(end, _LATEST)]}
+            yield copy, {partition: [(end, LAST_OFFSET)]}
         elif copy.is_older(end):
             known = [(low, high - 1) for low, high in complete.get(partition, ())]
             first = _first_offset(copy.files, ())
             if not any(low <= first and high >= copy.bounds.end - 1 for low, high in known):
-                yield copy, {partition: [*known, (end, _LATEST)]}
+                yield copy, {partition: [*known, (end, LAST_OFFSET)]}
