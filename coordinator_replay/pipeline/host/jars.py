@@ -126,7 +126,11 @@ def _run(command: list[str], library: Library, what: str, scratch: Path) -> None
     done = subprocess.run(command, cwd=scratch, capture_output=True, text=True, check=False)  # noqa: S603
     if done.returncode != 0:
         said = [line for line in (done.stdout + done.stderr).splitlines() if "ERROR" in line] or ["no reason given"]
-        raise PrerequisiteError(f"the jars of {library.title} can't be fetched with {what}: {said[0].strip()}")
+        raise PrerequisiteError(
+            f"the jars of {library.title} ({', '.join(map(str, library.jars))}) can't be fetched with {what}: "
+            f"{said[0].strip()}; where this machine can't reach Maven Central, copy {cache_folder(library)} from one "
+            "that has run the same command, or keep them in a folder that COORDINATOR_REPLAY_JARS names"
+        )
 
 
 def _fetch_with_maven(library: Library, scratch: Path, into: Path) -> None:
@@ -157,4 +161,6 @@ def _fetch_with_spark(library: Library, scratch: Path, into: Path) -> None:
 
 
 if __name__ == "__main__":
-    print("\n".join(str(jar) for jar in jars_of(DELTA)))  # noqa: T201
+    # Those of Delta; with --kafka those of the Kafka source too.
+    for needed in (DELTA, KAFKA_SOURCE) if "--kafka" in sys.argv else (DELTA,):
+        print("\n".join(str(jar) for jar in jars_of(needed)))  # noqa: T201

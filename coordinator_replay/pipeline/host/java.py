@@ -11,6 +11,12 @@ from coordinator_replay.errors import PrerequisiteError
 MINIMUM = 17
 """Oldest Java that Spark 4.2 starts on."""
 
+_WAY = (
+    f"install one (Debian, Ubuntu: apt install openjdk-{MINIMUM}-jre-headless; Fedora, RHEL: dnf install "
+    f"java-{MINIMUM}-openjdk-headless; macOS: brew install openjdk@{MINIMUM}) or name one by JAVA_HOME; "
+    "questions about tables that are there need no Java"
+)
+
 
 def check_java() -> None:
     """Make sure that Spark will find a Java it can run on.
@@ -22,9 +28,9 @@ def check_java() -> None:
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     if java is None or not Path(java).exists():
         where = f"JAVA_HOME is {home}, and has none" if home else "there is none on the PATH"
-        raise PrerequisiteError(f"Java {MINIMUM} or newer is needed, and {where}")
+        raise PrerequisiteError(f"Java {MINIMUM} or newer is needed, and {where}: {_WAY}")
     printed = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr  # noqa: S603
     found = re.search(r'version "(?:1\.)?(\d+)', printed)
     if found is None or int(found.group(1)) < MINIMUM:
         version = found.group(1) if found else "of unknown version"
-        raise PrerequisiteError(f"Java {MINIMUM} or newer is needed; {java} is Java {version}")
+        raise PrerequisiteError(f"Java {MINIMUM} or newer is needed, and {java} is Java {version}: {_WAY}")

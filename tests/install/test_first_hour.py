@@ -1,0 +1,103 @@
+"""From an empty environment: the wheel with all it depends on, installed as README says, and used without a checkout."""
+
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+
+from coordinator_replay.cli.main import main
+from coordinator_replay.pipeline.host.jars import DELTA, jars_of
+from tests.install.wheel import Installed, build_wheel
+
+pytestmark = [pytest.mark.spark, pytest.mark.long]
+
+NOT_ASKING = {"audit", "demo", "export", "maintain", "decode", "simulate"}
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    folder = tmp_path_factory.mktemp("first-hour")
+    wheel = build_wheel(folder / "wheel")
+    environment = folder / "environment"
+    venv.create(environment, with_pip=True)
+    pip = [environment / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*pip, wheel], check=True, cwd=folder)
+    return Installed(environment, folder / "work")
+
+
+@pytest.fixture(scope="module")
+def demo(installed: Installed) -> Installed:
+    run = installed.run("coordinator-replay", "demo")
+    assert "5 findings" in run.stdout
+    return installed
+
+
+ASKED = {
+    "groups": (),
+    "describe": ("shop-migrate",),
+    "owner": ("shop-billing", "shop.orders", "0"),
+    "timeline": ("shop-billing",),
+    "rebalances": ("shop-billing",),
+    "why": ("shop-billing",),
+    "offsets": ("shop-billing",),
+    "expired": (),
+    "findings": (),
+    "sql": ("--query", "history-completeness"),
+    "what-if": ("shop-billing", "--set", "session.timeout.ms=30s"),
+    "report": ("shop-billing", "--out", "page.html"),
+    "trace": ("shop-billing", "--out", "trace.json"),
+}
+
+
+def test_each_asking_command_is_asked_here():
+    assert ASKED.keys() == main.commands.keys() - NOT_ASKING
+
+
+@pytest.mark.parametrize("command", ASKED)
+def test_an_installation_answers(demo, command):
+    without_java = {"JAVA_HOME": "/nonexistent"}
+    run = demo.run(
+        "coordinator-replay", command, *ASKED[command], "--warehouse", "demo-warehouse", **without_java
+    )
+    assert run.stdout.strip()
+    if "--out" in ASKED[command]:
+        assert (demo.folder / ASKED[command][-1]).stat().st_size > 10_000
+
+
+def test_a_fleet_of_pages_is_drawn(demo):
+    demo.run("coordinator-replay", "report", "--warehouse", "demo-warehouse", "--out", "fleet/")
+    assert "<html" in (demo.folder / "fleet" / "index.html").read_text("utf-8")
+    assert len(list((demo.folder / "fleet").rglob("*.html"))) > 10
+
+
+def test_a_record_is_decoded_and_a_script_simulated(installed):
+    (package,) = installed.environment.glob("lib/python*/site-packages/coordinator_replay")
+    log = package / "demo_dump" / "segments" / "__consumer_offsets-0"
+    assert '"group_id"' in installed.run("coordinator-replay", "decode", str(log)).stdout
+    script = installed.folder / "script.jsonl"
+    script.write_text('{"at": 0, "config": {"offsets.topic.num.partitions": 4}}\n')
+    installed.run("coordinator-replay", "simulate", str(script))
+
+
+def test_the_jobs_run_by_spark_submit(demo):
+    share = demo.environment / "share" / "coordinator-replay"
+    (package,) = demo.environment.glob("lib/python*/site-packages/coordinator_replay")
+    # The jars that the file of settings would have fetched; the rest of it as it is.
+    settings = (share / "conf" / "spark-defaults.conf").read_text("utf-8")
+    own = demo.folder / "spark.conf"
+    own.write_text("".join(line for line in settings.splitlines(True) if "spark.jars.packages" not in line))
+    submit = ["spark-submit", "--master", "local[2]", "--properties-file", str(own), "--driver-memory", "2g"]
+    submit += ["--jars", ",".join(map(str, jars_of(DELTA)))]
+    python = {"PYSPARK_PYTHON": str(demo.environment / "bin" / "python"), "SPARK_LOCAL_IP": "127.0.0.1"}
+    dump = str(package / "demo_dump" / "segments")
+    audit = [str(share / "jobs" / "audit.py"), dump, "--warehouse", "submitted"]
+    assert "511 records" in demo.run(*submit, *audit, **python).stdout
+    maintain = [str(share / "jobs" / "maintain.py"), "--warehouse", "submitted"]
+    demo.run(*submit, *maintain, **python)
+    export = [str(share / "jobs" / "export.py"), "--bootstrap-servers", "127.0.0.1:1", "--out", "none"]
+    told = demo.run(*submit, *export, code=1, **python).stderr
+    assert "--packages org.apache.spark:spark-sql-kafka" in " ".join(told.split())
+    asked = demo.run("coordinator-replay", "groups", "--warehouse", "submitted").stdout
+    assert asked == demo.run("coordinator-replay", "groups", "--warehouse", "demo-warehouse").stdout
