@@ -78,7 +78,13 @@ def entry(tmp_path: Path, *words: str, **environment: str) -> list[str]:
 
 
 def test_the_image_runs_commands_of_the_program(tmp_path):
-    assert entry(tmp_path, "why", "my group", "--from", "-6h") == ["coordinator-replay", "why", "my group", "--from", "-6h"]
+    assert entry(tmp_path, "why", "my group", "--from", "-6h") == [
+        "coordinator-replay",
+        "why",
+        "my group",
+        "--from",
+        "-6h",
+    ]
 
 
 def test_the_image_is_an_executor_of_spark_on_kubernetes(tmp_path):

@@ -1,15 +1,13 @@
-"""From an empty environment: the wheel with all it depends on, installed as README says, and used without a checkout."""
+"""From an empty environment: the wheel with all it depends on, installed and used without a checkout."""
 
 import subprocess
-import sys
 import venv
-from pathlib import Path
 
 import pytest
 
 from coordinator_replay.cli.main import main
 from coordinator_replay.pipeline.host.jars import DELTA, jars_of
-from tests.install.wheel import Installed, build_wheel
+from tests.install.wheel import ROOT, Installed, build_wheel
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
@@ -58,9 +56,7 @@ def test_each_asking_command_is_asked_here():
 @pytest.mark.parametrize("command", ASKED)
 def test_an_installation_answers(demo, command):
     without_java = {"JAVA_HOME": "/nonexistent"}
-    run = demo.run(
-        "coordinator-replay", command, *ASKED[command], "--warehouse", "demo-warehouse", **without_java
-    )
+    run = demo.run("coordinator-replay", command, *ASKED[command], "--warehouse", "demo-warehouse", **without_java)
     assert run.stdout.strip()
     if "--out" in ASKED[command]:
         assert (demo.folder / ASKED[command][-1]).stat().st_size > 10_000
@@ -76,9 +72,8 @@ def test_a_record_is_decoded_and_a_script_simulated(installed):
     (package,) = installed.environment.glob("lib/python*/site-packages/coordinator_replay")
     log = package / "demo_dump" / "segments" / "__consumer_offsets-0"
     assert '"group_id"' in installed.run("coordinator-replay", "decode", str(log)).stdout
-    script = installed.folder / "script.jsonl"
-    script.write_text('{"at": 0, "config": {"offsets.topic.num.partitions": 4}}\n')
-    installed.run("coordinator-replay", "simulate", str(script))
+    script = ROOT / "examples" / "scripts" / "01-first-member.jsonl"
+    assert installed.run("coordinator-replay", "simulate", str(script)).stdout
 
 
 def test_the_jobs_run_by_spark_submit(demo):

@@ -27,7 +27,9 @@ class Installed:
         self.environment = environment
         self.folder = folder
         folder.mkdir(exist_ok=True)
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "SPARK_", "VIRTUAL_"))}
+        inherited = {
+            name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "SPARK_", "VIRTUAL_"))
+        }
         kept = [part for part in inherited["PATH"].split(os.pathsep) if not Path(part).is_relative_to(ROOT)]
         self.variables = {**inherited, "PATH": os.pathsep.join([str(environment / "bin"), *kept]), "NO_COLOR": "1"}
 

@@ -2,7 +2,9 @@
 
 import gzip
 import json
+import re
 import shutil
+import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -199,3 +201,27 @@ def test_where_pyarrow_knows_no_s3_fsspec_is_asked_for_the_path_as_it_was_given(
     monkeypatch.setattr(fsspec.core, "url_to_fs", url_to_fs)
     assert open_filesystem("s3a://bucket/folder")[1] == "bucket/folder"
     assert asked == ["s3://bucket/folder"]
+
+
+def test_what_the_documents_copy_from_a_pods_disks_is_a_whole_dump(tmp_path):
+    """docs/dumps.md: the command that kubectl runs in a pod, and the one that unpacks what it prints."""
+    pod = tmp_path / "pod"
+    for number in range(4):
+        name = f"__consumer_offsets-{number}"
+        shutil.copytree(Path(Sample("compacted").segments) / name, pod / f"data-{number % 2}" / "kafka-log3" / name)
+    (pod / "data-0" / "kafka-log3" / "orders-0").mkdir()
+    shutil.copytree(
+        Sample("compacted").folder / "cluster-metadata", pod / "data-1" / "kafka-log3" / "__cluster_metadata-0"
+    )
+    document = (Path(__file__).parents[2] / "docs" / "dumps.md").read_text("utf-8")
+    commands = re.findall(r"^ +sh -c '(tar .*)' \| tar xf - -C ", document, re.MULTILINE)
+    for command, copy in zip(commands, (tmp_path / "broker", tmp_path / "controller"), strict=True):
+        copy.mkdir()
+        packed = subprocess.run(
+            ["sh", "-c", command.replace("/var/lib/kafka", str(pod))], capture_output=True, check=True
+        )
+        subprocess.run(["tar", "xf", "-", "-C", copy], input=packed.stdout, check=True)
+    dump = find_dump([str(tmp_path / "broker")])
+    assert partitions(dump) == [0, 1, 2, 3]
+    assert [file.size for file in dump.segments] == [file.size for file in find_dump([str(pod)]).segments]
+    assert list((tmp_path / "controller").rglob("__cluster_metadata-0/*"))
