@@ -65,12 +65,10 @@ def _form(field: Field) -> tuple[int, int, int]:
 @inlined
 def _number(data: Any, at: Any, size: Any) -> Any:
     """A signed big-endian number."""
-    # Unsigned positions spare the question whether one counts from the end.
-    place = np.uint64(at)
-    number = np.int64(data[place])
+    number = np.int64(data[at])
     number -= (number >> 7) << 8
-    for step in range(np.uint64(1), np.uint64(size)):
-        number = number << 8 | np.int64(data[place + step])
+    for place in range(at + 1, at + size):
+        number = number << 8 | np.int64(data[place])
     return number
 
 
@@ -81,7 +79,7 @@ def _uvarint(data: Any, at: Any, end: Any) -> Any:
     for shift in range(0, 35, 7):
         if at >= end:
             break
-        byte = np.int64(data[np.uint64(at)])
+        byte = np.int64(data[at])
         at += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:

@@ -141,7 +141,7 @@ def _commits_in_order(kind: RecordDefinition, records: pa.RecordBatch, rows: Row
 def _row(record: DecodedRecord, kind: RecordDefinition) -> dict[str, Any]:
     """A record as a row of COMMIT_COLUMNS with JSON_COLUMNS, or of GROUP_COLUMNS."""
     key, value = record.key, record.value or {}
-    row = {
+    row: dict[str, Any] = {
         "group_id": key[kind.group_field],
         "key_version": record.key_version,
         "value_version": record.value_version,
@@ -151,7 +151,8 @@ def _row(record: DecodedRecord, kind: RecordDefinition) -> dict[str, Any]:
         "value_json": None if record.is_tombstone else orjson.dumps(value),
     }
     if not kind.is_offset_commit:
-        return row | {"member_id": key.get("memberId")}
+        row["member_id"] = key.get("memberId")
+        return row
     return row | {
         "topic": key["topic"],
         "partition": key["partition"],
@@ -182,10 +183,10 @@ class _OneByOne:
         self.commits: dict[int, dict[str, Any]] = {}
         self.groups: dict[int, dict[str, Any]] = {}
         self.failed: dict[int, RecordError] = {}
-        keys, values = records.column("key"), records.column("value")
-        for place in rows.tolist():
+        keys, values = (records.column(name).take(pa.array(rows)).to_pylist() for name in ("key", "value"))
+        for place, key, value in zip(rows.tolist(), keys, values, strict=True):
             try:
-                kind, row = _decode(keys[place].as_py(), values[place].as_py())
+                kind, row = _decode(key, value)
             except RecordError as problem:
                 self.failed[place] = problem
             else:

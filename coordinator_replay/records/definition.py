@@ -94,8 +94,10 @@ class RecordDefinition:
 
     Attributes:
         type: the int16 that opens the key.
-        key: fields of the key, always in the plain (non-flexible) encoding; the first one names the group.
+        key: fields of the key, always in the plain (non-flexible) encoding.
         value: fields of the value by version.
+        group_field: name of the key field that holds the group id, the first one.
+        is_offset_commit: whether the kind goes to ``offset_commits`` rather than to ``group_records``.
     """
 
     name: str
@@ -104,21 +106,8 @@ class RecordDefinition:
     source: str
     key: Struct
     value: Struct
-
-    @property
-    def is_offset_commit(self) -> bool:
-        """Whether the kind goes to ``offset_commits`` rather than to ``group_records``."""
-        return any(field.name == "commitTimestamp" for field in self.value.fields)
-
-    @property
-    def group_field(self) -> str:
-        """Name of the key field that holds the group id."""
-        return self.key.fields[0].name
-
-    @property
-    def has_member(self) -> bool:
-        """Whether the key names a member."""
-        return any(field.name == "memberId" for field in self.key.fields)
+    group_field: str
+    is_offset_commit: bool
 
 
 def _parse_field(raw: Mapping[str, Any], where: str) -> Field:
@@ -184,13 +173,16 @@ def parse_record(raw: Mapping[str, Any], where: str) -> RecordDefinition:
     try:
         name = raw["name"]
         key = _parse_struct({"versions": "0", "flexible": "none", "fields": raw["key"]}, f"{name}.key")
+        value = _parse_struct(raw["value"], f"{name}.value")
         return RecordDefinition(
             name=name,
             type=int(raw["type"]),
             about=raw["about"],
             source=raw["source"],
             key=key,
-            value=_parse_struct(raw["value"], f"{name}.value"),
+            value=value,
+            group_field=key.fields[0].name,
+            is_offset_commit=any(field.name == "commitTimestamp" for field in value.fields),
         )
     except (KeyError, TypeError, ValueError) as problem:
         raise DefinitionError(f"{where}: {problem!r} is missing or of the wrong form") from problem

@@ -65,7 +65,7 @@ class _Source:
 
     def text(self, size: int) -> str:
         try:
-            return self.take(size).decode(errors=self.malformed)
+            return str(self.take(size), "utf-8", self.malformed)
         except UnicodeDecodeError:
             raise RecordError(ErrorClass.INVALID_UNICODE) from None
 
@@ -141,9 +141,25 @@ def _elements(field: Field, version: int, nullable: bool, flexible: bool) -> _Re
     return _runs_of_bytes(field, nullable, flexible)
 
 
+def _integer_elements(type_: str) -> Callable[[_Source, int], list[Any]]:
+    code = _INTEGERS[type_].removeprefix(">")
+
+    def read(source: _Source, count: int) -> list[Any]:
+        layout = packing.Struct(f">{count}{code}")
+        return list(layout.unpack(source.take(layout.size)))
+
+    return read
+
+
+def _other_elements(field: Field, version: int, flexible: bool) -> Callable[[_Source, int], list[Any]]:
+    element = _elements(field, version, False, flexible)
+    return lambda source, count: [element(source) for _ in range(count)]
+
+
 def _arrays(field: Field, version: int, flexible: bool) -> _Read:
     nullable, count_of = field.nullable, _lengths("int32", flexible)
-    element = _elements(field, version, False, flexible)
+    is_integer = field.type in _INTEGERS
+    elements = _integer_elements(field.type) if is_integer else _other_elements(field, version, flexible)
 
     def read(source: _Source) -> list[Any] | None:
         count = count_of(source)
@@ -151,7 +167,7 @@ def _arrays(field: Field, version: int, flexible: bool) -> _Read:
         if count > source.remaining:
             raise RecordError(ErrorClass.BUFFER_UNDERFLOW)
         if count >= 0:
-            return [element(source) for _ in range(count)]
+            return elements(source, count)
         if not nullable:
             raise RecordError(ErrorClass.UNEXPECTED_NULL)
         return None

@@ -151,7 +151,6 @@ def test_bytes_that_are_no_text_are_found_wherever_they_stand(before, odd, after
 def test_what_a_kind_is_follows_from_its_definition_alone():
     assert kinds_by_name()["OffsetCommit"].is_offset_commit
     assert not kinds_by_name()["GroupMetadata"].is_offset_commit
-    assert kinds_by_name()["ShareGroupMemberMetadata"].has_member
 
 
 def test_a_record_that_is_too_large_is_set_aside_with_its_first_bytes(monkeypatch):
