@@ -24,7 +24,7 @@ written AS (
     WHERE cluster = $cluster AND ($group IS NULL OR history.group_id = $group)
       AND group_state = 'Empty' AND owner_member_id IS NULL
 ),
-judged AS (
+explained AS (
     SELECT *, CASE
         WHEN first_member IS NULL AND is_back THEN 'moved back; no members on record'
         WHEN first_member IS NULL AND is_only THEN 'set once; no members on record'
@@ -37,7 +37,7 @@ judged AS (
 SELECT group_id, topic, count(*) AS partitions, valid_from AS at, what, committer, min(committed_offset) AS lowest,
        max(committed_offset) AS highest, max(previous_offset::HUGEINT - committed_offset) AS furthest_back,
        min(metadata) AS metadata
-FROM judged WHERE what IS NOT NULL
+FROM explained WHERE what IS NOT NULL
 GROUP BY group_id, topic, valid_from, what, committer
 ORDER BY "at" DESC, group_id, topic, what, committer
 LIMIT 200

@@ -1,4 +1,4 @@
--- Partitions that two members of one group owned at the same time, by the coordinator's own records (share groups aside).
+-- Partitions that two members of one group owned at the same time, by the coordinator's own records (not of share groups).
 -- param group text: only this group
 SELECT a.group_id, coalesce(a.topic, a.topic_id) AS topic, a.partition, a.member_id AS member_id, b.member_id AS other_member_id,
        b.owned_from AS overlap_from, least(a.owned_to, b.owned_to) AS overlap_to

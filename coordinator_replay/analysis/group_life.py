@@ -13,8 +13,8 @@ from typing import Any
 
 from coordinator_replay.analysis.expiry_rules import ExpiryRules
 from coordinator_replay.analysis.findings.group_rules import GROUP_RULES
+from coordinator_replay.analysis.findings.steps import StepRules
 from coordinator_replay.analysis.findings.thresholds import DEFAULTS, Thresholds
-from coordinator_replay.analysis.findings.watch import Watch
 from coordinator_replay.analysis.members import Members, members_after
 from coordinator_replay.analysis.ownership import Ownership
 from coordinator_replay.analysis.reasons import NO_CHANGES, Sign, TopicChanges
@@ -50,10 +50,10 @@ class GroupReplay:
         "_ownership",
         "_rebalances",
         "_scope",
+        "_step_rules",
         "_timeline",
         "_topic_changes",
         "_topics",
-        "_watch",
         "group_type",
         "replay",
     )
@@ -94,7 +94,9 @@ class GroupReplay:
     def _begin_rebalances(self) -> None:
         """Begin the folds that look back: over rebalances, and over what rules remember."""
         self._rebalances = Rebalances(self._scope, self._topics, self._members, self._ownership, self._topic_changes)
-        self._watch = Watch(self._scope, GROUP_RULES, self._members, self._ownership, self._topics, self._limits)
+        self._step_rules = StepRules(
+            self._scope, GROUP_RULES, self._members, self._ownership, self._topics, self._limits
+        )
 
     def feed(self, record: Record) -> list[Row]:
         """Take the group's next record; returns the rows that are final by it, each with its table's name."""
@@ -167,10 +169,10 @@ class GroupReplay:
         rows += self._members.interrupt(confirmed._members, at_ms, offset)
         rows += self._ownership.interrupt(confirmed._ownership, at_ms, offset)
         for name, row in self._rebalances.open_rows():
-            rows += [(name, row), self._watch.rebalance(row)]
-        states = self._watch.states
+            rows += [(name, row), self._step_rules.rebalance(row)]
+        states = self._step_rules.states
         self._begin_rebalances()
-        self._watch.states = states
+        self._step_rules.states = states
         self._rebalances.member_count = len(self._members.stays)
         self._rebalances.partitions = self._ownership.partition_count
         self._topics.sources = confirmed._topics.sources
@@ -202,8 +204,8 @@ class GroupReplay:
         yield from self._ownership.open_rows()
         for name, row in self._rebalances.open_rows():
             yield name, row
-            yield self._watch.rebalance(row)
-        yield from self._watch.open_rows()
+            yield self._step_rules.rebalance(row)
+        yield from self._step_rules.open_rows()
 
     def snapshot(self) -> dict[str, Any]:
         """The whole state as plain data fit for JSON."""
@@ -220,7 +222,7 @@ class GroupReplay:
             "ownership": self._ownership.snapshot(),
             "rebalances": self._rebalances.snapshot(),
             "expiry_rules": self._expiry_rules.snapshot(),
-            "findings": self._watch.snapshot(),
+            "findings": self._step_rules.snapshot(),
         }
 
     @classmethod
@@ -257,7 +259,7 @@ class GroupReplay:
             life._ownership.restore(snapshot["ownership"])
             life._rebalances.restore(snapshot["rebalances"])
             life._expiry_rules.restore(snapshot["expiry_rules"])
-            life._watch.restore(snapshot["findings"])
+            life._step_rules.restore(snapshot["findings"])
         except (KeyError, TypeError, ValueError, AttributeError) as cause:
             raise SnapshotError(f"group snapshot of version {VERSION} is damaged: {cause!r}") from cause
         return life
@@ -278,8 +280,8 @@ class GroupReplay:
         yield from self._ownership.fold(events, changed, at_ms, last_ms, rebalance_id)
         for name, row in self._rebalances.end(rebalance_id, at_ms):
             yield name, row
-            yield self._watch.rebalance(row)
-        yield from self._watch.fold(events, at_ms)
+            yield self._step_rules.rebalance(row)
+        yield from self._step_rules.fold(events, at_ms)
 
 
 def _settled(rows: list[Row], offset: int) -> list[Row]:

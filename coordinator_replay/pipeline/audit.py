@@ -16,8 +16,8 @@ from typing import Any
 from pyarrow import fs
 from pyspark.sql import SparkSession
 
+from coordinator_replay.analysis.findings.evaluate import FINDINGS, Evaluator
 from coordinator_replay.analysis.findings.evidence import Evidence
-from coordinator_replay.analysis.findings.judge import FINDINGS, Judge
 from coordinator_replay.analysis.findings.thresholds import DEFAULTS, Thresholds
 from coordinator_replay.analysis.reasons.topic_changes import REMOVED as TOPIC_REMOVED
 from coordinator_replay.log.dump import Dump, DumpFile, Format, find_dump, open_filesystem
@@ -555,13 +555,13 @@ class _Audit:
 
     def find_gaps(self, summary: Summary, end: datetime) -> None:
         """Findings about ranges of offsets that no audit has read, and such that the log has lost since."""
-        judge = Judge(self.run.cluster, "", milliseconds(end), self.options.thresholds)
+        evaluator = Evaluator(self.run.cluster, "", milliseconds(end), self.options.thresholds)
         writer = TableWriter(self.place, None)
         ranges = [(Evidence.GAP, *one) for one in unread(self.history.ranges, self.run)]
         runs: list[Run | FinishedRun] = [self.run, *self.history.runs]
         for kind, log_partition, low, high in (*ranges, *((Evidence.LOST, *one) for one in lost_ranges(runs))):
             evidence = {"log_partition": log_partition, "from_offset": low, "to_offset": high}
-            found = list(judge.take(kind, evidence))
+            found = list(evaluator.add(kind, evidence))
             summary.findings.update(one["severity"] for one in found)
             writer.add_rows(FINDINGS, found)
         self.added += writer.close()

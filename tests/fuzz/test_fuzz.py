@@ -17,8 +17,8 @@ import pyarrow as pa
 import pytest
 from crc32c import crc32c
 
+from coordinator_replay.analysis.findings.evaluate import Evaluator
 from coordinator_replay.analysis.findings.evidence import TABLE, Evidence
-from coordinator_replay.analysis.findings.judge import Judge
 from coordinator_replay.analysis.findings.thresholds import DEFAULTS
 from coordinator_replay.analysis.group_life import GroupReplay
 from coordinator_replay.engine import Record
@@ -170,16 +170,16 @@ def test_the_engine_and_the_rules_swallow_whatever_decodes(inputs: int) -> None:
         for group_id, life in lives.items():
             rows = list(life.finish())
             json.dumps(rows)
-            check_findings(group_id, [*evidence[group_id], *(told for name, told in rows if name == TABLE)])
+            check_findings(group_id, [*evidence[group_id], *(row for name, row in rows if name == TABLE)])
     check_memory()
 
 
-def check_findings(group_id: str, told: list[dict[str, object]]) -> None:
-    judge = Judge("fuzz", group_id, 1_795_249_999_999, DEFAULTS)
-    told.sort(key=lambda row: (row["tag"], row["at"], row["name"], row["seq"]))
-    shown = [row for row in told if row["tag"] != Evidence.STATE]
-    found = [row for row in shown for row in judge.take(Evidence(row["tag"]), json.loads(str(row["told"])))]
-    json.dumps([*found, *judge.finish()])
+def check_findings(group_id: str, evidence: list[dict[str, object]]) -> None:
+    evaluator = Evaluator("fuzz", group_id, 1_795_249_999_999, DEFAULTS)
+    evidence.sort(key=lambda row: (row["tag"], row["at"], row["name"], row["seq"]))
+    rows = [row for row in evidence if row["tag"] != Evidence.STATE]
+    findings = [one for row in rows for one in evaluator.add(Evidence(row["tag"]), json.loads(str(row["detail"])))]
+    json.dumps([*findings, *evaluator.finish()])
 
 
 def test_lines_of_damaged_records_are_json_one_for_each() -> None:

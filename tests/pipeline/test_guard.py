@@ -5,7 +5,7 @@ import json
 import orjson
 import pytest
 
-from coordinator_replay.analysis.findings.case import Case
+from coordinator_replay.analysis.findings.context import GroupContext
 from coordinator_replay.analysis.group_life import GroupReplay
 from coordinator_replay.errors import CoordinatorReplayError
 from coordinator_replay.pipeline.groups import replay
@@ -34,7 +34,7 @@ def failing(method, group_of, at=0):
 
 
 STEPS = {
-    "evaluating findings": (Case, "stand", lambda case: case.group_id, 0),
+    "evaluating findings": (GroupContext, "add_status", lambda context: context.group_id, 0),
     "replaying its records": (GroupReplay, "feed", lambda life: life.replay.group_id, 3),
 }
 

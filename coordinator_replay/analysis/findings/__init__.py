@@ -1,7 +1,8 @@
-"""What an operator should look at before anybody asks.
+"""Findings: what an operator should look at.
 
-``rules.py`` is the one table of all rules: name, severity, and the words that the documentation is made of. A rule over
-the life of one group is a function here, fed by the fold; a rule over committed offsets is a function of columns in
-``pipeline/findings.py``. Both kinds give observations: something was so, from then to then, or still is. Whether it was
-so for long enough is only known at the end of the log, so the run decides that, for groups too that it did not replay.
+``rules.py`` is the one table of all rules: name, severity, thresholds, and the words that the documentation is made of.
+A rule is a function that yields observations: something was so from one time to another, or still is at the group's
+last record. Rules over the steps of a group (``progress``, ``shape``) run with the replay, and their observations are
+kept as evidence; rules over offsets and over the log (``commit_rules``, ``log_rules``) run over evidence. Whether an
+open observation has lasted long enough shows at the end of the log, so every run decides it again for all groups.
 """

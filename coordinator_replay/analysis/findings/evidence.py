@@ -1,8 +1,8 @@
-"""What findings and metrics of a group are made of: rows of plain data with a tag.
+"""Evidence: rows of plain data, each of one kind, that findings and metrics of a group are made of.
 
-Of each group they come by tag, what happened by time, partitions by topic, observations by finding: so whoever looks at
-them keeps totals, and never the rows. What a group's own records show is kept in the internal table ``group_evidence``;
-what its offsets come to is gathered by every run.
+The evidence of a group comes in the order of its kinds: rebalances by time, partitions by topic, observations by
+finding. So rules keep sums, and never the rows. What a group's own records show is kept in the internal table
+``group_evidence``; every run makes the evidence about offsets from the tables of offsets.
 """
 
 from collections.abc import Mapping
@@ -18,19 +18,29 @@ TABLE = "group_evidence"
 class Evidence(IntEnum):
     """The kinds of evidence, in the order in which they come.
 
-    STANDING is the group at its last record. Happenings are rebalances one by one, and what all commits come to.
-    OFFSETS is what the history of one partition comes to, REWIND those of its commits that went back. STATE is a state
-    that the group came into, told by its name alone: for the metrics, and no rule looks at it. FAILURE is a step for
-    the group that failed.
+    Attributes:
+        STATUS: the group at its last record.
+        REBALANCE: one rebalance.
+        LARGE_RECORD: a record near the topic's limit.
+        OFFSETS: the sums of one partition's commits.
+        PENDING: a transactional commit that waited long for its marker.
+        EXPIRY: an offset that expired, is past retention or expires next.
+        OBSERVATION: what a rule over the group's steps observed.
+        UNREADABLE: records of a log partition that could not be decoded.
+        GAP: a range of log offsets that no audit has read.
+        REWIND: the sums of those commits of a partition that are below the one before.
+        STATE: a state that the group came into. Its name says all; it is for the metrics, and no rule looks at it.
+        FAILURE: a step for the group that failed.
+        LOST: a range of log offsets that a leader election has truncated.
     """
 
-    STANDING = 0
-    HAPPENING = 1
+    STATUS = 0
+    REBALANCE = 1
     LARGE_RECORD = 2
     OFFSETS = 3
     PENDING = 4
     EXPIRY = 5
-    SIGHTING = 6
+    OBSERVATION = 6
     UNREADABLE = 7
     GAP = 8
     REWIND = 9
@@ -40,17 +50,17 @@ class Evidence(IntEnum):
 
 
 def evidence_row(
-    scope: Scope, kind: Evidence, told: dict[str, Any], *, at: int = 0, name: str = "", seq: int = 0
+    scope: Scope, kind: Evidence, content: dict[str, Any], *, at: int = 0, name: str = "", seq: int = 0
 ) -> Row:
     """Evidence as a row of ``group_evidence``.
 
     Args:
-        scope: whose it is.
+        scope: the group.
         kind: its tag.
-        told: fit for JSON.
-        at: where it comes among its kind, first by time,
-        name: then by name,
-        seq: and then by number.
+        content: the evidence, fit for JSON.
+        at: its time, the first thing that rows of a kind are sorted by.
+        name: what they are sorted by next.
+        seq: what they are sorted by last.
     """
     return TABLE, {
         "cluster": scope.cluster,
@@ -59,7 +69,7 @@ def evidence_row(
         "at": at,
         "name": name,
         "seq": seq,
-        "told": scope.encode(told),
+        "detail": scope.encode(content),
     }
 
 
@@ -73,7 +83,7 @@ def state_row(scope: Scope, group_type: GroupType, state: GroupState, *, at: int
     """A state that a group came into, as a row of ``group_evidence``.
 
     Args:
-        scope: whose it is.
+        scope: the group.
         group_type: the group's type from then on.
         state: its state.
         at: when, in milliseconds.
@@ -86,5 +96,5 @@ def state_row(scope: Scope, group_type: GroupType, state: GroupState, *, at: int
         "at": at,
         "name": KINDS[group_type, state],
         "seq": seq,
-        "told": "",
+        "detail": "",
     }

@@ -13,7 +13,7 @@ from coordinator_replay.analysis.findings.shape import (
     partition_unowned,
     unbalanced_assignment,
 )
-from coordinator_replay.analysis.findings.watch import GroupRule
+from coordinator_replay.analysis.findings.steps import GroupRule
 
 GROUP_RULES: tuple[GroupRule, ...] = (
     invariant_broken,

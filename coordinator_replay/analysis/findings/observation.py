@@ -1,4 +1,4 @@
-"""An observation: a rule saw something, from then to then, or still sees it at the group's last record.
+"""An observation: what a rule looks for was so from one time to another, or still is at the group's last record.
 
 Observations are kept as evidence, and every run makes findings of them: observations of one finding become one row, and
 one that is still open counts if it has lasted long enough at the end of the log.
@@ -17,13 +17,13 @@ MOST_NAMED = 20
 
 
 class Observation(NamedTuple):
-    """What a rule saw.
+    """What a rule observed.
 
     Attributes:
-        subject: what tells this finding from others of the rule in the group: a topic, an instance id, a position.
-        first_ms: from when on; None where no record tells.
+        subject: identifies the finding among others of the rule in the group: a topic, an instance id, a position.
+        first_ms: from when on; None where no record says.
         last_ms: until when; None where it still is so.
-        needed_ms: for how long it must be so to count, where it still is so.
+        needed_ms: how long it must have lasted at the end of the log to be a finding, where it still is so.
         detail: numbers and names behind the message, fit for JSON.
     """
 
@@ -43,7 +43,7 @@ class Observation(NamedTuple):
 
 
 def finding_id(cluster: str, rule: str, group_id: str, *subject: object) -> str:
-    """The id of a finding: the same in every run that finds it.
+    """The id of a finding: the same in every run.
 
     >>> finding_id("default", "offset_rewind", "orders", "shop", 3)
     'bec09c0e074b343280e4a640bc70c845'
@@ -53,7 +53,7 @@ def finding_id(cluster: str, rule: str, group_id: str, *subject: object) -> str:
 
 
 def at(at_ms: int | None) -> str:
-    """When something happened, as messages say it.
+    """A time with its preposition, as messages show it.
 
     >>> at(1795249931062), at(None)
     ('on 2026-11-21T08:32:11.062Z', 'at an unknown time')
@@ -62,7 +62,7 @@ def at(at_ms: int | None) -> str:
 
 
 def moment(at_ms: int) -> str:
-    """A time as messages show it; a number no calendar has stays a number.
+    """A time as messages show it; a number beyond the calendar stays a number.
 
     >>> moment(1795249931062)
     '2026-11-21T08:32:11.062Z'
@@ -84,23 +84,23 @@ def lasting(duration_ms: int) -> str:
     return f"{duration_ms / 1000:g} s"
 
 
-def row(scope: Scope, seen: Observation) -> dict[str, Any]:
-    """An observation in the columns of ``findings``, and for how long it must be so to be one."""
+def row(scope: Scope, observation: Observation) -> dict[str, Any]:
+    """An observation in the columns of ``findings``, with ``needed_ms``."""
     return {
         "cluster": scope.cluster,
         "group_id": scope.group_id,
-        "finding_id": finding_id(scope.cluster, seen.rule, scope.group_id, *seen.subject),
-        "rule": seen.rule,
-        "severity": str(RULES[seen.rule].severity),
-        "topic": seen.topic,
-        "partition": seen.topic_partition,
-        "member_id": seen.member_id,
-        "first_seen": seen.first_ms,
-        "last_seen": seen.last_ms,
-        "occurrences": seen.occurrences,
-        "message": seen.message,
-        "detail": scope.encode(dict(seen.detail)),
-        "needed_ms": seen.needed_ms,
-        "log_partition": seen.partition,
-        "log_offset": seen.offset,
+        "finding_id": finding_id(scope.cluster, observation.rule, scope.group_id, *observation.subject),
+        "rule": observation.rule,
+        "severity": str(RULES[observation.rule].severity),
+        "topic": observation.topic,
+        "partition": observation.topic_partition,
+        "member_id": observation.member_id,
+        "first_seen": observation.first_ms,
+        "last_seen": observation.last_ms,
+        "occurrences": observation.occurrences,
+        "message": observation.message,
+        "detail": scope.encode(dict(observation.detail)),
+        "needed_ms": observation.needed_ms,
+        "log_partition": observation.partition,
+        "log_offset": observation.offset,
     }

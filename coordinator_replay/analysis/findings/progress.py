@@ -1,11 +1,11 @@
-"""Rules over how a group gets on: contradictions, groups that do not settle, storms."""
+"""Rules over a group's progress: contradictions, groups that do not become Stable, rebalance storms."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from coordinator_replay.analysis.findings.observation import MOST_NAMED, Observation, lasting, moment
-from coordinator_replay.analysis.findings.watch import Memory, Step
+from coordinator_replay.analysis.findings.steps import Memory, Step
 from coordinator_replay.analysis.ownership import UNREVOKED
 from coordinator_replay.analysis.rebalances import GENERATIONS
 from coordinator_replay.engine.events import Event, EventKind
@@ -24,7 +24,7 @@ _MOST_RECENT = 1000
 
 
 def invariant_broken(step: Step, memory: Memory) -> Iterator[Observation]:
-    """Each event that says so, one finding for a rule and what it is about."""
+    """Events INVARIANT_BROKEN; one finding for each broken rule and partition."""
     if EventKind.INVARIANT_BROKEN not in step.kinds:
         return
     for event in step.events:
@@ -65,7 +65,7 @@ def _broken(rule: object, changes: Mapping[str, Any]) -> str:
 
 
 def stuck_group(step: Step, memory: Memory) -> Iterator[Observation]:
-    """On the way to Stable for too long; who it waits for is looked up when it is told."""
+    """On the way to Stable for too long; the members it waits for are looked up at its end."""
     now, notes = step.now, memory.notes
     if now.state in _ON_THE_WAY:
         notes.setdefault("since", [now.at_ms, now.partition, now.offset])
@@ -126,27 +126,28 @@ def unrevoked_partitions(step: Step, memory: Memory) -> Iterator[Observation]:
         member = event.member
         if member is None or event.kind is EventKind.INVARIANT_BROKEN:
             continue
-        gone = event.before if event.kind is EventKind.MEMBER_REPLACED else None
-        if gone is not None:
-            yield from memory.end(gone.member_id, step.now.at_ms)
+        replaced = event.before if event.kind is EventKind.MEMBER_REPLACED else None
+        if replaced is not None:
+            yield from memory.end(replaced.member_id, step.now.at_ms)
         current = member.current
-        holds_on = current is not None and current.state is not None and current.state in UNREVOKED
-        if event.kind is EventKind.MEMBER_LEFT or current is None or not holds_on:
+        is_unrevoked = current is not None and current.state is not None and current.state in UNREVOKED
+        if event.kind is EventKind.MEMBER_LEFT or current is None or not is_unrevoked:
             yield from memory.end(member.member_id, step.now.at_ms)
         else:
-            memory.begin(member.member_id, _holding_on(step, event, member, memory))
+            memory.begin(member.member_id, _unrevoked(step, event, member, memory))
 
 
-def _holding_on(step: Step, event: Event, member: Member, memory: Memory) -> Observation:
-    told = member.subscription
+def _unrevoked(step: Step, event: Event, member: Member, memory: Memory) -> Observation:
+    subscription = member.subscription
+    own = subscription if subscription is not None and _is_own_client(subscription) else None
     pending = member.current.pending if member.current is not None else NOTHING
-    timeout_ms = told.rebalance_timeout_ms if told is not None and told.rebalance_timeout_ms > 0 else None
-    needed_ms = timeout_ms or step.limits.unrevoked_ms
-    held = [
+    timeout_ms = subscription.rebalance_timeout_ms if subscription is not None else 0
+    needed_ms = timeout_ms if timeout_ms > 0 else step.limits.unrevoked_ms
+    partitions = [
         f"{name or topic_id}-{partition}"
-        for topic, partitions in sorted(pending.items())
+        for topic, numbers in sorted(pending.items())
         for topic_id, name in step.topics.shown(step.now.group_type, topic)
-        for partition in partitions
+        for partition in numbers
     ]
     since = memory.since(member.member_id, step.now.at_ms)
     return Observation(
@@ -154,33 +155,33 @@ def _holding_on(step: Step, event: Event, member: Member, memory: Memory) -> Obs
         (member.member_id, event.partition, event.offset),
         since,
         None,
-        f"member {member.member_id}{_client(told)} has not revoked {_counted(len(held), 'partition')} since "
-        f"{moment(since)}, for its rebalance timeout (max.poll.interval.ms {lasting(needed_ms)}) or longer",
+        f"member {member.member_id}{_client(subscription)} has not revoked {_counted(len(partitions), 'partition')} "
+        f"since {moment(since)}, for its rebalance timeout (max.poll.interval.ms {lasting(needed_ms)}) or longer",
         event.partition,
         event.offset,
         {
-            "client_id": told.client_id if told is not None and _is_own_client(told) else None,
-            "client_host": told.client_host if told is not None and _is_own_client(told) else None,
-            "partitions": held[:MOST_NAMED],
-            "partition_count": len(held),
-            "rebalance_timeout_ms": timeout_ms,
+            "client_id": own.client_id if own is not None else None,
+            "client_host": own.client_host if own is not None else None,
+            "partitions": partitions[:MOST_NAMED],
+            "partition_count": len(partitions),
+            "rebalance_timeout_ms": timeout_ms if timeout_ms > 0 else None,
         },
         needed_ms,
         member_id=member.member_id,
     )
 
 
-def _is_own_client(told: Subscription) -> bool:
+def _is_own_client(subscription: Subscription) -> bool:
     """Whether client id and host are the member's own: a classic group keeps those of a static member's predecessor."""
-    return told.instance_id is None or not told.uses_classic_protocol
+    return subscription.instance_id is None or not subscription.uses_classic_protocol
 
 
-def _client(told: Subscription | None) -> str:
-    if told is None or told.client_id is None:
+def _client(subscription: Subscription | None) -> str:
+    if subscription is None or subscription.client_id is None:
         return ""
-    if not _is_own_client(told):
-        return f" (instance {told.instance_id})"
-    return f" (client {told.client_id} on {(told.client_host or '?').lstrip('/')})"
+    if not _is_own_client(subscription):
+        return f" (instance {subscription.instance_id})"
+    return f" (client {subscription.client_id} on {(subscription.client_host or '?').lstrip('/')})"
 
 
 def _counted(n: int, what: str) -> str:
@@ -232,10 +233,10 @@ def _who(step: Step) -> list[str]:
     """Members that joined, were removed or changed, by the name that stays the same over restarts."""
     names = []
     for event in step.events:
-        told = event.member.subscription if event.member is not None else None
-        if told is not None and event.kind in _COMES_OR_GOES:
-            client = f"{told.client_id} on {(told.client_host or '?').lstrip('/')}"
-            names.append(told.instance_id if told.instance_id is not None else client)
+        subscription = event.member.subscription if event.member is not None else None
+        if subscription is not None and event.kind in _COMES_OR_GOES:
+            client = f"{subscription.client_id} on {(subscription.client_host or '?').lstrip('/')}"
+            names.append(subscription.instance_id if subscription.instance_id is not None else client)
     return names[:MOST_NAMED]
 
 
@@ -264,10 +265,10 @@ def static_member_flapping(step: Step, memory: Memory) -> Iterator[Observation]:
     for event in step.events:
         if event.kind not in (EventKind.MEMBER_REPLACED, EventKind.MEMBER_REJOINED) or event.instance_id is None:
             continue
-        told = event.member.subscription if event.member is not None else None
+        subscription = event.member.subscription if event.member is not None else None
         # A classic group keeps the host of the member that was replaced (``ClassicGroup.replaceStaticMember``).
-        is_known = told is not None and event.group_type is not GroupType.CLASSIC
-        host = told.client_host if told is not None and is_known else None
+        is_own = subscription is not None and event.group_type is not GroupType.CLASSIC
+        host = subscription.client_host if subscription is not None and is_own else None
         returns: list[list[Any]] = [*memory.notes.pop(event.instance_id, []), [now.at_ms, host]][-wanted:]
         memory.notes[event.instance_id] = returns
         if len(memory.notes) > _MOST_RECENT:

@@ -1,7 +1,8 @@
 """Every rule: its name, its severity, what it says and what to do about it.
 
-The table is the only place that names a rule's severity and words; the documentation is made of it. ``thresholds`` are
-the fields of ``Thresholds`` that the rule compares with.
+The table is the only place that has a rule's severity and words; the documentation is made of it. A rule's function has
+the rule's name: those over a group's steps are in ``progress`` and ``shape``, the others in ``commit_rules`` and
+``log_rules``.
 """
 
 from collections.abc import Mapping
@@ -21,8 +22,9 @@ class Rule(NamedTuple):
     """One rule.
 
     Attributes:
-        about: when it speaks, as a sentence.
+        about: what it observes, as a sentence.
         advice: what it may mean, and where to look next.
+        thresholds: from when on it is a finding, as fields of ``Thresholds``.
     """
 
     severity: Severity
@@ -32,7 +34,7 @@ class Rule(NamedTuple):
 
 
 RULES: Mapping[str, Rule] = {
-    # Rules over the life of one group: functions in analysis/findings.
+    # Rules over the steps of one group: functions in progress.py and shape.py.
     "invariant_broken": Rule(
         Severity.ERROR,
         "Two owners of one partition, an epoch that decreased, or another state that no coordinator writes, and no gap "
@@ -66,7 +68,7 @@ RULES: Mapping[str, Rule] = {
         "A static member joined again many times within a short time.",
         "Seen from one host it restarts again and again; from two hosts, two processes may be configured with the same "
         "group.instance.id and fence each other. A classic group keeps the host of the first member on record, so "
-        "there the log can't tell which.",
+        "there the log does not show which.",
         ("flapping_returns", "flapping_window_ms"),
     ),
     "partition_unowned": Rule(
@@ -97,7 +99,7 @@ RULES: Mapping[str, Rule] = {
         "it is not in the log.",
         ("size_percent", "group_max_size", "share_group_max_size"),
     ),
-    # Rules over offsets and over all groups: functions of columns in pipeline/findings.py.
+    # Rules over offsets and over all groups: functions in commit_rules.py and log_rules.py.
     "group_near_record_limit": Rule(
         Severity.WARNING,
         "One record of a group is nearly as large as the topic allows.",
@@ -110,7 +112,7 @@ RULES: Mapping[str, Rule] = {
         Severity.WARNING,
         "A group with members that used to commit has written no record for long.",
         "It has nothing to read, it hangs, or (a classic group) it is in a rebalance that does not end, which leaves "
-        "no record until it does. The log can't tell these apart.",
+        "no record until it does. The log shows no difference.",
         ("silent_ms", "patience"),
     ),
     "commit_stall": Rule(
@@ -145,7 +147,7 @@ RULES: Mapping[str, Rule] = {
         "Records are read twice. Around a rebalance it is mostly an old owner's late commit, or a new owner that "
         "began before the old one's last commit; `detail` has the owner and the rebalance. In a group without members "
         "it was a tool, a restore or a consumer that uses assign(): `detail.committer` says what the commit's leader "
-        "epoch tells of it. A commit onward looks like progress there; `sql --query manual-offset-changes` lists "
+        "epoch shows. A commit onward looks like progress there; `sql --query manual-offset-changes` lists "
         "single ones too.",
     ),
     "offset_reset": Rule(
@@ -184,7 +186,7 @@ RULES: Mapping[str, Rule] = {
     "offset_lost": Rule(
         Severity.WARNING,
         "Offsets of partitions that had an owner lately expired.",
-        "`offsets --at` a moment before tells what they were, and `--reset-file` puts them back.",
+        "`offsets --at` a moment before shows what they were, and `--reset-file` puts them back.",
         ("owned_lately_ms",),
     ),
     "oversized_metadata": Rule(
@@ -202,8 +204,8 @@ RULES: Mapping[str, Rule] = {
     "log_truncated": Rule(
         Severity.WARNING,
         "Records that earlier audits had read are no longer in the log: a leader was elected that didn't have them.",
-        "Groups lost what the records said, committed offsets too: consumers may have read again from older ones. Look "
-        "for an unclean election in the brokers' logs (unclean.leader.election.enable), and for acks and "
+        "Groups lost the state of these records, committed offsets too: consumers may have read again from older ones. "
+        "Look for an unclean election in the brokers' logs (unclean.leader.election.enable), and for acks and "
         "min.insync.replicas of __consumer_offsets. The tables hold what the new leader has.",
     ),
     "log_gap": Rule(

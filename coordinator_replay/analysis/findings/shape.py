@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from coordinator_replay.analysis.findings.observation import MOST_NAMED, Observation, moment
-from coordinator_replay.analysis.findings.watch import Memory, Step
+from coordinator_replay.analysis.findings.steps import Memory, Step
 from coordinator_replay.engine.events import EventKind
 from coordinator_replay.engine.model import GroupState, GroupType
 
@@ -104,12 +104,12 @@ def _most_lopsided(step: Step) -> tuple[tuple[int, str], tuple[int, str], int, i
     """The most and the least that members of one subscription own, where that is lopsided."""
     alike: dict[Any, list[tuple[int, str]]] = {}
     for member_id, stay in step.members.items():
-        told = stay.member.subscription
-        if told is None or (told.topics is None and not told.regex):
+        subscription = stay.member.subscription
+        if subscription is None or (subscription.topics is None and not subscription.regex):
             continue
         owned = step.ownership.held.get(member_id, {})
         counted = sum(len(partitions) for partitions in owned.values())
-        alike.setdefault((told.topics, told.regex), []).append((counted, member_id))
+        alike.setdefault((subscription.topics, subscription.regex), []).append((counted, member_id))
     for counts in alike.values():
         partitions = sum(count for count, _ in counts)
         if len(counts) < 2 or not partitions:
@@ -129,13 +129,13 @@ def mixed_protocols(step: Step, memory: Memory) -> Iterator[Observation]:
         return
     if step.kinds.isdisjoint(_MEMBERSHIP):
         return
-    told = {
+    protocols = {
         member_id: stay.member.subscription.uses_classic_protocol
         for member_id, stay in step.members.items()
         if stay.member.subscription is not None
     }
-    classic = [member_id for member_id, is_classic in told.items() if is_classic]
-    if not classic or len(classic) == len(told):
+    classic = [member_id for member_id, is_classic in protocols.items() if is_classic]
+    if not classic or len(classic) == len(protocols):
         yield from memory.end_all(now.at_ms)
         return
     since = memory.since("mixed", now.at_ms)
@@ -146,11 +146,15 @@ def mixed_protocols(step: Step, memory: Memory) -> Iterator[Observation]:
             (now.partition, now.offset),
             since,
             None,
-            f"{len(classic)} of {len(told)} members speak the classic protocol, the others the consumer protocol, "
+            f"{len(classic)} of {len(protocols)} members speak the classic protocol, the others the consumer protocol, "
             f"since {moment(since)}",
             now.partition,
             now.offset,
-            {"classic_members": sorted(classic)[:MOST_NAMED], "classic_count": len(classic), "members": len(told)},
+            {
+                "classic_members": sorted(classic)[:MOST_NAMED],
+                "classic_count": len(classic),
+                "members": len(protocols),
+            },
             step.limits.mixed_protocols_ms,
         ),
     )

@@ -17,7 +17,7 @@ class Thresholds:
 
     Attributes:
         stuck_ms: for how long a group may be on its way to Stable; twice a consumer's default rebalance timeout.
-        unrevoked_ms: for how long a member may keep what it must give up, where its rebalance timeout is not known.
+        unrevoked_ms: for how long a member may keep what it must revoke, where its rebalance timeout is not known.
         storm_rebalances: that many rebalances beyond those which growing or shrinking takes, within storm_window_ms.
         storm_window_ms: see storm_rebalances.
         flapping_returns: a static member came back so often within flapping_window_ms.
@@ -37,7 +37,7 @@ class Thresholds:
         hot_commits_per_minute: commits for each partition and minute that are too many.
         hot_minutes: for so many minutes.
         pending_ms: for how long a transaction may be open; the default timeout of a producer's transaction.
-        metadata_bytes: how long the text beside a commit may be.
+        metadata_bytes: how long the metadata of a commit may be.
         owned_lately_ms: an offset is missed if its partition had an owner so recently.
         metadata_delay_ms: how long a group may take to notice that its topics changed.
     """
@@ -67,18 +67,18 @@ class Thresholds:
     owned_lately_ms: int = 7 * DAY_MS
     metadata_delay_ms: int = 5 * MINUTE_MS
 
-    def with_changes(self, given: Mapping[str, int]) -> "Thresholds":
+    def with_changes(self, changes: Mapping[str, int]) -> "Thresholds":
         """The same with other numbers for some names.
 
         Raises:
-            UsageError: a name is not known, or its number is below one where that means nothing.
+            UsageError: there is no threshold of a name, or its number is below one where that means nothing.
         """
-        for name, value in given.items():
+        for name, value in changes.items():
             if name not in THRESHOLD_NAMES:
                 raise UsageError(f"no threshold is called {name!r}; there are {', '.join(THRESHOLD_NAMES)}")
             if value < 1 and name != "group_max_size":
                 raise UsageError(f"threshold {name} must be at least 1, not {value}")
-        return replace(self, **given)
+        return replace(self, **changes)
 
 
 THRESHOLD_NAMES = tuple(field.name for field in fields(Thresholds))

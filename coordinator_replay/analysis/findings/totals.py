@@ -1,10 +1,10 @@
-"""What commits come to, by group and by partition: sums of several tasks, or of earlier runs, become one."""
+"""Sums of commits by group and by partition; sums of several tasks, or of earlier runs, become one."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 Sum = dict[str, Any]
-"""What some commits come to, by column."""
+"""The sum of some commits, by column."""
 
 Key = tuple[str, int]
 """A topic and a partition."""
@@ -35,7 +35,7 @@ class Summary(NamedTuple):
     Attributes:
         name: of the kind.
         columns: how each is made of two.
-        newest: columns that are those of the newest, by the column that tells which one that is.
+        newest: columns that are those of the newest, by the column that is largest for it.
     """
 
     name: str
@@ -125,7 +125,7 @@ def rewind(row: Mapping[str, Any]) -> Sum:
 
 
 class Totals:
-    """What the commits of one group come to: all of them, and those that the next run need not add up again."""
+    """Sums of the commits of one group: of all, and of those that the next run need not add up again."""
 
     __slots__ = ("every", "over")
 
@@ -133,19 +133,19 @@ class Totals:
         self.every: dict[str, dict[Key, Sum]] = {name: {} for name in SUMMARIES}
         self.over: dict[str, dict[Key, Sum]] = {name: {} for name in SUMMARIES}
 
-    def add(self, summary: Summary, key: Key, told: Sum, *, is_over: bool) -> None:
-        """Add what some commits come to; ``is_over`` says whether none is to come among them."""
-        for into in (self.every, self.over) if is_over else (self.every,):
-            known = into[summary.name].get(key)
-            into[summary.name][key] = told if known is None else summary.merge(known, told)
+    def add(self, summary: Summary, key: Key, added: Sum, *, is_over: bool) -> None:
+        """Add a sum of commits; ``is_over`` if no later commit belongs to it."""
+        for sums in (self.every, self.over) if is_over else (self.every,):
+            before = sums[summary.name].get(key)
+            sums[summary.name][key] = added if before is None else summary.merge(before, added)
 
     def first_at(self) -> int | None:
         """When the group first committed, in milliseconds; None where it never has."""
-        told = self.every[GROUP.name].get(WHOLE)
-        return None if told is None else told["first_at"]
+        commits = self.every[GROUP.name].get(WHOLE)
+        return None if commits is None else commits["first_at"]
 
     def kept(self) -> Iterator[tuple[str, Key, Sum]]:
-        """What the next run begins with: the summary's name, what it is of, and the sum."""
+        """The sums that the next run begins with: the summary's name, the key, and the sum."""
         for name, sums in self.over.items():
-            for key, told in sums.items():
-                yield name, key, told
+            for key, one in sums.items():
+                yield name, key, one

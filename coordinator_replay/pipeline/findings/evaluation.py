@@ -20,8 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coordinator_replay.analysis.expiring import Retention
+from coordinator_replay.analysis.findings.evaluate import FINDINGS, Evaluator, FindingRow
 from coordinator_replay.analysis.findings.evidence import Evidence
-from coordinator_replay.analysis.findings.judge import FINDINGS, Found, Judge
 from coordinator_replay.analysis.findings.thresholds import Thresholds
 from coordinator_replay.analysis.findings.totals import (
     EMPTY_REWIND,
@@ -69,11 +69,11 @@ _PENDING_ENDS = pa.array(["COMMIT", "ABORT", "SUPERSEDED", "TOMBSTONE"])
 _MOMENT = pa.timestamp("us", tz="UTC")
 _PARTITION = [("topic", pa.string()), ("partition", pa.int32())]
 SCHEMAS = {
-    EVIDENCE: pa.schema([*STATES, ("told", pa.string())]),
+    EVIDENCE: pa.schema([*STATES, ("detail", pa.string())]),
     GROUP_SUMS: GROUPS,
     PARTITION_SUMS: PARTITIONS,
     REWIND_SUMS: REWINDS,
-    TOTALS: pa.schema([("group_id", pa.string()), ("what", pa.string()), *_PARTITION, ("told", pa.string())]),
+    TOTALS: pa.schema([("group_id", pa.string()), ("what", pa.string()), *_PARTITION, ("sums", pa.string())]),
     HELD: pa.schema([("group_id", pa.string()), *_PARTITION]),
     PENDING: pa.schema(
         [
@@ -118,7 +118,7 @@ class EvidenceRow(NamedTuple):
     at: int
     name: str
     seq: int
-    told: Row
+    content: Row
 
 
 @dataclass(slots=True)
@@ -139,24 +139,23 @@ class GroupEvidence:
             totals.add(kind, _key(row), rewind(row), is_over=row["is_over"])
         for row in self.rows[TOTALS]:
             key = WHOLE if row["topic"] is None else _key(row)
-            totals.add(SUMMARIES[row["what"]], key, orjson.loads(row["told"]), is_over=True)
+            totals.add(SUMMARIES[row["what"]], key, orjson.loads(row["sums"]), is_over=True)
         return totals
 
     def evidence(self, totals: Totals) -> Iterator[EvidenceRow]:
         """All evidence about it, in order."""
         rows = [
-            EvidenceRow(row["tag"], row["at"], row["name"], row["seq"], orjson.loads(row["told"]))
+            EvidenceRow(row["tag"], row["at"], row["name"], row["seq"], orjson.loads(row["detail"]))
             for row in self.rows[EVIDENCE]
         ]
-        rows += (EvidenceRow(Evidence.HAPPENING, 0, "commits", 0, told) for told in totals.every[GROUP.name].values())
         for kind in (REWIND, EMPTY_REWIND):
-            for key, told in totals.every[kind.name].items():
+            for key, sums in totals.every[kind.name].items():
                 of_partition = totals.every[PARTITION.name].get(key, {})
                 about = {"topic": key[0], "partition": key[1], "is_empty": kind is EMPTY_REWIND}
                 about["with_leader_epoch"] = of_partition.get("with_leader_epoch")
-                rows.append(EvidenceRow(Evidence.REWIND, 0, key[0], key[1], told | about))
+                rows.append(EvidenceRow(Evidence.REWIND, 0, key[0], key[1], sums | about))
         rows += (EvidenceRow(Evidence.PENDING, row["from_offset"], "", 0, row) for row in self.rows[PENDING])
-        rows += (EvidenceRow(Evidence.EXPIRY, told["at"], told["topic"], told["at"], told) for told in self.expiries())
+        rows += (EvidenceRow(Evidence.EXPIRY, one["at"], one["topic"], one["at"], one) for one in self.expiries())
         # A group may have committed millions of partitions: their rows are made one at a time.
         return merge(_in_order(rows), self._of_partitions(totals), key=_place)
 
@@ -165,8 +164,8 @@ class GroupEvidence:
         held = {_key(row) for row in self.rows[HELD]}
         sums = totals.every[PARTITION.name]
         for key in sorted(sums):
-            told = _of_partition(sums[key], key, is_held=key in held)
-            yield EvidenceRow(Evidence.OFFSETS, 0, key[0], key[1], told)
+            content = _of_partition(sums[key], key, has_offset=key in held)
+            yield EvidenceRow(Evidence.OFFSETS, 0, key[0], key[1], content)
 
     def expiries(self) -> Iterator[Row]:
         """What retention removed or removes of partitions that ever had an owner."""
@@ -185,7 +184,7 @@ class GroupEvidence:
 
 def _place(row: EvidenceRow) -> tuple[Any, ...]:
     """Its tag, time, name and number, then where it stands in the log."""
-    return (*row[:4], _number(row.told.get("log_partition")), _number(row.told.get("log_offset")))
+    return (*row[:4], _number(row.content.get("log_partition")), _number(row.content.get("log_offset")))
 
 
 def _in_order(rows: list[EvidenceRow]) -> Iterator[EvidenceRow]:
@@ -193,7 +192,7 @@ def _in_order(rows: list[EvidenceRow]) -> Iterator[EvidenceRow]:
     rows.sort(key=_place)
     for _, same in groupby(rows, _place):
         tied = list(same)
-        yield from sorted(tied, key=lambda row: encode(row.told)) if len(tied) > 1 else tied
+        yield from sorted(tied, key=lambda row: encode(row.content)) if len(tied) > 1 else tied
 
 
 def _number(value: Any) -> int:
@@ -208,10 +207,10 @@ def _key(row: Row) -> Key:
 _INTO_EMPTY = "empty_"
 
 
-def _of_partition(told: Sum, key: Key, *, is_held: bool) -> Row:
+def _of_partition(sums: Sum, key: Key, *, has_offset: bool) -> Row:
     """What the history of a partition comes to, as evidence."""
-    inner = {name.removeprefix(_INTO_EMPTY): value for name, value in told.items() if name.startswith(_INTO_EMPTY)}
-    return {**told, "topic": key[0], "partition": key[1], "is_held": is_held, "into_empty": inner}
+    inner = {name.removeprefix(_INTO_EMPTY): value for name, value in sums.items() if name.startswith(_INTO_EMPTY)}
+    return {**sums, "topic": key[0], "partition": key[1], "has_offset": has_offset, "into_empty": inner}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,9 +235,9 @@ class EvaluationContext:
     retention: Retention
     horizon: Horizon
 
-    def judge(self, group_id: str) -> Judge:
-        """The rules for a group."""
-        return Judge(self.place.cluster, group_id, milliseconds(self.end), self.limits)
+    def evaluator(self, group_id: str, commits: Sum | None = None) -> Evaluator:
+        """The rules for a group, with the sum of its commits."""
+        return Evaluator(self.place.cluster, group_id, milliseconds(self.end), self.limits, commits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -442,17 +441,15 @@ class Evaluation:
         """Let the rules look at a group; returns when each of its rebalances was, in milliseconds."""
         guard, rebalances, is_replayed = Guard("evaluating findings"), list[int](), True
         with guard:
-            judge, has_evidence = self.context.judge(group_id), False
+            evaluator = self.context.evaluator(group_id, totals.every[GROUP.name].get(WHOLE))
             for row in known.evidence(totals):
-                has_evidence = True
                 is_replayed &= row.tag != Evidence.FAILURE
-                if row.tag == Evidence.HAPPENING and row.told.get("is_over") is True:
+                if row.tag == Evidence.REBALANCE and row.content["is_over"]:
                     rebalances.append(row.at)
-                self._find(judge.take(Evidence(row.tag), row.told))
-            if has_evidence:
-                self._find(judge.finish())
+                self._find(evaluator.add(Evidence(row.tag), row.content))
+            self._find(evaluator.finish())
         if guard.failure is not None:
-            self._find(self.context.judge(group_id).take(Evidence.FAILURE, guard.failure.evidence()))
+            self._find(self.context.evaluator(group_id).add(Evidence.FAILURE, guard.failure.evidence()))
         if guard.failure is not None or not is_replayed:
             self.result.failed.append(group_id)
         return rebalances
@@ -466,19 +463,19 @@ class Evaluation:
             others = (batch.column(name).to_pylist() for name in ("log_partition", "log_offset", *names[3:]))
             for at_us, partition, offset, error_class, message in zip(at, *others, strict=True):
                 _count_damage(counts, (partition, error_class), at_us, offset, message)
-        judge = self.context.judge("")
+        evaluator = self.context.evaluator("")
         for _, row in sorted(counts.items(), key=lambda one: (one[0][0] is not None, one[0][0] or 0, one[0][1])):
-            self._find(judge.take(Evidence.UNREADABLE, row))
+            self._find(evaluator.add(Evidence.UNREADABLE, row))
 
-    def _find(self, findings: Iterable[Found]) -> None:
+    def _find(self, findings: Iterable[FindingRow]) -> None:
         for found in findings:
             self.result.severities[found["severity"]] += 1
             self._keep(FINDINGS, found)
 
     def _keep_totals(self, group_id: str, totals: Totals) -> None:
-        for what, key, told in totals.kept():
+        for what, key, sums in totals.kept():
             topic, partition = (None, None) if key == WHOLE else key
-            row = {"what": what, "until": self.until_ms, "told": encode(told)}
+            row = {"what": what, "until": self.until_ms, "sums": encode(sums)}
             self._keep(TOTALS, row | {"group_id": group_id, "topic": topic, "partition": partition})
 
     def _keep(self, name: str, row: Mapping[str, Any]) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from coordinator_replay.analysis.findings.thresholds import DAY_MS, DEFAULTS, MINUTE_MS, Thresholds
-from tests.analysis.findings.judged import life_findings, rules
+from tests.analysis.findings.evaluated import life_findings, rules
 from tests.engine.coordinator import TOPIC, Coordinator
 from tests.engine.lives import Writer
 

@@ -6,7 +6,7 @@ import pytest
 
 from coordinator_replay.analysis.findings.evidence import Evidence
 from coordinator_replay.analysis.findings.thresholds import DAY_MS, DEFAULTS, HOUR_MS, MINUTE_MS
-from tests.analysis.findings.judged import NO_COMMITS, judge, minute, offsets, rewinds, rules, standing
+from tests.analysis.findings.evaluated import NO_COMMITS, evaluate, group_status, minute, offsets, rewinds, rules
 
 BUSY = [minute(at, first_at=at, last_at=at + 59_999) for at in range(0, HOUR_MS, MINUTE_MS)]
 """A group that commits for an hour; its end is just before HOUR_MS."""
@@ -18,7 +18,7 @@ def only(rule: str, found: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def test_a_group_that_goes_on_as_it_should_has_no_finding():
-    assert judge([standing(), *BUSY, offsets(last_at=HOUR_MS - 1), OTHER], end_ms=HOUR_MS) == []
+    assert evaluate([group_status(), *BUSY, offsets(last_at=HOUR_MS - 1), OTHER], end_ms=HOUR_MS) == []
 
 
 # --- commit_stall -----------------------------------------------------------------------------------------------------
@@ -35,7 +35,7 @@ def test_a_group_that_goes_on_as_it_should_has_no_finding():
     ids=["stalled", "not yet", "hardly ever committed", "usually commits as seldom"],
 )
 def test_commits_of_one_partition_stop_while_the_others_go_on(changes: dict[str, Any], is_told: bool):
-    found = judge([standing(), *BUSY, offsets(**changes), OTHER], end_ms=HOUR_MS)
+    found = evaluate([group_status(), *BUSY, offsets(**changes), OTHER], end_ms=HOUR_MS)
     assert rules(found) == (["commit_stall"] if is_told else [])
     for one in found:
         assert (one["topic"], one["partition"], one["member_id"]) == ("orders", 0, "m-0")
@@ -44,7 +44,7 @@ def test_commits_of_one_partition_stop_while_the_others_go_on(changes: dict[str,
 
 def test_commits_that_stopped_under_an_owner_before_are_no_stall():
     owned = [["orders", 0, "m-0", HOUR_MS - 5], ["orders", 1, "m-1", 0]]
-    found = judge([standing(owned=owned), *BUSY, offsets(last_at=0, first_at=0), OTHER], end_ms=HOUR_MS)
+    found = evaluate([group_status(owned=owned), *BUSY, offsets(last_at=0, first_at=0), OTHER], end_ms=HOUR_MS)
     assert found == []
 
 
@@ -52,47 +52,47 @@ def test_commits_that_stopped_under_an_owner_before_are_no_stall():
 
 
 def test_a_group_that_used_to_commit_and_writes_nothing_is_silent():
-    evidence = [standing(), *BUSY, offsets(last_at=HOUR_MS - 1), OTHER]
+    evidence = [group_status(), *BUSY, offsets(last_at=HOUR_MS - 1), OTHER]
     silent_until = HOUR_MS - 1 + DEFAULTS.silent_ms
-    (found,) = judge(evidence, end_ms=silent_until)
+    (found,) = evaluate(evidence, end_ms=silent_until)
     assert found["rule"] == "silent_group"
     assert found["first_seen"] == HOUR_MS - 1
-    assert judge(evidence, end_ms=silent_until - 1) == []
+    assert evaluate(evidence, end_ms=silent_until - 1) == []
 
 
 @pytest.mark.parametrize(
     "changes", [{"state": "Empty", "members": 0}, {"at": 2 * HOUR_MS}], ids=["empty", "had a rebalance since"]
 )
 def test_a_group_without_members_or_with_news_is_not_silent(changes: dict[str, Any]):
-    evidence = [standing(**changes), *BUSY, offsets(last_at=HOUR_MS - 1), OTHER]
-    assert "silent_group" not in rules(judge(evidence, end_ms=HOUR_MS - 1 + DEFAULTS.silent_ms))
+    evidence = [group_status(**changes), *BUSY, offsets(last_at=HOUR_MS - 1), OTHER]
+    assert "silent_group" not in rules(evaluate(evidence, end_ms=HOUR_MS - 1 + DEFAULTS.silent_ms))
 
 
 def test_a_group_that_commits_once_a_day_is_not_silent_after_an_hour():
     days = [minute(day * DAY_MS) for day in range(5)]
-    assert "silent_group" not in rules(judge([standing(), *days], end_ms=4 * DAY_MS + 2 * HOUR_MS))
+    assert "silent_group" not in rules(evaluate([group_status(), *days], end_ms=4 * DAY_MS + 2 * HOUR_MS))
 
 
 # --- never_committed, abandoned_topic ---------------------------------------------------------------------------------
 
 
 def test_a_partition_that_is_owned_for_long_and_never_committed_is_told():
-    evidence = [standing(), *BUSY, OTHER]
-    (found,) = judge(evidence, end_ms=DEFAULTS.never_committed_ms)
+    evidence = [group_status(), *BUSY, OTHER]
+    (found,) = evaluate(evidence, end_ms=DEFAULTS.never_committed_ms)
     assert (found["rule"], found["topic"], found["partition"], found["severity"]) == (
         "never_committed",
         "orders",
         0,
         "info",
     )
-    assert judge(evidence, end_ms=DEFAULTS.never_committed_ms - 1) == []
+    assert evaluate(evidence, end_ms=DEFAULTS.never_committed_ms - 1) == []
 
 
 def test_offsets_of_a_topic_that_no_member_subscribes_to_are_abandoned_after_a_day():
-    evidence = [standing(at=DAY_MS), minute(DAY_MS), offsets(), OTHER, offsets("old", 4, last_at=1000)]
-    (found,) = only("abandoned_topic", judge(evidence, end_ms=1000 + DEFAULTS.abandoned_ms))
+    evidence = [group_status(at=DAY_MS), minute(DAY_MS), offsets(), OTHER, offsets("old", 4, last_at=1000)]
+    (found,) = only("abandoned_topic", evaluate(evidence, end_ms=1000 + DEFAULTS.abandoned_ms))
     assert found["topic"] == "old"
-    assert "abandoned_topic" not in rules(judge(evidence, end_ms=999 + DEFAULTS.abandoned_ms))
+    assert "abandoned_topic" not in rules(evaluate(evidence, end_ms=999 + DEFAULTS.abandoned_ms))
 
 
 @pytest.mark.parametrize(
@@ -101,8 +101,8 @@ def test_offsets_of_a_topic_that_no_member_subscribes_to_are_abandoned_after_a_d
     ids=["subscribed", "subscription not known", "nobody there"],
 )
 def test_offsets_of_a_topic_that_may_be_read_are_not_abandoned(changes: dict[str, Any]):
-    evidence = [standing(**changes), offsets("old", 4, last_at=1000)]
-    assert "abandoned_topic" not in rules(judge(evidence, end_ms=9 * DAY_MS))
+    evidence = [group_status(**changes), offsets("old", 4, last_at=1000)]
+    assert "abandoned_topic" not in rules(evaluate(evidence, end_ms=9 * DAY_MS))
 
 
 # --- hot_committer, oversized_metadata --------------------------------------------------------------------------------
@@ -115,7 +115,7 @@ def test_offsets_of_a_topic_that_may_be_read_are_not_abandoned(changes: dict[str
 )
 def test_a_group_that_commits_each_partition_every_second_is_hot(minutes: int, commits: int, is_told: bool):
     evidence = [minute(at * MINUTE_MS, commits=commits) for at in range(minutes)]
-    found = only("hot_committer", judge([standing(), *evidence, offsets(), OTHER], end_ms=minutes * MINUTE_MS))
+    found = only("hot_committer", evaluate([group_status(), *evidence, offsets(), OTHER], end_ms=minutes * MINUTE_MS))
     assert len(found) == is_told
     for one in found:
         assert one["occurrences"] == minutes
@@ -124,12 +124,12 @@ def test_a_group_that_commits_each_partition_every_second_is_hot(minutes: int, c
 
 def test_a_group_of_many_partitions_is_not_hot_for_committing_all():
     evidence = [minute(at * MINUTE_MS, commits=12_000, partitions=1000) for at in range(60)]
-    assert only("hot_committer", judge(evidence, end_ms=HOUR_MS)) == []
+    assert only("hot_committer", evaluate(evidence, end_ms=HOUR_MS)) == []
 
 
 @pytest.mark.parametrize(("length", "is_told"), [(1024, True), (1023, False), (None, False)])
 def test_long_texts_beside_commits_are_told_by_topic(length: int | None, is_told: bool):
-    found = judge([offsets(metadata_bytes=length), offsets(partition=1, metadata_bytes=3)], end_ms=0)
+    found = evaluate([offsets(metadata_bytes=length), offsets(partition=1, metadata_bytes=3)], end_ms=0)
     assert rules(found) == (["oversized_metadata"] if is_told else [])
 
 
@@ -156,10 +156,10 @@ REBALANCE = {
 def test_an_offset_that_went_back_is_told_with_its_owner_and_rebalance():
     back = rewinds(count=2, first_at=1000, furthest=30, last=BACK)
     rebalances = [
-        (Evidence.HAPPENING, REBALANCE),
-        (Evidence.HAPPENING, {**REBALANCE, "rebalance_id": "r2", "started_at": 6000}),
+        (Evidence.REBALANCE, REBALANCE),
+        (Evidence.REBALANCE, {**REBALANCE, "rebalance_id": "r2", "started_at": 6000}),
     ]
-    (found,) = judge([standing(), *rebalances, offsets(), back, OTHER], end_ms=9000)
+    (found,) = evaluate([group_status(), *rebalances, offsets(), back, OTHER], end_ms=9000)
     assert (found["rule"], found["occurrences"], found["log_offset"]) == ("offset_rewind", 2, 77)
     assert "from 40 to 10" in found["message"]
     assert '"rebalance_id":"r1"' in found["detail"]
@@ -167,7 +167,7 @@ def test_an_offset_that_went_back_is_told_with_its_owner_and_rebalance():
 
 def test_an_offset_that_went_back_in_a_record_without_a_time_is_told_too():
     back = rewinds(count=1, first_at=None, furthest=30, last={**BACK, "valid_from": None})
-    (found,) = judge([standing(), (Evidence.HAPPENING, REBALANCE), offsets(), back, OTHER], end_ms=9000)
+    (found,) = evaluate([group_status(), (Evidence.REBALANCE, REBALANCE), offsets(), back, OTHER], end_ms=9000)
     assert (found["rule"], found["first_seen"]) == ("offset_rewind", None)
     assert "from 40 to 10 at an unknown time" in found["message"]
     assert '"rebalance_id":null' in found["detail"]
@@ -177,8 +177,8 @@ def test_an_offset_that_went_back_in_a_record_without_a_time_is_told_too():
 @pytest.mark.parametrize(("members_from", "is_told"), [(1000, True), (6000, False)], ids=["had members", "later"])
 def test_a_commit_into_an_empty_group_is_a_reset_if_it_has_had_members(members_from: int | None, is_told: bool):
     row = offsets(into_empty={**NO_COMMITS, **BACK, "count": 1, "first_at": 5000})
-    group = standing(state="Empty", members=0, members_from=members_from, owned=[])
-    found = judge([group, row], end_ms=9000)
+    group = group_status(state="Empty", members=0, members_from=members_from, owned=[])
+    found = evaluate([group, row], end_ms=9000)
     assert rules(found) == (["offset_reset"] if is_told else [])
 
 
@@ -195,7 +195,9 @@ def test_a_commit_without_members_is_told_where_no_ordinary_progress_explains_it
     group: dict[str, Any], commit: dict[str, Any], words: str | None
 ):
     into_empty = {**NO_COMMITS, "count": 1, "first_at": 5000, "valid_from": 5000, "committed_offset": 7, **commit}
-    found = judge([standing(state="Empty", members=0, owned=[], **group), offsets(into_empty=into_empty)], end_ms=9000)
+    found = evaluate(
+        [group_status(state="Empty", members=0, owned=[], **group), offsets(into_empty=into_empty)], end_ms=9000
+    )
     assert [one["rule"] for one in found] == (["offset_reset"] if words else [])
     assert all(words in one["message"] for one in found)
 
@@ -213,12 +215,12 @@ NO_MEMBERS = {**BACK, "group_state": "Empty", "owner_member_id": None}
     ],
     ids=["nothing tells", "a consumer", "most likely a tool", "a producer"],
 )
-@pytest.mark.parametrize("group", [[], [standing(state="Empty", members=0, members_from=None, owned=[])]])
+@pytest.mark.parametrize("group", [[], [group_status(state="Empty", members=0, members_from=None, owned=[])]])
 def test_a_rewind_in_a_group_without_members_says_what_its_committer_may_be(
     group: list[Any], commit: dict[str, Any], with_leader_epoch: int, words: str
 ):
     back = rewinds(2, 1000, 30, {**NO_MEMBERS, **commit}, with_leader_epoch)
-    (found,) = judge([*group, offsets(committed_offset=90), back], end_ms=9000)
+    (found,) = evaluate([*group, offsets(committed_offset=90), back], end_ms=9000)
     assert (found["rule"], found["first_seen"], found["occurrences"]) == ("offset_rewind", 1000, 2)
     assert "from 40 to 10" in found["message"]
     assert words in found["message"]
@@ -227,7 +229,7 @@ def test_a_rewind_in_a_group_without_members_says_what_its_committer_may_be(
 def test_a_rewind_while_a_group_was_empty_that_has_members_is_its_reset_alone():
     row = offsets(into_empty={**NO_COMMITS, **NO_MEMBERS, "count": 1, "first_at": 5000})
     back = rewinds(1, 5000, 30, NO_MEMBERS)
-    assert rules(judge([standing(members_from=1000, owned=[]), row, back], end_ms=9000)) == ["offset_reset"]
+    assert rules(evaluate([group_status(members_from=1000, owned=[]), row, back], end_ms=9000)) == ["offset_reset"]
 
 
 # --- transactions -----------------------------------------------------------------------------------------------------
@@ -250,10 +252,10 @@ def transaction(**changes: Any) -> tuple[Evidence, dict[str, Any]]:
 
 def test_a_transaction_that_is_open_for_longer_than_it_may_last_is_an_error():
     both = [transaction(), transaction(from_offset=51, topic="other")]
-    (found,) = judge(both, end_ms=1000 + DEFAULTS.pending_ms)
+    (found,) = evaluate(both, end_ms=1000 + DEFAULTS.pending_ms)
     assert (found["rule"], found["severity"]) == ("open_transaction", "error")
     assert (found["occurrences"], found["topic"], found["log_offset"]) == (2, None, 50)
-    assert judge([transaction()], end_ms=999 + DEFAULTS.pending_ms) == []
+    assert evaluate([transaction()], end_ms=999 + DEFAULTS.pending_ms) == []
 
 
 @pytest.mark.parametrize(
@@ -261,7 +263,7 @@ def test_a_transaction_that_is_open_for_longer_than_it_may_last_is_an_error():
 )
 def test_a_transaction_that_was_open_for_long_is_told_after_its_end(settled_at: int, is_told: bool):
     ended = transaction(settled_at=settled_at, to_offset=60, ended_by="ABORT")
-    assert rules(judge([ended], end_ms=9 * DAY_MS)) == (["long_transaction"] if is_told else [])
+    assert rules(evaluate([ended], end_ms=9 * DAY_MS)) == (["long_transaction"] if is_told else [])
 
 
 # --- expiry -----------------------------------------------------------------------------------------------------------
@@ -284,12 +286,12 @@ def expiry(status: str, at: int) -> list[tuple[Evidence, dict[str, Any]]]:
 )
 def test_offsets_in_danger_are_told_while_their_partition_had_an_owner_lately(status: str, rule: str):
     released = [["orders", 0, "m-0", 1000], ["orders", 1, "m-1", 2000]]
-    group = standing(state="Empty", members=0, owned=[], released=released)
+    group = group_status(state="Empty", members=0, owned=[], released=released)
     end_ms = 1000 + DEFAULTS.owned_lately_ms
-    (found,) = judge([group, *expiry(status, end_ms)], end_ms=end_ms)
+    (found,) = evaluate([group, *expiry(status, end_ms)], end_ms=end_ms)
     assert (found["rule"], found["occurrences"], found["member_id"]) == (rule, 2, "m-1")
-    assert judge([group, *expiry(status, end_ms + 1001)], end_ms=end_ms + 1001) == []
-    assert judge(expiry(status, end_ms), end_ms=end_ms) == []
+    assert evaluate([group, *expiry(status, end_ms + 1001)], end_ms=end_ms + 1001) == []
+    assert evaluate(expiry(status, end_ms), end_ms=end_ms) == []
 
 
 # --- rebalances, records, the log -------------------------------------------------------------------------------------
@@ -301,13 +303,13 @@ def test_offsets_in_danger_are_told_while_their_partition_had_an_owner_lately(st
 )
 def test_a_group_that_takes_long_to_see_new_partitions_is_told(delay_ms: int | None, is_told: bool):
     late = {**REBALANCE, "metadata_delay_ms": delay_ms}
-    assert rules(judge([(Evidence.HAPPENING, late)], end_ms=0)) == (["late_topic_change"] if is_told else [])
+    assert rules(evaluate([(Evidence.REBALANCE, late)], end_ms=0)) == (["late_topic_change"] if is_told else [])
 
 
 @pytest.mark.parametrize(("length", "is_told"), [(943_730, True), (943_729, False)])
 def test_a_record_near_what_the_topic_takes_is_told(length: int, is_told: bool):
     row = {"record_bytes": length, "kind": "GroupMetadata", "log_partition": 3, "log_offset": 5, "timestamp_ms": 1000}
-    found = judge([(Evidence.LARGE_RECORD, row)], end_ms=0)
+    found = evaluate([(Evidence.LARGE_RECORD, row)], end_ms=0)
     assert rules(found) == (["group_near_record_limit"] if is_told else [])
 
 
@@ -322,21 +324,21 @@ def test_what_is_wrong_with_the_log_is_about_no_group():
         "last_at": None,
         "log_offset": None,
     }
-    found = judge([(Evidence.UNREADABLE, damage), (Evidence.GAP, gap)], end_ms=0)
+    found = evaluate([(Evidence.UNREADABLE, damage), (Evidence.GAP, gap)], end_ms=0)
     assert rules(found) == ["log_gap", "unreadable_records"]
     assert {one["group_id"] for one in found} == {None}
     assert [one["occurrences"] for one in found] == [3, 4]
 
 
 def test_what_an_election_has_truncated_is_found():
-    found = judge([(Evidence.LOST, {"log_partition": 2, "from_offset": 5, "to_offset": 9})], end_ms=0)
+    found = evaluate([(Evidence.LOST, {"log_partition": 2, "from_offset": 5, "to_offset": 9})], end_ms=0)
     assert rules(found) == ["log_truncated"]
     assert found[0]["occurrences"] == 4
 
 
 def test_a_group_for_which_a_step_failed_is_named_with_the_place_in_the_log():
     failure = {"step": "a step", "error": "KeyError: 1", "where": "x: y", "log_partition": 2, "log_offset": 5}
-    (found,) = judge([(Evidence.FAILURE, failure)], end_ms=1000)
+    (found,) = evaluate([(Evidence.FAILURE, failure)], end_ms=1000)
     assert (found["rule"], found["severity"], found["last_seen"]) == ("group_not_evaluated", "warning", 1000)
     assert (found["log_partition"], found["log_offset"]) == (2, 5)
     assert "a step failed with KeyError: 1" in found["message"]

@@ -4,29 +4,19 @@ from pathlib import Path
 
 import pytest
 
+from coordinator_replay.analysis.findings.commit_rules import TOPIC_RULES
+from coordinator_replay.analysis.findings.evaluate import END_RULES, ROW_RULES
 from coordinator_replay.analysis.findings.group_rules import GROUP_RULES
-from coordinator_replay.analysis.findings.happenings import (
-    KEPT_RULES,
-    LOG_RULES,
-    group_not_evaluated,
-    late_topic_change,
-)
 from coordinator_replay.analysis.findings.observation import finding_id
-from coordinator_replay.analysis.findings.offsets import GROUP_TOTALS, PARTITION_RULES, TOPIC_RULES, offset_rewind
 from coordinator_replay.analysis.findings.rules import RULES
 from coordinator_replay.analysis.findings.thresholds import DEFAULTS, THRESHOLD_NAMES
 from coordinator_replay.errors import UsageError
 
 FUNCTIONS = [
     *GROUP_RULES,
-    *PARTITION_RULES,
     *TOPIC_RULES,
-    *GROUP_TOTALS,
-    *KEPT_RULES,
-    *LOG_RULES.values(),
-    group_not_evaluated,
-    late_topic_change,
-    offset_rewind,
+    *END_RULES,
+    *(rule for rules in ROW_RULES.values() for rule in rules),
 ]
 TESTS = "".join(path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("test_*_rules.py"))
 

@@ -1,31 +1,30 @@
-"""Rules over committed offsets: each looks at what the history of one partition, or of a topic, comes to."""
+"""Rules over committed offsets: each looks at the sums of the commits of a partition, a topic or the whole group."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
-from coordinator_replay.analysis.findings.case import Case, Row, usual
+from coordinator_replay.analysis.findings.context import GroupContext, Row, mean_interval_ms
 from coordinator_replay.analysis.findings.observation import MOST_NAMED, Observation, at, lasting, moment
 
 _FEWEST_COMMITS = 3
-"""So many commits tell how often a group commits."""
+"""How many commits it takes to say how often a group commits."""
 
 
-def commit_stall(case: Case, row: Row) -> Iterator[Observation]:
+def commit_stall(context: GroupContext, row: Row) -> Iterator[Observation]:
     """Others of the group went on committing long after this one stopped, and its owner is still there."""
-    owner = case.owned.get((row["topic"], row["partition"]))
-    last_ms, limits = row["last_at"], case.limits
-    if owner is None or not case.is_stable or case.last_commit_ms is None or last_ms is None:
+    owner = context.owned.get((row["topic"], row["partition"]))
+    last_ms, limits, commits = row["last_at"], context.limits, context.commits
+    if owner is None or not context.is_stable or last_ms is None or commits is None or commits["last_at"] is None:
         return
     if owner.at_ms > last_ms or row["commits"] < _FEWEST_COMMITS:
         return
-    stalled_ms, usual_ms = case.last_commit_ms - last_ms, usual(row["commits"], row["first_at"], last_ms)
+    stalled_ms, usual_ms = commits["last_at"] - last_ms, mean_interval_ms(row)
     if stalled_ms < max(limits.stall_ms, limits.patience * usual_ms):
         return
     yield Observation(
         "commit_stall",
         (row["topic"], row["partition"], row["from_offset"]),
         last_ms,
-        case.last_commit_ms,
+        commits["last_at"],
         f"commits of {_name(row)} stopped at {row['committed_offset']} on {moment(last_ms)}, while the group went on "
         f"committing for another {lasting(stalled_ms)}",
         row["log_partition"],
@@ -42,13 +41,13 @@ def commit_stall(case: Case, row: Row) -> Iterator[Observation]:
     )
 
 
-def offset_rewind(case: Case, row: Row) -> Iterator[Observation]:
+def offset_rewind(context: GroupContext, row: Row) -> Iterator[Observation]:
     """Commits below the one before, while the group had members, or in a group that never had any.
 
     An Empty group that has had members is left to ``offset_reset``, and so are commits before the first member joined.
     """
     last = row["last"]
-    if row["is_empty"] and case.standing is not None and case.standing["members_from"] is not None:
+    if row["is_empty"] and context.status is not None and context.status["members_from"] is not None:
         return
     committer = _committer(row) if row["is_empty"] else None
     words = f"; the group has no members on record: {committer}" if committer else ""
@@ -67,7 +66,7 @@ def offset_rewind(case: Case, row: Row) -> Iterator[Observation]:
             "furthest_back": row["furthest"],
             "owner_member_id": last["owner_member_id"],
             "group_state": last["group_state"],
-            "rebalance_id": case.rebalance_before(last["valid_from"]),
+            "rebalance_id": context.rebalance_before(last["valid_from"]),
         }
         | ({"committer": committer} if committer else {}),
         occurrences=row["count"],
@@ -77,7 +76,7 @@ def offset_rewind(case: Case, row: Row) -> Iterator[Observation]:
     )
 
 
-def offset_reset(case: Case, row: Row) -> Iterator[Observation]:
+def offset_reset(context: GroupContext, row: Row) -> Iterator[Observation]:
     """Commits into a group without members that has them at other times.
 
     Two kinds: into a group that is Empty after it has had members, and before the group's first member joined, where
@@ -88,13 +87,13 @@ def offset_reset(case: Case, row: Row) -> Iterator[Observation]:
     last = row["into_empty"]
     if not last["count"] or last["valid_from"] is None:
         return
-    group = case.standing
-    if group is None or group["members_from"] is None:
+    status = context.status
+    if status is None or status["members_from"] is None:
         return
-    since, members_from = last["first_at"], group["members_from"]
+    since, members_from = last["first_at"], status["members_from"]
     if last["valid_from"] >= members_from:
         since, when = max(since, members_from), "while the group was Empty"
-    elif group["is_beginning_known"]:
+    elif status["is_beginning_known"]:
         when = "before the group's first member joined"
     else:
         return
@@ -137,14 +136,22 @@ def _name(row: Row) -> str:
     return f"{row['topic']}-{row['partition']}"
 
 
-PARTITION_RULES: tuple[Callable[[Case, Row], Iterator[Observation]], ...] = (commit_stall, offset_reset)
+PARTITION_RULES: tuple[Callable[[GroupContext, Row], Iterator[Observation]], ...] = (commit_stall, offset_reset)
 """Rules over one partition."""
 
 
-class Topic:
-    """What the partitions of one topic come to."""
+class TopicCommits:
+    """The sums of the commits of one topic.
 
-    __slots__ = ("first_ms", "held", "last_ms", "last_offset", "log_partition", "metadata_bytes", "name")
+    Attributes:
+        first_ms: time of the first commit.
+        last_ms: time of the last commit.
+        last_offset: its log offset.
+        partitions: how many partitions have a committed offset.
+        metadata_bytes: the longest metadata of a commit.
+    """
+
+    __slots__ = ("first_ms", "last_ms", "last_offset", "log_partition", "metadata_bytes", "name", "partitions")
 
     def __init__(self, row: Row) -> None:
         self.name: str = row["topic"]
@@ -152,12 +159,12 @@ class Topic:
         self.first_ms: int | None = None
         self.last_ms: int | None = None
         self.last_offset: int = row["from_offset"]
-        self.held = 0
+        self.partitions = 0
         self.metadata_bytes = 0
 
-    def count(self, row: Row) -> None:
-        """Take one more partition."""
-        self.held += bool(row["is_held"])
+    def add(self, row: Row) -> None:
+        """Add one more partition."""
+        self.partitions += bool(row["has_offset"])
         self.metadata_bytes = max(self.metadata_bytes, row["metadata_bytes"] or 0)
         first_ms, last_ms = row["first_at"], row["last_at"]
         if first_ms is not None and (self.first_ms is None or first_ms < self.first_ms):
@@ -166,38 +173,38 @@ class Topic:
             self.last_ms, self.last_offset = last_ms, row["from_offset"]
 
 
-def abandoned_topic(case: Case, topic: Topic) -> Iterator[Observation]:
+def abandoned_topic(context: GroupContext, topic: TopicCommits) -> Iterator[Observation]:
     """Members that subscribe to other topics, and offsets that nobody has committed for long."""
-    group = case.standing
-    if group is None or not case.is_stable or not topic.held or topic.last_ms is None:
+    status = context.status
+    if status is None or not context.is_stable or not topic.partitions or topic.last_ms is None:
         return
-    # Where no member's topics are known (Kafka Connect, a client's own protocol), nothing can be said.
+    # Kafka Connect and clients with a protocol of their own have no topics on record: nothing shows that it was left.
     if (
-        not group["subscribed"]
-        or topic.name in group["subscribed"]
-        or any(name == topic.name for name, _ in case.owned)
+        not status["subscribed"]
+        or topic.name in status["subscribed"]
+        or any(name == topic.name for name, _ in context.owned)
     ):
         return
-    if case.end_ms - topic.last_ms < case.limits.abandoned_ms:
+    if context.end_ms - topic.last_ms < context.limits.abandoned_ms:
         return
     yield Observation(
         "abandoned_topic",
         (topic.name,),
         topic.last_ms,
-        case.end_ms,
-        f"no member subscribes to {topic.name}; the group has {topic.held} committed offsets of it, the last of "
+        context.end_ms,
+        f"no member subscribes to {topic.name}; the group has {topic.partitions} committed offsets of it, the last of "
         f"{moment(topic.last_ms)}",
         topic.log_partition,
         topic.last_offset,
-        {"offsets": topic.held, "subscribed_topics": group["subscribed"][:MOST_NAMED]},
-        occurrences=topic.held,
+        {"offsets": topic.partitions, "subscribed_topics": status["subscribed"][:MOST_NAMED]},
+        occurrences=topic.partitions,
         topic=topic.name,
     )
 
 
-def oversized_metadata(case: Case, topic: Topic) -> Iterator[Observation]:
-    """The longest text beside a commit of the topic."""
-    if topic.metadata_bytes >= case.limits.metadata_bytes:
+def oversized_metadata(context: GroupContext, topic: TopicCommits) -> Iterator[Observation]:
+    """The longest metadata of a commit of the topic."""
+    if topic.metadata_bytes >= context.limits.metadata_bytes:
         yield Observation(
             "oversized_metadata",
             (topic.name,),
@@ -211,25 +218,28 @@ def oversized_metadata(case: Case, topic: Topic) -> Iterator[Observation]:
         )
 
 
-TOPIC_RULES: tuple[Callable[[Case, Topic], Iterator[Observation]], ...] = (abandoned_topic, oversized_metadata)
+TOPIC_RULES: tuple[Callable[[GroupContext, TopicCommits], Iterator[Observation]], ...] = (
+    abandoned_topic,
+    oversized_metadata,
+)
 """Rules over the partitions of one topic."""
 
 
-def never_committed(case: Case) -> Iterator[Observation]:
+def never_committed(context: GroupContext) -> Iterator[Observation]:
     """Partitions that have had their owner for long, and no commit ever; one observation a topic."""
-    waited: dict[str, list[tuple[int, int]]] = {}
-    for (topic, number), owner in case.owned.items():
-        is_long = case.end_ms - owner.at_ms >= case.limits.never_committed_ms
-        if is_long and (topic, number) not in case.committed:
-            waited.setdefault(topic, []).append((number, owner.at_ms))
-    for topic, found in waited.items():
-        numbers = sorted(number for number, _ in found)
-        since = max(from_ms for _, from_ms in found)
+    waiting: dict[str, list[tuple[int, int]]] = {}
+    for (topic, number), owner in context.owned.items():
+        is_long = context.end_ms - owner.at_ms >= context.limits.never_committed_ms
+        if is_long and (topic, number) not in context.committed:
+            waiting.setdefault(topic, []).append((number, owner.at_ms))
+    for topic, partitions in waiting.items():
+        numbers = sorted(number for number, _ in partitions)
+        since = max(from_ms for _, from_ms in partitions)
         yield Observation(
             "never_committed",
             (topic,),
             since,
-            case.end_ms,
+            context.end_ms,
             f"{len(numbers)} partitions of {topic} have had an owner since {moment(since)} and no commit",
             None,
             None,
@@ -240,57 +250,64 @@ def never_committed(case: Case) -> Iterator[Observation]:
         )
 
 
-def silent_group(case: Case) -> Iterator[Observation]:
+def silent_group(context: GroupContext) -> Iterator[Observation]:
     """A Stable group with members whose last record of any kind lies long before the end of the log."""
-    group = case.standing
-    if group is None or not case.is_stable or case.last_commit_ms is None or case.commits < _FEWEST_COMMITS:
+    status, commits = context.status, context.commits
+    if status is None or not context.is_stable or commits is None or commits["last_at"] is None:
         return
-    since = max(case.last_commit_ms, group["at"])
-    silent_ms = case.end_ms - since
-    if silent_ms < max(case.limits.silent_ms, case.limits.patience * case.usual_ms):
+    if commits["commits"] < _FEWEST_COMMITS:
+        return
+    since = max(commits["last_at"], status["at"])
+    silent_ms, usual_ms = context.end_ms - since, mean_interval_ms(commits)
+    if silent_ms < max(context.limits.silent_ms, context.limits.patience * usual_ms):
         return
     yield Observation(
         "silent_group",
-        (group["epoch"], case.last_offset),
+        (status["epoch"], commits["last_offset"]),
         since,
-        case.end_ms,
-        f"the group of {group['members']} members has written no record since {moment(since)}: {_epoch(group)}, last "
-        f"commit on {moment(case.last_commit_ms)}",
-        case.log_partition,
-        case.last_offset,
-        {"epoch": group["epoch"], "group_type": group["group_type"], "usual_ms": case.usual_ms, "silent_ms": silent_ms},
+        context.end_ms,
+        f"the group of {status['members']} members has written no record since {moment(since)}: {_epoch(status)}, last "
+        f"commit on {moment(commits['last_at'])}",
+        context.log_partition,
+        commits["last_offset"],
+        {"epoch": status["epoch"], "group_type": status["group_type"], "usual_ms": usual_ms, "silent_ms": silent_ms},
     )
 
 
-def _epoch(group: Row) -> str:
-    return f"{'generation' if group['group_type'] == 'classic' else 'epoch'} {group['epoch']}"
+def _epoch(status: Row) -> str:
+    return f"{'generation' if status['group_type'] == 'classic' else 'epoch'} {status['epoch']}"
 
 
-def hot_committer(case: Case) -> Iterator[Observation]:
+def hot_committer(context: GroupContext) -> Iterator[Observation]:
     """Minutes in which the group committed each of its partitions too often."""
-    since, until = case.hot_from_ms, case.hot_to_ms
-    if case.hot_minutes < case.limits.hot_minutes or since is None or until is None:
+    commits = context.commits
+    if commits is None or commits["hot_minutes"] < context.limits.hot_minutes:
         return
-    numbers: dict[str, Any] = {
-        "peak_per_minute": case.most_a_minute,
-        "minutes": case.hot_minutes,
-        "commits": case.commits,
-        "bytes": case.commit_bytes,
-    }
+    since, until, peak = commits["hot_from"], commits["hot_to"], commits["most_a_minute"]
+    if since is None or until is None:
+        return
     yield Observation(
         "hot_committer",
         (),
         since,
         until,
-        f"up to {case.most_a_minute} commits per partition and minute, in {case.hot_minutes} minutes from "
-        f"{moment(since)} to {moment(until)}; {case.commits} commits of {case.commit_bytes} bytes "
-        "in all",
-        case.log_partition,
-        case.last_offset,
-        numbers,
-        occurrences=case.hot_minutes,
+        f"up to {peak} commits per partition and minute, in {commits['hot_minutes']} minutes from {moment(since)} to "
+        f"{moment(until)}; {commits['commits']} commits of {commits['bytes']} bytes in all",
+        context.log_partition,
+        commits["last_offset"],
+        {
+            "peak_per_minute": peak,
+            "minutes": commits["hot_minutes"],
+            "commits": commits["commits"],
+            "bytes": commits["bytes"],
+        },
+        occurrences=commits["hot_minutes"],
     )
 
 
-GROUP_TOTALS: tuple[Callable[[Case], Iterator[Observation]], ...] = (never_committed, silent_group, hot_committer)
-"""Rules over what all commits of a group come to."""
+COMMIT_RULES: tuple[Callable[[GroupContext], Iterator[Observation]], ...] = (
+    never_committed,
+    silent_group,
+    hot_committer,
+)
+"""Rules over the owners and the commits of a whole group."""

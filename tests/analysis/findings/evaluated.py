@@ -1,34 +1,33 @@
-"""Lives and evidence in, findings out: the way a run takes, without Spark."""
+"""From records or evidence to findings, as a run does it, without Spark."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from coordinator_replay.analysis.findings.evaluate import Evaluator
 from coordinator_replay.analysis.findings.evidence import TABLE, Evidence
-from coordinator_replay.analysis.findings.judge import Judge
 from coordinator_replay.analysis.findings.thresholds import DEFAULTS, Thresholds
 from coordinator_replay.analysis.group_life import GroupReplay
 from coordinator_replay.engine import Record
 from tests.engine.lives import GROUP
 
-Found = dict[str, Any]
+FindingRow = dict[str, Any]
 
 
-def judge(
-    evidence: Sequence[tuple[Evidence, Mapping[str, Any]]], *, end_ms: int, limits: Thresholds = DEFAULTS
-) -> list[Found]:
-    """What rules find in evidence, in the order of tags."""
-    court = Judge("test", GROUP, end_ms, limits)
-    told = [(kind, one) for kind, one in evidence if "partitions" not in one]
-    minutes = [one for _, one in evidence if "partitions" in one]
-    if minutes:
-        told.append((Evidence.HAPPENING, all_commits(minutes, limits)))
-    rows = [row for kind, one in sorted(told, key=lambda pair: pair[0]) for row in court.take(kind, one)]
-    return [*rows, *court.finish()]
+def evaluate(
+    evidence: Sequence[tuple[Evidence | None, Mapping[str, Any]]], *, end_ms: int, limits: Thresholds = DEFAULTS
+) -> list[FindingRow]:
+    """What rules find in evidence; rows without a kind are minutes of commits."""
+    minutes = [row for kind, row in evidence if kind is None]
+    commits = all_commits(minutes, limits) if minutes else None
+    evaluator = Evaluator("test", GROUP, end_ms, limits, commits)
+    rows = sorted(((kind, row) for kind, row in evidence if kind is not None), key=lambda pair: pair[0])
+    findings = [finding for kind, row in rows for finding in evaluator.add(kind, row)]
+    return [*findings, *evaluator.finish()]
 
 
 def all_commits(minutes: Sequence[Mapping[str, Any]], limits: Thresholds) -> Mapping[str, Any]:
-    """What the commits of some minutes come to."""
+    """The sum of the commits of some minutes."""
     hot = [one for one in minutes if one["commits"] // max(one["partitions"], 1) >= limits.hot_commits_per_minute]
     return {
         "log_partition": minutes[-1]["log_partition"],
@@ -44,16 +43,16 @@ def all_commits(minutes: Sequence[Mapping[str, Any]], limits: Thresholds) -> Map
     }
 
 
-def sightings(
+def evidence_of(
     records: Iterable[Record], limits: Thresholds = DEFAULTS, names: Mapping[str, str] | None = None
 ) -> list[tuple[Evidence, Mapping[str, Any]]]:
-    """What the fold over a life hands on."""
+    """The evidence of a group's records."""
     life = GroupReplay("test", GROUP, names, limits=limits)
     rows = [row for record in records for row in life.feed(record)]
     rows += life.finish()
-    told = [row for name, row in rows if name == TABLE and row["tag"] != Evidence.STATE]
-    told.sort(key=lambda row: (row["tag"], row["at"], row["name"], row["seq"]))
-    return [(Evidence(row["tag"]), json.loads(row["told"])) for row in told]
+    evidence = [row for name, row in rows if name == TABLE and row["tag"] != Evidence.STATE]
+    evidence.sort(key=lambda row: (row["tag"], row["at"], row["name"], row["seq"]))
+    return [(Evidence(row["tag"]), json.loads(row["detail"])) for row in evidence]
 
 
 def life_findings(
@@ -62,17 +61,17 @@ def life_findings(
     end_ms: int,
     limits: Thresholds = DEFAULTS,
     names: Mapping[str, str] | None = None,
-) -> list[Found]:
+) -> list[FindingRow]:
     """Findings of a group by its own records; that none of these lives commits offsets is no matter here."""
-    found = judge(sightings(records, limits, names), end_ms=end_ms, limits=limits)
+    found = evaluate(evidence_of(records, limits, names), end_ms=end_ms, limits=limits)
     return [one for one in found if one["rule"] != "never_committed"]
 
 
-def rules(found: Iterable[Found]) -> list[str]:
+def rules(found: Iterable[FindingRow]) -> list[str]:
     return sorted(one["rule"] for one in found)
 
 
-STANDING = {
+STATUS = {
     "group_type": "consumer",
     "state": "Stable",
     "epoch": 4,
@@ -88,12 +87,12 @@ STANDING = {
 }
 
 
-def standing(**changes: Any) -> tuple[Evidence, dict[str, Any]]:
+def group_status(**changes: Any) -> tuple[Evidence, dict[str, Any]]:
     """A Stable group of two members that own two partitions of a topic since the beginning."""
-    return Evidence.STANDING, {**STANDING, **changes}
+    return Evidence.STATUS, {**STATUS, **changes}
 
 
-def minute(at: int, commits: int = 2, partitions: int = 2, **changes: Any) -> tuple[Evidence, dict[str, Any]]:
+def minute(at: int, commits: int = 2, partitions: int = 2, **changes: Any) -> tuple[None, dict[str, Any]]:
     """The commits of a minute."""
     row = {
         "at": at,
@@ -105,7 +104,7 @@ def minute(at: int, commits: int = 2, partitions: int = 2, **changes: Any) -> tu
         "last_at": at,
         "last_offset": 1000 + at,
     }
-    return Evidence.HAPPENING, {**row, **changes}
+    return None, {**row, **changes}
 
 
 NO_COMMITS = {
@@ -127,7 +126,7 @@ def offsets(topic: str = "orders", partition: int = 0, **changes: Any) -> tuple[
         "commits": 100,
         "first_at": 0,
         "last_at": 0,
-        "is_held": True,
+        "has_offset": True,
         "metadata_bytes": 0,
         "from_offset": 900,
         "committed_offset": 50,

@@ -1,16 +1,16 @@
-"""Rules over what happened: a large record, a transaction, an expiry, a rebalance, and what is wrong with the log."""
+"""Rules over single records, transactions, expired offsets and rebalances, and over what is missing in the log."""
 
 from collections.abc import Callable, Iterator, Mapping
 
-from coordinator_replay.analysis.findings.case import Case, Row, Transaction
+from coordinator_replay.analysis.findings.context import GroupContext, LongTransaction, Row
 from coordinator_replay.analysis.findings.evidence import Evidence
 from coordinator_replay.analysis.findings.observation import MOST_NAMED, Observation, lasting, moment
 
 
-def late_topic_change(case: Case, row: Row) -> Iterator[Observation]:
-    """The delay that a rebalance's row tells."""
+def late_topic_change(context: GroupContext, row: Row) -> Iterator[Observation]:
+    """The time between a change of topics and the rebalance that it caused."""
     delay_ms = row.get("metadata_delay_ms")
-    if delay_ms is None or delay_ms < case.limits.metadata_delay_ms:
+    if delay_ms is None or delay_ms < context.limits.metadata_delay_ms:
         return
     yield Observation(
         "late_topic_change",
@@ -18,16 +18,16 @@ def late_topic_change(case: Case, row: Row) -> Iterator[Observation]:
         row["started_at"] - delay_ms,
         row["started_at"],
         f"the group took {lasting(delay_ms)} to notice that its topics had changed, until {moment(row['started_at'])}",
-        case.log_partition,
+        context.log_partition,
         None,
         {"rebalance_id": row["rebalance_id"], "epoch": row["epoch"], "metadata_delay_ms": delay_ms},
     )
 
 
-def group_near_record_limit(case: Case) -> Iterator[Observation]:
+def group_near_record_limit(context: GroupContext) -> Iterator[Observation]:
     """The largest record of the group against what the topic takes."""
-    row, limit = case.largest, case.limits.record_max_bytes
-    if row is not None and row["record_bytes"] * 100 >= limit * case.limits.size_percent:
+    row, limit = context.largest, context.limits.record_max_bytes
+    if row is not None and row["record_bytes"] * 100 >= limit * context.limits.size_percent:
         at_ms = row["timestamp_ms"]
         yield Observation(
             "group_near_record_limit",
@@ -42,23 +42,25 @@ def group_near_record_limit(case: Case) -> Iterator[Observation]:
         )
 
 
-def open_transaction(case: Case) -> Iterator[Observation]:
+def open_transaction(context: GroupContext) -> Iterator[Observation]:
     """Pending at the end of the log, longer than a transaction may last."""
-    for one in case.transactions.values():
+    for one in context.transactions.values():
         if one.settled_ms is None:
-            yield from _transaction(case, one, "open_transaction", case.end_ms, "is open")
+            yield from _transaction(context, one, "open_transaction", context.end_ms, "is open")
 
 
-def long_transaction(case: Case) -> Iterator[Observation]:
+def long_transaction(context: GroupContext) -> Iterator[Observation]:
     """Pending for longer than a transaction may last, and settled then."""
-    for one in case.transactions.values():
+    for one in context.transactions.values():
         if one.settled_ms is not None:
-            yield from _transaction(case, one, "long_transaction", one.settled_ms, "was open")
+            yield from _transaction(context, one, "long_transaction", one.settled_ms, "was open")
 
 
-def _transaction(case: Case, one: Transaction, rule: str, until_ms: int, verb: str) -> Iterator[Observation]:
+def _transaction(
+    context: GroupContext, one: LongTransaction, rule: str, until_ms: int, verb: str
+) -> Iterator[Observation]:
     since, counted = one.since_ms, one.partitions
-    if until_ms - since < case.limits.pending_ms:
+    if until_ms - since < context.limits.pending_ms:
         return
     yield Observation(
         rule,
@@ -80,36 +82,36 @@ def _transaction(case: Case, one: Transaction, rule: str, until_ms: int, verb: s
     )
 
 
-def offset_due(case: Case) -> Iterator[Observation]:
-    """Past its time, and still there."""
-    yield from _expiries(case, "offset_due", "DUE", "are past retention, not removed yet, since")
+def offset_due(context: GroupContext) -> Iterator[Observation]:
+    """Offsets past retention that are not removed yet."""
+    yield from _expiries(context, "offset_due", "DUE", "are past retention, not removed yet, since")
 
 
-def offset_expiring(case: Case) -> Iterator[Observation]:
-    """Its time comes within the horizon."""
-    yield from _expiries(case, "offset_expiring", "EXPIRING", "expire at")
+def offset_expiring(context: GroupContext) -> Iterator[Observation]:
+    """Offsets that expire within the horizon."""
+    yield from _expiries(context, "offset_expiring", "EXPIRING", "expire at")
 
 
-def offset_lost(case: Case) -> Iterator[Observation]:
-    """Its tombstone was seen."""
-    yield from _expiries(case, "offset_lost", "EXPIRED", "expired on")
+def offset_lost(context: GroupContext) -> Iterator[Observation]:
+    """Offsets that expired: their tombstones are on record."""
+    yield from _expiries(context, "offset_lost", "EXPIRED", "expired on")
 
 
-def _expiries(case: Case, rule: str, status: str, what: str) -> Iterator[Observation]:
+def _expiries(context: GroupContext, rule: str, status: str, what: str) -> Iterator[Observation]:
     is_over = status == "EXPIRED"
-    for (topic, told, expiry_rule, taken_ms), one in case.expiries.items():
-        if told != status:
+    for (topic, expiry_status, expiry_rule, expired_ms), one in context.expiries.items():
+        if expiry_status != status:
             continue
         numbers, count = sorted(one.numbers), len(one.numbers)
-        until_ms = one.last_ms if is_over else case.end_ms
+        until_ms = one.last_ms if is_over else context.end_ms
         yield Observation(
             rule,
-            (topic, expiry_rule, *([taken_ms] if is_over else [])),
+            (topic, expiry_rule, *([expired_ms] if is_over else [])),
             min(one.first_ms, until_ms),
             until_ms,
             f"{count} offset{'' if count == 1 else 's'} of {topic} {what} {moment(one.first_ms)} (rule {expiry_rule}); "
             f"a member owned {'the' if count == 1 else 'a'} partition until {moment(one.owner.at_ms)}",
-            case.log_partition,
+            context.log_partition,
             one.log_offset,
             {
                 "rule": expiry_rule,
@@ -125,7 +127,7 @@ def _expiries(case: Case, rule: str, status: str, what: str) -> Iterator[Observa
         )
 
 
-def log_gap(case: Case, row: Row) -> Iterator[Observation]:
+def log_gap(context: GroupContext, row: Row) -> Iterator[Observation]:
     """A range of offsets that no audit has read."""
     start, end = row["from_offset"], row["to_offset"]
     yield Observation(
@@ -141,13 +143,13 @@ def log_gap(case: Case, row: Row) -> Iterator[Observation]:
     )
 
 
-def group_not_evaluated(case: Case, row: Row) -> Iterator[Observation]:
+def group_not_evaluated(context: GroupContext, row: Row) -> Iterator[Observation]:
     """A step for the group that failed on what its records say."""
     yield Observation(
         "group_not_evaluated",
         (),
         None,
-        case.end_ms,
+        context.end_ms,
         f"the group could not be evaluated: {row['step']} failed with {row['error']}",
         row["log_partition"],
         row["log_offset"],
@@ -155,7 +157,7 @@ def group_not_evaluated(case: Case, row: Row) -> Iterator[Observation]:
     )
 
 
-def log_truncated(case: Case, row: Row) -> Iterator[Observation]:
+def log_truncated(context: GroupContext, row: Row) -> Iterator[Observation]:
     """A range of offsets of which audits have read records that an election of a leader has truncated since."""
     start, end = row["from_offset"], row["to_offset"]
     yield Observation(
@@ -171,7 +173,7 @@ def log_truncated(case: Case, row: Row) -> Iterator[Observation]:
     )
 
 
-def unreadable_records(case: Case, row: Row) -> Iterator[Observation]:
+def unreadable_records(context: GroupContext, row: Row) -> Iterator[Observation]:
     """Records in quarantine, by what is wrong with them."""
     yield Observation(
         "unreadable_records",
@@ -186,14 +188,14 @@ def unreadable_records(case: Case, row: Row) -> Iterator[Observation]:
     )
 
 
-LOG_RULES: Mapping[Evidence, Callable[[Case, Row], Iterator[Observation]]] = {
+LOG_RULES: Mapping[Evidence, Callable[[GroupContext, Row], Iterator[Observation]]] = {
     Evidence.UNREADABLE: unreadable_records,
     Evidence.GAP: log_gap,
     Evidence.LOST: log_truncated,
 }
-"""Rules over the log itself, by the evidence that each row of is a case of its own."""
+"""Rules over the log itself, by the kind of evidence; each row is a finding of its own."""
 
-KEPT_RULES: tuple[Callable[[Case], Iterator[Observation]], ...] = (
+RECORD_RULES: tuple[Callable[[GroupContext], Iterator[Observation]], ...] = (
     group_near_record_limit,
     open_transaction,
     long_transaction,
@@ -201,4 +203,4 @@ KEPT_RULES: tuple[Callable[[Case], Iterator[Observation]], ...] = (
     offset_expiring,
     offset_lost,
 )
-"""Rules over the few happenings that a case keeps."""
+"""Rules over the few records, transactions and expired offsets that the context keeps."""

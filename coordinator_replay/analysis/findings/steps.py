@@ -1,7 +1,7 @@
-"""The fold that shows every operation of a group to every rule, and keeps what the rules remember.
+"""Shows each step of a group to the rules, which say when an observation begins and when it ends.
 
-A rule is a function of one step and of its own memory, which is plain data: what it has noted, and the observations
-that are still open. So a snapshot needs no code of the rules, and none of them can keep more than it notes.
+A rule is a function of one step and of its own memory: notes, which are plain data, and its open observations. So a
+snapshot needs no code of the rules.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,12 +17,12 @@ from coordinator_replay.analysis.rows import Row, Scope, Topics
 from coordinator_replay.engine.events import Event, EventKind
 from coordinator_replay.engine.model import GroupState, GroupType
 
-_NAME_AND_OWNER = itemgetter(0, 1, 2)
-"""Topic, partition and member id: the order of partitions, whatever order they came in."""
+_PARTITION_AND_OWNER = itemgetter(0, 1, 2)
+"""Topic, partition and member id: what owners are sorted by."""
 
 
 class GroupStatus(NamedTuple):
-    """A group after an operation, as the operation's last event tells it."""
+    """A group after an operation, by the operation's last event."""
 
     group_type: GroupType
     state: GroupState
@@ -37,11 +37,11 @@ class Step(NamedTuple):
     """One operation, and the group as it is after it.
 
     Attributes:
-        events: what happened; nothing at the end of the log, where what is open is told as it stands.
+        events: the events of the operation; none at the end of the log, where rules bring open observations up to date.
         kinds: their kinds.
         now: the group after it.
-        members: who is in the group, and what it has.
-        ownership: which partitions they own, and which nobody does.
+        members: the group's members.
+        ownership: which partitions they own, and which have no owner.
     """
 
     events: Sequence[Event]
@@ -54,16 +54,16 @@ class Step(NamedTuple):
 
     @property
     def is_end(self) -> bool:
-        """Nothing follows."""
+        """Whether the log ends here."""
         return not self.events
 
 
 class Memory:
-    """What one rule remembers of one group.
+    """What one rule keeps of one group.
 
     Attributes:
         notes: plain data, the rule's own.
-        open: observations that are not over, by a name the rule gives them.
+        open: open observations, by a name that the rule gives them.
     """
 
     __slots__ = ("notes", "open")
@@ -73,27 +73,27 @@ class Memory:
         self.open: dict[str, Observation] = {}
 
     def since(self, name: str, at_ms: int) -> int:
-        """When an open observation began; the moment given, where none is open."""
-        known = self.open.get(name)
-        return at_ms if known is None or known.first_ms is None else known.first_ms
+        """When an open observation began; ``at_ms`` where there is none of the name."""
+        observation = self.open.get(name)
+        return at_ms if observation is None or observation.first_ms is None else observation.first_ms
 
     def begin(self, name: str, observation: Observation) -> None:
-        """Open an observation, or tell an open one anew: it keeps its beginning."""
-        known = self.open.get(name)
-        if known is not None:
+        """Open an observation, or replace the open one, which keeps its beginning."""
+        first = self.open.get(name)
+        if first is not None:
             observation = observation._replace(
-                subject=known.subject, first_ms=known.first_ms, partition=known.partition, offset=known.offset
+                subject=first.subject, first_ms=first.first_ms, partition=first.partition, offset=first.offset
             )
         self.open[name] = observation
 
     def end(self, name: str, at_ms: int) -> Iterator[Observation]:
-        """Close an observation; yields it if it has lasted as long as it had to."""
-        known = self.open.pop(name, None)
-        if known is not None and at_ms - (known.first_ms or 0) >= known.needed_ms:
-            yield known._replace(last_ms=at_ms)
+        """Close an observation; yields it if it has lasted long enough."""
+        observation = self.open.pop(name, None)
+        if observation is not None and at_ms - (observation.first_ms or 0) >= observation.needed_ms:
+            yield observation._replace(last_ms=at_ms)
 
     def end_all(self, at_ms: int) -> Iterator[Observation]:
-        """Close all that is open."""
+        """Close all open observations."""
         for name in list(self.open):
             yield from self.end(name, at_ms)
 
@@ -101,11 +101,18 @@ class Memory:
 GroupRule = Callable[[Step, Memory], Iterator[Observation]]
 
 
-class Watch:
-    """The fold over a group's life for a set of rules."""
+class StepRules:
+    """Applies rules to the steps of one group.
+
+    Attributes:
+        memories: what each rule keeps, by the rule's name.
+        status: the group after its last step; None before the first.
+        members_from: when the group first had members; None where it never had.
+        is_beginning_known: whether the log has the group's creation.
+        states: the number of the group's next state.
+    """
 
     __slots__ = (
-        "asked",
         "is_beginning_known",
         "limits",
         "members",
@@ -114,8 +121,8 @@ class Watch:
         "ownership",
         "rules",
         "scope",
-        "standing",
         "states",
+        "status",
         "topics",
     )
 
@@ -129,67 +136,70 @@ class Watch:
         limits: Thresholds = DEFAULTS,
     ) -> None:
         self.scope = scope
-        self.rules = rules
         self.members = members
         self.ownership = ownership
         self.topics = topics
         self.limits = limits
         self.memories: dict[str, Memory] = {rule.__name__: Memory() for rule in rules}
-        self.asked = [*zip(rules, self.memories.values(), strict=True)]
-        self.standing: GroupStatus | None = None
+        self.rules = [*zip(rules, self.memories.values(), strict=True)]
+        self.status: GroupStatus | None = None
         self.members_from: int | None = None
         self.is_beginning_known = False
         self.states = 1
 
     def fold(self, events: Sequence[Event], at_ms: int) -> Iterator[Row]:
-        """Show an operation to the rules, after the folds they look at; yields the observations that are over by it."""
+        """Apply the rules to an operation, after members and ownership have taken it; yields ended observations."""
         last = events[-1]
-        if self.standing is None:
+        if self.status is None:
             self.is_beginning_known = any(event.kind is EventKind.GROUP_CREATED for event in events)
-        self.standing = GroupStatus(
+        self.status = GroupStatus(
             last.group_type, last.to_state, last.epoch, last.member_count, at_ms, last.partition, last.offset
         )
         if self.members_from is None and last.member_count:
             self.members_from = at_ms
         yield from self._states(events, at_ms)
-        step = self._step(events, self.standing)
-        for rule, memory in self.asked:
-            for seen in rule(step, memory):
-                yield self._row(seen)
+        step = self._step(events, self.status)
+        for rule, memory in self.rules:
+            for observation in rule(step, memory):
+                yield self._row(observation)
 
     def open_rows(self) -> Iterator[Row]:
-        """The observations that are not over, and the row of the group's status, which rules over offsets look at."""
-        step = self._step((), self.standing) if self.standing is not None else None
-        for rule, memory in self.asked:
-            if step is not None:
-                yield from map(self._row, rule(step, memory))
+        """The open observations, and the row of the group's status, which rules over offsets look at."""
+        if self.status is None:
+            for memory in self.memories.values():
+                yield from map(self._row, memory.open.values())
+            return
+        step = self._step((), self.status)
+        for rule, memory in self.rules:
+            yield from map(self._row, rule(step, memory))
             yield from map(self._row, memory.open.values())
-        if step is not None:
-            yield evidence_row(self.scope, Evidence.STANDING, self._stands(step.now))
+        yield evidence_row(self.scope, Evidence.STATUS, self._status_content(step.now))
 
     def _step(self, events: Sequence[Event], now: GroupStatus) -> Step:
         kinds = frozenset([event.kind for event in events])
         return Step(events, kinds, now, self.members.stays, self.ownership, self.topics, self.limits)
 
-    def rebalance(self, told: Mapping[str, Any]) -> Row:
+    def rebalance(self, rebalance: Mapping[str, Any]) -> Row:
         """A rebalance as evidence.
 
         Args:
-            told: its row of ``rebalances``.
+            rebalance: its row of ``rebalances``.
         """
-        is_over = told["completed_at"] is not None
-        at = told["completed_at"] if is_over else told["started_at"]
-        # A classic rebalance has no beginning on record: this is when it had begun at the latest.
-        started_at = told["started_at"] if told["started_at"] is not None else at - told["duration_ms_min"]
-        row = {
+        is_over = rebalance["completed_at"] is not None
+        at = rebalance["completed_at"] if is_over else rebalance["started_at"]
+        # The begin of a classic rebalance is not on record: this is the latest time at which it had begun.
+        started_at = rebalance["started_at"]
+        if started_at is None:
+            started_at = at - rebalance["duration_ms_min"]
+        content = {
             "at": at,
             "is_over": is_over,
-            "rebalance_id": told["rebalance_id"],
-            "epoch": told["epoch"],
+            "rebalance_id": rebalance["rebalance_id"],
+            "epoch": rebalance["epoch"],
             "started_at": started_at,
-            "metadata_delay_ms": told["metadata_delay_ms"],
+            "metadata_delay_ms": rebalance["metadata_delay_ms"],
         }
-        return evidence_row(self.scope, Evidence.HAPPENING, row, at=at, name="rebalance")
+        return evidence_row(self.scope, Evidence.REBALANCE, content, at=at, name="rebalance")
 
     def _states(self, events: Sequence[Event], at_ms: int) -> Iterator[Row]:
         """Where the group's state or type changed, for the metrics."""
@@ -198,8 +208,8 @@ class Watch:
                 yield state_row(self.scope, event.group_type, event.to_state, at=at_ms, seq=self.states)
                 self.states += 1
 
-    def _stands(self, now: GroupStatus) -> dict[str, Any]:
-        """The group at its last record, by the names of topics as far as these are known."""
+    def _status_content(self, now: GroupStatus) -> dict[str, Any]:
+        """The group at its last record, with those topics whose names are known."""
         shown, ownership = self.topics.shown, self.ownership
         owned = [
             [name, partition, holding.member_id, holding.from_ms]
@@ -214,7 +224,7 @@ class Watch:
             for _, name in shown(gap.holding.group_type, gap.topic)
             if name is not None and gap.holding.group_type is not GroupType.SHARE
         ]
-        asked = {
+        subscribed = {
             topic
             for stay in self.members.stays.values()
             if stay.member.subscription is not None
@@ -230,43 +240,44 @@ class Watch:
             "at": now.at_ms,
             "partition": now.partition,
             "offset": now.offset,
-            # An expression is known by what it brought.
-            "subscribed": sorted(asked | {entry[0] for entry in owned}),
-            "owned": sorted(owned, key=_NAME_AND_OWNER),
-            "released": sorted(released, key=_NAME_AND_OWNER),
+            # The topics that a regular expression stands for are those that are owned.
+            "subscribed": sorted(subscribed | {entry[0] for entry in owned}),
+            "owned": sorted(owned, key=_PARTITION_AND_OWNER),
+            "released": sorted(released, key=_PARTITION_AND_OWNER),
         }
 
     def _row(self, observation: Observation) -> Row:
-        told = row(self.scope, observation)
-        return evidence_row(self.scope, Evidence.SIGHTING, told, name=told["finding_id"], seq=observation.first_ms or 0)
+        content = row(self.scope, observation)
+        seq = observation.first_ms or 0
+        return evidence_row(self.scope, Evidence.OBSERVATION, content, name=content["finding_id"], seq=seq)
 
     def snapshot(self) -> dict[str, Any]:
-        """What the rules remember, as plain data."""
+        """What the rules keep, as plain data."""
         return {
-            "standing": list(self.standing) if self.standing is not None else None,
+            "status": list(self.status) if self.status is not None else None,
             "members_from": self.members_from,
             "is_beginning_known": self.is_beginning_known,
             "states": self.states,
             "memories": {
-                name: {"notes": memory.notes, "open": {key: list(seen) for key, seen in memory.open.items()}}
+                name: {"notes": memory.notes, "open": {key: list(one) for key, one in memory.open.items()}}
                 for name, memory in self.memories.items()
                 if memory.notes or memory.open
             },
         }
 
     def restore(self, plain: Mapping[str, Any]) -> None:
-        """Go on from ``snapshot``."""
+        """Continue from ``snapshot``."""
         self.members_from = plain["members_from"]
         self.is_beginning_known = plain["is_beginning_known"]
         self.states = plain["states"]
-        if plain["standing"] is not None:
-            group_type, state, *rest = plain["standing"]
-            self.standing = GroupStatus(GroupType(group_type), GroupState(state), *rest)
-        for name, known in plain["memories"].items():
+        if plain["status"] is not None:
+            group_type, state, *rest = plain["status"]
+            self.status = GroupStatus(GroupType(group_type), GroupState(state), *rest)
+        for name, kept in plain["memories"].items():
             memory = self.memories.get(name)
             if memory is not None:
-                memory.notes = dict(known["notes"])
-                memory.open = {key: _observation(seen) for key, seen in known["open"].items()}
+                memory.notes = dict(kept["notes"])
+                memory.open = {key: _observation(one) for key, one in kept["open"].items()}
 
 
 def _observation(plain: Sequence[Any]) -> Observation:

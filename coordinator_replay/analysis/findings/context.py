@@ -1,0 +1,176 @@
+"""What rules over a group's evidence look at: its status, its owners and sums, and never the rows of evidence."""
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from coordinator_replay.analysis.findings.evidence import Evidence
+from coordinator_replay.analysis.findings.thresholds import MINUTE_MS, Thresholds
+
+Row = Mapping[str, Any]
+
+_MOST_REBALANCES = 10_000
+
+
+class PartitionOwner(NamedTuple):
+    """The owner of a partition, with the time since when or until when it owned it."""
+
+    member_id: str
+    at_ms: int
+
+
+@dataclass(slots=True)
+class LongTransaction:
+    """A transaction of one producer on offsets of the group that was pending for long.
+
+    ``settled_ms`` is None where it is still open.
+    """
+
+    producer_id: int
+    producer_epoch: int | None
+    log_partition: int
+    log_offset: int
+    since_ms: int
+    settled_ms: int | None
+    ended_by: str | None
+    partitions: int = 0
+    topics: set[str] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class ExpiringOffsets:
+    """Offsets of one topic that one rule expires, of partitions that had an owner lately."""
+
+    first_ms: int
+    last_ms: int
+    log_offset: int | None
+    confidence: str
+    owner: PartitionOwner
+    numbers: set[int] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class GroupContext:
+    """One group.
+
+    Attributes:
+        end_ms: the end of the log.
+        commits: the sum of all commits on record (``totals.GROUP``); None where there are none.
+        status: the group at its last record; None for one that only has offsets.
+        owned: the owner of each partition at the end of the log.
+        released: the last owner of each partition that has none.
+        committed: partitions of ``owned`` that the group has committed offsets of.
+        rebalances: begin and id of the last ones.
+        largest: the largest record near the topic's limit.
+        transactions: by producer and the marker that settled them.
+        expiries: by topic, status, rule and, where they are over, time.
+    """
+
+    cluster: str
+    group_id: str
+    end_ms: int
+    limits: Thresholds
+    commits: Row | None = None
+    status: Row | None = None
+    owned: dict[tuple[str, int], PartitionOwner] = field(default_factory=dict)
+    released: dict[tuple[str, int], PartitionOwner] = field(default_factory=dict)
+    committed: set[tuple[str, int]] = field(default_factory=set)
+    largest: Row | None = None
+    transactions: dict[tuple[int, int | None], LongTransaction] = field(default_factory=dict)
+    expiries: dict[tuple[str, str, str, int | None], ExpiringOffsets] = field(default_factory=dict)
+    rebalances: deque[tuple[int, str]] = field(default_factory=lambda: deque(maxlen=_MOST_REBALANCES))
+
+    def add(self, kind: Evidence, row: Row) -> None:
+        """Take a row of evidence; most kinds need not be kept."""
+        match kind:
+            case Evidence.STATUS:
+                self.add_status(row)
+            case Evidence.REBALANCE:
+                self.rebalances.append((row["started_at"], row["rebalance_id"]))
+            case Evidence.OFFSETS:
+                if (row["topic"], row["partition"]) in self.owned:
+                    self.committed.add((row["topic"], row["partition"]))
+            case Evidence.LARGE_RECORD:
+                if self.largest is None or row["record_bytes"] > self.largest["record_bytes"]:
+                    self.largest = row
+            case Evidence.PENDING:
+                self._add_pending(row)
+            case Evidence.EXPIRY:
+                self._add_expiry(row)
+
+    def add_status(self, row: Row) -> None:
+        """Take the group at its last record."""
+        self.status = row
+        for owners, rows in ((self.owned, row["owned"]), (self.released, row["released"])):
+            owners.update(
+                {(topic, number): PartitionOwner(member_id, at_ms) for topic, number, member_id, at_ms in rows}
+            )
+
+    def _add_pending(self, row: Row) -> None:
+        key = row["producer_id"], row["to_offset"]
+        transaction = self.transactions.get(key)
+        if transaction is None:
+            transaction = self.transactions[key] = LongTransaction(
+                row["producer_id"],
+                row["producer_epoch"],
+                row["log_partition"],
+                row["from_offset"],
+                row["pending_since"],
+                row["settled_at"],
+                row["ended_by"],
+            )
+        transaction.since_ms = min(transaction.since_ms, row["pending_since"])
+        transaction.log_offset = min(transaction.log_offset, row["from_offset"])
+        transaction.partitions += 1
+        transaction.topics.add(row["topic"])
+
+    def _add_expiry(self, row: Row) -> None:
+        """Take an offset that expired or expires next, if its partition had an owner lately."""
+        is_over = row["status"] == "EXPIRED"
+        owner = self.owned_until(row["topic"], row["partition"])
+        if owner is None or (row["at"] if is_over else self.end_ms) - owner.at_ms > self.limits.owned_lately_ms:
+            return
+        key = row["topic"], row["status"], row["rule"], row["at"] if is_over else None
+        offsets = self.expiries.get(key)
+        if offsets is None:
+            offsets = ExpiringOffsets(row["at"], row["at"], row["log_offset"], row["confidence"], owner)
+            self.expiries[key] = offsets
+        offsets.first_ms, offsets.last_ms = min(offsets.first_ms, row["at"]), max(offsets.last_ms, row["at"])
+        offsets.owner = max(offsets.owner, owner, key=lambda one: one.at_ms)
+        offsets.numbers.add(row["partition"])
+
+    @property
+    def is_stable(self) -> bool:
+        """Whether the group is Stable with members at its last record."""
+        return self.status is not None and self.status["state"] == "Stable" and self.status["members"] > 0
+
+    @property
+    def log_partition(self) -> int | None:
+        """The log partition that has the group's records."""
+        row, column = (self.status, "partition") if self.commits is None else (self.commits, "log_partition")
+        partition: int | None = None if row is None else row[column]
+        return partition
+
+    def owned_until(self, topic: str, number: int) -> PartitionOwner | None:
+        """The last owner of a partition, and until when it was; None where it never had one."""
+        owner = self.owned.get((topic, number))
+        return owner._replace(at_ms=self.end_ms) if owner is not None else self.released.get((topic, number))
+
+    def rebalance_before(self, at_ms: int | None) -> str | None:
+        """The last rebalance that began at or before a time; None where there is none or the time is None."""
+        if at_ms is None:
+            return None
+        return next((rebalance_id for began, rebalance_id in reversed(self.rebalances) if began <= at_ms), None)
+
+
+def mean_interval_ms(row: Row) -> int:
+    """The mean time between two commits; a minute where there are not two.
+
+    Args:
+        row: commits, first_at and last_at of a group or a partition.
+    """
+    commits, first_ms, last_ms = row["commits"], row["first_at"], row["last_at"]
+    if commits < 2 or first_ms is None or last_ms is None:
+        return MINUTE_MS
+    return int((last_ms - first_ms) // (commits - 1))

@@ -1,0 +1,123 @@
+"""From evidence to findings: one pass over a group's rows, in the order of ``Evidence``."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from coordinator_replay.analysis.findings.commit_rules import (
+    COMMIT_RULES,
+    PARTITION_RULES,
+    TOPIC_RULES,
+    TopicCommits,
+    offset_rewind,
+)
+from coordinator_replay.analysis.findings.context import GroupContext, Row
+from coordinator_replay.analysis.findings.evidence import Evidence
+from coordinator_replay.analysis.findings.log_rules import (
+    LOG_RULES,
+    RECORD_RULES,
+    group_not_evaluated,
+    late_topic_change,
+)
+from coordinator_replay.analysis.findings.observation import Observation, row
+from coordinator_replay.analysis.findings.thresholds import Thresholds
+from coordinator_replay.analysis.rows import Scope
+
+FINDINGS = "findings"
+
+FindingRow = dict[str, Any]
+"""A row of ``findings``."""
+
+ROW_RULES = {
+    Evidence.REBALANCE: (late_topic_change,),
+    Evidence.OFFSETS: PARTITION_RULES,
+    Evidence.REWIND: (offset_rewind,),
+    Evidence.FAILURE: (group_not_evaluated,),
+    **{kind: (rule,) for kind, rule in LOG_RULES.items()},
+}
+"""Rules that look at one row of evidence."""
+
+END_RULES = (*COMMIT_RULES, *RECORD_RULES)
+"""Rules that look at the group after all of its evidence."""
+
+
+class Evaluator:
+    """Makes the findings of one group, or (with an empty group id) of the log itself.
+
+    Evidence has to come in the order of ``Evidence``; rebalances by time, partitions by topic, observations by finding.
+    """
+
+    __slots__ = ("context", "finding", "topic")
+
+    def __init__(
+        self, cluster: str, group_id: str, end_ms: int, limits: Thresholds, commits: Row | None = None
+    ) -> None:
+        """Begin a group.
+
+        Args:
+            cluster: the cluster's name in the tables.
+            group_id: the group.
+            end_ms: the end of the log.
+            limits: from when on something is a finding.
+            commits: the sum of all commits of the group (``totals.GROUP``); None where it has none.
+        """
+        self.context = GroupContext(cluster, group_id, end_ms, limits, commits)
+        self.topic: TopicCommits | None = None
+        self.finding: FindingRow | None = None
+
+    def add(self, kind: Evidence, evidence: Row) -> Iterator[FindingRow]:
+        """Take the next row of evidence; yields rows of ``findings``."""
+        self.context.add(kind, evidence)
+        if kind is Evidence.OBSERVATION:
+            yield from self._merge(evidence)
+        elif kind is Evidence.OFFSETS:
+            yield from self._add_partition(evidence)
+        for rule in ROW_RULES.get(kind, ()):
+            yield from self._rows(rule(self.context, evidence), is_of_log=kind in LOG_RULES)
+
+    def finish(self) -> Iterator[FindingRow]:
+        """Findings that need all of the group's evidence."""
+        yield from self._end_topic()
+        if self.finding is not None:
+            yield self.finding
+            self.finding = None
+        for rule in END_RULES:
+            yield from self._rows(rule(self.context))
+
+    def _add_partition(self, evidence: Row) -> Iterator[FindingRow]:
+        if self.topic is None or self.topic.name != evidence["topic"]:
+            yield from self._end_topic()
+            self.topic = TopicCommits(evidence)
+        self.topic.add(evidence)
+
+    def _end_topic(self) -> Iterator[FindingRow]:
+        if self.topic is not None:
+            for rule in TOPIC_RULES:
+                yield from self._rows(rule(self.context, self.topic))
+            self.topic = None
+
+    def _merge(self, observed: Row) -> Iterator[FindingRow]:
+        """Merge observations of one finding; one that is still open counts if it has lasted long enough."""
+        end_ms = self.context.end_ms
+        if observed["last_seen"] is None and end_ms - observed["first_seen"] < (observed["needed_ms"] or 0):
+            return
+        last_seen = max(end_ms if observed["last_seen"] is None else observed["last_seen"], observed["first_seen"])
+        finding = self.finding
+        if finding is None or finding["finding_id"] != observed["finding_id"]:
+            if finding is not None:
+                yield finding
+            keys = {"cluster": self.context.cluster, "group_id": self.context.group_id}
+            self.finding = {**observed, **keys, "last_seen": last_seen}
+            return
+        latest = finding if finding["last_seen"] > last_seen else observed
+        self.finding = {
+            **latest,
+            "first_seen": finding["first_seen"],
+            "last_seen": max(finding["last_seen"], last_seen),
+            "occurrences": finding["occurrences"] + observed["occurrences"],
+        }
+
+    def _rows(self, observations: Iterator[Observation], *, is_of_log: bool = False) -> Iterator[FindingRow]:
+        group_id = "" if is_of_log else self.context.group_id
+        scope = Scope(self.context.cluster, group_id)
+        for observation in observations:
+            yield {**row(scope, observation), "group_id": None if is_of_log else group_id}
