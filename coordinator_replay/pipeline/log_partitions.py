@@ -175,9 +175,11 @@ class PartitionStep:
         old = self.old.get(partition)
         if ranges is None:
             return _plain(old or {})
-        if old is not None and partition not in self.truncated and self._goes_on(old, ranges):
-            return self._longer(_plain(old), ranges[-1].to_offset)
-        return self._row(partition, ranges, _plain(old or {}))
+        if old is None or partition in self.truncated or not self._goes_on(old, ranges):
+            return self._row(partition, ranges, _plain(old or {}))
+        if _ended_where_exact(old, ranges):
+            return self._row(partition, ranges, _plain(old))
+        return self._longer(_plain(old), ranges[-1].to_offset)
 
     def _longer(self, row: dict[str, Any], to_offset: int) -> dict[str, Any]:
         """The row of a log partition of which only more is known."""
@@ -232,6 +234,12 @@ class PartitionStep:
                 if one.is_gap
             ],
         }
+
+
+def _ended_where_exact(row: Mapping[str, Any], ranges: Sequence[HistoryRange]) -> bool:
+    """Whether a row had nothing yet behind where everything is proven, so that it can't say since when that is."""
+    exact_from = ranges[-1].exact_from
+    return row["complete_from_offset"] is None and exact_from is not None and exact_from < ranges[-1].to_offset
 
 
 def _plain(row: Mapping[str, Any]) -> dict[str, Any]:

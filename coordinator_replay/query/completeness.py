@@ -5,7 +5,7 @@ is on record proves only there that it did not exist where no offset is missing,
 replaced a record by a later one. Table ``log_partitions`` says where that is.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -54,8 +54,7 @@ class CompleteRange:
 
     def absent_until(self, at: datetime, *, is_last: bool) -> datetime | None:
         """As that of a log partition, which this range is of."""
-        begins = self.from_offset == 0 or (self.from_timestamp is not None and self.from_timestamp <= at)
-        ends = not is_last and (self.to_timestamp is None or self.to_timestamp <= at)
+        begins, ends = self._begins_by(at), self._ends_by(at, is_last=is_last)
         if self.exact_from_offset == 0:
             return None if ends else at
         if self.exact_from_timestamp is None:
@@ -63,6 +62,21 @@ class CompleteRange:
             is_near = is_last and (begins or at == LATEST)
             return LATEST if is_near and self.exact_from_offset is not None else None
         return None if ends or not begins else max(at, self.exact_from_timestamp)
+
+    def proves_absence(self, at: datetime, next_offset: int | None, *, is_last: bool) -> bool:
+        """As that of a log partition, which this range is of."""
+        if self.exact_from_offset is None or self._ends_by(at, is_last=is_last):
+            return False
+        if self.exact_from_offset == 0:
+            return True
+        begins = self._begins_by(at) or (is_last and at == LATEST)
+        return begins and (next_offset is None or next_offset >= self.exact_from_offset)
+
+    def _begins_by(self, at: datetime) -> bool:
+        return self.from_offset == 0 or (self.from_timestamp is not None and self.from_timestamp <= at)
+
+    def _ends_by(self, at: datetime, *, is_last: bool) -> bool:
+        return not is_last and (self.to_timestamp is None or self.to_timestamp <= at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,15 +124,31 @@ class LogPartition:
         """
         if self.is_whole:
             return at
-        last = len(self.ranges) - 1
+        proofs = (one.absent_until(at, is_last=is_last) for one, is_last in self._provable())
+        return max((proof for proof in proofs if proof is not None), default=None)
+
+    def proves_absence(self, at: datetime, next_offset: int | None) -> bool:
+        """Whether a key is proven not to have existed at a point in time, of which no record is from before.
+
+        Args:
+            at: the point in time.
+            next_offset: where its next record stands; None where there is none.
+        """
+        return self.is_whole or any(
+            one.proves_absence(at, next_offset, is_last=is_last) for one, is_last in self._provable()
+        )
+
+    def complete_at(self, at: datetime) -> list[CompleteRange]:
+        """The ranges in which everything is proven at a point in time."""
+        return [one for one, is_last in self._provable() if one.absent_until(at, is_last=is_last) == at]
+
+    def _provable(self) -> Iterator[tuple[CompleteRange, bool]]:
+        """The ranges that prove anything, each with whether it is the last one."""
         # Behind a gap a key is open until its next record: what was in the gap may be its last one.
         gap = min((first for first, _ in self.gaps), default=None)
-        proofs = (
-            one.absent_until(at, is_last=number == last)
-            for number, one in enumerate(self.ranges)
-            if gap is None or one.from_offset <= gap
-        )
-        return max((proof for proof in proofs if proof is not None), default=None)
+        for number, one in enumerate(self.ranges, 1):
+            if gap is None or one.from_offset <= gap:
+                yield one, number == len(self.ranges)
 
     def has_hole_between(self, since: datetime | None, at: datetime) -> bool:
         """Whether offsets are missing between two audits, from one time to another: what was known may have ended."""

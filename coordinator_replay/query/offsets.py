@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from coordinator_replay.errors import UsageError
-from coordinator_replay.query.completeness import LogPartition, log_partitions_of
+from coordinator_replay.query.completeness import CompleteRange, LogPartition, log_partitions_of
 from coordinator_replay.query.groups import check_group
 from coordinator_replay.query.partitions import partition_ranges
 from coordinator_replay.query.removed import RECORDS_MISSING
@@ -40,13 +40,14 @@ _WITHOUT = f"""
     SELECT topic, partition, min(log_partition), max(valid_to) FILTER (valid_to <= $at),
            arg_max(ended_by, valid_to) FILTER (valid_to <= $at),
            min(CASE WHEN is_transactional THEN least(commit_timestamp, valid_from) ELSE valid_from END)
-               FILTER (valid_from > $at OR is_pending)
+               FILTER (valid_from > $at OR is_pending),
+           min(record_offset) FILTER (valid_from > $at OR is_pending)
     FROM (
         SELECT topic, partition, log_partition, valid_from, valid_to, ended_by, is_transactional, commit_timestamp,
-               false AS is_pending
+               coalesce(record_offset, from_offset) AS record_offset, false AS is_pending
         FROM offset_history WHERE cluster = $cluster AND group_id = $group
         UNION ALL
-        SELECT topic, partition, log_partition, valid_from, NULL, NULL, false, NULL, true
+        SELECT topic, partition, log_partition, valid_from, NULL, NULL, false, NULL, from_offset, true
         FROM pending_offsets WHERE cluster = $cluster AND group_id = $group
     )
     GROUP BY topic, partition
@@ -59,6 +60,16 @@ _PENDING = f"""
     FROM pending_offsets WHERE cluster = $cluster AND group_id = $group AND {AS_OF}
     QUALIFY row_number() OVER (PARTITION BY topic, partition ORDER BY pending_since, producer_id) = 1
 """  # noqa: S608 - put together from constants
+
+# The first marker of each producer behind some offset: the transactions that were open there are over with the last.
+_OPEN_UNTIL = """
+    SELECT max(ended_at) FROM (
+        SELECT arg_min(log_timestamp, log_offset) AS ended_at FROM control_records
+        WHERE cluster = $cluster AND log_partition = $log_partition
+          AND log_offset >= $from_offset AND log_offset < $to_offset
+        GROUP BY producer_id
+    )
+"""
 
 _TOPICS = """
     SELECT DISTINCT topic FROM offset_history WHERE cluster = $cluster AND group_id = $group ORDER BY topic
@@ -199,14 +210,12 @@ def _is_open(partition: LogPartition | None, at: datetime, row: Sequence[Any]) -
         at: the point in time.
         row: a row of ``_WITHOUT``.
     """
-    ended_at, ended_by, next_seen = row[3:]
+    ended_at, ended_by, next_seen, next_offset = row[3:]
     if partition is None or partition.is_whole:
         return False
     # A commit that was pending then has no offset before it on record where the cleaner may have removed that one.
     asked = at if next_seen is None else min(at, next_seen)
-    until = partition.absent_until(asked)
-    is_proven = until is not None and (next_seen is None or next_seen > until or next_seen == until == asked)
-    if is_proven:
+    if partition.proves_absence(asked, next_offset):
         return False
     is_removed = ended_by is not None and ended_by != RECORDS_MISSING
     return not (is_removed and not partition.has_hole_between(ended_at, at))
@@ -295,7 +304,7 @@ def offsets_at(
         offsets = [offset for offset in offsets if offset.topic in topics]
     if not require_stable:
         return offsets
-    known = warehouse.completeness
+    shows_pending = _shows_pending(warehouse, {offset.log_partition for offset in offsets}, moment)
     waiting = {(topic, partition) for topic, partition, *_, holds in rows if not holds}
     pending = {(one.topic, one.partition): one for one in pending_commits(warehouse, group, at)}
     return [
@@ -310,10 +319,35 @@ def offsets_at(
             pending_since=one.pending_since if one else None,
         )
         if (one := pending.get((offset.topic, offset.partition))) or (offset.topic, offset.partition) in waiting
-        # Whether one was pending is another record's to tell, which a later one may have replaced since.
-        else replace(offset, is_exact=offset.is_exact and known.absent_until(moment, offset.log_partition) == moment)
+        else replace(offset, is_exact=offset.is_exact and offset.log_partition in shows_pending)
         for offset in offsets
     ]
+
+
+def _shows_pending(warehouse: Warehouse, log_partitions: Iterable[int], at: datetime) -> set[int]:
+    """Log partitions of which every transactional commit is on record that was pending at a point in time.
+
+    The cleaner removes one that was aborted, and one behind which a later commit of its key stands, as soon as its
+    transaction is over: where that was open behind the cleaner's work, the log does not show that the commit waited.
+    """
+    known = warehouse.completeness
+    found = set()
+    for number in log_partitions:
+        one = known.partitions.get(number)
+        if known.is_whole or (one is not None and one.is_whole):
+            found.add(number)
+        elif one is not None and any(_are_over(warehouse, number, part, at) for part in one.complete_at(at)):
+            found.add(number)
+    return found
+
+
+def _are_over(warehouse: Warehouse, log_partition: int, part: CompleteRange, at: datetime) -> bool:
+    """Whether the transactions that were open where a range begins to be exact were over at a point in time."""
+    if not part.exact_from_offset:
+        return part.exact_from_offset == 0
+    bounds = {"from_offset": part.exact_from_offset, "to_offset": part.to_offset}
+    [[ended_at]] = warehouse.rows(_OPEN_UNTIL, log_partition=log_partition, **bounds)
+    return ended_at is None or ended_at <= at
 
 
 def with_lag(offsets: Iterable[CommittedOffset], end_offsets: Mapping[TopicPartition, int]) -> list[CommittedOffset]:

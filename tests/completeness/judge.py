@@ -129,6 +129,7 @@ class Judge:
     ) -> None:
         asked = f"{asked}, group {group}"
         is_exact, is_complete = proof.is_group_exact(group, time_ms), proof.is_complete(time_ms)
+        is_pending_exact = proof.is_pending_exact(time_ms)
 
         def is_offset_exact(key: tuple[str, int]) -> bool:
             return proof.is_key_exact(group, proof.offset_key(group, *key), time_ms)
@@ -146,8 +147,7 @@ class Judge:
                 asked,
                 self._truth(ask_offsets, group, time_ms, stable=stable),
                 ask_offsets(copy, group, time_ms, stable=stable),
-                # Whether one was pending is another record's to tell: nothing but a complete log shows that none was.
-                must=lambda key, stable=stable: is_complete if stable else is_offset_exact(key),
+                must=lambda key, stable=stable: is_offset_exact(key) and (not stable or is_pending_exact),
                 is_complete=is_complete,
             )
         for topic, partition in places:

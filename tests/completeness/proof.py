@@ -49,6 +49,7 @@ class PartitionProof:
         end: Where the log ends.
         newest_base: B: the base of the newest file; the end, where offsets are missing behind it.
         present: The offsets that a record or a control record stands at.
+        first_markers: Times of the first marker of each producer behind where everything is exact.
     """
 
     base: int
@@ -56,6 +57,7 @@ class PartitionProof:
     newest_base: int
     present: dict[int, int]
     survivors: list[Survivor]
+    first_markers: list[int]
 
     @cached_property
     def missing(self) -> list[int]:
@@ -90,10 +92,10 @@ class PartitionProof:
 
     def is_key_exact(self, group: str, key: bytes, time_ms: int | None) -> bool:
         """Rules 1 to 4 for one key."""
-        if self.is_complete(time_ms):
-            return True
-        assert time_ms is not None
         survivors = self.keys.get(group, {}).get(key, [])
+        if self.is_complete(time_ms):
+            return not self.missing or time_ms is None or not self._hides_older(survivors, time_ms)
+        assert time_ms is not None
         if any(not one.is_decided for one in survivors):
             return False
         holding = [one for one in survivors if one.holds_from is not None]
@@ -102,6 +104,21 @@ class PartitionProof:
         later = [one for one in survivors if one.time_ms > time_ms and one.offset < self.newest_base]
         pending = [one for one in survivors if one.time_ms <= time_ms]
         return self.is_from(self.behind_missing, time_ms) and not later and not pending
+
+    def is_pending_exact(self, time_ms: int | None) -> bool:
+        """Whether every commit that was pending is there: the transactions open where all is exact were over."""
+        if not self.missing or time_ms is None:
+            return True
+        return self.is_complete(time_ms) and all(one <= time_ms for one in self.first_markers)
+
+    def _hides_older(self, survivors: Sequence[Survivor], time_ms: int) -> bool:
+        """Whether the cleaner may have removed an offset in force for a later commit that still waits for its marker.
+
+        Its map is that of when it was at work, when the transaction was over.
+        """
+        if any(one.holds_from_ms is not None and one.holds_from_ms <= time_ms for one in survivors):
+            return False
+        return any(one.time_ms <= time_ms and one.offset < self.newest_base for one in survivors)
 
     def is_group_exact(self, group: str, time_ms: int | None) -> bool:
         """Whether what is said of a group must be exact at a moment."""
@@ -145,6 +162,9 @@ class Proof(Protocol):
 
     def is_key_exact(self, group: str, key: bytes, time_ms: int | None) -> bool:
         """Whether what is said of a key must be exact at a moment."""
+
+    def is_pending_exact(self, time_ms: int | None) -> bool:
+        """Whether what is said of pending commits must be exact at a moment."""
 
     def is_group_exact(self, group: str, time_ms: int | None) -> bool:
         """Whether what is said of a group must be exact at a moment."""
@@ -196,6 +216,10 @@ class TogetherProof:
         """See ``PartitionProof``."""
         return any(one.is_key_exact(group, key, time_ms) for one in self._of(time_ms))
 
+    def is_pending_exact(self, time_ms: int | None) -> bool:
+        """See ``PartitionProof``."""
+        return any(one.is_pending_exact(time_ms) for one in self._of(time_ms))
+
     def is_group_exact(self, group: str, time_ms: int | None) -> bool:
         """See ``PartitionProof``."""
         return any(one.is_group_exact(group, time_ms) for one in self._of(time_ms))
@@ -221,6 +245,10 @@ class NoProof:
         return False
 
     def is_key_exact(self, group: str, key: bytes, time_ms: int | None) -> bool:
+        """Never for sure."""
+        return False
+
+    def is_pending_exact(self, time_ms: int | None) -> bool:
         """Never for sure."""
         return False
 
@@ -255,7 +283,19 @@ def _read_partition(folder: Path) -> PartitionProof:
         present[record.offset] = latest
     missing = [offset for offset in range(end) if offset not in present]
     newest = bases[-1] if not missing or missing[-1] < bases[-1] else end
-    proof = PartitionProof(base=bases[0], end=end, newest_base=newest, present=present, survivors=[])
+    complete_from = max(missing[-1] + 1 if missing else 0, newest)
+    firsts: dict[int, int] = {}
+    for batch in batches:
+        if batch.is_control and batch.records and batch.base_offset >= complete_from:
+            firsts.setdefault(batch.producer_id, present[batch.base_offset])
+    proof = PartitionProof(
+        base=bases[0],
+        end=end,
+        newest_base=newest,
+        present=present,
+        survivors=[],
+        first_markers=list(firsts.values()),
+    )
     for place, batch in enumerate(batches):
         if batch.is_control:
             continue
