@@ -128,8 +128,9 @@ class GroupReplay:
             offset: the first log offset that is missing.
             at_ms: the time from which on records are missing.
         """
-        events = self.replay.settle()
+        events = self.replay.settle(missing_from=offset)
         rows = list(self._fold(events)) if events else []
+        self._rebalances.lose_track()
         rows += self._fold([self.replay.lose_track(partition, offset, at_ms, self.group_type)])
         return _settled(rows, offset)
 
@@ -152,7 +153,7 @@ class GroupReplay:
             at_ms: the time from which on records are missing.
             own: the group's records below that offset that the newer dump has.
         """
-        events = self.replay.settle()
+        events = self.replay.settle(missing_from=offset)
         rows = list(self._fold(events)) if events else []
         if any(record.offset == self._classic_at for record in own) and self.replay.is_classic:
             # One record holds the whole group, and it is still there: nothing came after it but what the dump has.
@@ -168,6 +169,7 @@ class GroupReplay:
         at_ms = max(self._now_ms, at_ms)
         rows += self._members.interrupt(confirmed._members, at_ms, offset)
         rows += self._ownership.interrupt(confirmed._ownership, at_ms, offset)
+        self._rebalances.lose_track()
         for name, row in self._rebalances.open_rows():
             rows += [(name, row), self._step_rules.rebalance(row)]
         states = self._step_rules.states

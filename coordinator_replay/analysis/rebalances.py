@@ -288,6 +288,11 @@ class Rebalances:
                 for one in self.running[-MOST_HELD_UP:]:
                     _count_wait(one, handover, handover.awaited_ms)
 
+    def lose_track(self) -> None:
+        """Records begin to be missing: when a rebalance is over, and what it cost, may stand among them."""
+        for one in self.running:
+            one.is_exact = False
+
     def open_rows(self) -> Iterator[Row]:
         """Rebalances that are not over, and those whose cost is not final."""
         self._count_partitions()

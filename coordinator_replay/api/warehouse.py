@@ -135,7 +135,8 @@ class Warehouse:
             unknown = {one.group_id for one in groups_at(self._tables, moment, states=[UNKNOWN])}
             found = [one for one in found if one.group_id not in unknown]
         notes = [self._no("deleted group", found), note]
-        return Answer(found, DeletedGroup, notes=notes, basis=self._at(moment))
+        # What was deleted at any time before belongs to the answer, too.
+        return Answer(found, DeletedGroup, notes=notes, basis=self._from())
 
     def describe(self, group: str, *, at: Time | None = None) -> Described:
         """A group and its members, as the broker's describe would have shown them.

@@ -156,13 +156,18 @@ class Replay:
         """Take a control record: the end of a producer's transaction."""
         return self.offsets.apply_marker(marker)
 
-    def settle(self) -> list[Event]:
-        """End the operation that is still open and return its events; without one, nothing."""
+    def settle(self, missing_from: int | None = None) -> list[Event]:
+        """End the operation that is still open and return its events; without one, nothing.
+
+        Args:
+            missing_from: the first offset of those that are missing behind; the operation may go on there.
+        """
         operation, self._operation = self._operation, None
         if operation is None:
             return []
         final = self.state
-        self._is_state_exact = self._is_proven_behind(operation)
+        is_cut = operation.last_offset + 1 == missing_from and not isinstance(self.group, ClassicGroup)
+        self._is_state_exact = not is_cut and self._is_proven_behind(operation)
         events = settle(operation, self.group, final, is_state_exact=self._is_state_exact)
         is_as_before = not operation.at and not operation.wrote_subscription and final is self._state
         self._header = operation.before if is_as_before else None

@@ -66,7 +66,7 @@ def basis_at(warehouse: Warehouse, at: datetime, *, group: str | None = None) ->
     """
     known = warehouse.completeness
     chosen = _chosen(warehouse, group)
-    is_complete = known.is_whole or all(one.absent_until(at) == at for one in known.some(chosen))
+    is_complete = known.is_whole or all(one.is_complete_at(at) for one in known.some(chosen))
     return _basis(warehouse, known.since(chosen), of_one_group=group is not None, is_complete=is_complete)
 
 

@@ -52,25 +52,20 @@ class CompleteRange:
     exact_from_offset: int | None
     exact_from_timestamp: datetime | None
 
-    def absent_until(self, at: datetime, *, is_last: bool) -> datetime | None:
-        """As that of a log partition, which this range is of."""
-        begins, ends = self._begins_by(at), self._ends_by(at, is_last=is_last)
-        if self.exact_from_offset == 0:
-            return None if ends else at
-        if self.exact_from_timestamp is None:
-            # Proven at the end of the log only, and by a key that has no record up to there.
-            is_near = is_last and (begins or at == LATEST)
-            return LATEST if is_near and self.exact_from_offset is not None else None
-        return None if ends or not begins else max(at, self.exact_from_timestamp)
-
-    def proves_absence(self, at: datetime, next_offset: int | None, *, is_last: bool) -> bool:
+    def is_complete_at(self, at: datetime, *, is_last: bool) -> bool:
         """As that of a log partition, which this range is of."""
         if self.exact_from_offset is None or self._ends_by(at, is_last=is_last):
             return False
-        if self.exact_from_offset == 0:
+        if self.exact_from_offset == 0 or (is_last and at == LATEST):
             return True
-        begins = self._begins_by(at) or (is_last and at == LATEST)
-        return begins and (next_offset is None or next_offset >= self.exact_from_offset)
+        return self.exact_from_timestamp is not None and self._begins_by(at) and self.exact_from_timestamp <= at
+
+    def proven_from(self, at: datetime, *, is_last: bool) -> int | None:
+        """As that of a log partition, which this range is of."""
+        if self.exact_from_offset is None or self._ends_by(at, is_last=is_last):
+            return None
+        begins = self.exact_from_offset == 0 or self._begins_by(at) or (is_last and at == LATEST)
+        return self.exact_from_offset if begins else None
 
     def _begins_by(self, at: datetime) -> bool:
         return self.from_offset == 0 or (self.from_timestamp is not None and self.from_timestamp <= at)
@@ -113,19 +108,19 @@ class LogPartition:
         end = self.end_offset if self.complete_from_offset is None else self.complete_from_offset
         return end or 0
 
-    def absent_until(self, at: datetime) -> datetime | None:
-        """Up to when a key must have no record so that it is proven that it did not exist at a point in time.
+    def proven_from(self, at: datetime) -> int | None:
+        """From which offset on everything is proven that decides about a point in time.
 
-        Args:
-            at: the point in time; none of its records is from before it.
+        A key that has no record by then did not exist if its first one stands there or later, or if it has none: the
+        cleaner replaces records only below that offset.
 
         Returns:
-            That time or a later one; None where nothing proves it, since the key's records may have been removed.
+            None where nothing proves it, since the key's records may have been removed.
         """
         if self.is_whole:
-            return at
-        proofs = (one.absent_until(at, is_last=is_last) for one, is_last in self._provable())
-        return max((proof for proof in proofs if proof is not None), default=None)
+            return 0
+        offsets = (one.proven_from(at, is_last=is_last) for one, is_last in self._provable())
+        return min((one for one in offsets if one is not None), default=None)
 
     def proves_absence(self, at: datetime, next_offset: int | None) -> bool:
         """Whether a key is proven not to have existed at a point in time, of which no record is from before.
@@ -134,13 +129,16 @@ class LogPartition:
             at: the point in time.
             next_offset: where its next record stands; None where there is none.
         """
-        return self.is_whole or any(
-            one.proves_absence(at, next_offset, is_last=is_last) for one, is_last in self._provable()
-        )
+        proven_from = self.proven_from(at)
+        return proven_from is not None and (next_offset is None or next_offset >= proven_from)
 
     def complete_at(self, at: datetime) -> list[CompleteRange]:
         """The ranges in which everything is proven at a point in time."""
-        return [one for one, is_last in self._provable() if one.absent_until(at, is_last=is_last) == at]
+        return [one for one, is_last in self._provable() if one.is_complete_at(at, is_last=is_last)]
+
+    def is_complete_at(self, at: datetime) -> bool:
+        """Whether everything is proven at a point in time."""
+        return self.is_whole or bool(self.complete_at(at))
 
     def _provable(self) -> Iterator[tuple[CompleteRange, bool]]:
         """The ranges that prove anything, each with whether it is the last one."""
@@ -178,17 +176,10 @@ class Completeness:
         """The latest timestamp of a record; None where none carries one."""
         return max((one.end_timestamp for one in self.partitions.values() if one.end_timestamp), default=None)
 
-    def absent_until(self, at: datetime, log_partition: int | None) -> datetime | None:
-        """As ``LogPartition.absent_until``; where nothing is missing anywhere, no log partition is needed."""
-        if self.is_whole:
-            return at
-        one = self.partitions.get(log_partition) if log_partition is not None else None
-        return None if one is None else one.absent_until(at)
-
-    def proofs(self, at: datetime) -> tuple[list[int], list[datetime]]:
-        """Log partitions in which absence can be proven at a point in time, and for each ``absent_until``."""
-        found = {number: one.absent_until(at) for number, one in self.partitions.items()}
-        proven = {number: until for number, until in found.items() if until is not None}
+    def proofs(self, at: datetime) -> tuple[list[int], list[int]]:
+        """Log partitions in which absence can be proven at a point in time, and ``proven_from`` of each."""
+        found = {number: one.proven_from(at) for number, one in self.partitions.items()}
+        proven = {number: offset for number, offset in found.items() if offset is not None}
         return list(proven), list(proven.values())
 
     def since(self, log_partitions: Iterable[int] | None = None) -> "CompleteSince":

@@ -60,14 +60,14 @@ _NO_HOLDERS = "SELECT NULL::VARCHAR AS group_id, NULL::INTEGER AS log_partition,
 # What is on record from after the time asked about, and what an offset whose end is not on record leaves open: only
 # where the log is not complete does it say anything about that time.
 _LATER = """
-    SELECT group_id, min(log_partition) AS log_partition, min(seen) AS seen,
-           min(seen) FILTER (is_own) AS own_seen
+    SELECT group_id, min(log_partition) AS log_partition, min(place) AS next_offset,
+           min(place) FILTER (is_own) AS own_offset
     FROM (
-        SELECT group_id, log_partition, log_timestamp AS seen, true AS is_own FROM group_timeline
+        SELECT group_id, log_partition, log_offset AS place, true AS is_own FROM group_timeline
         WHERE cluster = $cluster AND log_timestamp > $at {one_group}
-        UNION ALL SELECT group_id, log_partition, valid_from, false FROM offset_history
+        UNION ALL SELECT group_id, log_partition, coalesce(record_offset, from_offset), false FROM offset_history
         WHERE cluster = $cluster AND valid_from > $at {one_group}
-        UNION ALL SELECT group_id, log_partition, valid_from, false FROM pending_offsets
+        UNION ALL SELECT group_id, log_partition, from_offset, false FROM pending_offsets
         WHERE cluster = $cluster AND valid_from > $at {one_group}
         UNION ALL SELECT group_id, log_partition, NULL, false FROM offset_history
         WHERE cluster = $cluster AND ended_by = 'RECORDS_MISSING' AND valid_to <= $at {one_group}
@@ -75,13 +75,13 @@ _LATER = """
 """
 
 _NOTHING_LATER = """
-    SELECT NULL::VARCHAR AS group_id, NULL::INTEGER AS log_partition, NULL::TIMESTAMPTZ AS seen,
-           NULL::TIMESTAMPTZ AS own_seen WHERE false
+    SELECT NULL::VARCHAR AS group_id, NULL::INTEGER AS log_partition, NULL::BIGINT AS next_offset,
+           NULL::BIGINT AS own_offset WHERE false
 """
 
-_NO_PROOFS = "SELECT NULL::INTEGER AS log_partition, NULL::TIMESTAMPTZ AS until WHERE false"
+_NO_PROOFS = "SELECT NULL::INTEGER AS log_partition, NULL::BIGINT AS proven_from WHERE false"
 
-_PROOFS = "SELECT unnest($proven) AS log_partition, unnest($proven_until) AS until"
+_PROOFS = "SELECT unnest($proven) AS log_partition, unnest($proven_from) AS proven_from"
 
 _GROUPS = f"""
     WITH timeline AS ({_LAST_EVENT}), protocols AS ({_PROTOCOL}), holders AS ({{holders}}), later AS ({{later}}),
@@ -95,12 +95,12 @@ _GROUPS = f"""
     open AS (
         SELECT later.group_id, log_partition FROM later LEFT JOIN proofs USING (log_partition)
         WHERE later.group_id NOT IN (SELECT group_id FROM timeline)
-          AND (until IS NULL OR coalesce(seen <= until, false))
+          AND (proven_from IS NULL OR coalesce(next_offset < proven_from, false))
     ),
     stored AS (
         SELECT holders.group_id, holders.log_partition, holders.is_exact,
                deleted.group_id IS NULL AND NOT {{is_whole}}
-               AND (until IS NULL OR coalesce(own_seen <= until, false)) AS is_open
+               AND (proven_from IS NULL OR coalesce(own_offset < proven_from, false)) AS is_open
         FROM holders LEFT JOIN proofs USING (log_partition)
         LEFT JOIN later ON later.group_id = holders.group_id
         LEFT JOIN deleted ON deleted.group_id = holders.group_id
@@ -276,7 +276,7 @@ def _read_groups(
             from later, tell.
     """
     known = warehouse.completeness
-    proven, proven_until = known.proofs(at or END)
+    proven, proven_from = known.proofs(at or END)
     is_plain = only_own or known.is_whole
     parts = {
         "{holders}": _NO_HOLDERS if only_own else _WITH_OFFSETS,
@@ -287,7 +287,7 @@ def _read_groups(
     sql = _GROUPS
     for name, part in parts.items():
         sql = sql.replace(name, part)
-    rows = warehouse.rows(_one_group(sql, group), at=at or END, group=group, proven=proven, proven_until=proven_until)
+    rows = warehouse.rows(_one_group(sql, group), at=at or END, group=group, proven=proven, proven_from=proven_from)
     return [Group(**dict(zip(Group.__slots__, row, strict=True))) for row in rows]
 
 

@@ -331,14 +331,13 @@ def _shows_pending(warehouse: Warehouse, log_partitions: Iterable[int], at: date
     transaction is over: where that was open behind the cleaner's work, the log does not show that the commit waited.
     """
     known = warehouse.completeness
-    found = set()
-    for number in log_partitions:
-        one = known.partitions.get(number)
-        if known.is_whole or (one is not None and one.is_whole):
-            found.add(number)
-        elif one is not None and any(_are_over(warehouse, number, part, at) for part in one.complete_at(at)):
-            found.add(number)
-    return found
+    if known.is_whole:
+        return set(log_partitions)
+    return {
+        one.log_partition
+        for one in known.some(log_partitions)
+        if one.is_whole or any(_are_over(warehouse, one.log_partition, part, at) for part in one.complete_at(at))
+    }
 
 
 def _are_over(warehouse: Warehouse, log_partition: int, part: CompleteRange, at: datetime) -> bool:

@@ -124,7 +124,8 @@ def dump_torn(folder: Path, life: Life, later: dict[str, dict[str, bytes]], rand
     """A copy whose files were read one after the other while the cleaner swapped them.
 
     Names are listed first; up to some file the content is that of the beginning, from there on that of ``later``.
-    A file that has gone by then is not in the copy. Or the copy is of a broker that stopped in mid-swap.
+    Of a file that has gone by then the copy has the index, but for the last one, which no cleaner has taken. Or the
+    copy is of a broker that stopped in mid-swap.
 
     Args:
         folder: where to.
@@ -141,9 +142,9 @@ def dump_torn(folder: Path, life: Life, later: dict[str, dict[str, bytes]], rand
             swapped = {f"{one}.swap": data for one, data in after.items() if files.get(one, data) != data}
             torn[name] = files | swapped
             continue
-        torn[name] = {
-            one: files[one] if place < turn else after[one]
-            for place, one in enumerate(names)
-            if place < turn or one in after
-        }
+        known = {one: files[one] if place < turn else after.get(one) for place, one in enumerate(names)}
+        if known[names[-1]] is None:
+            known[names[-1]] = files[names[-1]]
+        torn[name] = {one: data for one, data in known.items() if data is not None}
+        torn[name] |= {one.replace(".log", ".index"): b"" for one, data in known.items() if data is None}
     return write_dump(folder, torn)

@@ -274,6 +274,8 @@ def ask_table(warehouse: Warehouse, name: str, *, is_whole: bool) -> Reply:
         is_open = any(row.get(column) is False for column in ("is_exact", "is_state_exact", "is_proven"))
         is_open = is_open or row.get("confidence") == "unknown" or row.get("cause") == "UNKNOWN"
         is_open = is_open or row.get("event") == "RECORDS_COMPLETE"
+        # It was so at some time in between, which no row of the whole log can be found by.
+        is_open = is_open or bool(is_cut and row.get("is_begin_open") and not is_whole)
         place = None if question.offset is None else (row["log_partition"], row[question.offset])
         keys = question.keys(row)
         chosen = keys if is_whole else keys[-1:] if row.get("is_begin_open") else keys[:1]

@@ -187,10 +187,16 @@ class TogetherProof:
 
     def __init__(self, whole: PartitionProof, dumps: Sequence[PartitionProof]) -> None:
         self._newest = dumps[-1]
-        self._until = [
-            (one, min((time for offset, time in whole.present.items() if offset >= one.end), default=None))
-            for one in dumps
-        ]
+        self._until = [(one, self._covers_until(whole, one, dumps[place + 1 :])) for place, one in enumerate(dumps)]
+
+    @staticmethod
+    def _covers_until(whole: PartitionProof, one: PartitionProof, later: Sequence[PartitionProof]) -> int | None:
+        """The time from which on a dump does not tell everything; None for never."""
+        behind = min((time for offset, time in whole.present.items() if offset >= one.end), default=None)
+        if behind is None or any(one.end in dump.present for dump in later):
+            return behind
+        # What is missing right behind its end may have been written in the same millisecond as its last record.
+        return max((time for offset, time in one.present.items() if offset < one.end), default=behind)
 
     @property
     def behind_missing(self) -> int:

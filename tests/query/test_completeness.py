@@ -35,11 +35,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         tmp_path_factory.mktemp("compacted warehouse"), log_partitions=[log_partition(1, "02:02", "02:06"), thinned]
     )
     write_rows(folder, "group_timeline", [
-        event("late", 0, "02:15", "GROUP_DISCOVERED", ">Stable", group_type="classic", member_count=2, is_exact=False),
-        event("new", 0, "02:18", "GROUP_CREATED", ">Stable", group_type="classic", member_count=1),
+        event("late", 0, "02:15", "GROUP_DISCOVERED", ">Stable", group_type="classic", member_count=2, is_exact=False,
+              log_offset=500),
+        event("new", 0, "02:18", "GROUP_CREATED", ">Stable", group_type="classic", member_count=1, log_offset=700),
         event("cut", 0, "02:10:10", "GROUP_DISCOVERED", ">Stable", member_count=1, is_exact=False,
-              is_state_exact=False),
-        event("cut", 1, "02:10:20", "RECORDS_COMPLETE", "Stable>Stable", member_count=1),
+              is_state_exact=False, log_offset=104),
+        event("cut", 1, "02:10:20", "RECORDS_COMPLETE", "Stable>Stable", member_count=1, log_offset=105),
     ])  # fmt: skip
     write_rows(folder, "offset_history", [
         offset("logs", 0, 500, "02:12", group_id="commits", from_offset=500, is_begin_open=True),
@@ -215,12 +216,17 @@ def part(first: int, end: int, since: str, until: str, exact: int, exact_since: 
 
 def test_absence_is_proven_within_complete_ranges():
     two = partition(part(10, 20, "01:00", "01:30", 15, "01:10"), part(50, 100, "02:00", "03:00", 60, "02:30"))
-    assert two.absent_until(at("00:30")) is None
-    assert two.absent_until(at("01:05")) == at("01:10"), "what is on record up to 01:10 may have replaced something"
-    assert two.absent_until(at("01:20")) == at("01:20")
-    assert two.absent_until(at("01:30")) is None, "the hole between two nights"
-    assert two.absent_until(at("02:15")) == at("02:30")
-    assert two.absent_until(LATEST) == LATEST
+    assert two.proven_from(at("00:30")) is None
+    assert two.proven_from(at("01:05")) == 15
+    assert not two.proves_absence(at("01:05"), 14), "a record below 15 may have replaced an earlier one of its key"
+    assert two.proves_absence(at("01:05"), 15)
+    assert two.proves_absence(at("01:05"), None)
+    assert two.proven_from(at("01:30")) is None, "the hole between two nights"
+    assert two.proven_from(at("02:15")) == two.proven_from(LATEST) == 60
+    assert not two.is_complete_at(at("01:05"))
+    assert two.is_complete_at(at("01:20"))
+    assert not two.is_complete_at(at("02:15"))
+    assert two.is_complete_at(LATEST)
     assert two.has_hole_between(at("01:20"), at("02:15")) and not two.has_hole_between(at("02:10"), at("02:15"))
 
 
@@ -228,8 +234,8 @@ def test_a_gap_proves_nothing_behind_it():
     torn = partition(
         part(0, 20, "01:00", "01:30", 0, "01:00"), part(30, 100, "02:00", "03:00", 30, "02:00"), gaps=((20, 30),)
     )
-    assert torn.absent_until(at("01:20")) == at("01:20")
-    assert torn.absent_until(LATEST) is None
+    assert torn.proven_from(at("01:20")) == 0
+    assert torn.proven_from(LATEST) is None
 
 
 def test_a_log_whose_records_carry_no_times_is_proven_at_its_end():
@@ -241,8 +247,8 @@ def test_a_log_whose_records_carry_no_times_is_proven_at_its_end():
         exact_from_offset=9,
         exact_from_timestamp=None,
     )
-    assert partition(timeless).absent_until(LATEST) == LATEST
-    assert partition(timeless).absent_until(datetime(2026, 1, 1, tzinfo=UTC)) is None
+    assert partition(timeless).proven_from(LATEST) == 9
+    assert partition(timeless).proven_from(datetime(2026, 1, 1, tzinfo=UTC)) is None
 
 
 @pytest.mark.parametrize(

@@ -193,4 +193,5 @@ def passed_over(
             known = [(low, high - 1) for low, high in complete.get(partition, ())]
             first = _first_offset(copy.files, ())
             if not any(low <= first and high >= copy.bounds.end - 1 for low, high in known):
-                yield copy, {partition: [*known, (end, LAST_OFFSET)]}
+                # Which offsets of a complete range the older copy has, too, only its own records tell.
+                yield copy, {partition: [(end, LAST_OFFSET)]}
