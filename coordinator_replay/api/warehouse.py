@@ -61,7 +61,7 @@ class Warehouse:
 
     Args:
         uri: a folder or an object-store URI under which each table is a folder of its own name.
-        cluster: the cluster that questions are about.
+        cluster: the cluster that questions are about; not needed where only one was audited into the warehouse.
 
     Every method may raise ``UsageError`` for a group, topic, time or word that the tables don't know, and
     ``WarehouseError`` where a table is missing or damaged; both say in one sentence what was found and what is wanted.
@@ -72,7 +72,7 @@ class Warehouse:
         >>> warehouse.rebalances("payments", start="-6h").to_pandas()  # doctest: +SKIP
     """
 
-    def __init__(self, uri: str | Path, cluster: str = "default") -> None:
+    def __init__(self, uri: str | Path, cluster: str | None = None) -> None:
         self._tables = Tables(str(uri), cluster)
 
     def __repr__(self) -> str:
@@ -595,10 +595,10 @@ class Warehouse:
         return basis_from(self._tables, start, group=group)
 
     def _basis_of_statement(self) -> Basis | None:
-        """What a statement's answer stands on; None where the warehouse doesn't know the cluster, or no table."""
+        """What a statement's answer stands on; None where no single cluster is meant, or a table is not there."""
         try:
             return self._from() if self.cluster in self._tables.clusters else None
-        except WarehouseError:
+        except (UsageError, WarehouseError):
             return None
 
     def _no_offset(self, group: str, topics: Sequence[str], basis: Basis) -> str:

@@ -15,6 +15,7 @@ from coordinator_replay.cli.options import EXIT_FINDINGS, Command, Common, commo
 from coordinator_replay.cli.paths import absolute
 from coordinator_replay.cli.thresholds import THRESHOLD
 from coordinator_replay.cli.times import ABSOLUTE_TIME, DURATION
+from coordinator_replay.errors import UsageError, WarehouseError
 from coordinator_replay.safe_text import neutral_json
 
 if TYPE_CHECKING:
@@ -42,6 +43,30 @@ def _audit(options: "Options", common: Common, command: str, wait: timedelta = t
     dump = find_dump(options.inputs, form=options.format, include_deleted=options.include_deleted)
     with one_at_a_time(options.warehouse, command, wait=wait, say=lambda text: click.echo(text, err=True)):
         return _audit_alone(options, common, dump)
+
+
+def _cluster(common: Common) -> str:
+    """The cluster that an audit is of.
+
+    Raises:
+        UsageError: nobody named it, and the warehouse has others than the one that such an audit would add.
+    """
+    from coordinator_replay.query.warehouse import DEFAULT_CLUSTER, Warehouse
+
+    if common.cluster is not None:
+        return common.cluster
+    warehouse = Warehouse(absolute(common.warehouse))
+    try:
+        others = warehouse.clusters
+    except WarehouseError:
+        # There is none so far, or the run itself will say what is wrong with it.
+        others = ()
+    finally:
+        warehouse.close()
+    if others and DEFAULT_CLUSTER not in others:
+        names = ", ".join(map(repr, others))
+        raise UsageError(f"the warehouse {common.warehouse} has {names}: name the cluster of this dump with --cluster")
+    return DEFAULT_CLUSTER
 
 
 def _audit_alone(options: "Options", common: Common, dump: "Dump") -> "Summary":
@@ -146,7 +171,7 @@ def audit(
     options = Options(
         inputs=[absolute(path) for path in inputs],
         warehouse=absolute(common.warehouse),
-        cluster=common.cluster,
+        cluster=_cluster(common),
         format=None if form == "auto" else Format(form),
         include_deleted=include_deleted,
         database=database,
@@ -177,13 +202,14 @@ def demo(common: Common) -> None:
     Without --warehouse the tables are made in ./demo-warehouse.
     """
     from coordinator_replay.pipeline.audit import Options
+    from coordinator_replay.query.warehouse import DEFAULT_CLUSTER
 
     warehouse = absolute(common.warehouse or "demo-warehouse")
     bundled = files("coordinator_replay") / "demo_dump"
     options = Options(
         inputs=[str(bundled / "segments")],
         warehouse=warehouse,
-        cluster=common.cluster,
+        cluster=common.cluster or DEFAULT_CLUSTER,
         cluster_metadata=str(bundled / "cluster-metadata"),
     )
     _audit(options, common, "demo")

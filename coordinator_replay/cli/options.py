@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from coordinator_replay.api import Warehouse
 
 WAREHOUSE_VARIABLE = "COORDINATOR_REPLAY_WAREHOUSE"
+CLUSTER_VARIABLE = "COORDINATOR_REPLAY_CLUSTER"
 OUTPUT_FORMS = ("table", "json", "csv")
 
 _OPENED = "coordinator_replay.warehouse"
@@ -43,12 +44,13 @@ class Common:
 
     Attributes:
         warehouse: path or URI under which the tables lie; empty where a command can do without.
+        cluster: name of the Kafka cluster; None where nobody named it.
         output: ``table``, ``json`` or ``csv``.
         wide: whether tables have all columns in full, whatever the terminal's width.
     """
 
     warehouse: str
-    cluster: str
+    cluster: str | None
     output: str
     wide: bool
     verbose: bool
@@ -248,6 +250,13 @@ def warehouse_option(*, is_required: bool) -> Callable[[Function], Function]:
     )
 
 
+cluster_option = click.option(
+    "--cluster",
+    metavar="NAME",
+    envvar=CLUSTER_VARIABLE,
+    show_envvar=True,
+    help="Name of the Kafka cluster. Not needed where the warehouse has only one; the first audit calls it default.",
+)
 wait_option = click.option(
     "--wait",
     type=DURATION,
@@ -286,14 +295,20 @@ def common_options(*, needs_warehouse: bool = True) -> Callable[[Function], Func
     def decorate(function: Function) -> Function:
         @functools.wraps(function)
         def run(
-            *args: Any, warehouse: str | None, cluster: str, output: str, wide: bool, verbose: bool, **others: Any
+            *args: Any,
+            warehouse: str | None,
+            cluster: str | None,
+            output: str,
+            wide: bool,
+            verbose: bool,
+            **others: Any,
         ) -> Any:
             common = Common(warehouse=warehouse or "", cluster=cluster, output=output, wide=wide, verbose=verbose)
             return function(common, *args, **_resolved(common, others))
 
         options = [
             warehouse_option(is_required=needs_warehouse),
-            click.option("--cluster", default="default", show_default=True, help="Name of the Kafka cluster."),
+            cluster_option,
             config_option,
             output_option,
             wide_option,

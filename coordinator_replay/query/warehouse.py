@@ -38,6 +38,9 @@ from coordinator_replay.tables.migrations import KEPT_SINCE_PROPERTY
 from coordinator_replay.tables.names import table_names
 from coordinator_replay.times import EPOCH, LATEST
 
+DEFAULT_CLUSTER = "default"
+"""What an audit calls the cluster where nobody named it."""
+
 END = LATEST
 """Point in time that means the end of the log: only what was never ended is valid then."""
 
@@ -108,15 +111,15 @@ class Warehouse:
 
     Args:
         uri: where each table is a folder of its own name.
-        cluster: the cluster that questions are about.
+        cluster: the cluster that questions are about; None for the only one that was audited into the warehouse.
 
     Attributes:
         notes: what to say beside the answers given so far.
     """
 
-    def __init__(self, uri: str, cluster: str = "default") -> None:
+    def __init__(self, uri: str, cluster: str | None = None) -> None:
         self.uri = uri.rstrip("/") or uri
-        self.cluster = cluster
+        self._named_cluster = cluster
         self.notes: list[str] = []
         self._found: dict[str, DeltaTable | None] = {}
         self._open: dict[str, DeltaTable] = {}
@@ -258,8 +261,9 @@ class Warehouse:
             UsageError: rows of the time asked about were given up.
             WarehouseError: a table is missing, lacks a column, or is damaged.
         """
-        given = {"cluster": self.cluster, **parameters}
-        used = {name: given[name] for name in set(_PARAMETER.findall(sql))}
+        names = set(_PARAMETER.findall(sql))
+        given = {"cluster": self.cluster, **parameters} if "cluster" in names else parameters
+        used = {name: given[name] for name in names}
         bounds = {
             column: str(used[name]) for column, name in (("cluster", "cluster"), ("group_id", "group")) if name in used
         }
@@ -297,6 +301,22 @@ class Warehouse:
     def clusters(self) -> tuple[str, ...]:
         """Clusters that were audited into this warehouse."""
         return tuple(name for (name,) in self.rows("SELECT DISTINCT cluster FROM audit_runs ORDER BY cluster"))
+
+    @cached_property
+    def cluster(self) -> str:
+        """The cluster that questions are about: the one named, the one that nobody named, or the only one.
+
+        Raises:
+            UsageError: none was named, and the warehouse has several that were.
+        """
+        if self._named_cluster is not None:
+            return self._named_cluster
+        if not self.clusters or DEFAULT_CLUSTER in self.clusters:
+            return DEFAULT_CLUSTER
+        if len(self.clusters) > 1:
+            names = ", ".join(map(repr, self.clusters))
+            raise UsageError(f"the warehouse {self.uri} has several clusters, {names}: name one with --cluster")
+        return self.clusters[0]
 
     @cached_property
     def completeness(self) -> Completeness:

@@ -39,8 +39,8 @@ def run(*arguments: str, **environment: str) -> Result:
 
 
 def test_warehouse_comes_from_the_option_then_the_environment():
-    assert run("show", "--warehouse", "w").output == "w default table False None ()\n"
-    assert run("show", COORDINATOR_REPLAY_WAREHOUSE="e").output == "e default table False None ()\n"
+    assert run("show", "--warehouse", "w").output == "w None table False None ()\n"
+    assert run("show", COORDINATOR_REPLAY_WAREHOUSE="e").output == "e None table False None ()\n"
     assert run("show", "--warehouse", "w", COORDINATOR_REPLAY_WAREHOUSE="e").output.startswith("w ")
 
 
