@@ -28,6 +28,35 @@ def moment_of_ms(at_ms: int | None) -> datetime | None:
     return None if shown_ms(at_ms) is None else EPOCH + timedelta(milliseconds=at_ms or 0)
 
 
+def elapsed_ms(since_ms: int | None, until_ms: int | None) -> int | None:
+    """How long it was from one time to another; None where one of them is not on record.
+
+    >>> elapsed_ms(3, 5), elapsed_ms(None, 5)
+    (2, None)
+    """
+    return None if since_ms is None or until_ms is None else until_ms - since_ms
+
+
+def time_order(at_ms: int | None) -> int:
+    """Where a time of a group stands among others of it: one that is not on record is before all that are.
+
+    A group's clock never turns back, and goes on where a record carries no time. So only what was before the first
+    record with a time has none.
+    """
+    return -1 if at_ms is None else at_ms
+
+
+def latest_ms(one_ms: int | None, other_ms: int | None) -> int | None:
+    """The later of two times; the only one where the other is not on record, None where neither is.
+
+    >>> latest_ms(3, 5), latest_ms(None, 5), latest_ms(None, None)
+    (5, 5, None)
+    """
+    if one_ms is None or other_ms is None:
+        return other_ms if one_ms is None else one_ms
+    return max(one_ms, other_ms)
+
+
 _MILLISECOND, _MICROSECOND = timedelta(milliseconds=1), timedelta(microseconds=1)
 
 

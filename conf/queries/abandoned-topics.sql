@@ -1,18 +1,18 @@
 -- Topics that a group has committed offsets of although none of its members subscribes to them: their lag keeps growing.
 WITH subscribed AS (
     SELECT DISTINCT group_id, unnest(subscribed_topics) AS topic FROM member_timeline
-    WHERE cluster = $cluster AND valid_to IS NULL
+    WHERE cluster = $cluster AND to_offset IS NULL
 ),
 by_pattern AS (
     SELECT DISTINCT group_id FROM member_timeline
-    WHERE cluster = $cluster AND valid_to IS NULL AND coalesce(subscribed_topic_regex, '') <> ''
+    WHERE cluster = $cluster AND to_offset IS NULL AND coalesce(subscribed_topic_regex, '') <> ''
 ),
-alive AS (SELECT DISTINCT group_id FROM member_timeline WHERE cluster = $cluster AND valid_to IS NULL),
+alive AS (SELECT DISTINCT group_id FROM member_timeline WHERE cluster = $cluster AND to_offset IS NULL),
 -- Of other groups the log may lack members.
 proven AS (SELECT group_id FROM group_timeline WHERE cluster = $cluster GROUP BY group_id HAVING arg_max(is_state_exact, seq))
 SELECT group_id, topic, count(*) AS partitions, max(commit_timestamp) AS last_commit, arg_max(owner_member_id, valid_from) AS last_owner
 FROM offset_history
-WHERE cluster = $cluster AND valid_to IS NULL AND group_id IN (SELECT group_id FROM alive)
+WHERE cluster = $cluster AND to_offset IS NULL AND group_id IN (SELECT group_id FROM alive)
   AND group_id IN (SELECT group_id FROM proven)
   AND group_id NOT IN (SELECT group_id FROM by_pattern)
   AND (group_id, topic) NOT IN (SELECT (group_id, topic) FROM subscribed WHERE topic IS NOT NULL)

@@ -9,7 +9,7 @@ WITH last AS (
 ),
 clients AS (
     SELECT group_id, list_sort(list_distinct(list(CASE WHEN is_client_inherited THEN instance_id ELSE client_id END))) AS clients FROM member_timeline
-    WHERE cluster = $cluster AND valid_to IS NULL GROUP BY group_id
+    WHERE cluster = $cluster AND to_offset IS NULL GROUP BY group_id
 )
 SELECT group_id, CASE WHEN conversions > 0 THEN 'converted back'
                       WHEN is_whole THEN 'never converted' ELSE 'no conversion on record' END AS what, members,

@@ -8,5 +8,5 @@ SELECT coalesce(cause, 'UNKNOWN') AS cause, count(*) AS rebalances, count(DISTIN
        count(unowned_ms_total) AS exact_unowned_times, sum(unowned_ms_total) AS unowned_ms_total,
        max(unowned_ms_max) AS longest_unowned_ms
 FROM rebalances
-WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group) AND coalesce(completed_at >= $from, true)
+WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group) AND coalesce(completed_at >= $from, completed_offset IS NULL OR $from IS NULL)
 GROUP BY 1 ORDER BY sum(commit_pause_ms) DESC NULLS LAST, rebalances DESC, cause

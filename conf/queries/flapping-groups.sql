@@ -2,11 +2,11 @@
 -- param from time: rebalances that ended then or later
 -- param threshold number = 2: rebalances from which on a group counts
 WITH chosen AS (
-    SELECT * FROM rebalances WHERE cluster = $cluster AND coalesce(completed_at >= $from, true)
+    SELECT * FROM rebalances WHERE cluster = $cluster AND coalesce(completed_at >= $from, completed_offset IS NULL OR $from IS NULL)
 ),
 hours AS (
     SELECT group_id, date_trunc('hour', coalesce(started_at, completed_at)) AS hour, count(*) AS rebalances
-    FROM chosen GROUP BY ALL
+    FROM chosen WHERE coalesce(started_at, completed_at) IS NOT NULL GROUP BY ALL
 ),
 incomplete AS (
     SELECT group_id, max(coalesce(complete_since, end_timestamp)) AS until
@@ -19,7 +19,7 @@ SELECT group_id, min(group_type) AS group_type, count(*) AS rebalances,
        min(coalesce(started_at, completed_at)) AS first, max(coalesce(started_at, completed_at)) AS last,
        bool_or(incomplete.until IS NOT NULL AND coalesce($from < incomplete.until, true)) AS is_at_least
 FROM chosen
-JOIN (SELECT group_id, max(rebalances) AS rebalances, max(struct_pack(rebalances, hour)) FILTER (hour IS NOT NULL).hour AS hour FROM hours GROUP BY group_id)
+LEFT JOIN (SELECT group_id, max(rebalances) AS rebalances, max(struct_pack(rebalances, hour)) FILTER (hour IS NOT NULL).hour AS hour FROM hours GROUP BY group_id)
      AS busiest USING (group_id)
 LEFT JOIN incomplete USING (group_id)
 GROUP BY group_id

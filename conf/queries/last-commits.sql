@@ -1,7 +1,7 @@
 -- When each group last committed and how many members it has, the longest unused first: is it dead?
 WITH commits AS (
     SELECT group_id, max(commit_timestamp) AS last_commit, count(*) AS partitions, min(log_partition) AS log_partition FROM offset_history
-    WHERE cluster = $cluster AND valid_to IS NULL GROUP BY group_id
+    WHERE cluster = $cluster AND to_offset IS NULL GROUP BY group_id
 ),
 life AS (
     SELECT group_id, arg_max(to_state, seq) AS state, arg_max(member_count, seq) AS members,

@@ -1,7 +1,7 @@
 -- Offsets set or moved back in a group that the log proves to have had no members: a reset by a tool, a restore, or a consumer that uses assign().
 -- param group text: only this group
 WITH life AS (
-    SELECT group_id, min(log_timestamp) FILTER (member_count > 0) AS first_member,
+    SELECT group_id, min(log_timestamp) FILTER (member_count > 0) AS first_member, bool_or(member_count > 0) AS has_members,
            bool_or(event = 'GROUP_CREATED') AS is_beginning_known
     FROM group_timeline WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group) GROUP BY group_id
 ),
@@ -11,8 +11,8 @@ consumed AS (
 ),
 written AS (
     SELECT history.group_id, history.topic, history.partition, committed_offset, previous_offset, metadata, valid_from,
-           first_member, is_beginning_known, coalesce(committed_offset < previous_offset, false) AS is_back,
-           valid_to IS NULL AND previous_offset IS NULL AND NOT coalesce(is_begin_open, true) AS is_only,
+           first_member, coalesce(has_members, false) AS has_members, is_beginning_known, coalesce(committed_offset < previous_offset, false) AS is_back,
+           to_offset IS NULL AND previous_offset IS NULL AND NOT coalesce(is_begin_open, true) AS is_only,
            -- A consumer commits the leader epoch of what it read; kafka-consumer-groups commits an offset alone.
            CASE WHEN is_transactional THEN 'a transactional producer'
                 WHEN leader_epoch IS NOT NULL THEN 'a consumer: the commit has a leader epoch'
@@ -26,10 +26,10 @@ written AS (
 ),
 explained AS (
     SELECT *, CASE
-        WHEN first_member IS NULL AND is_back THEN 'moved back; no members on record'
-        WHEN first_member IS NULL AND is_only THEN 'set once; no members on record'
-        WHEN first_member IS NULL THEN NULL
-        WHEN valid_from >= first_member THEN 'the group was Empty'
+        WHEN NOT has_members AND is_back THEN 'moved back; no members on record'
+        WHEN NOT has_members AND is_only THEN 'set once; no members on record'
+        WHEN NOT has_members THEN NULL
+        WHEN coalesce(valid_from >= first_member, true) THEN 'the group was Empty'
         WHEN is_beginning_known THEN 'before the first member joined'
     END AS what
     FROM written

@@ -6,18 +6,18 @@ WITH proven AS (
 ),
 alive AS (
     SELECT group_id, unnest(coalesce(nullif(subscribed_topics, []), [NULL])) AS topic FROM member_timeline
-    WHERE cluster = $cluster AND valid_to IS NULL AND group_type IN ('classic', 'consumer')
+    WHERE cluster = $cluster AND to_offset IS NULL AND group_type IN ('classic', 'consumer')
 ),
 consumed AS (
     SELECT DISTINCT group_id, topic FROM alive WHERE topic IS NOT NULL
     UNION
     -- Who subscribes by a pattern consumes at least what is owned now.
     SELECT group_id, topic FROM partition_ownership JOIN (SELECT DISTINCT group_id FROM alive) USING (group_id)
-    WHERE cluster = $cluster AND topic IS NOT NULL AND owned_to IS NULL
+    WHERE cluster = $cluster AND topic IS NOT NULL AND to_offset IS NULL
 ),
 known AS (SELECT topic, max(partition_count) AS partitions FROM topics WHERE cluster = $cluster GROUP BY topic),
 owned AS (
-    SELECT group_id, topic, partition, bool_or(owned_to IS NULL) AS is_owned, max(owned_to) AS last_owned
+    SELECT group_id, topic, partition, bool_or(to_offset IS NULL) AS is_owned, max(owned_to) AS last_owned
     FROM partition_ownership WHERE cluster = $cluster GROUP BY ALL
 ),
 counted AS (

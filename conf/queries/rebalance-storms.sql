@@ -12,7 +12,8 @@ SELECT date_trunc('hour', coalesce(started_at, completed_at)) AS hour, group_id,
        histogram(coalesce(cause, 'UNKNOWN')) AS causes, count(DISTINCT epoch) AS epochs,
        coalesce(bool_or(coalesce(started_at, completed_at) < incomplete.until), false) AS is_at_least
 FROM rebalances LEFT JOIN incomplete USING (group_id)
-WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group) AND coalesce(completed_at >= $from, true)
+WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group) AND coalesce(completed_at >= $from, completed_offset IS NULL OR $from IS NULL)
+  AND coalesce(started_at, completed_at) IS NOT NULL
 GROUP BY hour, group_id
 HAVING count(*) >= $threshold
 ORDER BY rebalances DESC, hour, group_id

@@ -4,5 +4,5 @@ WITH ends AS (SELECT max(log_timestamp) AS at FROM offset_commits WHERE cluster 
 SELECT group_id, topic, partition, pending_since, epoch_ms(ends.at) - epoch_ms(pending_since) AS pending_ms,
        producer_id, producer_epoch, committed_offset
 FROM pending_offsets CROSS JOIN ends
-WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group) AND valid_to IS NULL
+WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group) AND to_offset IS NULL
 ORDER BY pending_since, group_id, topic, partition, producer_id, committed_offset

@@ -1,13 +1,13 @@
 -- Groups whose members own very different numbers of partitions at the end of the log, those with none counted too.
 WITH alive AS (
     SELECT group_id, member_id, coalesce(instance_id, client_id, member_id) AS name FROM member_timeline
-    WHERE cluster = $cluster AND valid_to IS NULL AND group_type IN ('classic', 'consumer')
+    WHERE cluster = $cluster AND to_offset IS NULL AND group_type IN ('classic', 'consumer')
 ),
 -- Of other groups the log may lack members.
 proven AS (SELECT group_id FROM group_timeline WHERE cluster = $cluster GROUP BY group_id HAVING arg_max(is_state_exact, seq)),
 owned AS (
     SELECT group_id, member_id, count(*) AS partitions FROM partition_ownership
-    WHERE cluster = $cluster AND owned_to IS NULL GROUP BY ALL
+    WHERE cluster = $cluster AND to_offset IS NULL GROUP BY ALL
 )
 SELECT group_id, count(*) AS members, sum(coalesce(partitions, 0)) AS partitions, min(coalesce(partitions, 0)) AS fewest,
        max(coalesce(partitions, 0)) AS most, min(struct_pack(p := coalesce(partitions, 0), name)).name AS member_with_fewest,

@@ -35,7 +35,7 @@ class ExpiryRules:
             at = record.partition, record.offset, record.timestamp_ms
             yield TABLE, self._row(*at, told, is_tombstone=is_tombstone)
 
-    def interrupt(self, partition: int, offset: int, timestamp_ms: int) -> Iterator[Row]:
+    def interrupt(self, partition: int, offset: int, timestamp_ms: int | None) -> Iterator[Row]:
         """The row that says what decides from where records are missing, as far as records confirm it."""
         self._told = self._now()
         yield TABLE, self._row(partition, offset, timestamp_ms, self._told, is_tombstone=False)
@@ -44,7 +44,7 @@ class ExpiryRules:
         return self._life.group_type, self._life.protocol_type, self._life.state, self._life.expiry()
 
     def _row(
-        self, partition: int, offset: int, timestamp_ms: int, told: _Told, *, is_tombstone: bool
+        self, partition: int, offset: int, timestamp_ms: int | None, told: _Told, *, is_tombstone: bool
     ) -> dict[str, Any]:
         group_type, protocol_type, state, expiry = told
         return {
@@ -59,7 +59,7 @@ class ExpiryRules:
             "is_group_tombstone": is_tombstone,
             "log_partition": partition,
             "log_offset": offset,
-            "log_timestamp": None if timestamp_ms == -1 else timestamp_ms,
+            "log_timestamp": timestamp_ms,
         }
 
     def snapshot(self) -> dict[str, Any]:

@@ -25,8 +25,9 @@ from coordinator_replay.engine.events import Event, EventKind
 from coordinator_replay.engine.model import GroupType, Marker, Record
 from coordinator_replay.engine.replay import Replay
 from coordinator_replay.errors import SnapshotError
+from coordinator_replay.times import latest_ms
 
-VERSION = 6
+VERSION = 7
 
 # Looked up once: it stands in the way of every event.
 TOPOLOGY_CHANGED = EventKind.TOPOLOGY_CHANGED
@@ -87,7 +88,7 @@ class GroupReplay:
         self._ownership = Ownership(self._scope, self._topics)
         self._expiry_rules = ExpiryRules(self._scope)
         self._begin_rebalances()
-        self._now_ms = 0
+        self._now_ms: int | None = None
         self._classic_at = -1
         self.group_type: GroupType | None = None
 
@@ -120,13 +121,13 @@ class GroupReplay:
         signs = ((topic, number, Sign(at_ms, partition, offset)) for topic, number, at_ms, partition, offset in commits)
         self._rebalances.history.heed(before_offset, signs)
 
-    def lose_track(self, partition: int, offset: int, at_ms: int) -> list[Row]:
+    def lose_track(self, partition: int, offset: int, at_ms: int | None) -> list[Row]:
         """Records that no dump has begin to be missing: what they held of the group is not known.
 
         Args:
             partition: the log partition.
             offset: the first log offset that is missing.
-            at_ms: the time from which on records are missing.
+            at_ms: the time from which on records are missing; None where no record tells.
         """
         events = self.replay.settle(missing_from=offset)
         rows = list(self._fold(events)) if events else []
@@ -134,7 +135,7 @@ class GroupReplay:
         rows += self._fold([self.replay.lose_track(partition, offset, at_ms, self.group_type)])
         return _settled(rows, offset)
 
-    def find_complete(self, partition: int, offset: int, at_ms: int) -> list[Row]:
+    def find_complete(self, partition: int, offset: int, at_ms: int | None) -> list[Row]:
         """Take note that no key of the group is open from an offset on."""
         events = self.replay.settle()
         rows = list(self._fold(events)) if events else []
@@ -142,7 +143,7 @@ class GroupReplay:
             rows += self._fold([self.replay.find_complete(partition, offset, at_ms, self.group_type)])
         return _settled(rows, offset)
 
-    def interrupt(self, partition: int, offset: int, at_ms: int, own: Sequence[Record]) -> list[Row]:
+    def interrupt(self, partition: int, offset: int, at_ms: int | None, own: Sequence[Record]) -> list[Row]:
         """Go on from what a newer dump confirms, where records between the older dumps and it are missing.
 
         What was known holds up to here; of what the newer dump lacks it is not on record when, and how, it ended.
@@ -150,7 +151,7 @@ class GroupReplay:
         Args:
             partition: the log partition.
             offset: the first log offset that is missing.
-            at_ms: the time from which on records are missing.
+            at_ms: the time from which on records are missing; None where no record tells.
             own: the group's records below that offset that the newer dump has.
         """
         events = self.replay.settle(missing_from=offset)
@@ -166,7 +167,7 @@ class GroupReplay:
             confirmed.feed(record)
         for _ in confirmed.finish():
             pass
-        at_ms = max(self._now_ms, at_ms)
+        at_ms = latest_ms(self._now_ms, at_ms)
         rows += self._members.interrupt(confirmed._members, at_ms, offset)
         rows += self._ownership.interrupt(confirmed._ownership, at_ms, offset)
         self._rebalances.lose_track()
@@ -268,8 +269,9 @@ class GroupReplay:
 
     def _fold(self, events: Sequence[Event]) -> Iterator[Row]:
         # A coordinator that moved to another broker may be ahead of its successor's clock; intervals never turn back.
+        # Before its first record with a time, a group has none.
         last_ms = self._now_ms
-        self._now_ms = at_ms = max(last_ms, events[-1].timestamp_ms)
+        self._now_ms = at_ms = latest_ms(last_ms, events[-1].timestamp_ms)
         self.group_type = events[-1].group_type
         for event in events:
             if event.kind is TOPOLOGY_CHANGED:

@@ -27,7 +27,7 @@ class MemberInterval(NamedTuple):
 
     member: Member
     group_type: GroupType
-    from_ms: int
+    from_ms: int | None
     from_offset: int
     partition: int
     is_client_inherited: bool = False
@@ -68,7 +68,7 @@ class Members:
         self.topics = topics
         self.stays: dict[str, MemberInterval] = {}
 
-    def fold(self, events: Sequence[Event], changed: Changed, at_ms: int) -> Iterator[Row]:
+    def fold(self, events: Sequence[Event], changed: Changed, at_ms: int | None) -> Iterator[Row]:
         """Close and open intervals by one operation's events; yields the closed ones.
 
         Args:
@@ -104,7 +104,7 @@ class Members:
         for stay in self.stays.values():
             yield self._row(stay, None, None)
 
-    def interrupt(self, known: "Members", at_ms: int, offset: int) -> Iterator[Row]:
+    def interrupt(self, known: "Members", at_ms: int | None, offset: int) -> Iterator[Row]:
         """End every interval where records begin to be missing, and begin those that are confirmed there.
 
         Args:

@@ -16,6 +16,7 @@ from coordinator_replay.analysis.members import Changed
 from coordinator_replay.analysis.rows import Row, Scope, Topics
 from coordinator_replay.engine.events import Event, EventKind
 from coordinator_replay.engine.model import NOTHING, Assignment, GroupType, Member, MemberState, without
+from coordinator_replay.times import elapsed_ms, latest_ms
 
 TABLE = "partition_ownership"
 
@@ -62,7 +63,7 @@ class Holding(NamedTuple):
     member_id: str
     instance_id: str | None
     group_type: GroupType
-    from_ms: int
+    from_ms: int | None
     from_offset: int
     is_exact: bool = True
     is_begin_open: bool = False
@@ -78,7 +79,7 @@ class Gap(NamedTuple):
 
     topic: str
     holding: Holding
-    to_ms: int
+    to_ms: int | None
     to_offset: int
     release_event: str
     rebalance_id: str | None
@@ -101,7 +102,7 @@ class Handover(NamedTuple):
     unowned_ms: int | None
     is_moved: bool
     member_id: str
-    released_ms: int
+    released_ms: int | None
     awaited_ms: int | None
 
 
@@ -123,10 +124,10 @@ class Release(NamedTuple):
         retaken_ms: and the latest moment at which those were given up: the end of the join phase.
     """
 
-    at_ms: int
+    at_ms: int | None
     rebalance_id: str | None
     retaken: frozenset[Key] = frozenset()
-    retaken_ms: int = 0
+    retaken_ms: int | None = None
 
 
 class Circumstances(NamedTuple):
@@ -183,8 +184,8 @@ class Ownership:
         self.gaps: dict[Key, Gap] = {}
         self.shared: dict[Key, list[SharedChange]] = {}
         self.held: dict[str, Assignment] = {}
-        self.unrevoked_since: dict[str, int] = {}
-        self.awaited_since: dict[str, int] = {}
+        self.unrevoked_since: dict[str, int | None] = {}
+        self.awaited_since: dict[str, int | None] = {}
         self.handovers: list[Handover] = []
         self.added = 0
         self.at_offset = -1
@@ -198,7 +199,12 @@ class Ownership:
         return len(self.holders)
 
     def fold(
-        self, events: Sequence[Event], changed: Changed, at_ms: int, last_ms: int, rebalance_id: str | None
+        self,
+        events: Sequence[Event],
+        changed: Changed,
+        at_ms: int | None,
+        last_ms: int | None,
+        rebalance_id: str | None,
     ) -> Iterator[Row]:
         """Move partitions by one operation's events; yields the rows that are final.
 
@@ -245,7 +251,7 @@ class Ownership:
             for holding in holders.values():
                 yield from self._rows(key, holding, None, None)
 
-    def interrupt(self, known: "Ownership", at_ms: int, offset: int) -> Iterator[Row]:
+    def interrupt(self, known: "Ownership", at_ms: int | None, offset: int) -> Iterator[Row]:
         """End every interval where records begin to be missing, and begin those that are confirmed there.
 
         Args:
@@ -257,7 +263,7 @@ class Ownership:
             yield from self._rows((gap.topic, key[1]), gap.holding, gap, None)
         for key, holders in self.holders.items():
             for holding in holders.values():
-                until_ms = max(at_ms, holding.from_ms)
+                until_ms = latest_ms(at_ms, holding.from_ms)
                 gap = Gap(key[0], holding, until_ms, offset, RECORDS_MISSING, None, None)
                 yield from self._rows(key, holding, gap, None)
         self.gaps, self.held, self.seen = {}, dict(known.held), set(known.seen)
@@ -271,8 +277,8 @@ class Ownership:
         self.unrevoked_since, self.awaited_since = dict(known.unrevoked_since), dict(known.awaited_since)
 
     def _retaken(
-        self, events: Sequence[Event], changed: Changed, at_ms: int, last_ms: int
-    ) -> tuple[frozenset[Key], int]:
+        self, events: Sequence[Event], changed: Changed, at_ms: int | None, last_ms: int | None
+    ) -> tuple[frozenset[Key], int | None]:
         """What a classic generation takes from one member and gives to another, and when that was given up at last."""
         for event in events:
             if "join_done_ms" in event.changes:
@@ -284,10 +290,10 @@ class Ownership:
                     for partition in partitions
                     if (topic, partition) in self.holders
                 ]
-                return frozenset(retaken), at_ms if joined_ms is None else int(min(max(joined_ms, last_ms), at_ms))
+                return frozenset(retaken), join_done(joined_ms, at_ms, last_ms)
         return frozenset(), at_ms
 
-    def _convert(self, changed: Changed, group_type: GroupType, at_ms: int) -> Iterator[Row]:
+    def _convert(self, changed: Changed, group_type: GroupType, at_ms: int | None) -> Iterator[Row]:
         """Other keys, same partitions: everything ends, and what goes on begins anew in the same moment."""
         for member_id, assignment in list(self.held.items()):
             is_gone = member_id not in changed or changed[member_id][0] is None
@@ -318,15 +324,15 @@ class Ownership:
             else:
                 yield from self._rows((gap.topic, partition), gap.holding, gap, None)
 
-    def _why(self, circumstances: Circumstances, member_id: str, member: Member | None, at_ms: int) -> str:
+    def _why(self, circumstances: Circumstances, member_id: str, member: Member | None, at_ms: int | None) -> str:
         if member is not None:
             return REVOKED
         if circumstances.is_deleted:
             return GROUP_DELETED
         if member_id in circumstances.replaced:
             return MEMBER_REPLACED
-        since = self.unrevoked_since.get(member_id)
-        if since is not None and 0 < circumstances.rebalance_timeouts.get(member_id, 0) <= at_ms - since:
+        kept_ms = elapsed_ms(self.unrevoked_since.get(member_id), at_ms)
+        if kept_ms is not None and 0 < circumstances.rebalance_timeouts.get(member_id, 0) <= kept_ms:
             return MEMBER_FENCED
         return GROUP_EMPTIED if circumstances.is_emptied else MEMBER_LEFT
 
@@ -342,7 +348,7 @@ class Ownership:
                 holding = holders.pop(member_id, None) if holders is not None else None
                 if holders is None or holding is None:
                     continue
-                until_ms = max(release.retaken_ms if key in release.retaken else release.at_ms, holding.from_ms)
+                until_ms = latest_ms(release.retaken_ms if key in release.retaken else release.at_ms, holding.from_ms)
                 since = None if partition in wanted else awaited_ms
                 gap = Gap(topic, holding, until_ms, self.at_offset, why, release.rebalance_id, since)
                 if holders:
@@ -372,7 +378,8 @@ class Ownership:
                 gap = self.gaps.pop(key, None)
                 if gap is not None:
                     is_on_record = self.is_exact and key not in release.retaken
-                    unowned_ms = max(at_ms - gap.to_ms, 0) if is_on_record else None
+                    unowned_ms = elapsed_ms(gap.to_ms, at_ms) if is_on_record else None
+                    unowned_ms = None if unowned_ms is None else max(unowned_ms, 0)
                     yield from self._rows((gap.topic, partition), gap.holding, gap, unowned_ms)
                     self.handovers.append(
                         Handover(
@@ -390,7 +397,7 @@ class Ownership:
                     self._change_shared(key, SharedChange(member.member_id, True, release.rebalance_id), at_ms)
                 self.holders.setdefault(key, {})[member.member_id] = holding
 
-    def _change_shared(self, key: Key, change: SharedChange, at_ms: int) -> None:
+    def _change_shared(self, key: Key, change: SharedChange, at_ms: int | None) -> None:
         """Note that a member took or gave up a partition that others own; with its counterpart it is a handover."""
         changes = self.shared.setdefault(key, [])
         own = next((one for one in changes if one.member_id == change.member_id), None)
@@ -406,7 +413,7 @@ class Ownership:
         given_up = other if change.is_taken else change
         self.handovers.append(Handover(given_up.rebalance_id, 0, True, given_up.member_id, at_ms, None))
 
-    def _remember(self, member_id: str, member: Member | None, at_ms: int) -> None:
+    def _remember(self, member_id: str, member: Member | None, at_ms: int | None) -> None:
         owned = _owned(member)
         if owned:
             self.held[member_id] = owned
@@ -428,7 +435,7 @@ class Ownership:
             self.unrevoked_since.pop(member_id, None)
 
     def _rows(self, key: Key, holding: Holding, gap: Gap | None, unowned_ms: int | None) -> Iterator[Row]:
-        if gap is not None and gap.to_ms == holding.from_ms:
+        if gap is not None and gap.to_ms is not None and gap.to_ms == holding.from_ms:
             # It was owned at no moment: taken and given up within one millisecond.
             return
         topic, partition = key
@@ -493,6 +500,19 @@ class Ownership:
         self.log_partition = plain["log_partition"]
         self.unrevoked_since = dict(plain["unrevoked_since"])
         self.awaited_since = dict(plain["awaited_since"])
+
+
+def join_done(joined_ms: int | None, at_ms: int | None, last_ms: int | None) -> int | None:
+    """The end of a classic join phase, not before the group's last operation; None where its record has no time.
+
+    Args:
+        joined_ms: the end as the record has it (``currentStateTimestamp``), None where it has none.
+        at_ms: the record's time.
+        last_ms: the time of the operation before it.
+    """
+    if joined_ms is None or at_ms is None:
+        return at_ms
+    return min(joined_ms if last_ms is None else max(joined_ms, last_ms), at_ms)
 
 
 def _holding(plain: Sequence[Any]) -> Holding:

@@ -26,7 +26,7 @@ from operator import attrgetter
 from typing import Any
 
 from coordinator_replay.analysis.members import Members
-from coordinator_replay.analysis.ownership import Handover, Ownership
+from coordinator_replay.analysis.ownership import Handover, Ownership, join_done
 from coordinator_replay.analysis.reasons import (
     NO_CHANGES,
     Cause,
@@ -52,6 +52,7 @@ from coordinator_replay.analysis.reasons.table import with_unknown_departures
 from coordinator_replay.analysis.rows import Row, Scope, Topics
 from coordinator_replay.engine.events import Event, EventKind
 from coordinator_replay.engine.model import GroupType
+from coordinator_replay.times import elapsed_ms, latest_ms, time_order
 
 TABLE = "rebalances"
 
@@ -83,7 +84,10 @@ MOST_UNSETTLED = 64
 MOST_HELD_UP = 64
 """How many rebalances that are not over one member can hold up; a group that is never Stable has ever more of them."""
 
-OPENS_OR_ENDS = GENERATIONS | ENDS | {EventKind.REBALANCE_STARTED}
+BEGINS = frozenset({EventKind.REBALANCE_STARTED, EventKind.GROUP_EMPTIED})
+"""Events that tell of a new rebalance in a group of any type."""
+
+BEGINS_OR_ENDS = GENERATIONS | ENDS | BEGINS
 
 
 @dataclass(slots=True)
@@ -91,8 +95,10 @@ class Rebalance:
     """One rebalance so far.
 
     Attributes:
-        started_ms: when it began; of a classic one, when it had begun at the latest.
+        started_ms: when it began; of a classic one, when it had begun at the latest. None before the group's first
+            record with a time, as all other times.
         earliest_ms: when it began at the earliest; None where the log does not tell.
+        completed_offset: the log offset of the record by which it was over; None while it is not.
         is_counted: the partitions owned at its end were counted.
         held_up_until_ms: when the member ``held_up_by`` gave up partitions that others waited for.
         unowned_ms_max: None where no partition given up in it has been without an owner for a time on record.
@@ -104,9 +110,10 @@ class Rebalance:
     group_type: str
     epoch: int
     attempts: int
-    started_ms: int
+    started_ms: int | None
     earliest_ms: int | None
     completed_ms: int | None
+    completed_offset: int | None
     members_before: int
     members_after: int
     is_exact: bool
@@ -125,11 +132,16 @@ class Rebalance:
     is_counted: bool = False
     held_up_by: str | None = None
     held_up_ms: int | None = None
-    held_up_until_ms: int = 0
+    held_up_until_ms: int | None = None
     unowned_ms_max: int | None = None
     unowned_ms_total: int | None = None
     is_unowned_known: bool = True
     settles_ms: int = 0
+
+    @property
+    def is_over(self) -> bool:
+        """Every member has its assignment; when that was may not be on record."""
+        return self.completed_offset is not None
 
 
 _values = attrgetter(*Rebalance.__slots__)
@@ -200,13 +212,13 @@ class Rebalances:
         self.is_past_known = True
         self.history = GroupHistory(topics)
 
-    def begin(self, events: Sequence[Event], at_ms: int, last_ms: int) -> str | None:
+    def begin(self, events: Sequence[Event], at_ms: int | None, last_ms: int | None) -> str | None:
         """Open and close rebalances by one operation's events; called before other folds take them.
 
         Returns:
             The id of the rebalance that the operation belongs to.
         """
-        current = next((one for one in reversed(self.running) if one.completed_ms is None), None)
+        current = next((one for one in reversed(self.running) if not one.is_over), None)
         belongs_to = current.rebalance_id if current is not None else None
         opened: Situation | None = None
         self.is_past_known &= events[-1].is_exact
@@ -214,13 +226,14 @@ class Rebalances:
             kind = event.kind
             if kind is JOINED or kind is LEFT:
                 (self.joined if kind is JOINED else self.left).append(event.member_id or "")
-            elif kind in OPENS_OR_ENDS:
-                started_ms, completed_ms = _opens(event, at_ms, last_ms)
-                if started_ms is not None:
-                    opened = self._situation(events, event, at_ms, started_ms)
-                    belongs_to = self._open(opened, completed_ms, _earliest(opened, last_ms))
+            elif kind in BEGINS_OR_ENDS:
+                if _begins(event):
+                    opened = self._situation(events, event, at_ms, _started_ms(event, at_ms, last_ms))
+                    belongs_to = self._open(
+                        opened, _earliest(opened, last_ms), is_over=kind is not EventKind.REBALANCE_STARTED
+                    )
                 if kind in ENDS:
-                    self._complete(at_ms, is_exact=event.is_exact)
+                    self._complete(at_ms, event)
         self.history.watch(events, at_ms)
         if opened is not None:
             for revision in revisions(opened):
@@ -230,7 +243,7 @@ class Rebalances:
             self.history.begin(opened.started_ms, join_reason, settled_by(opened), asking, twins(opened))
         return belongs_to
 
-    def end(self, rebalance_id: str | None, at_ms: int) -> Iterator[Row]:
+    def end(self, rebalance_id: str | None, at_ms: int | None) -> Iterator[Row]:
         """Count what an operation did to the ownership of partitions; yields the rebalances that are final by it.
 
         Args:
@@ -247,17 +260,17 @@ class Rebalances:
             # A group that is never stable has ever more rebalances that run: only an end is a reason to see to them.
             self.has_completed = False
             self._count_partitions()
-        while len(running) > 1 and running[0].completed_ms is not None and running[1].completed_ms is not None:
+        while len(running) > 1 and running[0].is_over and running[1].is_over:
             self.unsettled.append(running.pop(0))
         if self.unsettled:
             yield from self._settled(at_ms)
 
-    def _settled(self, at_ms: int) -> Iterator[Row]:
+    def _settled(self, at_ms: int | None) -> Iterator[Row]:
         """Rebalances that no later one can tell more of."""
         waiting: list[Rebalance] = []
         too_many = len(self.unsettled) - MOST_UNSETTLED
         for place, one in enumerate(self.unsettled):
-            if place < too_many or one.settles_ms <= at_ms:
+            if place < too_many or one.settles_ms <= (at_ms or 0):
                 yield self._row(one)
             else:
                 waiting.append(one)
@@ -275,7 +288,7 @@ class Rebalances:
         for one in self.running:
             if not one.is_counted:
                 one.partitions = self.partitions
-                one.is_counted = one.completed_ms is not None
+                one.is_counted = one.is_over
 
     def _count(self, handovers: Sequence[Handover]) -> None:
         by_id = {one.rebalance_id: one for one in self.running}
@@ -299,7 +312,9 @@ class Rebalances:
         for one in (*self.unsettled, *self.running):
             yield self._row(one)
 
-    def _situation(self, events: Sequence[Event], opening: Event, at_ms: int, started_ms: int) -> Situation:
+    def _situation(
+        self, events: Sequence[Event], opening: Event, at_ms: int | None, started_ms: int | None
+    ) -> Situation:
         self.history.settle_commits(opening.offset)
         return Situation(
             events,
@@ -313,7 +328,7 @@ class Rebalances:
             topic_changes=self._topic_changes,
         )
 
-    def _open(self, situation: Situation, completed_ms: int | None, earliest_ms: int | None) -> str:
+    def _open(self, situation: Situation, earliest_ms: int | None, *, is_over: bool) -> str:
         event, reason = situation.opening, reason_of(situation)
         is_return_open = not self.is_past_known and event.is_exact and bool(returns(situation)[1])
         if is_return_open:
@@ -325,7 +340,8 @@ class Rebalances:
             event.changes.get("attempts") or 1,
             situation.started_ms,
             earliest_ms,
-            completed_ms,
+            situation.at_ms if is_over else None,
+            event.offset if is_over else None,
             self.member_count,
             event.member_count,
             event.is_exact and not is_return_open,
@@ -334,28 +350,26 @@ class Rebalances:
             **_plain(reason),
         )
         if is_open(situation):
-            one.settles_ms = situation.at_ms + HINDSIGHT_MS
+            # Without a time of its own it is settled by the group's first record that has one.
+            one.settles_ms = (situation.at_ms or 0) + HINDSIGHT_MS
         if event.group_type is not GroupType.CLASSIC:
             one.unowned_ms_max = one.unowned_ms_total = 0
         self.running.append(one)
-        self.has_completed |= completed_ms is not None
+        self.has_completed |= is_over
         self.member_count = event.member_count
         self.joined, self.left = [], []
         return one.rebalance_id
 
-    def _complete(self, at_ms: int, *, is_exact: bool) -> None:
+    def _complete(self, at_ms: int | None, by: Event) -> None:
         for one in self.running:
-            if one.completed_ms is None:
-                one.completed_ms = at_ms
+            if not one.is_over:
+                one.completed_ms, one.completed_offset = at_ms, by.offset
                 self.has_completed = True
-                one.is_exact = one.is_exact and is_exact
+                one.is_exact = one.is_exact and by.is_exact
 
     def _row(self, one: Rebalance) -> Row:
         is_classic = one.group_type == GroupType.CLASSIC
-        least_ms = one.completed_ms - one.started_ms if one.completed_ms is not None else None
-        most_ms = None
-        if one.completed_ms is not None and one.earliest_ms is not None:
-            most_ms = one.completed_ms - one.earliest_ms
+        least_ms = elapsed_ms(one.started_ms, one.completed_ms)
         return TABLE, {
             "rebalance_id": one.rebalance_id,
             "cluster": self.scope.cluster,
@@ -365,9 +379,10 @@ class Rebalances:
             "attempts": one.attempts,
             "started_at": None if is_classic else one.started_ms,
             "completed_at": one.completed_ms,
+            "completed_offset": one.completed_offset,
             "duration_ms": None if is_classic else least_ms,
             "duration_ms_min": least_ms,
-            "duration_ms_max": most_ms,
+            "duration_ms_max": elapsed_ms(one.earliest_ms, one.completed_ms),
             # Offset commits are not replayed: the run fills it in.
             "commit_pause_ms": None,
             "join_reason": one.join_reason,
@@ -417,31 +432,34 @@ class Rebalances:
         self.history = GroupHistory.restore(plain["history"], self._topics)
 
 
-def _opens(event: Event, at_ms: int, last_ms: int) -> tuple[int | None, int | None]:
-    """When the rebalance that an event tells of began and ended, None where it tells of none or of no end."""
-    kind = event.kind
-    if kind is EventKind.REBALANCE_STARTED:
-        return at_ms, None
-    if event.group_type is GroupType.CLASSIC and kind in GENERATIONS:
-        return _join_done(event, at_ms, last_ms), at_ms
-    return (at_ms, at_ms) if kind is EventKind.GROUP_EMPTIED else (None, None)
+def _begins(event: Event) -> bool:
+    """Whether an event tells of a new rebalance."""
+    is_generation = event.group_type is GroupType.CLASSIC and event.kind in GENERATIONS
+    return is_generation or event.kind in BEGINS
 
 
-def _earliest(situation: Situation, last_ms: int) -> int | None:
+def _started_ms(event: Event, at_ms: int | None, last_ms: int | None) -> int | None:
+    """When the rebalance that an event tells of began; of a classic one, when it had begun at the latest."""
+    if event.group_type is GroupType.CLASSIC and event.kind in GENERATIONS:
+        return join_done(event.changes.get("join_done_ms"), at_ms, last_ms)
+    return at_ms
+
+
+def _earliest(situation: Situation, last_ms: int | None) -> int | None:
     """When a rebalance can have begun at the earliest, None where the log does not tell.
 
     Args:
         situation: the rebalance.
-        last_ms: the time of the group's last operation; 0 where there was none.
+        last_ms: the time of the group's last operation; None where there was none, or none with a time.
     """
-    event = situation.opening
+    event, started_ms = situation.opening, situation.started_ms
     if event.group_type is not GroupType.CLASSIC:
-        return situation.started_ms
-    if not event.is_exact:
+        return started_ms
+    if not event.is_exact or started_ms is None:
         return None
     before, _ = event.changes.get("epoch") or (None, None)
     # The first record of a new group, generation 0, is written while its first member is joining.
-    known = [last_ms] if last_ms and before != 0 else []
+    known = [last_ms] if last_ms is not None and before != 0 else []
     timeout_ms = max(
         (
             member.subscription.rebalance_timeout_ms
@@ -451,8 +469,8 @@ def _earliest(situation: Situation, last_ms: int) -> int | None:
         default=0,
     )
     if timeout_ms > 0 and event.changes.get("join_done_ms") is not None and event.changes.get("attempts") == 1:
-        known.append(situation.started_ms - timeout_ms)
-    return min(max(known), situation.started_ms) if known else None
+        known.append(started_ms - timeout_ms)
+    return min(max(known), started_ms) if known else None
 
 
 def _count_unowned(one: Rebalance, unowned_ms: int | None) -> None:
@@ -467,10 +485,10 @@ def _count_wait(one: Rebalance, handover: Handover, awaited_ms: int) -> None:
     """A member gave up what the target assignment had given to another: who did so last held the rebalance up."""
     if one.group_type not in WAIT_FOR_EACH_OTHER:
         return
-    if one.completed_ms is not None and one.completed_ms < handover.released_ms:
+    if one.is_over and time_order(one.completed_ms) < time_order(handover.released_ms):
         return
-    waited_ms = handover.released_ms - max(awaited_ms, one.started_ms)
-    if waited_ms > 0 and handover.released_ms >= one.held_up_until_ms:
+    waited_ms = elapsed_ms(latest_ms(awaited_ms, one.started_ms), handover.released_ms) or 0
+    if waited_ms > 0 and time_order(handover.released_ms) >= time_order(one.held_up_until_ms):
         one.held_up_by, one.held_up_ms, one.held_up_until_ms = handover.member_id, waited_ms, handover.released_ms
 
 
@@ -498,9 +516,3 @@ def _reason(one: Rebalance) -> Reason:
         tuple(one.triggers),
         one.metadata_delay_ms,
     )
-
-
-def _join_done(event: Event, at_ms: int, last_ms: int) -> int:
-    """The end of a classic join phase, as far as the record has it, not before the operation before."""
-    joined_ms = event.changes.get("join_done_ms")
-    return at_ms if joined_ms is None else int(min(max(joined_ms, last_ms), at_ms))

@@ -197,6 +197,7 @@ REBALANCE = (
     Column("is_exact"),
     Column("rebalance_id"),
     Column("evidence"),
+    Column("completed_offset"),
     Column("matched_by"),
 )
 MATCHED_REBALANCE = tuple(
@@ -222,6 +223,7 @@ OWNERSHIP = (
     Column("unowned_ms", "UNOWNED-MS", 5),
     Column("is_exact"),
     Column("is_begin_open"),
+    Column("to_offset"),
 )
 EXPIRED = (
     GROUP_ID,

@@ -28,7 +28,7 @@ def _listed(names: list[str]) -> str:
 
 def _duration(one: "Rebalance") -> str:
     """How long it took; of a classic rebalance what the log proves, which is the sync and a limit."""
-    if one.completed_at is None:
+    if not one.is_over:
         return "not over at the end of the log"
     if one.duration_ms is not None:
         return f"took {one.duration_ms:,} ms"

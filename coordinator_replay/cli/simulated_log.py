@@ -9,6 +9,7 @@ from coordinator_replay.coordinator import Batch, MarkerWritten, Topic
 from coordinator_replay.coordinator.script import as_written
 from coordinator_replay.engine import Record
 from coordinator_replay.errors import UsageError
+from coordinator_replay.log.message_set import NO_TIMESTAMP
 from coordinator_replay.log.writer import LogEntry, write_batch, write_control
 from coordinator_replay.records.plain import encode_key, encode_value
 
@@ -56,13 +57,13 @@ def _encoded(written: Batch | MarkerWritten) -> bytes:
             control_type=COMMIT if marker.committed else ABORT,
             producer_id=marker.producer_id,
             producer_epoch=written.producer_epoch,
-            timestamp_ms=marker.timestamp_ms,
+            timestamp_ms=NO_TIMESTAMP if marker.timestamp_ms is None else marker.timestamp_ms,
         )
     entries = [
         LogEntry(
             key=encode_key(record.kind, record.key),
             value=None if record.value is None else _value(record, record.value),
-            timestamp_ms=record.timestamp_ms,
+            timestamp_ms=NO_TIMESTAMP if record.timestamp_ms is None else record.timestamp_ms,
             offset=record.offset,
         )
         for record in written.records

@@ -99,7 +99,7 @@ class Event(NamedTuple):
         is_exact: the step is proven: False where the group just before it isn't, or records of the step are missing.
         partition: log partition of the record that the event rests on.
         offset: its position.
-        timestamp_ms: its timestamp.
+        timestamp_ms: its timestamp; None where it carries none.
         member: the member concerned as it is after the operation (as it was, when it is gone).
         before: the same member as it was before, None when it was not there.
         members: all members the event concerns, when it is about several.
@@ -117,7 +117,7 @@ class Event(NamedTuple):
     is_exact: bool
     partition: int
     offset: int
-    timestamp_ms: int
+    timestamp_ms: int | None
     member: Member | None = None
     before: Member | None = None
     members: tuple[Member, ...] = ()

@@ -68,7 +68,7 @@ class Record(NamedTuple):
             (``subscriptionFields``, ``assignmentFields``, ``metadataFields``).
         partition: the log partition.
         offset: the position in the log.
-        timestamp_ms: the record's own timestamp.
+        timestamp_ms: the record's own timestamp; None where it carries none that a calendar has.
         missing_before: how many offsets of the log partition below this one are missing, all together. A rise
             between two records of a group means that records of the group may have been among them.
         value_version: the version the value was written in, where known.
@@ -80,7 +80,7 @@ class Record(NamedTuple):
     value: Mapping[str, Any] | None
     partition: int
     offset: int
-    timestamp_ms: int
+    timestamp_ms: int | None
     missing_before: int = 0
     value_version: int | None = None
     producer_id: int = NO_PRODUCER
@@ -94,7 +94,7 @@ class Marker:
     committed: bool
     partition: int
     offset: int
-    timestamp_ms: int
+    timestamp_ms: int | None
 
 
 class Protocol(NamedTuple):

@@ -57,7 +57,7 @@ class CommittedOffset:
     topic_id: str | None
     log_partition: int
     log_offset: int
-    log_timestamp_ms: int
+    log_timestamp_ms: int | None
     producer_id: int = NO_PRODUCER
 
 
@@ -69,7 +69,7 @@ class OffsetChange:
     offset: CommittedOffset
     log_partition: int
     log_offset: int
-    timestamp_ms: int
+    timestamp_ms: int | None
 
 
 class Offsets:

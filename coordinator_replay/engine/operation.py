@@ -110,7 +110,7 @@ class Operation:
     """
 
     partition: int
-    timestamp_ms: int
+    timestamp_ms: int | None
     first_offset: int
     last_offset: int
     phase: int

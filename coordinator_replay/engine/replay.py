@@ -211,7 +211,7 @@ class Replay:
             record, PHASE.get((record.kind, record.value is None))
         )
 
-    def lose_track(self, partition: int, offset: int, timestamp_ms: int, group_type: GroupType | None) -> Event:
+    def lose_track(self, partition: int, offset: int, timestamp_ms: int | None, group_type: GroupType | None) -> Event:
         """Records that no dump has begin to be missing: nothing is proven any more but by records behind them.
 
         Args:
@@ -226,7 +226,7 @@ class Replay:
         return self._mark(EventKind.RECORDS_MISSING, (partition, offset, timestamp_ms), state, group_type)
 
     def interrupted(
-        self, partition: int, offset: int, timestamp_ms: int, before: GroupState, group_type: GroupType | None
+        self, partition: int, offset: int, timestamp_ms: int | None, before: GroupState, group_type: GroupType | None
     ) -> Event:
         """This is what a newer dump confirms of the group, where records between the older dumps and it are missing.
 
@@ -242,13 +242,15 @@ class Replay:
         self._state = before
         return self._mark(EventKind.RECORDS_MISSING, (partition, offset, timestamp_ms), state, group_type)
 
-    def find_complete(self, partition: int, offset: int, timestamp_ms: int, group_type: GroupType | None) -> Event:
+    def find_complete(
+        self, partition: int, offset: int, timestamp_ms: int | None, group_type: GroupType | None
+    ) -> Event:
         """Take note that no key of the group is open from an offset on; no operation is open."""
         self._is_state_exact = True
         return self._mark(EventKind.RECORDS_COMPLETE, (partition, offset, timestamp_ms), self.state, group_type)
 
     def _mark(
-        self, kind: EventKind, place: tuple[int, int, int], state: GroupState, group_type: GroupType | None
+        self, kind: EventKind, place: tuple[int, int, int | None], state: GroupState, group_type: GroupType | None
     ) -> Event:
         """An event that rests on no record of the group: what is known of the group changes, not the group."""
         group, before = self.group, self._state

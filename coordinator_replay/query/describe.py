@@ -12,7 +12,7 @@ from datetime import datetime
 
 from coordinator_replay.query.groups import UNKNOWN, Group, group_at
 from coordinator_replay.query.partitions import TopicPartitions, topic_partitions
-from coordinator_replay.query.warehouse import AS_OF, END, Warehouse
+from coordinator_replay.query.warehouse import END, MEMBERS_AS_OF, Warehouse
 
 DEFAULT_ASSIGNOR = "uniform"
 """First of ``group.consumer.assignors`` as brokers ship it; the setting itself is not in this topic."""
@@ -22,7 +22,7 @@ _MEMBERS = f"""
            assignor, member_state, member_epoch, assigned, pending_revocation, target, valid_from,
            coalesce(is_client_inherited, false), coalesce(is_begin_open, true)
     FROM member_timeline
-    WHERE cluster = $cluster AND group_id = $group AND {AS_OF}
+    WHERE cluster = $cluster AND group_id = $group AND {MEMBERS_AS_OF}
     QUALIFY row_number() OVER (PARTITION BY member_id ORDER BY from_offset DESC) = 1
     ORDER BY member_id
 """  # noqa: S608 - put together from constants

@@ -23,7 +23,7 @@ _APPLIED = """
     FROM expired_offsets WHERE cluster = $cluster
 """
 
-_IN_FORCE = "(SELECT * FROM offset_history WHERE cluster = $cluster AND valid_to IS NULL {one_group})"
+_IN_FORCE = "(SELECT * FROM offset_history WHERE cluster = $cluster AND to_offset IS NULL {one_group})"
 
 _WITHOUT_RULE = """
     SELECT count(*) FROM {in_force} WHERE rule IS NULL

@@ -16,7 +16,8 @@ MOST_ROWS = 500
 _UNITS = {"minute": timedelta(hours=3), "hour": timedelta(days=4), "day": timedelta.max}
 """What rebalances are counted by, each up to which length of the time range."""
 
-_TOUCHES = "coalesce(completed_at >= $start, true) AND coalesce(coalesce(started_at, completed_at) < $end, true)"
+_TOUCHES = """coalesce(completed_at >= $start, completed_offset IS NULL OR $start IS NULL)
+      AND coalesce(coalesce(started_at, completed_at) < $end, true)"""
 
 _CAUSES = f"""
     SELECT date_trunc($unit, coalesce(started_at, completed_at)) AS since, coalesce(cause, 'UNKNOWN'), count(*)

@@ -15,11 +15,14 @@ from coordinator_replay.query.rebalances import Rebalance
 
 
 class StateBand(NamedTuple):
-    """A time range in which a group stayed in one state; ``until`` is None for the last one."""
+    """A time range in which a group stayed in one state.
+
+    ``until`` is None for the last one; ``since`` for one that began before the group's first record with a time.
+    """
 
     state: str
     group_type: str
-    since: datetime
+    since: datetime | None
     until: datetime | None
     first_epoch: int | None
     last_epoch: int | None

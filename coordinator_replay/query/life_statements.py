@@ -19,11 +19,13 @@ SPANS = """
 
 STATES = """
     WITH events AS (
-        SELECT group_id, seq, log_timestamp, group_type, epoch, member_count,
+        SELECT group_id, seq, max(log_timestamp) OVER (PARTITION BY group_id ORDER BY seq) AS at,
+               group_type, epoch, member_count,
                coalesce(is_state_exact, false) AS is_exact,
                CASE WHEN event = 'GROUP_DELETED' THEN 'Dead' ELSE to_state END AS state
         FROM group_timeline
-        WHERE cluster = $cluster {some} AND log_timestamp IS NOT NULL AND coalesce(log_timestamp < $end, true)
+        WHERE cluster = $cluster {some}
+        QUALIFY coalesce(at < $end, true)
     ), compared AS (
         SELECT *, (state IS DISTINCT FROM lag(state) OVER in_order
                    OR group_type IS DISTINCT FROM lag(group_type) OVER in_order
@@ -33,14 +35,14 @@ STATES = """
         SELECT *, sum(CAST(is_change AS INTEGER)) OVER (PARTITION BY group_id ORDER BY seq) AS band FROM compared
     ), bands AS (
         SELECT group_id, band, min(state) AS state, min(group_type) AS group_type,
-               min(log_timestamp) AS since, min(epoch) AS first_epoch, max(epoch) AS last_epoch,
+               min(at) AS since, min(epoch) AS first_epoch, max(epoch) AS last_epoch,
                min(member_count) AS fewest, max(member_count) AS most, bool_and(is_exact) AS is_exact
         FROM numbered GROUP BY group_id, band
     )
     SELECT group_id, state, group_type, since, lead(since) OVER (PARTITION BY group_id ORDER BY band) AS until,
            first_epoch, last_epoch, fewest, most, is_exact
     FROM bands
-    QUALIFY coalesce(until > $start, true)
+    QUALIFY coalesce(until > $start, lead(band) OVER (PARTITION BY group_id ORDER BY band) IS NULL)
     ORDER BY group_id, band
 """
 
@@ -57,7 +59,7 @@ MEMBERS = f"""
            epoch_ms(valid_from), epoch_ms(valid_to)
     FROM member_timeline
     WHERE cluster = $cluster {{some}}
-      AND coalesce(valid_to > $start, true) AND coalesce(valid_from < $end, true)
+      AND coalesce(valid_to > $start, to_offset IS NULL) AND coalesce(valid_from < $end, true)
     QUALIFY row_number() OVER (
         PARTITION BY group_id ORDER BY valid_from DESC NULLS LAST, from_offset DESC, member_id
     ) <= $most + 1
@@ -69,7 +71,7 @@ OWNERS = """
            epoch_ms(owned_to), release_event, unowned_ms
     FROM partition_ownership
     WHERE cluster = $cluster {some}
-      AND coalesce(owned_to + to_milliseconds(coalesce(unowned_ms, 0)) >= $start, true)
+      AND coalesce(owned_to + to_milliseconds(coalesce(unowned_ms, 0)) >= $start, to_offset IS NULL)
       AND coalesce(owned_from < $end, true)
     QUALIFY row_number() OVER (PARTITION BY group_id ORDER BY owned_from DESC NULLS LAST, name, partition) <= $most + 1
     ORDER BY group_id, owned_from DESC NULLS LAST, name, partition
@@ -83,6 +85,7 @@ SUBSCRIPTIONS = """
         SELECT group_id, valid_from, valid_to, coalesce(subscribed_topic_regex, '') = '' AND group_type <> 'streams'
                AND subscribed_topics IS NOT NULL AS is_plain, subscribed_topics
         FROM member_timeline WHERE cluster = $cluster {some} AND coalesce(valid_from < $end, true)
+          AND (valid_to IS NOT NULL OR to_offset IS NULL)
     ), wanted AS (
         SELECT group_id, unnest(subscribed_topics) AS topic, valid_from, valid_to FROM members WHERE is_plain
         UNION ALL SELECT group_id, NULL, valid_from, valid_to FROM members WHERE NOT is_plain
@@ -164,8 +167,9 @@ COMMIT_COUNTS = """
 REBALANCES = """
     SELECT group_id AS of_group, {columns} FROM rebalances
     WHERE cluster = $cluster {some}
-      AND coalesce(completed_at >= $start, true) AND coalesce(coalesce(started_at, completed_at) < $end, true)
-    ORDER BY of_group, coalesce(started_at, completed_at), epoch
+      AND coalesce(completed_at >= $start, completed_offset IS NULL OR $start IS NULL)
+      AND coalesce(coalesce(started_at, completed_at) < $end, true)
+    ORDER BY of_group, coalesce(started_at, completed_at) NULLS FIRST, completed_offset, epoch
 """
 
 # The pause that a rebalance's commit_pause_ms is the length of: from one commit of a partition to the next.

@@ -6,7 +6,8 @@ from datetime import datetime
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.completeness import log_partitions_of
 from coordinator_replay.query.groups import check_group, groups_at
-from coordinator_replay.query.warehouse import AS_OF, END, Warehouse, nearest, shown
+from coordinator_replay.query.warehouse import END, MEMBERS_AS_OF, Warehouse, nearest, shown
+from coordinator_replay.times import EPOCH
 
 _INTERVALS = f"""
     WITH owned AS (
@@ -15,13 +16,13 @@ _INTERVALS = f"""
           AND (topic = $topic OR topic_id = $topic)
     ), hosts AS (
         SELECT member_id, client_id, client_host, is_client_inherited FROM member_timeline
-        WHERE cluster = $cluster AND group_id = $group AND {AS_OF}
+        WHERE cluster = $cluster AND group_id = $group AND {MEMBERS_AS_OF}
     )
     SELECT topic, topic_id, owned.member_id, instance_id, client_id, client_host, owned_from, owned_to, release_event,
            unowned_ms, coalesce(is_client_inherited, false), coalesce(owned.is_exact, false),
-           coalesce(owned.is_begin_open, true)
+           coalesce(owned.is_begin_open, true), owned.to_offset
     FROM owned LEFT JOIN hosts ON hosts.member_id = owned.member_id
-    ORDER BY owned_from, owned.member_id
+    ORDER BY owned_from NULLS FIRST, owned.from_offset, owned.member_id
 """  # noqa: S608 - put together from constants
 
 _TOPICS = """
@@ -41,6 +42,8 @@ class Ownership:
         is_exact: whether the log proves that the member owned the partition at the time asked about; of those before
             and after, in the whole interval.
         is_begin_open: whether it may have owned it before, too: the log does not have what was before ``owned_from``.
+        to_offset: log offset of the record that ended it, None while it lasts; ``owned_to`` is None where that record,
+            and those before it, carry no time.
     """
 
     topic: str | None
@@ -56,6 +59,12 @@ class Ownership:
     is_client_inherited: bool
     is_exact: bool
     is_begin_open: bool
+    to_offset: int | None
+
+    @property
+    def over_at(self) -> datetime | None:
+        """When it was over, before every time on record where no record tells; None while it lasts."""
+        return EPOCH if self.owned_to is None and self.to_offset is not None else self.owned_to
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,11 +91,9 @@ class Owners:
             return self._doubt()
         on_record = "" if self.is_exact else " on record"
         told = ["No member owned it at that time." if self.is_exact else "Who owned it at that time is not on record."]
-        if self.before is not None and self.before.owned_to is not None:
+        if self.before is not None:
             event = f" ({self.before.release_event})" if self.before.release_event else ""
-            told.append(
-                f"The last owner{on_record} was {self.before.member_id}, until {shown(self.before.owned_to)}{event}."
-            )
+            told.append(f"The last owner{on_record} was {self.before.member_id}, until {_until(self.before)}{event}.")
         if self.after is not None and self.after.owned_from is not None:
             told.append(f"The next one{on_record} is {self.after.member_id}, from {shown(self.after.owned_from)}.")
         return " ".join(told)
@@ -100,6 +107,10 @@ class Owners:
             if one.is_begin_open and one.owned_from is not None
         ]
         return " ".join(told) or None
+
+
+def _until(one: Ownership) -> str:
+    return "an unknown time" if one.owned_to is None else shown(one.owned_to)
 
 
 def known_topics(warehouse: Warehouse, group: str) -> dict[str, tuple[int, int]]:
@@ -145,12 +156,12 @@ def owners_at(warehouse: Warehouse, group: str, topic: str, partition: int, at: 
     if not rows:
         _check_partition(warehouse, group, topic, partition)
     intervals = [Ownership(**dict(zip(Ownership.__slots__, row, strict=True))) for row in rows]
-    ended = [one for one in intervals if one.owned_to is not None and one.owned_to <= moment]
+    ended = [one for one in intervals if (over := one.over_at) is not None and over <= moment]
     later = [one for one in intervals if one.owned_from is not None and one.owned_from > moment]
     is_exact = warehouse.completeness.is_whole or all(one.is_exact for one in groups_at(warehouse, at, group=group))
     return Owners(
         owners=tuple(replace(one, is_exact=is_exact) for one in intervals if one not in ended and one not in later),
         is_exact=is_exact,
-        before=max(ended, key=lambda one: one.owned_to or moment, default=None),
+        before=max(ended, key=lambda one: (one.over_at or moment, one.to_offset or 0), default=None),
         after=later[0] if later else None,
     )

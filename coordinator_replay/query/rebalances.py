@@ -16,12 +16,12 @@ _REBALANCES = """
            group_type, epoch, attempts, cause, join_reason, confidence, members_before, members_after, partitions_moved,
            partitions_added, partitions_total, unowned_ms_max, unowned_ms_total, held_up_by, held_up_ms,
            metadata_delay_ms, evidence, alternatives, trigger_members, members_joined, members_left, is_exact,
-           rebalance_id
+           rebalance_id, completed_offset
     FROM rebalances
     WHERE cluster = $cluster {one_group}
-      AND coalesce(completed_at >= $start, true)
+      AND coalesce(completed_at >= $start, completed_offset IS NULL OR $start IS NULL)
       AND coalesce(coalesce(started_at, completed_at) < $end, true)
-    ORDER BY coalesce(started_at, completed_at), group_id, epoch
+    ORDER BY coalesce(started_at, completed_at) NULLS FIRST, group_id, completed_offset, epoch
 """
 
 _CAUSES = "SELECT DISTINCT cause FROM rebalances WHERE cluster = $cluster AND cause IS NOT NULL ORDER BY cause"
@@ -32,6 +32,8 @@ class Rebalance:
     """A rebalance: a row of the table of that name.
 
     Attributes:
+        completed_offset: log offset of the record by which it was over, None while it is not; ``completed_at`` is None
+            where that record, and those of the group before it, carry no time.
         matched_by: where causes were asked for, whether one of them is its ``cause`` or only an ``alternative`` to it.
     """
 
@@ -65,7 +67,13 @@ class Rebalance:
     members_left: list[str] | None
     is_exact: bool | None
     rebalance_id: str
+    completed_offset: int | None
     matched_by: str | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether every member has its assignment."""
+        return self.completed_at is not None or self.completed_offset is not None
 
     @property
     def began_by(self) -> datetime | None:

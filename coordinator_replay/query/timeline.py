@@ -32,7 +32,7 @@ _INTERVALS = """
            coalesce(is_exact, false), coalesce(is_begin_open, true)
     FROM member_timeline
     WHERE cluster = $cluster AND group_id = $group
-      AND coalesce(valid_to > $start, true) AND coalesce(valid_from < $end, true)
+      AND coalesce(valid_to > $start, to_offset IS NULL OR $start IS NULL) AND coalesce(valid_from < $end, true)
     ORDER BY from_offset, member_id
 """
 

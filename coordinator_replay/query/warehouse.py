@@ -44,11 +44,19 @@ DEFAULT_CLUSTER = "default"
 END = LATEST
 """Point in time that means the end of the log: only what was never ended is valid then."""
 
-AS_OF = "(valid_from <= $at OR valid_from IS NULL) AND (valid_to > $at OR valid_to IS NULL)"
+AS_OF = f"""(valid_from <= $at OR valid_from IS NULL)
+      AND (valid_to > $at OR (valid_to IS NULL AND (to_offset IS NULL OR $at < TIMESTAMPTZ '{END}')))"""
 """Condition of rows that hold at a point in time: half-open intervals; an unknown start counts as always.
+
+Where the record that ended a row has no time, the row may hold at every time but the end of the log.
 
 Written so that the engine can look at it while it reads a file.
 """
+
+MEMBERS_AS_OF = (
+    "(valid_from <= $at OR valid_from IS NULL) AND (valid_to > $at OR (valid_to IS NULL AND to_offset IS NULL))"
+)
+"""The same of ``member_timeline``: what is over and has no end on record was over before any time on record."""
 
 _UNSHOWN = """CASE
     WHEN epoch_us(#{place}) BETWEEN -62135596800000000 AND 253402300799999999 THEN NULL

@@ -21,7 +21,7 @@ from coordinator_replay.whatif.settings import Settings, changed
 
 _RECORDS = """
     SELECT group_id, kind, key_json, value_json, log_partition, log_offset,
-           coalesce(epoch_ms(log_timestamp), -1), coalesce(missing_before, 0), value_version
+           epoch_ms(log_timestamp), coalesce(missing_before, 0), value_version
     FROM group_records
     WHERE cluster = $cluster {some}
     ORDER BY group_id, log_partition, log_offset
@@ -197,7 +197,7 @@ def _record(
     value: str | None,
     partition: int,
     offset: int,
-    at_ms: int,
+    at_ms: int | None,
     missing: int,
     version: int | None,
     *,

@@ -9,7 +9,7 @@ from coordinator_replay.report.wording import counted_as, duration
 
 def took(one: Rebalance) -> str:
     """How long it took."""
-    if one.completed_at is None:
+    if not one.is_over:
         return "not over"
     if one.duration_ms is not None:
         return duration(one.duration_ms)

@@ -121,7 +121,7 @@ def _rebalance(one: Rebalance, row: int, clock: Clock, members: Members, moves: 
         "alpha": CONFIDENCE_ALPHA.get(one.confidence or "", 0.12),
         "confidence": one.confidence or "not judged",
         "began": "not on record" if one.started_at is None else shown(one.started_at),
-        "ended": "not over" if one.completed_at is None else shown(one.completed_at),
+        "ended": _ended(one),
         "took": took(one),
         "epoch": "-" if one.epoch is None else str(one.epoch),
         "members": f"{counted_as(one.members_before)} → {counted_as(one.members_after)}",
@@ -133,6 +133,12 @@ def _rebalance(one: Rebalance, row: int, clock: Clock, members: Members, moves: 
         "evidence": "\n".join(map(neutral, one.evidence or ())) or "none on record",
         "others": neutral(", ".join(one.alternatives or ()) or "nothing else"),
     }
+
+
+def _ended(one: Rebalance) -> str:
+    if one.completed_at is not None:
+        return shown(one.completed_at)
+    return "at an unknown time" if one.is_over else "not over"
 
 
 class Moves:

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from coordinator_replay.analysis.reasons.signs import DEPARTURES, SIGNS_WITHIN_MS
 from coordinator_replay.errors import InputError
+from coordinator_replay.pipeline.columns import numbers_of
 from coordinator_replay.pipeline.groups.input_rows import InputRow
 from coordinator_replay.pipeline.groups.signs import MINUTE_MS, LastCommit, RecordKey
 
@@ -120,7 +121,7 @@ class RecordStream:
     ) -> dict[int, Commits]:
         """The last commits before each departure, by its place in the batch; keeps those behind the last one."""
         found: dict[int, Commits] = {}
-        times = _numbers(batch.column("timestamp_ms"))
+        times = numbers_of(batch.column("timestamp_ms"), -1)
         if len(departures) and runs[departures[0]] == 0:
             first = int(departures[0])
             found[first] = self._near(int(times[first]))
@@ -174,7 +175,7 @@ def _may_show_departure(records: pa.RecordBatch) -> Bools:
         pc.and_(pc.equal(records.column("kind"), kind), pc.equal(is_tombstone, by_tombstone))
         for kind, by_tombstone in DEPARTURES.items()
     ]
-    return _bools(reduce(pc.or_, kinds)) & (_numbers(records.column("timestamp_ms")) >= 0)
+    return _bools(reduce(pc.or_, kinds)) & (numbers_of(records.column("timestamp_ms"), -1) >= 0)
 
 
 def _disorder(group_id: str, log_partition: int, offset: int, previous: int) -> InputError:

@@ -181,7 +181,7 @@ def stream_rows(records: DataFrame) -> DataFrame:
         "value_json": F.when(~is_commit, F.col("value_json")),
         "is_commit": is_commit,
     }
-    defaults = {"timestamp_ms": -1, "missing_before": 0, "record_bytes": 0}
+    defaults = {"missing_before": 0, "record_bytes": 0}
 
     def column(field: pa.Field) -> Column:
         found = given.get(field.name, F.col(field.name) if field.name in types else F.lit(None))

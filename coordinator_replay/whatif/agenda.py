@@ -84,4 +84,4 @@ class Agenda:
         value = record.value
         if value is not None and value.get("currentStateTimestamp", -1) >= 0:
             value = {**value, "currentStateTimestamp": value["currentStateTimestamp"] + self.left_out_ms}
-        return record._replace(timestamp_ms=record.timestamp_ms + self.left_out_ms, value=value)
+        return record._replace(timestamp_ms=(record.timestamp_ms or 0) + self.left_out_ms, value=value)

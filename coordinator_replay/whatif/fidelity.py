@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from coordinator_replay.times import time_order
 from coordinator_replay.whatif.measure import Lived, moment_of
 
 LOWEST = 0.7
@@ -122,9 +123,9 @@ def _shares(life: Lived) -> dict[int, list[tuple[str, int]]]:
     changes: list[tuple[int, int, str]] = []
     for row in life.rows.get("partition_ownership", ()):
         name = life.by_member.get(row["member_id"], row["member_id"])
-        changes.append((row["owned_from"], 1, name))
-        if row["owned_to"] is not None:
-            changes.append((row["owned_to"], -1, name))
+        changes.append((time_order(row["owned_from"]), 1, name))
+        if row["to_offset"] is not None:
+            changes.append((time_order(row["owned_to"]), -1, name))
     changes.sort()
     owned: Counter[str] = Counter()
     found, place = {}, 0

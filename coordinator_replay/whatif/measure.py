@@ -11,6 +11,7 @@ from typing import Any
 from coordinator_replay.analysis.group_life import GroupReplay
 from coordinator_replay.analysis.reasons import TopicChanges, by_frequency
 from coordinator_replay.engine.model import Record
+from coordinator_replay.times import time_order
 from coordinator_replay.whatif.measures import Measures
 from coordinator_replay.whatif.pauses import Pause, Total
 
@@ -66,7 +67,7 @@ def lived(rows: Rows, by_member: Mapping[str, str], start_ms: int, end_ms: int, 
 def moment_of(rebalance: Mapping[str, Any]) -> int:
     """When a rebalance began; of a classic one, when it was completed."""
     started = rebalance["started_at"]
-    return int(started if started is not None else rebalance["completed_at"] or 0)
+    return time_order(started if started is not None else rebalance["completed_at"])
 
 
 def measured(
@@ -129,7 +130,7 @@ def _stable_share(rows: Rows, start_ms: int, end_ms: int) -> float | None:
         return None
     stable_ms, since, state, group_type = 0, start_ms, "", ""
     for row in rows.get("group_timeline", ()):
-        at_ms = min(max(row["log_timestamp"], start_ms), end_ms)
+        at_ms = min(max(time_order(row["log_timestamp"]), start_ms), end_ms)
         if at_ms > since and group_type == "classic":
             return None
         stable_ms += at_ms - since if state == "Stable" else 0

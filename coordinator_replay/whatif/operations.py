@@ -8,6 +8,7 @@ from coordinator_replay.analysis.reasons.topic_changes import CREATED, PARTITION
 from coordinator_replay.engine.events import Event
 from coordinator_replay.engine.model import GroupType, Member, MemberState, Record
 from coordinator_replay.engine.replay import Replay
+from coordinator_replay.errors import UsageError
 
 FEW = 4
 """Fewer gaps than this say nothing about how soon members join again."""
@@ -58,22 +59,32 @@ class Operation(NamedTuple):
 
 
 def operations_of(group_id: str, records: Iterable[Record]) -> list[Operation]:
-    """Every operation of a group with events, in order."""
+    """Every operation of a group with events, in order.
+
+    What comes before the first record with a time counts as of that time: it was then at the latest.
+
+    Raises:
+        UsageError: no record of the group carries a time.
+    """
+    records = list(records)
+    first_ms = next((record.timestamp_ms for record in records if record.timestamp_ms is not None), None)
+    if records and first_ms is None:
+        raise UsageError(f"no record of group {group_id} carries a time: its life can't be simulated")
     replay = Replay(group_id)
     found: list[Operation] = []
     for record in records:
         for events in replay.apply_in_operations(record):
-            _append(found, events)
-    _append(found, replay.settle())
+            _append(found, events, first_ms or 0)
+    _append(found, replay.settle(), first_ms or 0)
     return found
 
 
-def _append(found: list[Operation], events: Sequence[Event]) -> None:
+def _append(found: list[Operation], events: Sequence[Event], first_ms: int) -> None:
     if not events:
         return
     done = [event.changes["join_done_ms"] for event in events if event.changes.get("join_done_ms") is not None]
     before_ms = found[-1].at_ms if found else None
-    at_ms = max(events[-1].timestamp_ms, before_ms or 0)
+    at_ms = max(events[-1].timestamp_ms or 0, before_ms or first_ms)
     join_done = min(max(done[-1], before_ms or 0), at_ms) if done else None
     found.append(Operation(at_ms, before_ms, events, join_done))
 

@@ -3,7 +3,15 @@
 from collections.abc import Callable, Iterator
 
 from coordinator_replay.analysis.findings.context import GroupContext, Row, mean_interval_ms
-from coordinator_replay.analysis.findings.observation import MOST_NAMED, Observation, at, lasting, moment
+from coordinator_replay.analysis.findings.observation import (
+    MOST_NAMED,
+    Observation,
+    at,
+    has_lasted,
+    lasting,
+    moment,
+)
+from coordinator_replay.times import latest_ms, time_order
 
 _FEWEST_COMMITS = 3
 """How many commits it takes to say how often a group commits."""
@@ -15,7 +23,7 @@ def commit_stall(context: GroupContext, row: Row) -> Iterator[Observation]:
     last_ms, limits, commits = row["last_at"], context.limits, context.commits
     if owner is None or not context.is_stable or last_ms is None or commits is None or commits["last_at"] is None:
         return
-    if owner.at_ms > last_ms or row["commits"] < _FEWEST_COMMITS:
+    if time_order(owner.at_ms) > last_ms or row["commits"] < _FEWEST_COMMITS:
         return
     stalled_ms, usual_ms = commits["last_at"] - last_ms, mean_interval_ms(row)
     if stalled_ms < max(limits.stall_ms, limits.patience * usual_ms):
@@ -47,7 +55,7 @@ def offset_rewind(context: GroupContext, row: Row) -> Iterator[Observation]:
     An Empty group that has had members is left to ``offset_reset``, and so are commits before the first member joined.
     """
     last = row["last"]
-    if row["is_empty"] and context.status is not None and context.status["members_from"] is not None:
+    if row["is_empty"] and context.status is not None and context.status["has_had_members"]:
         return
     committer = _committer(row) if row["is_empty"] else None
     words = f"; the group has no members on record: {committer}" if committer else ""
@@ -88,11 +96,11 @@ def offset_reset(context: GroupContext, row: Row) -> Iterator[Observation]:
     if not last["count"] or last["valid_from"] is None:
         return
     status = context.status
-    if status is None or status["members_from"] is None:
+    if status is None or not status["has_had_members"]:
         return
     since, members_from = last["first_at"], status["members_from"]
-    if last["valid_from"] >= members_from:
-        since, when = max(since, members_from), "while the group was Empty"
+    if last["valid_from"] >= time_order(members_from):
+        since, when = latest_ms(since, members_from), "while the group was Empty"
     elif status["is_beginning_known"]:
         when = "before the group's first member joined"
     else:
@@ -227,14 +235,14 @@ TOPIC_RULES: tuple[Callable[[GroupContext, TopicCommits], Iterator[Observation]]
 
 def never_committed(context: GroupContext) -> Iterator[Observation]:
     """Partitions that have had their owner for long, and no commit ever; one observation a topic."""
-    waiting: dict[str, list[tuple[int, int]]] = {}
+    waiting: dict[str, list[tuple[int, int | None]]] = {}
     for (topic, number), owner in context.owned.items():
-        is_long = context.end_ms - owner.at_ms >= context.limits.never_committed_ms
+        is_long = has_lasted(context.limits.never_committed_ms, owner.at_ms, context.end_ms)
         if is_long and (topic, number) not in context.committed:
             waiting.setdefault(topic, []).append((number, owner.at_ms))
     for topic, partitions in waiting.items():
         numbers = sorted(number for number, _ in partitions)
-        since = max(from_ms for _, from_ms in partitions)
+        since = max((from_ms for _, from_ms in partitions), key=time_order)
         yield Observation(
             "never_committed",
             (topic,),
@@ -257,7 +265,7 @@ def silent_group(context: GroupContext) -> Iterator[Observation]:
         return
     if commits["commits"] < _FEWEST_COMMITS:
         return
-    since = max(commits["last_at"], status["at"])
+    since = max(commits["last_at"], time_order(status["at"]))
     silent_ms, usual_ms = context.end_ms - since, mean_interval_ms(commits)
     if silent_ms < max(context.limits.silent_ms, context.limits.patience * usual_ms):
         return

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from coordinator_replay.analysis.findings.evidence import Evidence
 from coordinator_replay.analysis.findings.thresholds import MINUTE_MS, Thresholds
+from coordinator_replay.times import elapsed_ms, time_order
 
 Row = Mapping[str, Any]
 
@@ -14,10 +15,10 @@ _MOST_REBALANCES = 10_000
 
 
 class PartitionOwner(NamedTuple):
-    """The owner of a partition, with the time since when or until when it owned it."""
+    """The owner of a partition, with the time since when or until when it owned it; None where no record says."""
 
     member_id: str
-    at_ms: int
+    at_ms: int | None
 
 
 @dataclass(slots=True)
@@ -79,7 +80,7 @@ class GroupContext:
     largest: Row | None = None
     transactions: dict[tuple[int, int | None], LongTransaction] = field(default_factory=dict)
     expiries: dict[tuple[str, str, str, int | None], ExpiringOffsets] = field(default_factory=dict)
-    rebalances: deque[tuple[int, str]] = field(default_factory=lambda: deque(maxlen=_MOST_REBALANCES))
+    rebalances: deque[tuple[int | None, str]] = field(default_factory=lambda: deque(maxlen=_MOST_REBALANCES))
 
     def add(self, kind: Evidence, row: Row) -> None:
         """Take a row of evidence; most kinds need not be kept."""
@@ -129,7 +130,10 @@ class GroupContext:
         """Take an offset that expired or expires next, if its partition had an owner lately."""
         is_over = row["status"] == "EXPIRED"
         owner = self.owned_until(row["topic"], row["partition"])
-        if owner is None or (row["at"] if is_over else self.end_ms) - owner.at_ms > self.limits.owned_lately_ms:
+        if owner is None:
+            return
+        since_ms = elapsed_ms(owner.at_ms, row["at"] if is_over else self.end_ms)
+        if since_ms is None or since_ms > self.limits.owned_lately_ms:
             return
         key = row["topic"], row["status"], row["rule"], row["at"] if is_over else None
         offsets = self.expiries.get(key)
@@ -137,7 +141,7 @@ class GroupContext:
             offsets = ExpiringOffsets(row["at"], row["at"], row["log_offset"], row["confidence"], owner)
             self.expiries[key] = offsets
         offsets.first_ms, offsets.last_ms = min(offsets.first_ms, row["at"]), max(offsets.last_ms, row["at"])
-        offsets.owner = max(offsets.owner, owner, key=lambda one: one.at_ms)
+        offsets.owner = max(offsets.owner, owner, key=lambda one: time_order(one.at_ms))
         offsets.numbers.add(row["partition"])
 
     @property
@@ -161,7 +165,9 @@ class GroupContext:
         """The last rebalance that began at or before a time; None where there is none or the time is None."""
         if at_ms is None:
             return None
-        return next((rebalance_id for began, rebalance_id in reversed(self.rebalances) if began <= at_ms), None)
+        return next(
+            (rebalance_id for began, rebalance_id in reversed(self.rebalances) if time_order(began) <= at_ms), None
+        )
 
 
 def mean_interval_ms(row: Row) -> int:

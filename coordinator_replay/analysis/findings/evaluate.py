@@ -18,9 +18,10 @@ from coordinator_replay.analysis.findings.log_rules import (
     group_not_evaluated,
     late_topic_change,
 )
-from coordinator_replay.analysis.findings.observation import Observation, row
+from coordinator_replay.analysis.findings.observation import Observation, has_lasted, row
 from coordinator_replay.analysis.findings.thresholds import Thresholds
 from coordinator_replay.analysis.rows import Scope
+from coordinator_replay.times import latest_ms, time_order
 
 FINDINGS = "findings"
 
@@ -98,9 +99,9 @@ class Evaluator:
     def _merge(self, observed: Row) -> Iterator[FindingRow]:
         """Merge observations of one finding; one that is still open counts if it has lasted long enough."""
         end_ms = self.context.end_ms
-        if observed["last_seen"] is None and end_ms - observed["first_seen"] < (observed["needed_ms"] or 0):
+        if observed["is_open"] and not has_lasted(observed["needed_ms"] or 0, observed["first_seen"], end_ms):
             return
-        last_seen = max(end_ms if observed["last_seen"] is None else observed["last_seen"], observed["first_seen"])
+        last_seen = latest_ms(end_ms if observed["is_open"] else observed["last_seen"], observed["first_seen"])
         finding = self.finding
         if finding is None or finding["finding_id"] != observed["finding_id"]:
             if finding is not None:
@@ -108,11 +109,11 @@ class Evaluator:
             keys = {"cluster": self.context.cluster, "group_id": self.context.group_id}
             self.finding = {**observed, **keys, "last_seen": last_seen}
             return
-        latest = finding if finding["last_seen"] > last_seen else observed
+        latest = finding if time_order(finding["last_seen"]) > time_order(last_seen) else observed
         self.finding = {
             **latest,
             "first_seen": finding["first_seen"],
-            "last_seen": max(finding["last_seen"], last_seen),
+            "last_seen": latest_ms(finding["last_seen"], last_seen),
             "occurrences": finding["occurrences"] + observed["occurrences"],
         }
 

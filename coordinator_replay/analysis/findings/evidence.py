@@ -50,7 +50,7 @@ class Evidence(IntEnum):
 
 
 def evidence_row(
-    scope: Scope, kind: Evidence, content: dict[str, Any], *, at: int = 0, name: str = "", seq: int = 0
+    scope: Scope, kind: Evidence, content: dict[str, Any], *, at: int | None = 0, name: str = "", seq: int = 0
 ) -> Row:
     """Evidence as a row of ``group_evidence``.
 
@@ -58,7 +58,7 @@ def evidence_row(
         scope: the group.
         kind: its tag.
         content: the evidence, fit for JSON.
-        at: its time, the first thing that rows of a kind are sorted by.
+        at: its time, the first thing that rows of a kind are sorted by; those that have none come first.
         name: what they are sorted by next.
         seq: what they are sorted by last.
     """
@@ -79,14 +79,14 @@ KINDS: Mapping[tuple[GroupType, GroupState], str] = {
 """Every type and state that a group can have, and how evidence names it."""
 
 
-def state_row(scope: Scope, group_type: GroupType, state: GroupState, *, at: int, seq: int) -> Row:
+def state_row(scope: Scope, group_type: GroupType, state: GroupState, *, at: int | None, seq: int) -> Row:
     """A state that a group came into, as a row of ``group_evidence``.
 
     Args:
         scope: the group.
         group_type: the group's type from then on.
         state: its state.
-        at: when, in milliseconds.
+        at: when, in milliseconds; None before the group's first record with a time.
         seq: which of its states it is.
     """
     return TABLE, {

@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterator, Mapping
 
 from coordinator_replay.analysis.findings.context import GroupContext, LongTransaction, Row
 from coordinator_replay.analysis.findings.evidence import Evidence
-from coordinator_replay.analysis.findings.observation import MOST_NAMED, Observation, lasting, moment
+from coordinator_replay.analysis.findings.observation import MOST_NAMED, Observation, at, lasting, moment
+from coordinator_replay.times import elapsed_ms
 
 
 def late_topic_change(context: GroupContext, row: Row) -> Iterator[Observation]:
@@ -15,7 +16,7 @@ def late_topic_change(context: GroupContext, row: Row) -> Iterator[Observation]:
     yield Observation(
         "late_topic_change",
         (row["rebalance_id"],),
-        row["started_at"] - delay_ms,
+        elapsed_ms(delay_ms, row["started_at"]),
         row["started_at"],
         f"the group took {lasting(delay_ms)} to notice that its topics had changed, until {moment(row['started_at'])}",
         context.log_partition,
@@ -34,7 +35,7 @@ def group_near_record_limit(context: GroupContext) -> Iterator[Observation]:
             (),
             at_ms,
             at_ms,
-            f"a record {row['kind']} of {row['record_bytes']} bytes was written on {moment(at_ms)}; max.message.bytes "
+            f"a record {row['kind']} of {row['record_bytes']} bytes was written {at(at_ms)}; max.message.bytes "
             f"is {limit}",
             row["log_partition"],
             row["log_offset"],

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from coordinator_replay.analysis.findings.rules import RULES
 from coordinator_replay.analysis.rows import Scope
-from coordinator_replay.times import moment_of_ms
+from coordinator_replay.times import elapsed_ms, moment_of_ms
 
 MOST_NAMED = 20
 """How many members or partitions an observation names; the rest is counted."""
@@ -22,7 +22,7 @@ class Observation(NamedTuple):
     Attributes:
         subject: identifies the finding among others of the rule in the group: a topic, an instance id, a position.
         first_ms: from when on; None where no record says.
-        last_ms: until when; None where it still is so.
+        last_ms: until when; None where it still is so, or no record says.
         needed_ms: how long it must have lasted at the end of the log to be a finding, where it still is so.
         detail: numbers and names behind the message, fit for JSON.
     """
@@ -40,6 +40,16 @@ class Observation(NamedTuple):
     topic: str | None = None
     topic_partition: int | None = None
     member_id: str | None = None
+
+
+def has_lasted(needed_ms: int, first_ms: int | None, until_ms: int | None) -> bool:
+    """Whether something was so for long enough; where no record says from when on, only what need not last was.
+
+    >>> has_lasted(5, 10, 15), has_lasted(5, None, 15), has_lasted(0, None, 15)
+    (True, False, True)
+    """
+    lasted_ms = elapsed_ms(first_ms, until_ms)
+    return needed_ms <= 0 if lasted_ms is None else lasted_ms >= needed_ms
 
 
 def finding_id(cluster: str, rule: str, group_id: str, *subject: object) -> str:
@@ -61,24 +71,32 @@ def at(at_ms: int | None) -> str:
     return "at an unknown time" if at_ms is None else f"on {moment(at_ms)}"
 
 
-def moment(at_ms: int) -> str:
+def moment(at_ms: int | None) -> str:
     """A time as messages show it; a number beyond the calendar stays a number.
 
     >>> moment(1795249931062)
     '2026-11-21T08:32:11.062Z'
     >>> moment(2**62)
     '4611686018427387904 ms'
+    >>> moment(None)
+    'an unknown time'
     """
+    if at_ms is None:
+        return "an unknown time"
     shown = moment_of_ms(at_ms)
     return f"{at_ms} ms" if shown is None else shown.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def lasting(duration_ms: int) -> str:
+def lasting(duration_ms: int | None) -> str:
     """A duration as messages show it.
 
     >>> lasting(90_000), lasting(3_600_000), lasting(1500)
     ('90 s', '60 min', '1.5 s')
+    >>> lasting(None)
+    'an unknown time'
     """
+    if duration_ms is None:
+        return "an unknown time"
     if duration_ms >= 10 * 60_000:
         return f"{duration_ms // 60_000} min"
     return f"{duration_ms / 1000:g} s"

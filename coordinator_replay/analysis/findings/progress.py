@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from coordinator_replay.analysis.findings.observation import MOST_NAMED, Observation, lasting, moment
+from coordinator_replay.analysis.findings.observation import MOST_NAMED, Observation, has_lasted, lasting, moment
 from coordinator_replay.analysis.findings.steps import Memory, Step
 from coordinator_replay.analysis.ownership import UNREVOKED
 from coordinator_replay.analysis.rebalances import GENERATIONS
@@ -12,6 +12,7 @@ from coordinator_replay.engine.events import Event, EventKind
 from coordinator_replay.engine.model import NOTHING, GroupState, GroupType, Member, MemberState, Subscription
 from coordinator_replay.engine.rules import EPOCHS_RISE
 from coordinator_replay.engine.rules import RULES as INVARIANTS
+from coordinator_replay.times import elapsed_ms
 
 _ON_THE_WAY = frozenset({GroupState.ASSIGNING, GroupState.RECONCILING, GroupState.NOT_READY})
 _COMES_OR_GOES = frozenset(
@@ -74,7 +75,7 @@ def stuck_group(step: Step, memory: Memory) -> Iterator[Observation]:
             memory.open["stuck"] = _stuck(step, notes, _waiting_for(step), None)
     elif notes:
         memory.open.clear()
-        if now.at_ms - notes["since"][0] >= step.limits.stuck_ms:
+        if has_lasted(step.limits.stuck_ms, notes["since"][0], now.at_ms):
             # Those whose step settled the group are those that it had waited for.
             last = dict.fromkeys(event.member_id for event in step.events if event.member_id is not None)
             yield _stuck(step, notes, list(last)[:MOST_NAMED], now.at_ms)
@@ -205,7 +206,7 @@ def rebalance_storm(step: Step, memory: Memory) -> Iterator[Observation]:
     if not begun:
         return
     recent: list[list[Any]] = notes.get("recent", [])
-    while recent and (now.at_ms - recent[0][0] > window_ms or len(recent) >= _MOST_RECENT):
+    while recent and (not _is_within(window_ms, recent[0][0], now.at_ms) or len(recent) >= _MOST_RECENT):
         notes["passed"] -= recent.pop(0)[3]
     passed = sum(max(1, int(event.changes.get("attempts") or 1)) for event in begun)
     recent.append([now.at_ms, before, now.member_count, passed, now.partition, begun[0].offset, _who(step)])
@@ -222,6 +223,12 @@ def rebalance_storm(step: Step, memory: Memory) -> Iterator[Observation]:
     elif "storm" in notes:
         yield _storm(notes)
         del notes["storm"]
+
+
+def _is_within(window_ms: int, first_ms: int | None, last_ms: int | None) -> bool:
+    """Whether two times lie in one window; one that is not on record lies in none with another."""
+    between_ms = elapsed_ms(first_ms, last_ms)
+    return between_ms is not None and between_ms <= window_ms
 
 
 def _begins_rebalance(event: Event) -> bool:
@@ -249,7 +256,8 @@ def _storm(notes: dict[str, Any]) -> Observation:
         (partition, offset),
         first_ms,
         last_ms,
-        f"{count} rebalances in {lasting(last_ms - first_ms)}{by}, from {moment(first_ms)} to {moment(last_ms)}",
+        f"{count} rebalances in {lasting(elapsed_ms(first_ms, last_ms))}{by}, from {moment(first_ms)} to "
+        f"{moment(last_ms)}",
         partition,
         offset,
         {"rebalances": count, "members": dict(often)},
@@ -274,7 +282,7 @@ def static_member_flapping(step: Step, memory: Memory) -> Iterator[Observation]:
         if len(memory.notes) > _MOST_RECENT:
             # The one that came back longest ago.
             del memory.notes[next(iter(memory.notes))]
-        if len(returns) < wanted or now.at_ms - returns[0][0] > step.limits.flapping_window_ms:
+        if len(returns) < wanted or not _is_within(step.limits.flapping_window_ms, returns[0][0], now.at_ms):
             continue
         hosts = sorted({str(one) for _, one in returns if one is not None})
         where = f"from {' and '.join(hosts)}" if len(hosts) < 4 else f"from {len(hosts)} hosts"

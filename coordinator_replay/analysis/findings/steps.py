@@ -9,13 +9,14 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from coordinator_replay.analysis.findings.evidence import Evidence, evidence_row, state_row
-from coordinator_replay.analysis.findings.observation import Observation, row
+from coordinator_replay.analysis.findings.observation import Observation, has_lasted, row
 from coordinator_replay.analysis.findings.thresholds import DEFAULTS, Thresholds
 from coordinator_replay.analysis.members import MemberInterval, Members
 from coordinator_replay.analysis.ownership import Ownership
 from coordinator_replay.analysis.rows import Row, Scope, Topics
 from coordinator_replay.engine.events import Event, EventKind
 from coordinator_replay.engine.model import GroupState, GroupType
+from coordinator_replay.times import elapsed_ms, time_order
 
 _PARTITION_AND_OWNER = itemgetter(0, 1, 2)
 """Topic, partition and member id: what owners are sorted by."""
@@ -28,7 +29,7 @@ class GroupStatus(NamedTuple):
     state: GroupState
     epoch: int
     member_count: int
-    at_ms: int
+    at_ms: int | None
     partition: int
     offset: int
 
@@ -72,10 +73,10 @@ class Memory:
         self.notes: dict[str, Any] = {}
         self.open: dict[str, Observation] = {}
 
-    def since(self, name: str, at_ms: int) -> int:
+    def since(self, name: str, at_ms: int | None) -> int | None:
         """When an open observation began; ``at_ms`` where there is none of the name."""
         observation = self.open.get(name)
-        return at_ms if observation is None or observation.first_ms is None else observation.first_ms
+        return at_ms if observation is None else observation.first_ms
 
     def begin(self, name: str, observation: Observation) -> None:
         """Open an observation, or replace the open one, which keeps its beginning."""
@@ -86,13 +87,13 @@ class Memory:
             )
         self.open[name] = observation
 
-    def end(self, name: str, at_ms: int) -> Iterator[Observation]:
+    def end(self, name: str, at_ms: int | None) -> Iterator[Observation]:
         """Close an observation; yields it if it has lasted long enough."""
         observation = self.open.pop(name, None)
-        if observation is not None and at_ms - (observation.first_ms or 0) >= observation.needed_ms:
+        if observation is not None and has_lasted(observation.needed_ms, observation.first_ms, at_ms):
             yield observation._replace(last_ms=at_ms)
 
-    def end_all(self, at_ms: int) -> Iterator[Observation]:
+    def end_all(self, at_ms: int | None) -> Iterator[Observation]:
         """Close all open observations."""
         for name in list(self.open):
             yield from self.end(name, at_ms)
@@ -107,12 +108,14 @@ class StepRules:
     Attributes:
         memories: what each rule keeps, by the rule's name.
         status: the group after its last step; None before the first.
-        members_from: when the group first had members; None where it never had.
+        has_had_members: whether the group ever had members.
+        members_from: since when; None where it never had, or where that record has no time.
         is_beginning_known: whether the log has the group's creation.
         states: the number of the group's next state.
     """
 
     __slots__ = (
+        "has_had_members",
         "is_beginning_known",
         "limits",
         "members",
@@ -143,11 +146,12 @@ class StepRules:
         self.memories: dict[str, Memory] = {rule.__name__: Memory() for rule in rules}
         self.rules = [*zip(rules, self.memories.values(), strict=True)]
         self.status: GroupStatus | None = None
+        self.has_had_members = False
         self.members_from: int | None = None
         self.is_beginning_known = False
         self.states = 1
 
-    def fold(self, events: Sequence[Event], at_ms: int) -> Iterator[Row]:
+    def fold(self, events: Sequence[Event], at_ms: int | None) -> Iterator[Row]:
         """Apply the rules to an operation, after members and ownership have taken it; yields ended observations."""
         last = events[-1]
         if self.status is None:
@@ -155,25 +159,30 @@ class StepRules:
         self.status = GroupStatus(
             last.group_type, last.to_state, last.epoch, last.member_count, at_ms, last.partition, last.offset
         )
-        if self.members_from is None and last.member_count:
-            self.members_from = at_ms
+        if not self.has_had_members and last.member_count:
+            self.has_had_members, self.members_from = True, at_ms
         yield from self._states(events, at_ms)
         step = self._step(events, self.status)
         for rule, memory in self.rules:
             for observation in rule(step, memory):
-                yield self._row(observation)
+                yield self._row(observation, is_open=False)
 
     def open_rows(self) -> Iterator[Row]:
         """The open observations, and the row of the group's status, which rules over offsets look at."""
         if self.status is None:
             for memory in self.memories.values():
-                yield from map(self._row, memory.open.values())
+                yield from self._open_rows(memory)
             return
         step = self._step((), self.status)
         for rule, memory in self.rules:
-            yield from map(self._row, rule(step, memory))
-            yield from map(self._row, memory.open.values())
+            for observation in rule(step, memory):
+                yield self._row(observation, is_open=False)
+            yield from self._open_rows(memory)
         yield evidence_row(self.scope, Evidence.STATUS, self._status_content(step.now))
+
+    def _open_rows(self, memory: Memory) -> Iterator[Row]:
+        for observation in memory.open.values():
+            yield self._row(observation, is_open=True)
 
     def _step(self, events: Sequence[Event], now: GroupStatus) -> Step:
         kinds = frozenset([event.kind for event in events])
@@ -185,12 +194,12 @@ class StepRules:
         Args:
             rebalance: its row of ``rebalances``.
         """
-        is_over = rebalance["completed_at"] is not None
+        is_over = rebalance["completed_offset"] is not None
         at = rebalance["completed_at"] if is_over else rebalance["started_at"]
         # The begin of a classic rebalance is not on record: this is the latest time at which it had begun.
         started_at = rebalance["started_at"]
         if started_at is None:
-            started_at = at - rebalance["duration_ms_min"]
+            started_at = elapsed_ms(rebalance["duration_ms_min"], at)
         content = {
             "at": at,
             "is_over": is_over,
@@ -201,7 +210,7 @@ class StepRules:
         }
         return evidence_row(self.scope, Evidence.REBALANCE, content, at=at, name="rebalance")
 
-    def _states(self, events: Sequence[Event], at_ms: int) -> Iterator[Row]:
+    def _states(self, events: Sequence[Event], at_ms: int | None) -> Iterator[Row]:
         """Where the group's state or type changed, for the metrics."""
         for event in events:
             if event.from_state is not event.to_state or event.kind is EventKind.GROUP_CONVERTED:
@@ -235,6 +244,7 @@ class StepRules:
             "state": str(now.state),
             "epoch": now.epoch,
             "members": now.member_count,
+            "has_had_members": self.has_had_members,
             "members_from": self.members_from,
             "is_beginning_known": self.is_beginning_known,
             "at": now.at_ms,
@@ -246,15 +256,16 @@ class StepRules:
             "released": sorted(released, key=_PARTITION_AND_OWNER),
         }
 
-    def _row(self, observation: Observation) -> Row:
-        content = row(self.scope, observation)
-        seq = observation.first_ms or 0
+    def _row(self, observation: Observation, *, is_open: bool) -> Row:
+        content = row(self.scope, observation) | {"is_open": is_open}
+        seq = time_order(observation.first_ms)
         return evidence_row(self.scope, Evidence.OBSERVATION, content, name=content["finding_id"], seq=seq)
 
     def snapshot(self) -> dict[str, Any]:
         """What the rules keep, as plain data."""
         return {
             "status": list(self.status) if self.status is not None else None,
+            "has_had_members": self.has_had_members,
             "members_from": self.members_from,
             "is_beginning_known": self.is_beginning_known,
             "states": self.states,
@@ -267,7 +278,7 @@ class StepRules:
 
     def restore(self, plain: Mapping[str, Any]) -> None:
         """Continue from ``snapshot``."""
-        self.members_from = plain["members_from"]
+        self.has_had_members, self.members_from = plain["has_had_members"], plain["members_from"]
         self.is_beginning_known = plain["is_beginning_known"]
         self.states = plain["states"]
         if plain["status"] is not None:

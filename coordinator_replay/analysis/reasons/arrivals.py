@@ -9,8 +9,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from coordinator_replay.analysis.reasons.history import Departed, Sign, chosen
-from coordinator_replay.analysis.reasons.situation import Situation, called, lasting
+from coordinator_replay.analysis.reasons.situation import Situation, called, passed
 from coordinator_replay.engine.model import GroupType, Member, Subscription
+from coordinator_replay.times import elapsed_ms
 
 RETURN_MS = 300_000
 """A client that comes back so soon has been restarted; later, a longer timeout of its own must allow for it."""
@@ -38,7 +39,7 @@ class Return(NamedTuple):
     @property
     def silence_ms(self) -> int:
         """For how long there had been no sign of life when it went; 0 where that is not known."""
-        return self.departed.left_ms - self.departed.seen_ms if self.departed.seen_ms is not None else 0
+        return elapsed_ms(self.departed.seen_ms, self.departed.left_ms) or 0
 
     @property
     def is_downgrade(self) -> bool:
@@ -68,7 +69,7 @@ class Return(NamedTuple):
         if situation.is_of_this_operation(old):
             word = "generation" if situation.group_type is GroupType.CLASSIC else "write"
             return f"{came}, and {old.member_id} was removed in the same {word}: {known_by}"
-        gap = lasting(max(situation.started_ms - old.left_ms, 0))
+        gap = passed(old.left_ms, situation.started_ms)
         return f"{came}, {gap} after {old.member_id} was removed {situation.at(old.offset, old.partition)}: {known_by}"
 
 
@@ -106,7 +107,8 @@ def _client(situation: Situation, member: Member, gone: Sequence[Departed]) -> D
     if member.instance_id is not None:
         return None
     for one in reversed(gone):
-        is_recent = situation.started_ms - one.left_ms <= max(one.timeout_ms, RETURN_MS)
+        away_ms = elapsed_ms(one.left_ms, situation.started_ms)
+        is_recent = away_ms is not None and away_ms <= max(one.timeout_ms, RETURN_MS)
         if one.instance_id is None and is_recent and is_same_client(member, one):
             return one
     return None
@@ -127,7 +129,7 @@ def _is_shared(situation: Situation, member: Member, gone: Sequence[Departed]) -
     left = {event.member_id for event in situation.left}
     is_there = any(one.member_id not in left and one.member_id != member.member_id for one in there)
     return is_there or any(
-        is_same_client(member, one) for one in gone if situation.started_ms - one.left_ms <= RETURN_MS
+        is_same_client(member, one) for one in gone if (elapsed_ms(one.left_ms, situation.started_ms) or 0) <= RETURN_MS
     )
 
 
@@ -158,9 +160,9 @@ def successor(situation: Situation, gone: Member) -> tuple[Member, Sign] | None:
     if seen is None or gone.instance_id is not None:
         return None
     left = {event.member_id for event in situation.left}
-    for member_id, sign in sorted(situation.history.twins.items(), key=lambda one: one[1]):
+    for member_id, sign in sorted(situation.history.twins.items(), key=lambda one: one[1].order):
         member = situation.before.get(member_id)
-        if member is None or member_id in left or sign <= seen or not is_same_client(gone, member):
+        if member is None or member_id in left or sign.order <= seen.order or not is_same_client(gone, member):
             continue
         if _epoch(member) > _epoch(gone):
             return member, sign

@@ -9,6 +9,7 @@ from coordinator_replay.analysis.reasons.topic_changes import PARTITIONS_ADDED, 
 from coordinator_replay.analysis.reasons.vocabulary import Cause, Confidence, Finding
 from coordinator_replay.engine.events import EventKind
 from coordinator_replay.engine.model import GroupType, Member, Subscription, without
+from coordinator_replay.times import time_order
 
 CHANGE_RULES: list[Rule] = []
 """In the order of their rank, below the rows about members."""
@@ -215,7 +216,7 @@ def _that_made(situation: Situation, topic: str, count: int) -> tuple[str, Topic
     made = [
         change
         for change in situation.topic_changes.get(topic, ())
-        if change.partition_count == count and change.at_ms <= situation.started_ms
+        if change.partition_count == count and change.at_ms <= time_order(situation.started_ms)
     ]
     return (topic, made[-1]) if made else None
 

@@ -17,10 +17,11 @@ from typing import NamedTuple
 
 from coordinator_replay.analysis.reasons.arrivals import successor
 from coordinator_replay.analysis.reasons.history import Sign
-from coordinator_replay.analysis.reasons.situation import Situation, called, lasting, moment
+from coordinator_replay.analysis.reasons.situation import Situation, called, lasting, moment, passed
 from coordinator_replay.analysis.reasons.vocabulary import Cause, Confidence
 from coordinator_replay.engine.events import Event
 from coordinator_replay.engine.model import AWAY_EPOCH, GroupType, Member, Subscription
+from coordinator_replay.times import elapsed_ms
 
 DEFAULT_SESSION_MS = 45_000
 """Session timeout of members on the new protocol unless configured: it is not in the log."""
@@ -74,13 +75,13 @@ def _judge(situation: Situation, event: Event, gone: Member) -> Departure:
     return Departure(gone.member_id, Cause.LEAVE_OR_TIMEOUT, Confidence.POSSIBLE, (fact, why), alternatives)
 
 
-def _removed_ms(situation: Situation) -> int:
+def _removed_ms(situation: Situation) -> int | None:
     """The latest moment at which the member can have been removed."""
     return situation.started_ms if situation.group_type is GroupType.CLASSIC else situation.at_ms
 
 
 def _alive(situation: Situation, sign: Sign) -> str:
-    earlier = lasting(max(_removed_ms(situation) - sign.at_ms, 0))
+    earlier = passed(sign.at_ms, _removed_ms(situation))
     return f"last record showing it alive: {earlier} earlier {situation.at(sign.offset, sign.partition)}"
 
 
@@ -104,8 +105,8 @@ def _left_by(gone: Member) -> str:
 
 def _held_on(situation: Situation, gone: Member, fact: str) -> Departure | None:
     since = situation.unrevoked_since.get(gone.member_id)
-    timeout = _told(gone).rebalance_timeout_ms
-    if since is None or timeout <= 0 or not timeout <= situation.at_ms - since <= timeout + TIMER_SLACK_MS:
+    timeout, kept_ms = _told(gone).rebalance_timeout_ms, elapsed_ms(since, situation.at_ms)
+    if since is None or kept_ms is None or timeout <= 0 or not timeout <= kept_ms <= timeout + TIMER_SLACK_MS:
         return None
     held = (
         f"it had not revoked its partitions since {moment(since)}, for its rebalance timeout "
@@ -125,7 +126,7 @@ def _stayed_away(situation: Situation, gone: Member, fact: str) -> Departure | N
     if gone.current is None or gone.current.epoch != AWAY_EPOCH or sign is None:
         return None
     away = (
-        f"static member left temporarily (member epoch {AWAY_EPOCH}) {lasting(max(situation.at_ms - sign.at_ms, 0))} "
+        f"static member left temporarily (member epoch {AWAY_EPOCH}) {passed(sign.at_ms, situation.at_ms)} "
         f"earlier {situation.at(sign.offset, sign.partition)} and did not come back within its session timeout"
     )
     return Departure(gone.member_id, Cause.SESSION_TIMEOUT, Confidence.LIKELY, (fact, away), (Cause.MEMBER_LEAVE,))
@@ -139,7 +140,8 @@ def _had_no_time(situation: Situation, gone: Member, fact: str) -> Departure | N
         if 0 < rebalance_ms < session:
             shortest, name = rebalance_ms, "max.poll.interval.ms"
     sign = situation.history.last_seen(gone.member_id)
-    if sign is None or _removed_ms(situation) - sign.at_ms >= shortest:
+    alive_ms = None if sign is None else elapsed_ms(sign.at_ms, _removed_ms(situation))
+    if sign is None or alive_ms is None or alive_ms >= shortest:
         return None
     alive = _alive(situation, sign)
     if session is not None:
@@ -154,10 +156,11 @@ def _committed_late(situation: Situation, gone: Member, fact: str) -> Departure 
         return None
     commit = situation.history.last_commit(situation.history.partitions_of(gone, situation.group_type))
     session = _session_ms(gone) or SHORTEST_SESSION_MS
-    if commit is None or _removed_ms(situation) - commit.at_ms >= session:
+    committed_ms = None if commit is None else elapsed_ms(commit.at_ms, _removed_ms(situation))
+    if commit is None or committed_ms is None or committed_ms >= session:
         return None
     why = (
-        f"one of its partitions was committed {lasting(max(_removed_ms(situation) - commit.at_ms, 0))} earlier "
+        f"one of its partitions was committed {lasting(max(committed_ms, 0))} earlier "
         f"{situation.at(commit.offset, commit.partition)}, less than session.timeout.ms ({lasting(session)}): "
         f"{_left_by(gone)}"
     )
@@ -184,11 +187,13 @@ def _fell_silent(situation: Situation, gone: Member, fact: str) -> Departure | N
     session = _session_ms(gone) or DEFAULT_SESSION_MS
     partitions = situation.history.partitions_of(gone, situation.group_type)
     own, others = situation.history.last_commit(partitions), situation.history.last_commit(partitions, other=True)
-    removed_ms = _removed_ms(situation)
-    if own is None or others is None or removed_ms - own.at_ms < session or others.at_ms - own.at_ms < session:
+    if own is None or others is None:
+        return None
+    silent_ms, others_ms = elapsed_ms(own.at_ms, _removed_ms(situation)), elapsed_ms(own.at_ms, others.at_ms)
+    if silent_ms is None or others_ms is None or min(silent_ms, others_ms) < session:
         return None
     why = (
-        f"its partitions were last committed {lasting(removed_ms - own.at_ms)} earlier "
+        f"its partitions were last committed {lasting(silent_ms)} earlier "
         f"{situation.at(own.offset, own.partition)}, others of the group went on "
         f"{situation.at(others.offset, others.partition)} ({_timeout(gone)})"
     )
@@ -201,8 +206,8 @@ def _was_back(situation: Situation, gone: Member, fact: str) -> Departure | None
     if found is None:
         return None
     member, sign = found
-    silent_ms = _removed_ms(situation) - sign.at_ms
-    if silent_ms < SHORTEST_SESSION_MS:
+    silent_ms = elapsed_ms(sign.at_ms, _removed_ms(situation))
+    if silent_ms is None or silent_ms < SHORTEST_SESSION_MS:
         return None
     why = (
         f"its client was back {lasting(silent_ms)} earlier as {member.member_id} "
@@ -224,8 +229,9 @@ def _timeouts(situation: Situation, gone: Member) -> tuple[Cause, ...]:
     if situation.group_type is GroupType.SHARE:
         return (Cause.SESSION_TIMEOUT,)
     timeout = _told(gone).rebalance_timeout_ms
-    waited_ms = _removed_ms(situation) - situation.history.rebalanced_ms
-    is_late = situation.group_type is GroupType.CLASSIC and 0 < timeout <= waited_ms
+    # Where no rebalance with a time was before, it may have waited for any time.
+    waited_ms = elapsed_ms(situation.history.rebalanced_ms, _removed_ms(situation))
+    is_late = situation.group_type is GroupType.CLASSIC and timeout > 0 and (waited_ms is None or timeout <= waited_ms)
     return (Cause.SESSION_TIMEOUT, Cause.REBALANCE_TIMEOUT) if is_late else (Cause.SESSION_TIMEOUT,)
 
 

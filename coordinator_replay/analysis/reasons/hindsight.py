@@ -11,7 +11,7 @@ from coordinator_replay.analysis.reasons.arrivals import returns, twin
 from coordinator_replay.analysis.reasons.departures import OPEN_QUESTION, departures
 from coordinator_replay.analysis.reasons.history import Sign
 from coordinator_replay.analysis.reasons.member_rules import has_polled_late, poll_timeout_rejoin
-from coordinator_replay.analysis.reasons.situation import Situation, lasting
+from coordinator_replay.analysis.reasons.situation import Situation, lasting, passed
 from coordinator_replay.analysis.reasons.vocabulary import JOIN_REASONS, Cause, Confidence, JoinReason, Reason
 from coordinator_replay.engine.model import GroupType
 
@@ -46,7 +46,7 @@ def revisions(situation: Situation) -> list[Revision]:
     if rejoined is not None:
         for one in returns(situation)[0]:
             if has_polled_late(one) and not situation.is_of_this_operation(one.departed):
-                gap = lasting(max(situation.started_ms - one.departed.left_ms, 0))
+                gap = passed(one.departed.left_ms, situation.started_ms)
                 fact = (
                     f"it came back {gap} later {situation.at(one.offset)}: it had exceeded max.poll.interval.ms "
                     f"({lasting(one.departed.timeout_ms)})"

@@ -4,11 +4,13 @@ Kept small: one entry for each member that is there, a few for those that went, 
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from coordinator_replay.analysis.rows import Topics
 from coordinator_replay.engine.events import Event, EventKind
 from coordinator_replay.engine.model import GroupType, Member, Subscription
+from coordinator_replay.times import time_order
 
 # Looked up once: it stands in the way of every event.
 RECONCILED = EventKind.MEMBER_RECONCILED
@@ -34,9 +36,17 @@ OWN_DOING = frozenset(
 class Sign(NamedTuple):
     """A moment at which a member was surely alive, and the record that shows it."""
 
-    at_ms: int
+    at_ms: int | None
     partition: int
     offset: int
+
+    @property
+    def order(self) -> tuple[int, int, int]:
+        """Where it stands among others of its group."""
+        return time_order(self.at_ms), self.partition, self.offset
+
+
+_ORDER = attrgetter("order")
 
 
 class Departed(NamedTuple):
@@ -50,7 +60,7 @@ class Departed(NamedTuple):
     protocol: str | None
     version: int | None
     timeout_ms: int
-    left_ms: int
+    left_ms: int | None
     partition: int
     offset: int
     seen_ms: int | None
@@ -78,7 +88,7 @@ class GroupHistory:
         conversion: where the group was converted, until it rebalances: old type, new type, partition, offset.
         twins: members that joined while another one with the same client id and host was in the group: their records.
         ready_at: where partitions of a share group became ready, until it rebalances.
-        rebalanced_ms: when the last rebalance began.
+        rebalanced_ms: when the last rebalance began; None where there was none, or none with a time.
         join_reason: its reason.
     """
 
@@ -102,7 +112,7 @@ class GroupHistory:
 
     def __init__(self, topics: Topics) -> None:
         self._topics = topics
-        self.seen: dict[str, tuple[int, int, int]] = {}
+        self.seen: dict[str, tuple[int | None, int, int]] = {}
         self.synced: Sign | None = None
         self.departed: list[Departed] = []
         self.twins: dict[str, Sign] = {}
@@ -112,7 +122,7 @@ class GroupHistory:
         self.is_new_life = False
         self.conversion: tuple[str, str, int, int] | None = None
         self.ready_at: tuple[int, int] | None = None
-        self.rebalanced_ms = -1
+        self.rebalanced_ms: int | None = None
         self.join_reason = "unknown"
         self._commits: dict[tuple[str, int], Sign] = {}
         self._newer_commits: list[tuple[int, dict[tuple[str, int], Sign]]] = []
@@ -125,7 +135,7 @@ class GroupHistory:
     def last_seen(self, member_id: str) -> Sign | None:
         """The last sign of life in records of the group itself."""
         own, synced = self.seen.get(member_id), self.synced
-        if own is None or (synced is not None and synced.at_ms > own[0]):
+        if own is None or (synced is not None and time_order(synced.at_ms) > time_order(own[0])):
             return synced
         return Sign(*own)
 
@@ -156,7 +166,7 @@ class GroupHistory:
         commit = self.last_commit(self.partitions_of(member, group_type)) if self._commits else None
         if seen is None or commit is None:
             return seen or commit
-        return max(seen, commit)
+        return max(seen, commit, key=_ORDER)
 
     def partitions_of(self, member: Member, group_type: GroupType) -> dict[str, tuple[int, ...]]:
         """What a member owns, by topic name, as far as names are known."""
@@ -175,9 +185,9 @@ class GroupHistory:
             for (topic, number), sign in self._commits.items()
             if (number in partitions.get(topic, ())) is not other
         ]
-        return max(signs, default=None)
+        return max(signs, default=None, key=_ORDER)
 
-    def watch(self, events: Sequence[Event], at_ms: int) -> None:
+    def watch(self, events: Sequence[Event], at_ms: int | None) -> None:
         """Remember an operation that is over; called after reasons were found for what it began."""
         for event in events:
             kind, member = event.kind, event.member
@@ -193,7 +203,7 @@ class GroupHistory:
 
     def begin(
         self,
-        started_ms: int,
+        started_ms: int | None,
         join_reason: str,
         returned: Collection[str],
         asking: Collection[str],
@@ -230,7 +240,7 @@ class GroupHistory:
         elif told.regex not in self.regex_topics and member_id not in self.waiting:
             self.waiting[member_id] = Waiting(told.regex, event.kind is EventKind.MEMBER_JOINED, event.offset)
 
-    def _left(self, event: Event, at_ms: int) -> None:
+    def _left(self, event: Event, at_ms: int | None) -> None:
         gone = event.before or event.member
         if gone is None:
             return
@@ -240,16 +250,16 @@ class GroupHistory:
         self.waiting.pop(gone.member_id, None)
         self.twins.pop(gone.member_id, None)
 
-    def _created(self, event: Event, at_ms: int) -> None:
+    def _created(self, event: Event, at_ms: int | None) -> None:
         self.is_new_life = True
         self.departed, self.seen, self.waiting, self.twins = [], {}, {}, {}
         self.regex_topics, self.partition_counts, self.synced = {}, {}, None
 
-    def _converted(self, event: Event, at_ms: int) -> None:
+    def _converted(self, event: Event, at_ms: int | None) -> None:
         old, new = event.changes["group_type"]
         self.conversion = (str(old), str(new), event.partition, event.offset)
 
-    def _resolved(self, event: Event, at_ms: int) -> None:
+    def _resolved(self, event: Event, at_ms: int | None) -> None:
         regex = event.changes["regex"]
         topics = event.changes["topics"][1]
         if topics is None:
@@ -258,10 +268,10 @@ class GroupHistory:
         self.regex_topics[regex] = tuple(topics)
         self.waiting = {member_id: one for member_id, one in self.waiting.items() if one.regex != regex}
 
-    def _ready(self, event: Event, at_ms: int) -> None:
+    def _ready(self, event: Event, at_ms: int | None) -> None:
         self.ready_at = (event.partition, event.offset)
 
-    def _synced(self, event: Event, at_ms: int) -> None:
+    def _synced(self, event: Event, at_ms: int | None) -> None:
         if event.group_type is not GroupType.CLASSIC:
             return
         joined_ms = event.changes.get("join_done_ms")
@@ -334,7 +344,7 @@ _REMEMBERED = {
 }
 
 
-def departed(gone: Member, event: Event, at_ms: int, seen: Sign | None) -> Departed:
+def departed(gone: Member, event: Event, at_ms: int | None, seen: Sign | None) -> Departed:
     """A member that went, as it is remembered."""
     told = gone.subscription or Subscription()
     return Departed(

@@ -9,6 +9,7 @@ from coordinator_replay.analysis.reasons.topic_changes import TopicChange, Topic
 from coordinator_replay.analysis.rows import Topics
 from coordinator_replay.engine.events import Event, EventKind
 from coordinator_replay.engine.model import GroupType, Member, Subscription
+from coordinator_replay.times import elapsed_ms
 
 
 class Situation:
@@ -17,7 +18,7 @@ class Situation:
     Attributes:
         events: the events of the operation.
         opening: the event that tells of the rebalance.
-        at_ms: when the operation was appended.
+        at_ms: when the operation was appended; None before the group's first record with a time.
         started_ms: when the rebalance began, as the table tells it: of a classic one, the end of its join phase.
         before: members before the operation.
         unrevoked_since: since when members have been holding on to what they must give up.
@@ -35,10 +36,10 @@ class Situation:
         events: Sequence[Event],
         opening: Event,
         *,
-        at_ms: int,
-        started_ms: int,
+        at_ms: int | None,
+        started_ms: int | None,
         before: Mapping[str, Member],
-        unrevoked_since: Mapping[str, int],
+        unrevoked_since: Mapping[str, int | None],
         history: GroupHistory,
         topics: Topics,
         topic_changes: TopicChanges,
@@ -135,7 +136,7 @@ class Situation:
         return coverage(self.opening.members)
 
     @cached_property
-    def last_sync_ms(self) -> int:
+    def last_sync_ms(self) -> int | None:
         """When the group last came to a rest, or began to rebalance."""
         return self.history.synced.at_ms if self.history.synced is not None else self.history.rebalanced_ms
 
@@ -175,13 +176,25 @@ def listed(names: Sequence[str], most: int = 5) -> str:
     return f"{', '.join(names[:most])} and {len(names) - most} more"
 
 
-def lasting(milliseconds: int) -> str:
+def lasting(milliseconds: int | None) -> str:
     """A duration as sentences tell it.
 
-    >>> [lasting(ms) for ms in (850, 4500, 300000)]
-    ['850 ms', '4.5 s', '300 s']
+    >>> [lasting(ms) for ms in (850, 4500, 300000, None)]
+    ['850 ms', '4.5 s', '300 s', 'an unknown time']
     """
+    if milliseconds is None:
+        return "an unknown time"
     return f"{milliseconds} ms" if milliseconds < 1000 else f"{milliseconds / 1000:.1f}".removesuffix(".0") + " s"
+
+
+def passed(since_ms: int | None, until_ms: int | None) -> str:
+    """The time between two moments as sentences tell it; one that turns back is none.
+
+    >>> passed(1000, 5500), passed(5500, 1000), passed(None, 1000)
+    ('4.5 s', '0 ms', 'an unknown time')
+    """
+    between_ms = elapsed_ms(since_ms, until_ms)
+    return lasting(None if between_ms is None else max(between_ms, 0))
 
 
 def moment(at_ms: int) -> str:

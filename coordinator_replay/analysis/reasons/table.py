@@ -22,6 +22,7 @@ from coordinator_replay.analysis.reasons.vocabulary import (
 )
 from coordinator_replay.engine.events import EventKind
 from coordinator_replay.engine.model import GroupType
+from coordinator_replay.times import elapsed_ms
 
 TABLE: Sequence[Rule] = tuple(
     rule._replace(rank=rank) for rank, rule in enumerate([*MEMBER_RULES, *CHANGE_RULES], start=1)
@@ -129,5 +130,5 @@ def _delay_ms(situation: Situation, first: Finding) -> int | None:
         return None
     changes = situation.changes_since(set(first.topics))
     if not changes and situation.group_type is GroupType.CLASSIC:
-        changes = between(situation.topic_changes, first.topics, -1, situation.started_ms)[-1:]
-    return situation.started_ms - changes[0][1].at_ms if changes else None
+        changes = between(situation.topic_changes, first.topics, None, situation.started_ms)[-1:]
+    return elapsed_ms(changes[0][1].at_ms, situation.started_ms) if changes else None

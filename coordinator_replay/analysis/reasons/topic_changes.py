@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from coordinator_replay.times import time_order
+
 CREATED, PARTITIONS_ADDED, REMOVED = "created", "partitions_added", "removed"
 
 
@@ -44,15 +46,20 @@ def told(changes: TopicChanges, topic: str, change: TopicChange) -> str:
 
 
 def between(
-    changes: TopicChanges, topics: Iterable[str], after_ms: int, until_ms: int
+    changes: TopicChanges, topics: Iterable[str], after_ms: int | None, until_ms: int | None
 ) -> list[tuple[str, TopicChange]]:
     """Changes of some topics later than one moment and not later than another, oldest first.
+
+    A moment that is not on record is before all changes.
 
     >>> between({"a": [TopicChange(5, "created", 1), TopicChange(9, "removed", 0)]}, ["a", "b"], 5, 9)
     [('a', TopicChange(at_ms=9, change='removed', partition_count=0))]
     """
     found = [
-        (topic, change) for topic in topics for change in changes.get(topic, ()) if after_ms < change.at_ms <= until_ms
+        (topic, change)
+        for topic in topics
+        for change in changes.get(topic, ())
+        if time_order(after_ms) < change.at_ms <= time_order(until_ms)
     ]
     return sorted(found, key=lambda one: (one[1].at_ms, one[0]))
 

@@ -53,7 +53,7 @@ from coordinator_replay.pipeline.offsets.expiry import Horizon, expected_offsets
 from coordinator_replay.pipeline.offsets.interval_rows import STAGED
 from coordinator_replay.store.scan import read_paths
 from coordinator_replay.store.writer import DataFile
-from coordinator_replay.times import milliseconds
+from coordinator_replay.times import milliseconds, time_order
 
 STEP_ROWS = "metric_steps"
 """Staged steps of the metrics, in STEPS."""
@@ -145,7 +145,7 @@ class GroupEvidence:
     def evidence(self, totals: Totals) -> Iterator[EvidenceRow]:
         """All evidence about it, in order."""
         rows = [
-            EvidenceRow(row["tag"], row["at"], row["name"], row["seq"], orjson.loads(row["detail"]))
+            EvidenceRow(row["tag"], time_order(row["at"]), row["name"], row["seq"], orjson.loads(row["detail"]))
             for row in self.rows[EVIDENCE]
         ]
         for kind in (REWIND, EMPTY_REWIND):
@@ -444,7 +444,8 @@ class Evaluation:
             evaluator = self.context.evaluator(group_id, totals.every[GROUP.name].get(WHOLE))
             for row in known.evidence(totals):
                 is_replayed &= row.tag != Evidence.FAILURE
-                if row.tag == Evidence.REBALANCE and row.content["is_over"]:
+                # What has no time happened in no minute.
+                if row.tag == Evidence.REBALANCE and row.content["is_over"] and row.content["at"] is not None:
                     rebalances.append(row.at)
                 self._find(evaluator.add(Evidence(row.tag), row.content))
             self._find(evaluator.finish())

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from coordinator_replay.analysis.findings.thresholds import MINUTE_MS
 from coordinator_replay.engine.model import GroupState
 from coordinator_replay.pipeline.bucket_files import Place, TableWriter
-from coordinator_replay.pipeline.columns import Numbers, Sums, numbers_of
+from coordinator_replay.pipeline.columns import NONE, Numbers, Sums, numbers_of
 from coordinator_replay.pipeline.findings.commit_sums import MINUTES
 from coordinator_replay.pipeline.findings.minute_states import NUMBERED, SIMPLE, MinuteStates
 from coordinator_replay.store.scan import read_paths, read_table
@@ -32,7 +32,8 @@ METRICS = "group_metrics"
 COUNTERS = ("rebalance_count", "offset_commits", "expired_offsets", "deleted_offsets")
 
 STEPS = pa.schema([(name, pa.int64()) for name in ("minute", "kind", "delta", *COUNTERS)])
-"""What happened in a minute to groups of a kind: how many more or less of them there are, and counts."""
+"""What happened in a minute to groups of a kind: how many more or less of them there are, and counts. The minute is
+NONE where no record tells: before the first one that has a time."""
 
 _DEAD = tuple(number for number, (_, state) in enumerate(NUMBERED, 1) if state is GroupState.DEAD)
 _MINUTE_US = MINUTE_MS * 1000
@@ -133,13 +134,16 @@ def _standing(steps: dict[str, Numbers], schema: pa.Schema) -> Iterator[pa.Recor
     A log is bounded by its records, while the time between two timestamps is not: what held in the last minute in
     which the log has a record holds until the next.
     """
-    minutes = np.unique(steps["minute"])
+    minutes = np.unique(steps["minute"][steps["minute"] != NONE])
+    if not len(minutes):
+        return
     for kind in np.unique(steps["kind"]).tolist():
         mine = steps["kind"] == kind
+        # What was before the first minute on record holds in it.
         at = np.searchsorted(minutes, steps["minute"][mine])
         filled = {name: np.zeros(len(minutes), np.int64) for name in ("delta", *COUNTERS)}
         for name, column in filled.items():
-            column[at] = steps[name][mine]
+            np.add.at(column, at, steps[name][mine])
         groups = np.cumsum(filled["delta"])
         is_told = (groups > 0) | np.any([filled[name] > 0 for name in COUNTERS], axis=0)
         group_type, state = NUMBERED[kind - 1]

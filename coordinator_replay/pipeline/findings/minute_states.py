@@ -39,7 +39,7 @@ class MinuteStates:
 
     Attributes:
         groups: which group it is, as the place of its id.
-        minutes: when, in minutes since 1970.
+        minutes: when, in minutes since 1970; NONE before the group's first record with a time.
         kinds: what the group was from the end of that minute on. All are sorted by group and minute.
     """
 
@@ -53,8 +53,8 @@ class MinuteStates:
         states = evidence.filter(pc.equal(evidence.column("tag"), int(Evidence.STATE)))
         group = pc.index_in(states.column("group_id"), group_ids)
         mine = states.append_column("group", group).filter(pc.is_valid(group))
-        groups, at = _column(mine, "group"), _column(mine, "at")
-        minutes = np.floor_divide(at, MINUTE_MS)
+        groups, at = _column(mine, "group"), numbers_of(mine.column("at").combine_chunks(), NONE)
+        minutes = np.where(at == NONE, NONE, np.floor_divide(at, MINUTE_MS))
         kinds = numbers_of(pc.index_in(mine.column("name"), _NAMES).combine_chunks(), -1) + 1
         order = np.lexsort([_column(mine, "seq"), at, groups])
         is_last = np.ones(len(order), np.bool_)

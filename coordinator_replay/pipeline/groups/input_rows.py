@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coordinator_replay.engine.model import Record
-from coordinator_replay.pipeline.columns import numbers_of
+from coordinator_replay.pipeline.columns import NONE, array_of, numbers_of
 from coordinator_replay.records.blobs import open_blobs
 from coordinator_replay.store.duckdb_connection import SORT_MEMORY, connected
 from coordinator_replay.store.scan import BATCH_ROWS, Batches
@@ -26,7 +26,7 @@ class InputRow(NamedTuple):
     """A group record to replay.
 
     Attributes:
-        timestamp_ms: −1 where the record has no time.
+        timestamp_ms: None where the record has no time.
         value_json: None for a tombstone.
         missing_before: offsets before it in its log partition at which no record stood.
     """
@@ -34,7 +34,7 @@ class InputRow(NamedTuple):
     group_id: str
     log_partition: int
     log_offset: int
-    timestamp_ms: int
+    timestamp_ms: int | None
     kind: str
     key_json: str
     value_json: str | None
@@ -77,9 +77,9 @@ def input_rows(batches: Batches) -> Iterator[InputRow]:
         batches: in RECORD_COLUMNS.
     """
     for batch in batches:
-        at = numbers_of(batch.column("log_timestamp"), -1000)
+        at = numbers_of(batch.column("log_timestamp"), NONE)
         columns = {
-            "timestamp_ms": np.floor_divide(at, 1000).tolist(),
+            "timestamp_ms": array_of(np.where(at == NONE, NONE, np.floor_divide(at, 1000)), pa.int64()).to_pylist(),
             "missing_before": pc.fill_null(batch.column("missing_before"), 0).to_pylist(),
             "record_bytes": pc.fill_null(batch.column("record_bytes"), 0).to_pylist(),
         }

@@ -21,6 +21,7 @@ from coordinator_replay.pipeline.groups.input_rows import RECORD_COLUMNS, input_
 from coordinator_replay.pipeline.log_partitions import PartitionStep
 from coordinator_replay.store.duckdb_connection import connected
 from coordinator_replay.store.scan import read_paths
+from coordinator_replay.times import latest_ms
 
 KEY = ("group_id", "log_partition", "log_offset", "log_timestamp", "kind", "key_json")
 """What is read of ``group_records`` to find out when the keys of a group appear."""
@@ -44,7 +45,7 @@ class Break(NamedTuple):
 
     Attributes:
         offset: the first offset that is missing; 0 where the history begins.
-        at_ms: the time up to which everything is known.
+        at_ms: the time up to which everything is known; None where no record tells.
         is_gap: what is missing was in no copy: it may have been anything.
         proven_from: from where on the group is proven; None where nothing but its records proves it.
         proven_ms: the time of that.
@@ -52,10 +53,10 @@ class Break(NamedTuple):
     """
 
     offset: int
-    at_ms: int
+    at_ms: int | None
     is_gap: bool
     proven_from: int | None
-    proven_ms: int
+    proven_ms: int | None
     number: int
 
 
@@ -72,8 +73,8 @@ class GroupProofs:
     """
 
     ranges: Mapping[int, Sequence[HistoryRange]] = field(default_factory=dict)
-    times: Mapping[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
-    appearances: Mapping[Part, tuple[int, int]] = field(default_factory=dict)
+    times: Mapping[tuple[int, int], tuple[int | None, int | None]] = field(default_factory=dict)
+    appearances: Mapping[Part, tuple[int, int | None]] = field(default_factory=dict)
     confirmed: Mapping[Part, Sequence[Record]] = field(default_factory=dict)
 
     def breaks(self, group_id: str, log_partition: int) -> list[Break]:
@@ -84,7 +85,7 @@ class GroupProofs:
             proven_from, proven_ms = one.complete_from, complete_ms
             last = self.appearances.get((group_id, log_partition, number))
             if last is not None:
-                proven_from, proven_ms = last[0] + 1, max(last[1], complete_ms)
+                proven_from, proven_ms = last[0] + 1, latest_ms(last[1], complete_ms)
             is_provable = one.exact_from is not None
             found.append(
                 Break(one.begins_at, begins_ms, one.is_gap, proven_from if is_provable else None, proven_ms, number)
@@ -98,7 +99,7 @@ class GroupProofs:
             return None
         is_provable = ranges[-1].exact_from is not None
         proven_from = ranges[-1].complete_from if is_provable else None
-        return Break(0, 0, ranges[-1].is_gap, proven_from, 0, len(ranges) - 1)
+        return Break(0, None, ranges[-1].is_gap, proven_from, None, len(ranges) - 1)
 
     def confirmed_in(self, log_partition: int, offsets: Numbers) -> Iterator[tuple[int, Bools]]:
         """The ranges that begin where records are missing, and which records they go on from.
@@ -133,13 +134,13 @@ def group_proofs(step: PartitionStep, records: Sequence[str]) -> GroupProofs:
     around = step.times()
     times = {
         (partition, number): (
-            around[partition, one.begins_at].before_ms or 0,
-            around[partition, one.complete_from].at_ms or around[partition, one.complete_from].before_ms or 0,
+            around[partition, one.begins_at].before_ms,
+            latest_ms(around[partition, one.complete_from].at_ms, around[partition, one.complete_from].before_ms),
         )
         for partition, ranges in wanted.items()
         for number, one in enumerate(ranges)
     }
-    appearances: dict[Part, tuple[int, int]] = {}
+    appearances: dict[Part, tuple[int, int | None]] = {}
     for partition, ranges in wanted.items():
         rows = (
             pa.Table.from_batches(
@@ -171,11 +172,11 @@ def _confirmed(proofs: GroupProofs, records: Sequence[str]) -> dict[Part, list[R
     return found
 
 
-def _appearances(rows: pa.Table, partition: int, number: int, one: HistoryRange) -> dict[Part, tuple[int, int]]:
+def _appearances(rows: pa.Table, partition: int, number: int, one: HistoryRange) -> dict[Part, tuple[int, int | None]]:
     offsets = numbers_of(rows.column("log_offset").combine_chunks())
     own = rows.filter(pa.array((offsets >= one.complete_from) | one.copy.has(offsets)))
     with connected() as connection:
         connection.register("records", own)
         bounds = {"complete_from": one.complete_from, "exact_from": one.exact_from}
         found = connection.execute(_APPEARANCES, bounds).fetchall()
-    return {(group_id, partition, number): (first, at or 0) for group_id, first, at in found}
+    return {(group_id, partition, number): (first, at) for group_id, first, at in found}

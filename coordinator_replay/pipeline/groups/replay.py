@@ -119,7 +119,7 @@ class _GroupRun:
         else:
             self.life = GroupReplay.restore(orjson.loads(snapshot), *known)
         self.proofs = proofs
-        self.complete: tuple[int, int] | None = None
+        self.complete: tuple[int, int | None] | None = None
         self.breaks: list[Break] = []
         if snapshot is None and (begins := self._begins()):
             first, *self.breaks = begins

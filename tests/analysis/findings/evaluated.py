@@ -76,6 +76,7 @@ STATUS = {
     "state": "Stable",
     "epoch": 4,
     "members": 2,
+    "has_had_members": True,
     "members_from": 0,
     "is_beginning_known": False,
     "at": 0,
@@ -89,7 +90,8 @@ STATUS = {
 
 def group_status(**changes: Any) -> tuple[Evidence, dict[str, Any]]:
     """A Stable group of two members that own two partitions of a topic since the beginning."""
-    return Evidence.STATUS, {**STATUS, **changes}
+    had = {"has_had_members": changes.get("members_from", 0) is not None}
+    return Evidence.STATUS, {**STATUS, **had, **changes}
 
 
 def minute(at: int, commits: int = 2, partitions: int = 2, **changes: Any) -> tuple[None, dict[str, Any]]:
