@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 
 from coordinator_replay.log.dump import DumpFile, open_filesystem
 from coordinator_replay.log.segment import SegmentPart, read_segment
-from coordinator_replay.log.splits import WHOLE, LimitedFile, Split, split_segment
 from coordinator_replay.secret_text import without_secrets
 
 BATCH_ROWS = 60_000
@@ -21,40 +20,16 @@ BATCH_BYTES = 8 << 20
 """How many bytes of keys and values are decoded at a time: as JSON they may take ten times as many."""
 
 
-def read_file(file: DumpFile, skip: Sequence[tuple[int, int]] = (), split: Split = WHOLE) -> Iterator[SegmentPart]:
-    """Read one segment file of a dump, or a split of it, in parts.
+def read_file(file: DumpFile, skip: Sequence[tuple[int, int]] = ()) -> Iterator[SegmentPart]:
+    """Read one segment file of a dump, in parts.
 
     Args:
         file: the file; a path or a URI that pyarrow's filesystems know.
         skip: closed ranges of offsets that are not wanted, see ``read_segment``.
-        split: from ``split_file``; the whole file if left out.
     """
-    filesystem, path = open_filesystem(file.uri)
-    if split == WHOLE:
-        with filesystem.open_input_stream(path, compression=None) as stream:
-            yield from read_segment(
-                stream, source=without_secrets(file.uri), log_partition=file.log_partition, skip=skip
-            )
-        return
-    with filesystem.open_input_file(path) as opened:
-        opened.seek(split.start)
-        bytes_ = opened if split.stop is None else LimitedFile(opened, split.stop - split.start)
-        source = without_secrets(file.uri)
-        yield from read_segment(bytes_, source=source, log_partition=file.log_partition, skip=skip, split=split)
-
-
-def split_file(file: DumpFile, split_bytes: int) -> Sequence[Split]:
-    """The splits of a segment file; one that is not larger than a split is not opened.
-
-    Args:
-        file: the file.
-        split_bytes: about how large a split is.
-    """
-    if file.size <= split_bytes:
-        return [WHOLE]
     filesystem, path = open_filesystem(file.uri)
     with filesystem.open_input_stream(path, compression=None) as stream:
-        return list(split_segment(stream, split_bytes=split_bytes))
+        yield from read_segment(stream, source=without_secrets(file.uri), log_partition=file.log_partition, skip=skip)
 
 
 def gather_records(parts: Iterable[SegmentPart]) -> Iterator[pa.RecordBatch]:

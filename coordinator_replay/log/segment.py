@@ -19,7 +19,6 @@ from coordinator_replay.log.header import OFFSET_LIMIT, SHORTEST_HEADER, Attribu
 from coordinator_replay.log.messages import Messages
 from coordinator_replay.log.rows import Damage, SegmentRows
 from coordinator_replay.log.schema import LOG_RECORD, DamageClass
-from coordinator_replay.log.splits import WHOLE, Split
 from coordinator_replay.log.walk import Run, Walk
 from coordinator_replay.log.window import (
     DEFAULT_MAX_BATCH_BYTES,
@@ -77,7 +76,6 @@ def read_segment(
     max_batch_bytes: int = DEFAULT_MAX_BATCH_BYTES,
     max_plain_bytes: int = DEFAULT_LIMIT_BYTES,
     skip: Sequence[tuple[int, int]] = (),
-    split: Split = WHOLE,
 ) -> Iterator[SegmentPart]:
     """Reads the records of a segment file, plain or gzip'ed; bytes that are none become rows of damage.
 
@@ -90,22 +88,19 @@ def read_segment(
         max_plain_bytes: A batch that decompresses to more is damage.
         skip: Closed ranges of offsets that were audited before. Batches wholly inside one are hopped over without a
             look at their checksums (the coverage counts them); messages of magic 0 and 1 are read and then left out.
-        split: Which part of a segment ``file`` is, see ``split_segment``; what comes before counts as hopped over.
 
     Yields:
         The records in parts, then one last part without rows but with notes and coverage. Nothing is raised for bad
         bytes; errors of reading ``file`` pass through.
     """
-    window = Window(file, window_bytes, split.start)
+    window = Window(file, window_bytes)
     ranges = SkipRanges(skip)
     rows = SegmentRows(source, log_partition)
     tally = Tally()
-    tally.base_offset = split.base_offset
-    tally.skip(split.records_before, 0)
     batches = Batches(rows, tally, part_bytes=window_bytes, max_plain_bytes=max_plain_bytes)
     messages = Messages(rows, tally, ranges, part_bytes=window_bytes, max_plain_bytes=max_plain_bytes)
     notes: list[SegmentNote] = []
-    walk = Walk(window, max_batch_bytes=max_batch_bytes, skip=ranges, verify=True, last_offset=split.last_offset)
+    walk = Walk(window, max_batch_bytes=max_batch_bytes, skip=ranges, verify=True)
     for found in _gather(walk, window_bytes):
         match found:
             case Run():

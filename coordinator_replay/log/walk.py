@@ -104,17 +104,14 @@ class Walk:
         max_batch_bytes: What is larger is damage; also how far the window may grow.
         skip: Offsets audited before.
         verify: Whether checksums are looked at.
-        last_offset: The last offset before the window, -1 where a file begins with it.
     """
 
-    def __init__(
-        self, window: Window, *, max_batch_bytes: int, skip: SkipRanges, verify: bool, last_offset: int = -1
-    ) -> None:
+    def __init__(self, window: Window, *, max_batch_bytes: int, skip: SkipRanges, verify: bool) -> None:
         self._window = window
         self._max_batch_bytes = max_batch_bytes
         self._skip = skip
         self._verify = verify
-        self._last_offset = last_offset
+        self._last_offset = -1
         self._checksum_bytes = 0
 
     def __iter__(self) -> Iterator[Run | Damage | SegmentNote]:

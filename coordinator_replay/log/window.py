@@ -108,20 +108,19 @@ class Window:
     Args:
         file: The file, from where it stands.
         size: How many bytes are in memory, as long as no entry is larger.
-        position: Where it stands.
 
     Attributes:
         position: Where in the file its bytes begin.
         at_end: Whether the file ends with them.
     """
 
-    def __init__(self, file: SegmentFile, size: int, position: int = 0) -> None:
+    def __init__(self, file: SegmentFile, size: int) -> None:
         self._file = _as_readable(file)
         self._gunzipped: _Gunzipped | None = None
         self._size = size
         self._memory = np.empty(max(size, len(GZIP_MAGIC)), np.uint8)
         self._end = 0
-        self.position = position
+        self.position = 0
         self.at_end = False
         self._fill(len(GZIP_MAGIC))
         if self.view == GZIP_MAGIC:

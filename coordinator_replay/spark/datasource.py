@@ -7,8 +7,10 @@ the file's size. Spark applies the pushed filters again: here they only spare wo
 
 import json
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
@@ -19,16 +21,13 @@ from coordinator_replay.errors import InputError, UsageError
 from coordinator_replay.log.dump import DumpFile, Format, find_dump
 from coordinator_replay.log.gaps import missing_before_files
 from coordinator_replay.log.offset_ranges import offset_ranges
-from coordinator_replay.log.reading import gather_records, read_file, split_file
-from coordinator_replay.log.splits import Split
+from coordinator_replay.log.reading import gather_records, read_file
+from coordinator_replay.pipeline.stage import together
 from coordinator_replay.spark.log_rows import LOG_ROW, log_rows, with_missing
 from coordinator_replay.spark.pushdown import PositionFilter
 
 NAME = "consumer_offsets"
 """The name of the data source."""
-
-SPLIT_BYTES = 128 << 20
-"""A larger segment is read by several tasks."""
 
 _YES, _NO = ("true", "1", "yes"), ("false", "0", "no")
 _LOG = logging.getLogger(__name__)
@@ -47,13 +46,11 @@ class SourceOptions:
         paths: files, folders, globs or URIs.
         include_deleted: read ``.log.deleted`` files too, for records that compaction has removed since.
         with_bytes: keep key and value of records that could be decoded as well.
-        split_bytes: how large a segment is that one task reads.
     """
 
     paths: tuple[str, ...]
     include_deleted: bool = False
     with_bytes: bool = False
-    split_bytes: int = SPLIT_BYTES
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> "SourceOptions":
@@ -66,15 +63,13 @@ class SourceOptions:
         paths = tuple(json.loads(given.pop("paths", "[]"))) + ((given.pop("path"),) if "path" in given else ())
         include_deleted = _flag(given, "include-deleted")
         with_bytes = _flag(given, "with-bytes")
-        split_bytes = _size(given, "split-bytes", SPLIT_BYTES)
         if given:
             raise UsageError(
-                f"{NAME}: unknown option {sorted(given)[0]!r}; "
-                "the options are include-deleted, with-bytes and split-bytes"
+                f"{NAME}: unknown option {sorted(given)[0]!r}; the options are include-deleted and with-bytes"
             )
         if not paths:
             raise UsageError(f"{NAME}: no path; give load() a file, folder, glob or URI of segments")
-        return cls(paths, include_deleted, with_bytes, split_bytes)
+        return cls(paths, include_deleted, with_bytes)
 
 
 def _flag(given: dict[str, str], name: str) -> bool:
@@ -82,13 +77,6 @@ def _flag(given: dict[str, str], name: str) -> bool:
     if text not in (*_YES, *_NO):
         raise UsageError(f"{NAME}: option {name} is {text!r}; it must be true or false")
     return text in _YES
-
-
-def _size(given: dict[str, str], name: str, default: int) -> int:
-    text = given.pop(name.replace("-", ""), str(default))
-    if not text.isdecimal() or int(text) < 1:
-        raise UsageError(f"{NAME}: option {name} is {text!r}; it must be a number of bytes")
-    return int(text)
 
 
 def _columns(wanted: StructType) -> pa.Schema:
@@ -109,19 +97,22 @@ def _columns(wanted: StructType) -> pa.Schema:
     return pa.schema([LOG_ROW.field(field.name) for field in wanted])
 
 
-@dataclass
-class SegmentSplit(InputPartition):
-    """A segment, or a split of one, for one task; and how many offsets before the segment hold no record."""
+class Segment(NamedTuple):
+    """A segment to read, and how many offsets before it hold no record."""
 
     file: DumpFile
-    split: Split
     missing: int
 
-    def __init__(self, file: DumpFile, split: Split, missing: int) -> None:
-        super().__init__(file.uri)
-        self.file = file
-        self.split = split
-        self.missing = missing
+
+@dataclass
+class Segments(InputPartition):
+    """Segments for one task."""
+
+    segments: Sequence[Segment]
+
+    def __init__(self, segments: Sequence[Segment]) -> None:
+        super().__init__([one.file.uri for one in segments])
+        self.segments = segments
 
 
 class ConsumerOffsets(DataSource):
@@ -133,7 +124,6 @@ class ConsumerOffsets(DataSource):
     - ``include-deleted``: read ``.log.deleted`` files too.
     - ``with-bytes``: fill ``key`` and ``value`` for every record; otherwise only records that could not be decoded
       have them.
-    - ``split-bytes``: a larger segment is read by several tasks (default 128 MiB).
 
     A schema given to the reader (``spark.read.schema("group_id STRING, log_offset BIGINT")``) picks columns before
     they are made: Spark does not tell a Python data source which columns a query needs.
@@ -171,7 +161,7 @@ class SegmentReader(DataSourceReader):
         return filters
 
     def partitions(self) -> list[InputPartition]:
-        """The segments that may hold rows, large ones in splits.
+        """The segments that may hold rows: none is split, and small ones share a task, as those of an audit do.
 
         Raises:
             InputError: a path holds no segments.
@@ -187,25 +177,29 @@ class SegmentReader(DataSourceReader):
         wanted = [file for file in dump.segments if self.wanted.has_partition(file.log_partition)]
         named = offset_ranges(wanted)
         missing = missing_before_files(wanted) if "missing_before" in self.columns.names else [0] * len(wanted)
-        return [
-            SegmentSplit(file, split, missing[place])
+        segments = [
+            Segment(file, missing[place])
             for place, file in enumerate(wanted)
             if place not in named or self.wanted.meets(*named[place])
-            for split in split_file(file, self.options.split_bytes)
         ]
+        # Planning knows nothing of the executors: so many tasks at least as this machine has cores.
+        tasks = together(segments, lambda one: one.file.size, os.cpu_count() or 1)
+        return [Segments(task) for task in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of one segment or split; none where filters left no segment.
+        """The rows of a task's segments; none where filters left no segment.
 
         Raises:
             InputError: the file can't be read.
         """
-        if not isinstance(partition, SegmentSplit):
-            return
-        parts = read_file(partition.file, self.wanted.skipped(), partition.split)
+        if isinstance(partition, Segments):
+            for one in partition.segments:
+                yield from self._read(one)
+
+    def _read(self, segment: Segment) -> Iterator[pa.RecordBatch]:
         try:
-            for records in gather_records(parts):
-                whole = with_missing(records, partition.missing)
+            for records in gather_records(read_file(segment.file, self.wanted.skipped())):
+                whole = with_missing(records, segment.missing)
                 yield log_rows(whole, self.columns, with_bytes=self.options.with_bytes)
         except OSError as problem:
-            raise InputError(f"{partition.file.uri}: can't be read: {problem}") from problem
+            raise InputError(f"{segment.file.uri}: can't be read: {problem}") from problem

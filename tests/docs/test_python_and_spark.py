@@ -8,7 +8,7 @@ import pytest
 
 from coordinator_replay.records.consumer_protocol import PROTOCOL
 from coordinator_replay.records.decoded_rows import DECODED_KEY
-from coordinator_replay.spark.datasource import SPLIT_BYTES, SourceOptions
+from coordinator_replay.spark.datasource import SourceOptions
 from coordinator_replay.spark.log_rows import LOG_ROW
 
 PAGE = (Path(__file__).parents[2] / "docs" / "python-and-spark.md").read_text(encoding="utf-8")
@@ -44,10 +44,9 @@ def test_every_column_of_the_data_source_is_told():
 
 def test_options_and_functions_are_told():
     told = named(section("The data source"))
-    options = {"include-deleted": "true", "with-bytes": "true", "split-bytes": "5"}
+    options = {"include-deleted": "true", "with-bytes": "true"}
     assert set(options) <= set(told)
     read = SourceOptions.of({"path": "x", **options})
-    assert (read.include_deleted, read.with_bytes, read.split_bytes) == (True, True, 5)
-    assert str(SPLIT_BYTES) in section("The data source")
+    assert (read.include_deleted, read.with_bytes) == (True, True)
     functions = named(section("SQL functions"))
     assert {field.name for field in PROTOCOL} | set(DECODED_KEY.names) <= set(functions)

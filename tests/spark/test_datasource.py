@@ -9,6 +9,9 @@ from chispa import assert_df_equality
 from pyspark.errors import PySparkException
 
 from coordinator_replay.log.writer import LogEntry, write_batch
+from coordinator_replay.pipeline.stage import TASK_BYTES
+from coordinator_replay.spark.datasource import SegmentReader, SourceOptions
+from coordinator_replay.spark.log_rows import LOG_ROW
 from tests.samples import NAMES, Sample
 
 pytestmark = pytest.mark.spark
@@ -94,11 +97,25 @@ def test_bytes_of_all_records_are_there_if_asked_for(session):
     assert read(session, sample.segments).where("key IS NOT NULL OR value IS NOT NULL").isEmpty()
 
 
-def test_splits_give_the_rows_of_whole_segments(session):
+def test_small_segments_share_a_task(session):
     folder = Sample("group-lifecycles").segments
-    whole, split = read(session, folder), read(session, folder, **{"split-bytes": "2000"})
-    assert split.rdd.getNumPartitions() > whole.rdd.getNumPartitions()
-    assert_df_equality(split, whole, ignore_row_order=True)
+    whole = read(session, folder)
+    assert whole.select("source").distinct().count() > 1
+    assert whole.rdd.getNumPartitions() == 1
+
+
+def test_a_segment_is_read_by_one_task_whatever_its_size(tmp_path):
+    place = tmp_path / "__consumer_offsets-0"
+    place.mkdir()
+    sizes = [TASK_BYTES // 2, TASK_BYTES // 4, 3 * TASK_BYTES, 5, 5]
+    for number, size in enumerate(sizes):
+        with (place / f"{number:020}.log").open("wb") as file:
+            file.truncate(size)
+    tasks = SegmentReader(SourceOptions((str(tmp_path),)), LOG_ROW).partitions()
+    assert sorted(one.file.size for task in tasks for one in task.segments) == sorted(sizes)
+    alone = [task.segments[0].file.size for task in tasks if len(task.segments) == 1]
+    assert 3 * TASK_BYTES in alone
+    assert all(sum(one.file.size for one in task.segments) <= TASK_BYTES for task in tasks if len(task.segments) > 1)
 
 
 def test_filters_on_the_position_spare_files_and_batches_and_change_no_rows(session, tmp_path):
