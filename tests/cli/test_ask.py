@@ -366,7 +366,7 @@ def test_the_shell_completes_groups_and_topics(program: click.Group, folder: Pat
         ("findings", columns.FINDING, set()),
         ("expired_offsets", columns.EXPIRED, set()),
         ("group_timeline", columns.EVENT, {"settled_at_offset", "is_state_exact"}),
-        ("partition_ownership", columns.OWNERSHIP, {"settled_at_offset", "from_offset", "to_offset", "log_partition"}),
+        ("partition_ownership", columns.OWNERSHIP, {"settled_at_offset", "from_offset", "log_partition"}),
         ("member_timeline", columns.INTERVAL, {"group_type", "rack_id", "subscribed_topics",
                                                "subscribed_topic_regex", "assignor", "to_offset", "settled_at_offset"}),
         ("offset_history", columns.OFFSET, {"valid_to", "to_offset", "ended_by", "expire_timestamp", "record_offset",
