@@ -158,7 +158,7 @@ def run_bucket(share: BucketShare, context: BucketContext) -> BucketResult:
     files.take(writer.close())
     result.is_anew = is_anew or share.are_offsets_anew
     writer = TableWriter(context.place, share.bucket)
-    pauses = PauseStep(files, share.last_us, is_anew=is_anew)
+    pauses = PauseStep(files, share.last_us, reached_ms=partitions.reached_ms(), is_anew=is_anew)
     step = OffsetStep(
         files, context.offsets, ends=share.ends, is_anew=result.is_anew, pauses=pauses.pauses, partitions=partitions
     )

@@ -142,6 +142,11 @@ class PartitionStep:
         before = [(one["from_offset"], one["exact_from_offset"]) for one in old["complete_ranges"] or ()]
         return before == [(one.complete_from, one.exact_from) for one in ranges]
 
+    def reached_ms(self) -> int:
+        """Up to when earlier runs have read any of the log partitions; 0 where none has."""
+        ends = (row["end_timestamp"] for row in self.old.values())
+        return max((milliseconds(one) for one in ends if one is not None), default=0)
+
     def times(self) -> Mapping[Needed, _Times]:
         """The times around the offsets at which ranges begin and end."""
         if self._times is None:

@@ -22,7 +22,7 @@ __all__ = ["audit", "audit_rows"]
 QUICK = Thresholds(stuck_ms=2000, storm_rebalances=6, silent_ms=5000, patience=1, never_committed_ms=5000)
 """So that lives of seconds have findings."""
 
-COMPLETE = ["group-lifecycles", "java-clients", "kafka-3.9", "transactions", "expiration"]
+COMPLETE = ["group-lifecycles", "java-clients", "kafka-3.9", "transactions", "expiration", "restarts"]
 """Of a log that is compacted already, slices are no nights: the cleaner did not work in one what a later one shows."""
 
 

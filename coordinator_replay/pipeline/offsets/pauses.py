@@ -168,10 +168,11 @@ class PauseStep:
     Args:
         files: the bucket's; staged rows of new rebalances stand in it.
         last_us: time of the last record that this run read of each log partition, in microseconds.
+        reached_ms: up to when earlier runs have read any log partition of the bucket.
         is_anew: whether all rebalances of the bucket are told anew.
     """
 
-    def __init__(self, files: BucketFiles, last_us: Mapping[int, int], *, is_anew: bool) -> None:
+    def __init__(self, files: BucketFiles, last_us: Mapping[int, int], *, reached_ms: int, is_anew: bool) -> None:
         self.files = files
         self.last_us = last_us
         rows = [*self._new(), *(() if is_anew else self._earlier())]
@@ -179,10 +180,9 @@ class PauseStep:
         if is_anew or not (files.old(TABLE) or files.old("offset_history")):
             self.pauses = CommitPauses(whole, self._ownership(whole))
             return
-        begins_ms = self._begins_ms()
-        known_ms = self._known_ms(whole, begins_ms)
+        known_ms = self._known_ms(whole, self._begins_ms())
         self.pauses = CommitPauses(whole, self._ownership(whole), known_ms)
-        for batch in self._intervals_before(whole.filter(pa.array(known_ms == _UNTOLD)), begins_ms):
+        for batch in self._intervals_before(whole.filter(pa.array(known_ms == _UNTOLD)), reached_ms):
             self.pauses.add(batch)
 
     def _begins_ms(self) -> int:
@@ -204,13 +204,15 @@ class PauseStep:
         found = numbers_of(then.column("commit_pause_ms").combine_chunks(), _NONE)
         return np.where(is_same, found, _UNTOLD)
 
-    def _intervals_before(self, rebalances: pa.Table, begins_ms: int) -> Iterator[pa.RecordBatch]:
+    def _intervals_before(self, rebalances: pa.Table, reached_ms: int) -> Iterator[pa.RecordBatch]:
         """Times between commits of earlier runs that may overlap rebalances which this run has told of.
+
+        Those runs may have read one log partition further than this one begins in another.
 
         A row that stands for several commits (``--history-every``) is none.
         """
         started = _ms(pc.coalesce(rebalances.column("started_at"), rebalances.column("completed_at")))
-        mine = rebalances.filter(pa.array((started >= 0) & (started < begins_ms)))
+        mine = rebalances.filter(pa.array((started >= 0) & (started <= reached_ms)))
         if not mine.num_rows:
             return iter(())
         first = pc.min(pc.coalesce(mine.column("started_at"), mine.column("completed_at")))
