@@ -78,10 +78,13 @@ def mutated_file(rng: random.Random) -> bytes:
     return mutate(data, rng, rng.randbytes(64)) if rng.random() < 0.3 else data
 
 
-def write_mutated(folder: Path, rng: random.Random) -> None:
-    """Log partitions with damaged segments, besides files and folders that are none."""
+def write_mutated(folder: Path, rng: random.Random, night: int) -> None:
+    """Log partitions with damaged segments, besides files and folders that are none.
+
+    Each night has log partitions of its own: other records at the same offsets are another log, which is refused.
+    """
     for partition in rng.sample((1, 2, 17, 49, 2**31 - 1), rng.choice((1, 1, 1, 2))):
-        place = folder / f"__consumer_offsets-{partition}"
+        place = folder / f"__consumer_offsets-{partition ^ night << 8}"
         place.mkdir(parents=True)
         for base in rng.sample((0, 5, 1000, 2**40, 10**19), rng.choice((1, 1, 2, 3))):
             suffix = rng.choice(("log", "log", "log", "log", "log.deleted", "index", "log.swap"))
@@ -148,7 +151,7 @@ class Tried:
         for night in range(NIGHTS):
             dump = self.folder / f"dump-{number}-{night}"
             write_part_of_intact(dump, night)
-            write_mutated(dump, random.Random(f"{SEED}-{number}-{night}"))
+            write_mutated(dump, random.Random(f"{SEED}-{number}-{night}"), night)
             began = time.process_time()
             try:
                 self.audit(warehouse, dump, include_deleted=True)
@@ -181,10 +184,6 @@ class Tried:
         ]
 
 
-@pytest.mark.xfail(
-    strict=False,
-    reason="damage may hide records of any group of its log partition: their rows say so since completeness is told",
-)
 @pytest.mark.parametrize(
     "dumps", [2 * NIGHTS, pytest.param(LONG, marks=[pytest.mark.long, pytest.mark.timeout(6 * 3600)])]
 )

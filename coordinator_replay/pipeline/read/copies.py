@@ -63,9 +63,14 @@ class DumpCopy:
         return replace(self, skipped=0, bounds=replace(self.bounds, covered_from=_first_offset(self.files, ())))
 
 
+def _base_offsets(files: Sequence[DumpFile]) -> list[int]:
+    """The base offsets in the names of files; a name may say more than any offset can be."""
+    return [min(base, LAST_OFFSET) for file in files if (base := base_offset(file)) is not None]
+
+
 def _first_offset(files: Sequence[DumpFile], extents: Sequence[Extent]) -> int:
     """The lowest offset that files cover: the base offset in a name, or what the first batch says."""
-    named = [base for file in files if (base := base_offset(file)) is not None]
+    named = _base_offsets(files)
     return min([*named, *(extent.first_offset for extent in extents if not named)], default=0)
 
 
@@ -117,13 +122,15 @@ def _segment_copy(
     end: int | None,
     indexed: Collection[int],
 ) -> DumpCopy:
-    bases = [base for file in files if (base := base_offset(file)) is not None]
+    bases = _base_offsets(files)
     reached = max([*bases, *(extent.last_offset + 1 for extent in extents)], default=0)
     skipped = sum(extent.skipped for extent in extents)
     first = _first_offset(files, extents)
-    unpaired = tuple(sorted(set(indexed).difference(bases)))
+    unpaired = tuple(sorted({min(base, LAST_OFFSET) for base in indexed}.difference(bases)))
     lost = [(base, following) for base in unpaired if (following := min((b for b in bases if b > base), default=None))]
-    damaged = [(extent.first_offset, extent.last_offset + 1) for extent in extents if extent.damaged]
+    damaged = [
+        (extent.first_offset, min(extent.last_offset, LAST_OFFSET - 1) + 1) for extent in extents if extent.damaged
+    ]
     bounds = CopyBounds(
         log_partition=key[0],
         name=str(number),
