@@ -38,7 +38,15 @@ class WarehouseError(CoordinatorReplayError):
 
 
 class LockedError(CoordinatorReplayError):
-    """Another run is at work on the warehouse."""
+    """Another run is at work on the warehouse, or on the dump that is exported into.
+
+    Attributes:
+        command: what that run is called; empty where it is not known.
+    """
+
+    def __init__(self, told: str, command: str = "") -> None:
+        super().__init__(told)
+        self.command = command
 
 
 class SnapshotError(CoordinatorReplayError):

@@ -1,19 +1,24 @@
 """The command that takes a dump from a running cluster."""
 
 import json
-from collections.abc import Mapping, Sequence
+import signal
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from coordinator_replay.cli.guard import interruptible
-from coordinator_replay.cli.options import Command, config_option, examples, output_option, verbose_option
+from coordinator_replay.cli.options import Command, config_option, examples, output_option, verbose_option, wait_option
 from coordinator_replay.cli.paths import absolute
-from coordinator_replay.errors import UsageError
+from coordinator_replay.cli.times import DURATION
+from coordinator_replay.errors import LockedError, UsageError
 
 if TYPE_CHECKING:
-    from coordinator_replay.pipeline.export import Exported
+    from coordinator_replay.pipeline.export import Exported, ExportOptions
 
 
 def client_settings(command_config: Path | None, options: Sequence[str]) -> dict[str, str]:
@@ -80,6 +85,7 @@ def _print_exported(exported: "Exported", out: str, output: str) -> None:
     epilog=examples(
         "coordinator-replay export --bootstrap-servers broker-1:9092 --out /dumps/prod",
         "coordinator-replay export --bootstrap-servers broker-1:9093 --out s3a://dumps --command-config tls.properties",
+        "coordinator-replay export --bootstrap-servers broker-1:9092 --out /dumps/prod --follow --every 30s",
     ),
 )
 @click.option("--bootstrap-servers", required=True, metavar="HOST:PORT,…", help="Brokers of the cluster.")
@@ -105,6 +111,11 @@ def _print_exported(exported: "Exported", out: str, output: str) -> None:
     "--again", is_flag=True, help="Read the topic from its start once more, for what compaction has left of it."
 )
 @click.option("--min-partitions", type=click.IntRange(min=1), help="Minimum number of Spark tasks that read.")
+@click.option("--follow", is_flag=True, help="Go on until SIGTERM or Ctrl-C, and write new records as they come.")
+@click.option(
+    "--every", type=DURATION, default="1m", show_default=True, help="With --follow: how often to read new records."
+)
+@wait_option
 @config_option
 @output_option
 @verbose_option
@@ -116,19 +127,28 @@ def export(
     partitions: int | None,
     min_partitions: int | None,
     again: bool,
+    follow: bool,
+    every: timedelta,
+    wait: timedelta,
     output: str,
     verbose: bool,
 ) -> None:
     """Take a dump of __consumer_offsets from a running cluster, from where the last export into DIR ended.
 
-    Each export is a new folder of Parquet files in DIR, in the columns of Spark's Kafka source. Where it ended is kept
-    in DIR too, so that no record is left out or taken twice, even if an export is killed.
-    """
-    from coordinator_replay.cli.progress import shown_progress
-    from coordinator_replay.pipeline.export import ExportOptions, run_export
-    from coordinator_replay.pipeline.host.failure import told_in_a_sentence
-    from coordinator_replay.pipeline.host.session import open_session
+    Each export is a new folder of Parquet files in DIR, in the columns of Spark's Kafka source; its name begins with
+    the hour (UTC). Where it ended is kept in DIR too, so that no record is left out or taken twice, even if an export
+    is killed.
 
+    With --follow it goes on, a folder each time that there are new records, before the topic's cleaner removes any.
+    Folders of an hour that is over are merged. Only one export works on DIR at a time; one that finds it followed has
+    nothing to do.
+    """
+    from coordinator_replay.pipeline.export import ExportOptions
+    from coordinator_replay.pipeline.export_follow import COMMAND
+    from coordinator_replay.store.lock import one_at_a_time
+
+    if follow and again:
+        raise UsageError("--again reads the topic once, and --follow goes on: run one after the other")
     options = ExportOptions(
         bootstrap_servers=bootstrap_servers,
         out=absolute(out),
@@ -137,13 +157,78 @@ def export(
         min_partitions=min_partitions,
         again=again,
     )
-    click.echo("starting Spark …", err=True)
+    # What --again writes is in nobody's way.
+    command = COMMAND if follow else "export"
+    alone = nullcontext() if again else one_at_a_time(options.out, command, wait=wait, say=_note)
+    try:
+        with alone:
+            if follow:
+                _follow(options, every, verbose)
+                return
+            exported = _export(options, verbose)
+    except LockedError as busy:
+        if follow or busy.command != COMMAND:
+            raise
+        _note(f"{options.out} is followed already ({COMMAND}), which writes what is new; nothing was left to export")
+        return
+    _print_exported(exported, options.out, output)
+
+
+def _note(text: str) -> None:
+    click.echo(text, err=True)
+
+
+def _export(options: "ExportOptions", verbose: bool) -> "Exported":
+    from coordinator_replay.cli.progress import shown_progress
+    from coordinator_replay.pipeline.export import run_export
+    from coordinator_replay.pipeline.host.failure import told_in_a_sentence
+    from coordinator_replay.pipeline.host.session import open_session
+
+    _note("starting Spark …")
     then = "the next one continues where the last finished one ended"
     with interruptible(f"the export was interrupted; {then}"), told_in_a_sentence("the export", then):
         spark = open_session(verbose=verbose, with_kafka=True)
         with shown_progress(spark) as report:
-            exported = run_export(spark, options, report)
-    _print_exported(exported, options.out, output)
+            return run_export(spark, options, report)
+
+
+def _follow(options: "ExportOptions", every: timedelta, verbose: bool) -> None:
+    """Follow the topic until a signal ends it; each line that it logs begins with the time."""
+    from coordinator_replay.pipeline.export_follow import Following, follow_topic
+    from coordinator_replay.pipeline.host.failure import told_in_a_sentence
+    from coordinator_replay.pipeline.host.session import open_session
+
+    def log(line: str) -> None:
+        _note(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {line}")
+
+    log("starting Spark")
+    then = "started again, it continues where it ended"
+    with interruptible(f"the export was interrupted; {then}"), told_in_a_sentence("the export", then):
+        spark = open_session(verbose=verbose, with_kafka=True)
+        with _ended_by_signals() as stopped:
+            every_ms = max(1, round(every.total_seconds() * 1000))
+            follow_topic(spark, options, Following(every_ms=every_ms, stopped=stopped, log=log))
+    log(f"ended; {then}")
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[threading.Event]:
+    """An event that SIGTERM and Ctrl-C set; the second one ends the process at once."""
+    stopped = threading.Event()
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+
+    def stop(_number: int, _frame: object) -> None:
+        stopped.set()
+        for number in before:
+            signal.signal(number, signal.SIG_DFL)
+
+    for number in before:
+        signal.signal(number, stop)
+    try:
+        yield stopped
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 COMMANDS: tuple[click.Command, ...] = (export,)

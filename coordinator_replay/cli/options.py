@@ -262,7 +262,7 @@ wait_option = click.option(
     type=DURATION,
     default="0s",
     show_default=True,
-    help="How long to wait for another run on the same warehouse, for example 30m.",
+    help="How long to wait for another run that works in the same place, for example 30m.",
 )
 config_option = click.option(
     "--config",

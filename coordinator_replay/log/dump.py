@@ -21,6 +21,7 @@ from urllib.parse import quote
 from pyarrow import fs
 
 from coordinator_replay.errors import InputError, UsageError
+from coordinator_replay.log.exports import DONE, ExportFolder, superseded
 from coordinator_replay.log.local_files import files_below
 from coordinator_replay.log.segment import looks_like_segment
 from coordinator_replay.secret_text import without_secrets
@@ -411,11 +412,35 @@ def find_dump(inputs: Sequence[str], *, form: Format | None = None, include_dele
         if form is Format.DELTA or (form is None and _is_delta(uri)):
             sorter.rows.setdefault(Format.DELTA, []).append(uri)
             continue
-        for found in _list(uri):
-            sorter.add(found)
+        listed = list(_list(uri))
+        unread = _unread_exports(listed)
+        for found in listed:
+            if (why := unread.get(_folder(found.uri))) is None or found.named:
+                sorter.add(found)
+            elif why and found.size and not found.name.startswith((".", "_")):
+                sorter.leave(why)
     sorter.use_strays()
     sorter.use_swaps()
     return _one_form(sorter, inputs)
+
+
+def _unread_exports(listed: Sequence[_Found]) -> dict[str, str]:
+    """Folders of exports that are not read, each with why; with nothing where another folder has all of it."""
+    folders: dict[str, set[str]] = {}
+    for found in listed:
+        folders.setdefault(_folder(found.uri), set()).add(found.name)
+    unread: dict[str, str] = {}
+    complete: dict[str, dict[ExportFolder, str]] = {}
+    for folder, names in folders.items():
+        above, _, name = folder.rpartition("/")
+        export = ExportFolder.parse(name)
+        if export is not None and DONE in names:
+            complete.setdefault(above, {})[export] = folder
+        elif export is not None:
+            unread[folder] = "of an export that is not finished"
+    for exports in complete.values():
+        unread |= {exports[export]: "" for export in superseded(exports)}
+    return unread
 
 
 def _one_form(sorter: _Sorter, inputs: Sequence[str]) -> Dump:

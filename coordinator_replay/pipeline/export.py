@@ -26,10 +26,8 @@ from pyspark.sql import DataFrame, SparkSession, functions
 
 from coordinator_replay.errors import InputError, PrerequisiteError
 from coordinator_replay.log.dump import TOPIC
+from coordinator_replay.pipeline.export_folders import ExportedDump
 from coordinator_replay.pipeline.host.jars import KAFKA_SOURCE
-
-CHECKPOINT = ".checkpoint"
-"""The folder of a dump that says where the next export goes on."""
 
 INTERNAL_TOPICS = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
 """Lets the source see an internal topic: asking for offsets as an administrator, Spark passes over such topics without
@@ -101,35 +99,62 @@ class Exported:
         return [one for one, start in sorted(self.from_offsets.items()) if 0 < start < first.get(one, start)]
 
 
-def folder_of(out: str, number: int) -> str:
-    """Where an export's files lie."""
-    return f"{out.rstrip('/')}/export-{number:06d}"
+def writer(
+    dump: ExportedDump, wrote: Callable[[int, str], None], *, files: int | None = None
+) -> Callable[[DataFrame, int], None]:
+    """What a stream does with each of its batches: a folder of Parquet files.
 
+    Args:
+        dump: the folder of the dump.
+        wrote: gets the number and the folder of each batch.
+        files: the most files of a batch; None for one for each task.
+    """
 
-def _writer(out: str, folders: list[str]) -> Callable[[DataFrame, int], None]:
     def write(batch: DataFrame, number: int) -> None:
-        folder = folder_of(out, number)
-        # Overwritten where a killed export left a part of it.
-        batch.select(*_COLUMNS).write.mode("overwrite").parquet(folder)
-        folders.append(folder)
+        place, is_written = dump.place(number, datetime.now(UTC))
+        folder = dump.uri_of(place)
+        # A batch that Spark does again has the same offsets. Where the export was killed after the last file, files
+        # stay as they are: somebody may be reading them. A part is overwritten.
+        if not is_written:
+            records = batch.select(*_COLUMNS)
+            (records if files is None else records.coalesce(files)).write.mode("overwrite").parquet(folder)
+        wrote(number, folder)
 
     return write
 
 
-def _offsets(told: Mapping[str, Mapping[str, int]] | None) -> dict[int, int]:
+def offsets_by_partition(told: Mapping[str, Mapping[str, int]] | None) -> dict[int, int]:
     """Offsets by partition, as a stream's progress tells them; None before the first batch."""
     return {int(partition): offset for partition, offset in (told or {}).get(TOPIC, {}).items()}
 
 
-def _sentence(problem: Exception) -> str:
-    """What went wrong: the innermost cause, which is the cluster's or its client's.
+_REASONS = {
+    r"TopicAuthorizationException|not authorized to access topics": (
+        f"the principal may not read the topic: it needs READ on topic {TOPIC}"
+    ),
+    r"GroupAuthorizationException|not authorized to access group": (
+        "the principal may not name a group: it needs READ on groups whose names begin with spark-kafka-source"
+    ),
+    r"KAFKA_DATA_LOSS|RESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET|OffsetOutOfRangeException": (
+        "the log no longer has the offset at which the last export ended: older records were deleted, the topic was "
+        "created again, or a leader was elected that lacked them; export into another folder, and audit both"
+    ),
+    r"UnknownTopicOrPartitionException": f"the cluster has no topic {TOPIC} yet; it is made for the first group",
+}
+"""What the cluster's own errors mean for an export."""
+
+
+def sentence(problem: Exception) -> str:
+    """What went wrong: what it means for an export, and the innermost cause, which is the cluster's or its client's.
 
     What Spark says of it stands around, and is left out.
     """
     said = str(problem)
     causes = re.findall(r"^Caused by: (?:[\w$]+\.)*([\w$]+: .+)$", said, re.MULTILINE)
     stream = re.findall(r"terminated with exception: (.+)", said)
-    return str([*stream, *causes][-1] if stream or causes else said.strip().splitlines()[0])
+    cause = str([*stream, *causes][-1] if stream or causes else said.strip().splitlines()[0])
+    meant = [meaning for pattern, meaning in _REASONS.items() if re.search(pattern, said)]
+    return f"{meant[0]} ({cause})" if meant else cause
 
 
 def _without_source() -> PrerequisiteError:
@@ -140,7 +165,8 @@ def _without_source() -> PrerequisiteError:
 
 
 @contextmanager
-def _seeing_internal_topics(spark: SparkSession) -> Iterator[None]:
+def seeing_internal_topics(spark: SparkSession) -> Iterator[None]:
+    """Let Spark read internal topics while the block runs."""
     before = spark.conf.get(INTERNAL_TOPICS)
     spark.conf.set(INTERNAL_TOPICS, "true")
     try:
@@ -149,12 +175,12 @@ def _seeing_internal_topics(spark: SparkSession) -> Iterator[None]:
         spark.conf.set(INTERNAL_TOPICS, str(before))
 
 
-def _count_partitions(spark: SparkSession, settings: Mapping[str, str]) -> int:
-    """Ask the cluster how many partitions the topic has, through the admin client that the Kafka source brings along.
+def _describe_topic(spark: SparkSession, settings: Mapping[str, str]) -> tuple[int, str]:
+    """Ask the cluster for the topic's partitions and id, through the admin client that the Kafka source brings along.
 
     Raises:
         PrerequisiteError: the session lacks the Kafka source.
-        InputError: the cluster does not answer, or has no such topic.
+        Py4JJavaError: the cluster does not answer, or has no such topic.
     """
     jvm: Any = spark._jvm
     try:
@@ -163,9 +189,53 @@ def _count_partitions(spark: SparkSession, settings: Mapping[str, str]) -> int:
         # What is no class is a package to py4j, and a package can't be called.
         raise _without_source() from problem
     try:
-        return int(admin.describeTopics([TOPIC]).allTopicNames().get().get(TOPIC).partitions().size())
+        topic = admin.describeTopics([TOPIC]).allTopicNames().get().get(TOPIC)
+        return int(topic.partitions().size()), str(topic.topicId())
     finally:
         admin.close()
+
+
+def open_stream(
+    spark: SparkSession, options: ExportOptions, dump: ExportedDump, report: Callable[[str], None]
+) -> DataFrame:
+    """The stream of the topic's records, from where the last export ended; Spark reads it when a query starts.
+
+    Raises:
+        PrerequisiteError: the session lacks the Kafka source.
+        InputError: the dump is of another topic, or lacks where the last export ended.
+        Py4JJavaError: the cluster does not answer.
+    """
+    dump.check_checkpoint()
+    partitions = _ask_partitions(spark, options, dump, report)
+    return spark.readStream.format("kafka").options(**options.source(partitions)).load()
+
+
+def _ask_partitions(
+    spark: SparkSession, options: ExportOptions, dump: ExportedDump, report: Callable[[str], None]
+) -> int:
+    report("asking for the topic's partitions")
+    partitions = options.partitions
+    if partitions is None:
+        partitions, topic_id = _describe_topic(spark, options.settings())
+        dump.check_topic(topic_id)
+    report(f"reading {partitions} partitions")
+    return partitions
+
+
+@contextmanager
+def told_of_cluster(options: ExportOptions) -> Iterator[None]:
+    """Let whatever goes wrong between Spark and the cluster in the block be an error of ours.
+
+    Raises:
+        PrerequisiteError: the session lacks the Kafka source.
+        InputError: the cluster can't be read.
+    """
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as problem:
+        if isinstance(problem, AnalysisException) and "kafka" in str(problem):
+            raise _without_source() from problem
+        raise InputError(f"{options.bootstrap_servers}: {TOPIC} can't be exported: {sentence(problem)}") from problem
 
 
 def run_export(
@@ -180,29 +250,22 @@ def run_export(
 
     Raises:
         PrerequisiteError: the session lacks the Kafka source.
-        InputError: the cluster can't be read.
+        InputError: the cluster can't be read, or the dump is of another topic.
     """
     exported = Exported()
-    try:
-        report("asking for the topic's partitions")
-        partitions = options.partitions or _count_partitions(spark, options.settings())
-        report(f"reading {partitions} partitions")
-        with _seeing_internal_topics(spark):
-            if options.again:
-                _export_again(spark, options, partitions, exported)
-                return exported
-            stream = spark.readStream.format("kafka").options(**options.source(partitions)).load()
-            query = (
-                stream.writeStream.foreachBatch(_writer(options.out, exported.folders))
-                .option("checkpointLocation", f"{options.out.rstrip('/')}/{CHECKPOINT}")
-                .trigger(availableNow=True)
-                .start()
-            )
-            query.awaitTermination()
-    except (PySparkException, Py4JJavaError) as problem:
-        if isinstance(problem, AnalysisException) and "kafka" in str(problem):
-            raise _without_source() from problem
-        raise InputError(f"{options.bootstrap_servers}: {TOPIC} can't be exported: {_sentence(problem)}") from problem
+    dump = ExportedDump(options.out)
+    with told_of_cluster(options), seeing_internal_topics(spark):
+        if options.again:
+            _export_again(spark, options, _ask_partitions(spark, options, dump, report), exported)
+            return exported
+        query = (
+            open_stream(spark, options, dump, report)
+            .writeStream.foreachBatch(writer(dump, lambda _number, folder: exported.folders.append(folder)))
+            .option("checkpointLocation", dump.checkpoint)
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
     _sum_up(query.recentProgress, exported)
     for folder in exported.folders:
         for partition, first, _ in _extent(spark, folder):
@@ -234,6 +297,6 @@ def _sum_up(progress: Sequence[Any], exported: Exported) -> None:
         told = json.loads(batch.json)
         exported.records += told["numInputRows"]
         for source in told["sources"]:
-            for partition, offset in _offsets(source["startOffset"]).items():
+            for partition, offset in offsets_by_partition(source["startOffset"]).items():
                 exported.from_offsets.setdefault(partition, offset)
-            exported.to_offsets |= _offsets(source["endOffset"])
+            exported.to_offsets |= offsets_by_partition(source["endOffset"])

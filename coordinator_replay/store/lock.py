@@ -1,4 +1,4 @@
-"""One run at a time on a warehouse.
+"""One run at a time on a warehouse, or on a dump that is exported into.
 
 On a file system of this machine the operating system keeps the lock (``flock``, through ``filelock``), and lets go of
 it when the process that holds it dies, however it dies. Elsewhere there is nothing of the kind, and a ``Lease`` has to
@@ -268,11 +268,13 @@ def _take(uri: str, guard: Guard, wait: timedelta, say: Callable[[str], None]) -
     until = time.monotonic() + wait.total_seconds()
     is_told = False
     while not guard.try_to_take():
-        who = str(guard.holder() or "another run")
+        holder = guard.holder()
+        who = str(holder or "another run")
         if time.monotonic() >= until:
             waited = f" still, after {wait}" if wait else ""
             raise LockedError(
-                f"{uri} is in use by {who}{waited}: try again later, or wait for it, for example with --wait 30m"
+                f"{uri} is in use by {who}{waited}: try again later, or wait for it, for example with --wait 30m",
+                holder.command if holder else "",
             )
         if not is_told:
             say(f"waiting for {who} to end")

@@ -1,30 +1,21 @@
 """Exports from a running cluster, taken one after the other, are in the tables with each record once."""
 
-import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from deltalake import DeltaTable
 
 from coordinator_replay.errors import PrerequisiteError
+from coordinator_replay.log.exports import ExportFolder
+from tests.acceptance.exports import PARTITIONS, TOPIC, commit, export, exported, written
 from tests.brokers import Broker, running_broker
 
-from kafka_jars import java_command  # isort: skip - tests.brokers puts the folder on the path
-from kafka_source import kafka_source_jars  # isort: skip
-
-ROOT = Path(__file__).resolve().parents[2]
+from kafka_source import kafka_source_jars  # isort: skip - tests.brokers puts the folder on the path
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.long]
-
-TOPIC = "orders"
-PARTITIONS = 3
 
 
 @pytest.fixture(scope="module")
@@ -44,36 +35,6 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
         yield running
 
 
-def commit(broker: Broker, offset: int) -> None:
-    """Let five groups commit for every partition."""
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    wanted = [TopicPartition(TOPIC, partition, offset) for partition in range(PARTITIONS)]
-    for number in range(5):
-        (done,) = admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(f"group-{number}", wanted)]).values()
-        done.result()
-
-
-def export(bootstrap: str, jars: Path, out: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "coordinator_replay", "export", "--out", str(out), "--output", "json", *options]
-    environment = {**os.environ, "COORDINATOR_REPLAY_JARS": str(jars), "PYTHONPATH": str(ROOT)}
-    return subprocess.run([*command, "--bootstrap-servers", bootstrap], env=environment, capture_output=True, text=True)
-
-
-def exported(broker: Broker, jars: Path, out: Path, *options: str) -> dict[str, Any]:
-    run = export(broker.bootstrap, jars, out, *options)
-    assert run.returncode == 0, run.stderr
-    return json.loads(run.stdout)
-
-
-def written(broker: Broker) -> list[tuple[int, int]]:
-    """Partition and offset of every record in the broker's log but markers, as Kafka's classes read it."""
-    options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
-    command = java_command("coordinatorreplay.DecodeSegments", *map(str, broker.segments()), options=options)
-    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
-    records = [json.loads(line) for line in lines]
-    return sorted((record["partition"], record["offset"]) for record in records if "control" not in record)
-
-
 def audited(warehouse: Path) -> list[tuple[int, int]]:
     """The same of every record in the tables."""
     positions = []
@@ -89,6 +50,13 @@ def forget_the_end_of(out: Path, number: int) -> None:
         note.unlink()
 
 
+def numbers(done: dict[str, Any]) -> list[int]:
+    """Of the batches that an export wrote."""
+    folders = [ExportFolder.parse(Path(folder).name) for folder in done["folders"]]
+    assert all(folder.first == folder.last for folder in folders)
+    return [folder.first for folder in folders]
+
+
 def test_each_record_is_exported_and_audited_once(broker, jars, spark, tmp_path):
     from coordinator_replay.pipeline.audit import Options, run_audit
 
@@ -96,7 +64,7 @@ def test_each_record_is_exported_and_audited_once(broker, jars, spark, tmp_path)
     commit(broker, 10)
     first = exported(broker, jars, out)
     assert first["records"] == len(written(broker))
-    assert first["folders"] == [str(out / "export-000000")]
+    assert numbers(first) == [0]
     run_audit(spark, Options(inputs=first["folders"], warehouse=str(warehouse)))
 
     commit(broker, 20)
@@ -106,7 +74,7 @@ def test_each_record_is_exported_and_audited_once(broker, jars, spark, tmp_path)
     commit(broker, 30)
     forget_the_end_of(out, 1)
     repeated = exported(broker, jars, out)
-    assert repeated["folders"] == [str(out / "export-000001"), str(out / "export-000002")]
+    assert numbers(repeated) == [1, 2]
     assert exported(broker, jars, out)["folders"] == []
 
     again = exported(broker, jars, tmp_path / "again", "--again")
@@ -134,4 +102,4 @@ def test_client_settings_reach_the_clients_and_what_they_lack_is_said(jars, tmp_
     assert run.returncode == 2, run.stderr
     assert "JAAS" in run.stderr
     assert "Traceback" not in run.stderr
-    assert not (tmp_path / "dump").exists()
+    assert not list((tmp_path / "dump").glob("export-*"))

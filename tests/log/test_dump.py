@@ -225,3 +225,31 @@ def test_what_the_documents_copy_from_a_pods_disks_is_a_whole_dump(tmp_path):
     assert partitions(dump) == [0, 1, 2, 3]
     assert [file.size for file in dump.segments] == [file.size for file in find_dump([str(pod)]).segments]
     assert list((tmp_path / "controller").rglob("__cluster_metadata-0/*"))
+
+
+def exported(folder: Path, *, is_complete: bool = True) -> str:
+    """What an export leaves; the file in it."""
+    folder.mkdir(parents=True)
+    file = folder / "part-00000.snappy.parquet"
+    file.write_bytes(b"PAR1")
+    if is_complete:
+        (folder / "_SUCCESS").touch()
+        (folder / "._SUCCESS.crc").write_bytes(b"crc")
+    return str(file)
+
+
+def test_of_exports_those_are_read_that_are_complete_and_not_in_another_one(tmp_path):
+    alone = exported(tmp_path / "export-20261123T21-000000")
+    small = [exported(tmp_path / f"export-20261123T22-{number:06d}") for number in (1, 2, 3)]
+    merged = exported(tmp_path / "export-20261123T22-000001-000003")
+    later = exported(tmp_path / "export-20261123T23-000004")
+    exported(tmp_path / "export-20261123T23-000005", is_complete=False)
+    exported(tmp_path / "export-20261123T23-000004-000005", is_complete=False)
+    again = exported(tmp_path / "again-20261123T230000Z")
+    dump = find_dump([str(tmp_path)])
+    assert dump.format is Format.PARQUET
+    assert sorted(dump.paths) == sorted([alone, merged, later, again])
+    assert dump.notes == ["2 files left aside: of an export that is not finished"]
+    assert find_dump([str(tmp_path / "export-20261123T22-000002")]).paths == [small[1]]
+    assert find_dump([str(tmp_path / "export-20261123T23*")]).paths == [later]
+    assert find_dump([str(tmp_path / "*-000005" / "*.parquet")]).paths

@@ -1,0 +1,63 @@
+"""The folders that ``export`` writes into a dump, by their names.
+
+``export-20261123T22-000041`` has what the batch 41 has read; it was begun in the hour from 22:00 UTC on.
+``export-20261123T22-000041-000100`` has the batches 41 to 100 in fewer files, and counts in their place. Spark puts a
+file ``_SUCCESS`` into a folder when everything is in it: without that a folder is being written, or its export was
+killed and will be done again.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+DONE = "_SUCCESS"
+"""The file in a folder that is complete."""
+
+_NAME = re.compile(r"^export-(\d{8}T\d{2})-(\d{6,})(?:-(\d{6,}))?$")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ExportFolder:
+    """A folder's name, taken apart.
+
+    Attributes:
+        first: number of its first batch.
+        last: number of its last batch; the same where it has one.
+        hour: in which its batches were begun, as ``20261123T22``, UTC.
+    """
+
+    first: int
+    last: int
+    hour: str
+
+    @staticmethod
+    def parse(name: str) -> "ExportFolder | None":
+        """What a folder's name says; None for another folder."""
+        found = _NAME.match(name)
+        if found is None:
+            return None
+        hour, first, last = found.groups()
+        return ExportFolder(int(first), int(last or first), hour)
+
+    @property
+    def name(self) -> str:
+        """The folder's name."""
+        last = f"-{self.last:06d}" if self.last > self.first else ""
+        return f"export-{self.hour}-{self.first:06d}{last}"
+
+    def covers(self, other: "ExportFolder") -> bool:
+        """Whether all batches of another folder, and more, are in this one."""
+        return self != other and self.first <= other.first and other.last <= self.last
+
+
+def superseded(complete: Iterable[ExportFolder]) -> set[ExportFolder]:
+    """Folders whose batches are in another one of the complete folders of a dump too."""
+    folders = sorted(complete, key=lambda folder: (folder.first, -folder.last))
+    found: set[ExportFolder] = set()
+    widest: ExportFolder | None = None
+    for folder in folders:
+        if widest is not None and widest.covers(folder):
+            found.add(folder)
+        else:
+            widest = folder
+    return found

@@ -1,0 +1,155 @@
+"""The folder of a dump as exports leave it: a folder for each batch, those of an hour merged, and whose log it is."""
+
+import json
+from datetime import UTC, datetime, timedelta
+
+from pyarrow import fs
+from pyspark.sql import SparkSession
+
+from coordinator_replay.errors import InputError
+from coordinator_replay.log.dump import make_folder, open_filesystem
+from coordinator_replay.log.exports import DONE, ExportFolder, superseded
+
+CHECKPOINT = ".checkpoint"
+"""The folder of a dump that says where the next export goes on: Spark's streams keep it."""
+
+TOPIC_FILE = ".topic.json"
+"""The file of a dump that says of which topic its records are."""
+
+REMOVED_AFTER = timedelta(hours=1)
+"""For so long folders stay that were merged: an audit may be reading them that began before."""
+
+_FILE_BYTES = 128 * 1024 * 1024
+"""Size of a merged file, about."""
+
+_NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
+"""The topic id that brokers without topic ids give."""
+
+
+class ExportedDump:
+    """The folder that all exports of a cluster share.
+
+    Args:
+        uri: a path or URI.
+    """
+
+    def __init__(self, uri: str) -> None:
+        self.uri = uri.rstrip("/")
+        self._filesystem, self._path = open_filesystem(self.uri)
+
+    @property
+    def checkpoint(self) -> str:
+        """Where Spark keeps how far the exports have come."""
+        return f"{self.uri}/{CHECKPOINT}"
+
+    def uri_of(self, folder: ExportFolder) -> str:
+        """Where an export's files lie."""
+        return f"{self.uri}/{folder.name}"
+
+    def folders(self) -> dict[ExportFolder, bool]:
+        """The folders of exports, and whether each is complete."""
+        listed = self._filesystem.get_file_info(fs.FileSelector(self._path, allow_not_found=True))
+        found = [ExportFolder.parse(info.base_name) for info in listed if info.type == fs.FileType.Directory]
+        return {folder: self._is_complete(folder) for folder in sorted(one for one in found if one is not None)}
+
+    def place(self, number: int, now: datetime) -> tuple[ExportFolder, bool]:
+        """The folder of a batch, and whether the batch is in it already.
+
+        A batch that is done again, because its export was killed, goes where it went before.
+        """
+        there = [(folder, done) for folder, done in self.folders().items() if folder.first <= number <= folder.last]
+        complete = [folder for folder, done in there if done]
+        if complete:
+            return complete[0], True
+        begun = [folder for folder, _ in there if folder.first == folder.last]
+        return (begun[0] if begun else ExportFolder(number, number, f"{now.astimezone(UTC):%Y%m%dT%H}")), False
+
+    def check_checkpoint(self) -> None:
+        """Make sure that something says where the next export goes on.
+
+        Raises:
+            InputError: there are exports, and nothing does.
+        """
+        checkpoint = self._filesystem.get_file_info(f"{self._path}/{CHECKPOINT}")
+        if checkpoint.type == fs.FileType.NotFound and self.folders():
+            raise InputError(
+                f"{self.uri}: has exports, but not the folder {CHECKPOINT}, which says where the next one goes on: "
+                "export into another folder, and audit both"
+            )
+
+    def check_topic(self, topic_id: str) -> None:
+        """Make sure that an export is of the same topic as those before it; the first one writes down whose it is.
+
+        Args:
+            topic_id: the topic's id in the cluster.
+
+        Raises:
+            InputError: it is not.
+        """
+        if topic_id == _NO_ID:
+            return
+        before = self._topic_id()
+        if before is None:
+            self._write_topic_id(topic_id)
+        elif before != topic_id:
+            raise InputError(
+                f"{self.uri}: holds exports of another topic (its id is {before}, that of the cluster's {topic_id}): "
+                "this is another cluster, or the topic was deleted and created again; export into another folder, and "
+                "audit that with another --cluster"
+            )
+
+    def merge_hours(self, spark: SparkSession, now: datetime) -> list[ExportFolder]:
+        """Merge the folders of each hour that is over, and remove those that were merged a while ago.
+
+        Returns:
+            the folders that were made.
+        """
+        folders = self.folders()
+        self._remove_merged([folder for folder, done in folders.items() if done], now)
+        merged = []
+        for small in _mergeable(folders, f"{now.astimezone(UTC):%Y%m%dT%H}"):
+            into = ExportFolder(small[0].first, small[-1].last, small[0].hour)
+            records = spark.read.parquet(*map(self.uri_of, small))
+            files = max(1, sum(map(self._bytes, small)) // _FILE_BYTES)
+            ordered = records.coalesce(files).sortWithinPartitions("partition", "offset")
+            ordered.write.mode("overwrite").parquet(self.uri_of(into))
+            merged.append(into)
+        return merged
+
+    def _remove_merged(self, complete: list[ExportFolder], now: datetime) -> None:
+        for folder in superseded(complete):
+            by = next(other for other in complete if other.covers(folder))
+            made = self._filesystem.get_file_info(f"{self._path}/{by.name}/{DONE}").mtime
+            if made is not None and now - made >= REMOVED_AFTER:
+                self._filesystem.delete_dir(f"{self._path}/{folder.name}")
+
+    def _is_complete(self, folder: ExportFolder) -> bool:
+        done = self._filesystem.get_file_info(f"{self._path}/{folder.name}/{DONE}")
+        return bool(done.type == fs.FileType.File)
+
+    def _bytes(self, folder: ExportFolder) -> int:
+        listed = self._filesystem.get_file_info(fs.FileSelector(f"{self._path}/{folder.name}"))
+        return sum(info.size or 0 for info in listed)
+
+    def _topic_id(self) -> str | None:
+        path = f"{self._path}/{TOPIC_FILE}"
+        if self._filesystem.get_file_info(path).type == fs.FileType.NotFound:
+            return None
+        with self._filesystem.open_input_stream(path) as stream:
+            return str(json.loads(stream.read())["topic_id"])
+
+    def _write_topic_id(self, topic_id: str) -> None:
+        make_folder(self._filesystem, self._path)
+        with self._filesystem.open_output_stream(f"{self._path}/{TOPIC_FILE}") as stream:
+            stream.write(json.dumps({"topic_id": topic_id}).encode())
+
+
+def _mergeable(folders: dict[ExportFolder, bool], this_hour: str) -> list[list[ExportFolder]]:
+    """Folders of hours that are over, by hour: complete ones, in a row, that no other folder has yet."""
+    merged = superseded(folder for folder, done in folders.items() if done)
+    hours: dict[str, list[ExportFolder]] = {}
+    for folder, done in folders.items():
+        if folder.first == folder.last and folder.hour < this_hour and done and folder not in merged:
+            hours.setdefault(folder.hour, []).append(folder)
+    rows = [small for small in hours.values() if len(small) > 1]
+    return [small for small in rows if small[-1].last - small[0].first == len(small) - 1]

@@ -1,0 +1,202 @@
+"""An export that goes on: what the topic gets is written as it comes, before the cleaner can remove any of it.
+
+The stream is that of a single export (``export.py``), with a trigger that fires at an interval: the same checkpoint,
+the same folders. So a follower goes on where a single export ended, and the other way round. It may be killed any time:
+the batch that was being written is done again with the same offsets, into the same folder.
+
+A broker that restarts is waited for by Kafka's clients for some minutes. Where that is not enough, the query ends and
+is started again, for as long as it takes. What waiting doesn't help with ends the follower with a sentence: a
+permission, a topic that was created again, offsets that the log no longer has, a full disk.
+"""
+
+import json
+import re
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from coordinator_replay.errors import InputError
+from coordinator_replay.pipeline.export import (
+    ExportOptions,
+    offsets_by_partition,
+    open_stream,
+    seeing_internal_topics,
+    told_of_cluster,
+    writer,
+)
+from coordinator_replay.pipeline.export_folders import ExportedDump
+from coordinator_replay.pipeline.host.failure import FAILURES, reason
+
+COMMAND = "export --follow"
+"""How a follower is called where others wait for its dump."""
+
+_PASSING = re.compile(
+    r"TimeoutException|TimeoutError|DisconnectException|NetworkException|NotLeaderOrFollowerException"
+    r"|LeaderNotAvailableException|BrokerNotAvailableException|CoordinatorNotAvailableException"
+    r"|CoordinatorLoadInProgressException|ReplicaNotAvailableException|Timeout of \d+ ?ms expired"
+)
+"""Failures that end by themselves, when brokers are back."""
+
+_POLL_SECONDS = 1.0
+_RETRY_SECONDS = 10.0
+_QUIET_SECONDS = 600.0
+"""After so long without a record, a line says that there was none."""
+_LAST_BATCH_SECONDS = 20.0
+"""For so long the batch that is being written is waited for at the end: Kubernetes kills after 30 seconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Following:
+    """How a follower works.
+
+    Attributes:
+        every_ms: how often it asks for new records.
+        stopped: is set when it is to end.
+        log: gets a line for each batch, and for whatever else happens.
+    """
+
+    every_ms: int
+    stopped: threading.Event
+    log: Callable[[str], None]
+
+
+def follow_topic(spark: SparkSession, options: ExportOptions, following: Following) -> None:
+    """Write what the topic gets to folders of the dump, until it is told to stop.
+
+    Args:
+        spark: a session that has the Kafka source.
+        options: what to read, and where to write.
+        following: how.
+
+    Raises:
+        PrerequisiteError: the session lacks the Kafka source.
+        InputError: the cluster can't be read at all, or for a reason that waiting does not help with.
+    """
+    follower = _Follower(spark, options, following)
+    with seeing_internal_topics(spark):
+        while not following.stopped.is_set():
+            try:
+                with told_of_cluster(options):
+                    follower.run()
+            except InputError as problem:
+                if following.stopped.is_set():
+                    break
+                if not (follower.is_connected and _PASSING.search(str(problem.__cause__))):
+                    raise
+                following.log(f"{problem}; trying again in {_RETRY_SECONDS:.0f} s")
+                following.stopped.wait(_RETRY_SECONDS)
+            except FAILURES:
+                # Whoever ends the process may end Java with it.
+                if not following.stopped.is_set():
+                    raise
+
+
+class _Follower:
+    """One query after the other, and what is known of them.
+
+    Attributes:
+        is_connected: whether the cluster has ever answered.
+    """
+
+    def __init__(self, spark: SparkSession, options: ExportOptions, following: Following) -> None:
+        self.is_connected = False
+        self._spark = spark
+        self._options = options
+        self._following = following
+        self._dump = ExportedDump(options.out)
+        self._last_line = time.monotonic()
+        self._merged_in = ""
+
+    def run(self) -> None:
+        """Run a query until it fails or the follower is stopped."""
+        folders: dict[int, str] = {}
+        stream = open_stream(self._spark, self._options, self._dump, self._following.log)
+        self.is_connected = True
+        query = (
+            # The fewest files that keep all cores at work where much has to be read, as at the first start.
+            stream.writeStream.foreachBatch(
+                writer(self._dump, folders.__setitem__, files=self._spark.sparkContext.defaultParallelism)
+            )
+            .option("checkpointLocation", self._dump.checkpoint)
+            .trigger(processingTime=f"{self._following.every_ms} milliseconds")
+            .start()
+        )
+        try:
+            self._watch(query, folders)
+        finally:
+            _end(query)
+
+    def _watch(self, query: StreamingQuery, folders: dict[int, str]) -> None:
+        self._say(f"following; new records are read every {self._following.every_ms / 1000:g} s")
+        reported = -1
+        while query.isActive:
+            is_over = self._following.stopped.wait(_POLL_SECONDS)
+            if is_over:
+                _let_finish(query)
+            reported = self._report(query, folders, reported)
+            if is_over:
+                return
+            if not query.status["isTriggerActive"]:
+                self._merge()
+        # Raises what ended it.
+        query.awaitTermination()
+
+    def _say(self, line: str) -> None:
+        self._last_line = time.monotonic()
+        self._following.log(line)
+
+    def _report(self, query: StreamingQuery, folders: dict[int, str], reported: int) -> int:
+        """Say which batches are new since the one that was reported last."""
+        for progress in query.recentProgress:
+            batch: dict[str, Any] = json.loads(progress.json)
+            if batch["batchId"] <= reported or not batch["numInputRows"]:
+                continue
+            reported = batch["batchId"]
+            into = folders.pop(reported).rpartition("/")[2]
+            self._say(f"{into}: {batch['numInputRows']:,} records; {_lag(batch)}")
+        if time.monotonic() - self._last_line >= _QUIET_SECONDS:
+            latest = query.lastProgress
+            self._say(f"no new records; {_lag(json.loads(latest.json)) if latest else 'the cluster has not answered'}")
+        return reported
+
+    def _merge(self) -> None:
+        """Once in each hour, merge the folders of those that are over."""
+        now = datetime.now(UTC)
+        if self._merged_in == (hour := f"{now:%Y%m%dT%H}"):
+            return
+        self._merged_in = hour
+        try:
+            for folder in self._dump.merge_hours(self._spark, now):
+                self._say(f"merged {folder.last - folder.first + 1} folders into {folder.name}")
+        except FAILURES as problem:
+            self._say(f"folders were not merged, and will be in an hour: {reason(problem)}")
+
+
+def _lag(batch: dict[str, Any]) -> str:
+    """How far behind the end of the log a batch ended."""
+    behind = 0
+    for source in batch["sources"]:
+        ends, latest = offsets_by_partition(source["endOffset"]), offsets_by_partition(source.get("latestOffset"))
+        behind += sum(max(0, offset - ends.get(partition, 0)) for partition, offset in latest.items())
+    return f"{behind:,} offsets behind the end of the log at {batch['timestamp']}"
+
+
+def _let_finish(query: StreamingQuery) -> None:
+    """Wait for the batch that is being written; what takes longer is done again by the next follower."""
+    until = time.monotonic() + _LAST_BATCH_SECONDS
+    while query.isActive and query.status["isTriggerActive"] and time.monotonic() < until:
+        time.sleep(_POLL_SECONDS / 10)
+
+
+def _end(query: StreamingQuery) -> None:
+    # A query that has failed says why elsewhere, and one whose Java is not there any more has ended.
+    with suppress(Py4JError):
+        query.stop()

@@ -1,0 +1,152 @@
+"""A follower has every record once, whatever becomes of it and of the broker."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
+
+from coordinator_replay.errors import PrerequisiteError
+from tests.acceptance.exports import PARTITIONS, TOPIC, Follower, commit, dumped, export, exported, rebalance, written
+from tests.brokers import Broker, running_broker
+
+from kafka_source import kafka_source_jars  # isort: skip - tests.brokers puts the folder on the path
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.long]
+
+
+@pytest.fixture(scope="module")
+def jars(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    try:
+        return kafka_source_jars(tmp_path_factory.mktemp("jars"))
+    except PrerequisiteError as missing:
+        pytest.skip(f"no Kafka source for Spark here: {missing}")
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[Broker]:
+    with running_broker(tmp_path / "broker") as running:
+        admin = AdminClient({"bootstrap.servers": running.bootstrap})
+        for created in admin.create_topics([NewTopic(TOPIC, num_partitions=PARTITIONS)]).values():
+            created.result()
+        commit(running, 10)
+        yield running
+
+
+def test_each_record_is_written_once_whatever_is_killed(broker, jars, tmp_path):
+    out, log = tmp_path / "dump", tmp_path / "said"
+    follower = Follower(broker, jars, out, log)
+    follower.waits_until(lambda: dumped(out))
+    rebalance(broker, "classic-group", "classic")
+    rebalance(broker, "new-group", "consumer")
+    follower.waits_until(lambda: dumped(out) == written(broker))
+
+    # Whoever comes second has nothing to do, and says so; a second follower is refused.
+    second = export(broker.bootstrap, jars, out)
+    assert (second.returncode, "is followed already" in second.stderr) == (0, True), second.stderr
+    refused = export(broker.bootstrap, jars, out, "--follow")
+    assert (refused.returncode, "in use by export --follow" in " ".join(refused.stderr.split())) == (1, True)
+
+    broker.stop()
+    broker.__enter__()
+    commit(broker, 20)
+    rebalance(broker, "classic-group", "classic")
+    follower.waits_until(lambda: dumped(out) == written(broker))
+
+    commit(broker, 30)
+    follower.kill()
+    commit(broker, 40)
+    follower = Follower(broker, jars, out, log)
+    follower.waits_until(lambda: dumped(out) == written(broker))
+    commit(broker, 50)
+    assert follower.end() == 0, follower.told()
+    assert "Traceback" not in follower.told()
+    assert follower.told().rstrip().endswith("started again, it continues where it ended")
+
+    # And a single export goes on where it ended.
+    exported(broker, jars, out)
+    assert dumped(out) == written(broker)
+
+
+def test_offsets_that_the_log_no_longer_has_end_an_export_with_a_sentence(broker, jars, tmp_path):
+    out = tmp_path / "dump"
+    exported(broker, jars, out)
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    policy = ConfigEntry("cleanup.policy", "delete", incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, "__consumer_offsets", incremental_configs=[policy])
+    for altered in admin.incremental_alter_configs([resource]).values():
+        altered.result()
+    commit(broker, 20)
+    ends = [TopicPartition("__consumer_offsets", partition, -1) for partition in range(4)]
+    for deleted in admin.delete_records(ends).values():
+        deleted.result()
+    commit(broker, 30)
+    for options in ((), ("--follow",)):
+        run = export(broker.bootstrap, jars, out, *options)
+        told = " ".join(run.stderr.split())
+        assert run.returncode == 2, told
+        assert "the log no longer has the offset at which the last export ended" in told
+        assert "Traceback" not in told
+
+
+def test_another_topic_is_not_exported_into_the_same_folder(broker, jars, tmp_path):
+    out = tmp_path / "dump"
+    exported(broker, jars, out)
+    with running_broker(tmp_path / "other") as other:
+        admin = AdminClient({"bootstrap.servers": other.bootstrap})
+        for created in admin.create_topics([NewTopic(TOPIC, num_partitions=PARTITIONS)]).values():
+            created.result()
+        commit(other, 10)
+        before = dumped(out)
+        for options in ((), ("--follow",), ("--again",)):
+            run = export(other.bootstrap, jars, out, *options)
+            assert run.returncode == 2
+            assert "holds exports of another topic" in " ".join(run.stderr.split())
+        assert dumped(out) == before
+
+
+SASL = {
+    "listener.security.protocol.map": "PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "sasl.enabled.mechanisms": "PLAIN",
+    "sasl.mechanism.inter.broker.protocol": "PLAIN",
+    "inter.broker.listener.name": "PLAINTEXT",
+    "listener.name.plaintext.plain.sasl.jaas.config": (
+        'org.apache.kafka.common.security.plain.PlainLoginModule required username="admin" password="a" '
+        'user_admin="a" user_audit="b";'
+    ),
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:admin;User:ANONYMOUS",
+}
+"""A broker that asks who somebody is, and what they may do; the controller's listener asks nobody."""
+
+
+def login(user: str, password: str) -> str:
+    return (
+        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n"
+        "sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required "
+        f'username="{user}" password="{password}";\n'
+    )
+
+
+def test_what_a_principal_lacks_is_said_and_what_the_documents_grant_is_enough(jars, tmp_path):
+    admin, audit = tmp_path / "admin.properties", tmp_path / "audit.properties"
+    admin.write_text(login("admin", "a"))
+    audit.write_text(login("audit", "b"))
+    out = tmp_path / "dump"
+    with running_broker(tmp_path / "broker", SASL) as broker:
+        at = ["--bootstrap-server", broker.bootstrap, "--command-config", str(admin)]
+        topic = ["--create", "--topic", "__consumer_offsets", "--partitions", "4"]
+        broker.run_tool("org.apache.kafka.tools.TopicCommand", *at, *topic)
+        grant = [*at, "--add", "--allow-principal", "User:audit", "--operation", "Read"]
+
+        def tried() -> str:
+            run = export(broker.bootstrap, jars, out, "--command-config", str(audit))
+            return " ".join(run.stderr.split()) if run.returncode else "exported"
+
+        assert "it needs READ on topic __consumer_offsets" in tried()
+        broker.run_tool("org.apache.kafka.tools.AclCommand", *grant, "--topic", "__consumer_offsets")
+        assert "it needs READ on groups whose names begin with spark-kafka-source" in tried()
+        group = ["--group", "spark-kafka-source", "--resource-pattern-type", "prefixed"]
+        broker.run_tool("org.apache.kafka.tools.AclCommand", *grant, *group)
+        assert tried() == "exported"
