@@ -1,13 +1,23 @@
 """From an empty environment: the wheel with all it depends on, installed and used without a checkout."""
 
+import json
+import re
+import shlex
 import subprocess
 import venv
+from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from coordinator_replay.cli.main import main
+from coordinator_replay.errors import PrerequisiteError
 from coordinator_replay.pipeline.host.jars import DELTA, jars_of
+from tests.acceptance.exports import PARTITIONS, TOPIC, commit, rebalance, written
+from tests.brokers import running_broker
 from tests.install.wheel import ROOT, Installed, build_wheel
+
+from kafka_source import kafka_source_jars  # isort: skip - tests.brokers puts the folder on the path
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
@@ -97,3 +107,45 @@ def test_the_jobs_run_by_spark_submit(demo):
     assert "this Spark session has no Kafka source" in " ".join(told.split())
     asked = demo.run("coordinator-replay", "groups", "--warehouse", "submitted").stdout
     assert asked == demo.run("coordinator-replay", "groups", "--warehouse", "demo-warehouse").stdout
+
+
+def first_screen() -> list[list[str]]:
+    """The commands that README begins with, without their comments, but for the installation."""
+    (block,) = re.findall(
+        r"On your own cluster:\n\n```sh\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL
+    )
+    install, *commands = [shlex.split(line, comments=True) for line in block.splitlines()]
+    assert install[0] == "pipx"
+    return commands
+
+
+@pytest.mark.kafka
+def test_the_first_screen_of_the_readme_leads_to_answers_about_a_live_broker(installed, tmp_path: Path):
+    try:
+        jars = {"COORDINATOR_REPLAY_JARS": str(kafka_source_jars(tmp_path / "jars"))}
+    except PrerequisiteError as missing:
+        pytest.skip(f"no Kafka source for Spark here: {missing}")
+    here = Installed(installed.environment, tmp_path / "empty")
+    with running_broker(tmp_path / "broker") as broker:
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+        for created in admin.create_topics([NewTopic(TOPIC, num_partitions=PARTITIONS)]).values():
+            created.result()
+        rebalance(broker, "my-group", "classic")
+        commit(broker, 42)
+        for command in first_screen():
+            typed = [word.replace("broker-1:9092", broker.bootstrap) for word in command]
+            answer = here.run(*typed, **jars).stdout
+        records = len(written(broker))
+    assert "my-group" in answer
+    assert "GROUP_CREATED" in answer
+    asking = ("--warehouse", "audit", "--output", "json")
+    (group,) = map(json.loads, here.run("coordinator-replay", "describe", "my-group", *asking).stdout.splitlines())
+    assert group["state"] == "Empty"
+    offsets = [
+        json.loads(line) for line in here.run("coordinator-replay", "offsets", "group-3", *asking).stdout.splitlines()
+    ]
+    assert {(row["topic"], row["partition"], row["committed_offset"]) for row in offsets} == {
+        (TOPIC, partition, 42) for partition in range(PARTITIONS)
+    }
+    read = here.run("coordinator-replay", "sql", "SELECT records_read FROM audit_runs", *asking).stdout
+    assert json.loads(read) == {"records_read": records}

@@ -1,11 +1,15 @@
 """Exports without a broker: what is said where Spark can't read from Kafka, and which jars it needs for that."""
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pyarrow.parquet
 import pytest
 
-from coordinator_replay.errors import PrerequisiteError
+from coordinator_replay.errors import InputError, PrerequisiteError
+from coordinator_replay.log.dump import find_dump
 from coordinator_replay.pipeline.export import Exported, ExportOptions, run_export
+from coordinator_replay.pipeline.export_folders import ExportedDump
 from coordinator_replay.pipeline.host.jars import DELTA, KAFKA_SOURCE, cache_folder
 
 
@@ -36,3 +40,83 @@ def test_of_what_sparks_resolver_fetches_only_a_librarys_own_jars_are_kept():
 def test_an_export_whose_first_record_lies_behind_the_end_of_the_last_one_is_told_from_a_first_one():
     exported = Exported(from_offsets={0: 0, 1: 7, 2: 7, 3: 7}, first_offsets={0: 4, 1: 9, 2: 7})
     assert exported.behind() == [1]
+
+
+def export_folder(spark, dump: ExportedDump, number: int, now: datetime, *, is_complete: bool = True) -> Path:
+    """A batch of ten records, as a follower writes it."""
+    place, is_written = dump.place(number, now)
+    assert not is_written
+    first = 10 * number
+    rows = [(b"key", b"value", "__consumer_offsets", offset % 2, offset) for offset in range(first, first + 10)]
+    columns = "key binary, value binary, topic string, partition int, offset long"
+    spark.createDataFrame(rows, columns).repartition(3).write.parquet(dump.uri_of(place))
+    if not is_complete:
+        (Path(dump.uri_of(place)) / "_SUCCESS").unlink()
+    return Path(dump.uri_of(place))
+
+
+def offsets(out: Path) -> list[int]:
+    """Offsets that an audit of the dump would read."""
+    tables = [pyarrow.parquet.read_table(path, columns=["offset"]) for path in find_dump([str(out)]).paths]
+    return sorted(offset for table in tables for offset in table["offset"].to_pylist())
+
+
+@pytest.mark.spark
+def test_folders_of_an_hour_are_merged_when_it_is_over_and_stay_for_those_who_read_them(spark, tmp_path):
+    dump = ExportedDump(str(tmp_path))
+    before = datetime(2026, 11, 23, 22, 59, tzinfo=UTC)
+    small = [export_folder(spark, dump, number, before) for number in range(3)]
+    newest = export_folder(spark, dump, 3, before + timedelta(minutes=2))
+    everything = offsets(tmp_path)
+    assert everything == list(range(40))
+
+    assert dump.merge_hours(spark, before) == []
+    (merged,) = dump.merge_hours(spark, before + timedelta(minutes=2))
+    assert merged.name == "export-20261123T22-000000-000002"
+    assert len(list((tmp_path / merged.name).glob("*.parquet"))) == 1
+    assert offsets(tmp_path) == everything
+    assert dump.merge_hours(spark, before + timedelta(minutes=2)) == []
+    assert all(folder.exists() for folder in small)
+
+    assert dump.merge_hours(spark, datetime.now(UTC) + timedelta(minutes=61)) == []
+    assert not any(folder.exists() for folder in small)
+    assert newest.exists()
+    assert offsets(tmp_path) == everything
+    # A batch that Spark does again after that is written already.
+    assert dump.place(1, before) == (merged, True)
+
+
+@pytest.mark.spark
+def test_a_merge_that_was_killed_is_done_again_and_an_unfinished_batch_waited_for(spark, tmp_path):
+    dump = ExportedDump(str(tmp_path))
+    hour = datetime(2026, 11, 23, 22, 59, tzinfo=UTC)
+    later = hour + timedelta(hours=1)
+    for number in range(2):
+        export_folder(spark, dump, number, hour)
+    killed = export_folder(spark, dump, 2, hour, is_complete=False)
+    export_folder(spark, dump, 3, hour)
+    assert dump.merge_hours(spark, later) == []
+    # It is done again where it was begun, though the hour is another one.
+    place, is_written = dump.place(2, later)
+    assert (dump.uri_of(place), is_written) == (str(killed), False)
+    (killed / "_SUCCESS").touch()
+    (merged,) = dump.merge_hours(spark, later)
+    (tmp_path / merged.name / "_SUCCESS").unlink()
+    assert offsets(tmp_path) == list(range(40))
+    assert dump.merge_hours(spark, later) == [merged]
+    assert offsets(tmp_path) == list(range(40))
+
+
+def test_a_dump_of_another_topic_and_one_without_its_checkpoint_are_refused(tmp_path):
+    dump = ExportedDump(str(tmp_path / "dump"))
+    dump.check_checkpoint()
+    dump.check_topic("AAAAAAAAAAAAAAAAAAAAAA")
+    dump.check_topic("one")
+    dump.check_topic("one")
+    with pytest.raises(InputError, match="holds exports of another topic"):
+        dump.check_topic("two")
+    (tmp_path / "dump" / "export-20261123T22-000000").mkdir()
+    with pytest.raises(InputError, match=r"not the folder \.checkpoint"):
+        dump.check_checkpoint()
+    (tmp_path / "dump" / ".checkpoint").mkdir()
+    dump.check_checkpoint()
