@@ -1,4 +1,4 @@
--- What each cause of rebalances cost: pauses in commits, which compare all protocols, and times that are exact (KIP-848).
+-- What each cause of rebalances cost: pauses in commits, which compare all protocols, and times that are exact (KIP-848); at least so much where is_at_least.
 -- param group text: only this group
 -- param from time: rebalances that ended then or later
 SELECT coalesce(cause, 'UNKNOWN') AS cause, count(*) AS rebalances, count(DISTINCT group_id) AS groups,
@@ -6,7 +6,11 @@ SELECT coalesce(cause, 'UNKNOWN') AS cause, count(*) AS rebalances, count(DISTIN
        median(commit_pause_ms) AS median_commit_pause_ms, max(commit_pause_ms) AS longest_commit_pause_ms,
        count(duration_ms) AS exact_durations, median(duration_ms) AS median_duration_ms, max(duration_ms) AS longest_ms,
        count(unowned_ms_total) AS exact_unowned_times, sum(unowned_ms_total) AS unowned_ms_total,
-       max(unowned_ms_max) AS longest_unowned_ms
+       max(unowned_ms_max) AS longest_unowned_ms,
+       coalesce((SELECT bool_or(coalesce($from < coalesce(complete_since, end_timestamp), true)) FROM log_partitions
+                 WHERE cluster = $cluster AND missing_offsets > 0
+                   AND ($group IS NULL OR log_partition IN (SELECT log_partition FROM group_timeline
+                                                            WHERE cluster = $cluster AND group_id = $group))), false) AS is_at_least
 FROM rebalances
 WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group) AND coalesce(completed_at >= $from, completed_offset IS NULL OR $from IS NULL)
 GROUP BY 1 ORDER BY sum(commit_pause_ms) DESC NULLS LAST, rebalances DESC, cause

@@ -43,11 +43,11 @@ _WITHOUT = f"""
                FILTER (valid_from > $at OR is_pending),
            min(record_offset) FILTER (valid_from > $at OR is_pending)
     FROM (
-        SELECT topic, partition, log_partition, valid_from, valid_to, ended_by, is_transactional, commit_timestamp,
-               coalesce(record_offset, from_offset) AS record_offset, false AS is_pending
+        SELECT topic, partition, log_partition, valid_from, valid_to, to_offset, ended_by, is_transactional,
+               commit_timestamp, coalesce(record_offset, from_offset) AS record_offset, false AS is_pending
         FROM offset_history WHERE cluster = $cluster AND group_id = $group
         UNION ALL
-        SELECT topic, partition, log_partition, valid_from, NULL, NULL, false, NULL, from_offset, true
+        SELECT topic, partition, log_partition, valid_from, NULL, NULL, NULL, false, NULL, from_offset, true
         FROM pending_offsets WHERE cluster = $cluster AND group_id = $group
     )
     GROUP BY topic, partition
