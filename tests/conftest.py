@@ -35,7 +35,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     from coordinator_replay.pipeline.host.session import open_session
 
     os.environ["SPARK_LOCAL_DIRS"] = str(tmp_path_factory.mktemp("spark"))
-    session = open_session("coordinator-replay-tests")
+    session = open_session("coordinator-replay-tests", with_delta=True)
     yield session
     session.stop()
 

@@ -72,6 +72,7 @@ def _cluster(common: Common) -> str:
 def _audit_alone(options: "Options", common: Common, dump: "Dump") -> "Summary":
     from coordinator_replay.cli.progress import shown_progress
     from coordinator_replay.cli.summary import print_summary
+    from coordinator_replay.log.dump import Format
     from coordinator_replay.pipeline.audit import run_audit
     from coordinator_replay.pipeline.host.failure import told_in_a_sentence
     from coordinator_replay.pipeline.host.session import open_session
@@ -81,7 +82,10 @@ def _audit_alone(options: "Options", common: Common, dump: "Dump") -> "Summary":
     click.echo("starting Spark …", err=True)
     then = "the next run cleans up after it"
     with interruptible(f"the run was interrupted; {then}"), told_in_a_sentence("the run", then):
-        spark = open_session(verbose=common.verbose, with_catalog=options.database is not None)
+        has_names = options.database is not None
+        spark = open_session(
+            verbose=common.verbose, with_delta=has_names or dump.format is Format.DELTA, with_catalog=has_names
+        )
         with shown_progress(spark) as report:
             summary = run_audit(spark, options, report, dump)
     known = Warehouse(options.warehouse, options.cluster).completeness

@@ -45,7 +45,7 @@ class Setting:
         """One session for all Spark rows, so that start-up counts for none of them; as the audit's for such a dump."""
         from coordinator_replay.pipeline.host.session import open_session
 
-        return open_session("coordinator-replay-benchmark")
+        return open_session("coordinator-replay-benchmark", with_delta=True)
 
     @cached_property
     def found(self) -> Dump:

@@ -6,11 +6,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
+from deltalake import write_deltalake
 from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_replay.cli.main import main
+from coordinator_replay.errors import PrerequisiteError
 from coordinator_replay.pipeline.host import session
 from coordinator_replay.pipeline.host.class_archive import BARE_SESSION
 from coordinator_replay.pipeline.host.session import quoted_option
@@ -53,3 +56,26 @@ def test_a_warehouse_that_is_in_use_is_refused_before_spark_is_started(tmp_path:
     with one_at_a_time(str(tmp_path), "another"), pytest.raises(SystemExit):
         main(["audit", Sample("transactions").segments, "--warehouse", str(tmp_path)])
     assert "is in use by another" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("form", "options", "with_delta"),
+    [("segments", (), False), ("segments", ("--database", "audit"), True), ("delta", (), True)],
+)
+def test_deltas_jars_are_loaded_where_spark_itself_reads_or_names_delta_tables(
+    form, options, with_delta, tmp_path, monkeypatch
+):
+    dump = Sample("transactions").segments
+    if form == "delta":
+        dump = str(tmp_path / "dump")
+        write_deltalake(dump, pq.read_table(Sample("transactions").folder / "parquet"))
+    asked: list[object] = []
+
+    def no_session(*_: object, **wanted: object) -> None:
+        asked.append(wanted["with_delta"])
+        raise PrerequisiteError("no session")
+
+    monkeypatch.setattr(session, "open_session", no_session)
+    with pytest.raises(SystemExit):
+        main(["audit", dump, "--warehouse", str(tmp_path / "warehouse"), *options])
+    assert asked == [with_delta]

@@ -133,9 +133,9 @@ def quoted_option(option: str) -> str:
     return '"{}"'.format(option.replace("\\", "\\\\").replace('"', '\\"'))
 
 
-def _local_session(app_name: str, *, with_catalog: bool, with_kafka: bool) -> SparkSession:
+def _local_session(app_name: str, *, with_delta: bool, with_catalog: bool, with_kafka: bool) -> SparkSession:
     check_java()
-    jars = jars_of(DELTA_JARS) + (jars_of(KAFKA_SOURCE) if with_kafka else [])
+    jars = (jars_of(DELTA_JARS) if with_delta else []) + (jars_of(KAFKA_SOURCE) if with_kafka else [])
     # Workers start the python3 of the PATH unless told otherwise, and that one lacks our packages.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
@@ -145,7 +145,7 @@ def _local_session(app_name: str, *, with_catalog: bool, with_kafka: bool) -> Sp
     settings = {
         **LOCAL,
         **WORKERS,
-        **DELTA,
+        **(DELTA if with_delta else {}),
         **RELIED_ON,
         "spark.jars": ",".join(map(str, jars)),
         "spark.driver.extraJavaOptions": " ".join(map(quoted_option, java_options)),
@@ -161,6 +161,7 @@ def open_session(
     app_name: str = "coordinator-replay",
     *,
     verbose: bool = False,
+    with_delta: bool = False,
     with_catalog: bool = False,
     with_kafka: bool = False,
 ) -> SparkSession:
@@ -169,6 +170,8 @@ def open_session(
     Args:
         app_name: shown by the cluster's own pages.
         verbose: let Spark's own messages through.
+        with_delta: let a session on this machine read Delta tables by Spark's own reader. An audit commits its tables
+            without Spark, and needs this for dumps that are Delta tables and for a catalog alone.
         with_catalog: keep table names in a catalog that outlives the session.
         with_kafka: let a session on this machine read from Kafka.
 
@@ -186,9 +189,10 @@ def open_session(
         for key, value in RELIED_ON.items():
             active.conf.set(key, value)
         return active
+    wanted = {"with_delta": with_delta, "with_catalog": with_catalog, "with_kafka": with_kafka}
     if verbose:
         with _same_interrupts():
-            return _local_session(app_name, with_catalog=with_catalog, with_kafka=with_kafka)
+            return _local_session(app_name, **wanted)
     leave_it_to_the_run()
     with _same_interrupts(), _java_output_aside():
-        return _local_session(app_name, with_catalog=with_catalog, with_kafka=with_kafka)
+        return _local_session(app_name, **wanted)
