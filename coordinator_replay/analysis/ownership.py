@@ -476,6 +476,8 @@ class Ownership:
             ],
             "shared": [[*key, [list(one) for one in changes]] for key, changes in sorted(self.shared.items())],
             "log_partition": self.log_partition,
+            # Who owns something was seen.
+            "seen": sorted(self.seen.difference(self.held)),
             "unrevoked_since": dict(self.unrevoked_since),
             "awaited_since": dict(self.awaited_since),
         }
@@ -496,7 +498,7 @@ class Ownership:
         self.shared = {
             (topic, partition): [SharedChange(*one) for one in changes] for topic, partition, changes in plain["shared"]
         }
-        self.seen = set(self.held)
+        self.seen = {*self.held, *plain["seen"]}
         self.log_partition = plain["log_partition"]
         self.unrevoked_since = dict(plain["unrevoked_since"])
         self.awaited_since = dict(plain["awaited_since"])

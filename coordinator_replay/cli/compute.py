@@ -3,6 +3,7 @@
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from datetime import datetime, timedelta
 from importlib.resources import files
 from pathlib import Path
@@ -88,7 +89,8 @@ def _audit_alone(options: "Options", common: Common, dump: "Dump") -> "Summary":
         )
         with shown_progress(spark) as report:
             summary = run_audit(spark, options, report, dump)
-    known = Warehouse(options.warehouse, options.cluster).completeness
+    with closing(Warehouse(options.warehouse, options.cluster)) as warehouse:
+        known = warehouse.completeness
     print_summary(summary, known, common.output, seconds=time.monotonic() - began)
     return summary
 

@@ -127,9 +127,6 @@ def differing(
     return wrong
 
 
-@pytest.mark.xfail(
-    strict=False, reason="saved queries print the line they stand on, which the comparison does not know yet"
-)
 def test_a_question_asked_again_has_the_same_answer(warehouse, tmp_path, monkeypatch):
     assert differing(warehouse, tmp_path, 2, monkeypatch, []) == []
 
