@@ -19,13 +19,13 @@ SPANS = """
 
 STATES = """
     WITH events AS (
-        SELECT group_id, seq, max(log_timestamp) OVER (PARTITION BY group_id ORDER BY seq) AS at,
+        SELECT group_id, seq, max(log_timestamp) OVER (PARTITION BY group_id ORDER BY seq) AS seen,
                group_type, epoch, member_count,
                coalesce(is_state_exact, false) AS is_exact,
                CASE WHEN event = 'GROUP_DELETED' THEN 'Dead' ELSE to_state END AS state
         FROM group_timeline
         WHERE cluster = $cluster {some}
-        QUALIFY coalesce(at < $end, true)
+        QUALIFY coalesce(seen < $end, true)
     ), compared AS (
         SELECT *, (state IS DISTINCT FROM lag(state) OVER in_order
                    OR group_type IS DISTINCT FROM lag(group_type) OVER in_order
@@ -35,14 +35,14 @@ STATES = """
         SELECT *, sum(CAST(is_change AS INTEGER)) OVER (PARTITION BY group_id ORDER BY seq) AS band FROM compared
     ), bands AS (
         SELECT group_id, band, min(state) AS state, min(group_type) AS group_type,
-               min(at) AS since, min(epoch) AS first_epoch, max(epoch) AS last_epoch,
+               min(seen) AS since, min(epoch) AS first_epoch, max(epoch) AS last_epoch,
                min(member_count) AS fewest, max(member_count) AS most, bool_and(is_exact) AS is_exact
         FROM numbered GROUP BY group_id, band
     )
     SELECT group_id, state, group_type, since, lead(since) OVER (PARTITION BY group_id ORDER BY band) AS until,
            first_epoch, last_epoch, fewest, most, is_exact
     FROM bands
-    QUALIFY coalesce(until > $start, lead(band) OVER (PARTITION BY group_id ORDER BY band) IS NULL)
+    QUALIFY $start IS NULL OR coalesce(until > $start, lead(band) OVER (PARTITION BY group_id ORDER BY band) IS NULL)
     ORDER BY group_id, band
 """
 
@@ -59,7 +59,7 @@ MEMBERS = f"""
            epoch_ms(valid_from), epoch_ms(valid_to)
     FROM member_timeline
     WHERE cluster = $cluster {{some}}
-      AND coalesce(valid_to > $start, to_offset IS NULL) AND coalesce(valid_from < $end, true)
+      AND coalesce(valid_to > $start, to_offset IS NULL OR $start IS NULL) AND coalesce(valid_from < $end, true)
     QUALIFY row_number() OVER (
         PARTITION BY group_id ORDER BY valid_from DESC NULLS LAST, from_offset DESC, member_id
     ) <= $most + 1
@@ -71,7 +71,7 @@ OWNERS = """
            epoch_ms(owned_to), release_event, unowned_ms
     FROM partition_ownership
     WHERE cluster = $cluster {some}
-      AND coalesce(owned_to + to_milliseconds(coalesce(unowned_ms, 0)) >= $start, to_offset IS NULL)
+      AND coalesce(owned_to + to_milliseconds(coalesce(unowned_ms, 0)) >= $start, to_offset IS NULL OR $start IS NULL)
       AND coalesce(owned_from < $end, true)
     QUALIFY row_number() OVER (PARTITION BY group_id ORDER BY owned_from DESC NULLS LAST, name, partition) <= $most + 1
     ORDER BY group_id, owned_from DESC NULLS LAST, name, partition
