@@ -38,8 +38,9 @@ OPEN_FOR = timedelta(days=7)
 """For how long, counted back from the end of the log, the cause of a tombstone may still be told otherwise."""
 
 SEVERAL_GROUPS = 3
-"""A topic was deleted where so many groups lost offsets of it that were too young for retention; what one group or
-another does to its own offsets is no evidence of it."""
+"""A topic was deleted where so many groups lost offsets of it that were too young for retention, and a retention check
+removed what so many groups lost at once, all of it due since the check before; what one group or another does to its
+own offsets is no evidence of either."""
 
 SURVIVORS = pa.schema([("group_id", pa.string()), ("at_risk_ms", pa.int64())])
 """For how long each group has kept an offset that could expire by age, in milliseconds, at the end of the log."""
@@ -239,7 +240,7 @@ _DECISION = f"""CASE
     _case(
         "EXPIRED",
         _SURE,
-        [f"{_ALL_PAST}, by less than one retention check", "offsets of other groups expired at the same time"],
+        [f"{_ALL_PAST}, by less than one retention check", "so did offsets of at least two other groups"],
         "[]",
     )
 }
@@ -293,10 +294,8 @@ WITH timed AS (
     FROM judged GROUP BY topic, session
 ), shared AS (
     SELECT judged.*,
-        coalesce(
-            min(CASE WHEN all_old THEN group_id END) OVER at_once
-            <> max(CASE WHEN all_old THEN group_id END) OVER at_once, false
-        ) AS with_others, topic_went
+        count(DISTINCT CASE WHEN all_old AND is_prompt THEN group_id END) OVER at_once >= $several AS with_others,
+        topic_went
     FROM judged JOIN sessions USING (topic, session)
     WINDOW at_once AS (PARTITION BY log_partition, tombstone_at)
 ), decided AS (

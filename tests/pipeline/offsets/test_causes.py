@@ -144,11 +144,25 @@ SITUATIONS = {
         *consumer_group((7, 4), 2 * DAY, "modern", "kept"),
         commit((7, 6), 2 * DAY + 60, ("modern", "t", 0)),
     ],
-    "two groups at one check": [
+    "three groups at one check": [
         commit((8, 0), 0, ("left", "t", 0), 5),
         commit((8, 1), 0, ("right", "t", 0), 5),
-        commit((8, 2), DAY + 60, ("left", "t", 0)),
-        commit((8, 3), DAY + 60, ("right", "t", 0)),
+        commit((8, 2), 0, ("middle", "t", 0), 5),
+        commit((8, 3), DAY + 60, ("left", "t", 0)),
+        commit((8, 4), DAY + 60, ("right", "t", 0)),
+        commit((8, 5), DAY + 60, ("middle", "t", 0)),
+    ],
+    "two groups, which may have been one admin": [
+        commit((11, 0), 0, ("this", "t", 0), 5),
+        commit((11, 1), 0, ("that", "t", 0), 5),
+        commit((11, 2), DAY + 60, ("this", "t", 0)),
+        commit((11, 3), DAY + 60, ("that", "t", 0)),
+    ],
+    "two others, long over age": [
+        commit((12, 0), 0, ("prompt", "t", 0), 5),
+        *(commit((12, 1 + n), -3 * DAY, (f"old-{n}", "t", 0), 5) for n in range(2)),
+        commit((12, 3), DAY + 60, ("prompt", "t", 0)),
+        *(commit((12, 4 + n), DAY + 60, (f"old-{n}", "t", 0)) for n in range(2)),
     ],
     "still there": [
         commit((9, 0), DAY, ("due", "t", 0), 5),
@@ -194,6 +208,12 @@ def test_causes_of_deletion_are_told_apart(situations):
         ("modern", "EXPIRED", "likely", ("DELETED",)),
         ("left", "EXPIRED", "certain", ()),
         ("right", "EXPIRED", "certain", ()),
+        ("middle", "EXPIRED", "certain", ()),
+        ("this", "EXPIRED", "likely", ("DELETED",)),
+        ("that", "EXPIRED", "likely", ("DELETED",)),
+        ("prompt", "EXPIRED", "likely", ("DELETED",)),
+        ("old-0", "TOMBSTONE", "possible", ("EXPIRED", "DELETED")),
+        ("old-1", "TOMBSTONE", "possible", ("EXPIRED", "DELETED")),
     }
     assert all(row["ended_evidence"] for row in ended)
 
@@ -205,7 +225,7 @@ def test_what_retention_removed_and_removes_next(situations):
         "explicit": ("EXPIRED", "explicit_expire_timestamp"),
         "modern": ("EXPIRED", "unsubscribed_topic"),
         "left": ("EXPIRED", "simple_group"),
-        "right": ("EXPIRED", "simple_group"),
+        **dict.fromkeys(("right", "middle", "this", "that", "prompt"), ("EXPIRED", "simple_group")),
         "due": ("DUE", "simple_group"),
         "soon": ("EXPIRING", "simple_group"),
         "explicit soon": ("EXPIRING", "explicit_expire_timestamp"),
