@@ -4,6 +4,7 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import replace
 from datetime import datetime, timedelta
 from importlib.resources import files
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from coordinator_replay.cli.guard import interruptible
+from coordinator_replay.cli.guard import ended_by_signals, interruptible, log_line
 from coordinator_replay.cli.options import EXIT_FINDINGS, Command, Common, common_options, examples, wait_option
 from coordinator_replay.cli.paths import absolute
 from coordinator_replay.cli.thresholds import THRESHOLD
@@ -145,6 +146,10 @@ def _audit_alone(options: "Options", common: Common, dump: "Dump") -> "Summary":
     type=THRESHOLD,
     help="Threshold of a finding, for example stuck=15m; docs/findings.md lists them. Can be given again.",
 )
+@click.option(
+    "--follow", is_flag=True, help="Go on until SIGTERM or Ctrl-C, and audit what export --follow writes into INPUT."
+)
+@click.option("--every", type=DURATION, default="5s", show_default=True, help="With --follow: how often to look.")
 @wait_option
 def audit(
     common: Common,
@@ -163,12 +168,17 @@ def audit(
     strict: bool,
     fail_on: str | None,
     thresholds: Sequence[tuple[str, int]],
+    follow: bool,
+    every: timedelta,
     wait: timedelta,
 ) -> None:
     """Read, decode and write a dump of __consumer_offsets.
 
     INPUT is a file, folder, glob or URI: segment files as they lie on a broker, Parquet or Delta in the columns of
     Spark's Kafka source, or JSON lines. What earlier runs have written is not written again.
+
+    With --follow it goes on, audits each folder that export --follow has completed in INPUT, and maintains the tables
+    once an hour.
     """
     from coordinator_replay.analysis.findings.thresholds import DEFAULTS
     from coordinator_replay.log.dump import Format
@@ -193,11 +203,62 @@ def audit(
         ),
         thresholds=DEFAULTS.with_changes(dict(thresholds)),
     )
+    if follow:
+        _follow(options, common, every, wait)
+        return
     summary = _audit(options, common, "audit", wait)
     failing = () if fail_on is None else SEVERITIES[: SEVERITIES.index(fail_on) + 1]
     is_incomplete = summary.run.records_quarantined or summary.run.groups_failed
     if (strict and is_incomplete) or any(summary.findings.get(severity) for severity in failing):
         sys.exit(EXIT_FINDINGS)
+
+
+_MAINTAIN_EVERY = timedelta(hours=1)
+"""How often an audit that goes on maintains the tables."""
+
+
+def _follow(options: "Options", common: Common, every: timedelta, wait: timedelta) -> None:
+    """Audit what is exported into a dump, until a signal ends it."""
+    from coordinator_replay.pipeline.audit import run_audit
+    from coordinator_replay.pipeline.audit_follow import AuditFollower
+    from coordinator_replay.pipeline.export_folders import ExportedDump
+    from coordinator_replay.pipeline.host.failure import told_in_a_sentence
+    from coordinator_replay.pipeline.host.session import open_session
+    from coordinator_replay.store.lock import one_at_a_time
+    from coordinator_replay.store.maintain import Upkeep, run_maintain
+
+    if len(options.inputs) != 1 or options.full:
+        raise UsageError("audit --follow takes one INPUT, the folder that export --follow writes into, and not --full")
+
+    def audit_folders(folders: Sequence[str]) -> None:
+        began = time.monotonic()
+        with one_at_a_time(options.warehouse, "audit --follow", wait=wait, say=log_line):
+            summary = run_audit(spark, replace(options, inputs=list(folders)), lambda _step: None)
+        names = ", ".join(folder.rpartition("/")[2] for folder in folders)
+        log_line(f"audited {names}: {summary.run.records_read:,} records in {time.monotonic() - began:.0f} s")
+
+    def maintain_tables() -> None:
+        began = time.monotonic()
+        with one_at_a_time(options.warehouse, "audit --follow", wait=wait, say=log_line):
+            run_maintain(Upkeep(warehouse=options.warehouse), lambda _step: None)
+        log_line(f"maintained the tables in {time.monotonic() - began:.0f} s")
+
+    follower = AuditFollower(
+        dump=ExportedDump(options.inputs[0]),
+        audit=audit_folders,
+        maintain=maintain_tables,
+        log=log_line,
+        maintain_every=_MAINTAIN_EVERY.total_seconds(),
+    )
+    log_line("starting Spark")
+    then = "the next run cleans up after it"
+    with interruptible(f"the run was interrupted; {then}"), told_in_a_sentence("the run", then):
+        has_names = options.database is not None
+        spark = open_session(verbose=common.verbose, with_delta=has_names, with_catalog=has_names)
+        log_line(f"following {options.inputs[0]}")
+        with ended_by_signals() as stopped:
+            follower.run(stopped, every.total_seconds())
+    log_line("ended")
 
 
 @click.command(cls=Command)

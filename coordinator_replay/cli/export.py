@@ -1,17 +1,15 @@
 """The command that takes a dump from a running cluster."""
 
 import json
-import signal
-import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
-from datetime import UTC, datetime, timedelta
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from coordinator_replay.cli.guard import interruptible
+from coordinator_replay.cli.guard import ended_by_signals, interruptible, log_line
 from coordinator_replay.cli.options import Command, config_option, examples, output_option, verbose_option, wait_option
 from coordinator_replay.cli.paths import absolute
 from coordinator_replay.cli.times import DURATION
@@ -193,42 +191,19 @@ def _export(options: "ExportOptions", verbose: bool) -> "Exported":
 
 
 def _follow(options: "ExportOptions", every: timedelta, verbose: bool) -> None:
-    """Follow the topic until a signal ends it; each line that it logs begins with the time."""
+    """Follow the topic until a signal ends it."""
     from coordinator_replay.pipeline.export_follow import Following, follow_topic
     from coordinator_replay.pipeline.host.failure import told_in_a_sentence
     from coordinator_replay.pipeline.host.session import open_session
 
-    def log(line: str) -> None:
-        _note(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {line}")
-
-    log("starting Spark")
+    log_line("starting Spark")
     then = "started again, it continues where it ended"
     with interruptible(f"the export was interrupted; {then}"), told_in_a_sentence("the export", then):
         spark = open_session(verbose=verbose, with_kafka=True)
-        with _ended_by_signals() as stopped:
+        with ended_by_signals() as stopped:
             every_ms = max(1, round(every.total_seconds() * 1000))
-            follow_topic(spark, options, Following(every_ms=every_ms, stopped=stopped, log=log))
-    log(f"ended; {then}")
-
-
-@contextmanager
-def _ended_by_signals() -> Iterator[threading.Event]:
-    """An event that SIGTERM and Ctrl-C set; the second one ends the process at once."""
-    stopped = threading.Event()
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-
-    def stop(_number: int, _frame: object) -> None:
-        stopped.set()
-        for number in before:
-            signal.signal(number, signal.SIG_DFL)
-
-    for number in before:
-        signal.signal(number, stop)
-    try:
-        yield stopped
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+            follow_topic(spark, options, Following(every_ms=every_ms, stopped=stopped, log=log_line))
+    log_line(f"ended; {then}")
 
 
 COMMANDS: tuple[click.Command, ...] = (export,)

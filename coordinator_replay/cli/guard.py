@@ -9,6 +9,7 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -51,6 +52,31 @@ def interruptible(what: str) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         raise Interrupted(what) from None
+
+
+@contextmanager
+def ended_by_signals() -> Iterator[threading.Event]:
+    """An event that SIGTERM and Ctrl-C set while the block runs; the second one ends the process at once."""
+    stopped = threading.Event()
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+
+    def stop(_number: int, _frame: object) -> None:
+        stopped.set()
+        for number in before:
+            signal.signal(number, signal.SIG_DFL)
+
+    for number in before:
+        signal.signal(number, stop)
+    try:
+        yield stopped
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def log_line(text: str) -> None:
+    """Print what a command that goes on has to say, with the time in front."""
+    click.echo(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {text}", err=True)
 
 
 class _Interrupts:

@@ -29,7 +29,7 @@ def jars(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     with running_broker(tmp_path_factory.mktemp("broker")) as running:
-        admin = AdminClient({"bootstrap.servers": running.bootstrap})
+        admin = AdminClient({"bootstrap.servers": running.bootstrap, "log_level": 0})
         for created in admin.create_topics([NewTopic(TOPIC, num_partitions=PARTITIONS)]).values():
             created.result()
         yield running

@@ -1,14 +1,26 @@
 """A follower has every record once, whatever becomes of it and of the broker."""
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 
 from coordinator_replay.errors import PrerequisiteError
-from tests.acceptance.exports import PARTITIONS, TOPIC, Follower, commit, dumped, export, exported, rebalance, written
+from tests.acceptance.exports import (
+    PARTITIONS,
+    PATIENCE_SECONDS,
+    TOPIC,
+    Follower,
+    commit,
+    dumped,
+    export,
+    exported,
+    rebalance,
+    written,
+)
 from tests.brokers import Broker, running_broker
 
 from kafka_source import kafka_source_jars  # isort: skip - tests.brokers puts the folder on the path
@@ -24,10 +36,14 @@ def jars(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip(f"no Kafka source for Spark here: {missing}")
 
 
+SWEPT = {"log.retention.check.interval.ms": "500", "log.initial.task.delay.ms": "500"}
+"""Lets segments that are past their retention be deleted at once."""
+
+
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[Broker]:
-    with running_broker(tmp_path / "broker") as running:
-        admin = AdminClient({"bootstrap.servers": running.bootstrap})
+    with running_broker(tmp_path / "broker", SWEPT) as running:
+        admin = AdminClient({"bootstrap.servers": running.bootstrap, "log_level": 0})
         for created in admin.create_topics([NewTopic(TOPIC, num_partitions=PARTITIONS)]).values():
             created.result()
         commit(running, 10)
@@ -69,19 +85,29 @@ def test_each_record_is_written_once_whatever_is_killed(broker, jars, tmp_path):
     assert dumped(out) == written(broker)
 
 
+def lose_old_records(broker: Broker) -> None:
+    """Let the topic be deleted by time, and wait until what was in it is not there any more; new records are."""
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 0})
+    settings = {"cleanup.policy": "delete", "retention.ms": "1000", "segment.ms": "1000"}
+    entries = [ConfigEntry(*one, incremental_operation=AlterConfigOpType.SET) for one in settings.items()]
+    resource = ConfigResource(ResourceType.TOPIC, "__consumer_offsets", incremental_configs=entries)
+    for altered in admin.incremental_alter_configs([resource]).values():
+        altered.result()
+    reader = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "looks-at-offsets", "log_level": 0})
+    partitions = [TopicPartition("__consumer_offsets", number) for number in range(4)]
+    ends = [reader.get_watermark_offsets(one)[1] for one in partitions]
+    until = time.monotonic() + PATIENCE_SECONDS
+    while not all(reader.get_watermark_offsets(one)[0] > end for one, end in zip(partitions, ends, strict=True) if end):
+        assert time.monotonic() < until
+        commit(broker, 20)
+        time.sleep(1.5)
+    reader.close()
+
+
 def test_offsets_that_the_log_no_longer_has_end_an_export_with_a_sentence(broker, jars, tmp_path):
     out = tmp_path / "dump"
     exported(broker, jars, out)
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    policy = ConfigEntry("cleanup.policy", "delete", incremental_operation=AlterConfigOpType.SET)
-    resource = ConfigResource(ResourceType.TOPIC, "__consumer_offsets", incremental_configs=[policy])
-    for altered in admin.incremental_alter_configs([resource]).values():
-        altered.result()
-    commit(broker, 20)
-    ends = [TopicPartition("__consumer_offsets", partition, -1) for partition in range(4)]
-    for deleted in admin.delete_records(ends).values():
-        deleted.result()
-    commit(broker, 30)
+    lose_old_records(broker)
     for options in ((), ("--follow",)):
         run = export(broker.bootstrap, jars, out, *options)
         told = " ".join(run.stderr.split())
@@ -94,7 +120,7 @@ def test_another_topic_is_not_exported_into_the_same_folder(broker, jars, tmp_pa
     out = tmp_path / "dump"
     exported(broker, jars, out)
     with running_broker(tmp_path / "other") as other:
-        admin = AdminClient({"bootstrap.servers": other.bootstrap})
+        admin = AdminClient({"bootstrap.servers": other.bootstrap, "log_level": 0})
         for created in admin.create_topics([NewTopic(TOPIC, num_partitions=PARTITIONS)]).values():
             created.result()
         commit(other, 10)

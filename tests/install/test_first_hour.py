@@ -127,7 +127,7 @@ def test_the_first_screen_of_the_readme_leads_to_answers_about_a_live_broker(ins
         pytest.skip(f"no Kafka source for Spark here: {missing}")
     here = Installed(installed.environment, tmp_path / "empty")
     with running_broker(tmp_path / "broker") as broker:
-        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 0})
         for created in admin.create_topics([NewTopic(TOPIC, num_partitions=PARTITIONS)]).values():
             created.result()
         rebalance(broker, "my-group", "classic")
