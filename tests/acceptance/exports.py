@@ -78,14 +78,14 @@ def exported(broker: Broker, jars: Path, out: Path, *options: str) -> dict[str, 
     return json.loads(run.stdout)
 
 
-class Follower:
-    """A process that follows the topic; its folder takes what it says."""
+class Following:
+    """A process that goes on until it is ended; its log takes what it says."""
 
-    def __init__(self, broker: Broker, jars: Path, out: Path, log: Path, *, every: str = "2s") -> None:
+    def __init__(self, command: list[str], jars: Path, log: Path) -> None:
         self.log = log
         with log.open("ab") as said:
             self.process = subprocess.Popen(
-                export_command(broker.bootstrap, out, "--follow", "--every", every),
+                command,
                 env=environment(jars),
                 stdin=subprocess.DEVNULL,
                 stdout=said,
@@ -112,6 +112,13 @@ class Follower:
         """Ask it to end; its exit code."""
         self.process.terminate()
         return self.process.wait(PATIENCE_SECONDS)
+
+
+class Follower(Following):
+    """One that follows the topic."""
+
+    def __init__(self, broker: Broker, jars: Path, out: Path, log: Path, *, every: str = "2s") -> None:
+        super().__init__(export_command(broker.bootstrap, out, "--follow", "--every", every), jars, log)
 
 
 def written(broker: Broker) -> list[tuple[int, int]]:

@@ -1,19 +1,23 @@
 """A follower has every record once, whatever becomes of it and of the broker."""
 
+import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 
-from coordinator_replay.errors import PrerequisiteError
+from coordinator_replay import Warehouse
+from coordinator_replay.errors import CoordinatorReplayError, PrerequisiteError
 from tests.acceptance.exports import (
     PARTITIONS,
     PATIENCE_SECONDS,
     TOPIC,
     Follower,
+    Following,
     commit,
     dumped,
     export,
@@ -83,6 +87,35 @@ def test_each_record_is_written_once_whatever_is_killed(broker, jars, tmp_path):
     # And a single export goes on where it ended.
     exported(broker, jars, out)
     assert dumped(out) == written(broker)
+
+
+def test_questions_see_a_commit_within_two_minutes(broker, jars, tmp_path):
+    out, warehouse = tmp_path / "dump", tmp_path / "warehouse"
+    follower = Follower(broker, jars, out, tmp_path / "exports", every="10s")
+    command = ["audit", str(out), "--warehouse", str(warehouse), "--follow"]
+    auditor = Following([sys.executable, "-m", "coordinator_replay", *command], jars, tmp_path / "audits")
+    try:
+        auditor.waits_until(lambda: committed(warehouse) == 10)
+        for offset in (20, 30, 40):
+            commit(broker, offset)
+            began = time.monotonic()
+            auditor.waits_until(lambda offset=offset: committed(warehouse) == offset)
+            took = time.monotonic() - began
+            print(f"asked for and answered {took:.0f} s after the commit")
+            assert took < 120
+    finally:
+        ends = [one.end() for one in (follower, auditor)]
+    assert ends == [0, 0], (follower.told(), auditor.told())
+    assert "Traceback" not in auditor.told()
+
+
+def committed(warehouse: Path) -> int | None:
+    """What a group is said to have committed last; None before the first audit."""
+    try:
+        with closing(Warehouse(str(warehouse))) as asked:
+            return min(row.committed_offset for row in asked.offsets("group-3", topics=[TOPIC]))
+    except CoordinatorReplayError:
+        return None
 
 
 def lose_old_records(broker: Broker) -> None:
