@@ -160,7 +160,8 @@ def test_history_in_a_sentence(warehouse: Warehouse):
 
 
 def test_saved_queries_say_what_is_at_least(warehouse: Warehouse):
-    for name in ("hot-committers", "what-fills-the-topic", "flapping-groups", "per-minute-metrics"):
+    of_rebalances = ("flapping-groups", "downtime-by-cause", "rebalance-triggers", "alternating-subscriptions")
+    for name in ("hot-committers", "what-fills-the-topic", "per-minute-metrics", *of_rebalances):
         assert "is_at_least" in warehouse.sql(query=name).columns
     busy = warehouse.sql(query="hot-committers")
     assert [row[busy.columns.index("is_at_least")] for row in busy] == [False], "its commits are all behind 105"
