@@ -264,12 +264,13 @@ def ask_table(warehouse: Warehouse, name: str, *, is_whole: bool) -> Reply:
     rows: dict[Key, Told] = {}
     found = [dict(zip(answer.columns, values, strict=True)) for values in answer]
     found = [row for row in found if row.get("rule") != "log_gap"]
+    breaks = _breaks(warehouse) if name == "member_timeline" else set()
     goes_on = {question.thing(row, question.begin) for row in found if row.get("is_exact") is False}
     for row in found:
         is_cut = UNKNOWN_END in (row.get("ended_by"), row.get("release_event"))
         is_cut = is_cut or question.thing(row, question.end) in goes_on
-        # An exact interval of members ends with what a copy had of it; that it went on is another row's to tell.
-        is_cut = is_cut or name == "member_timeline"
+        # An exact interval of a member ends where records begin to be missing; that it went on is not on record.
+        is_cut = is_cut or (name == "member_timeline" and (row["group_id"], row["valid_to"]) in breaks)
         claimed = [column for column in question.values if not is_cut or column not in _ENDS]
         wanted = {column: _text(row[column]) for column in claimed}
         wanted |= {column: _text(row[column]) for column in question.soft if row[column] not in (None, UNKNOWN)}
@@ -284,6 +285,14 @@ def ask_table(warehouse: Warehouse, name: str, *, is_whole: bool) -> Reply:
         for key in chosen:
             rows[key] = Told(wanted, is_open, place)
     return Reply(rows)
+
+
+def _breaks(warehouse: Warehouse) -> set[Key]:
+    """Groups with the times from which on records of them are missing."""
+    statement = (
+        f"SELECT group_id, log_timestamp FROM group_timeline WHERE cluster = $cluster AND event = '{UNKNOWN_END}'"
+    )
+    return set(map(tuple, warehouse.sql(statement)))
 
 
 def ask_saved(warehouse: Warehouse, name: str) -> Reply:
