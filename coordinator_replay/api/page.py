@@ -98,7 +98,7 @@ class Trace:
         """
         from coordinator_replay.report.trace import write_trace
 
-        return write_trace(self._lives, Path(path))
+        return write_trace(self._lives, Path(path), None if self.basis is None else self.basis.line())
 
     def __repr__(self) -> str:
         return f"Trace(groups={list(self.groups)!r})"

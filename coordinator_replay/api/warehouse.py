@@ -559,7 +559,7 @@ class Warehouse:
 
         since, until = self._time(start), self._end(end)
         if group is not None:
-            return Trace([trace_of(self._tables, group, since, until)])
+            return Trace([trace_of(self._tables, group, since, until)], basis=self._from(since, group))
         names = lively_groups(self._tables, since, until)
         notes = []
         if len(names) > MOST_TRACED_GROUPS:

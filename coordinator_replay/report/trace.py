@@ -227,8 +227,13 @@ def trace_events(life: GroupLife) -> Iterator[Event]:
     yield from _tracks(PARTITIONS_PROCESS, _owners(life, bounds), "ownership")
 
 
-def write_trace(lives: Sequence[GroupLife], path: Path) -> int:
+def write_trace(lives: Sequence[GroupLife], path: Path, basis: str | None = None) -> int:
     """Write the events of groups as one trace, each group as processes of its own.
+
+    Args:
+        lives: of the groups.
+        path: where to.
+        basis: what the trace stands on, for its metadata.
 
     Returns:
         How many events were written.
@@ -239,7 +244,9 @@ def write_trace(lives: Sequence[GroupLife], path: Path) -> int:
     count = 0
     try:
         with path.open("w", encoding="utf-8") as file:
-            file.write('{"displayTimeUnit":"ms","traceEvents":[\n')
+            about = {"otherData": {"basis": basis}} if basis is not None else {}
+            file.write(json.dumps({"displayTimeUnit": "ms", **about}, separators=(",", ":"))[:-1])
+            file.write(',"traceEvents":[\n')
             for number, life in enumerate(lives):
                 for event in trace_events(life):
                     event["pid"] += 2 * number

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import coordinator_replay
 from coordinator_replay.query.warehouse import Warehouse
 from coordinator_replay.report.trace import trace_of, traces_of, write_trace
 from tests.query.small_warehouse import ORDERS, at, event, owned, write_rows, write_small_warehouse
@@ -193,3 +194,11 @@ def test_many_groups_ask_no_more_than_one_and_have_the_same_lives(tmp_path: Path
     assert statements(more[:2]) == statements([*more[5:], "payments", "legacy"]) <= 15
     together = traces_of(Warehouse(str(folder)), ["payments", "group-3", "legacy"])
     assert together == [trace_of(Warehouse(str(folder)), life.group) for life in together]
+
+
+def test_the_file_says_what_it_stands_on(folder: Path, tmp_path: Path):
+    traced = coordinator_replay.Warehouse(folder).trace("payments")
+    traced.save(tmp_path / "trace.json")
+    written = json.loads((tmp_path / "trace.json").read_text())
+    assert written["otherData"] == {"basis": str(traced.basis)}
+    assert str(traced.basis).startswith("cluster default, log up to ")

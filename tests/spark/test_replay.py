@@ -17,6 +17,7 @@ from tests.samples import Sample
 pytestmark = pytest.mark.spark
 
 SAMPLES = ["group-lifecycles", "transactions", "old-format-none"]
+"""Complete ones: what a compacted log still proves an audit knows by what its files cover, which records don't tell."""
 
 
 def log_of(session, name):
