@@ -1,12 +1,12 @@
 """An answer: typed rows, as Arrow, as pandas, or as a table to look at."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
+from coordinator_replay.answer_columns import columns_of
 from coordinator_replay.api import html
-from coordinator_replay.api.arrow_types import arrow_type, plain_value, row_schema
+from coordinator_replay.api.arrow_types import plain_value, row_schema
 from coordinator_replay.query.basis import Basis
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ class Answer(Sequence[T], Generic[T]):
     """The rows of an answer, in order; a sequence of frozen dataclasses.
 
     Attributes:
+        row_type: the class of the rows.
         notes: what there is to say beside the rows, one sentence each: that the time lies after the end of the log,
             that records are missing, that nothing was found.
         basis: what the answer stands on: the cluster, up to when its log goes, and since when the history is complete;
@@ -31,7 +32,6 @@ class Answer(Sequence[T], Generic[T]):
         rows: Iterable[T],
         row_type: type[T],
         *,
-        same: Mapping[str, object] | None = None,
         notes: Iterable[str | None] = (),
         basis: Basis | None = None,
     ) -> None:
@@ -39,14 +39,12 @@ class Answer(Sequence[T], Generic[T]):
 
         Args:
             rows: the rows.
-            row_type: their class.
-            same: columns that the rows lack since they are the same in all of them, such as the group asked about.
+            row_type: see Attributes.
             notes: see Attributes; None is left out.
             basis: see Attributes.
         """
         self._rows = tuple(rows)
-        self._row_type = row_type
-        self._same = dict(same or {})
+        self.row_type: type[Any] = row_type
         self.notes = tuple(note for note in notes if note)
         self.basis = basis
 
@@ -66,25 +64,18 @@ class Answer(Sequence[T], Generic[T]):
         rows = "".join(f"\n  {row!r}" for row in self._rows[:10])
         more = f"\n  … {len(self) - 10:,} more" if len(self) > 10 else ""
         said = "".join(f"\n  ({note})" for note in self._remarks())
-        return f"{len(self):,} × {self._row_type.__name__}{rows}{more}{said}"
+        return f"{len(self):,} × {self.row_type.__name__}{rows}{more}{said}"
 
     def _remarks(self) -> tuple[str, ...]:
         """What there is to say beside the rows, the basis first."""
         return self.notes if self.basis is None else (f"{self.basis}", *self.notes)
 
     def _names(self) -> list[str]:
-        return [*self._same, *(field.name for field in fields(self._row_type))]  # type: ignore[arg-type]  # a dataclass
+        return [one.name for one in columns_of(self.row_type)]  # type: ignore[arg-type]  # a class is hashable
 
     def _values(self) -> list[list[Any]]:
-        same = list(self._same.values())
-        names = self._names()[len(same) :]
-        return [[*same, *(getattr(row, name) for name in names)] for row in self._rows]
-
-    def _schema(self) -> "pa.Schema":
-        import pyarrow as pa
-
-        same = [pa.field(name, arrow_type(type(value))) for name, value in self._same.items()]
-        return pa.schema([*same, *row_schema(self._row_type)])
+        names = self._names()
+        return [[getattr(row, name) for name in names] for row in self._rows]
 
     def to_arrow(self) -> "pa.Table":
         """The rows as an Arrow table; timestamps in UTC, assignments as lists of structs.
@@ -94,7 +85,7 @@ class Answer(Sequence[T], Generic[T]):
         """
         import pyarrow as pa
 
-        schema, values = self._schema(), self._values()
+        schema, values = row_schema(self.row_type), self._values()
         columns = [
             _typed([plain_value(row[place], field.type) for row in values], field.type)
             for place, field in enumerate(schema)

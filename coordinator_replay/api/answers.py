@@ -1,6 +1,7 @@
 """Answers that say more than their rows."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from coordinator_replay.api import html
@@ -25,14 +26,12 @@ class Described(Answer[Member]):
     """
 
     def __init__(self, found: Description, notes: Iterable[str | None] = (), basis: Basis | None = None) -> None:
-        super().__init__(found.members, Member, same={"group_id": found.group.group_id}, notes=notes, basis=basis)
+        super().__init__(found.members, Member, notes=notes, basis=basis)
         self.group = found.group
-        self.assignor = found.assignor
+        self.assignor = found.group.assignor
 
     def _repr_html_(self) -> str:
-        return Answer([self.group], type(self.group), same={"assignor": self.assignor})._repr_html_() + (
-            super()._repr_html_()
-        )
+        return Answer([self.group], type(self.group))._repr_html_() + super()._repr_html_()
 
 
 class Owned(Answer[Ownership]):
@@ -44,14 +43,8 @@ class Owned(Answer[Ownership]):
         is_exact: whether the log proves that there were these owners and no others.
     """
 
-    def __init__(
-        self,
-        found: Owners,
-        same: Mapping[str, object],
-        notes: Iterable[str | None] = (),
-        basis: Basis | None = None,
-    ) -> None:
-        super().__init__(found.owners, Ownership, same=same, notes=notes, basis=basis)
+    def __init__(self, found: Owners, notes: Iterable[str | None] = (), basis: Basis | None = None) -> None:
+        super().__init__(found.owners, Ownership, notes=notes, basis=basis)
         self.before = found.before
         self.after = found.after
         self.is_exact = found.is_exact
@@ -90,9 +83,10 @@ class Replayed(Answer[Measures]):
     """
 
     def __init__(self, found: "WhatIf", basis: Basis | None = None) -> None:
-        rows = (found.recorded, found.simulated, *found.alternatives)
+        lives = (found.recorded, found.simulated, *found.alternatives)
+        rows = [replace(one, group_id=found.group_id) for one in lives]
         notes = [str(found.fidelity), *found.fidelity.misses, *found.differences, *found.assumptions]
-        super().__init__(rows, Measures, same={"group_id": found.group_id}, notes=notes, basis=basis)
+        super().__init__(rows, Measures, notes=notes, basis=basis)
         self.fidelity = found.fidelity
         self.assumptions = found.assumptions
         self.differences = found.differences

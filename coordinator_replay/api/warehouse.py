@@ -189,7 +189,7 @@ class Warehouse:
         gone = removal_notes(removed_offsets(self._tables, group, moment), topics, open_partitions)
         waiting = pending_notes(pending_commits(self._tables, group, moment), found, topics)
         notes = [aborted, nothing, open_offsets_note(found), *gone, *waiting, note]
-        return Answer(found, CommittedOffset, same={"group_id": group}, notes=notes, basis=basis)
+        return Answer(found, CommittedOffset, notes=notes, basis=basis)
 
     def offset_history(
         self,
@@ -212,7 +212,7 @@ class Warehouse:
         since = self._time(start)
         found = offset_changes(self._tables, group, topic, partition, since, self._end(end))
         notes = [self._no("committed offset", found)]
-        return Answer(found, OffsetChange, same={"group_id": group}, notes=notes, basis=self._from(since, group))
+        return Answer(found, OffsetChange, notes=notes, basis=self._from(since, group))
 
     def timeline(self, group: str, *, start: Time | None = None, end: Time | None = None) -> Answer[TimelineEvent]:
         """What happened to a group, in log order.
@@ -225,7 +225,7 @@ class Warehouse:
         since = self._time(start)
         found = timeline_of(self._tables, group, since, self._end(end))
         notes = [self._no_event(group, found)]
-        return Answer(found, TimelineEvent, same={"group_id": group}, notes=notes, basis=self._from(since, group))
+        return Answer(found, TimelineEvent, notes=notes, basis=self._from(since, group))
 
     def members(self, group: str, *, start: Time | None = None, end: Time | None = None) -> Answer[MemberInterval]:
         """How each member of a group was, interval by interval, in log order.
@@ -239,7 +239,7 @@ class Warehouse:
         found = member_intervals_of(self._tables, group, since, self._end(end))
         inherited = inherited_note((one.member_id, one.is_client_inherited) for one in found)
         notes = [inherited, self._no_event(group, found)]
-        return Answer(found, MemberInterval, same={"group_id": group}, notes=notes, basis=self._from(since, group))
+        return Answer(found, MemberInterval, notes=notes, basis=self._from(since, group))
 
     def rebalances(
         self,
@@ -316,8 +316,7 @@ class Warehouse:
         note = self._tables.check_moment(moment)
         found = owners_at(self._tables, group, topic, partition, moment)
         inherited = inherited_note((one.member_id, one.is_client_inherited) for one in found.owners)
-        same, notes = {"group_id": group, "partition": partition}, [found.hint, inherited, note]
-        return Owned(found, same, notes, self._at(moment, group))
+        return Owned(found, [found.hint, inherited, note], self._at(moment, group))
 
     def expired(
         self, group: str | None = None, *, statuses: Sequence[str] = (), within: Duration | None = None

@@ -1,15 +1,14 @@
 """What the commands that ask share: arguments that several of them take, and printing what they found."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from coordinator_replay.answer_columns import AnswerColumn, columns_of
 from coordinator_replay.cli import clock
-from coordinator_replay.cli.columns import EXACT
 from coordinator_replay.cli.completion import CAUSE_NAME, GROUP_NAME
-from coordinator_replay.cli.layout import Column
 from coordinator_replay.cli.options import Common
 from coordinator_replay.cli.output import print_note, print_rows
 from coordinator_replay.cli.times import TIME
@@ -18,6 +17,10 @@ from coordinator_replay.query.times import LogTime
 if TYPE_CHECKING:
     from coordinator_replay.api.answer import Answer
     from coordinator_replay.api.page import Page, Pages, Trace
+
+
+_EXACT = AnswerColumn("is_exact", "EXACT", 1)
+"""Shown where the log does not prove a row of the answer."""
 
 
 def _open_at_the_end(
@@ -49,16 +52,37 @@ cause_option = click.option(
 )
 
 
-def show(common: Common, shown: Sequence[Column], answers: Iterable[object], **same: object) -> None:
-    """Print answers; ``same`` are columns with one value in all rows."""
-    rows = [[same[one.name] if one.name in same else getattr(answer, one.name) for one in shown] for answer in answers]
+def show(common: Common, found: "Answer[Any]", asked: Collection[str] = ()) -> None:
+    """Print an answer.
+
+    Args:
+        common: in which form.
+        found: the answer.
+        asked: options without which some columns are not shown.
+    """
+    show_rows(common, columns_for(found.row_type, asked), found)
+
+
+def columns_for(row_type: type, asked: Collection[str] = ()) -> list[AnswerColumn]:
+    """The columns that a command shows of rows of a dataclass.
+
+    Args:
+        row_type: the dataclass.
+        asked: options without which some columns are not shown.
+    """
+    return [one for one in columns_of(row_type) if not one.only_with or one.only_with in asked]
+
+
+def show_rows(common: Common, shown: Sequence[AnswerColumn], answers: Iterable[object]) -> None:
+    """Print some columns of rows."""
+    rows = [[getattr(answer, one.name) for one in shown] for answer in answers]
     print_rows(_with_doubts(shown, rows), rows, common.output, is_wide=common.wide)
 
 
-def _with_doubts(shown: Sequence[Column], rows: Sequence[Sequence[object]]) -> Sequence[Column]:
+def _with_doubts(shown: Sequence[AnswerColumn], rows: Sequence[Sequence[object]]) -> Sequence[AnswerColumn]:
     """The columns of a table, among them EXACT where the log does not prove a row."""
     return [
-        EXACT if one.name == EXACT.name and any(row[place] is False for row in rows) else one
+        _EXACT if one.name == _EXACT.name and any(row[place] is False for row in rows) else one
         for place, one in enumerate(shown)
     ]
 

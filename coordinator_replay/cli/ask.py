@@ -6,20 +6,23 @@ that ``--help`` stays quick.
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from coordinator_replay.cli import columns
+from coordinator_replay.answer_columns import AnswerColumn
 from coordinator_replay.cli.answers import (
     any_group_argument,
     at_option,
     cause_option,
+    columns_for,
     from_option,
     group_argument,
     say_beside,
     show,
+    show_rows,
     to_option,
 )
 from coordinator_replay.cli.completion import (
@@ -29,7 +32,6 @@ from coordinator_replay.cli.completion import (
     RULE_NAME,
     TOPIC_NAME,
 )
-from coordinator_replay.cli.layout import Column
 from coordinator_replay.cli.options import WAREHOUSE_VARIABLE, Command, Common, common_options, examples, open_warehouse
 from coordinator_replay.cli.output import print_rows
 from coordinator_replay.cli.times import DURATION
@@ -84,41 +86,33 @@ def groups(common: Common, at: datetime | None, types: Sequence[str], states: Se
     if deleted:
         if states:
             raise UsageError("a deleted group has no state: give either --deleted or --state")
-        gone = open_warehouse(common).deleted_groups(at=at, types=types)
-        show(common, columns.DELETED_GROUP, gone)
-        say_beside(gone)
+        deleted_groups = open_warehouse(common).deleted_groups(at=at, types=types)
+        show(common, deleted_groups)
+        say_beside(deleted_groups)
         return
     found = open_warehouse(common).groups(at=at, types=types, states=states)
-    show(common, columns.GROUP, found)
+    show(common, found)
     say_beside(found)
 
 
 def _print_description(common: Common, found: "Described") -> None:
-    group_values = {"assignor": found.assignor}
-    member_values = {"group_id": found.group.group_id, "target_epoch": found.group.assignment_epoch}
+    group_columns = columns_for(type(found.group))
     if common.output == "table":
-        show(common, columns.DESCRIBED, [found.group], **group_values)
+        show_rows(common, group_columns, [found.group])
         if found:
             click.echo()
-            show(common, columns.MEMBER, found, **member_values)
+            show(common, found)
         return
-    group = {
-        one.name: group_values[one.name] if one.name in group_values else getattr(found.group, one.name)
-        for one in columns.DESCRIBED
-    }
-    own = [one for one in columns.MEMBER if one.name != "group_id"]
-    members = [
-        {one.name: member_values[one.name] if one.name in member_values else getattr(member, one.name) for one in own}
-        for member in found
-    ]
+    group = {one.name: getattr(found.group, one.name) for one in group_columns}
+    member_names = [one.name for one in columns_for(found.row_type) if one.name != "group_id"]
+    members = [{name: getattr(member, name) for name in member_names} for member in found]
     if common.output == "json":
-        print_rows([Column(name) for name in (*group, "members")], [[*group.values(), members]], "json")
+        print_rows([AnswerColumn(name) for name in (*group, "members")], [[*group.values(), members]], "json")
         return
-    # One line for each member; the group's own columns that a member has as well are told apart by a prefix.
-    member_names = [one.name for one in own]
+    # One line for each member; a prefix marks the group's own columns that a member has as well.
     names = [*(f"group_{name}" if name in member_names else name for name in group), *member_names]
     rows = [[*group.values(), *member.values()] for member in members or [dict.fromkeys(member_names)]]
-    print_rows([Column(name) for name in names], rows, "csv")
+    print_rows([AnswerColumn(name) for name in names], rows, "csv")
 
 
 @click.command(
@@ -155,11 +149,11 @@ def timeline(common: Common, group: str, start: datetime | None, end: datetime |
     warehouse = open_warehouse(common)
     if members:
         intervals = warehouse.members(group, start=start, end=end)
-        show(common, columns.INTERVAL, intervals, group_id=group)
+        show(common, intervals)
         say_beside(intervals)
         return
     events = warehouse.timeline(group, start=start, end=end)
-    show(common, columns.EVENT, events, group_id=group)
+    show(common, events)
     say_beside(events)
 
 
@@ -180,7 +174,13 @@ def rebalances(
 ) -> None:
     """List rebalances of GROUP, or of all groups: when, why, how sure that is, and what they cost."""
     found = open_warehouse(common).rebalances(group, start=start, end=end, causes=causes)
-    show(common, columns.MATCHED_REBALANCE if causes and common.output == "table" else columns.REBALANCE, found)
+    shown = columns_for(found.row_type)
+    if causes and common.output == "table":
+        # Each cause is followed by whether it is the one asked for.
+        *shown, matched_by = shown
+        place = [one.name for one in shown].index("cause") + 1
+        shown.insert(place, replace(matched_by, heading="MATCHED-BY", rank=1))
+    show_rows(common, shown, found)
     say_beside(found)
 
 
@@ -198,7 +198,7 @@ def rebalances(
 def owner(common: Common, group: str, topic: str, partition: int, at: datetime | None) -> None:
     """Show which member of GROUP owned PARTITION of TOPIC (a name or an id)."""
     found = open_warehouse(common).owner(group, topic, partition, at=at)
-    show(common, columns.OWNERSHIP, found, group_id=group, partition=partition)
+    show(common, found)
     say_beside(found)
 
 
@@ -216,7 +216,7 @@ def owner(common: Common, group: str, topic: str, partition: int, at: datetime |
 def findings(common: Common, severity: str | None, rules: Sequence[str], group: str | None) -> None:
     """Show findings: what an operator should look at, the most severe first."""
     found = open_warehouse(common).findings(severity=severity, rules=rules, group=group)
-    show(common, columns.FINDING, found)
+    show(common, found)
     say_beside(found)
 
 
@@ -265,7 +265,7 @@ def sql(
     if is_list:
         from coordinator_replay.api import Warehouse
 
-        show(common, columns.SAVED_QUERY, Warehouse.saved_queries())
+        show(common, Warehouse.saved_queries())
         return
     if (statement is None) == (name is None):
         raise UsageError("give either a statement or --query NAME; --list shows the saved queries")
@@ -281,8 +281,13 @@ def sql(
         text = sys.stdin.read() if statement == "-" else str(statement)
         found = warehouse.sql(text, allow_files=allow_files, timeout=timeout)
     if found.columns:
-        print_rows(columns.of_statement(found.columns), found, common.output, is_wide=common.wide)
+        print_rows(_columns_of_statement(found.columns), found, common.output, is_wide=common.wide)
     say_beside(found)
+
+
+def _columns_of_statement(names: Sequence[str]) -> list[AnswerColumn]:
+    """The columns of an SQL answer under their own names: all of one rank, so that those written first stay."""
+    return [AnswerColumn(name, name, least=12, is_id=name.endswith("_id")) for name in names]
 
 
 COMMANDS: list[click.Command] = [groups, describe, timeline, rebalances, owner, findings, sql]

@@ -15,11 +15,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from coordinator_replay.answer_columns import LAST, AnswerColumn
+
 GAP = "  "
 CUT = "…"
-
-LAST = 9
-"""Rank of what is shown only where there is room for everything."""
 
 _NARROWEST_ID = 8
 """Cells that an id keeps; four of a uuid's digits and the mark behind them are among these."""
@@ -33,27 +32,6 @@ _READABLE_ID = 20
 
 _TAIL = 4
 """Characters kept of an id's end where its beginning is that of others too."""
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """One column of an answer.
-
-    Attributes:
-        name: its name in JSON and CSV.
-        heading: its name above the table; empty for a column that only JSON, CSV and ``--wide`` have.
-        rank: 1 for what an answer is about; the higher, the sooner a column gives way on a narrow terminal.
-        least: cells that its text may be cut down to; None where it is shown whole or not at all.
-        is_id: whether it names one of several, so that shortened texts must stay different.
-        good: cells of its text that count for more than another column of a higher rank.
-    """
-
-    name: str
-    heading: str = ""
-    rank: int = 5
-    least: int | None = None
-    is_id: bool = False
-    good: int = 24
 
 
 Cell = str | datetime
@@ -181,7 +159,9 @@ def _short_times(columns: Sequence[Sequence[Cell]]) -> list[_Times]:
 class _Fitted:
     """A column while it is being fitted: its texts, and the widths it may have."""
 
-    def __init__(self, column: Column, cells: Sequence[Cell], times: _Times, *, is_number: bool, nothing: str) -> None:
+    def __init__(
+        self, column: AnswerColumn, cells: Sequence[Cell], times: _Times, *, is_number: bool, nothing: str
+    ) -> None:
         self.column = column
         self.is_number = is_number
         self.texts = [times.text(cell) if isinstance(cell, datetime) else cell for cell in cells]
@@ -264,7 +244,7 @@ def _widen(chosen: Sequence[_Fitted], width: int) -> None:
 
 
 def lay_out(
-    columns: Sequence[Column],
+    columns: Sequence[AnswerColumn],
     rows: Sequence[Sequence[Cell]],
     *,
     width: int | None,
@@ -292,7 +272,7 @@ def lay_out(
 
 
 def _laid_out(
-    columns: Sequence[Column],
+    columns: Sequence[AnswerColumn],
     cells: Sequence[Sequence[Cell]],
     times: _Times,
     width: int | None,

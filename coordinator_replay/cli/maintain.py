@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from coordinator_replay.answer_columns import AnswerColumn
 from coordinator_replay.cli.guard import interruptible
-from coordinator_replay.cli.layout import Column
 from coordinator_replay.cli.options import (
     Command,
     config_option,
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from coordinator_replay.store.maintain import Kept
 
 _COLUMNS = (
-    Column("table", "TABLE", 1),
-    Column("rows_removed", "ROWS-REMOVED", 2),
-    Column("files_before", "FILES-BEFORE", 3),
-    Column("files_after", "FILES", 2),
-    Column("bytes_before", "BYTES-BEFORE", 3),
-    Column("bytes_after", "BYTES", 2),
-    Column("stored_files_before", "STORED-FILES-BEFORE", 4),
-    Column("stored_files_after", "STORED-FILES", 4),
-    Column("stored_bytes_before", "STORED-BYTES-BEFORE", 4),
-    Column("stored_bytes_after", "STORED-BYTES", 3),
+    AnswerColumn("table", "TABLE", 1),
+    AnswerColumn("rows_removed", "ROWS-REMOVED", 2),
+    AnswerColumn("files_before", "FILES-BEFORE", 3),
+    AnswerColumn("files_after", "FILES", 2),
+    AnswerColumn("bytes_before", "BYTES-BEFORE", 3),
+    AnswerColumn("bytes_after", "BYTES", 2),
+    AnswerColumn("stored_files_before", "STORED-FILES-BEFORE", 4),
+    AnswerColumn("stored_files_after", "STORED-FILES", 4),
+    AnswerColumn("stored_bytes_before", "STORED-BYTES-BEFORE", 4),
+    AnswerColumn("stored_bytes_after", "STORED-BYTES", 3),
 )
 
 

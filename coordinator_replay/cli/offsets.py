@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from coordinator_replay.cli import columns
+from coordinator_replay.answer_columns import END_OFFSETS, REQUIRE_STABLE
 from coordinator_replay.cli.answers import (
     any_group_argument,
     at_option,
@@ -19,7 +19,6 @@ from coordinator_replay.cli.answers import (
     to_option,
 )
 from coordinator_replay.cli.completion import COMMITTED_TOPIC_NAME
-from coordinator_replay.cli.layout import Column
 from coordinator_replay.cli.options import Command, Common, common_options, examples, open_warehouse
 from coordinator_replay.cli.times import DURATION
 from coordinator_replay.errors import UsageError
@@ -98,18 +97,14 @@ def offsets(
         if at or topics or require_stable or reset_file or end_file:
             raise UsageError("--history takes --from and --to, and none of the options about one point in time")
         changes = warehouse.offset_history(group, *history, start=start, end=end)
-        show(common, columns.OFFSET_CHANGE, changes, group_id=group)
+        show(common, changes)
         say_beside(changes)
         return
     if start or end:
         raise UsageError("--from and --to are for --history; give --at for one point in time")
     found = warehouse.offsets(group, at=at, topics=topics, require_stable=require_stable, end_offsets=end_file)
-    shown: tuple[Column, ...] = columns.OFFSET
-    if require_stable:
-        shown += columns.UNSTABLE
-    if end_file is not None:
-        shown += columns.LAG
-    show(common, shown, found, group_id=group)
+    asked = [REQUIRE_STABLE] * require_stable + [END_OFFSETS] * (end_file is not None)
+    show(common, found, asked)
     say_beside(found)
     if reset_file is not None:
         from coordinator_replay.query.offsets import write_reset_file
@@ -141,7 +136,7 @@ def offsets(
 def expired(common: Common, group: str | None, statuses: Sequence[str], within: timedelta | None) -> None:
     """Show offsets of GROUP, or of all groups, that expired, are past retention, or expire next."""
     found = open_warehouse(common).expired(group, statuses=statuses, within=within)
-    show(common, columns.EXPIRED, found)
+    show(common, found)
     say_beside(found)
 
 

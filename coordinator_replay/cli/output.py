@@ -24,7 +24,8 @@ from typing import Any
 
 import click
 
-from coordinator_replay.cli.layout import Cell, Column, lay_out
+from coordinator_replay.answer_columns import AnswerColumn
+from coordinator_replay.cli.layout import Cell, lay_out
 from coordinator_replay.safe_text import UNSAFE, neutral, neutral_json
 
 NOTHING = "-"
@@ -117,7 +118,7 @@ def _styled(text: str, **style: bool) -> str:
     return text if os.environ.get("NO_COLOR") else click.style(text, **style)
 
 
-def _print_table(columns: Sequence[Column], rows: Sequence[Row], *, is_wide: bool) -> None:
+def _print_table(columns: Sequence[AnswerColumn], rows: Sequence[Row], *, is_wide: bool) -> None:
     shown = [replace(column, heading=_heading(column)) for column in columns] if is_wide else columns
     places = [place for place, column in enumerate(shown) if column.heading]
     width = None if is_wide else terminal_width()
@@ -138,7 +139,7 @@ def _print_table(columns: Sequence[Column], rows: Sequence[Row], *, is_wide: boo
         print_note(f"{left_out}--wide shows everything in full.")
 
 
-def _heading(column: Column) -> str:
+def _heading(column: AnswerColumn) -> str:
     return column.heading or column.name.upper().replace("_", "-")
 
 
@@ -147,7 +148,7 @@ def _table_cell(value: object) -> Cell:
     return value if isinstance(value, datetime) else _cell(value)
 
 
-def _print_csv(columns: Sequence[Column], rows: Iterable[Row]) -> None:
+def _print_csv(columns: Sequence[AnswerColumn], rows: Iterable[Row]) -> None:
     buffer = io.StringIO(newline="")
     writer = csv.writer(buffer, lineterminator="\r\n")
     # PIVOT makes names of columns from what rows hold.
@@ -169,7 +170,7 @@ def _echo_as_it_is(text: str) -> None:
     click.echo(text, nl=False, color=True)
 
 
-def print_rows(columns: Sequence[Column], rows: Iterable[Row], form: str, *, is_wide: bool = False) -> None:
+def print_rows(columns: Sequence[AnswerColumn], rows: Iterable[Row], form: str, *, is_wide: bool = False) -> None:
     """Print an answer.
 
     Args:

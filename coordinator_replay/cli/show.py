@@ -7,7 +7,6 @@ from pathlib import Path
 
 import click
 
-from coordinator_replay.cli import columns
 from coordinator_replay.cli.answers import (
     any_group_argument,
     at_option,
@@ -69,7 +68,7 @@ def why(
     """
     found = open_warehouse(common).why(group, at=at, start=start, end=end, causes=causes)
     if common.output != "table":
-        show(common, columns.REBALANCE, found)
+        show(common, found)
     else:
         for number, one in enumerate(found):
             if number:

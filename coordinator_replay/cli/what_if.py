@@ -6,34 +6,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from coordinator_replay.cli.answers import from_option, say, say_basis, say_beside, show, to_option
+from coordinator_replay.answer_columns import AnswerColumn
+from coordinator_replay.cli.answers import columns_for, from_option, say, say_basis, say_beside, show, to_option
 from coordinator_replay.cli.completion import GROUP_NAME
-from coordinator_replay.cli.layout import Column
 from coordinator_replay.cli.options import WAREHOUSE_VARIABLE, Command, Common, common_options, examples, open_warehouse
 from coordinator_replay.cli.output import print_rows, print_text
 from coordinator_replay.cli.settings import known_option, settings_of
 from coordinator_replay.errors import UsageError
-from coordinator_replay.whatif.measures import MEASURES, table_of, with_range
+from coordinator_replay.whatif.measures import table_of, with_range
 
 if TYPE_CHECKING:
     from coordinator_replay.api import Answer, Replayed
     from coordinator_replay.whatif.measures import Gain
-
-SETTING = (Column("name", "SETTING", 1), Column("values", "VALUES", 2), Column("meaning", "WHAT IT CHANGES", 3, 20))
-
-ROW = tuple(Column(name, name) for name in ("group_id", "name", "causes", *(name for name, _ in MEASURES), "ranges"))
-
-GAIN = (
-    Column("group_id", "GROUP", 1, 12, is_id=True),
-    Column("recorded_rebalances", "RECORDED", 2),
-    Column("rebalances", "PREDICTED", 2),
-    Column("rebalances_spared", "SPARED", 1),
-    Column("interruptions", "INTERRUPTIONS", 4),
-    Column("interruptions_spared", "INTERRUPTIONS-SPARED", 1),
-    Column("pause_ms_spared", "PAUSE-MS-SPARED", 3),
-    Column("ranges", "RANGES", 4),
-    Column("share", "REPRODUCED", 5),
-)
 
 
 @click.command(
@@ -95,7 +79,7 @@ def what_if(
     if list_settings:
         from coordinator_replay.api import Warehouse
 
-        show(common, SETTING, Warehouse.what_if_settings())
+        show(common, Warehouse.what_if_settings())
         return
     if (group is None) != is_all:
         raise UsageError("give either the group or --all; --list-settings shows what can be tried")
@@ -119,7 +103,7 @@ def what_if(
         if common.output == "table":
             _print_gains(common, gains)
         else:
-            show(common, GAIN, gains)
+            show(common, gains)
         say_beside(gains)
         return
     found = open_warehouse(common).what_if(
@@ -134,13 +118,13 @@ def what_if(
     if common.output == "table":
         _print(common, found)
     else:
-        show(common, ROW, found, group_id=group)
+        show(common, found)
         say_beside(found)
 
 
 def _print_gains(common: Common, gains: "Answer[Gain]") -> None:
     """A row for each group; predictions with their ranges."""
-    columns = [column for column in GAIN if column.name != "ranges"]
+    columns = [column for column in columns_for(gains.row_type) if column.name != "ranges"]
     ranged = ("rebalances", "interruptions")
     rows = [
         [
@@ -165,8 +149,8 @@ def _print(common: Common, found: "Replayed") -> None:
         print_text(name)
     heads = ["recorded", "simulated", *(f"({number})" for number in range(2, len(found)))]
     # Alternatives are what was asked for: names of measures and the simulated record give way first.
-    columns = [Column("measure", "MEASURE", 1, 16), *(Column(head, head.upper(), 1) for head in heads)]
-    columns[2] = Column("simulated", "SIMULATED", 2)
+    columns = [AnswerColumn("measure", "MEASURE", 1, 16), *(AnswerColumn(head, head.upper(), 1) for head in heads)]
+    columns[2] = AnswerColumn("simulated", "SIMULATED", 2)
     rows = [[label, *values] for label, values in table_of(found)]
     print_rows(columns, rows, "table", is_wide=common.wide)
     click.echo()

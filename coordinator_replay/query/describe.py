@@ -9,23 +9,23 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
+from coordinator_replay.answer_columns import LAST, column, columns_of, select_list
 from coordinator_replay.query.groups import UNKNOWN, Group, group_at
-from coordinator_replay.query.partitions import TopicPartitions, topic_partitions
+from coordinator_replay.query.partitions import TopicPartitions, target_partitions, topic_partitions
 from coordinator_replay.query.warehouse import END, MEMBERS_AS_OF, Warehouse
 
 DEFAULT_ASSIGNOR = "uniform"
 """First of ``group.consumer.assignors`` as brokers ship it; the setting itself is not in this topic."""
 
-_MEMBERS = f"""
-    SELECT member_id, instance_id, client_id, client_host, rack_id, subscribed_topics, subscribed_topic_regex,
-           assignor, member_state, member_epoch, assigned, pending_revocation, target, valid_from,
-           coalesce(is_client_inherited, false), coalesce(is_begin_open, true)
-    FROM member_timeline
-    WHERE cluster = $cluster AND group_id = $group AND {MEMBERS_AS_OF}
-    QUALIFY row_number() OVER (PARTITION BY member_id ORDER BY from_offset DESC) = 1
-    ORDER BY member_id
-"""  # noqa: S608 - put together from constants
+
+def _together(assignments: tuple[Any, Any]) -> tuple[TopicPartitions, ...]:
+    return topic_partitions(*assignments)
+
+
+def _names(topics: list[str] | None) -> tuple[str, ...] | None:
+    return None if topics is None else tuple(topics)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +33,8 @@ class Member:
     """A member at a point in time.
 
     Attributes:
+        partition_count: how many partitions it owns.
+        target_epoch: epoch of the group's target assignment.
         current_assignment: partitions that it owns, those it must give up among them.
         pending_revocation: of these: the ones it must give up.
         target_assignment: partitions that it is to have; None where no target is on record.
@@ -41,27 +43,42 @@ class Member:
         is_begin_open: whether it may have been so before, too: the log does not have what was before ``since``.
     """
 
-    member_id: str
-    instance_id: str | None
-    client_id: str | None
-    client_host: str | None
+    group_id: str = column("GROUP", LAST, 12, is_id=True)
+    member_id: str = column("CONSUMER-ID", 1, 10, is_id=True)
+    instance_id: str | None = column("GROUP-INSTANCE-ID", 4, 8, is_id=True)
+    client_host: str | None = column("HOST", 4, 8, is_id=True)
+    client_id: str | None = column("CLIENT-ID", 3, 8, is_id=True)
+    is_client_inherited: bool = column(sql="coalesce(is_client_inherited, false)")
     rack_id: str | None
-    subscribed_topics: tuple[str, ...] | None
+    partition_count: int = column("#PARTITIONS", 5, is_computed=True)
+    member_epoch: int | None = column("CURRENT-EPOCH", 4)
+    member_state: str | None = column("MEMBER-STATE", 3)
+    current_assignment: tuple[TopicPartitions, ...] = column(
+        "CURRENT-ASSIGNMENT", 1, 14, sql="[assigned, pending_revocation]", read=_together
+    )
+    pending_revocation: tuple[TopicPartitions, ...] = column("PENDING-REVOCATION", 2, 12, read=topic_partitions)
+    target_epoch: int | None = column("TARGET-EPOCH", 6, sql="$target_epoch")
+    target_assignment: tuple[TopicPartitions, ...] | None = column(
+        "TARGET-ASSIGNMENT", 5, 12, sql="target", read=target_partitions
+    )
+    subscribed_topics: tuple[str, ...] | None = column(read=_names)
     subscribed_topic_regex: str | None
     assignor: str | None
-    member_state: str | None
-    member_epoch: int | None
-    current_assignment: tuple[TopicPartitions, ...]
-    pending_revocation: tuple[TopicPartitions, ...]
-    target_assignment: tuple[TopicPartitions, ...] | None
-    since: datetime | None
-    is_client_inherited: bool
-    is_begin_open: bool
+    since: datetime | None = column(sql="valid_from")
+    is_begin_open: bool = column(sql="coalesce(is_begin_open, true)")
 
-    @property
-    def partition_count(self) -> int:
-        """How many partitions it owns."""
-        return sum(len(topic.partitions) for topic in self.current_assignment)
+    def __post_init__(self) -> None:
+        """Count the partitions that it owns."""
+        object.__setattr__(self, "partition_count", sum(len(topic.partitions) for topic in self.current_assignment))
+
+
+_MEMBERS = f"""
+    SELECT {select_list(Member)}
+    FROM member_timeline
+    WHERE cluster = $cluster AND group_id = $group AND {MEMBERS_AS_OF}
+    QUALIFY row_number() OVER (PARTITION BY member_id ORDER BY from_offset DESC) = 1
+    ORDER BY member_id
+"""  # noqa: S608 - put together from constants
 
 
 _MOST_NAMED = 3
@@ -69,15 +86,31 @@ _MOST_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Description:
-    """A group and its members at a point in time.
+class DescribedGroup:
+    """A group at a point in time, with what its members say of it; see ``Group``.
 
     Attributes:
         assignor: the assignor or protocol that distributes the partitions; None where there is none.
     """
 
-    group: Group
-    assignor: str | None
+    group_id: str = column("GROUP", 1, 12, is_id=True)
+    group_type: str = column("TYPE", 2)
+    protocol_type: str | None
+    assignor: str | None = column("ASSIGNMENT-STRATEGY", 3, 8)
+    state: str = column("STATE", 1)
+    epoch: int | None = column("GROUP-EPOCH", 2)
+    assignment_epoch: int | None = column("TARGET-ASSIGNMENT-EPOCH", 6)
+    member_count: int | None = column("#MEMBERS", 2)
+    since: datetime | None = column("SINCE", 3)
+    is_exact: bool
+    log_partition: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Description:
+    """A group and its members at a point in time."""
+
+    group: DescribedGroup
     members: tuple[Member, ...]
 
 
@@ -97,7 +130,7 @@ def inherited_note(members: Iterable[tuple[str, bool]]) -> str | None:
     )
 
 
-def missing_records_note(group: Group) -> str | None:
+def missing_records_note(group: DescribedGroup) -> str | None:
     """What to say of a group of which the log does not prove what is shown."""
     if group.is_exact:
         return None
@@ -109,29 +142,10 @@ def missing_records_note(group: Group) -> str | None:
     return "Records of that time are missing from the log: this is what those on record say; members may be missing."
 
 
-def members_at(warehouse: Warehouse, group: str, at: datetime | None = None) -> tuple[Member, ...]:
+def members_at(warehouse: Warehouse, group: Group, at: datetime | None = None) -> tuple[Member, ...]:
     """The members of a group at a point in time, by member id."""
-    return tuple(
-        Member(
-            member_id=row[0],
-            instance_id=row[1],
-            client_id=row[2],
-            client_host=row[3],
-            rack_id=row[4],
-            subscribed_topics=None if row[5] is None else tuple(row[5]),
-            subscribed_topic_regex=row[6],
-            assignor=row[7],
-            member_state=row[8],
-            member_epoch=row[9],
-            current_assignment=topic_partitions(row[10], row[11]),
-            pending_revocation=topic_partitions(row[11]),
-            target_assignment=None if row[12] is None else topic_partitions(row[12]),
-            since=row[13],
-            is_client_inherited=row[14],
-            is_begin_open=row[15],
-        )
-        for row in warehouse.rows(_MEMBERS, group=group, at=at or END)
-    )
+    asked = {"group": group.group_id, "at": at or END, "target_epoch": group.assignment_epoch}
+    return tuple(warehouse.answers(Member, _MEMBERS, **asked))
 
 
 def _assignor(group: Group, members: Iterable[Member]) -> str | None:
@@ -156,5 +170,6 @@ def describe_at(warehouse: Warehouse, group: str, at: datetime | None = None) ->
         UsageError: the tables don't know the group, or it did not exist then.
     """
     found = group_at(warehouse, group, at)
-    members = () if found.state == UNKNOWN else members_at(warehouse, group, at)
-    return Description(group=found, assignor=_assignor(found, members), members=members)
+    members = () if found.state == UNKNOWN else members_at(warehouse, found, at)
+    shared = {one.name: getattr(found, one.name) for one in columns_of(DescribedGroup) if one.name != "assignor"}
+    return Description(group=DescribedGroup(**shared, assignor=_assignor(found, members)), members=members)

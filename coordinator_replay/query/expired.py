@@ -4,22 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from coordinator_replay.answer_columns import column, row_of, select_list
 from coordinator_replay.query.expiring import expiring_rows
 from coordinator_replay.query.groups import check_group
 from coordinator_replay.query.warehouse import Warehouse
 
 STATUSES = ("EXPIRED", "DUE", "EXPIRING")
-
-_COLUMNS = """group_id, topic, partition, committed_offset, status, expire_at, rule, confidence, commit_timestamp,
-    base_timestamp, tombstone_at, tombstone_offset, last_consumed_by, group_state, alternatives, retention_ms,
-    metadata, is_exact"""
-
-_EXPIRED = """
-    SELECT {columns}
-    FROM expired_offsets
-    WHERE cluster = $cluster {one_group}
-    ORDER BY coalesce(tombstone_at, expire_at), group_id, topic, partition
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,24 +20,32 @@ class ExpiredOffset:
         is_exact: whether the log proves that the offset was in force until then, and which rule applied.
     """
 
-    group_id: str
-    topic: str
-    partition: int
-    committed_offset: int | None
-    status: str
-    expire_at: datetime | None
-    rule: str | None
-    confidence: str | None
-    commit_timestamp: datetime | None
+    group_id: str = column("GROUP", 1, 12, is_id=True)
+    topic: str = column("TOPIC", 1, 12, is_id=True)
+    partition: int = column("PARTITION", 1)
+    committed_offset: int | None = column("OFFSET", 2)
+    status: str = column("STATUS", 1)
+    expire_at: datetime | None = column("EXPIRE-AT", 1)
+    rule: str | None = column("RULE", 3)
+    confidence: str | None = column("CONFIDENCE", 4)
+    commit_timestamp: datetime | None = column("COMMITTED-AT", 5)
     base_timestamp: datetime | None
-    tombstone_at: datetime | None
+    tombstone_at: datetime | None = column("TOMBSTONE-AT", 5)
     tombstone_offset: int | None
-    last_consumed_by: str | None
+    last_consumed_by: str | None = column("LAST-CONSUMED-BY", 4, 10, is_id=True)
     group_state: str | None
     alternatives: Sequence[str] | None
     retention_ms: int | None
     metadata: str | None
     is_exact: bool | None
+
+
+_EXPIRED = f"""
+    SELECT {select_list(ExpiredOffset)}
+    FROM expired_offsets
+    WHERE cluster = $cluster {{one_group}}
+    ORDER BY coalesce(tombstone_at, expire_at), group_id, topic, partition
+"""  # noqa: S608 - put together from constants
 
 
 def expired_offsets(
@@ -70,13 +68,13 @@ def expired_offsets(
         UsageError: the tables don't know the group.
     """
     if within is None:
-        sql = _EXPIRED.format(columns=_COLUMNS, one_group="" if group is None else "AND group_id = $group")
+        sql = _EXPIRED.format(one_group="" if group is None else "AND group_id = $group")
         rows = warehouse.rows(sql, group=group)
     else:
-        rows = expiring_rows(warehouse, group, within, _COLUMNS)
+        rows = expiring_rows(warehouse, group, within, select_list(ExpiredOffset))
     if not rows and group is not None:
         check_group(warehouse, group)
-    found = [ExpiredOffset(**dict(zip(ExpiredOffset.__slots__, row, strict=True))) for row in rows]
+    found = [row_of(ExpiredOffset, row) for row in rows]
     if statuses:
         found = [offset for offset in found if offset.status in statuses]
     return found

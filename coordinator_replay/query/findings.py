@@ -5,39 +5,40 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from coordinator_replay.analysis.findings.rules import RULES
+from coordinator_replay.answer_columns import column, select_list
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.warehouse import Warehouse, nearest
 
 SEVERITIES = ("error", "warning", "info")
 """From the most to the least severe."""
 
-_FINDINGS = """
-    SELECT severity, rule, group_id, topic, partition, member_id, first_seen, last_seen, occurrences, message, detail,
-           log_partition, log_offset, finding_id
-    FROM findings
-    WHERE cluster = $cluster
-    ORDER BY list_position(['error', 'warning', 'info'], severity), last_seen DESC, finding_id
-"""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """A finding: a row of ``findings``."""
 
-    severity: str
-    rule: str
-    group_id: str | None
-    topic: str | None
-    partition: int | None
+    severity: str = column("SEVERITY", 1)
+    rule: str = column("RULE", 3)
+    group_id: str | None = column("GROUP", 1, 12, is_id=True)
+    topic: str | None = column("TOPIC", 5, 8, is_id=True)
+    partition: int | None = column("PARTITION", 5)
     member_id: str | None
-    first_seen: datetime | None
-    last_seen: datetime | None
-    occurrences: int | None
-    message: str | None
+    first_seen: datetime | None = column("FIRST-SEEN", 6)
+    last_seen: datetime | None = column("LAST-SEEN", 2)
+    occurrences: int | None = column("TIMES", 6)
+    message: str | None = column("MESSAGE", 1, 48, good=80)
     detail: str | None
     log_partition: int | None
     log_offset: int | None
     finding_id: str
+
+
+_FINDINGS = f"""
+    SELECT {select_list(Finding)}
+    FROM findings
+    WHERE cluster = $cluster
+    ORDER BY list_position(['error', 'warning', 'info'], severity), last_seen DESC, finding_id
+"""  # noqa: S608 - put together from constants
 
 
 def findings_of(
@@ -54,7 +55,7 @@ def findings_of(
     Raises:
         UsageError: there is no such rule.
     """
-    found = [Finding(**dict(zip(Finding.__slots__, row, strict=True))) for row in warehouse.rows(_FINDINGS)]
+    found = warehouse.answers(Finding, _FINDINGS)
     known = {*RULES, *(finding.rule for finding in found)}
     for rule in rules:
         if rule not in known:

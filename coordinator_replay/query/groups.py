@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
+from coordinator_replay.answer_columns import PYTHON, column
 from coordinator_replay.engine.model import GroupState
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.group_partitions import unaudited_partition
@@ -171,14 +172,14 @@ class Group:
         log_partition: the partition of ``__consumer_offsets`` that its records are from.
     """
 
-    group_id: str
-    group_type: str
-    protocol_type: str | None
-    protocol: str | None
-    state: str
-    epoch: int | None
+    group_id: str = column("GROUP", 1, 12, is_id=True)
+    group_type: str = column("TYPE", 1)
+    protocol_type: str | None = column("PROTOCOL", 4, 8)
+    protocol: str | None = column(only_with=PYTHON)
+    state: str = column("STATE", 1)
+    epoch: int | None = column("EPOCH", 3)
     assignment_epoch: int | None
-    member_count: int | None
+    member_count: int | None = column("#MEMBERS", 2)
     since: datetime | None
     is_exact: bool
     log_partition: int | None
@@ -287,8 +288,8 @@ def _read_groups(
     sql = _GROUPS
     for name, part in parts.items():
         sql = sql.replace(name, part)
-    rows = warehouse.rows(_one_group(sql, group), at=at or END, group=group, proven=proven, proven_from=proven_from)
-    return [Group(**dict(zip(Group.__slots__, row, strict=True))) for row in rows]
+    asked = {"at": at or END, "group": group, "proven": proven, "proven_from": proven_from}
+    return warehouse.answers(Group, _one_group(sql, group), **asked)
 
 
 def known_groups(warehouse: Warehouse) -> list[str]:

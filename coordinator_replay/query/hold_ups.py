@@ -72,6 +72,4 @@ def hold_ups(warehouse: Warehouse, group: str | None = None) -> dict[str, HoldUp
         group: only of this group; of all if None.
     """
     sql = _HOLD_UPS.format(one_group="" if group is None else "AND group_id = $group")
-    rows = warehouse.rows(sql, group=group)
-    found = [HoldUp(**dict(zip(HoldUp.__slots__, row, strict=True))) for row in rows]
-    return {one.rebalance_id: one for one in found}
+    return {one.rebalance_id: one for one in warehouse.answers(HoldUp, sql, group=group)}

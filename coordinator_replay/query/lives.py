@@ -9,15 +9,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import IntEnum
+from functools import partial
 from typing import Any, TypeVar
 
+from coordinator_replay.answer_columns import row_of
 from coordinator_replay.engine.model import GroupState
 from coordinator_replay.query import life_statements
 from coordinator_replay.query.expired import ExpiredOffset, expired_offsets
 from coordinator_replay.query.findings import Finding, findings_of
 from coordinator_replay.query.groups import Outcome, check_group, outcomes_at
 from coordinator_replay.query.life import GroupLife, Holding, MemberSpan, OffsetLine, Pause, StateBand, Subscription
-from coordinator_replay.query.rebalances import COLUMNS, Rebalance, rebalance_of
+from coordinator_replay.query.rebalances import COLUMNS, Rebalance
 from coordinator_replay.query.warehouse import Warehouse
 from coordinator_replay.times import EPOCH, later, milliseconds
 
@@ -198,7 +200,7 @@ class _Reading:
             self._asked |= {"first_group": names[0], "last_group": names[-1]}
         self._states = self._answers(StateBand._make, life_statements.STATES)
         rebalances = life_statements.REBALANCES.replace("{columns}", ", ".join(COLUMNS))
-        self._rebalances = self._answers(rebalance_of, rebalances)
+        self._rebalances = self._answers(partial(row_of, Rebalance), rebalances)
         with_owners, with_offsets = detail >= Detail.OWNERS, detail >= Detail.OFFSETS
         has_pauses = any(one.commit_pause_ms is not None for of in self._rebalances.values() for one in of)
         self._members = self._answers(MemberSpan._make, life_statements.MEMBERS) if with_owners else {}

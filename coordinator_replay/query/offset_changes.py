@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from coordinator_replay.answer_columns import column, row_of, select_list
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.groups import check_group
 from coordinator_replay.query.offsets import committed_topics, no_commit_of
@@ -10,17 +11,6 @@ from coordinator_replay.query.warehouse import Warehouse
 
 MOST_CHANGES = 100_000
 """Commits in one answer: the latest; a narrower time range shows the others."""
-
-_CHANGES = """
-    SELECT valid_from, topic, partition, committed_offset, committed_offset::HUGEINT - previous_offset, valid_to,
-           ended_by, ended_confidence, owner_member_id, group_state, is_transactional, commit_timestamp, metadata,
-           commits_merged, log_partition, from_offset, coalesce(is_exact, false), coalesce(is_begin_open, true)
-    FROM offset_history
-    WHERE cluster = $cluster AND group_id = $group AND topic = $topic AND coalesce(partition = $partition, true)
-      AND coalesce(valid_to > $start, true) AND coalesce(valid_from < $end, true)
-    ORDER BY from_offset DESC, partition DESC
-    LIMIT $most + 1
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,24 +27,35 @@ class OffsetChange:
         is_begin_open: whether there may have been commits before it that are not on record.
     """
 
-    valid_from: datetime | None
-    topic: str
-    partition: int
-    committed_offset: int | None
-    delta: int | None
-    valid_to: datetime | None
-    ended_by: str | None
-    ended_confidence: str | None
-    owner_member_id: str | None
-    group_state: str | None
-    is_transactional: bool | None
+    group_id: str
+    valid_from: datetime | None = column("FROM", 1)
+    topic: str = column("TOPIC", 6, 12, is_id=True)
+    partition: int = column("PARTITION", 1)
+    committed_offset: int | None = column("OFFSET", 1)
+    delta: int | None = column("DELTA", 1, sql="committed_offset::HUGEINT - previous_offset")
+    valid_to: datetime | None = column("TO", 3)
+    ended_by: str | None = column("ENDED-BY", 2)
+    ended_confidence: str | None = column("CONFIDENCE", 6)
+    owner_member_id: str | None = column("CONSUMER-ID", 3, 10, is_id=True)
+    group_state: str | None = column("GROUP-STATE", 4)
+    is_transactional: bool | None = column("TRANSACTIONAL", 6)
     commit_timestamp: datetime | None
-    metadata: str | None
+    metadata: str | None = column("METADATA", 5, 8)
     commits_merged: int | None
     log_partition: int
-    from_offset: int
-    is_exact: bool
-    is_begin_open: bool
+    from_offset: int = column("LOG-OFFSET", 7)
+    is_exact: bool = column(sql="coalesce(is_exact, false)")
+    is_begin_open: bool = column(sql="coalesce(is_begin_open, true)")
+
+
+_CHANGES = f"""
+    SELECT {select_list(OffsetChange)}
+    FROM offset_history
+    WHERE cluster = $cluster AND group_id = $group AND topic = $topic AND coalesce(partition = $partition, true)
+      AND coalesce(valid_to > $start, true) AND coalesce(valid_from < $end, true)
+    ORDER BY from_offset DESC, partition DESC
+    LIMIT $most + 1
+"""  # noqa: S608 - put together from constants
 
 
 def offset_changes(
@@ -89,9 +90,7 @@ def offset_changes(
         _check_topic(warehouse, group, topic)
     if len(rows) > MOST_CHANGES:
         warehouse.notes.append(f"Only the latest {MOST_CHANGES:,} commits are shown: narrow the time range")
-    return [
-        OffsetChange(**dict(zip(OffsetChange.__slots__, row, strict=True))) for row in reversed(rows[:MOST_CHANGES])
-    ]
+    return [row_of(OffsetChange, row) for row in reversed(rows[:MOST_CHANGES])]
 
 
 def _check_topic(warehouse: Warehouse, group: str, topic: str) -> None:

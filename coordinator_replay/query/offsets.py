@@ -15,25 +15,21 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from coordinator_replay.answer_columns import (
+    END_OFFSETS,
+    LAST,
+    REQUIRE_STABLE,
+    column,
+    row_of,
+    select_list,
+    stored_columns,
+)
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.completeness import CompleteRange, LogPartition, log_partitions_of
 from coordinator_replay.query.groups import check_group
 from coordinator_replay.query.partitions import partition_ranges
 from coordinator_replay.query.removed import RECORDS_MISSING
 from coordinator_replay.query.warehouse import AS_OF, END, Warehouse, nearest, shown
-
-# A transactional commit was pending from when it was taken until its marker made it hold, so the history tells that
-# too: rows that do not hold yet. One pass finds both, which counts where the table is large and not clustered.
-_OFFSETS = f"""
-    SELECT topic, partition, committed_offset, leader_epoch, metadata, commit_timestamp, valid_from, is_transactional,
-           owner_member_id, group_state, log_partition, from_offset, is_proven, coalesce(is_exact, false),
-           coalesce(is_begin_open, true), {AS_OF} AS holds
-    FROM offset_history
-    WHERE cluster = $cluster AND group_id = $group
-      AND ({AS_OF} OR (is_transactional AND commit_timestamp <= $at AND valid_from > $at))
-    QUALIFY row_number() OVER (PARTITION BY topic, partition, holds ORDER BY from_offset DESC) = 1
-    ORDER BY topic, partition
-"""  # noqa: S608 - put together from constants
 
 # Partitions without an offset in force: what ended the last one on record, and what comes next.
 _WITHOUT = f"""
@@ -98,27 +94,40 @@ class CommittedOffset:
         lag: how far the log's end was ahead, None where no end offset was given.
     """
 
-    topic: str
-    partition: int
-    committed_offset: int | None
-    leader_epoch: int | None
-    metadata: str | None
-    commit_timestamp: datetime | None
+    group_id: str = column("GROUP", LAST, 12, is_id=True)
+    topic: str = column("TOPIC", 1, 12, is_id=True)
+    partition: int = column("PARTITION", 1)
+    committed_offset: int | None = column("CURRENT-OFFSET", 1)
+    leader_epoch: int | None = column("LEADER-EPOCH", 6)
+    metadata: str | None = column("METADATA", 5, 8)
+    commit_timestamp: datetime | None = column("COMMITTED-AT", 2)
     valid_from: datetime | None
     is_transactional: bool | None
-    owner_member_id: str | None
+    owner_member_id: str | None = column("CONSUMER-ID", 3, 10, is_id=True)
     group_state: str | None
     log_partition: int
     from_offset: int | None
     is_proven: bool | None
-    is_exact: bool
-    is_begin_open: bool
-    is_unstable: bool = False
-    producer_id: int | None = None
-    producer_epoch: int | None = None
-    pending_since: datetime | None = None
-    end_offset: int | None = None
-    lag: int | None = None
+    is_exact: bool = column(sql="coalesce(is_exact, false)")
+    is_begin_open: bool = column(sql="coalesce(is_begin_open, true)")
+    is_unstable: bool = column("UNSTABLE", 1, only_with=REQUIRE_STABLE, default=False)
+    producer_id: int | None = column("PRODUCER-ID", 1, only_with=REQUIRE_STABLE, default=None)
+    producer_epoch: int | None = column("PRODUCER-EPOCH", 2, only_with=REQUIRE_STABLE, default=None)
+    pending_since: datetime | None = column("PENDING-SINCE", 1, only_with=REQUIRE_STABLE, default=None)
+    end_offset: int | None = column("LOG-END-OFFSET", 2, only_with=END_OFFSETS, default=None)
+    lag: int | None = column("LAG", 1, only_with=END_OFFSETS, default=None)
+
+
+# A transactional commit was pending from when it was taken until its marker made it hold, so the history tells that
+# too: rows that do not hold yet. One pass finds both, which counts where the table is large and not clustered.
+_OFFSETS = f"""
+    SELECT {select_list(CommittedOffset)}, {AS_OF} AS holds
+    FROM offset_history
+    WHERE cluster = $cluster AND group_id = $group
+      AND ({AS_OF} OR (is_transactional AND commit_timestamp <= $at AND valid_from > $at))
+    QUALIFY row_number() OVER (PARTITION BY topic, partition, holds ORDER BY from_offset DESC) = 1
+    ORDER BY topic, partition
+"""  # noqa: S608 - put together from constants
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,10 +149,7 @@ def pending_commits(warehouse: Warehouse, group: str, at: datetime | None = None
         group: the group.
         at: the time; the end of the log if None.
     """
-    return [
-        PendingCommit(**dict(zip(PendingCommit.__slots__, row, strict=True)))
-        for row in warehouse.rows(_PENDING, group=group, at=at or END)
-    ]
+    return warehouse.answers(PendingCommit, _PENDING, group=group, at=at or END)
 
 
 def pending_notes(
@@ -233,11 +239,12 @@ def open_offsets(warehouse: Warehouse, group: str, at: datetime | None = None) -
     if known.is_whole:
         return []
     rows = warehouse.rows(_WITHOUT, group=group, at=at or END)
-    nothing = dict.fromkeys(CommittedOffset.__slots__[:15])
+    nothing = dict.fromkeys(one.name for one in stored_columns(CommittedOffset))
     return [
         CommittedOffset(
             **{
                 **nothing,
+                "group_id": group,
                 "topic": row[0],
                 "partition": row[1],
                 "log_partition": row[2],
@@ -291,11 +298,7 @@ def offsets_at(
     rows = warehouse.rows(_OFFSETS, group=group, at=moment)
     if not rows:
         check_group(warehouse, group)
-    offsets = [
-        CommittedOffset(**dict(zip(CommittedOffset.__slots__, values, strict=False)))
-        for *values, holds in rows
-        if holds
-    ]
+    offsets = [row_of(CommittedOffset, values) for *values, holds in rows if holds]
     unknown = open_offsets(warehouse, group, at)
     if unknown:
         offsets = sorted([*offsets, *unknown], key=lambda one: (one.topic, one.partition))
@@ -305,7 +308,7 @@ def offsets_at(
     if not require_stable:
         return offsets
     shows_pending = _shows_pending(warehouse, {offset.log_partition for offset in offsets}, moment)
-    waiting = {(topic, partition) for topic, partition, *_, holds in rows if not holds}
+    waiting = {(topic, partition) for _, topic, partition, *_, holds in rows if not holds}
     pending = {(one.topic, one.partition): one for one in pending_commits(warehouse, group, at)}
     return [
         replace(

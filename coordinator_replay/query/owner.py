@@ -3,27 +3,12 @@
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from coordinator_replay.answer_columns import LAST, column, select_list
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.completeness import log_partitions_of
 from coordinator_replay.query.groups import check_group, groups_at
 from coordinator_replay.query.warehouse import END, MEMBERS_AS_OF, Warehouse, nearest, shown
 from coordinator_replay.times import EPOCH
-
-_INTERVALS = f"""
-    WITH owned AS (
-        SELECT * FROM partition_ownership
-        WHERE cluster = $cluster AND group_id = $group AND partition = $partition
-          AND (topic = $topic OR topic_id = $topic)
-    ), hosts AS (
-        SELECT member_id, client_id, client_host, is_client_inherited FROM member_timeline
-        WHERE cluster = $cluster AND group_id = $group AND {MEMBERS_AS_OF}
-    )
-    SELECT topic, topic_id, owned.member_id, instance_id, client_id, client_host, owned_from, owned_to, release_event,
-           unowned_ms, coalesce(is_client_inherited, false), coalesce(owned.is_exact, false),
-           coalesce(owned.is_begin_open, true), owned.to_offset
-    FROM owned LEFT JOIN hosts ON hosts.member_id = owned.member_id
-    ORDER BY owned_from NULLS FIRST, owned.from_offset, owned.member_id
-"""  # noqa: S608 - put together from constants
 
 _TOPICS = """
     SELECT coalesce(topic, topic_id), min(partition), max(partition) FROM partition_ownership
@@ -46,25 +31,42 @@ class Ownership:
             and those before it, carry no time.
     """
 
-    topic: str | None
+    group_id: str = column("GROUP", LAST, 12, is_id=True)
+    topic: str | None = column("TOPIC", 3, 12, is_id=True)
     topic_id: str | None
-    member_id: str
-    instance_id: str | None
-    client_id: str | None
-    client_host: str | None
-    owned_from: datetime | None
-    owned_to: datetime | None
-    release_event: str | None
-    unowned_ms: int | None
-    is_client_inherited: bool
-    is_exact: bool
-    is_begin_open: bool
-    to_offset: int | None
+    partition: int = column("PARTITION", 3)
+    member_id: str = column("CONSUMER-ID", 1, 10, is_id=True, sql="owned.member_id")
+    instance_id: str | None = column("GROUP-INSTANCE-ID", 4, 8, is_id=True)
+    client_id: str | None = column("CLIENT-ID", 2, 8, is_id=True)
+    client_host: str | None = column("HOST", 2, 8, is_id=True)
+    is_client_inherited: bool = column(sql="coalesce(is_client_inherited, false)")
+    owned_from: datetime | None = column("FROM", 1)
+    owned_to: datetime | None = column("TO", 1)
+    release_event: str | None = column("RELEASED-BY", 4)
+    unowned_ms: int | None = column("UNOWNED-MS", 5)
+    is_exact: bool = column(sql="coalesce(owned.is_exact, false)")
+    is_begin_open: bool = column(sql="coalesce(owned.is_begin_open, true)")
+    to_offset: int | None = column(sql="owned.to_offset")
 
     @property
     def over_at(self) -> datetime | None:
         """When it was over, before every time on record where no record tells; None while it lasts."""
         return EPOCH if self.owned_to is None and self.to_offset is not None else self.owned_to
+
+
+_INTERVALS = f"""
+    WITH owned AS (
+        SELECT * FROM partition_ownership
+        WHERE cluster = $cluster AND group_id = $group AND partition = $partition
+          AND (topic = $topic OR topic_id = $topic)
+    ), hosts AS (
+        SELECT member_id, client_id, client_host, is_client_inherited FROM member_timeline
+        WHERE cluster = $cluster AND group_id = $group AND {MEMBERS_AS_OF}
+    )
+    SELECT {select_list(Ownership)}
+    FROM owned LEFT JOIN hosts ON hosts.member_id = owned.member_id
+    ORDER BY owned_from NULLS FIRST, owned.from_offset, owned.member_id
+"""  # noqa: S608 - put together from constants
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,10 +154,10 @@ def owners_at(warehouse: Warehouse, group: str, topic: str, partition: int, at: 
         UsageError: the tables don't know the group, or it never owned that partition.
     """
     moment = at or END
-    rows = warehouse.rows(_INTERVALS, group=group, topic=topic, partition=partition, at=moment)
-    if not rows:
+    asked = {"group": group, "topic": topic, "partition": partition, "at": moment}
+    intervals = warehouse.answers(Ownership, _INTERVALS, **asked)
+    if not intervals:
         _check_partition(warehouse, group, topic, partition)
-    intervals = [Ownership(**dict(zip(Ownership.__slots__, row, strict=True))) for row in rows]
     ended = [one for one in intervals if (over := one.over_at) is not None and over <= moment]
     later = [one for one in intervals if one.owned_from is not None and one.owned_from > moment]
     is_exact = warehouse.completeness.is_whole or all(one.is_exact for one in groups_at(warehouse, at, group=group))

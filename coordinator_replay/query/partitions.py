@@ -43,3 +43,8 @@ def topic_partitions(*lists: Iterable[dict[str, Any]] | None) -> tuple[TopicPart
         TopicPartitions(topic_id=topic_id, topic=topic, partitions=tuple(sorted(partitions)))
         for (topic, topic_id), partitions in ordered
     )
+
+
+def target_partitions(target: Iterable[dict[str, Any]] | None) -> tuple[TopicPartitions, ...] | None:
+    """A target assignment as the tables hold it, in order; None where none is on record."""
+    return None if target is None else topic_partitions(target)

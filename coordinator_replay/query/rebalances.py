@@ -1,28 +1,15 @@
 """Rebalances with their reasons, by when they began."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
 from coordinator_replay.analysis.reasons import Cause
+from coordinator_replay.answer_columns import column, select_list, stored_columns
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.groups import check_group
 from coordinator_replay.query.warehouse import Warehouse, nearest
 from coordinator_replay.times import later
-
-_REBALANCES = """
-    SELECT started_at, completed_at, duration_ms, duration_ms_min, duration_ms_max, commit_pause_ms, group_id,
-           group_type, epoch, attempts, cause, join_reason, confidence, members_before, members_after, partitions_moved,
-           partitions_added, partitions_total, unowned_ms_max, unowned_ms_total, held_up_by, held_up_ms,
-           metadata_delay_ms, evidence, alternatives, trigger_members, members_joined, members_left, is_exact,
-           rebalance_id, completed_offset
-    FROM rebalances
-    WHERE cluster = $cluster {one_group}
-      AND coalesce(completed_at >= $start, completed_offset IS NULL OR $start IS NULL)
-      AND coalesce(coalesce(started_at, completed_at) < $end, true)
-    ORDER BY coalesce(started_at, completed_at) NULLS FIRST, group_id, completed_offset, epoch
-"""
 
 _CAUSES = "SELECT DISTINCT cause FROM rebalances WHERE cluster = $cluster AND cause IS NOT NULL ORDER BY cause"
 
@@ -37,38 +24,38 @@ class Rebalance:
         matched_by: where causes were asked for, whether one of them is its ``cause`` or only an ``alternative`` to it.
     """
 
-    started_at: datetime | None
-    completed_at: datetime | None
+    started_at: datetime | None = column("STARTED", 3)
+    completed_at: datetime | None = column("COMPLETED", 1)
     duration_ms: int | None
-    duration_ms_min: int | None
-    duration_ms_max: int | None
-    commit_pause_ms: int | None
-    group_id: str
+    duration_ms_min: int | None = column("AT-LEAST-MS", 4)
+    duration_ms_max: int | None = column("AT-MOST-MS", 4)
+    commit_pause_ms: int | None = column("COMMIT-PAUSE-MS", 2)
+    group_id: str = column("GROUP", 1, 12, is_id=True)
     group_type: str
-    epoch: int | None
+    epoch: int | None = column("EPOCH", 2)
     attempts: int | None
-    cause: str | None
+    cause: str | None = column("CAUSE", 1)
+    confidence: str | None = column("CONFIDENCE", 1)
     join_reason: str | None
-    confidence: str | None
-    members_before: int | None
-    members_after: int | None
-    partitions_moved: int | None
-    partitions_added: int | None
+    members_before: int | None = column("MEMBERS-BEFORE", 4)
+    members_after: int | None = column("#MEMBERS", 3)
+    partitions_moved: int | None = column("REASSIGNED", 3)
+    partitions_added: int | None = column("NEWLY-ASSIGNED", 5)
     partitions_total: int | None
-    unowned_ms_max: int | None
+    unowned_ms_max: int | None = column("UNOWNED-MS-MAX", 6)
     unowned_ms_total: int | None
-    held_up_by: str | None
-    held_up_ms: int | None
-    metadata_delay_ms: int | None
-    evidence: list[str] | None
-    alternatives: list[str] | None
+    held_up_by: str | None = column("HELD-UP-BY", 6, 10, is_id=True)
+    held_up_ms: int | None = column("HELD-UP-MS", 6)
+    metadata_delay_ms: int | None = column("METADATA-DELAY-MS", 6)
     trigger_members: list[str] | None
     members_joined: list[str] | None
     members_left: list[str] | None
+    alternatives: list[str] | None = column("ALTERNATIVES", 4, 12)
     is_exact: bool | None
     rebalance_id: str
+    evidence: list[str] | None
     completed_offset: int | None
-    matched_by: str | None = None
+    matched_by: str | None = column(default=None)
 
     @property
     def is_over(self) -> bool:
@@ -97,13 +84,18 @@ class Rebalance:
         return None if wanted.isdisjoint(self.alternatives or ()) else "alternative"
 
 
-COLUMNS = tuple(field.name for field in fields(Rebalance) if field.name != "matched_by")
+_REBALANCES = f"""
+    SELECT {select_list(Rebalance)}
+    FROM rebalances
+    WHERE cluster = $cluster {{one_group}}
+      AND coalesce(completed_at >= $start, completed_offset IS NULL OR $start IS NULL)
+      AND coalesce(coalesce(started_at, completed_at) < $end, true)
+    ORDER BY coalesce(started_at, completed_at) NULLS FIRST, group_id, completed_offset, epoch
+"""  # noqa: S608 - put together from constants
+
+
+COLUMNS = tuple(one.name for one in stored_columns(Rebalance))
 """The columns of the table that a rebalance is made of, in its order."""
-
-
-def rebalance_of(row: Iterable[Any]) -> Rebalance:
-    """A rebalance from the values of ``COLUMNS``."""
-    return Rebalance(**dict(zip(COLUMNS, row, strict=True)))
 
 
 def rebalances_of(
@@ -129,12 +121,11 @@ def rebalances_of(
     check_causes(causes)
     warehouse.check_range(start, end)
     sql = _REBALANCES.format(one_group="" if group is None else "AND group_id = $group")
-    rows = warehouse.rows(sql, group=group, start=start, end=end)
-    if not rows and group is not None:
+    found = warehouse.answers(Rebalance, sql, group=group, start=start, end=end)
+    if not found and group is not None:
         check_group(warehouse, group)
-    found = map(rebalance_of, rows)
     if not causes:
-        return list(found)
+        return found
     return [replace(one, matched_by=how) for one in found if (how := one.match(causes)) is not None]
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from coordinator_replay.analysis.expiration import TOPIC_DELETED
+from coordinator_replay.answer_columns import column
 from coordinator_replay.query.partitions import partition_ranges
 from coordinator_replay.query.warehouse import AS_OF, END, Warehouse, shown
 
@@ -114,14 +115,14 @@ class DeletedGroup:
         is_exact: whether the log proves when it was deleted; False where that is only the time by which it was.
     """
 
-    group_id: str
-    group_type: str
-    deleted_at: datetime | None
-    reason: str | None
-    confidence: str | None
-    offsets_removed: int
-    last_active: datetime | None
-    last_commit: datetime | None
+    group_id: str = column("GROUP", 1, 12, is_id=True)
+    group_type: str = column("TYPE", 2)
+    deleted_at: datetime | None = column("DELETED-AT", 1)
+    reason: str | None = column("REASON", 1)
+    confidence: str | None = column("CONFIDENCE", 2)
+    offsets_removed: int = column("#OFFSETS-REMOVED", 4)
+    last_active: datetime | None = column("LAST-MEMBER-AT", 3)
+    last_commit: datetime | None = column("LAST-COMMIT", 3)
     is_exact: bool
 
 
@@ -133,10 +134,7 @@ def removed_offsets(warehouse: Warehouse, group: str, at: datetime | None = None
         group: the group.
         at: the time; the end of the log if None.
     """
-    return [
-        RemovedOffsets(**dict(zip(RemovedOffsets.__slots__, row, strict=True)))
-        for row in warehouse.rows(_OFFSETS, group=group, at=at or END)
-    ]
+    return warehouse.answers(RemovedOffsets, _OFFSETS, group=group, at=at or END)
 
 
 def deleted_groups(
@@ -153,10 +151,7 @@ def deleted_groups(
         types: only groups of these types, in any case; all if empty.
     """
     sql = _GROUPS.format(one_group="" if group is None else "AND group_id = $group")
-    found = [
-        DeletedGroup(**dict(zip(DeletedGroup.__slots__, row, strict=True)))
-        for row in warehouse.rows(sql, at=at or END, group=group)
-    ]
+    found = warehouse.answers(DeletedGroup, sql, at=at or END, group=group)
     wanted = {name.lower() for name in types}
     return [one for one in found if not wanted or one.group_type.lower() in wanted]
 

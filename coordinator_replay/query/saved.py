@@ -20,6 +20,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from coordinator_replay.answer_columns import column
 from coordinator_replay.errors import DefinitionError, UsageError
 from coordinator_replay.query.sql import run_sql
 from coordinator_replay.query.times import LogTime, parse_time
@@ -88,9 +89,9 @@ class SavedQuery:
         sql: a SELECT in DuckDB's SQL.
     """
 
-    name: str
-    about: str
-    parameters: tuple[Parameter, ...]
+    name: str = column("NAME", 1)
+    parameters: tuple[Parameter, ...] = column("PARAMETERS", 2, 12)
+    about: str = column("ANSWERS", 1, 30, good=46)
     sql: str
 
     def parameter(self, name: str) -> Parameter:

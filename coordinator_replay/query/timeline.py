@@ -2,39 +2,26 @@
 
 import heapq
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from coordinator_replay.answer_columns import column, select_list, stored_columns
 from coordinator_replay.query.event_words import words_of
 from coordinator_replay.query.groups import check_group
 from coordinator_replay.query.offset_events import offset_events
-from coordinator_replay.query.partitions import TopicPartitions, topic_partitions
+from coordinator_replay.query.partitions import TopicPartitions, target_partitions, topic_partitions
 from coordinator_replay.query.warehouse import Warehouse
 
-_EVENTS = """
-    SELECT t.log_timestamp, t.seq, t.event, t.group_type, t.from_state, t.to_state, t.epoch, t.assignment_epoch,
-           t.member_id, t.instance_id, t.member_count, t.rebalance_id, r.cause, r.confidence, NULL, t.detail,
-           t.is_exact, t.log_partition, t.log_offset
-    FROM group_timeline t
-    LEFT JOIN rebalances r
-      ON r.cluster = t.cluster AND r.rebalance_id = t.rebalance_id AND r.epoch = t.epoch
-     AND (t.event IN ('REBALANCE_STARTED', 'GROUP_EMPTIED')
-          OR t.group_type = 'classic' AND t.event IN ('REBALANCE_COMPLETED', 'EPOCH_CHANGED'))
-    WHERE t.cluster = $cluster AND t.group_id = $group
-      AND coalesce(t.log_timestamp >= $start, true) AND coalesce(t.log_timestamp < $end, true)
-    ORDER BY t.seq
-"""
 
-_INTERVALS = """
-    SELECT valid_from, valid_to, member_id, instance_id, client_id, client_host, member_epoch, member_state, assigned,
-           pending_revocation, target, log_partition, from_offset, coalesce(is_client_inherited, false),
-           coalesce(is_exact, false), coalesce(is_begin_open, true)
-    FROM member_timeline
-    WHERE cluster = $cluster AND group_id = $group
-      AND coalesce(valid_to > $start, to_offset IS NULL OR $start IS NULL) AND coalesce(valid_from < $end, true)
-    ORDER BY from_offset, member_id
-"""
+def _parsed(detail: str | None) -> Any:
+    """The detail of an event, parsed; as it is stored where it is no JSON."""
+    if detail is None:
+        return None
+    try:
+        return json.loads(detail)
+    except ValueError:
+        return detail
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,25 +37,26 @@ class TimelineEvent:
         confidence: how sure that is.
     """
 
-    log_timestamp: datetime | None
+    group_id: str
+    log_timestamp: datetime | None = column("TIME", 1)
     seq: int | None
-    event: str
+    event: str = column("EVENT", 1)
     group_type: str | None
-    from_state: str | None
-    to_state: str | None
-    epoch: int | None
+    from_state: str | None = column("FROM-STATE", 8)
+    to_state: str | None = column("TO-STATE", 3)
+    epoch: int | None = column("EPOCH", 2)
     assignment_epoch: int | None
-    member_id: str | None
+    member_count: int | None = column("#MEMBERS", 4)
+    member_id: str | None = column("CONSUMER-ID", 1, 10, is_id=True)
     instance_id: str | None
-    member_count: int | None
     rebalance_id: str | None
-    cause: str | None
-    confidence: str | None
-    summary: str | None
-    detail: Any
-    is_exact: bool
+    cause: str | None = column("CAUSE", 7, sql="r.cause")
+    confidence: str | None = column("CONFIDENCE", 7, sql="r.confidence")
+    is_exact: bool = column("EXACT", 8)
     log_partition: int
-    log_offset: int
+    log_offset: int = column("LOG-OFFSET", 8)
+    summary: str | None = column("DETAIL", 1, 28, good=56, default=None)
+    detail: Any = column(read=_parsed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,31 +68,45 @@ class MemberInterval:
         is_begin_open: whether it may have been so before, too: the log does not have what was before ``valid_from``.
     """
 
-    valid_from: datetime | None
-    valid_to: datetime | None
-    member_id: str
-    instance_id: str | None
-    client_id: str | None
-    client_host: str | None
-    is_client_inherited: bool
-    member_epoch: int | None
-    member_state: str | None
-    assigned: tuple[TopicPartitions, ...]
-    pending_revocation: tuple[TopicPartitions, ...]
-    target: tuple[TopicPartitions, ...] | None
+    group_id: str
+    valid_from: datetime | None = column("FROM", 1)
+    valid_to: datetime | None = column("TO", 1)
+    member_id: str = column("CONSUMER-ID", 1, 10, is_id=True)
+    instance_id: str | None = column("GROUP-INSTANCE-ID", 4, 8, is_id=True)
+    client_id: str | None = column("CLIENT-ID", 3, 8, is_id=True)
+    client_host: str | None = column("HOST", 4, 8, is_id=True)
+    is_client_inherited: bool = column(sql="coalesce(is_client_inherited, false)")
+    member_epoch: int | None = column("EPOCH", 2)
+    member_state: str | None = column("MEMBER-STATE", 3)
+    assigned: tuple[TopicPartitions, ...] = column("ASSIGNMENT", 2, 12, read=topic_partitions)
+    pending_revocation: tuple[TopicPartitions, ...] = column("PENDING-REVOCATION", 3, 12, read=topic_partitions)
+    target: tuple[TopicPartitions, ...] | None = column(read=target_partitions)
     log_partition: int
-    from_offset: int
-    is_exact: bool
-    is_begin_open: bool
+    from_offset: int = column("LOG-OFFSET", 6)
+    is_exact: bool = column(sql="coalesce(is_exact, false)")
+    is_begin_open: bool = column(sql="coalesce(is_begin_open, true)")
 
 
-def _parsed(detail: str | None) -> Any:
-    if detail is None:
-        return None
-    try:
-        return json.loads(detail)
-    except ValueError:
-        return detail
+_EVENTS = f"""
+    SELECT {select_list(TimelineEvent, "t")}
+    FROM group_timeline t
+    LEFT JOIN rebalances r
+      ON r.cluster = t.cluster AND r.rebalance_id = t.rebalance_id AND r.epoch = t.epoch
+     AND (t.event IN ('REBALANCE_STARTED', 'GROUP_EMPTIED')
+          OR t.group_type = 'classic' AND t.event IN ('REBALANCE_COMPLETED', 'EPOCH_CHANGED'))
+    WHERE t.cluster = $cluster AND t.group_id = $group
+      AND coalesce(t.log_timestamp >= $start, true) AND coalesce(t.log_timestamp < $end, true)
+    ORDER BY t.seq
+"""  # noqa: S608 - put together from constants
+
+
+_INTERVALS = f"""
+    SELECT {select_list(MemberInterval)}
+    FROM member_timeline
+    WHERE cluster = $cluster AND group_id = $group
+      AND coalesce(valid_to > $start, to_offset IS NULL OR $start IS NULL) AND coalesce(valid_from < $end, true)
+    ORDER BY from_offset, member_id
+"""  # noqa: S608 - put together from constants
 
 
 def timeline_of(
@@ -122,49 +124,37 @@ def timeline_of(
         UsageError: the tables don't know the group, or nothing of that time range.
     """
     warehouse.check_range(start, end)
-    of_group = [_event(row) for row in warehouse.rows(_EVENTS, group=group, start=start, end=end)]
-    of_offsets = [_offset_event(*told) for told in offset_events(warehouse, group, start, end)]
+    of_group = list(map(_in_words, warehouse.answers(TimelineEvent, _EVENTS, group=group, start=start, end=end)))
+    of_offsets = [_offset_event(group, *event) for event in offset_events(warehouse, group, start, end)]
     if not of_group and not of_offsets:
         check_group(warehouse, group)
     # A group lives in one log partition: its events and those of its offsets share their order.
     return list(heapq.merge(of_group, of_offsets, key=lambda event: event.log_offset))
 
 
-def _event(row: tuple[Any, ...]) -> TimelineEvent:
-    values = dict(zip(TimelineEvent.__slots__, row, strict=True))
-    detail = _parsed(values["detail"])
-    cause = None if values["cause"] is None else f"{values['cause']} ({values['confidence']})"
-    words = words_of(values["event"], detail)
-    if words is None and values["event"] == "REBALANCE_COMPLETED" and values["epoch"] is not None:
-        words = f"{values['to_state']} at epoch {values['epoch']}"
+def _in_words(event: TimelineEvent) -> TimelineEvent:
+    """An event of the group with its summary."""
+    cause = None if event.cause is None else f"{event.cause} ({event.confidence})"
+    words = words_of(event.event, event.detail)
+    if words is None and event.event == "REBALANCE_COMPLETED" and event.epoch is not None:
+        words = f"{event.to_state} at epoch {event.epoch}"
     summary = ", ".join(part for part in (cause, words) if part)
-    return TimelineEvent(**{**values, "detail": detail or None, "summary": summary or None})
+    return replace(event, summary=summary or None, detail=event.detail or None)
 
 
 def _offset_event(
-    event: str, at: datetime | None, log_partition: int, log_offset: int, detail: dict[str, Any], is_exact: bool
+    group: str,
+    event: str,
+    at: datetime | None,
+    log_partition: int,
+    log_offset: int,
+    detail: dict[str, Any],
+    is_exact: bool,
 ) -> TimelineEvent:
-    return TimelineEvent(
-        log_timestamp=at,
-        seq=None,
-        event=event,
-        group_type=None,
-        from_state=None,
-        to_state=None,
-        epoch=None,
-        assignment_epoch=None,
-        member_id=None,
-        instance_id=None,
-        member_count=None,
-        rebalance_id=None,
-        cause=None,
-        confidence=None,
-        summary=words_of(event, detail),
-        detail=detail,
-        is_exact=is_exact,
-        log_partition=log_partition,
-        log_offset=log_offset,
-    )
+    nothing: dict[str, Any] = dict.fromkeys(one.name for one in stored_columns(TimelineEvent))
+    known = {"group_id": group, "log_timestamp": at, "event": event, "summary": words_of(event, detail)}
+    place = {"is_exact": is_exact, "log_partition": log_partition, "log_offset": log_offset}
+    return TimelineEvent(**{**nothing, **known, "detail": detail, **place})
 
 
 def member_intervals_of(
@@ -182,27 +172,7 @@ def member_intervals_of(
         UsageError: the tables don't know the group, or nothing of that time range.
     """
     warehouse.check_range(start, end)
-    rows = warehouse.rows(_INTERVALS, group=group, start=start, end=end)
-    if not rows:
+    found = warehouse.answers(MemberInterval, _INTERVALS, group=group, start=start, end=end)
+    if not found:
         check_group(warehouse, group)
-    return [
-        MemberInterval(
-            valid_from=row[0],
-            valid_to=row[1],
-            member_id=row[2],
-            instance_id=row[3],
-            client_id=row[4],
-            client_host=row[5],
-            is_client_inherited=row[13],
-            member_epoch=row[6],
-            member_state=row[7],
-            assigned=topic_partitions(row[8]),
-            pending_revocation=topic_partitions(row[9]),
-            target=None if row[10] is None else topic_partitions(row[10]),
-            log_partition=row[11],
-            from_offset=row[12],
-            is_exact=row[14],
-            is_begin_open=row[15],
-        )
-        for row in rows
-    ]
+    return found

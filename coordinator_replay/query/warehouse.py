@@ -17,6 +17,7 @@ import duckdb
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
+from coordinator_replay.answer_columns import Row, row_of
 from coordinator_replay.errors import UsageError, WarehouseError
 from coordinator_replay.query.completeness import Completeness, read_completeness
 from coordinator_replay.query.interrupts import ended_by_ctrl_c
@@ -289,6 +290,10 @@ class Warehouse:
             ) from problem
         except duckdb.Error as problem:
             raise WarehouseError(f"the tables of {self.uri} can't be read: {first_line(problem)}") from problem
+
+    def answers(self, row_type: type[Row], sql: str, **parameters: object) -> list[Row]:
+        """Answer a question whose SELECT has the stored columns of a dataclass, in their order, see ``rows``."""
+        return [row_of(row_type, row) for row in self.rows(sql, **parameters)]
 
     def _check_kept(self, name: str, asked: Mapping[str, object]) -> None:
         """Make sure that a table still has what was at the time asked about: ``at``, or from ``start`` to ``end``."""

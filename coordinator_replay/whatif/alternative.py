@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from coordinator_replay.answer_columns import column
 from coordinator_replay.errors import UsageError
 from coordinator_replay.whatif.settings import SETTINGS
 
@@ -69,9 +70,9 @@ class TriedSetting:
         meaning: what it changes.
     """
 
-    name: str
-    values: str
-    meaning: str
+    name: str = column("SETTING", 1)
+    values: str = column("VALUES", 2)
+    meaning: str = column("WHAT IT CHANGES", 3, 20)
 
 
 def tried_settings() -> list[TriedSetting]:

@@ -6,12 +6,15 @@ Apart from the code that measures, so that whoever only names these types need n
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from coordinator_replay.answer_columns import column
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measures:
     """What a life cost.
 
     Attributes:
+        group_id: the group; empty while only its lives are compared.
         name: ``recorded``, or the alternative's settings.
         rebalances: how many.
         causes: how many by cause, most frequent first.
@@ -31,9 +34,10 @@ class Measures:
         ranges: least and most of each measure that depends on what the log can't tell, by field; empty where none does.
     """
 
+    group_id: str = ""
     name: str
-    rebalances: int
     causes: dict[str, int]
+    rebalances: int
     partitions_reassigned: int
     unowned_ms_max: int | None
     unowned_ms_total: int | None
@@ -62,15 +66,15 @@ class Gain:
             by field; null where that was not tried.
     """
 
-    group_id: str
-    share: float
-    recorded_rebalances: int
-    rebalances: int
-    rebalances_spared: int
-    interruptions: int
-    interruptions_spared: int
-    pause_ms_spared: int
-    ranges: dict[str, tuple[int, int]] | None = None
+    group_id: str = column("GROUP", 1, 12, is_id=True)
+    recorded_rebalances: int = column("RECORDED", 2)
+    rebalances: int = column("PREDICTED", 2)
+    rebalances_spared: int = column("SPARED", 1)
+    interruptions: int = column("INTERRUPTIONS", 4)
+    interruptions_spared: int = column("INTERRUPTIONS-SPARED", 1)
+    pause_ms_spared: int = column("PAUSE-MS-SPARED", 3)
+    ranges: dict[str, tuple[int, int]] | None = column("RANGES", 4, default=None)
+    share: float = column("REPRODUCED", 5)
 
 
 MEASURES: Sequence[tuple[str, str]] = (

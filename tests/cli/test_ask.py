@@ -5,7 +5,6 @@ import io
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from textwrap import dedent
 
@@ -14,13 +13,19 @@ import pytest
 from click.shell_completion import ShellComplete
 from click.testing import CliRunner, Result
 
+from coordinator_replay.answer_columns import columns_of
 from coordinator_replay.cli import ask as asking
-from coordinator_replay.cli import columns, show
 from coordinator_replay.cli import offsets as offset_commands
+from coordinator_replay.cli import show
 from coordinator_replay.cli.ask import GROUP_STATES, GROUP_TYPES, SEVERITIES
-from coordinator_replay.cli.layout import Column
 from coordinator_replay.query.expired import STATUSES as QUERY_STATUSES
+from coordinator_replay.query.expired import ExpiredOffset
 from coordinator_replay.query.findings import SEVERITIES as QUERY_SEVERITIES
+from coordinator_replay.query.findings import Finding
+from coordinator_replay.query.offsets import CommittedOffset
+from coordinator_replay.query.owner import Ownership
+from coordinator_replay.query.rebalances import Rebalance
+from coordinator_replay.query.timeline import MemberInterval, TimelineEvent
 from coordinator_replay.store.layout import PARTITION_COLUMNS
 from coordinator_replay.tables.definition import table
 from tests.query.small_warehouse import write_small_warehouse
@@ -362,21 +367,21 @@ def test_the_shell_completes_groups_and_topics(program: click.Group, folder: Pat
 @pytest.mark.parametrize(
     ("name", "shown", "left_out"),
     [
-        ("rebalances", columns.REBALANCE, {"settled_at_offset"}),
-        ("findings", columns.FINDING, set()),
-        ("expired_offsets", columns.EXPIRED, set()),
-        ("group_timeline", columns.EVENT, {"settled_at_offset", "is_state_exact"}),
-        ("partition_ownership", columns.OWNERSHIP, {"settled_at_offset", "from_offset", "log_partition"}),
-        ("member_timeline", columns.INTERVAL, {"group_type", "rack_id", "subscribed_topics",
+        ("rebalances", Rebalance, {"settled_at_offset"}),
+        ("findings", Finding, set()),
+        ("expired_offsets", ExpiredOffset, set()),
+        ("group_timeline", TimelineEvent, {"settled_at_offset", "is_state_exact"}),
+        ("partition_ownership", Ownership, {"settled_at_offset", "from_offset", "log_partition"}),
+        ("member_timeline", MemberInterval, {"group_type", "rack_id", "subscribed_topics",
                                                "subscribed_topic_regex", "assignor", "to_offset", "settled_at_offset"}),
-        ("offset_history", columns.OFFSET, {"valid_to", "to_offset", "ended_by", "expire_timestamp", "record_offset",
+        ("offset_history", CommittedOffset, {"valid_to", "to_offset", "ended_by", "expire_timestamp", "record_offset",
                                             "commits_merged", "ended_confidence", "ended_alternatives",
                                             "ended_evidence", "previous_offset", "rule", "base_timestamp",
                                             "is_protected", "last_consumed_by", "last_state"}),
     ],
 )  # fmt: skip
-def test_answers_show_every_column_of_their_table(name: str, shown: Sequence[Column], left_out: set[str]):
-    shown_or_layout = {one.name for one in shown} | set(PARTITION_COLUMNS)
+def test_answers_show_every_column_of_their_table(name: str, shown: type, left_out: set[str]):
+    shown_or_layout = {one.name for one in columns_of(shown)} | set(PARTITION_COLUMNS)
     assert {one.name for one in table(name).columns} - shown_or_layout == left_out
 
 

@@ -8,19 +8,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from coordinator_replay.cli.layout import Cell, Column, Table, cut, lay_out, shortened_ids
+from coordinator_replay.answer_columns import AnswerColumn
+from coordinator_replay.cli.layout import Cell, Table, cut, lay_out, shortened_ids
 
 START = datetime(2026, 11, 20, 2, 13, 5, tzinfo=UTC)
 
 
-def table(columns: list[Column], rows: list[list[Cell]], width: int | None, numbers: list[bool] | None = None) -> Table:
+def table(
+    columns: list[AnswerColumn], rows: list[list[Cell]], width: int | None, numbers: list[bool] | None = None
+) -> Table:
     numbers = numbers or [False] * len(columns)
     return lay_out(columns, rows, width=width, numbers=numbers, nothing="-")
 
 
 texts = st.text(st.characters(exclude_categories=["C", "M", "Z"]), max_size=60)
 columns = st.builds(
-    Column,
+    AnswerColumn,
     name=st.just("name"),
     heading=st.text("ABCDEFGHIJ-", min_size=1, max_size=24),
     rank=st.integers(1, 9),
@@ -73,28 +76,28 @@ def test_cut_text_is_as_wide_as_it_may_be(text: str, width: int):
 
 
 def test_columns_give_way_by_rank_and_are_named():
-    shape = [Column("a", "FIRST", 1), Column("b", "SECOND", 3), Column("c", "THIRD", 2)]
+    shape = [AnswerColumn("a", "FIRST", 1), AnswerColumn("b", "SECOND", 3), AnswerColumn("c", "THIRD", 2)]
     told = table(shape, [["x" * 10, "y" * 10, "z" * 10]], 24)
     assert (told.heading, told.lines) == ("FIRST       THIRD", ["x" * 10 + "  " + "z" * 10])
     assert told.left_out == ["SECOND"]
 
 
 def test_columns_without_any_value_are_the_first_to_go_and_not_missed():
-    shape = [Column("a", "FIRST", 1), Column("b", "EMPTY", 2), Column("c", "LAST", 5, 4)]
+    shape = [AnswerColumn("a", "FIRST", 1), AnswerColumn("b", "EMPTY", 2), AnswerColumn("c", "LAST", 5, 4)]
     told = table(shape, [["x" * 10, "-", "z" * 10]], 22)
     assert (told.lines, told.left_out, told.is_cut) == (["x" * 10 + "  " + "z" * 10], [], False)
     assert table(shape, [["x" * 10, "-", "z" * 10]], 29).heading == "FIRST       EMPTY  LAST"
 
 
 def test_texts_are_cut_only_where_there_is_no_room():
-    shape = [Column("a", "NAME", 1), Column("b", "TEXT", 1, 8)]
+    shape = [AnswerColumn("a", "NAME", 1), AnswerColumn("b", "TEXT", 1, 8)]
     assert table(shape, [["n" * 10, "t" * 20]], 32).lines == ["n" * 10 + "  " + "t" * 20]
     assert table(shape, [["n" * 10, "t" * 20]], 24).lines == ["n" * 10 + "  " + "t" * 11 + "…"]
     assert table(shape, [["n" * 10, "t" * 20]], 24).is_cut
 
 
 def test_the_day_that_all_times_share_stands_above_the_table():
-    shape = [Column("a", "TIME", 1), Column("b", "TEXT", 1)]
+    shape = [AnswerColumn("a", "TIME", 1), AnswerColumn("b", "TEXT", 1)]
     rows: list[list[Cell]] = [[START, "a"], [START + timedelta(hours=1), "b"]]
     told = table(shape, rows, 80)
     assert (told.date, told.lines) == ("2026-11-20, UTC", ["02:13:05  a", "03:13:05  b"])
@@ -107,7 +110,7 @@ def test_the_day_that_all_times_share_stands_above_the_table():
 
 
 def test_milliseconds_go_where_room_is_short_unless_they_tell_two_times_apart():
-    shape = [Column("a", "TIME", 1), Column("b", "TEXT", 2)]
+    shape = [AnswerColumn("a", "TIME", 1), AnswerColumn("b", "TEXT", 2)]
     rows: list[list[Cell]] = [[START + timedelta(milliseconds=5), "a" * 10], [START + timedelta(seconds=1), "b" * 10]]
     assert table(shape, rows, 24).lines[0] == "02:13:05.005  " + "a" * 10
     assert table(shape, rows, 23).lines[0] == "02:13:05  " + "a" * 10
@@ -116,12 +119,14 @@ def test_milliseconds_go_where_room_is_short_unless_they_tell_two_times_apart():
 
 
 def test_numbers_stand_to_the_right_and_are_never_cut():
-    told = table([Column("a", "N", 1, 2), Column("b", "T", 1, 2)], [["12345678", "text" * 10]], 14, [True, False])
+    told = table(
+        [AnswerColumn("a", "N", 1, 2), AnswerColumn("b", "T", 1, 2)], [["12345678", "text" * 10]], 14, [True, False]
+    )
     assert told.lines == ["12345678  tex…"]
 
 
 def test_a_column_without_a_value_is_not_shown_while_another_one_is_left_out():
-    shape = [Column("a", "A", 1), Column("none", "NONE", 2), Column("wide", "WIDE", 3)]
+    shape = [AnswerColumn("a", "A", 1), AnswerColumn("none", "NONE", 2), AnswerColumn("wide", "WIDE", 3)]
     rows: list[list[Cell]] = [["x" * 10, "-", "y" * 20]]
     assert table(shape, rows, 20).heading == "A"
     assert table(shape, rows, 20).left_out == ["WIDE"]

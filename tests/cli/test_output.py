@@ -10,15 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coordinator_replay.answer_columns import AnswerColumn
 from coordinator_replay.cli import output
-from coordinator_replay.cli.layout import Column
 from coordinator_replay.cli.output import print_rows
 from coordinator_replay.safe_text import neutral
 
-COLUMNS = [Column("group_id", "GROUP"), Column("count", "#COUNT"), Column("hidden", "")]
+COLUMNS = [AnswerColumn("group_id", "GROUP"), AnswerColumn("count", "#COUNT"), AnswerColumn("hidden", "")]
 
 
-def printed(capsys: pytest.CaptureFixture[str], columns: list[Column], rows: list[list[object]], form: str) -> str:
+def printed(
+    capsys: pytest.CaptureFixture[str], columns: list[AnswerColumn], rows: list[list[object]], form: str
+) -> str:
     print_rows(columns, rows, form)
     return capsys.readouterr().out
 
@@ -36,7 +38,7 @@ def test_table_aligns_numbers_right_and_leaves_out_columns_without_heading(capsy
 
 def test_table_shows_counts_by_name_as_words_the_most_frequent_first(capsys):
     rows = [["a", {"MEMBER_JOIN": 2, "SESSION_TIMEOUT": 11}, None], ["b", {"topic": "x"}, None]]
-    columns = [Column("group_id", "GROUP"), Column("causes", "CAUSES"), Column("none", "NONE")]
+    columns = [AnswerColumn("group_id", "GROUP"), AnswerColumn("causes", "CAUSES"), AnswerColumn("none", "NONE")]
     shown = printed(capsys, columns, rows, "table").splitlines()[1:]
     assert shown == ["a      SESSION_TIMEOUT 11, MEMBER_JOIN 2  -", 'b      {"topic":"x"}                      -']
 
@@ -60,7 +62,7 @@ def test_neutral_text_has_nothing_a_terminal_obeys(text):
 
 def test_json_is_one_object_a_line_with_types_kept(capsys):
     moment = datetime(2026, 11, 20, 2, 13, tzinfo=UTC)
-    columns = [Column(name, "") for name in ("text", "number", "moment", "list", "bytes", "nothing", "exact")]
+    columns = [AnswerColumn(name, "") for name in ("text", "number", "moment", "list", "bytes", "nothing", "exact")]
     told = printed(
         capsys, columns, [["a\x1b\x9b\u2028ü", 1, moment, [{"a": moment}], b"\x01", None, Decimal(3)]], "json"
     )
@@ -86,7 +88,7 @@ def test_what_has_a_text_form_is_shown_in_it_in_tables_and_as_an_object_elsewher
         def __str__(self) -> str:
             return f"{self.topic}-{self.partition}"
 
-    column = [Column("pairs", "PAIRS")]
+    column = [AnswerColumn("pairs", "PAIRS")]
     rows = [[(Pair("a", 1), Pair("b", 2))]]
     assert printed(capsys, column, rows, "table") == "PAIRS\na-1; b-2\n"
     assert json.loads(printed(capsys, column, rows, "json")) == {
@@ -100,7 +102,7 @@ texts = st.text(alphabet=st.characters(exclude_categories=["Cs"], exclude_charac
 @given(st.lists(st.tuples(texts, texts)))
 def test_csv_reads_back_as_written(pairs):
     buffer = io.StringIO()
-    columns = [Column("one", ""), Column("two", "")]
+    columns = [AnswerColumn("one", ""), AnswerColumn("two", "")]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(output.click, "echo", lambda text, nl, color: buffer.write(text))
         print_rows(columns, pairs, "csv")
@@ -112,7 +114,7 @@ def test_csv_reads_back_as_written(pairs):
 
 
 def test_csv_ends_lines_as_the_rfc_asks_and_quotes_what_needs_it(capsys):
-    columns = [Column("a", ""), Column("b", "")]
+    columns = [AnswerColumn("a", ""), AnswerColumn("b", "")]
     rows = [['1+1,"x"', None], [True, [1, 2]]]
     assert printed(capsys, columns, rows, "csv") == 'a,b\r\n"1+1,""x""",\r\ntrue,"[1,2]"\r\n'
 
@@ -125,7 +127,9 @@ FORMULAS = ["=1+1", "@SUM(A1)", "+cmd|' /C calc'!A0", "-2+3", "\t=1", "-1\n=1", 
     "unseen", ["", "\x1b[m", "\x1b[1;31m \x1b[0K", "\x1b", "\x9b", "\u202e", "\u200b", "\ufeff", "\n", "\xa0"]
 )
 def test_csv_has_no_formula_behind_what_is_not_seen(capsys, unseen, text):
-    (_, [cell]) = csv.reader(io.StringIO(printed(capsys, [Column("a", "")], [[unseen + text]], "csv"), newline=""))
+    (_, [cell]) = csv.reader(
+        io.StringIO(printed(capsys, [AnswerColumn("a", "")], [[unseen + text]], "csv"), newline="")
+    )
     assert cell == f"'{unseen}{text}"
 
 
@@ -133,23 +137,25 @@ def test_csv_has_no_formula_behind_what_is_not_seen(capsys, unseen, text):
     "text", ["\x1b[31mpayments\x1b[0m", "a\x1b[2Jb", "\x1b]0;title\x07x", "pay\u202ements", "\x1b[m"]
 )
 def test_csv_names_a_group_as_json_does(capsys, text):
-    (_, [cell]) = csv.reader(io.StringIO(printed(capsys, [Column("a", "")], [[text]], "csv"), newline=""))
-    assert {"a": cell} == json.loads(printed(capsys, [Column("a", "")], [[text]], "json")) == {"a": text}
+    (_, [cell]) = csv.reader(io.StringIO(printed(capsys, [AnswerColumn("a", "")], [[text]], "csv"), newline=""))
+    assert {"a": cell} == json.loads(printed(capsys, [AnswerColumn("a", "")], [[text]], "json")) == {"a": text}
 
 
 def test_csv_has_no_formula_as_the_name_of_a_column(capsys):
-    assert printed(capsys, [Column("=1+1", "")], [[1]], "csv") == "'=1+1\r\n1\r\n"
+    assert printed(capsys, [AnswerColumn("=1+1", "")], [[1]], "csv") == "'=1+1\r\n1\r\n"
 
 
 @pytest.mark.parametrize("text", FORMULAS)
 def test_csv_never_begins_a_cell_with_a_formula(capsys, text):
-    (_, cell) = csv.reader(io.StringIO(printed(capsys, [Column("a", "")], [[text]], "csv"), newline=""))
+    (_, cell) = csv.reader(io.StringIO(printed(capsys, [AnswerColumn("a", "")], [[text]], "csv"), newline=""))
     assert cell == [f"'{text}"]
 
 
 @pytest.mark.parametrize("text", ["-1", "+2.5", "-", "orders-1", "", "'=1"])
 def test_csv_leaves_numbers_and_plain_text_alone(capsys, text):
-    (_, *cells) = csv.reader(io.StringIO(printed(capsys, [Column("a", ""), Column("b", "")], [[text, 1]], "csv")))
+    (_, *cells) = csv.reader(
+        io.StringIO(printed(capsys, [AnswerColumn("a", ""), AnswerColumn("b", "")], [[text, 1]], "csv"))
+    )
     assert cells == [[text, "1"]]
 
 
@@ -164,7 +170,7 @@ def test_terminal_gets_lines_of_its_width_and_a_bold_heading(monkeypatch):
     monkeypatch.setenv("COLUMNS", "20")
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    columns = [Column("text", "TEXT", 1, 8), Column("count", "#COUNT", 1), Column("hidden")]
+    columns = [AnswerColumn("text", "TEXT", 1, 8), AnswerColumn("count", "#COUNT", 1), AnswerColumn("hidden")]
     print_rows(columns, [["[bold]word " * 4, 12, ""]], "table")
     assert terminal.getvalue() == (
         "\x1b[1mTEXT          #COUNT\x1b[0m\n"
@@ -186,7 +192,7 @@ def test_wide_tables_have_every_column_in_full_on_a_terminal_too(monkeypatch):
 
 def test_what_was_left_out_is_said_beside_the_table(monkeypatch, capsys):
     monkeypatch.setattr(output, "terminal_width", lambda *, err=False: 20)
-    print_rows([Column("a", "A", 1), Column("b", "B", 2)], [["x" * 15, "y" * 15]], "table")
+    print_rows([AnswerColumn("a", "A", 1), AnswerColumn("b", "B", 2)], [["x" * 15, "y" * 15]], "table")
     told = capsys.readouterr()
     assert told.out == "A\n" + "x" * 15 + "\n"
     assert told.err == "Left out: B. --wide\n  shows everything\n  in full.\n"

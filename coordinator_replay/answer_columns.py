@@ -1,0 +1,108 @@
+"""The columns of an answer, declared once: as the fields of the dataclass that its rows are.
+
+A field made by ``column`` has what people see of it: the heading above a table, in the words of Kafka's tools, the rank
+by which columns give way on a narrow terminal, and how far its text may be cut. It also has the SQL that its value is
+read by, where that is not the stored column of the same name. SELECT lists, the keys of JSON and CSV, tables on a
+terminal and the Python API all follow the fields, in their order.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import MISSING, dataclass, field, fields, replace
+from functools import cache
+from typing import Any, TypeVar
+
+LAST = 9
+"""Rank of what is shown only where there is room for everything."""
+
+PYTHON, REQUIRE_STABLE, END_OFFSETS = "Python", "--require-stable", "--end-offsets"
+"""What ``only_with`` may be: the Python API, which no command shows, and options."""
+
+Row = TypeVar("Row")
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerColumn:
+    """One column of an answer.
+
+    Attributes:
+        name: its name in JSON and CSV.
+        heading: its name above the table; empty for a column that only JSON, CSV and ``--wide`` have.
+        rank: 1 for what an answer is about; the higher, the sooner a column gives way on a narrow terminal.
+        least: cells that its text may be cut down to; None where it is shown whole or not at all.
+        is_id: whether it names one of several, so that shortened texts must stay different.
+        good: cells of its text that count for more than another column of a higher rank.
+        only_with: the option without which it is not shown; empty for what is always shown.
+        sql: the expression that it is read by; empty for the stored column of its name.
+        read: makes the value of what the engine returns; None where that is the value.
+    """
+
+    name: str
+    heading: str = ""
+    rank: int = 5
+    least: int | None = None
+    is_id: bool = False
+    good: int = 24
+    only_with: str = ""
+    sql: str = ""
+    read: Callable[[Any], Any] | None = None
+
+
+def column(
+    heading: str = "",
+    rank: int = 5,
+    least: int | None = None,
+    *,
+    is_id: bool = False,
+    good: int = 24,
+    only_with: str = "",
+    sql: str = "",
+    read: Callable[[Any], Any] | None = None,
+    default: Any = MISSING,
+    is_computed: bool = False,
+) -> Any:
+    """A field of an answer's rows, see ``AnswerColumn``.
+
+    Args:
+        heading: as there, like all that follow.
+        rank: see there.
+        least: see there.
+        is_id: see there.
+        good: see there.
+        only_with: see there.
+        sql: see there.
+        read: see there.
+        default: the field's default; a field that has one is not read from tables.
+        is_computed: whether the row computes it from its other fields.
+    """
+    shown = AnswerColumn("", heading, rank, least, is_id, good, only_with, sql, read)
+    return field(default=default, init=not is_computed, metadata={"column": shown})
+
+
+@cache
+def columns_of(row_type: type[Any]) -> tuple[AnswerColumn, ...]:
+    """The columns of an answer whose rows are of a dataclass, in the order of its fields."""
+    return tuple(replace(one.metadata.get("column", AnswerColumn("")), name=one.name) for one in fields(row_type))
+
+
+@cache
+def stored_columns(row_type: type[Any]) -> tuple[AnswerColumn, ...]:
+    """Those of the columns that are read from tables."""
+    is_read = {one.name: one.init and one.default is MISSING for one in fields(row_type)}
+    return tuple(one for one in columns_of(row_type) if is_read[one.name])  # type: ignore[arg-type]  # a class is hashable
+
+
+def select_list(row_type: type, table: str = "") -> str:
+    """What a SELECT names to read rows of a dataclass.
+
+    Args:
+        row_type: the dataclass.
+        table: the table's name in the statement, where stored columns need it.
+    """
+    prefix = f"{table}." if table else ""
+    return ", ".join(one.sql or f"{prefix}{one.name}" for one in stored_columns(row_type))
+
+
+def row_of(row_type: type[Row], values: Iterable[Any]) -> Row:
+    """A row from the values of its stored columns, in their order."""
+    pairs = zip(stored_columns(row_type), values, strict=True)  # type: ignore[arg-type]  # a class is hashable
+    return row_type(**{one.name: value if one.read is None else one.read(value) for one, value in pairs})
