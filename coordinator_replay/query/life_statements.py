@@ -1,7 +1,8 @@
 """The statements behind lives of groups: each for one group or for many, its rows by group.
 
 ``{some}`` is the condition on the groups; ``$start`` and ``$end`` bound the time range, null means no bound. A range is
-half-open: from ``$start`` on, before ``$end``.
+half-open: from ``$start`` on, before ``$end``. What was over before a group's first record with a time has no place on
+a page's line of time, and is left out.
 """
 
 SPANS = """
@@ -42,7 +43,8 @@ STATES = """
     SELECT group_id, state, group_type, since, lead(since) OVER (PARTITION BY group_id ORDER BY band) AS until,
            first_epoch, last_epoch, fewest, most, is_exact
     FROM bands
-    QUALIFY $start IS NULL OR coalesce(until > $start, lead(band) OVER (PARTITION BY group_id ORDER BY band) IS NULL)
+    QUALIFY (until IS NOT NULL OR lead(band) OVER (PARTITION BY group_id ORDER BY band) IS NULL)
+        AND coalesce(until > $start, true)
     ORDER BY group_id, band
 """
 
@@ -59,7 +61,8 @@ MEMBERS = f"""
            epoch_ms(valid_from), epoch_ms(valid_to)
     FROM member_timeline
     WHERE cluster = $cluster {{some}}
-      AND coalesce(valid_to > $start, to_offset IS NULL OR $start IS NULL) AND coalesce(valid_from < $end, true)
+      AND (valid_to IS NOT NULL OR to_offset IS NULL)
+      AND coalesce(valid_to > $start, true) AND coalesce(valid_from < $end, true)
     QUALIFY row_number() OVER (
         PARTITION BY group_id ORDER BY valid_from DESC NULLS LAST, from_offset DESC, member_id
     ) <= $most + 1
@@ -71,7 +74,8 @@ OWNERS = """
            epoch_ms(owned_to), release_event, unowned_ms
     FROM partition_ownership
     WHERE cluster = $cluster {some}
-      AND coalesce(owned_to + to_milliseconds(coalesce(unowned_ms, 0)) >= $start, to_offset IS NULL OR $start IS NULL)
+      AND (owned_to IS NOT NULL OR to_offset IS NULL)
+      AND coalesce(owned_to + to_milliseconds(coalesce(unowned_ms, 0)) >= $start, true)
       AND coalesce(owned_from < $end, true)
     QUALIFY row_number() OVER (PARTITION BY group_id ORDER BY owned_from DESC NULLS LAST, name, partition) <= $most + 1
     ORDER BY group_id, owned_from DESC NULLS LAST, name, partition

@@ -112,7 +112,7 @@ def _rebalance(one: Rebalance, row: int, clock: Clock, members: Members, moves: 
     return {
         "earliest": min(clock.left(one.began_after or one.began_by or one.completed_at), latest_start),
         "latest_start": latest_start,
-        "end": max(clock.right(one.completed_at), latest_start),
+        "end": latest_start if _is_over_untimed(one) else max(clock.right(one.completed_at), latest_start),
         "at": latest_start,
         "row": row,
         "id": one.rebalance_id,
@@ -135,10 +135,14 @@ def _rebalance(one: Rebalance, row: int, clock: Clock, members: Members, moves: 
     }
 
 
+def _is_over_untimed(one: Rebalance) -> bool:
+    return one.is_over and one.completed_at is None
+
+
 def _ended(one: Rebalance) -> str:
     if one.completed_at is not None:
         return shown(one.completed_at)
-    return "at an unknown time" if one.is_over else "not over"
+    return "at an unknown time" if _is_over_untimed(one) else "not over"
 
 
 class Moves:

@@ -174,7 +174,9 @@ def _rebalances(life: GroupLife, bounds: _Bounds) -> dict[str, list[Span]]:
             for name, value in ((name, getattr(one, name)) for name in COLUMNS)
         }
         cause = one.cause or "UNKNOWN"
-        begin, end = bounds.span(one.began_by or one.completed_at, one.completed_at)
+        # What was over before the group's first record with a time is over when the trace begins.
+        until = life.start if one.is_over and one.completed_at is None else one.completed_at
+        begin, end = bounds.span(one.began_by or until, until)
         certain.append((begin, end, cause, about))
         if one.began_after is not None and (earliest := bounds.span(one.began_after, None)[0]) < begin:
             possible.append((earliest, begin, f"{cause} may have begun", {"rebalance_id": one.rebalance_id}))
