@@ -3,10 +3,10 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from coordinator_replay.version import __version__
+
 if TYPE_CHECKING:
     from coordinator_replay.api import Warehouse
-
-__version__ = "0.1.0"
 
 __all__ = ["Warehouse", "__version__"]
 

@@ -60,7 +60,7 @@ def remove() -> Callable[[str], None]:
     """Removes a file or a folder, wherever it is."""
     from pyarrow import fs
 
-    from coordinator_replay.log.dump import open_filesystem
+    from coordinator_replay.filesystem import open_filesystem
 
     def remove(uri: str) -> None:
         filesystem, path = open_filesystem(uri)

@@ -16,9 +16,9 @@ from typing import Any
 
 import click
 
-from coordinator_replay import __version__
 from coordinator_replay.safe_text import neutral
 from coordinator_replay.secret_text import without_secrets
+from coordinator_replay.version import __version__
 
 _MOST = 300
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}

@@ -4,9 +4,9 @@ import os
 
 import click
 
-from coordinator_replay import __version__
 from coordinator_replay.cli import ask, compute, export, maintain, offsets, show, simulate, what_if
 from coordinator_replay.cli.guard import GuardedGroup
+from coordinator_replay.version import __version__
 
 
 @click.group(cls=GuardedGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -15,12 +15,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
-from urllib.parse import quote
 
 from pyarrow import fs
 
 from coordinator_replay.errors import InputError, UsageError
+from coordinator_replay.filesystem import open_filesystem
 from coordinator_replay.log.exports import DONE, ExportFolder, superseded
 from coordinator_replay.log.local_files import files_below
 from coordinator_replay.log.segment import looks_like_segment
@@ -98,13 +97,6 @@ _ASIDE_NAME = re.compile(r"^(\d{20})\.log\.(deleted|cleaned|swap)(\.gz)?$")
 PARTITION_FOLDER = re.compile(rf"^{re.escape(TOPIC)}-([0-9]{{1,9}})$")
 _LOG_FOLDER = re.compile(r"^.+-\d+(\.[0-9a-f]+-(delete|future|stray))?$")
 _ASIDE_FOLDER = re.compile(rf"^{re.escape(TOPIC)}-\d+\.[0-9a-f]+-(delete|future|stray)$")
-_ARROW_SCHEMES = {"s3a": "s3", "s3n": "s3"}
-"""What pyarrow calls the schemes that Hadoop has names of its own for."""
-_WITHOUT_FOLDERS = ("s3", "gcs", "abfs")
-_ONE_REQUEST = "allow_delayed_open=true"
-"""Has a small file put by one request instead of the three of an upload in parts."""
-_URI_CHARACTERS = "%/:?#@!$&'()*+,;=~"
-"""What may stand in a URI besides letters, digits and ``_.-``."""
 _WILDCARD = re.compile(r"[*?\[]")
 _HEAD_BYTES = 4096
 _ENVELOPE = (b'"partition"', b'"offset"', b'"key"')
@@ -121,37 +113,6 @@ class _Found:
     size: int
     named: bool
     leads_out: bool = False
-
-
-def open_filesystem(uri: str) -> tuple[Any, str]:
-    """The filesystem of a path or URI, and the path within it.
-
-    Raises:
-        InputError: no filesystem of pyarrow or fsspec knows the URI's scheme.
-    """
-    if "://" not in uri:
-        return fs.LocalFileSystem(), uri
-    scheme, _, rest = uri.partition("://")
-    scheme = _ARROW_SCHEMES.get(scheme, scheme)
-    uri = f"{scheme}://{rest}"
-    options = f"{'&' if '?' in rest else '?'}{_ONE_REQUEST}" if scheme == "s3" else ""
-    try:
-        # Blanks and the like stand in keys as they are; what is written as %20 already stays so.
-        return fs.FileSystem.from_uri(quote(uri + options, safe=_URI_CHARACTERS))  # type: ignore[no-any-return]
-    except (ValueError, NotImplementedError, OSError) as problem:
-        try:
-            import fsspec
-
-            other, path = fsspec.core.url_to_fs(uri)
-        except (ImportError, ValueError, OSError):
-            raise InputError(f"{uri}: no installed filesystem can read this: {problem}") from problem
-        return fs.PyFileSystem(fs.FSSpecHandler(other)), path
-
-
-def make_folder(filesystem: Any, folder: str) -> None:
-    """Make a folder, and those above it, for files that are to be written; object stores have none and need none."""
-    if filesystem.type_name not in _WITHOUT_FOLDERS:
-        filesystem.create_dir(folder, recursive=True)
 
 
 def _uri(prefix: str, path: str) -> str:

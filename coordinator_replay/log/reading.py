@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from coordinator_replay.log.dump import DumpFile, open_filesystem
+from coordinator_replay.filesystem import open_filesystem
+from coordinator_replay.log.dump import DumpFile
 from coordinator_replay.log.segment import SegmentPart, read_segment
 from coordinator_replay.secret_text import without_secrets
 

@@ -20,7 +20,8 @@ from coordinator_replay.analysis.findings.evaluate import FINDINGS, Evaluator
 from coordinator_replay.analysis.findings.evidence import Evidence
 from coordinator_replay.analysis.findings.thresholds import DEFAULTS, Thresholds
 from coordinator_replay.analysis.reasons.topic_changes import REMOVED as TOPIC_REMOVED
-from coordinator_replay.log.dump import Dump, DumpFile, Format, find_dump, open_filesystem
+from coordinator_replay.filesystem import open_filesystem
+from coordinator_replay.log.dump import Dump, DumpFile, Format, find_dump
 from coordinator_replay.pipeline.bucket import BucketContext, BucketResult, run_bucket
 from coordinator_replay.pipeline.bucket_files import Place, TableWriter
 from coordinator_replay.pipeline.findings.evaluation import (

@@ -7,7 +7,7 @@ from pyarrow import fs
 from pyspark.sql import SparkSession
 
 from coordinator_replay.errors import InputError
-from coordinator_replay.log.dump import make_folder, open_filesystem
+from coordinator_replay.filesystem import make_folder, open_filesystem
 from coordinator_replay.log.exports import DONE, ExportFolder, superseded
 
 CHECKPOINT = ".checkpoint"

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from coordinator_replay import __version__
 from coordinator_replay.errors import CoordinatorReplayError
 from coordinator_replay.pipeline.read.extents import Extents
 from coordinator_replay.pipeline.read.tally import Ranges, Tally
@@ -14,6 +13,7 @@ from coordinator_replay.secret_text import without_secrets
 from coordinator_replay.store.scan import read_table
 from coordinator_replay.store.snapshot import Snapshot
 from coordinator_replay.times import milliseconds
+from coordinator_replay.version import __version__
 
 _COLUMNS = (
     *("run_id", "status", "input_form", "from_offsets", "to_offsets", "gaps", "settings", "log_end", "positions"),

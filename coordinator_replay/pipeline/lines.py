@@ -18,8 +18,9 @@ import pyarrow.parquet as pq
 
 from coordinator_replay.arrow_times import TIMESTAMP, shown
 from coordinator_replay.errors import InputError, UsageError
+from coordinator_replay.filesystem import open_filesystem
 from coordinator_replay.log.coverage import SegmentNote
-from coordinator_replay.log.dump import Dump, DumpFile, Format, open_filesystem
+from coordinator_replay.log.dump import Dump, DumpFile, Format
 from coordinator_replay.log.header import OFFSET_LIMIT
 from coordinator_replay.log.reading import BATCH_BYTES, bounded, read_file
 from coordinator_replay.log.schema import LOG_RECORD

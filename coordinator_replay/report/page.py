@@ -22,12 +22,12 @@ from bokeh.resources import INLINE, Resources
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from coordinator_replay import __version__
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.warehouse import shown
 from coordinator_replay.report.wording import duration
 from coordinator_replay.safe_text import neutral, neutral_json
 from coordinator_replay.times import milliseconds
+from coordinator_replay.version import __version__
 
 _TEMPLATES = "templates"
 _SCRIPTS = ("axis.js", "lanes.js", "tables.js", "figures.js", "start.js")

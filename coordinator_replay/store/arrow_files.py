@@ -5,7 +5,7 @@ from typing import Any
 
 from fsspec import AbstractFileSystem
 
-from coordinator_replay.log.dump import open_filesystem
+from coordinator_replay.filesystem import open_filesystem
 
 SCHEME = "arrow"
 """What stands before the path or URI of such a file."""

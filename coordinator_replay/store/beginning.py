@@ -13,7 +13,7 @@ from deltalake.exceptions import DeltaError
 from pyarrow.fs import FileSelector
 
 from coordinator_replay.errors import WarehouseError
-from coordinator_replay.log.dump import open_filesystem
+from coordinator_replay.filesystem import open_filesystem
 from coordinator_replay.store.layout import LEDGER, RESTORED_PROPERTY
 from coordinator_replay.store.scan import read_table
 from coordinator_replay.store.versions import (

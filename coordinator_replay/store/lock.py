@@ -25,7 +25,7 @@ from filelock import FileLock, Timeout
 from pyarrow import fs
 
 from coordinator_replay.errors import LockedError, WarehouseError
-from coordinator_replay.log.dump import make_folder, open_filesystem
+from coordinator_replay.filesystem import make_folder, open_filesystem
 
 LOCK_FILE = ".lock"
 """What is locked on a file system of this machine; it stays when the lock is gone."""

@@ -14,7 +14,7 @@ from deltalake.exceptions import DeltaError
 from pyarrow import fs
 
 from coordinator_replay.errors import UsageError, WarehouseError
-from coordinator_replay.log.dump import open_filesystem
+from coordinator_replay.filesystem import open_filesystem
 from coordinator_replay.store.beginning import begin
 from coordinator_replay.store.compaction import groups_of_small, rewrite
 from coordinator_replay.store.keeping import FORGETFUL, given_up, kept_since, may_hold_such

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from coordinator_replay.errors import WarehouseError
-from coordinator_replay.log.dump import open_filesystem
+from coordinator_replay.filesystem import open_filesystem
 from coordinator_replay.store.snapshot import TableFile
 from coordinator_replay.store.writer import DataFile
 

@@ -9,7 +9,7 @@ from deltalake.transaction import AddAction, RemoveAction
 from pyarrow import fs
 
 from coordinator_replay.errors import WarehouseError
-from coordinator_replay.log.dump import open_filesystem
+from coordinator_replay.filesystem import open_filesystem
 from coordinator_replay.store.evolution import evolve
 from coordinator_replay.store.layout import (
     BUCKETS_PROPERTY,

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from coordinator_replay.arrow_times import timestamps_of
 from coordinator_replay.errors import CoordinatorReplayError
-from coordinator_replay.log.dump import make_folder, open_filesystem
+from coordinator_replay.filesystem import make_folder, open_filesystem
 from coordinator_replay.store.layout import partition_text
 from coordinator_replay.tables.definition import Table
 

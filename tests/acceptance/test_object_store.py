@@ -15,7 +15,7 @@ from pyarrow import fs
 from coordinator_replay.analysis.findings.thresholds import Thresholds
 from coordinator_replay.cli.main import main
 from coordinator_replay.errors import LockedError
-from coordinator_replay.log.dump import open_filesystem
+from coordinator_replay.filesystem import open_filesystem
 from coordinator_replay.pipeline.audit import Summary
 from coordinator_replay.store.lock import one_at_a_time
 from tests.acceptance.processes import audited

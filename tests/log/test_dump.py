@@ -12,7 +12,8 @@ import fsspec
 import pytest
 
 from coordinator_replay.errors import InputError, UsageError
-from coordinator_replay.log.dump import Format, find_dump, open_filesystem
+from coordinator_replay.filesystem import open_filesystem
+from coordinator_replay.log.dump import Format, find_dump
 from tests.samples import Sample
 
 

@@ -3,7 +3,7 @@
 import pyarrow as pa
 from pyarrow import fs
 
-from coordinator_replay.log.dump import open_filesystem
+from coordinator_replay.filesystem import open_filesystem
 from coordinator_replay.spark.datasource import SegmentReader, SourceOptions
 from coordinator_replay.spark.log_rows import LOG_ROW
 from tests.samples import Sample

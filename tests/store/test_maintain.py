@@ -7,7 +7,7 @@ import pytest
 from deltalake import DeltaTable
 
 from coordinator_replay.errors import UsageError, WarehouseError
-from coordinator_replay.log.dump import open_filesystem
+from coordinator_replay.filesystem import open_filesystem
 from coordinator_replay.query.rebalances import rebalances_of
 from coordinator_replay.query.warehouse import Warehouse
 from coordinator_replay.store import compaction

@@ -14,7 +14,8 @@ from typing import Any
 
 from coordinator_replay.analysis.reasons.topic_changes import CREATED, PARTITIONS_ADDED, REMOVED, TopicChange
 from coordinator_replay.errors import InputError
-from coordinator_replay.log.dump import DumpFile, Format, list_files, open_filesystem, recognise
+from coordinator_replay.filesystem import open_filesystem
+from coordinator_replay.log.dump import DumpFile, Format, list_files, recognise
 from coordinator_replay.log.segment import read_segment
 from coordinator_replay.pipeline.read.tally import Tally
 from coordinator_replay.records.cluster_metadata import decode_metadata

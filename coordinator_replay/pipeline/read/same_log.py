@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from coordinator_replay.errors import InputError
+from coordinator_replay.filesystem import open_filesystem
 from coordinator_replay.log.coverage import EpochStart
-from coordinator_replay.log.dump import LEADER_EPOCHS, PARTITION_METADATA, Dump, DumpFile, open_filesystem
+from coordinator_replay.log.dump import LEADER_EPOCHS, PARTITION_METADATA, Dump, DumpFile
 from coordinator_replay.log.reading import read_file
 from coordinator_replay.pipeline.read.anchors import Anchor, Comparison, choose, compare
 from coordinator_replay.pipeline.read.extents import Extent

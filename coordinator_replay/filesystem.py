@@ -1,0 +1,50 @@
+"""Files by path or URI: the filesystem that opens them, on this machine or in an object store."""
+
+from typing import Any
+from urllib.parse import quote
+
+from pyarrow import fs
+
+from coordinator_replay.errors import InputError
+
+_ARROW_SCHEMES = {"s3a": "s3", "s3n": "s3"}
+"""What pyarrow calls the schemes that Hadoop has names of its own for."""
+
+_WITHOUT_FOLDERS = ("s3", "gcs", "abfs")
+
+_ONE_REQUEST = "allow_delayed_open=true"
+"""Has a small file put by one request instead of the three of an upload in parts."""
+
+_URI_CHARACTERS = "%/:?#@!$&'()*+,;=~"
+"""What may stand in a URI besides letters, digits and ``_.-``."""
+
+
+def open_filesystem(uri: str) -> tuple[Any, str]:
+    """The filesystem of a path or URI, and the path within it.
+
+    Raises:
+        InputError: no filesystem of pyarrow or fsspec knows the URI's scheme.
+    """
+    if "://" not in uri:
+        return fs.LocalFileSystem(), uri
+    scheme, _, rest = uri.partition("://")
+    scheme = _ARROW_SCHEMES.get(scheme, scheme)
+    uri = f"{scheme}://{rest}"
+    options = f"{'&' if '?' in rest else '?'}{_ONE_REQUEST}" if scheme == "s3" else ""
+    try:
+        # Blanks and the like stand in keys as they are; what is written as %20 already stays so.
+        return fs.FileSystem.from_uri(quote(uri + options, safe=_URI_CHARACTERS))  # type: ignore[no-any-return]
+    except (ValueError, NotImplementedError, OSError) as problem:
+        try:
+            import fsspec
+
+            other, path = fsspec.core.url_to_fs(uri)
+        except (ImportError, ValueError, OSError):
+            raise InputError(f"{uri}: no installed filesystem can read this: {problem}") from problem
+        return fs.PyFileSystem(fs.FSSpecHandler(other)), path
+
+
+def make_folder(filesystem: Any, folder: str) -> None:
+    """Make a folder, and those above it, for files that are to be written; object stores have none and need none."""
+    if filesystem.type_name not in _WITHOUT_FOLDERS:
+        filesystem.create_dir(folder, recursive=True)
