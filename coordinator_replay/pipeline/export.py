@@ -129,10 +129,10 @@ def offsets_by_partition(told: Mapping[str, Mapping[str, int]] | None) -> dict[i
 
 
 _REASONS = {
-    r"TopicAuthorizationException|[Nn]ot authorized to access topics": (
+    r"TopicAuthorizationException|(?i:not authorized to access topics)": (
         f"the principal may not read the topic: it needs READ on topic {TOPIC}"
     ),
-    r"GroupAuthorizationException|[Nn]ot authorized to access group": (
+    r"GroupAuthorizationException|(?i:not authorized to access group)": (
         "the principal may not name a group: it needs READ on groups whose names begin with spark-kafka-source"
     ),
     r"KAFKA_DATA_LOSS|RESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET|OffsetOutOfRangeException": (
