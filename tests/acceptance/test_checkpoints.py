@@ -67,7 +67,7 @@ def test_describe_at_a_quiet_checkpoint_is_what_the_broker_answered(audited, nam
                     answer["assignmentEpoch"],
                 )
             if answer.get("assignor") and answer["members"]:
-                assert (where, described.assignor) == (where, answer["assignor"])
+                assert (where, described.group.assignor) == (where, answer["assignor"])
             expected = sorted(answer["members"], key=lambda member: member["memberId"])
             assert (where, len(described.members)) == (where, len(expected))
             for mine, theirs in zip(described.members, expected, strict=True):

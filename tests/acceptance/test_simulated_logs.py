@@ -128,7 +128,7 @@ def excuse_of(group_id: str, told: tuple[str, str, str], step: Step) -> str | No
 def check_description(group_id: str, step: Step, tables: Tables, used: Counter[str]) -> None:
     answer, found = step.described[group_id], tables.describe(group_id, step)
     if step.groups[group_id][0] == "classic":
-        assert (found.assignor or "") == answer["protocolData"]
+        assert (found.group.assignor or "") == answer["protocolData"]
         protocol_type = step.groups[group_id][1]
         for member, told in members(answer, found):
             owned = classic_partitions(told["memberAssignment"]) if protocol_type == "consumer" else None
@@ -176,9 +176,9 @@ def members(answer: dict[str, Any], found: Description) -> Iterator[tuple[Member
 
 def check_assignor(answer: dict[str, Any], found: Description, used: Counter[str]) -> None:
     votes = Counter(member.assignor for member in found.members if member.assignor)
-    if found.assignor == answer["assignorName"]:
+    if found.group.assignor == answer["assignorName"]:
         return
-    assert not votes or votes[found.assignor] == votes[answer["assignorName"]]
+    assert not votes or votes[found.group.assignor] == votes[answer["assignorName"]]
     used[ASSIGNOR] += 1
 
 

@@ -92,6 +92,7 @@ _GROUP = (
     "assignment_epoch",
     "member_count",
 )
+_DESCRIBED = tuple("assignor" if name == "protocol" else name for name in _GROUP)
 _MEMBER = (
     "instance_id",
     "client_id",
@@ -147,7 +148,7 @@ def ask_describe(warehouse: Warehouse, group: str, time_ms: int | None) -> Reply
     except UsageError as refused:
         return Reply(is_open=says_open(refused))
     is_open = _is_row_open(answer.group)
-    rows: dict[Key, Told] = {("group",): Told(_row(answer.group, _GROUP), is_open)}
+    rows: dict[Key, Told] = {("group",): Told(_row(answer.group, _DESCRIBED), is_open)}
     rows |= {(one.member_id,): Told(_row(one, _MEMBER), is_open or _is_row_open(one)) for one in answer}
     return Reply(rows, is_open or says_open(answer))
 

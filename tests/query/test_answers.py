@@ -96,10 +96,10 @@ def test_intervals_of_members_are_half_open(warehouse: Warehouse):
 
 
 def test_assignor_is_the_one_most_members_ask_for_else_the_brokers_default(warehouse: Warehouse):
-    assert describe_at(warehouse, "payments").assignor == "range"
-    assert describe_at(warehouse, "payments", at("02:05")).assignor == "uniform"
-    assert describe_at(warehouse, "legacy", at("02:03")).assignor == "range"
-    assert describe_at(warehouse, "simple").assignor is None
+    assert describe_at(warehouse, "payments").group.assignor == "range"
+    assert describe_at(warehouse, "payments", at("02:05")).group.assignor == "uniform"
+    assert describe_at(warehouse, "legacy", at("02:03")).group.assignor == "range"
+    assert describe_at(warehouse, "simple").group.assignor is None
 
 
 def test_unknown_group_names_the_nearest_and_what_is_covered(warehouse: Warehouse):

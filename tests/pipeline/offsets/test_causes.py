@@ -241,7 +241,9 @@ def test_what_retention_removed_and_removes_next(situations):
 
 
 def test_a_guessed_retention_makes_nothing_certain(audit_rows, tmp_path):
-    audit_rows(tmp_path / "wh", [row for situation in SITUATIONS.values() for row in situation])
+    # Several groups that lost offsets of one age tell the retention: without them it is a guess.
+    alone = [situation for name, situation in SITUATIONS.items() if "groups" not in name and "others" not in name]
+    audit_rows(tmp_path / "wh", [row for situation in alone for row in situation])
     ended = removed(tmp_path / "wh")
     assert "certain" not in {row["ended_confidence"] for row in ended}
     empty = next(row for row in ended if row["group_id"] == "empty")
