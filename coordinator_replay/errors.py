@@ -44,8 +44,8 @@ class LockedError(CoordinatorReplayError):
         command: what that run is called; empty where it is not known.
     """
 
-    def __init__(self, told: str, command: str = "") -> None:
-        super().__init__(told)
+    def __init__(self, text: str, command: str = "") -> None:
+        super().__init__(text)
         self.command = command
 
 

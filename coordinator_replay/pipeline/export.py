@@ -223,8 +223,8 @@ def _ask_partitions(
 
 
 @contextmanager
-def told_of_cluster(options: ExportOptions) -> Iterator[None]:
-    """Let whatever goes wrong between Spark and the cluster in the block be an error of ours.
+def cluster_errors(options: ExportOptions) -> Iterator[None]:
+    """Turn what Spark and Kafka's clients raise in the block into an error of ours: one sentence.
 
     Raises:
         PrerequisiteError: the session lacks the Kafka source.
@@ -254,7 +254,7 @@ def run_export(
     """
     exported = Exported()
     dump = ExportedDump(options.out)
-    with told_of_cluster(options), seeing_internal_topics(spark):
+    with cluster_errors(options), seeing_internal_topics(spark):
         if options.again:
             _export_again(spark, options, _ask_partitions(spark, options, dump, report), exported)
             return exported

@@ -26,10 +26,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 from coordinator_replay.errors import InputError
 from coordinator_replay.pipeline.export import (
     ExportOptions,
+    cluster_errors,
     offsets_by_partition,
     open_stream,
     seeing_internal_topics,
-    told_of_cluster,
     writer,
 )
 from coordinator_replay.pipeline.export_folders import ExportedDump
@@ -84,7 +84,7 @@ def follow_topic(spark: SparkSession, options: ExportOptions, following: Followi
     with seeing_internal_topics(spark):
         while not following.stopped.is_set():
             try:
-                with told_of_cluster(options):
+                with cluster_errors(options):
                     follower.run()
             except InputError as problem:
                 if following.stopped.is_set():

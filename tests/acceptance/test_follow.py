@@ -1,9 +1,10 @@
 """A follower has every record once, whatever becomes of it and of the broker."""
 
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -116,6 +117,38 @@ def committed(warehouse: Path) -> int | None:
             return min(row.committed_offset for row in asked.offsets("group-3", topics=[TOPIC]))
     except CoordinatorReplayError:
         return None
+
+
+@contextmanager
+def small_disk(folder: Path) -> Iterator[None]:
+    """Let a folder be a file system of its own, of a few megabytes."""
+    folder.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", folder], capture_output=True).returncode:
+        pytest.skip("no file system can be mounted here")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+def test_a_full_disk_ends_it_with_a_sentence_and_loses_nothing(broker, jars, tmp_path):
+    out, log = tmp_path / "dump", tmp_path / "said"
+    with small_disk(out):
+        follower = Follower(broker, jars, out, log)
+        follower.waits_until(lambda: dumped(out))
+        ballast = out / "ballast"
+        with suppress(OSError), ballast.open("wb", buffering=0) as file:
+            while file.write(bytes(4096)):
+                pass
+        commit(broker, 20)
+        assert follower.process.wait(PATIENCE_SECONDS) in (1, 2)
+        assert "No space left on device" in follower.told()
+        assert "Traceback" not in follower.told()
+        ballast.unlink()
+        commit(broker, 30)
+        follower = Follower(broker, jars, out, log)
+        follower.waits_until(lambda: dumped(out) == written(broker))
+        assert follower.end() == 0
 
 
 def lose_old_records(broker: Broker) -> None:
