@@ -13,7 +13,7 @@ DEFAULT_RETENTION_MS = 7 * 24 * 3600 * 1000
 """What ``offsets.retention.minutes`` is where nobody set it."""
 
 TOPIC_DELETED = "the topic was deleted"
-"""How the evidence for a removed offset begins where the cluster's metadata tells of the deletion."""
+"""How the evidence for a removed offset begins where the cluster's metadata has the deletion."""
 
 DEFAULT_CHECK_INTERVAL_MS = 600_000
 """What ``offsets.retention.check.interval.ms`` is where nobody set it."""
@@ -105,7 +105,7 @@ class GroupLife:
 
     @property
     def state(self) -> str | None:
-        """``Empty``, or ``Stable`` for a classic group with members; None where these records don't tell it."""
+        """``Empty``, or ``Stable`` for a classic group with members; None where these records don't show it."""
         if self.group_type is None or self._is_empty:
             return "Empty"
         return "Stable" if self.group_type == "classic" else None

@@ -9,19 +9,19 @@ from coordinator_replay.engine.model import Record
 
 TABLE = "expiry_rules"
 
-_Told = tuple[str | None, str | None, str | None, Expiry]
+_Deciding = tuple[str | None, str | None, str | None, Expiry]
 """Type of group, protocol type, state, and the rule."""
 
 
 class ExpiryRules:
-    """The fold that tells each change of what decides about a group's offsets, and each tombstone of the group."""
+    """Makes a row of each change of what decides about a group's offsets, and of each tombstone of the group."""
 
-    __slots__ = ("_life", "_scope", "_told")
+    __slots__ = ("_last", "_life", "_scope")
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
         self._life = GroupLife()
-        self._told: _Told | None = None
+        self._last: _Deciding | None = None
 
     def fold(self, record: Record) -> Iterator[Row]:
         """The row that a record makes, if it changes anything."""
@@ -29,24 +29,24 @@ class ExpiryRules:
             return
         self._life.apply(record.kind, record.key, record.value)
         is_tombstone = record.value is None and record.kind in GROUP_KINDS
-        told = self._now()
-        if told != self._told or is_tombstone:
-            self._told = told
+        deciding = self._now()
+        if deciding != self._last or is_tombstone:
+            self._last = deciding
             at = record.partition, record.offset, record.timestamp_ms
-            yield TABLE, self._row(*at, told, is_tombstone=is_tombstone)
+            yield TABLE, self._row(*at, deciding, is_tombstone=is_tombstone)
 
     def interrupt(self, partition: int, offset: int, timestamp_ms: int | None) -> Iterator[Row]:
         """The row that says what decides from where records are missing, as far as records confirm it."""
-        self._told = self._now()
-        yield TABLE, self._row(partition, offset, timestamp_ms, self._told, is_tombstone=False)
+        self._last = self._now()
+        yield TABLE, self._row(partition, offset, timestamp_ms, self._last, is_tombstone=False)
 
-    def _now(self) -> _Told:
+    def _now(self) -> _Deciding:
         return self._life.group_type, self._life.protocol_type, self._life.state, self._life.expiry()
 
     def _row(
-        self, partition: int, offset: int, timestamp_ms: int | None, told: _Told, *, is_tombstone: bool
+        self, partition: int, offset: int, timestamp_ms: int | None, deciding: _Deciding, *, is_tombstone: bool
     ) -> dict[str, Any]:
-        group_type, protocol_type, state, expiry = told
+        group_type, protocol_type, state, expiry = deciding
         return {
             "cluster": self._scope.cluster,
             "group_id": self._scope.group_id,
@@ -64,9 +64,9 @@ class ExpiryRules:
 
     def snapshot(self) -> dict[str, Any]:
         """The state as plain data fit for JSON."""
-        return {"life": self._life.snapshot(), "is_told": self._told is not None}
+        return {"life": self._life.snapshot(), "has_row": self._last is not None}
 
     def restore(self, snapshot: Mapping[str, Any]) -> None:
         """Go on from a snapshot."""
         self._life = GroupLife.restore(snapshot["life"])
-        self._told = self._now() if snapshot["is_told"] else None
+        self._last = self._now() if snapshot["has_row"] else None

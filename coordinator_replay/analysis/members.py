@@ -20,7 +20,7 @@ class MemberInterval(NamedTuple):
     Attributes:
         is_client_inherited: client id and host on record are, or may be, those of an earlier process of this static
             member: a classic group keeps the first one's (``ClassicGroup.replaceStaticMember``). Where records are
-            missing before its first one, nothing tells whether it was replaced.
+            missing before its first one, the log does not show whether it was replaced.
         is_exact: the group is proven from the beginning of the interval on.
         is_begin_open: what was before the interval is not on record.
     """
@@ -36,7 +36,7 @@ class MemberInterval(NamedTuple):
 
 
 Changed = Mapping[str, tuple[Member | None, int]]
-"""The members an operation changed, as they are after it (None when gone), and where the log first says so."""
+"""The members an operation changed, as they are after it (None when removed), with the offset of the first record."""
 
 
 def members_after(events: Sequence[Event]) -> Changed:
@@ -104,11 +104,11 @@ class Members:
         for stay in self.stays.values():
             yield self._row(stay, None, None)
 
-    def interrupt(self, known: "Members", at_ms: int | None, offset: int) -> Iterator[Row]:
+    def interrupt(self, confirmed: "Members", at_ms: int | None, offset: int) -> Iterator[Row]:
         """End every interval where records begin to be missing, and begin those that are confirmed there.
 
         Args:
-            known: the members as records confirm them.
+            confirmed: the members as records confirm them.
             at_ms: the time from which on records are missing.
             offset: the log offset.
         """
@@ -116,12 +116,12 @@ class Members:
             yield self._row(stay, at_ms, offset)
         self.stays = {
             member_id: stay._replace(from_ms=at_ms, from_offset=offset, is_exact=False, is_begin_open=True)
-            for member_id, stay in known.stays.items()
+            for member_id, stay in confirmed.stays.items()
         }
 
     def _row(self, stay: MemberInterval, to_ms: int | None, to_offset: int | None) -> Row:
         member, group_type = stay.member, stay.group_type
-        told = member.subscription or Subscription()
+        subscription = member.subscription or Subscription()
         current = member.current or JOINING
         structs = self.topics.structs
         return TABLE, {
@@ -129,14 +129,14 @@ class Members:
             "group_id": self.scope.group_id,
             "group_type": str(group_type),
             "member_id": member.member_id,
-            "instance_id": told.instance_id,
-            "client_id": told.client_id,
-            "client_host": told.client_host,
+            "instance_id": subscription.instance_id,
+            "client_id": subscription.client_id,
+            "client_host": subscription.client_host,
             "is_client_inherited": stay.is_client_inherited,
-            "rack_id": told.rack_id,
-            "subscribed_topics": list(told.topics) if told.topics is not None else None,
-            "subscribed_topic_regex": told.regex,
-            "assignor": told.assignor,
+            "rack_id": subscription.rack_id,
+            "subscribed_topics": list(subscription.topics) if subscription.topics is not None else None,
+            "subscribed_topic_regex": subscription.regex,
+            "assignor": subscription.assignor,
             "member_state": str(current.state) if current.state is not None else None,
             "member_epoch": current.epoch,
             "assigned": structs(group_type, current.assigned),
@@ -169,22 +169,22 @@ def _is_incomplete(member: Member) -> bool:
 
 
 def _client(member: Member) -> tuple[str | None, str | None]:
-    told = member.subscription or Subscription()
-    return told.client_id, told.client_host
+    subscription = member.subscription or Subscription()
+    return subscription.client_id, subscription.client_host
 
 
 def _looks(member: Member) -> tuple[object, ...]:
     """What the table shows of a member."""
-    told = member.subscription or Subscription()
+    subscription = member.subscription or Subscription()
     current = member.current or JOINING
     return (
-        told.instance_id,
-        told.client_id,
-        told.client_host,
-        told.rack_id,
-        told.topics,
-        told.regex,
-        told.assignor,
+        subscription.instance_id,
+        subscription.client_id,
+        subscription.client_host,
+        subscription.rack_id,
+        subscription.topics,
+        subscription.regex,
+        subscription.assignor,
         current.state,
         current.epoch,
         current.assigned,

@@ -131,7 +131,7 @@ class Release(NamedTuple):
 
 
 class Circumstances(NamedTuple):
-    """What an operation says of members that are gone after it."""
+    """What an operation says of the members that it removed."""
 
     is_deleted: bool
     is_emptied: bool
@@ -294,10 +294,10 @@ class Ownership:
         return frozenset(), at_ms
 
     def _convert(self, changed: Changed, group_type: GroupType, at_ms: int | None) -> Iterator[Row]:
-        """Other keys, same partitions: everything ends, and what goes on begins anew in the same moment."""
+        """Other keys, same partitions: every interval ends, and those that go on begin at the same time."""
         for member_id, assignment in list(self.held.items()):
-            is_gone = member_id not in changed or changed[member_id][0] is None
-            why = MEMBER_LEFT if is_gone else GROUP_CONVERTED
+            is_removed = member_id not in changed or changed[member_id][0] is None
+            why = MEMBER_LEFT if is_removed else GROUP_CONVERTED
             yield from self._release(member_id, assignment, why, Release(at_ms, None))
         self.held = {}
         yield from self._rename_gaps(group_type, {topic for member, _ in changed.values() for topic in _owned(member)})
@@ -309,7 +309,7 @@ class Ownership:
         self.added = 0
 
     def _rename_gaps(self, group_type: GroupType, owned: set[str]) -> Iterator[Row]:
-        """Put gaps under the keys of the new type; where a topic's name is not known, nobody can tell its next owner.
+        """Put gaps under the keys of the new type; where a topic's name is not known, its next owner is not either.
 
         Args:
             group_type: the new type.
@@ -410,8 +410,8 @@ class Ownership:
             changes.append(change)
             return
         changes.remove(other)
-        given_up = other if change.is_taken else change
-        self.handovers.append(Handover(given_up.rebalance_id, 0, True, given_up.member_id, at_ms, None))
+        released = other if change.is_taken else change
+        self.handovers.append(Handover(released.rebalance_id, 0, True, released.member_id, at_ms, None))
 
     def _remember(self, member_id: str, member: Member | None, at_ms: int | None) -> None:
         owned = _owned(member)
@@ -540,14 +540,14 @@ def _circumstances(events: Sequence[Event], kinds: Sequence[EventKind]) -> Circu
     timeouts: dict[str, int] = {}
     targets: dict[str, Assignment] = {}
     for event in events:
-        gone = event.before
-        if gone is None:
+        replaced_member = event.before
+        if replaced_member is None:
             continue
         if event.kind is EventKind.MEMBER_REPLACED:
-            replaced.add(gone.member_id)
+            replaced.add(replaced_member.member_id)
         elif event.kind is EventKind.MEMBER_LEFT:
-            if gone.subscription is not None:
-                timeouts[gone.member_id] = gone.subscription.rebalance_timeout_ms
-            if gone.target is not None:
-                targets[gone.member_id] = gone.target.assigned
+            if replaced_member.subscription is not None:
+                timeouts[replaced_member.member_id] = replaced_member.subscription.rebalance_timeout_ms
+            if replaced_member.target is not None:
+                targets[replaced_member.member_id] = replaced_member.target.assigned
     return Circumstances(DELETED in kinds, EMPTIED in kinds, replaced, timeouts, targets)

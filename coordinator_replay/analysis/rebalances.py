@@ -16,7 +16,7 @@ beginning is not on record, so ``started_at`` and ``duration_ms`` are null and t
 Joins and leaves count to the first rebalance that begins with or after them; the time for which nobody owned a
 partition counts to the rebalance in which it was given up. A row is final once a later rebalance is over too, because
 until then partitions given up in it may still be without an owner. One whose cause is not certain waits for an hour, in
-which a later rebalance may tell more of it (``reasons.hindsight``).
+which a later rebalance may show more of it (``reasons.hindsight``).
 """
 
 import hashlib
@@ -63,7 +63,7 @@ ASKS = frozenset({EventKind.MEMBER_JOINED, EventKind.SUBSCRIPTION_CHANGED})
 """Events by which a member asks for topics."""
 
 GENERATIONS = frozenset({EventKind.REBALANCE_COMPLETED, EventKind.GROUP_EMPTIED, EventKind.EPOCH_CHANGED})
-"""Events of a classic group that tell of a new generation."""
+"""Events of a classic group that begin a new generation."""
 
 ENDS = frozenset(
     {
@@ -79,13 +79,13 @@ WAIT_FOR_EACH_OTHER = frozenset({GroupType.CONSUMER, GroupType.STREAMS})
 """Types of groups in which a member gets a partition only after another has given it up."""
 
 MOST_UNSETTLED = 64
-"""How many rebalances wait for later ones to tell more of their reasons."""
+"""How many rebalances wait for later ones to show more of their reasons."""
 
 MOST_HELD_UP = 64
 """How many rebalances that are not over one member can hold up; a group that is never Stable has ever more of them."""
 
 BEGINS = frozenset({EventKind.REBALANCE_STARTED, EventKind.GROUP_EMPTIED})
-"""Events that tell of a new rebalance in a group of any type."""
+"""Events that begin a new rebalance in a group of any type."""
 
 BEGINS_OR_ENDS = GENERATIONS | ENDS | BEGINS
 
@@ -97,12 +97,12 @@ class Rebalance:
     Attributes:
         started_ms: when it began; of a classic one, when it had begun at the latest. None before the group's first
             record with a time, as all other times.
-        earliest_ms: when it began at the earliest; None where the log does not tell.
+        earliest_ms: when it began at the earliest; None where the log does not show it.
         completed_offset: the log offset of the record by which it was over; None while it is not.
         is_counted: the partitions owned at its end were counted.
         held_up_until_ms: when the member ``held_up_by`` gave up partitions that others waited for.
         unowned_ms_max: None where no partition given up in it has been without an owner for a time on record.
-        settles_ms: up to when a later rebalance may tell more of its reason; 0 where none can.
+        settles_ms: up to when a later rebalance may show more of its reason; 0 where none can.
         is_unowned_known: False once a partition went to another member within a join phase that is not on record.
     """
 
@@ -166,7 +166,7 @@ class Rebalances:
         member_count: members when the last rebalance began.
         joined: members that came since then.
         left: members that went since then.
-        history: what reasons rest on beside the operation at hand.
+        history: what reasons rest on apart from the operation.
         is_past_known: every step of the group since its first record is proven, so that all departures are on record.
         partitions: how many are owned since the last operation.
         has_completed: whether one has ended whose partitions are not counted yet.
@@ -266,7 +266,7 @@ class Rebalances:
             yield from self._settled(at_ms)
 
     def _settled(self, at_ms: int | None) -> Iterator[Row]:
-        """Rebalances that no later one can tell more of."""
+        """Rebalances of which no later one can show more."""
         waiting: list[Rebalance] = []
         too_many = len(self.unsettled) - MOST_UNSETTLED
         for place, one in enumerate(self.unsettled):
@@ -433,20 +433,20 @@ class Rebalances:
 
 
 def _begins(event: Event) -> bool:
-    """Whether an event tells of a new rebalance."""
+    """Whether an event begins a new rebalance."""
     is_generation = event.group_type is GroupType.CLASSIC and event.kind in GENERATIONS
     return is_generation or event.kind in BEGINS
 
 
 def _started_ms(event: Event, at_ms: int | None, last_ms: int | None) -> int | None:
-    """When the rebalance that an event tells of began; of a classic one, when it had begun at the latest."""
+    """When the rebalance of an event began; of a classic one, when it had begun at the latest."""
     if event.group_type is GroupType.CLASSIC and event.kind in GENERATIONS:
         return join_done(event.changes.get("join_done_ms"), at_ms, last_ms)
     return at_ms
 
 
 def _earliest(situation: Situation, last_ms: int | None) -> int | None:
-    """When a rebalance can have begun at the earliest, None where the log does not tell.
+    """When a rebalance can have begun at the earliest, None where the log does not show it.
 
     Args:
         situation: the rebalance.

@@ -186,7 +186,7 @@ class Shard:
         self.results.append(MarkerWritten(self.now_ms, marker, producer_epoch))
 
     def fail(self, correlation_id: int, api: str, error: RequestError) -> None:
-        """Tell that a call without an error response failed."""
+        """Report that a call without an error response failed."""
         self.results.append(Failure(self.now_ms, correlation_id, api, error.error, error.message))
 
     # -- time --------------------------------------------------------------------------------------------------------

@@ -67,7 +67,7 @@ def _note_choices(before: Header, group: ClassicGroup, at: int, notes: list[Note
 def _note_generation(
     before: Header | None, group: ClassicGroup, at: int, attempts: int | None, notes: list[Note]
 ) -> None:
-    told: dict[str, Any] = {
+    changes: dict[str, Any] = {
         "epoch": [before.epoch if before is not None else None, group.generation],
         "attempts": attempts,
         "join_done_ms": group.state_timestamp_ms,
@@ -81,7 +81,7 @@ def _note_generation(
         kind = EventKind.GROUP_EMPTIED
     else:
         kind = EventKind.EPOCH_CHANGED
-    notes.append(Note(kind, at, members=tuple(group.members.values()), changes=told))
+    notes.append(Note(kind, at, members=tuple(group.members.values()), changes=changes))
 
 
 def _note_rewritten(

@@ -66,7 +66,7 @@ WRITTEN_TRANSITIONS: Mapping[tuple[GroupState, GroupState], str] = {
 
 
 class IllegalTransitionError(UsageError):
-    """A classic group was told to enter a state that its present one does not lead to."""
+    """A transition that the present state of a classic group does not lead to."""
 
 
 class MemberRefusedError(UsageError):
@@ -129,7 +129,7 @@ class ClassicGroup:
         return max((_subscription(member).rebalance_timeout_ms for member in self.members.values()), default=0)
 
     def header(self, state: GroupState) -> Header:
-        """The group as it is, its members aside."""
+        """The group as it is, without its members."""
         return Header(
             GroupType.CLASSIC,
             state,
@@ -143,7 +143,7 @@ class ClassicGroup:
         )
 
     def can_rebalance(self) -> bool:
-        """Tell whether a rebalance may begin now."""
+        """Whether a rebalance may begin now."""
         return self.state in LEGAL_PREDECESSORS[GroupState.PREPARING_REBALANCE]
 
     def transition_to(self, state: GroupState, at_ms: int) -> None:
@@ -230,7 +230,7 @@ class ClassicGroup:
         return new
 
     def update_member(self, member_id: str, subscription: Subscription) -> None:
-        """Replace what a member told of itself, and its votes.
+        """Replace a member's subscription, and its votes.
 
         Raises:
             MemberRefusedError: there is no such member; nothing changes.
@@ -257,7 +257,7 @@ class ClassicGroup:
         return frozenset(name for name, votes in self.votes.items() if votes == len(self.members))
 
     def supports(self, protocol_type: str, protocols: Iterable[str]) -> bool:
-        """Tell whether a member of this type with these protocols can join."""
+        """Whether a member of this type with these protocols can join."""
         offered = set(protocols)
         if not self.members:
             return bool(protocol_type) and bool(offered)
@@ -326,7 +326,7 @@ class ClassicGroup:
         return frozenset(topics)
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Tell whether the topic is known to be read; unknown subscriptions spare no topic."""
+        """Whether the topic is known to be read; unknown subscriptions spare no topic."""
         topics = self.subscribed_topics()
         return topics is not None and topic in topics
 

@@ -156,11 +156,11 @@ class ConsumerGroup(ReconcilingGroup):
             operation.at["topic_metadata"] = record.offset
 
     def replay_member(self, record: Record, operation: Operation) -> None:
-        """Kind 5: what a member told of itself, its choice of an assignor too."""
-        known = self.members.get(record.key["memberId"])
+        """Kind 5: a member's subscription and its choice of an assignor."""
+        before = self.members.get(record.key["memberId"])
         super().replay_member(record, operation)
-        told = self.members.get(record.key["memberId"])
-        self._vote(*(None if member is None else member.subscription for member in (known, told)))
+        after = self.members.get(record.key["memberId"])
+        self._vote(*(None if member is None else member.subscription for member in (before, after)))
 
     def read_subscription(self, value: Mapping[str, Any]) -> Subscription:
         """Kind 5."""

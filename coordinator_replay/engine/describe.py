@@ -114,24 +114,24 @@ def describe(group: Group, *, is_exact: bool) -> GroupDescription:
 
 
 def _member(group: Group, member: Member) -> MemberDescription:
-    told = member.subscription or Subscription()
+    subscription = member.subscription or Subscription()
     current = member.current or JOINING
     is_classic = isinstance(group, ClassicGroup)
     return MemberDescription(
         member.member_id,
-        told.instance_id,
-        told.rack_id,
-        told.client_id,
-        told.client_host,
+        subscription.instance_id,
+        subscription.rack_id,
+        subscription.client_id,
+        subscription.client_host,
         None if is_classic else current.epoch,
         current.state,
-        not told.uses_classic_protocol if isinstance(group, ConsumerGroup) else None,
-        told.topics,
-        told.regex,
+        not subscription.uses_classic_protocol if isinstance(group, ConsumerGroup) else None,
+        subscription.topics,
+        subscription.regex,
         current.assigned,
         current.pending,
         member.target,
         current.standby,
         current.warmup,
-        told.process_id,
+        subscription.process_id,
     )

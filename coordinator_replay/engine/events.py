@@ -51,7 +51,7 @@ class EventKind(StrEnum):
 MEANING: Mapping[EventKind, str] = {
     EventKind.GROUP_CREATED: "the group's first record, and nothing is missing before it",
     EventKind.GROUP_DISCOVERED: "the first record seen of a group whose beginning is not in the log",
-    EventKind.GROUP_REBORN: "the epoch fell over a gap: the group was deleted and made anew where records are missing",
+    EventKind.GROUP_REBORN: "the epoch fell over a gap: the group was deleted and made again where records are missing",
     EventKind.GROUP_CONVERTED: "the group changed its type, its members with it",
     EventKind.GROUP_EMPTIED: "the last member was removed",
     EventKind.GROUP_DELETED: "the group's tombstone",
@@ -67,7 +67,7 @@ MEANING: Mapping[EventKind, str] = {
     EventKind.REGEX_RESOLVED: "a subscribed regex was resolved to topics",
     EventKind.REGEX_REMOVED: "nobody subscribes to a regex any more",
     EventKind.TOPOLOGY_CHANGED: "the topology of a streams group was written or removed",
-    EventKind.TOPIC_METADATA_CHANGED: "the topics the group reads changed, as far as the record tells",
+    EventKind.TOPIC_METADATA_CHANGED: "the topics the group reads changed, as far as the record shows",
     EventKind.SHARE_STATE_CHANGED: "partitions of a share group are being initialised, are initialised, or deleted",
     EventKind.EPOCH_CHANGED: "the epoch moved in a group without members",
     EventKind.REBALANCE_STARTED: "a new group epoch: members must get a new target",
@@ -90,9 +90,9 @@ class Event(NamedTuple):
 
     Attributes:
         kind: what happened.
-        group_type: the group's type after the event (before it, when the group is gone).
+        group_type: the group's type after the event (before it, when the group was removed).
         from_state: state of the group before the event, None when there was no group.
-        to_state: state after it, ``Dead`` when the group is gone.
+        to_state: state after it, ``Dead`` when the group was removed.
         epoch: generation or group epoch after the operation.
         assignment_epoch: None in a classic group.
         member_count: members after the operation.
@@ -100,7 +100,7 @@ class Event(NamedTuple):
         partition: log partition of the record that the event rests on.
         offset: its position.
         timestamp_ms: its timestamp; None where it carries none.
-        member: the member concerned as it is after the operation (as it was, when it is gone).
+        member: the member concerned as it is after the operation (as it was, when it was removed).
         before: the same member as it was before, None when it was not there.
         members: all members the event concerns, when it is about several.
         changes: what else the kind needs: old and new values of the group's fields as ``[old, new]``.
@@ -135,7 +135,7 @@ class Event(NamedTuple):
         return self.member.instance_id if self.member is not None else None
 
     def detail(self, show: "Show | None" = None) -> dict[str, Any]:
-        """Old and new values, fit for JSON: what ``group_timeline.detail`` tells.
+        """Old and new values, fit for JSON: the column ``group_timeline.detail``.
 
         Args:
             show: how an assignment is to be shown; by default as ``listed`` does.
@@ -143,8 +143,8 @@ class Event(NamedTuple):
         describe = _DETAIL.get(self.kind)
         if describe is None:
             return dict(self.changes)
-        told = describe(self, show or listed)
-        return {**self.changes, **told} if self.changes else told
+        differences = describe(self, show or listed)
+        return {**self.changes, **differences} if self.changes else differences
 
 
 Show = Callable[[Assignment], list[dict[str, Any]]]
@@ -175,8 +175,8 @@ def _joined(event: Event, show: Show) -> dict[str, Any]:
     member = event.member
     if member is None or member.subscription is None:
         return {}
-    told = _differences(None, member.subscription)
-    return {name: new for name, (_, new) in told.items()}
+    differences = _differences(None, member.subscription)
+    return {name: new for name, (_, new) in differences.items()}
 
 
 def _left(event: Event, show: Show) -> dict[str, Any]:
@@ -198,11 +198,11 @@ def _replaced(event: Event, show: Show) -> dict[str, Any]:
 def _changed(event: Event, show: Show) -> dict[str, Any]:
     if event.member is None or event.before is None:
         return {}
-    told = _differences(event.before.subscription, event.member.subscription)
+    differences = _differences(event.before.subscription, event.member.subscription)
     old, new = _protocols(event.before.subscription), _protocols(event.member.subscription)
     if old != new:
-        told["protocols"] = [old, new]
-    return told
+        differences["protocols"] = [old, new]
+    return differences
 
 
 def _protocols(subscription: Subscription | None) -> list[dict[str, Any]]:

@@ -34,12 +34,12 @@ def member_changes(operation: Operation, group: Group | None) -> list[Change]:
 def _pair_static_members(left: dict[str, Change], changes: list[Change]) -> None:
     for change in changes:
         if change.before is None and change.after is not None and change.after.instance_id in left:
-            gone = left[change.after.instance_id]
-            change.before, gone.before = gone.before, None
+            departed = left[change.after.instance_id]
+            change.before, departed.before = departed.before, None
 
 
 def note_departures(changes: list[Change], notes: list[Note]) -> None:
-    """Note the members that are gone."""
+    """Note the members that were removed."""
     notes.extend(
         Note(EventKind.MEMBER_LEFT, change.last_at, change.before, change.before)
         for change in changes
@@ -59,7 +59,7 @@ def note_arrival(change: Change, notes: list[Note]) -> None:
 
 
 def note_subscription(change: Change, notes: list[Note]) -> None:
-    """Note what a member that stays tells of itself anew."""
+    """Note changes of the subscription of a member that stays."""
     before, after = change.before, change.after
     if before is None or after is None or before.subscription == after.subscription:
         return
@@ -71,7 +71,7 @@ def note_subscription(change: Change, notes: list[Note]) -> None:
 
 
 def _metadata(subscription: Subscription) -> tuple[Any, ...]:
-    """What a member told of itself beside its topics; of its blobs only the version, since owned partitions move."""
+    """A subscription without its topics; of its blobs only the version, since owned partitions move."""
     return (
         subscription.instance_id,
         subscription.rack_id,

@@ -64,7 +64,7 @@ class Record(NamedTuple):
     Attributes:
         kind: Kafka's name of the record, e.g. ``ConsumerGroupMemberMetadata``.
         key: the key's fields.
-        value: the value's fields, None for a tombstone. Embedded protocol blobs are opened beside the bytes
+        value: the value's fields, None for a tombstone. Embedded protocol blobs are opened next to the bytes
             (``subscriptionFields``, ``assignmentFields``, ``metadataFields``).
         partition: the log partition.
         offset: the position in the log.
@@ -106,7 +106,7 @@ class Protocol(NamedTuple):
 
 
 class Subscription(NamedTuple):
-    """What a member told of itself.
+    """A member's own description: its subscription, its client and its timeouts.
 
     Attributes:
         topics: topics subscribed to by name; None where they can't be known.
@@ -145,7 +145,7 @@ class Current(NamedTuple):
         pending: partitions it still owns and must give up.
         assigned_epochs: epoch at which each assigned partition came, aligned with ``assigned``; empty where the
             record did not say.
-        missing: ``missing_before`` of the record that said so.
+        missing: ``missing_before`` of the record it is from.
     """
 
     epoch: int = 0
@@ -171,9 +171,9 @@ class Current(NamedTuple):
 
     def is_same_as(self, other: "Current | None") -> bool:
         """The member has the same at the same epoch; what the record says of the past does not count."""
-        return other is not None and self._standing() == other._standing()
+        return other is not None and self._compared() == other._compared()
 
-    def _standing(self) -> tuple[object, ...]:
+    def _compared(self) -> tuple[object, ...]:
         return (
             self.epoch,
             self.state,
@@ -240,7 +240,7 @@ def partitions_by_topic(entries: Iterable[Mapping[str, Any]] | None, key: str = 
 
 
 def epochs_by_topic(entries: Iterable[Mapping[str, Any]] | None, key: str = "topicId") -> Assignment:
-    """The ``assignmentEpochs`` beside each partition list, in the order ``partitions_by_topic`` gives partitions.
+    """The ``assignmentEpochs`` of each partition list, in the order ``partitions_by_topic`` gives partitions.
 
     A list that is absent or of another length says nothing: the topic is left out.
 
@@ -281,12 +281,12 @@ def without(one: Assignment, other: Assignment) -> Assignment:
     """
     rest: dict[str, tuple[int, ...]] = {}
     for topic, partitions in one.items():
-        held = other.get(topic)
-        if held is None:
+        removed = other.get(topic)
+        if removed is None:
             rest[topic] = partitions
-        elif held != partitions:
-            taken = set(held)
-            left = tuple(partition for partition in partitions if partition not in taken)
+        elif removed != partitions:
+            numbers = set(removed)
+            left = tuple(partition for partition in partitions if partition not in numbers)
             if left:
                 rest[topic] = left
     return rest

@@ -23,7 +23,7 @@ def note_modern(
 ) -> None:
     """Note members, epochs, targets and everything else of a group that is not classic."""
     state = group.reconciliation
-    # An upgrade takes the members of another type over as they are: the conversion itself tells of them.
+    # An upgrade takes the members of another type over as they are: the event of the conversion has them.
     is_upgrade = before is not None and before.group_type is not group.group_type and before.member_count > 0
     for change in changes:
         note_arrival(change, notes)
@@ -53,15 +53,15 @@ def _note_things(operation: Operation, before: Header | None, group: ModernGroup
     elif isinstance(group, StreamsGroup):
         _note_topology(operation, group.topology, notes)
     elif "share_state" in operation.at:
-        told = operation.changes["share_state"]
-        notes.append(Note(EventKind.SHARE_STATE_CHANGED, operation.at["share_state"], changes=told))
+        changes = operation.changes["share_state"]
+        notes.append(Note(EventKind.SHARE_STATE_CHANGED, operation.at["share_state"], changes=changes))
 
 
 def _note_consumer(operation: Operation, before: Header | None, group: ConsumerGroup, notes: list[Note]) -> None:
     for thing, old in operation.changes.items():
         if thing == "topic_metadata":
-            told = {"topics": [_topics(old), _topics(group.topic_metadata)]}
-            notes.append(Note(EventKind.TOPIC_METADATA_CHANGED, operation.at[thing], changes=told))
+            changes = {"topics": [_topics(old), _topics(group.topic_metadata)]}
+            notes.append(Note(EventKind.TOPIC_METADATA_CHANGED, operation.at[thing], changes=changes))
         else:
             expression = thing.removeprefix("regex ")
             _note_regex(expression, old, group.regexes.get(expression), operation.at[thing], notes)
@@ -75,13 +75,13 @@ def _note_consumer(operation: Operation, before: Header | None, group: ConsumerG
 def _note_regex(expression: str, old: Regex | None, new: Regex | None, at: int, notes: list[Note]) -> None:
     if old == new:
         return
-    told = {
+    changes = {
         "regex": expression,
         "topics": [list(old.topics) if old else None, list(new.topics) if new else None],
         "version": new.version if new else None,
     }
     kind = EventKind.REGEX_RESOLVED if new is not None else EventKind.REGEX_REMOVED
-    notes.append(Note(kind, at, changes=told))
+    notes.append(Note(kind, at, changes=changes))
 
 
 def _topics(metadata: Sequence[TopicMetadata] | None) -> list[dict[str, Any]] | None:
@@ -96,11 +96,11 @@ def _note_topology(operation: Operation, new: Topology | None, notes: list[Note]
     old: Topology | None = operation.changes["topology"]
     if old == new:
         return
-    told: dict[str, Any] = {
+    changes: dict[str, Any] = {
         "topology_epoch": [old.epoch if old else None, new.epoch if new else None],
         "source_topics": {key: list(topics) for key, topics in new.source_topics.items()} if new else None,
     }
-    notes.append(Note(EventKind.TOPOLOGY_CHANGED, operation.at["topology"], changes=told))
+    notes.append(Note(EventKind.TOPOLOGY_CHANGED, operation.at["topology"], changes=changes))
 
 
 def _note_targets(
@@ -131,37 +131,37 @@ def _note_epoch(operation: Operation, before: Header | None, group: ModernGroup,
     at = operation.at.get("epoch")
     life = before if before is not None and not is_new(operation, before, group) else None
     is_first = life is None or life.epoch_missing is None
-    told: dict[str, Any] = {
+    changes: dict[str, Any] = {
         "epoch": [None if life is None or is_first else life.epoch, state.epoch],
         "metadata_hash": [None if life is None or is_first else life.metadata_hash, state.metadata_hash],
     }
     if life is not None and life.member_count and not state.members:
         state.is_rebalancing = False
         offset = at if at is not None else operation.last_offset
-        notes.append(Note(EventKind.GROUP_EMPTIED, offset, changes=told))
+        notes.append(Note(EventKind.GROUP_EMPTIED, offset, changes=changes))
         return
     if at is None:
         return
     if life is not None and not is_first and state.epoch <= life.epoch:
         if state.epoch == life.epoch:
-            _note_hash(told, at, notes)
+            _note_hash(changes, at, notes)
             return
-        _note_fall(operation, life, told, at, notes)
+        _note_fall(operation, life, changes, at, notes)
     if state.members:
         state.is_rebalancing = True
-        notes.append(Note(EventKind.REBALANCE_STARTED, at, changes=told))
+        notes.append(Note(EventKind.REBALANCE_STARTED, at, changes=changes))
     else:
-        notes.append(Note(EventKind.EPOCH_CHANGED, at, changes=told))
+        notes.append(Note(EventKind.EPOCH_CHANGED, at, changes=changes))
 
 
-def _note_hash(told: Mapping[str, Any], at: int, notes: list[Note]) -> None:
-    old, new = told["metadata_hash"]
+def _note_hash(changes: Mapping[str, Any], at: int, notes: list[Note]) -> None:
+    old, new = changes["metadata_hash"]
     if old != new:
-        notes.append(Note(EventKind.TOPIC_METADATA_CHANGED, at, changes=told))
+        notes.append(Note(EventKind.TOPIC_METADATA_CHANGED, at, changes=changes))
 
 
-def _note_fall(operation: Operation, life: Header, told: Mapping[str, Any], at: int, notes: list[Note]) -> None:
-    epochs = {"epoch": told["epoch"]}
+def _note_fall(operation: Operation, life: Header, changes: Mapping[str, Any], at: int, notes: list[Note]) -> None:
+    epochs = {"epoch": changes["epoch"]}
     if is_explained(operation, [life.epoch_missing]):
         operation.is_exact = False
         notes.append(Note(EventKind.GROUP_REBORN, at, changes=epochs))

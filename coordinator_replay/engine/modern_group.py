@@ -56,7 +56,7 @@ class ReconcilingGroup(ABC):
         return None
 
     def header(self, state: GroupState) -> Header:
-        """The group as it is, its members aside; the state is given because it has just been worked out."""
+        """The group as it is, without its members; the caller has just worked the state out."""
         group = self.reconciliation
         return Header(
             self.group_type,
@@ -77,7 +77,7 @@ class ReconcilingGroup(ABC):
         self.reconciliation.bump_epoch(record, operation, value.get("epoch", 0), value.get("metadataHash", 0))
 
     def replay_member(self, record: Record, operation: Operation) -> None:
-        """What a member told of itself."""
+        """A member's subscription."""
         if record.value is None:
             self.reconciliation.remove(record, operation)
         else:
@@ -96,7 +96,7 @@ class ReconcilingGroup(ABC):
 
     @abstractmethod
     def read_subscription(self, value: Mapping[str, Any]) -> Subscription:
-        """What a member told of itself, by the value of its record."""
+        """A member's subscription, by the value of its record."""
 
     @abstractmethod
     def read_current(self, value: Mapping[str, Any], missing: int) -> Current:

@@ -39,7 +39,7 @@ class Change:
 
 
 def is_reborn(operation: Operation, group: Group | None) -> bool:
-    """The group was deleted and made anew, as the same type, within the operation."""
+    """The group was deleted and created again, as the same type, within the operation."""
     before = operation.before
     return (
         before is not None and group is not None and "removed" in operation.at and before.group_type == group.group_type

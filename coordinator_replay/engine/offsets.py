@@ -105,12 +105,12 @@ class Offsets:
 
     def apply_marker(self, marker: Marker) -> list[OffsetChange]:
         """End a producer's transaction in a log partition; pending offsets of other partitions stay."""
-        mine = self.pending.get(marker.producer_id)
-        if mine is None:
+        pending = self.pending.get(marker.producer_id)
+        if pending is None:
             return []
         changes = []
-        for key in [key for key, offset in mine.items() if offset.log_partition == marker.partition]:
-            offset = mine.pop(key)
+        for key in [key for key, offset in pending.items() if offset.log_partition == marker.partition]:
+            offset = pending.pop(key)
             if not marker.committed:
                 kind = OffsetChangeKind.ABORTED
             else:
@@ -121,21 +121,21 @@ class Offsets:
                 else:
                     kind = OffsetChangeKind.SUPERSEDED
             changes.append(OffsetChange(kind, offset, marker.partition, marker.offset, marker.timestamp_ms))
-        if not mine:
+        if not pending:
             del self.pending[marker.producer_id]
         return changes
 
     def _remove(self, key: TopicPartition, record: Record) -> list[OffsetChange]:
-        gone = [self.stored.pop(key)] if key in self.stored else []
+        removed = [self.stored.pop(key)] if key in self.stored else []
         for producer_id in list(self.pending):
             offset = self.pending[producer_id].pop(key, None)
             if offset is not None:
-                gone.append(offset)
+                removed.append(offset)
             if not self.pending[producer_id]:
                 del self.pending[producer_id]
         return [
             OffsetChange(OffsetChangeKind.REMOVED, offset, record.partition, record.offset, record.timestamp_ms)
-            for offset in gone
+            for offset in removed
         ]
 
 

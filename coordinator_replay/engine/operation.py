@@ -63,7 +63,7 @@ ONCE = frozenset({BUMPS, INSTALLS, CLASSIC})
 
 @dataclass(slots=True)
 class Header:
-    """What a group was, its members aside, before an operation touched it."""
+    """A group without its members before an operation touched it."""
 
     group_type: GroupType
     state: GroupState
@@ -126,7 +126,7 @@ class Operation:
     wrote_target: bool = False
 
     def ends_before(self, record: Record, phase: int | None) -> bool:
-        """Tell whether the record begins another operation."""
+        """Whether the record begins another operation."""
         if record.timestamp_ms != self.timestamp_ms or record.partition != self.partition:
             return True
         if phase is None or phase > self.phase:

@@ -97,9 +97,9 @@ class Reconciliation:
             self.assignment_timestamp_ms = value.get("assignmentTimestamp", 0)
         self.assignment_missing = record.missing_before
         operation.at["assignment_epoch"] = record.offset
-        self.judge_all()
+        self.find_unreconciled()
 
-    def judge_all(self) -> None:
+    def find_unreconciled(self) -> None:
         """Find the members that are not at the assignment epoch."""
         self.unreconciled = {member_id for member_id, member in self.members.items() if not self.is_reconciled(member)}
 
@@ -162,11 +162,12 @@ class Reconciliation:
             return
         operation.wrote_current = True
         operation.touch(member_id, known).current_at = record.offset
-        gone = Current(LEFT_EPOCH, LEFT_EPOCH, (known.current or JOINING).state, NOTHING, missing=record.missing_before)
-        self.put(Member(member_id, known.subscription, gone, known.target))
+        state = (known.current or JOINING).state
+        departed = Current(LEFT_EPOCH, LEFT_EPOCH, state, NOTHING, missing=record.missing_before)
+        self.put(Member(member_id, known.subscription, departed, known.target))
 
     def remove(self, record: Record, operation: Operation) -> None:
-        """Tombstone of a member's subscription: the member is gone."""
+        """Tombstone of a member's subscription: the member was removed."""
         member_id = record.key["memberId"]
         known = self.members.get(member_id)
         if known is None:

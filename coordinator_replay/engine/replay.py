@@ -75,8 +75,8 @@ class Replay:
     Attributes:
         group: the group as of the last record, None where there is none.
         offsets: its committed offsets, as far as commits were given to ``apply``.
-        share_state: partitions of a share group being initialised, initialised and deleted; kept beside the group.
-        proven_from: log offset from which no key of the group is open, or NOWHERE; None where nobody has said.
+        share_state: partitions of a share group being initialised, initialised and deleted; kept apart from the group.
+        proven_from: log offset from which no key of the group is open, or NOWHERE; None where that is not known.
         is_cleaned: what is missing behind the group's last record is known to have been compacted away.
     """
 

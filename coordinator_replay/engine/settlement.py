@@ -40,7 +40,7 @@ def settle(operation: Operation, group: Group | None, final: GroupState, *, is_s
 
     Args:
         operation: the operation.
-        group: the group after it, None when it is gone.
+        group: the group after it, None when it was removed.
         final: the group's state after it.
         is_state_exact: the group is proven after it.
     """

@@ -1,6 +1,6 @@
 """What people use in a Spark session: a data source of segments, functions for SQL, replay as DataFrames.
 
-The page *Python and Spark* of the documentation tells of them, and lists the stable names.
+The page *Python and Spark* of the documentation explains them and lists the stable names.
 """
 
 from coordinator_replay.spark.register import register

@@ -118,7 +118,7 @@ class Segments(InputPartition):
 class ConsumerOffsets(DataSource):
     """Segments of ``__consumer_offsets``, decoded: ``spark.read.format("consumer_offsets").load(path)``.
 
-    One row for each record of every message format, for each control record, and for each stretch of bytes that is
+    One row for each record of every message format, for each control record, and for each range of bytes that is
     damaged (``error_class`` says why). Options:
 
     - ``include-deleted``: read ``.log.deleted`` files too.
@@ -126,7 +126,7 @@ class ConsumerOffsets(DataSource):
       have them.
 
     A schema given to the reader (``spark.read.schema("group_id STRING, log_offset BIGINT")``) picks columns before
-    they are made: Spark does not tell a Python data source which columns a query needs.
+    they are made: Spark does not pass the columns that a query needs to a Python data source.
     """
 
     @classmethod

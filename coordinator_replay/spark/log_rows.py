@@ -18,7 +18,7 @@ _POSITION = [
 ]
 
 LOG_ROW = pa.schema([*_POSITION, *DECODED_ROW, pa.field("key", pa.binary()), pa.field("value", pa.binary())])
-"""One record of a log, or one damaged stretch of it: position and producer, then the decoded record, then its bytes.
+"""One record of a log, or one damaged range of it: position and producer, then the decoded record, then its bytes.
 
 The bytes of what was decoded are null unless they are asked for.
 """

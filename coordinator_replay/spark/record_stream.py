@@ -163,7 +163,7 @@ def _last_commits(
 
 
 def _is_near(commit_ms: Numbers, departure_ms: Numbers) -> Bools:
-    """Whether commits are signs of life of somebody who may be gone by a record."""
+    """Whether commits are signs of life of members that a record may have removed."""
     minutes = commit_ms // MINUTE_MS <= departure_ms // MINUTE_MS
     near: Bools = (commit_ms >= 0) & (departure_ms - commit_ms <= SIGNS_WITHIN_MS) & minutes
     return near

@@ -8,7 +8,7 @@ from coordinator_replay.errors import UsageError
 from coordinator_replay.whatif.settings import SETTINGS
 
 WITHOUT_RESTARTS, MEMBERS = "without-restarts", "members"
-"""Changes of a life that are no settings of Kafka, by the names that they have beside Kafka's."""
+"""Changes of a life that are no settings of Kafka, by their names, which are none of Kafka's."""
 
 MOST_MEMBERS = 10_000
 """Members that a simulated group may have."""

@@ -1,4 +1,4 @@
-"""The answer: the recorded life, how well it is reproduced, and each alternative beside it."""
+"""The answer: the recorded life, how well it is reproduced, and each alternative."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class WhatIf:
         simulated: the recorded settings, simulated.
         fidelity: how well they reproduce the record.
         alternatives: one for each asked for; empty where the fidelity is not enough.
-        assumptions: what the log does not tell, in sentences.
+        assumptions: what the log does not show, in sentences.
         differences: what each alternative changes, in sentences.
         lives: the rows of the recorded life, of its simulation, and of each alternative, in this order.
     """
@@ -64,7 +64,7 @@ def what_if(
         end_ms: until then, not included; the end of the log if None, or ten minutes after the group's last record.
         known: settings that the recorded life had and the log does not hold, by Kafka's names.
         most_steps: steps that simulations may cost for each alternative, so that what the log leaves open is tried too:
-            when and how static members went, settings and libraries that nothing tells; 0 for no ranges.
+            when and how static members went, settings and libraries that are not on record; 0 for no ranges.
 
     Raises:
         UsageError: the group is not one that can be simulated, or a setting is unknown.
@@ -115,9 +115,9 @@ def _settings(recorded: Settings, one: Alternative) -> Settings:
 
 def _differences(before: Measures, after: Measures) -> Iterable[str]:
     """What an alternative changes against the simulation of the recorded settings, in sentences."""
-    gone = {cause: count - after.causes.get(cause, 0) for cause, count in before.causes.items()}
-    vanish = [f"{count} {cause}" for cause, count in gone.items() if count > 0]
-    appear = [f"{-count} {cause}" for cause, count in gone.items() if count < 0]
+    fewer = {cause: count - after.causes.get(cause, 0) for cause, count in before.causes.items()}
+    vanish = [f"{count} {cause}" for cause, count in fewer.items() if count > 0]
+    appear = [f"{-count} {cause}" for cause, count in fewer.items() if count < 0]
     appear += [f"{count} {cause}" for cause, count in after.causes.items() if cause not in before.causes]
     least_and_most = " ({:,} to {:,})".format(*after.ranges["rebalances"]) if "rebalances" in after.ranges else ""
     parts = [f"{before.rebalances} rebalances become {after.rebalances}{least_and_most}"]

@@ -30,13 +30,13 @@ def consumer_of(
         number: how many consumers the client has started, this one included: part of the member id under KIP-848.
         topic_names: all topics of now; a classic consumer resolves an expression itself.
     """
-    told = visit.subscriptions[0][1]
+    subscription = visit.subscriptions[0][1]
     instance_id = client.instance_id
     if settings.instance == PER_CLIENT:
         instance_id = instance_id or client.name
     elif settings.instance == NO_INSTANCE:
         instance_id = None
-    recorded_ms = told.rebalance_timeout_ms if told.rebalance_timeout_ms > 0 else REBALANCE_MS
+    recorded_ms = subscription.rebalance_timeout_ms if subscription.rebalance_timeout_ms > 0 else REBALANCE_MS
     shared: dict[str, Any] = {
         "client_id": client.client_id,
         "host": client.host,
@@ -47,25 +47,25 @@ def consumer_of(
     if settings.protocol == "consumer":
         return ModernConsumer(
             **shared,
-            topics=told.topics or (),
+            topics=subscription.topics or (),
             session_ms=settings.consumer_session(),
             assignor=settings.assignor,
-            regex=told.regex,
+            regex=subscription.regex,
             member_id=f"{client.name}-{number}",
         )
     return ClassicConsumer(
         **shared,
-        topics=topics_matched(told, topic_names),
-        session_ms=settings.session_ms or told.session_timeout_ms or SESSION_MS,
+        topics=topics_matched(subscription, topic_names),
+        session_ms=settings.session_ms or subscription.session_timeout_ms or SESSION_MS,
         strategy=settings.strategy,
         library=settings.library or client.library or JAVA,
         wake_ms=timing.wake_ms,
     )
 
 
-def topics_matched(told: Subscription, topic_names: Iterable[str]) -> tuple[str, ...]:
+def topics_matched(subscription: Subscription, topic_names: Iterable[str]) -> tuple[str, ...]:
     """Topics that a classic consumer subscribes to: it resolves an expression itself."""
-    names = list(told.topics or ())
-    if told.regex:
-        names += [name for name in sorted(topic_names) if matches(told.regex, name)]
+    names = list(subscription.topics or ())
+    if subscription.regex:
+        names += [name for name in sorted(topic_names) if matches(subscription.regex, name)]
     return tuple(dict.fromkeys(names))

@@ -181,15 +181,15 @@ class ClassicConsumer(Consumer):
     def _assignments(self, around: Surroundings) -> list[dict[str, str]]:
         topics = {name: (frozenset[str](),) * topic.partitions for name, topic in around.topics.by_name.items()}
         members = {}
-        for told in self.leads or ():
-            read = read_subscription(told["metadata"])
+        for candidate in self.leads or ():
+            read = read_subscription(candidate["metadata"])
             owned = tuple((topic, number) for topic, numbers in read.owned for number in numbers)
             generation = read.generation
             if self.protocol == "sticky":
-                last, generation = around.last_owned(told["memberId"])
+                last, generation = around.last_owned(candidate["memberId"])
                 owned = tuple(last)
-            members[told["memberId"]] = ClientSubscription(
-                read.topics, owned, generation, read.rack_id, told["groupInstanceId"]
+            members[candidate["memberId"]] = ClientSubscription(
+                read.topics, owned, generation, read.rack_id, candidate["groupInstanceId"]
             )
         return [
             {"memberId": member_id, "assignment": write_assignment(by_topic(partitions), 3)}

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from coordinator_replay.engine.model import Member, Subscription
-from coordinator_replay.whatif.libraries import libraries_told, library_of, one_library
+from coordinator_replay.whatif.libraries import libraries_sentence, library_of, one_library
 from coordinator_replay.whatif.operations import Operation
 from coordinator_replay.whatif.script import CLOSED, CRASHED, ClientLife, Visit, Window
 from coordinator_replay.whatif.settings import Settings
@@ -56,8 +56,8 @@ class ClientLives:
         at_ms = operation.began_ms(self.settings.heartbeat(), self.settings.initial_delay())
         for event in operation.events:
             member, before, kind = event.member, event.before, str(event.kind)
-            if kind == "MEMBER_LEFT" and (gone := before or member) is not None:
-                self._leave(gone, at_ms, operation)
+            if kind == "MEMBER_LEFT" and (departed := before or member) is not None:
+                self._leave(departed, at_ms, operation)
             elif member is None:
                 continue
             elif kind == "MEMBER_AWAY":
@@ -72,15 +72,17 @@ class ClientLives:
                 self._subscribe(member.member_id, at_ms, member.subscription)
 
     def _arrive(self, member: Member, at_ms: int, later_ms: int = 0) -> None:
-        told = member.subscription or Subscription()
-        key = ("static", told.instance_id) if told.instance_id else (told.client_id or "", told.client_host or "")
+        subscription = member.subscription or Subscription()
+        key = (subscription.client_id or "", subscription.client_host or "")
+        if subscription.instance_id:
+            key = ("static", subscription.instance_id)
         client = next((one for one in self.clients if one.key == key and one.now is None), None)
         if client is None:
             client = _Client(key, member)
             self.clients.append(client)
-        elif client.visits and (last := client.visits[-1].gone_ms) is not None:
+        elif client.visits and (last := client.visits[-1].departed_ms) is not None:
             at_ms = max(at_ms, last + 1)
-        client.now = _Open(at_ms, [member.member_id], [(at_ms, told)], later_ms=later_ms)
+        client.now = _Open(at_ms, [member.member_id], [(at_ms, subscription)], later_ms=later_ms)
         self.by_member[member.member_id] = client
 
     def _leave(self, member: Member, at_ms: int, operation: Operation) -> None:
@@ -88,19 +90,19 @@ class ClientLives:
         if client is None or client.now is None:
             return
         cause, confidence = self.reasons.get(member.member_id, ("", "possible"))
-        told = client.now.subscriptions[-1][1]
+        subscription = client.now.subscriptions[-1][1]
         if client.now.away_ms is not None:
             self._close(client, client.now.away_ms, CLOSED, "certain")
         elif cause in TIMEOUTS:
             removed_ms = operation.join_done_ms or operation.at_ms
             self.crashed += 1
             # Its last heartbeat was one session timeout before; a commit shows that it was there even later.
-            gone_ms = max(removed_ms - self._session(told), self._last_sign(client.now))
+            departed_ms = max(removed_ms - self._session(subscription), self._last_sign(client.now))
             window = None
-            if told.instance_id and told.uses_classic_protocol:
+            if subscription.instance_id and subscription.uses_classic_protocol:
                 self.static_removals += 1
-                window = Window(gone_ms, min(gone_ms + self.settings.heartbeat(), removed_ms - 1))
-            self._close(client, gone_ms, CRASHED, confidence, window)
+                window = Window(departed_ms, min(departed_ms + self.settings.heartbeat(), removed_ms - 1))
+            self._close(client, departed_ms, CRASHED, confidence, window)
         else:
             self.unsure += cause in (NOT_SURE, "")
             self._close(client, max(at_ms, client.now.arrived_ms + 1), CLOSED, confidence)
@@ -115,49 +117,49 @@ class ClientLives:
         if client is None or client.now is None:
             self._arrive(member, at_ms)
         elif client.now.away_ms is not None:
-            told = member.subscription or client.now.subscriptions[-1][1]
+            subscription = member.subscription or client.now.subscriptions[-1][1]
             self._close(client, client.now.away_ms, CLOSED, "certain")
-            client.now = _Open(at_ms, [member.member_id], [(at_ms, told)])
+            client.now = _Open(at_ms, [member.member_id], [(at_ms, subscription)])
 
     def _replace(self, before: Member | None, member: Member, operation: Operation) -> None:
-        """A static member under a new id: of a classic one no record tells since when it was gone."""
+        """A static member under a new id: of a classic one no record shows since when it was away."""
         client = self.by_member.pop(before.member_id, None) if before is not None else None
         if client is None or client.now is None:
             self._arrive(member, operation.at_ms)
             return
-        told = member.subscription or client.now.subscriptions[-1][1]
-        gone_ms, window = client.now.away_ms, None
-        if gone_ms is None:
+        subscription = member.subscription or client.now.subscriptions[-1][1]
+        departed_ms, window = client.now.away_ms, None
+        if departed_ms is None:
             self.static_restarts += 1
-            # Gone for longer than its session, it would have been removed.
-            earliest_ms = max(self._unnoticed_ms(operation.at_ms, told), self._last_sign(client.now))
+            # Away for longer than its session, it would have been removed.
+            earliest_ms = max(self._unnoticed_ms(operation.at_ms, subscription), self._last_sign(client.now))
             window = Window(earliest_ms, max(operation.at_ms - 1, earliest_ms))
-            gone_ms = (earliest_ms + operation.at_ms) // 2
-        self._close(client, gone_ms, CLOSED, "possible", window)
-        client.now = _Open(max(operation.at_ms, gone_ms + 1), [member.member_id], [(operation.at_ms, told)])
+            departed_ms = (earliest_ms + operation.at_ms) // 2
+        self._close(client, departed_ms, CLOSED, "possible", window)
+        client.now = _Open(max(operation.at_ms, departed_ms + 1), [member.member_id], [(operation.at_ms, subscription)])
         self.by_member[member.member_id] = client
 
-    def _subscribe(self, member_id: str, at_ms: int, told: Subscription) -> None:
+    def _subscribe(self, member_id: str, at_ms: int, subscription: Subscription) -> None:
         client = self.by_member.get(member_id)
         if client is not None and client.now is not None:
-            client.now.subscriptions.append((at_ms, told))
+            client.now.subscriptions.append((at_ms, subscription))
 
-    def _session(self, told: Subscription) -> int:
-        return told.session_timeout_ms or self.settings.consumer_session()
+    def _session(self, subscription: Subscription) -> int:
+        return subscription.session_timeout_ms or self.settings.consumer_session()
 
-    def _unnoticed_ms(self, at_ms: int, told: Subscription) -> int:
-        """Since when a static member can be gone without having been removed by a moment.
+    def _unnoticed_ms(self, at_ms: int, subscription: Subscription) -> int:
+        """Since when a static member can be away without having been removed by a moment.
 
         Its session ran from its last heartbeat, which may lie one interval before it went.
         """
-        return at_ms - max(self._session(told) - self.settings.heartbeat(), 1)
+        return at_ms - max(self._session(subscription) - self.settings.heartbeat(), 1)
 
     def _last_sign(self, now: _Open) -> int:
-        """The first moment at which a client can have gone: after it came, and after its last commit."""
+        """The first time at which a client can have left: after it joined, and after its last commit."""
         return max([now.arrived_ms, *(self.last_commits.get(one, 0) for one in now.member_ids)]) + 1
 
     def _close(
-        self, client: _Client, gone_ms: int | None, how: str, confidence: str, window: Window | None = None
+        self, client: _Client, departed_ms: int | None, how: str, confidence: str, window: Window | None = None
     ) -> None:
         now = client.now
         if now is not None:
@@ -165,7 +167,7 @@ class ClientLives:
             client.visits.append(
                 Visit(
                     now.arrived_ms,
-                    gone_ms,
+                    departed_ms,
                     how,
                     confidence,
                     tuple(now.member_ids),
@@ -186,10 +188,10 @@ class ClientLives:
             now = client.now
             if now is None:
                 continue
-            told, window = now.subscriptions[-1][1], None
-            if now.away_ms is None and told.instance_id and told.uses_classic_protocol:
+            subscription, window = now.subscriptions[-1][1], None
+            if now.away_ms is None and subscription.instance_id and subscription.uses_classic_protocol:
                 # A static member does not say that it goes: until its session is over, nothing shows it.
-                earliest_ms = max(self._unnoticed_ms(end_ms, told), self._last_sign(now))
+                earliest_ms = max(self._unnoticed_ms(end_ms, subscription), self._last_sign(now))
                 if earliest_ms < end_ms:
                     self.static_ends += 1
                     window = Window(earliest_ms, end_ms - 1, may_have_stayed=True)
@@ -202,7 +204,7 @@ class ClientLives:
     def assumptions(self) -> Iterable[str]:
         """What was assumed of departures, and what is known of libraries."""
         if self.libraries and self.settings.library is None:
-            yield libraries_told(self.libraries)
+            yield libraries_sentence(self.libraries)
         if self.unsure:
             yield (
                 f"Departures that may be a leave or a session timeout: {self.unsure}. The log can't tell which; they "
@@ -232,15 +234,15 @@ class ClientLives:
 
 
 def _client_life(number: int, client: _Client) -> ClientLife:
-    told = client.member.subscription or Subscription()
-    name = told.instance_id or told.client_id or "client"
+    subscription = client.member.subscription or Subscription()
+    name = subscription.instance_id or subscription.client_id or "client"
     member_ids = [member_id for visit in client.visits for member_id in visit.member_ids]
     subscriptions = [one for visit in client.visits for _, one in visit.subscriptions]
     return ClientLife(
         f"{name}#{number}",
-        told.client_id or "client",
-        (told.client_host or "/127.0.0.1").lstrip("/"),
-        told.instance_id,
+        subscription.client_id or "client",
+        (subscription.client_host or "/127.0.0.1").lstrip("/"),
+        subscription.instance_id,
         tuple(client.visits),
         library_of(member_ids, subscriptions),
     )

@@ -1,6 +1,6 @@
 """Other courses of a recorded life: cut to a time range, without restarts, with other clients, or as it may have been.
 
-Where the log can't tell when and how a client went, all that it leaves open is tried: ``courses``.
+Where the log does not show when and how a client departed, all that it leaves open is tried: ``courses``.
 """
 
 from collections import Counter
@@ -63,16 +63,16 @@ def _spread_arrivals(clients: Sequence[ClientLife]) -> Clients:
 
 def _departure(visit: Visit, window: Window, how: str, share: float) -> Visit:
     """A visit that ended after that share of what is open."""
-    gone_ms = window.earliest_ms + round((window.latest_ms - window.earliest_ms) * share)
+    departed_ms = window.earliest_ms + round((window.latest_ms - window.earliest_ms) * share)
     has_stayed = window.may_have_stayed and share == 1
-    return replace(visit, how=how, gone_ms=None if has_stayed else gone_ms, window=None)
+    return replace(visit, how=how, departed_ms=None if has_stayed else departed_ms, window=None)
 
 
 def in_range(clients: Sequence[ClientLife], start_ms: int, end_ms: int, lead_ms: int) -> tuple[ClientLife, ...]:
     """The clients of a time range.
 
-    Who was there at its start comes a lead before it. So does who had gone without leaving the group: a member that
-    died, or a static one, is on record until its session is over or it comes back, which may be within the range.
+    Clients that were in the group at its start join a lead before it. So do those that were away without having left: a
+    member that died, or a static one, is on record until its session is over or it comes back, maybe within the range.
 
     Args:
         clients: of the whole life.
@@ -92,9 +92,9 @@ def in_range(clients: Sequence[ClientLife], start_ms: int, end_ms: int, lead_ms:
             if not is_in_range:
                 continue
             arrived = visit.arrived_ms if visit.arrived_ms >= start_ms else start_ms - lead_ms
-            gone = visit.gone_ms if visit.gone_ms is not None and visit.gone_ms < end_ms else None
+            departed = visit.departed_ms if visit.departed_ms is not None and visit.departed_ms < end_ms else None
             window = visit.window if visit.window is not None and visit.window.earliest_ms < end_ms else None
-            visits.append(replace(visit, arrived_ms=arrived, gone_ms=gone, window=window))
+            visits.append(replace(visit, arrived_ms=arrived, departed_ms=departed, window=window))
         if visits:
             found.append(replace(client, visits=tuple(visits)))
     return tuple(found)
@@ -102,10 +102,10 @@ def in_range(clients: Sequence[ClientLife], start_ms: int, end_ms: int, lead_ms:
 
 def _is_on_record(client: ClientLife, visit: Visit, start_ms: int, lead_ms: int) -> bool:
     """Whether a client may still be a member at the start, after a visit that began before it."""
-    if visit.gone_ms is None or visit.gone_ms > start_ms:
+    if visit.departed_ms is None or visit.departed_ms > start_ms:
         return True
     has_left = visit.how == CLOSED and client.instance_id is None
-    return not has_left and visit.gone_ms > start_ms - lead_ms
+    return not has_left and visit.departed_ms > start_ms - lead_ms
 
 
 def without_restarts(clients: Sequence[ClientLife]) -> tuple[ClientLife, ...]:
@@ -117,7 +117,7 @@ def without_restarts(clients: Sequence[ClientLife]) -> tuple[ClientLife, ...]:
                 replace(
                     client.visits[-1],
                     arrived_ms=client.visits[0].arrived_ms,
-                    subscriptions=tuple(told for visit in client.visits for told in visit.subscriptions),
+                    subscriptions=tuple(one for visit in client.visits for one in visit.subscriptions),
                 ),
             ),
         )
@@ -130,7 +130,7 @@ def with_members(clients: Sequence[ClientLife], count: int) -> tuple[ClientLife,
     kept = list(clients[:count])
     for number in range(len(kept), count):
         model = clients[0]
-        visit = replace(model.visits[0], gone_ms=None, member_ids=(), window=None)
+        visit = replace(model.visits[0], departed_ms=None, member_ids=(), window=None)
         kept.append(
             replace(
                 model,

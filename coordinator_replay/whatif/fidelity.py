@@ -84,14 +84,14 @@ def compare(recorded: Lived, simulated: Lived, recorded_ms: int | None, simulate
             None,
         )
         if place is None:
-            misses.append(f"Recorded only: {_told(row)}.")
+            misses.append(f"Recorded only: {_sentence(row)}.")
             continue
         other = left.pop(place)
         matched += 1
         same_targets += shares.get(row["completed_at"]) == simulated_shares.get(other["completed_at"])
     # What comes after the time range counts where it is on record a moment earlier only.
     late = {row["rebalance_id"] for row in simulated.late}
-    misses += [f"Simulated only: {_told(row)}." for row in left if row["rebalance_id"] not in late]
+    misses += [f"Simulated only: {_sentence(row)}." for row in left if row["rebalance_id"] not in late]
     late_matched = len(late) - sum(row["rebalance_id"] in late for row in left)
     count = matched + len(misses)
     return Fidelity(
@@ -112,7 +112,7 @@ def _mark(row: Mapping[str, Any], by_member: Mapping[str, str]) -> tuple[Any, ..
     return row["members_after"], sorted(came.items()), sorted(went.items())
 
 
-def _told(row: Mapping[str, Any]) -> str:
+def _sentence(row: Mapping[str, Any]) -> str:
     number = "generation" if row["group_type"] == "classic" else "epoch"
     return f"{number} {row['epoch']}, {row['cause']}, {row['members_before']} to {row['members_after']} members"
 

@@ -61,7 +61,7 @@ class Heartbeats:
         self._next: dict[int, _Beat] = {}
 
     def forget(self, consumer: Consumer) -> None:
-        """A consumer has gone, or sends something else next."""
+        """A consumer has departed, or sends something else next."""
         self._next.pop(id(consumer), None)
 
     def after(self, consumer: Consumer, now_ms: int, event_ms: int | None) -> None:

@@ -1,4 +1,4 @@
-"""Which library a client uses, as far as its group's records tell, and what differs between libraries.
+"""Which library a client uses, as far as its group's records show, and what differs between libraries.
 
 The log names no library. It holds bytes that libraries write differently:
 
@@ -29,20 +29,20 @@ _GENERATION_BYTES = 4
 
 
 def library_of(member_ids: Iterable[str], subscriptions: Iterable[Subscription]) -> str | None:
-    """The library of a client, None where its records don't tell.
+    """The library of a client, None where its records don't show it.
 
     Args:
         member_ids: the ids that it had.
         subscriptions: what it asked for.
     """
-    told = {
+    libraries = {
         library
         for one in subscriptions
         for protocol in one.protocols
         if (library := _library_of_protocol(protocol)) is not None
     }
-    told |= {library for one in member_ids if (library := _library_of_id(one)) is not None}
-    return told.pop() if len(told) == 1 else None
+    libraries |= {library for one in member_ids if (library := _library_of_id(one)) is not None}
+    return libraries.pop() if len(libraries) == 1 else None
 
 
 def _library_of_protocol(protocol: Protocol) -> str | None:
@@ -75,20 +75,20 @@ def _library_of_id(member_id: str) -> str | None:
 
 
 def one_library(marks: Sequence[str | None]) -> str | None:
-    """The library of clients that nothing tells of: the one of the others of their group, where those have one.
+    """The library of clients that have none on record: the one of the others of their group, where those have one.
 
     Args:
-        marks: the library of each client, None where its records don't tell.
+        marks: the library of each client, None where its records don't show it.
     """
-    told = {mark for mark in marks if mark is not None}
-    return told.pop() if len(told) == 1 else None
+    libraries = {mark for mark in marks if mark is not None}
+    return libraries.pop() if len(libraries) == 1 else None
 
 
-def libraries_told(marks: Sequence[str | None]) -> str:
-    """What a group's records tell of its clients' libraries, in a sentence.
+def libraries_sentence(marks: Sequence[str | None]) -> str:
+    """What a group's records show of its clients' libraries, in a sentence.
 
     Args:
-        marks: the library of each client, None where its records don't tell.
+        marks: the library of each client, None where its records don't show it.
     """
     counts = {library: marks.count(library) for library in LIBRARIES if library in marks}
     if not counts:
@@ -96,8 +96,8 @@ def libraries_told(marks: Sequence[str | None]) -> str:
             "The client library (client.library) is not on record: clients are simulated as Java's; under the "
             "classic protocol ranges cover librdkafka's."
         )
-    told = " and ".join(f"{NAMES[library]} for {count} of {len(marks)}" for library, count in counts.items())
-    text = f"Client library, inferred from subscriptions and member ids: {told}"
+    listed = " and ".join(f"{NAMES[library]} for {count} of {len(marks)}" for library, count in counts.items())
+    text = f"Client library, inferred from subscriptions and member ids: {listed}"
     if None not in marks:
         return f"{text}."
     if one_library(marks) is not None:

@@ -80,7 +80,7 @@ def life_of(
     images = topic_images(names, recorded.counts, changes, topics, start - LEAD_MS, end)
     notes += lives.assumptions()
     notes += _protocol_changes(operations, start, end)
-    if any(told.rack_id for client in chosen for visit in client.visits for _, told in visit.subscriptions):
+    if any(one.rack_id for client in chosen for visit in client.visits for _, one in visit.subscriptions):
         notes.append(
             "Members have a client.rack. Where replicas lie is not in the tables: assignors are simulated without "
             "racks."

@@ -43,8 +43,8 @@ def topic_images(
     for at_ms in (start_ms, *moments):
         image = []
         for number, name in enumerate(chosen):
-            told = [one for one in changes.get(name, ()) if one.at_ms <= at_ms]
-            count = told[-1].partition_count if told else (0 if changes.get(name) else counts.get(name, 0))
+            earlier = [one for one in changes.get(name, ()) if one.at_ms <= at_ms]
+            count = earlier[-1].partition_count if earlier else (0 if changes.get(name) else counts.get(name, 0))
             if count:
                 image.append(Topic(name, ids.get(name) or f"simulated-topic{number:06d}A", count))
         images.append((at_ms, tuple(image)))
@@ -53,12 +53,12 @@ def topic_images(
 
 def topics_read(clients: Sequence[ClientLife], recorded: Recorded) -> set[str]:
     """Topics that clients subscribe to by name; all that are known where one has an expression."""
-    told = [one for client in clients for visit in client.visits for _, one in visit.subscriptions]
-    found = {name for one in told for name in one.topics or ()}
+    subscriptions = [one for client in clients for visit in client.visits for _, one in visit.subscriptions]
+    names = {name for one in subscriptions for name in one.topics or ()}
     known = {*recorded.names.values(), *recorded.counts}
-    for regex in {one.regex for one in told if one.regex}:
-        found |= {name for name in known if matches(regex, name)}
-    return found
+    for regex in {one.regex for one in subscriptions if one.regex}:
+        names |= {name for name in known if matches(regex, name)}
+    return names
 
 
 def topic_changes(
@@ -74,10 +74,10 @@ def topic_changes(
     if len(missing) == 1 and len(unnamed) == 1:
         names[unnamed[0]] = next(iter(missing))
     changes = dict(recorded.changes)
-    for key, told in grown.items():
+    for key, steps in grown.items():
         name = names.get(key, key)
         if name in missing:
-            changes[name] = told
+            changes[name] = steps
     for name in sorted(missing):
         if name in changes:
             notes.append(

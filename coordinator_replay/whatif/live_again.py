@@ -15,7 +15,7 @@ from coordinator_replay.whatif.simulate import TooLong, simulate
 from coordinator_replay.whatif.timing import LIKELIEST, Timing
 
 DEPARTURES = frozenset({"LEAVE_OR_TIMEOUT", "MEMBER_LEAVE", "SESSION_TIMEOUT"})
-"""Causes among which the simulation knows the right one, whatever its records tell."""
+"""Causes among which the simulation knows the right one, whatever its records show."""
 
 
 class LivedAgain(NamedTuple):
@@ -63,7 +63,7 @@ def live_again(
     rows = rows_of(life.group_id, result.records, names, recorded.changes)
     for row in rows.get("rebalances", ()):
         if row["cause"] in DEPARTURES:
-            # The simulation knows what its records don't tell.
+            # The simulation knows what its records don't show.
             row["cause"] = "MEMBER_LEAVE" if result.left.issuperset(row["members_left"]) else "SESSION_TIMEOUT"
     span = (life.start_ms, life.end_ms)
     again = lived(rows, result.by_member, *span, pauses=result.pauses.spans)

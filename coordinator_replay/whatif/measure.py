@@ -15,7 +15,7 @@ from coordinator_replay.times import time_order
 from coordinator_replay.whatif.measures import Measures
 from coordinator_replay.whatif.pauses import Pause, Total
 
-GONE = frozenset({"MEMBER_LEFT", "MEMBER_FENCED", "GROUP_EMPTIED", "GROUP_DELETED", "GROUP_CONVERTED"})
+DEPARTURES = frozenset({"MEMBER_LEFT", "MEMBER_FENCED", "GROUP_EMPTIED", "GROUP_DELETED", "GROUP_CONVERTED"})
 """Ends of an ownership with which no member was interrupted that stayed."""
 
 Rows = Mapping[str, list[dict[str, Any]]]
@@ -120,7 +120,7 @@ def _interrupted(rows: Rows, start_ms: int, end_ms: int) -> int:
         for row in rows.get("partition_ownership", ())
         if row["owned_to"] is not None
         and start_ms <= row["owned_to"] < end_ms
-        and str(row["release_event"]) not in GONE
+        and str(row["release_event"]) not in DEPARTURES
     }
     return len(ended)
 

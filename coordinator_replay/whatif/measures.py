@@ -31,7 +31,7 @@ class Measures:
             audit has measured it, and in a simulation, whose consumers do not commit.
         stable_share: share of the time that the group was Stable; null for classic groups, whose join phases are not
             on record.
-        ranges: least and most of each measure that depends on what the log can't tell, by field; empty where none does.
+        ranges: least and most of each measure that depends on what is not on record, by field; empty where none does.
     """
 
     group_id: str = ""
@@ -150,6 +150,6 @@ def _cell(one: Measures, name: str) -> object:
     return with_range(getattr(one, name), one.ranges.get(name))
 
 
-def with_range(value: object, told: tuple[int, int] | None) -> object:
+def with_range(value: object, bounds: tuple[int, int] | None) -> object:
     """A value as a table shows it, with the least and the most of its range where it has one."""
-    return value if told is None else f"{value:,} ({told[0]:,} to {told[1]:,})"
+    return value if bounds is None else f"{value:,} ({bounds[0]:,} to {bounds[1]:,})"

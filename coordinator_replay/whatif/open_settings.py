@@ -1,6 +1,6 @@
 """Settings of an alternative that are neither given nor on record, and the shortest that they can be.
 
-A group's records under one protocol tell nothing of intervals that another protocol has. Kafka's default is simulated
+A group's records under one protocol have nothing of intervals that another protocol has. Kafka's default is simulated
 then; a second life with the shortest values shows how much depends on it.
 """
 
@@ -14,7 +14,7 @@ from coordinator_replay.whatif.settings import BY_NAME, Settings
 
 
 class _Open(NamedTuple):
-    """A setting that nothing may tell.
+    """A setting that may not be on record.
 
     Attributes:
         name: Kafka's name.
@@ -52,30 +52,30 @@ def _open_in(settings: Settings, life: Life) -> list[_Open]:
 
 
 def shortest(settings: Settings, life: Life) -> Settings | None:
-    """The settings with the shortest values where nothing tells them; None where all that matter are known."""
+    """The settings with the shortest values where they are not on record; None where all that matter are known."""
     found: dict[str, Any] = {BY_NAME[one.name].field: one.shortest_ms for one in _open_in(settings, life)}
     return replace(settings, **found) if found else None
 
 
 def with_librdkafka(settings: Settings, clients: Sequence[ClientLife]) -> tuple[ClientLife, ...] | None:
-    """Clients of which nothing tells the library as librdkafka's; None where that makes no difference."""
-    is_told = settings.library is not None or all(client.library is not None for client in clients)
-    if settings.protocol != "classic" or is_told:
+    """Clients whose library is not on record as librdkafka's; None where that makes no difference."""
+    is_recorded = settings.library is not None or all(client.library is not None for client in clients)
+    if settings.protocol != "classic" or is_recorded:
         return None
     return tuple(replace(client, library=client.library or LIBRDKAFKA) for client in clients)
 
 
-def open_settings_told(alternatives: Iterable[Settings], life: Life) -> Iterable[str]:
-    """What to say of settings that nothing tells, in a sentence for each.
+def open_settings_sentences(alternatives: Iterable[Settings], life: Life) -> Iterable[str]:
+    """A sentence for each setting that is not on record.
 
     Args:
         alternatives: the settings of each alternative.
         life: the life that they are tried on.
     """
-    told = (
+    sentences = (
         f"{one.name} of the {settings.protocol} protocol is neither given nor on record: "
         f"{one.value(settings):,} ms, Kafka's default; ranges reach down to {one.shortest_ms:,} ms."
         for settings in alternatives
         for one in _open_in(settings, life)
     )
-    yield from dict.fromkeys(told)
+    yield from dict.fromkeys(sentences)

@@ -39,7 +39,7 @@ class Operation(NamedTuple):
         return any(str(event.kind) in ("MEMBER_JOINED", "MEMBER_LEFT") for event in self.events)
 
     def began_ms(self, heartbeat_ms: int, initial_delay_ms: int) -> int:
-        """When what it tells of began; of a classic join phase, which is not on record, the most likely moment.
+        """When its rebalance began; of a classic join phase, which is not on record, the most likely moment.
 
         Others notice with their next heartbeat; the first members of a group wait for its initial delay.
         """
@@ -180,7 +180,7 @@ def measured_revocation(operations: Sequence[Operation]) -> int | None:
 
 
 def assigned_partitions(operations: Sequence[Operation]) -> dict[str, list[TopicChange]]:
-    """How many partitions each topic had at least, by what the records call it: the highest assigned number tells.
+    """How many partitions each topic had at least, by what the records call it: by the highest assigned number.
 
     A topic is taken to have been there before the group, and to have grown when the rebalance began that first assigned
     more of it.
@@ -190,14 +190,14 @@ def assigned_partitions(operations: Sequence[Operation]) -> dict[str, list[Topic
         for member in _members(one):
             for part in (member.current, member.target):
                 for topic, numbers in ((part.assigned if part is not None else None) or {}).items():
-                    told = found.setdefault(topic, [TopicChange(0, CREATED, 0)])
+                    changes = found.setdefault(topic, [TopicChange(0, CREATED, 0)])
                     count = max(numbers, default=-1) + 1
-                    if not told[-1].partition_count:
-                        told[-1] = TopicChange(0, CREATED, count)
-                    elif count > told[-1].partition_count and told[-1].at_ms == one.began_ms(0, 0):
-                        told[-1] = told[-1]._replace(partition_count=count)
-                    elif count > told[-1].partition_count:
-                        told.append(TopicChange(one.began_ms(0, 0), PARTITIONS_ADDED, count))
+                    if not changes[-1].partition_count:
+                        changes[-1] = TopicChange(0, CREATED, count)
+                    elif count > changes[-1].partition_count and changes[-1].at_ms == one.began_ms(0, 0):
+                        changes[-1] = changes[-1]._replace(partition_count=count)
+                    elif count > changes[-1].partition_count:
+                        changes.append(TopicChange(one.began_ms(0, 0), PARTITIONS_ADDED, count))
     return found
 
 

@@ -47,14 +47,14 @@ class Pauses:
         """Count from this moment on."""
         self._start_ms = start_ms
 
-    def holds(self, name: str, owned: Sequence[Partition], at_ms: int, *, is_gone: bool = False) -> None:
+    def holds(self, name: str, owned: Sequence[Partition], at_ms: int, *, has_departed: bool = False) -> None:
         """A client works on these partitions from now on, and on no others; after the end nothing counts any more."""
         if self._is_over:
             return
         before, now = self._held.get(name, frozenset()), frozenset(owned)
         self._held[name] = now
         lost = before - now
-        if lost and not is_gone and at_ms >= self._start_ms:
+        if lost and not has_departed and at_ms >= self._start_ms:
             self._interruptions += 1
         for partition in lost:
             self._stopped[partition] = at_ms
@@ -62,7 +62,7 @@ class Pauses:
             self._count(partition, at_ms)
 
     def end(self, at_ms: int, wanted: Collection[str]) -> None:
-        """End what is still standing, if anybody is there to work.
+        """End the pauses that are open, if any client is there to work.
 
         Args:
             at_ms: the end.

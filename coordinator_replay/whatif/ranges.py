@@ -1,4 +1,4 @@
-"""The range around a prediction: what else may be, where neither the record nor the question tells.
+"""The range around a prediction: what else is possible where neither the log nor the question decides.
 
 When and how static members left and when members of one join phase arrived may be unknown (``courses``), settings and
 the library of the clients (``open_settings``), and the timing of the clients (``timing``). Each alternative is
@@ -14,11 +14,11 @@ from coordinator_replay.whatif.fidelity import compare
 from coordinator_replay.whatif.live_again import LivedAgain, clients_of, live_again
 from coordinator_replay.whatif.measure import Lived
 from coordinator_replay.whatif.measures import with_ranges
-from coordinator_replay.whatif.open_settings import open_settings_told, shortest, with_librdkafka
+from coordinator_replay.whatif.open_settings import open_settings_sentences, shortest, with_librdkafka
 from coordinator_replay.whatif.recorded import Recorded
 from coordinator_replay.whatif.script import ClientLife, Life
 from coordinator_replay.whatif.settings import Settings
-from coordinator_replay.whatif.timing import LIKELIEST, Timing, other_timings, timings_told
+from coordinator_replay.whatif.timing import LIKELIEST, Timing, other_timings, timings_sentences
 
 MOST_STEPS = 50_000
 """Steps that an answer may cost for each alternative, its ranges included: some three seconds."""
@@ -109,8 +109,8 @@ class Ranges:
         Args:
             alternatives: the settings of each alternative.
         """
-        yield from open_settings_told(alternatives, self._life)
-        yield from timings_told(alternatives, self._life.clients)
+        yield from open_settings_sentences(alternatives, self._life)
+        yield from timings_sentences(alternatives, self._life.clients)
         if self._left_out:
             yield (
                 f"The time range is long: {self._left_out} variants that the record allows were not simulated, so the "

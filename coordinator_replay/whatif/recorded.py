@@ -20,7 +20,7 @@ class Recorded:
         names: topic name by id.
         counts: partitions by topic name, as of the newest source.
         changes: when topics changed.
-        judged: rows of ``rebalances``, where an audit has judged them by offset commits too; None to judge them anew.
+        audited: rows of ``rebalances`` of an audit, which uses offset commits too; None to replay the group's records.
         log_end_ms: the last record of the log, of whatever group; None where it is not known.
         last_commits: when each member committed last, by member id, where that is known.
     """
@@ -30,21 +30,21 @@ class Recorded:
     names: Mapping[str, str]
     counts: Mapping[str, int]
     changes: TopicChanges
-    judged: Sequence[Mapping[str, Any]] | None = None
+    audited: Sequence[Mapping[str, Any]] | None = None
     log_end_ms: int | None = None
     last_commits: Mapping[str, int] = field(default_factory=dict)
 
     @cached_property
     def rows(self) -> dict[str, list[dict[str, Any]]]:
-        """Every table's rows; rebalances as the audit judged them."""
+        """Every table's rows; rebalances as the audit has them."""
         rows = rows_of(self.group_id, self.records, self.names, self.changes)
-        if self.judged is not None:
+        if self.audited is not None:
             by_id = {row["rebalance_id"]: row for row in rows.get("rebalances", ())}
-            for told in self.judged:
-                place = (told["epoch"], told["completed_at"])
+            for audited_row in self.audited:
+                place = (audited_row["epoch"], audited_row["completed_at"])
                 for row in by_id.values():
                     if (row["epoch"], row["completed_at"]) == place:
-                        row |= {name: told[name] for name in ("cause", "confidence", "commit_pause_ms")}
+                        row |= {name: audited_row[name] for name in ("cause", "confidence", "commit_pause_ms")}
         return rows
 
     @cached_property

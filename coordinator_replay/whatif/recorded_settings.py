@@ -1,4 +1,4 @@
-"""The settings that a recorded life had, as far as its records tell."""
+"""The settings that a recorded life had, as far as its records show."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

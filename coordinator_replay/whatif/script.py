@@ -16,12 +16,12 @@ CLOSED, CRASHED = "closed", "crashed"
 
 
 class Window(NamedTuple):
-    """When a client may have gone, where the log can't tell; nor can it tell then whether it closed or died.
+    """When a client may have departed, where that is not on record; nor is then whether it closed or died.
 
     Attributes:
         earliest_ms: right after the last sign of life, or one session timeout before it would have been removed.
         latest_ms: right before it was back, or the end of the record.
-        may_have_stayed: it may not have gone at all.
+        may_have_stayed: it may not have departed at all.
     """
 
     earliest_ms: int
@@ -35,17 +35,17 @@ class Visit:
 
     Attributes:
         arrived_ms: when it started to join.
-        gone_ms: when it closed or died; None where it stayed to the end.
+        departed_ms: when it closed or died; None where it stayed to the end.
         how: ``closed`` or ``crashed``.
         confidence: how sure that is, in the words of ``rebalances.confidence``.
         member_ids: the ids it had.
         subscriptions: what it asked for, and from when on.
-        window: where the log can't tell when and how it went; ``gone_ms`` and ``how`` are assumed then.
+        window: where it is not on record when and how it departed; ``departed_ms`` and ``how`` are assumed then.
         later_ms: for so much longer it may have come: the join phase of a classic group is not on record.
     """
 
     arrived_ms: int
-    gone_ms: int | None
+    departed_ms: int | None
     how: str
     confidence: str
     member_ids: tuple[str, ...]
@@ -59,7 +59,7 @@ class ClientLife:
     """One client with all its visits, oldest first.
 
     Attributes:
-        library: the library that it uses (``libraries``); None where nothing tells.
+        library: the library that it uses (``libraries``); None where that is not on record.
     """
 
     name: str
@@ -75,9 +75,9 @@ class Life:
     """What happened to a group between two moments.
 
     Attributes:
-        settings: the ones it had, as far as the record tells.
+        settings: the ones it had, as far as the record shows.
         topics: the cluster's topics as of each moment at which they changed; the first entry is the beginning.
-        assumptions: what the log does not tell, in sentences.
+        assumptions: what the log does not show, in sentences.
     """
 
     group_id: str

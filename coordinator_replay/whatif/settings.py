@@ -79,8 +79,8 @@ class Settings:
         instance: ``per-client``, ``none``, or None for the instance ids on record.
         rebalance_ms: ``max.poll.interval.ms``.
         metadata_ms: ``metadata.max.age.ms``: the delay with which a classic consumer sees a changed topic.
-        library: ``java`` or ``librdkafka``; None for each client's own, as far as the record tells.
-        revoke_ms: how long a consumer takes to give up partitions; not a setting, measured where the record tells.
+        library: ``java`` or ``librdkafka``; None for each client's own, as far as the record shows.
+        revoke_ms: how long a consumer takes to give up partitions; not a setting, measured where the record shows it.
     """
 
     protocol: str
@@ -120,7 +120,7 @@ class Settings:
 
 
 def changed(settings: Settings, values: Mapping[str, str]) -> Settings:
-    """Settings with some of them set anew.
+    """Settings with some of them changed.
 
     Args:
         settings: as they were.

@@ -1,7 +1,7 @@
 """A life lived by simulated consumers against our own coordinator.
 
 Heartbeats that change nothing are left out (``heartbeats``), and long rests altogether: the simulation has a clock of
-its own, which stands still for as long. What comes out of it is told by the time of the life.
+its own, which stands still for as long. Its output has the times of the life.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -45,7 +45,7 @@ class Simulated:
     Attributes:
         records: what the coordinator wrote.
         by_member: the client behind each member id.
-        left: ids of members that said that they leave.
+        left: ids of members that sent LeaveGroup.
         pauses: for how long partitions stood still, as the consumers saw it.
         steps: steps that the simulation took.
     """
@@ -192,23 +192,23 @@ class Fleet:
             self._arrived[id(consumer)] = self._agenda.life_ms
             self._alive[id(consumer)] = consumer
             self._act(consumer)
-            for at_ms, told in visit.subscriptions[1:]:
+            for at_ms, one in visit.subscriptions[1:]:
                 if at_ms > self._agenda.life_ms:
-                    self._agenda.happen(at_ms, lambda told=told: self._subscribe(consumer, told))  # type: ignore[misc]
-            if visit.gone_ms is not None:
-                self._agenda.happen(visit.gone_ms, lambda: self._depart(consumer, visit))
+                    self._agenda.happen(at_ms, lambda one=one: self._subscribe(consumer, one))  # type: ignore[misc]
+            if visit.departed_ms is not None:
+                self._agenda.happen(visit.departed_ms, lambda: self._depart(consumer, visit))
 
         return arrive
 
-    def _subscribe(self, consumer: Consumer, told: Subscription) -> None:
+    def _subscribe(self, consumer: Consumer, subscription: Subscription) -> None:
         if id(consumer) not in self._alive:
             return
         self._stir()
         if isinstance(consumer, ClassicConsumer):
-            consumer.topics = topics_matched(told, self.topics.by_name)
+            consumer.topics = topics_matched(subscription, self.topics.by_name)
             consumer.rejoin(self)
         elif consumer.generation > 0:
-            consumer.topics = told.topics or ()
+            consumer.topics = subscription.topics or ()
             self.send(
                 consumer,
                 "ConsumerGroupHeartbeat",
@@ -230,7 +230,7 @@ class Fleet:
             consumer.leave(self)
         if visit.how != CLOSED or consumer.instance_id is not None:
             self._unsettled_until = self.now_ms + consumer.session_ms + self._heartbeats.restless_ms
-        self.result.pauses.holds(self._names[id(consumer)], (), self._agenda.life_ms, is_gone=True)
+        self.result.pauses.holds(self._names[id(consumer)], (), self._agenda.life_ms, has_departed=True)
         self._stir()
 
     def _topics_changed(self, image: Iterable[Topic]) -> Callable[[], None]:

@@ -54,7 +54,7 @@ def other_timings(settings: Settings, clients: Sequence[ClientLife]) -> list[Tim
     return [*late, *(Timing(drift=number + 1) for number in range(DRAWS))]
 
 
-def timings_told(alternatives: Iterable[Settings], clients: Sequence[ClientLife]) -> Iterable[str]:
+def timings_sentences(alternatives: Iterable[Settings], clients: Sequence[ClientLife]) -> Iterable[str]:
     """What to say of the clients' timing, in a sentence for each thing that is open.
 
     Args:

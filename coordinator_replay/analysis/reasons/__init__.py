@@ -7,7 +7,7 @@ leaves the same records. A rule says ``certain`` only where nothing else in the 
 footprint and no record can be missing.
 
 ``situation`` is what a row may look at, ``history`` what of earlier records has to be remembered for it; ``departures``
-and ``arrivals`` hold the two judgements that several rows share; ``hindsight`` is what a rebalance tells of an earlier
+and ``arrivals`` hold the two decisions that several rows share; ``hindsight`` is what a rebalance shows of an earlier
 one.
 """
 

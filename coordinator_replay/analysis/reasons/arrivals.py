@@ -18,7 +18,7 @@ RETURN_MS = 300_000
 
 
 class Return(NamedTuple):
-    """A member that came, and the one that had gone: the same client.
+    """A member that joined, and the one that had been removed: the same client.
 
     Attributes:
         is_same_instance: known by its instance id, so surely the same.
@@ -44,33 +44,33 @@ class Return(NamedTuple):
     @property
     def is_downgrade(self) -> bool:
         """It is on the classic protocol and was not: a rollback from KIP-848."""
-        told = self.member.subscription or Subscription()
-        return told.uses_classic_protocol and not self.departed.uses_classic_protocol
+        subscription = self.member.subscription or Subscription()
+        return subscription.uses_classic_protocol and not self.departed.uses_classic_protocol
 
     @property
     def is_upgrade(self) -> bool:
         """It speaks another protocol, or a newer version of it, than it did, and is no rollback."""
-        told = self.member.subscription or Subscription()
+        subscription = self.member.subscription or Subscription()
         old = self.departed
-        if told.uses_classic_protocol is not old.uses_classic_protocol:
+        if subscription.uses_classic_protocol is not old.uses_classic_protocol:
             return old.uses_classic_protocol
-        protocol, version = chosen(told)
+        protocol, version = chosen(subscription)
         if protocol is not None and old.protocol is not None and protocol != old.protocol:
             return True
         return version is not None and old.version is not None and version > old.version
 
-    def told(self, situation: Situation) -> str:
+    def sentence(self, situation: Situation) -> str:
         """The return in words."""
         old = self.departed
-        known_by = "same group.instance.id" if self.is_same_instance else "same client.id and host"
+        reason = "same group.instance.id" if self.is_same_instance else "same client.id and host"
         if self.is_same_process:
-            known_by = "same member id"
+            reason = "same member id"
         came = f"{called(self.member)} joined {situation.at(self.offset)}"
         if situation.is_of_this_operation(old):
             word = "generation" if situation.group_type is GroupType.CLASSIC else "write"
-            return f"{came}, and {old.member_id} was removed in the same {word}: {known_by}"
+            return f"{came}, and {old.member_id} was removed in the same {word}: {reason}"
         gap = passed(old.left_ms, situation.started_ms)
-        return f"{came}, {gap} after {old.member_id} was removed {situation.at(old.offset, old.partition)}: {known_by}"
+        return f"{came}, {gap} after {old.member_id} was removed {situation.at(old.offset, old.partition)}: {reason}"
 
 
 @lru_cache(maxsize=1)
@@ -78,35 +78,35 @@ def returns(situation: Situation) -> tuple[list[Return], list[tuple[Member, int]
     """Members that came back, and members that are new; several rows ask the same of one situation."""
     if not situation.joined:
         return [], []
-    gone = list(situation.gone)
+    candidates = list(situation.departed)
     back: list[Return] = []
     new: list[tuple[Member, int]] = []
     for member, offset in situation.joined:
-        found = _same_id(member, gone) or _instance(member, gone) or _client(situation, member, gone)
-        if found is None:
+        past = _same_id(member, candidates) or _instance(member, candidates) or _client(situation, member, candidates)
+        if past is None:
             new.append((member, offset))
             continue
-        gone.remove(found)
-        same = found.instance_id is not None
-        is_sure = same or found.member_id == member.member_id
-        back.append(Return(member, found, same, not is_sure and _is_shared(situation, member, gone), offset))
+        candidates.remove(past)
+        same = past.instance_id is not None
+        is_sure = same or past.member_id == member.member_id
+        back.append(Return(member, past, same, not is_sure and _is_shared(situation, member, candidates), offset))
     return back, new
 
 
-def _instance(member: Member, gone: Sequence[Departed]) -> Departed | None:
+def _instance(member: Member, candidates: Sequence[Departed]) -> Departed | None:
     if member.instance_id is None:
         return None
-    return next((one for one in reversed(gone) if one.instance_id == member.instance_id), None)
+    return next((one for one in reversed(candidates) if one.instance_id == member.instance_id), None)
 
 
-def _same_id(member: Member, gone: Sequence[Departed]) -> Departed | None:
-    return next((one for one in reversed(gone) if one.member_id == member.member_id), None)
+def _same_id(member: Member, candidates: Sequence[Departed]) -> Departed | None:
+    return next((one for one in reversed(candidates) if one.member_id == member.member_id), None)
 
 
-def _client(situation: Situation, member: Member, gone: Sequence[Departed]) -> Departed | None:
+def _client(situation: Situation, member: Member, candidates: Sequence[Departed]) -> Departed | None:
     if member.instance_id is not None:
         return None
-    for one in reversed(gone):
+    for one in reversed(candidates):
         away_ms = elapsed_ms(one.left_ms, situation.started_ms)
         is_recent = away_ms is not None and away_ms <= max(one.timeout_ms, RETURN_MS)
         if one.instance_id is None and is_recent and is_same_client(member, one):
@@ -116,20 +116,20 @@ def _client(situation: Situation, member: Member, gone: Sequence[Departed]) -> D
 
 def is_same_client(member: Member, other: Member | Departed) -> bool:
     """Client id and host are the same."""
-    told = member.subscription or Subscription()
-    if told.client_id is None or told.client_host is None:
+    subscription = member.subscription or Subscription()
+    if subscription.client_id is None or subscription.client_host is None:
         return False
-    known = other if isinstance(other, Departed) else other.subscription or Subscription()
-    return (told.client_id, told.client_host) == (known.client_id, known.client_host)
+    other_client = other if isinstance(other, Departed) else other.subscription or Subscription()
+    return (subscription.client_id, subscription.client_host) == (other_client.client_id, other_client.client_host)
 
 
-def _is_shared(situation: Situation, member: Member, gone: Sequence[Departed]) -> bool:
-    """Another member, there or gone, has the same client id and host: which one came back is not certain."""
+def _is_shared(situation: Situation, member: Member, candidates: Sequence[Departed]) -> bool:
+    """Another member, present or removed, has the same client id and host: which one came back is not certain."""
     there = [one for one in situation.before.values() if is_same_client(member, one)]
     left = {event.member_id for event in situation.left}
     is_there = any(one.member_id not in left and one.member_id != member.member_id for one in there)
     return is_there or any(
-        is_same_client(member, one) for one in gone if (elapsed_ms(one.left_ms, situation.started_ms) or 0) <= RETURN_MS
+        is_same_client(member, one) for one in candidates if (elapsed_ms(one.left_ms, situation.started_ms) or 0) <= RETURN_MS
     )
 
 
@@ -151,20 +151,20 @@ def twin(situation: Situation, member: Member) -> Member | None:
     )
 
 
-def successor(situation: Situation, gone: Member) -> tuple[Member, Sign] | None:
+def successor(situation: Situation, removed: Member) -> tuple[Member, Sign] | None:
     """The member as which the client of one that is removed had come back before, and the record by which it joined.
 
     It joined after the last record that shows the other one alive, and has an epoch that the other one never reached.
     """
-    seen = situation.history.last_seen(gone.member_id)
-    if seen is None or gone.instance_id is not None:
+    seen = situation.history.last_seen(removed.member_id)
+    if seen is None or removed.instance_id is not None:
         return None
     left = {event.member_id for event in situation.left}
     for member_id, sign in sorted(situation.history.twins.items(), key=lambda one: one[1].order):
         member = situation.before.get(member_id)
-        if member is None or member_id in left or sign.order <= seen.order or not is_same_client(gone, member):
+        if member is None or member_id in left or sign.order <= seen.order or not is_same_client(removed, member):
             continue
-        if _epoch(member) > _epoch(gone):
+        if _epoch(member) > _epoch(removed):
             return member, sign
     return None
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from coordinator_replay.analysis.reasons.history import topics_of
 from coordinator_replay.analysis.reasons.rule import CLASSIC, CONSUMER, EVERY_TYPE, MODERN, Rule, row
 from coordinator_replay.analysis.reasons.situation import Situation, called, listed
-from coordinator_replay.analysis.reasons.topic_changes import PARTITIONS_ADDED, TopicChange, told
+from coordinator_replay.analysis.reasons.topic_changes import PARTITIONS_ADDED, TopicChange, sentence
 from coordinator_replay.analysis.reasons.vocabulary import Cause, Confidence, Finding
 from coordinator_replay.engine.events import EventKind
 from coordinator_replay.engine.model import GroupType, Member, Subscription, without
@@ -42,7 +42,7 @@ def pattern_resolved(situation: Situation) -> Finding | None:
     changes = situation.changes_since(moved) if moved else []
     if not moved or {topic for topic, change in changes if change.change != PARTITIONS_ADDED} != moved:
         return None
-    evidence = [f"{told(situation.topic_changes, topic, change)} by then" for topic, change in changes]
+    evidence = [f"{sentence(situation.topic_changes, topic, change)} by then" for topic, change in changes]
     evidence += [_resubscribed(situation, *one) for one in situation.resubscribed]
     triggers = tuple(member.member_id for _, member, _ in situation.resubscribed)
     return Finding(
@@ -148,7 +148,7 @@ def topic_metadata_change(situation: Situation) -> Finding | None:
     if not evidence:
         return None
     changes = situation.changes_since(situation.subscribed)
-    evidence += [told(situation.topic_changes, topic, change) for topic, change in changes]
+    evidence += [sentence(situation.topic_changes, topic, change) for topic, change in changes]
     return Finding(Cause.TOPIC_METADATA_CHANGE, CERTAIN, tuple(evidence), topics=tuple(topic for topic, _ in changes))
 
 
@@ -196,7 +196,7 @@ def coverage_change(situation: Situation) -> Finding | None:
     evidence += [f"no partition of {topic} is assigned any more {situation.at()}" for topic in lost]
     shown = [change for topic in grown if (change := _that_made(situation, topic, grown[topic])) is not None]
     shown += situation.changes_since(set(lost))
-    evidence += [told(situation.topic_changes, topic, change) for topic, change in shown]
+    evidence += [sentence(situation.topic_changes, topic, change) for topic, change in shown]
     return Finding(
         Cause.TOPIC_METADATA_CHANGE,
         CERTAIN if shown else LIKELY,
@@ -233,7 +233,7 @@ def _revoked(situation: Situation) -> dict[str, set[int]]:
         for topic, partitions in without(owned, kept).items():
             found.setdefault(topic, set()).update(partitions)
     covered = situation.covered_before
-    return {topic: left for topic, gone in found.items() if (left := gone - covered.get(topic, set()))}
+    return {topic: left for topic, revoked in found.items() if (left := revoked - covered.get(topic, set()))}
 
 
 @row(
@@ -304,7 +304,7 @@ def cooperative_follow_up(situation: Situation) -> Finding | None:
     """The second step of a cooperative rebalance."""
     revoked = _revoked(situation)
     after = situation.covered_after
-    handed = {topic: sorted(gone & after.get(topic, set())) for topic, gone in revoked.items()}
+    handed = {topic: sorted(partitions & after.get(topic, set())) for topic, partitions in revoked.items()}
     shown = [f"{topic}-{partition}" for topic in sorted(handed) for partition in handed[topic]]
     if not shown:
         return None

@@ -1,7 +1,7 @@
 """Why a member was removed from its group.
 
 The records of a leave, a session timeout and a rebalance timeout are the same: three tombstones, or a member less in
-the next generation. What tells them apart is time.
+the next generation. Only time separates them.
 
 A timeout needs its time: who was surely alive less than a session timeout before its removal has left. Who left
 temporarily and did not come back, or did not revoke partitions for its rebalance timeout, was removed by the
@@ -56,23 +56,24 @@ def departures(situation: Situation) -> Sequence[Departure]:
     """Each member that was removed, and why; several rows ask the same of one situation."""
     if not situation.left:
         return ()
-    return [_judge(situation, event, gone) for event in situation.left if (gone := event.before or event.member)]
+    left = ((event, event.before or event.member) for event in situation.left)
+    return [_departure(situation, event, member) for event, member in left if member is not None]
 
 
-def _judge(situation: Situation, event: Event, gone: Member) -> Departure:
-    fact = f"{called(gone)} was removed from the group {situation.at(event.offset, event.partition)}"
+def _departure(situation: Situation, event: Event, member: Member) -> Departure:
+    fact = f"{called(member)} was removed from the group {situation.at(event.offset, event.partition)}"
     for look in _LOOKS:
-        found = look(situation, gone, fact)
+        found = look(situation, member, fact)
         if found is not None:
             return found
-    sign = situation.history.last_seen(gone.member_id)
-    timeout = _timeout(gone)
+    sign = situation.history.last_seen(member.member_id)
+    timeout = _timeout(member)
     if sign is None:
         why = f"no record shows when it was last alive; {timeout}{OPEN_QUESTION}"
     else:
         why = f"{_alive(situation, sign)}; {timeout}{OPEN_QUESTION}"
-    alternatives = (Cause.MEMBER_LEAVE, *_timeouts(situation, gone))
-    return Departure(gone.member_id, Cause.LEAVE_OR_TIMEOUT, Confidence.POSSIBLE, (fact, why), alternatives)
+    alternatives = (Cause.MEMBER_LEAVE, *_timeouts(situation, member))
+    return Departure(member.member_id, Cause.LEAVE_OR_TIMEOUT, Confidence.POSSIBLE, (fact, why), alternatives)
 
 
 def _removed_ms(situation: Situation) -> int | None:
@@ -85,17 +86,17 @@ def _alive(situation: Situation, sign: Sign) -> str:
     return f"last record showing it alive: {earlier} earlier {situation.at(sign.offset, sign.partition)}"
 
 
-def _timeout(gone: Member) -> str:
+def _timeout(member: Member) -> str:
     """Its session timeout as far as it is on record: only members on the classic protocol give one."""
-    session = _session_ms(gone)
+    session = _session_ms(member)
     if session is not None:
         return f"session.timeout.ms {lasting(session)}"
     return f"its session timeout is not on record, by default {lasting(DEFAULT_SESSION_MS)}"
 
 
-def _left_by(gone: Member) -> str:
+def _left_by(member: Member) -> str:
     """How a member leaves that did not time out."""
-    if gone.instance_id is None:
+    if member.instance_id is None:
         return "it sent LeaveGroup"
     return (
         "an admin removed it, since static members (group.instance.id) don't send LeaveGroup on close unless they are "
@@ -103,9 +104,9 @@ def _left_by(gone: Member) -> str:
     )
 
 
-def _held_on(situation: Situation, gone: Member, fact: str) -> Departure | None:
-    since = situation.unrevoked_since.get(gone.member_id)
-    timeout, kept_ms = _told(gone).rebalance_timeout_ms, elapsed_ms(since, situation.at_ms)
+def _kept_partitions(situation: Situation, member: Member, fact: str) -> Departure | None:
+    since = situation.unrevoked_since.get(member.member_id)
+    timeout, kept_ms = _subscription(member).rebalance_timeout_ms, elapsed_ms(since, situation.at_ms)
     if since is None or kept_ms is None or timeout <= 0 or not timeout <= kept_ms <= timeout + TIMER_SLACK_MS:
         return None
     held = (
@@ -113,7 +114,7 @@ def _held_on(situation: Situation, gone: Member, fact: str) -> Departure | None:
         f"(max.poll.interval.ms {lasting(timeout)})"
     )
     return Departure(
-        gone.member_id,
+        member.member_id,
         Cause.REBALANCE_TIMEOUT,
         Confidence.LIKELY,
         (fact, held),
@@ -121,71 +122,71 @@ def _held_on(situation: Situation, gone: Member, fact: str) -> Departure | None:
     )
 
 
-def _stayed_away(situation: Situation, gone: Member, fact: str) -> Departure | None:
-    sign = situation.history.last_seen(gone.member_id)
-    if gone.current is None or gone.current.epoch != AWAY_EPOCH or sign is None:
+def _stayed_away(situation: Situation, member: Member, fact: str) -> Departure | None:
+    sign = situation.history.last_seen(member.member_id)
+    if member.current is None or member.current.epoch != AWAY_EPOCH or sign is None:
         return None
     away = (
         f"static member left temporarily (member epoch {AWAY_EPOCH}) {passed(sign.at_ms, situation.at_ms)} "
         f"earlier {situation.at(sign.offset, sign.partition)} and did not come back within its session timeout"
     )
-    return Departure(gone.member_id, Cause.SESSION_TIMEOUT, Confidence.LIKELY, (fact, away), (Cause.MEMBER_LEAVE,))
+    return Departure(member.member_id, Cause.SESSION_TIMEOUT, Confidence.LIKELY, (fact, away), (Cause.MEMBER_LEAVE,))
 
 
-def _had_no_time(situation: Situation, gone: Member, fact: str) -> Departure | None:
-    session, rebalance_ms = _session_ms(gone), _told(gone).rebalance_timeout_ms
+def _had_no_time(situation: Situation, member: Member, fact: str) -> Departure | None:
+    session, rebalance_ms = _session_ms(member), _subscription(member).rebalance_timeout_ms
     shortest, name = SHORTEST_SESSION_MS, "session.timeout.ms"
     if session is not None:
         shortest = session
         if 0 < rebalance_ms < session:
             shortest, name = rebalance_ms, "max.poll.interval.ms"
-    sign = situation.history.last_seen(gone.member_id)
+    sign = situation.history.last_seen(member.member_id)
     alive_ms = None if sign is None else elapsed_ms(sign.at_ms, _removed_ms(situation))
     if sign is None or alive_ms is None or alive_ms >= shortest:
         return None
     alive = _alive(situation, sign)
     if session is not None:
-        why = f"{alive}, less than {name} ({lasting(shortest)}): {_left_by(gone)}"
-        return Departure(gone.member_id, Cause.MEMBER_LEAVE, Confidence.CERTAIN, (fact, why))
-    why = f"{alive}, less than any usual session timeout ({lasting(shortest)} and longer): {_left_by(gone)}"
-    return Departure(gone.member_id, Cause.MEMBER_LEAVE, Confidence.LIKELY, (fact, why), (Cause.SESSION_TIMEOUT,))
+        why = f"{alive}, less than {name} ({lasting(shortest)}): {_left_by(member)}"
+        return Departure(member.member_id, Cause.MEMBER_LEAVE, Confidence.CERTAIN, (fact, why))
+    why = f"{alive}, less than any usual session timeout ({lasting(shortest)} and longer): {_left_by(member)}"
+    return Departure(member.member_id, Cause.MEMBER_LEAVE, Confidence.LIKELY, (fact, why), (Cause.SESSION_TIMEOUT,))
 
 
-def _committed_late(situation: Situation, gone: Member, fact: str) -> Departure | None:
+def _committed_late(situation: Situation, member: Member, fact: str) -> Departure | None:
     if not situation.history.has_commits:
         return None
-    commit = situation.history.last_commit(situation.history.partitions_of(gone, situation.group_type))
-    session = _session_ms(gone) or SHORTEST_SESSION_MS
+    commit = situation.history.last_commit(situation.history.partitions_of(member, situation.group_type))
+    session = _session_ms(member) or SHORTEST_SESSION_MS
     committed_ms = None if commit is None else elapsed_ms(commit.at_ms, _removed_ms(situation))
     if commit is None or committed_ms is None or committed_ms >= session:
         return None
     why = (
         f"one of its partitions was committed {lasting(max(committed_ms, 0))} earlier "
         f"{situation.at(commit.offset, commit.partition)}, less than session.timeout.ms ({lasting(session)}): "
-        f"{_left_by(gone)}"
+        f"{_left_by(member)}"
     )
-    return Departure(gone.member_id, Cause.MEMBER_LEAVE, Confidence.LIKELY, (fact, why), (Cause.SESSION_TIMEOUT,))
+    return Departure(member.member_id, Cause.MEMBER_LEAVE, Confidence.LIKELY, (fact, why), (Cause.SESSION_TIMEOUT,))
 
 
-def _left_in_company(situation: Situation, gone: Member, fact: str) -> Departure | None:
+def _left_in_company(situation: Situation, member: Member, fact: str) -> Departure | None:
     if situation.group_type is GroupType.CLASSIC or len(situation.left) < 2:
         return None
     why = f"{len(situation.left)} members were removed at once: a timeout removes one, LeaveGroup can remove many"
-    return Departure(gone.member_id, Cause.MEMBER_LEAVE, Confidence.LIKELY, (fact, why), (Cause.SESSION_TIMEOUT,))
+    return Departure(member.member_id, Cause.MEMBER_LEAVE, Confidence.LIKELY, (fact, why), (Cause.SESSION_TIMEOUT,))
 
 
-def _is_static(situation: Situation, gone: Member, fact: str) -> Departure | None:
-    if gone.instance_id is None:
+def _is_static(situation: Situation, member: Member, fact: str) -> Departure | None:
+    if member.instance_id is None:
         return None
-    why = f"static members (group.instance.id) don't send LeaveGroup on close ({_timeout(gone)})"
-    return Departure(gone.member_id, Cause.SESSION_TIMEOUT, Confidence.LIKELY, (fact, why), (Cause.MEMBER_LEAVE,))
+    why = f"static members (group.instance.id) don't send LeaveGroup on close ({_timeout(member)})"
+    return Departure(member.member_id, Cause.SESSION_TIMEOUT, Confidence.LIKELY, (fact, why), (Cause.MEMBER_LEAVE,))
 
 
-def _fell_silent(situation: Situation, gone: Member, fact: str) -> Departure | None:
+def _fell_silent(situation: Situation, member: Member, fact: str) -> Departure | None:
     if not situation.history.has_commits:
         return None
-    session = _session_ms(gone) or DEFAULT_SESSION_MS
-    partitions = situation.history.partitions_of(gone, situation.group_type)
+    session = _session_ms(member) or DEFAULT_SESSION_MS
+    partitions = situation.history.partitions_of(member, situation.group_type)
     own, others = situation.history.last_commit(partitions), situation.history.last_commit(partitions, other=True)
     if own is None or others is None:
         return None
@@ -195,57 +196,66 @@ def _fell_silent(situation: Situation, gone: Member, fact: str) -> Departure | N
     why = (
         f"its partitions were last committed {lasting(silent_ms)} earlier "
         f"{situation.at(own.offset, own.partition)}, others of the group went on "
-        f"{situation.at(others.offset, others.partition)} ({_timeout(gone)})"
+        f"{situation.at(others.offset, others.partition)} ({_timeout(member)})"
     )
-    return Departure(gone.member_id, Cause.SESSION_TIMEOUT, Confidence.LIKELY, (fact, why), (Cause.MEMBER_LEAVE,))
+    return Departure(member.member_id, Cause.SESSION_TIMEOUT, Confidence.LIKELY, (fact, why), (Cause.MEMBER_LEAVE,))
 
 
-def _was_back(situation: Situation, gone: Member, fact: str) -> Departure | None:
+def _was_back(situation: Situation, member: Member, fact: str) -> Departure | None:
     """A client that closes leaves before it comes back; one that is killed leaves its old member to the timeout."""
-    found = successor(situation, gone)
+    found = successor(situation, member)
     if found is None:
         return None
-    member, sign = found
+    returned, sign = found
     silent_ms = elapsed_ms(sign.at_ms, _removed_ms(situation))
     if silent_ms is None or silent_ms < SHORTEST_SESSION_MS:
         return None
     why = (
-        f"its client was back {lasting(silent_ms)} earlier as {member.member_id} "
+        f"its client was back {lasting(silent_ms)} earlier as {returned.member_id} "
         f"{situation.at(sign.offset, sign.partition)}, by client.id and host, and no record shows it alive since "
-        f"({_timeout(gone)}): a client that is closed leaves before it comes back"
+        f"({_timeout(member)}): a client that is closed leaves before it comes back"
     )
     return Departure(
-        gone.member_id,
+        member.member_id,
         Cause.SESSION_TIMEOUT,
         Confidence.LIKELY,
         (fact, why),
         (Cause.MEMBER_LEAVE,),
-        member.member_id,
+        returned.member_id,
     )
 
 
-def _timeouts(situation: Situation, gone: Member) -> tuple[Cause, ...]:
+def _timeouts(situation: Situation, member: Member) -> tuple[Cause, ...]:
     """Timeouts that could have ended the member."""
     if situation.group_type is GroupType.SHARE:
         return (Cause.SESSION_TIMEOUT,)
-    timeout = _told(gone).rebalance_timeout_ms
+    timeout = _subscription(member).rebalance_timeout_ms
     # Where no rebalance with a time was before, it may have waited for any time.
     waited_ms = elapsed_ms(situation.history.rebalanced_ms, _removed_ms(situation))
     is_late = situation.group_type is GroupType.CLASSIC and timeout > 0 and (waited_ms is None or timeout <= waited_ms)
     return (Cause.SESSION_TIMEOUT, Cause.REBALANCE_TIMEOUT) if is_late else (Cause.SESSION_TIMEOUT,)
 
 
-def _session_ms(gone: Member) -> int | None:
-    """Its session timeout, None where its record does not tell: only classic members give one."""
-    told = _told(gone).session_timeout_ms
-    return told if told is not None and told > 0 else None
+def _session_ms(member: Member) -> int | None:
+    """Its session timeout, None where its record has none: only classic members give one."""
+    session_ms = _subscription(member).session_timeout_ms
+    return session_ms if session_ms is not None and session_ms > 0 else None
 
 
-def _told(gone: Member) -> Subscription:
-    return gone.subscription or Subscription()
+def _subscription(member: Member) -> Subscription:
+    return member.subscription or Subscription()
 
 
-_LOOKS = (_held_on, _stayed_away, _had_no_time, _committed_late, _left_in_company, _was_back, _is_static, _fell_silent)
+_LOOKS = (
+    _kept_partitions,
+    _stayed_away,
+    _had_no_time,
+    _committed_late,
+    _left_in_company,
+    _was_back,
+    _is_static,
+    _fell_silent,
+)
 """In the order in which they are asked: the first that finds something decides."""
 
 TIMEOUTS = (Cause.SESSION_TIMEOUT, Cause.REBALANCE_TIMEOUT)

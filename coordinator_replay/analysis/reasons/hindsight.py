@@ -1,4 +1,4 @@
-"""What a rebalance tells of an earlier one: why a member had been removed, and who it was that had joined.
+"""What a rebalance shows of an earlier one: why a member had been removed, and who it was that had joined.
 
 A client that joins again under conditions that show that it had exceeded max.poll.interval.ms had been removed for
 that. A client that was killed and started again joins while its old member is still in the group; only when that one is
@@ -16,13 +16,13 @@ from coordinator_replay.analysis.reasons.vocabulary import JOIN_REASONS, Cause, 
 from coordinator_replay.engine.model import GroupType
 
 HINDSIGHT_MS = 3_600_000
-"""For how long after a rebalance later ones may tell more of it."""
+"""For how long after a rebalance later ones may show more of it."""
 
 _DEPARTURES = frozenset({Cause.LEAVE_OR_TIMEOUT, Cause.SESSION_TIMEOUT, Cause.MEMBER_LEAVE})
 
 
 class Revision(NamedTuple):
-    """What a rebalance tells of an earlier one.
+    """What a rebalance shows of an earlier one.
 
     Attributes:
         member_id: the member that was removed in the earlier one, or had joined in it.
@@ -40,7 +40,7 @@ class Revision(NamedTuple):
 
 
 def revisions(situation: Situation) -> list[Revision]:
-    """What the rebalance that begins tells of earlier ones."""
+    """What the rebalance that begins shows of earlier ones."""
     found = []
     rejoined = poll_timeout_rejoin(situation) if situation.joined else None
     if rejoined is not None:
@@ -84,7 +84,7 @@ def revised(reason: Reason, revision: Revision) -> Reason:
 
 
 def is_open(situation: Situation) -> bool:
-    """Whether a later rebalance may tell more of the one that begins."""
+    """Whether a later rebalance may show more of the one that begins."""
     return any(one.confidence is not Confidence.CERTAIN for one in departures(situation)) or bool(twins(situation))
 
 

@@ -156,7 +156,7 @@ class GroupHistory:
         return known is None or sign.offset > known.offset
 
     def settle_commits(self, up_to_offset: int) -> None:
-        """Let commits before the operation that is being told count."""
+        """Let commits before the current operation count."""
         while self._newer_commits and self._newer_commits[0][0] <= up_to_offset:
             self._commits.update(self._newer_commits.pop(0)[1])
 
@@ -230,25 +230,25 @@ class GroupHistory:
         self.twins.update(twins)
 
     def _wait(self, event: Event, member: Member) -> None:
-        member_id, told = member.member_id, member.subscription
+        member_id, subscription = member.member_id, member.subscription
         if event.before is not None and event.before.member_id != member_id:
             self.seen.pop(event.before.member_id, None)
-        if told is None or not told.regex:
+        if subscription is None or not subscription.regex:
             self.waiting.pop(member_id, None)
         elif event.kind not in (EventKind.MEMBER_JOINED, EventKind.SUBSCRIPTION_CHANGED):
             return
-        elif told.regex not in self.regex_topics and member_id not in self.waiting:
-            self.waiting[member_id] = Waiting(told.regex, event.kind is EventKind.MEMBER_JOINED, event.offset)
+        elif subscription.regex not in self.regex_topics and member_id not in self.waiting:
+            self.waiting[member_id] = Waiting(subscription.regex, event.kind is EventKind.MEMBER_JOINED, event.offset)
 
     def _left(self, event: Event, at_ms: int | None) -> None:
-        gone = event.before or event.member
-        if gone is None:
+        member = event.before or event.member
+        if member is None:
             return
-        self.departed.append(departed(gone, event, at_ms, self.last_sign(gone, event.group_type)))
+        self.departed.append(departed(member, event, at_ms, self.last_sign(member, event.group_type)))
         del self.departed[:-KEPT_DEPARTURES]
-        self.seen.pop(gone.member_id, None)
-        self.waiting.pop(gone.member_id, None)
-        self.twins.pop(gone.member_id, None)
+        self.seen.pop(member.member_id, None)
+        self.waiting.pop(member.member_id, None)
+        self.twins.pop(member.member_id, None)
 
     def _created(self, event: Event, at_ms: int | None) -> None:
         self.is_new_life = True
@@ -344,17 +344,17 @@ _REMEMBERED = {
 }
 
 
-def departed(gone: Member, event: Event, at_ms: int | None, seen: Sign | None) -> Departed:
+def departed(member: Member, event: Event, at_ms: int | None, seen: Sign | None) -> Departed:
     """A member that went, as it is remembered."""
-    told = gone.subscription or Subscription()
+    subscription = member.subscription or Subscription()
     return Departed(
-        gone.member_id,
-        told.instance_id,
-        told.client_id,
-        told.client_host,
-        told.uses_classic_protocol,
-        *chosen(told),
-        max(told.session_timeout_ms or 0, told.rebalance_timeout_ms),
+        member.member_id,
+        subscription.instance_id,
+        subscription.client_id,
+        subscription.client_host,
+        subscription.uses_classic_protocol,
+        *chosen(subscription),
+        max(subscription.session_timeout_ms or 0, subscription.rebalance_timeout_ms),
         at_ms,
         event.partition,
         event.offset,
@@ -362,11 +362,11 @@ def departed(gone: Member, event: Event, at_ms: int | None, seen: Sign | None) -
     )
 
 
-def chosen(told: Subscription) -> tuple[str | None, int | None]:
+def chosen(subscription: Subscription) -> tuple[str | None, int | None]:
     """Name of a classic member's chosen protocol and the version of its blob under it."""
-    if not told.protocols:
+    if not subscription.protocols:
         return None, None
-    first = told.protocols[0]
+    first = subscription.protocols[0]
     return first.name, (first.fields or {}).get("version")
 
 

@@ -159,7 +159,7 @@ def _changed(situation: Situation, cause: Cause, upgraded: list[Return]) -> Find
     """Clients came back as others."""
     if not upgraded:
         return None
-    evidence = [*(f"{one.told(situation)}; {_spoken(one)}" for one in upgraded), *_removals(situation)]
+    evidence = [*(f"{one.sentence(situation)}; {_spoken(one)}" for one in upgraded), *_removals(situation)]
     sure = CERTAIN if all(one.is_same_instance for one in upgraded) else LIKELY
     if any(one.is_ambiguous for one in upgraded):
         sure = POSSIBLE
@@ -170,12 +170,12 @@ def _changed(situation: Situation, cause: Cause, upgraded: list[Return]) -> Find
 
 
 def _spoken(one: Return) -> str:
-    told = one.member.subscription
-    if told is None:
+    subscription = one.member.subscription
+    if subscription is None:
         return "now on another protocol"
-    if told.uses_classic_protocol is not one.departed.uses_classic_protocol:
+    if subscription.uses_classic_protocol is not one.departed.uses_classic_protocol:
         return "downgraded to the classic protocol" if one.is_downgrade else "now on the consumer protocol"
-    protocol, version = chosen(told)
+    protocol, version = chosen(subscription)
     if protocol == one.departed.protocol:
         return f"subscription version {version}, before {one.departed.version}"
     return f"assignor {protocol}, before {one.departed.protocol}"
@@ -209,7 +209,7 @@ def poll_timeout_rejoin(situation: Situation) -> Finding | None:
     if not back:
         return None
     evidence = [
-        f"{one.told(situation)}; the last record showing it alive was {lasting(one.silence_ms)} older "
+        f"{one.sentence(situation)}; the last record showing it alive was {lasting(one.silence_ms)} older "
         f"(max.poll.interval.ms {lasting(one.departed.timeout_ms)})"
         for one in back
     ] + _removals(situation)
@@ -226,7 +226,7 @@ def poll_timeout_rejoin(situation: Situation) -> Finding | None:
 
 
 def has_polled_late(one: Return) -> bool:
-    """Whether a client that came back had exceeded its max.poll.interval.ms before, as far as its records tell."""
+    """Whether a client that came back had exceeded its max.poll.interval.ms before, as far as its records show."""
     return one.is_same_process or _was_silent(one)
 
 
@@ -257,7 +257,7 @@ def member_restart(situation: Situation) -> Finding | None:
     back, new = returns(situation)
     if not back:
         return _replaced(situation)
-    evidence = [one.told(situation) for one in back]
+    evidence = [one.sentence(situation) for one in back]
     evidence += [f"{called(member)} joined as well {situation.at(offset)}" for member, offset in new]
     evidence += _removals(situation)
     sure = CERTAIN if all(one.is_same_instance for one in back) and not new else LIKELY
@@ -406,7 +406,7 @@ def member_leave(situation: Situation) -> Finding | None:
     MEMBER_RULES,
     Cause.LEAVE_OR_TIMEOUT,
     EVERY_TYPE,
-    footprint="a member was removed, and nothing on record tells whether it left or its session timed out",
+    footprint="a member was removed, and nothing on record shows whether it left or its session timed out",
     confidence="possible",
     look_alikes="MEMBER_LEAVE, SESSION_TIMEOUT, REBALANCE_TIMEOUT",
     explains=_FOLLOWS_MEMBERS,

@@ -19,7 +19,7 @@ DEPARTURES: Mapping[str, bool] = {
 
 
 def may_show_departure(kind: str, value: Mapping[str, Any] | None) -> bool:
-    """Tell whether a member may be gone by a record.
+    """Whether a record may show that a member was removed.
 
     >>> may_show_departure("GroupMetadata", {"generation": 3}), may_show_departure("ConsumerGroupMemberMetadata", {})
     (True, False)

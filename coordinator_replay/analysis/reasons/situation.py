@@ -17,15 +17,15 @@ class Situation:
 
     Attributes:
         events: the events of the operation.
-        opening: the event that tells of the rebalance.
+        opening: the event that opens the rebalance.
         at_ms: when the operation was appended; None before the group's first record with a time.
-        started_ms: when the rebalance began, as the table tells it: of a classic one, the end of its join phase.
+        started_ms: when the rebalance began, as the table has it: of a classic one, the end of its join phase.
         before: members before the operation.
         unrevoked_since: since when members have been holding on to what they must give up.
         history: what earlier records left.
         topics: topic names.
         topic_changes: when topics changed, where that is known.
-        left: members that are gone.
+        left: events of members that were removed.
         resolved: expressions that were resolved.
         joined: members that came, and the offsets of their records; or that came before and count from now on.
         resubscribed: members that ask for other topics: what they asked for, the member now, the record's offset.
@@ -103,12 +103,12 @@ class Situation:
         ]
 
     @cached_property
-    def gone(self) -> list[Departed]:
-        """Members that went, in this operation or earlier, and may have come back with it."""
+    def departed(self) -> list[Departed]:
+        """Members that were removed, in this operation or earlier, and may have come back with it."""
         now = [
-            departed(gone, event, self.at_ms, self.history.last_sign(gone, event.group_type))
+            departed(member, event, self.at_ms, self.history.last_sign(member, event.group_type))
             for event in self.left
-            if (gone := event.before or event.member) is not None
+            if (member := event.before or event.member) is not None
         ]
         return [*self.history.departed, *now]
 
@@ -157,12 +157,12 @@ def called(member: Member | Departed) -> str:
     A classic group keeps client id and host of the first member that joined under an instance id, whichever process
     it is by now.
     """
-    told = member if isinstance(member, Departed) else member.subscription or Subscription()
-    client = " on ".join(filter(None, (told.client_id, (told.client_host or "").lstrip("/"))))
-    if told.instance_id is None:
+    identity = member if isinstance(member, Departed) else member.subscription or Subscription()
+    client = " on ".join(filter(None, (identity.client_id, (identity.client_host or "").lstrip("/"))))
+    if identity.instance_id is None:
         return f"member {member.member_id} (client {client})" if client else f"member {member.member_id}"
-    word = "first joined as client" if told.uses_classic_protocol else "client"
-    return f"member {member.member_id} (instance {told.instance_id}{f', {word} {client}' if client else ''})"
+    word = "first joined as client" if identity.uses_classic_protocol else "client"
+    return f"member {member.member_id} (instance {identity.instance_id}{f', {word} {client}' if client else ''})"
 
 
 def listed(names: Sequence[str], most: int = 5) -> str:
@@ -177,7 +177,7 @@ def listed(names: Sequence[str], most: int = 5) -> str:
 
 
 def lasting(milliseconds: int | None) -> str:
-    """A duration as sentences tell it.
+    """A duration as sentences have it.
 
     >>> [lasting(ms) for ms in (850, 4500, 300000, None)]
     ['850 ms', '4.5 s', '300 s', 'an unknown time']
@@ -188,7 +188,7 @@ def lasting(milliseconds: int | None) -> str:
 
 
 def passed(since_ms: int | None, until_ms: int | None) -> str:
-    """The time between two moments as sentences tell it; one that turns back is none.
+    """The time between two moments as sentences have it; none where time turns back.
 
     >>> passed(1000, 5500), passed(5500, 1000), passed(None, 1000)
     ('4.5 s', '0 ms', 'an unknown time')
@@ -198,7 +198,7 @@ def passed(since_ms: int | None, until_ms: int | None) -> str:
 
 
 def moment(at_ms: int) -> str:
-    """A moment as sentences tell it.
+    """A time as sentences have it.
 
     >>> moment(1795249933871)
     '2026-11-21T08:32:13.871Z'

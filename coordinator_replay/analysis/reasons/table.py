@@ -62,7 +62,7 @@ def reason_of(situation: Situation) -> Reason:
             confidence = _at_most(confidence, Confidence.LIKELY)
             alternatives.append(other.cause)
     evidence.extend(_side_facts(situation, first))
-    confidence = _judged(situation, confidence, evidence)
+    confidence = _limited(situation, confidence, evidence)
     return Reason(
         first.cause,
         _join_reason(situation, first.cause),
@@ -105,7 +105,7 @@ def _side_facts(situation: Situation, first: Finding) -> list[str]:
     return facts
 
 
-def _judged(situation: Situation, confidence: Confidence, evidence: list[str]) -> Confidence:
+def _limited(situation: Situation, confidence: Confidence, evidence: list[str]) -> Confidence:
     """No more confidence than the log allows."""
     opening = situation.opening
     if not opening.is_exact:

@@ -28,11 +28,11 @@ TopicChanges = Mapping[str, Sequence[TopicChange]]
 NO_CHANGES: TopicChanges = {}
 
 
-def told(changes: TopicChanges, topic: str, change: TopicChange) -> str:
+def sentence(changes: TopicChanges, topic: str, change: TopicChange) -> str:
     """The change in words.
 
     >>> orders = [TopicChange(0, "created", 3), TopicChange(9, "partitions_added", 5)]
-    >>> [told({"orders": orders}, "orders", one) for one in orders]
+    >>> [sentence({"orders": orders}, "orders", one) for one in orders]
     ['topic orders was created with 3 partitions', 'partitions of orders increased from 3 to 5']
     """
     if change.change == REMOVED:

@@ -1,4 +1,4 @@
-"""The words a reason is told in."""
+"""The words of a reason."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -118,7 +118,7 @@ class Finding(NamedTuple):
 
 
 class Reason(NamedTuple):
-    """Why a group rebalanced, as the table ``rebalances`` tells it."""
+    """Why a group rebalanced, as the table ``rebalances`` has it."""
 
     cause: Cause
     join_reason: JoinReason
