@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from coordinator_replay.engine.plain import Fields
+
 DEFAULT_RETENTION_MS = 7 * 24 * 3600 * 1000
 """What ``offsets.retention.minutes`` is where nobody set it."""
 
@@ -81,22 +83,29 @@ def _names(topics: Iterable[Any] | None) -> frozenset[str]:
     return frozenset(str(topic) for topic in topics or ())
 
 
-class GroupLife:
+class ExpiryState:
     """One group, record by record, reduced to what decides about its offsets.
 
     Record kinds that say nothing about expiry may be given or left out.
     """
 
+    group_type: str | None
+    protocol_type: str | None
+    _classic: _Classic | None
+    _members: dict[str, frozenset[str]]
+    _resolved: dict[str, frozenset[str]]
+    _topology: frozenset[str]
+
     def __init__(self) -> None:
         self._forget()
 
     def _forget(self) -> None:
-        self.group_type: str | None = None
-        self.protocol_type: str | None = None
-        self._classic: _Classic | None = None
-        self._members: dict[str, frozenset[str]] = {}
-        self._resolved: dict[str, frozenset[str]] = {}
-        self._topology: frozenset[str] = frozenset()
+        self.group_type = None
+        self.protocol_type = None
+        self._classic = None
+        self._members = {}
+        self._resolved = {}
+        self._topology = frozenset()
 
     def _become(self, group_type: str) -> None:
         if self.group_type != group_type:
@@ -157,32 +166,6 @@ class GroupLife:
         if kind in _APPLY:
             _APPLY[kind](self, key, value)
 
-    def snapshot(self) -> dict[str, Any]:
-        """The state as plain data fit for JSON."""
-        classic = self._classic
-        return {
-            "group_type": self.group_type,
-            "protocol_type": self.protocol_type,
-            "classic": classic
-            and [[None if topics is None else sorted(topics) for topics in classic.subscribed], classic.since_ms],
-            "members": {member: sorted(topics) for member, topics in self._members.items()},
-            "resolved": {expression: sorted(topics) for expression, topics in self._resolved.items()},
-            "topology": sorted(self._topology),
-        }
-
-    @classmethod
-    def restore(cls, snapshot: Mapping[str, Any]) -> "GroupLife":
-        """Go on from a snapshot."""
-        life = cls()
-        life.group_type, life.protocol_type = snapshot["group_type"], snapshot["protocol_type"]
-        if snapshot["classic"] is not None:
-            subscribed, since = snapshot["classic"]
-            life._classic = _Classic(tuple(None if names is None else _names(names) for names in subscribed), since)
-        life._members = {member: _names(topics) for member, topics in snapshot["members"].items()}
-        life._resolved = {expression: _names(topics) for expression, topics in snapshot["resolved"].items()}
-        life._topology = _names(snapshot["topology"])
-        return life
-
     def _classic_group(self, _key: Mapping[str, Any], value: Mapping[str, Any]) -> None:
         since = value.get("currentStateTimestamp", -1)
         opened = (member["subscriptionFields"] for member in value["members"])
@@ -224,6 +207,9 @@ class GroupLife:
         )
 
 
+FIELDS = Fields(ExpiryState, "group_type", "protocol_type", "_classic", "_members", "_resolved", "_topology")
+"""What a snapshot has."""
+
 _DELETES = {
     "GroupMetadata": "classic",
     "ConsumerGroupMetadata": "consumer",
@@ -232,12 +218,12 @@ _DELETES = {
 }
 """Kinds whose tombstone deletes the group, and the type of group that their value makes."""
 
-_APPLY: Mapping[str, Callable[[GroupLife, Mapping[str, Any], Any], None]] = {
-    "GroupMetadata": GroupLife._classic_group,
-    "ConsumerGroupMemberMetadata": GroupLife._member,
-    "ConsumerGroupRegularExpression": GroupLife._regular_expression,
-    "StreamsGroupMemberMetadata": GroupLife._streams_member,
-    "StreamsGroupTopology": GroupLife._streams_topology,
+_APPLY: Mapping[str, Callable[[ExpiryState, Mapping[str, Any], Any], None]] = {
+    "GroupMetadata": ExpiryState._classic_group,
+    "ConsumerGroupMemberMetadata": ExpiryState._member,
+    "ConsumerGroupRegularExpression": ExpiryState._regular_expression,
+    "StreamsGroupMemberMetadata": ExpiryState._streams_member,
+    "StreamsGroupTopology": ExpiryState._streams_topology,
 }
 
 GROUP_KINDS = frozenset(_DELETES)

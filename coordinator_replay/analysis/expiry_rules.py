@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from coordinator_replay.analysis.expiration import DECIDING_KINDS, GROUP_KINDS, Expiry, GroupLife
+from coordinator_replay.analysis.expiration import DECIDING_KINDS, FIELDS, GROUP_KINDS, Expiry, ExpiryState
 from coordinator_replay.analysis.rows import Row, Scope
 from coordinator_replay.engine.model import Record
 
@@ -16,18 +16,18 @@ _Deciding = tuple[str | None, str | None, str | None, Expiry]
 class ExpiryRules:
     """Makes a row of each change of what decides about a group's offsets, and of each tombstone of the group."""
 
-    __slots__ = ("_last", "_life", "_scope")
+    __slots__ = ("_last", "_scope", "_state")
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
-        self._life = GroupLife()
+        self._state = ExpiryState()
         self._last: _Deciding | None = None
 
     def fold(self, record: Record) -> Iterator[Row]:
         """The row that a record makes, if it changes anything."""
         if record.kind not in DECIDING_KINDS:
             return
-        self._life.apply(record.kind, record.key, record.value)
+        self._state.apply(record.kind, record.key, record.value)
         is_tombstone = record.value is None and record.kind in GROUP_KINDS
         deciding = self._now()
         if deciding != self._last or is_tombstone:
@@ -41,7 +41,7 @@ class ExpiryRules:
         yield TABLE, self._row(partition, offset, timestamp_ms, self._last, is_tombstone=False)
 
     def _now(self) -> _Deciding:
-        return self._life.group_type, self._life.protocol_type, self._life.state, self._life.expiry()
+        return self._state.group_type, self._state.protocol_type, self._state.state, self._state.expiry()
 
     def _row(
         self, partition: int, offset: int, timestamp_ms: int | None, deciding: _Deciding, *, is_tombstone: bool
@@ -64,9 +64,9 @@ class ExpiryRules:
 
     def snapshot(self) -> dict[str, Any]:
         """The state as plain data fit for JSON."""
-        return {"life": self._life.snapshot(), "has_row": self._last is not None}
+        return {**FIELDS.write(self._state), "has_row": self._last is not None}
 
-    def restore(self, snapshot: Mapping[str, Any]) -> None:
-        """Go on from a snapshot."""
-        self._life = GroupLife.restore(snapshot["life"])
-        self._last = self._now() if snapshot["has_row"] else None
+    def restore(self, plain: Mapping[str, Any]) -> None:
+        """Continue from ``snapshot``."""
+        FIELDS.read(self._state, plain)
+        self._last = self._now() if plain["has_row"] else None

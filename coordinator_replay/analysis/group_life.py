@@ -15,6 +15,7 @@ from coordinator_replay.analysis.expiry_rules import ExpiryRules
 from coordinator_replay.analysis.findings.group_rules import GROUP_RULES
 from coordinator_replay.analysis.findings.steps import StepRules
 from coordinator_replay.analysis.findings.thresholds import DEFAULTS, Thresholds
+from coordinator_replay.analysis.members import FIELDS as MEMBERS
 from coordinator_replay.analysis.members import Members, members_after
 from coordinator_replay.analysis.ownership import Ownership
 from coordinator_replay.analysis.reasons import NO_CHANGES, Sign, TopicChanges
@@ -23,11 +24,11 @@ from coordinator_replay.analysis.rows import ENCODE, Row, Scope, Topics
 from coordinator_replay.analysis.timeline import Timeline
 from coordinator_replay.engine.events import Event, EventKind
 from coordinator_replay.engine.model import GroupType, Marker, Record
+from coordinator_replay.engine.plain import Fields, restoring
 from coordinator_replay.engine.replay import Replay
-from coordinator_replay.errors import SnapshotError
 from coordinator_replay.times import latest_ms
 
-VERSION = 7
+VERSION = 8
 
 # Looked up once: it stands in the way of every event.
 TOPOLOGY_CHANGED = EventKind.TOPOLOGY_CHANGED
@@ -58,6 +59,9 @@ class GroupReplay:
         "group_type",
         "replay",
     )
+    group_type: GroupType | None
+    _now_ms: int | None
+    _classic_at: int
 
     def __init__(
         self,
@@ -88,9 +92,9 @@ class GroupReplay:
         self._ownership = Ownership(self._scope, self._topics)
         self._expiry_rules = ExpiryRules(self._scope)
         self._begin_rebalances()
-        self._now_ms: int | None = None
+        self._now_ms = None
         self._classic_at = -1
-        self.group_type: GroupType | None = None
+        self.group_type = None
 
     def _begin_rebalances(self) -> None:
         """Begin the folds that look back: over rebalances, and over what rules remember."""
@@ -217,11 +221,9 @@ class GroupReplay:
             "cluster": self._scope.cluster,
             "replay": self.replay.snapshot(),
             "seq": self._timeline.seq,
-            "now_ms": self._now_ms,
-            "classic_at": self._classic_at,
-            "group_type": None if self.group_type is None else str(self.group_type),
-            "sources": {key: list(topics) for key, topics in self._topics.sources.items()},
-            "members": self._members.snapshot(),
+            "sources": self._topics.sources,
+            **FIELDS.write(self),
+            "members": MEMBERS.write(self._members),
             "ownership": self._ownership.snapshot(),
             "rebalances": self._rebalances.snapshot(),
             "expiry_rules": self._expiry_rules.snapshot(),
@@ -237,34 +239,23 @@ class GroupReplay:
         limits: Thresholds = DEFAULTS,
         encode: Callable[[Any], str] = ENCODE,
     ) -> "GroupReplay":
-        """Go on from a snapshot.
+        """Continue from a snapshot.
 
         Raises:
             SnapshotError: it is of a version this release does not know, or damaged.
         """
-        version = snapshot.get("version")
-        if version != VERSION:
-            raise SnapshotError(
-                f"group snapshot has version {version!r}, this release reads {VERSION}: "
-                "audit again from the beginning of the log"
-            )
-        try:
+        with restoring("group", VERSION, snapshot):
             replay = Replay.restore(snapshot["replay"])
             life = cls(snapshot["cluster"], replay.group_id, topic_names, topic_changes, limits, encode)
             life.replay = replay
             life._timeline.seq = snapshot["seq"]
-            life._now_ms = snapshot["now_ms"]
-            life._classic_at = snapshot["classic_at"]
-            group_type = snapshot["group_type"]
-            life.group_type = None if group_type is None else GroupType(group_type)
             life._topics.sources = {key: tuple(topics) for key, topics in snapshot["sources"].items()}
-            life._members.restore(snapshot["members"])
+            FIELDS.read(life, snapshot)
+            MEMBERS.read(life._members, snapshot["members"])
             life._ownership.restore(snapshot["ownership"])
             life._rebalances.restore(snapshot["rebalances"])
             life._expiry_rules.restore(snapshot["expiry_rules"])
             life._step_rules.restore(snapshot["findings"])
-        except (KeyError, TypeError, ValueError, AttributeError) as cause:
-            raise SnapshotError(f"group snapshot of version {VERSION} is damaged: {cause!r}") from cause
         return life
 
     def _fold(self, events: Sequence[Event]) -> Iterator[Row]:
@@ -286,6 +277,10 @@ class GroupReplay:
             yield name, row
             yield self._step_rules.rebalance(row)
         yield from self._step_rules.fold(events, at_ms)
+
+
+FIELDS = Fields(GroupReplay, "_now_ms", "_classic_at", "group_type")
+"""What a snapshot has, apart from the parts of the replay."""
 
 
 def _settled(rows: list[Row], offset: int) -> list[Row]:

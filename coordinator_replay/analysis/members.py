@@ -1,12 +1,12 @@
 """Who was in the group, when, and with what: ``member_timeline``."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from coordinator_replay.analysis.rows import Row, Scope, Topics
 from coordinator_replay.engine.events import Event, EventKind
 from coordinator_replay.engine.model import JOINING, GroupType, Member, Subscription
-from coordinator_replay.engine.snapshot import member_from_plain, member_to_plain
+from coordinator_replay.engine.plain import Fields
 
 TABLE = "member_timeline"
 
@@ -62,11 +62,12 @@ class Members:
     """The fold over members."""
 
     __slots__ = ("scope", "stays", "topics")
+    stays: dict[str, MemberInterval]
 
     def __init__(self, scope: Scope, topics: Topics) -> None:
         self.scope = scope
         self.topics = topics
-        self.stays: dict[str, MemberInterval] = {}
+        self.stays = {}
 
     def fold(self, events: Sequence[Event], changed: Changed, at_ms: int | None) -> Iterator[Row]:
         """Close and open intervals by one operation's events; yields the closed ones.
@@ -151,16 +152,9 @@ class Members:
             "is_begin_open": stay.is_begin_open,
         }
 
-    def snapshot(self) -> list[Any]:
-        """The open intervals as plain data."""
-        return [[member_to_plain(stay.member), *stay[1:]] for stay in self.stays.values()]
 
-    def restore(self, plain: Sequence[Sequence[Any]]) -> None:
-        """Go on from ``snapshot``."""
-        for known, group_type, *rest in plain:
-            member = member_from_plain(known)
-            if member is not None:
-                self.stays[member.member_id] = MemberInterval(member, GroupType(group_type), *rest)
+FIELDS = Fields(Members, "stays")
+"""What a snapshot has."""
 
 
 def _is_incomplete(member: Member) -> bool:

@@ -8,14 +8,15 @@ rebalance, and in an Empty group. Streams groups own tasks, shown as partitions 
 group own partitions together.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from coordinator_replay.analysis.members import Changed
 from coordinator_replay.analysis.rows import Row, Scope, Topics
 from coordinator_replay.engine.events import Event, EventKind
 from coordinator_replay.engine.model import NOTHING, Assignment, GroupType, Member, MemberState, without
+from coordinator_replay.engine.plain import Fields
 from coordinator_replay.times import elapsed_ms, latest_ms
 
 TABLE = "partition_ownership"
@@ -165,11 +166,11 @@ class Ownership:
         "awaited_since",
         "gaps",
         "handovers",
-        "held",
         "holders",
         "is_exact",
         "is_step_exact",
         "log_partition",
+        "owned",
         "scope",
         "seen",
         "shared",
@@ -177,20 +178,28 @@ class Ownership:
         "unrevoked_since",
     )
 
+    holders: dict[Key, dict[str, Holding]]
+    gaps: dict[Key, Gap]
+    shared: dict[Key, list[SharedChange]]
+    unrevoked_since: dict[str, int | None]
+    awaited_since: dict[str, int | None]
+    log_partition: int | None
+    seen: set[str]
+
     def __init__(self, scope: Scope, topics: Topics) -> None:
         self.scope = scope
         self.topics = topics
-        self.holders: dict[Key, dict[str, Holding]] = {}
-        self.gaps: dict[Key, Gap] = {}
-        self.shared: dict[Key, list[SharedChange]] = {}
-        self.held: dict[str, Assignment] = {}
-        self.unrevoked_since: dict[str, int | None] = {}
-        self.awaited_since: dict[str, int | None] = {}
+        self.holders = {}
+        self.gaps = {}
+        self.shared = {}
+        self.owned: dict[str, Assignment] = {}
+        self.unrevoked_since = {}
+        self.awaited_since = {}
         self.handovers: list[Handover] = []
         self.added = 0
         self.at_offset = -1
-        self.log_partition: int | None = None
-        self.seen: set[str] = set()
+        self.log_partition = None
+        self.seen = set()
         self.is_exact = self.is_step_exact = True
 
     @property
@@ -230,13 +239,13 @@ class Ownership:
             release = Release(at_ms, rebalance_id, *self._retaken(events, changed, at_ms, last_ms))
         circumstances = _circumstances(events, kinds)
         for member_id, (member, _) in changed.items():
-            left = without(self.held.get(member_id, NOTHING), _owned(member))
+            left = without(self.owned.get(member_id, NOTHING), _owned(member))
             if left:
                 why = self._why(circumstances, member_id, member, at_ms)
                 yield from self._release(member_id, left, why, release, circumstances.targets.get(member_id))
         for member_id, (member, _) in changed.items():
             owned = _owned(member)
-            taken = without(owned, self.held.get(member_id, NOTHING))
+            taken = without(owned, self.owned.get(member_id, NOTHING))
             if member is not None and taken:
                 yield from self._take(member, group_type, taken, release)
             self._remember(member_id, member, at_ms)
@@ -266,7 +275,7 @@ class Ownership:
                 until_ms = latest_ms(at_ms, holding.from_ms)
                 gap = Gap(key[0], holding, until_ms, offset, RECORDS_MISSING, None, None)
                 yield from self._rows(key, holding, gap, None)
-        self.gaps, self.held, self.seen = {}, dict(known.held), set(known.seen)
+        self.gaps, self.owned, self.seen = {}, dict(known.owned), set(known.seen)
         self.holders = {
             key: {
                 member_id: holding._replace(from_ms=at_ms, from_offset=offset, is_exact=False, is_begin_open=True)
@@ -286,7 +295,7 @@ class Ownership:
                 retaken = [
                     (topic, partition)
                     for member_id, (member, _) in changed.items()
-                    for topic, partitions in without(_owned(member), self.held.get(member_id, NOTHING)).items()
+                    for topic, partitions in without(_owned(member), self.owned.get(member_id, NOTHING)).items()
                     for partition in partitions
                     if (topic, partition) in self.holders
                 ]
@@ -295,11 +304,11 @@ class Ownership:
 
     def _convert(self, changed: Changed, group_type: GroupType, at_ms: int | None) -> Iterator[Row]:
         """Other keys, same partitions: every interval ends, and those that go on begin at the same time."""
-        for member_id, assignment in list(self.held.items()):
+        for member_id, assignment in list(self.owned.items()):
             is_removed = member_id not in changed or changed[member_id][0] is None
             why = MEMBER_LEFT if is_removed else GROUP_CONVERTED
             yield from self._release(member_id, assignment, why, Release(at_ms, None))
-        self.held = {}
+        self.owned = {}
         yield from self._rename_gaps(group_type, {topic for member, _ in changed.values() for topic in _owned(member)})
         for member_id, (member, _) in changed.items():
             owned = _owned(member)
@@ -416,9 +425,9 @@ class Ownership:
     def _remember(self, member_id: str, member: Member | None, at_ms: int | None) -> None:
         owned = _owned(member)
         if owned:
-            self.held[member_id] = owned
+            self.owned[member_id] = owned
         else:
-            self.held.pop(member_id, None)
+            self.owned.pop(member_id, None)
         if member is not None and member.current is not None:
             self.seen.add(member_id)
         else:
@@ -463,45 +472,31 @@ class Ownership:
             )
 
     def snapshot(self) -> dict[str, Any]:
-        """Open intervals and gaps as plain data, the same whatever order they came in."""
-        return {
-            "holders": [
-                [topic, partition, list(holding)]
-                for (topic, partition), holders in sorted(self.holders.items(), key=itemgetter(0))
-                for holding in holders.values()
-            ],
-            "gaps": [
-                [topic, partition, gap.topic, list(gap.holding), *gap[2:]]
-                for (topic, partition), gap in sorted(self.gaps.items(), key=itemgetter(0))
-            ],
-            "shared": [[*key, [list(one) for one in changes]] for key, changes in sorted(self.shared.items())],
-            "log_partition": self.log_partition,
-            # Who owns something was seen.
-            "seen": sorted(self.seen.difference(self.held)),
-            "unrevoked_since": dict(self.unrevoked_since),
-            "awaited_since": dict(self.awaited_since),
+        """Open intervals and gaps as plain data, sorted by partition."""
+        self.holders, self.gaps, self.shared = _sorted(self.holders), _sorted(self.gaps), _sorted(self.shared)
+        return FIELDS.write(self)
+
+    def restore(self, plain: Mapping[str, Any]) -> None:
+        """Continue from ``snapshot``."""
+        FIELDS.read(self, plain)
+        owned: dict[str, dict[str, list[int]]] = {}
+        for (topic, partition), holders in self.holders.items():
+            for member_id in holders:
+                owned.setdefault(member_id, {}).setdefault(topic, []).append(partition)
+        self.owned = {
+            member_id: {topic: tuple(sorted(partitions)) for topic, partitions in topics.items()}
+            for member_id, topics in owned.items()
         }
 
-    def restore(self, plain: dict[str, Any]) -> None:
-        """Go on from ``snapshot``."""
-        held: dict[str, dict[str, list[int]]] = {}
-        for topic, partition, known in plain["holders"]:
-            holding = _holding(known)
-            self.holders.setdefault((topic, partition), {})[holding.member_id] = holding
-            held.setdefault(holding.member_id, {}).setdefault(topic, []).append(partition)
-        for topic, partition, own_topic, known, *rest in plain["gaps"]:
-            self.gaps[topic, partition] = Gap(own_topic, _holding(known), *rest)
-        self.held = {
-            member_id: {topic: tuple(sorted(partitions)) for topic, partitions in topics.items()}
-            for member_id, topics in held.items()
-        }
-        self.shared = {
-            (topic, partition): [SharedChange(*one) for one in changes] for topic, partition, changes in plain["shared"]
-        }
-        self.seen = {*self.held, *plain["seen"]}
-        self.log_partition = plain["log_partition"]
-        self.unrevoked_since = dict(plain["unrevoked_since"])
-        self.awaited_since = dict(plain["awaited_since"])
+
+FIELDS = Fields(Ownership, "holders", "gaps", "shared", "log_partition", "unrevoked_since", "awaited_since", "seen")
+"""What a snapshot has; what each member owns follows from it."""
+
+Value = TypeVar("Value")
+
+
+def _sorted(by_partition: dict[Key, Value]) -> dict[Key, Value]:
+    return dict(sorted(by_partition.items(), key=itemgetter(0)))
 
 
 def join_done(joined_ms: int | None, at_ms: int | None, last_ms: int | None) -> int | None:
@@ -515,11 +510,6 @@ def join_done(joined_ms: int | None, at_ms: int | None, last_ms: int | None) -> 
     if joined_ms is None or at_ms is None:
         return at_ms
     return min(joined_ms if last_ms is None else max(joined_ms, last_ms), at_ms)
-
-
-def _holding(plain: Sequence[Any]) -> Holding:
-    member_id, instance_id, group_type, *rest = plain
-    return Holding(member_id, instance_id, GroupType(group_type), *rest)
 
 
 def _owned(member: Member | None) -> Assignment:

@@ -20,9 +20,8 @@ which a later rebalance may show more of it (``reasons.hindsight``).
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import Any
 
 from coordinator_replay.analysis.members import Members
@@ -48,10 +47,12 @@ from coordinator_replay.analysis.reasons.hindsight import (
     settled_by,
     twins,
 )
+from coordinator_replay.analysis.reasons.history import FIELDS as HISTORY
 from coordinator_replay.analysis.reasons.table import with_unknown_departures
 from coordinator_replay.analysis.rows import Row, Scope, Topics
 from coordinator_replay.engine.events import Event, EventKind
 from coordinator_replay.engine.model import GroupType
+from coordinator_replay.engine.plain import Fields
 from coordinator_replay.times import elapsed_ms, latest_ms, time_order
 
 TABLE = "rebalances"
@@ -144,9 +145,6 @@ class Rebalance:
         return self.completed_offset is not None
 
 
-_values = attrgetter(*Rebalance.__slots__)
-
-
 def rebalance_id(scope: Scope, partition: int, offset: int) -> str:
     """The id of the rebalance that a record began: the same in every run over the same log.
 
@@ -188,6 +186,12 @@ class Rebalances:
         "scope",
         "unsettled",
     )
+    running: list[Rebalance]
+    unsettled: list[Rebalance]
+    member_count: int
+    joined: list[str]
+    left: list[str]
+    is_past_known: bool
 
     def __init__(
         self,
@@ -202,13 +206,13 @@ class Rebalances:
         self._members = members
         self._ownership = ownership
         self._topic_changes = topic_changes
-        self.running: list[Rebalance] = []
-        self.unsettled: list[Rebalance] = []
+        self.running = []
+        self.unsettled = []
         self.partitions = 0
         self.has_completed = False
         self.member_count = 0
-        self.joined: list[str] = []
-        self.left: list[str] = []
+        self.joined = []
+        self.left = []
         self.is_past_known = True
         self.history = GroupHistory(topics)
 
@@ -409,27 +413,17 @@ class Rebalances:
     def snapshot(self) -> dict[str, Any]:
         """Running rebalances as plain data."""
         self._count_partitions()
-        return {
-            "running": [list(_values(one)) for one in self.running],
-            "unsettled": [list(_values(one)) for one in self.unsettled],
-            "member_count": self.member_count,
-            "joined": self.joined,
-            "left": self.left,
-            "is_past_known": self.is_past_known,
-            "history": self.history.snapshot(),
-        }
+        return {**FIELDS.write(self), "history": HISTORY.write(self.history)}
 
-    def restore(self, plain: dict[str, Any]) -> None:
-        """Go on from ``snapshot``."""
-        self.running, self.unsettled = (
-            [Rebalance(**dict(zip(Rebalance.__slots__, one, strict=True))) for one in plain[name]]
-            for name in ("running", "unsettled")
-        )
+    def restore(self, plain: Mapping[str, Any]) -> None:
+        """Continue from ``snapshot``."""
+        FIELDS.read(self, plain)
+        HISTORY.read(self.history, plain["history"])
         self.partitions = next((one.partitions for one in self.running if not one.is_counted), 0)
-        self.member_count = plain["member_count"]
-        self.joined, self.left = list(plain["joined"]), list(plain["left"])
-        self.is_past_known = plain["is_past_known"]
-        self.history = GroupHistory.restore(plain["history"], self._topics)
+
+
+FIELDS = Fields(Rebalances, "running", "unsettled", "member_count", "joined", "left", "is_past_known")
+"""What a snapshot has, apart from the history."""
 
 
 def _begins(event: Event) -> bool:

@@ -7,6 +7,7 @@ themselves, with the operations the broker's own object has. A refused operation
 """
 
 from collections.abc import Collection, Iterable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from coordinator_replay.engine.model import (
@@ -73,6 +74,7 @@ class MemberRefusedError(UsageError):
     """A classic group can't take or find the member it was given."""
 
 
+@dataclass(eq=False)
 class ClassicGroup:
     """One classic group.
 
@@ -89,34 +91,18 @@ class ClassicGroup:
 
     group_type = GroupType.CLASSIC
     assignment_epoch = None
-    __slots__ = (
-        "generation",
-        "group_id",
-        "is_simple",
-        "leader",
-        "members",
-        "missing",
-        "protocol",
-        "protocol_type",
-        "state",
-        "state_timestamp_ms",
-        "static_members",
-        "votes",
-    )
-
-    def __init__(self, group_id: str, *, is_simple: bool = False) -> None:
-        self.group_id = group_id
-        self.is_simple = is_simple
-        self.state = GroupState.EMPTY
-        self.state_timestamp_ms: int | None = None
-        self.protocol_type: str | None = None
-        self.protocol: str | None = None
-        self.leader: str | None = None
-        self.generation = 0
-        self.missing = 0
-        self.members: MutableMapping[str, Member] = {}
-        self.votes: dict[str, int] = {}
-        self.static_members: dict[str, str] = {}
+    group_id: str
+    is_simple: bool = False
+    state: GroupState = GroupState.EMPTY
+    state_timestamp_ms: int | None = None
+    protocol_type: str | None = None
+    protocol: str | None = None
+    leader: str | None = None
+    generation: int = 0
+    missing: int = 0
+    members: MutableMapping[str, Member] = field(default_factory=dict)
+    votes: dict[str, int] = field(default_factory=dict)
+    static_members: dict[str, str] = field(default_factory=dict)
 
     @property
     def epoch(self) -> int:

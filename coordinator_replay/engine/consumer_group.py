@@ -9,7 +9,7 @@ can make (``CurrentAssignmentBuilder``).
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from coordinator_replay.engine.model import (
@@ -20,8 +20,10 @@ from coordinator_replay.engine.model import (
     MemberState,
     Protocol,
     Record,
+    Regex,
     Subscription,
     Target,
+    TopicMetadata,
     draft_fields,
     epochs_by_topic,
     partitions_by_topic,
@@ -87,36 +89,19 @@ DRAFT_TARGET_FIELDS = frozenset({"assignmentEpoch", "memberId", "error", "metada
 DRAFT_CURRENT_FIELDS = frozenset({"error", "metadataVersion", "metadataBytes"})
 
 
-@dataclass(frozen=True, slots=True)
-class Regex:
-    """What an expression was resolved to, by which version of the cluster's metadata, and when."""
-
-    topics: tuple[str, ...]
-    version: int
-    timestamp_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class TopicMetadata:
-    """A subscribed topic as brokers before 4.1 wrote it down (kind 4)."""
-
-    topic_id: str
-    name: str
-    partitions: int
-
-
+@dataclass(eq=False)
 class ConsumerGroup(ReconcilingGroup):
     """The replayed state of one consumer group."""
 
     group_type = GroupType.CONSUMER
     protocol_type = "consumer"
-    __slots__ = ("assignors", "regexes", "topic_metadata")
+    regexes: dict[str, Regex] = field(default_factory=dict)
+    topic_metadata: tuple[TopicMetadata, ...] | None = None
+    assignors: dict[str, int] = field(default_factory=dict, init=False)
 
-    def __init__(self, group_id: str, birth_missing: int | None = None) -> None:
-        super().__init__(group_id, birth_missing)
-        self.regexes: dict[str, Regex] = {}
-        self.topic_metadata: tuple[TopicMetadata, ...] | None = None
-        self.assignors: dict[str, int] = {}
+    def __post_init__(self) -> None:
+        for member in self.members.values():
+            self._vote(None, member.subscription)
 
     @property
     def state(self) -> GroupState:

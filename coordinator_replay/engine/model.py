@@ -220,6 +220,32 @@ class Member(NamedTuple):
         return self.subscription.instance_id if self.subscription is not None else None
 
 
+@dataclass(frozen=True, slots=True)
+class Regex:
+    """What an expression was resolved to, by which version of the cluster's metadata, and when."""
+
+    topics: tuple[str, ...]
+    version: int
+    timestamp_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopicMetadata:
+    """A subscribed topic as brokers before 4.1 wrote it down (kind 4)."""
+
+    topic_id: str
+    name: str
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """The topology of a streams group: its epoch and, by subtopology, the topics whose partitions make the tasks."""
+
+    epoch: int
+    source_topics: Mapping[str, tuple[str, ...]]
+
+
 def partitions_by_topic(entries: Iterable[Mapping[str, Any]] | None, key: str = "topicId") -> Assignment:
     """Read ``[{topicId, partitions}]`` as an assignment; a topic named twice counts once.
 

@@ -7,15 +7,15 @@ streams groups that is when the state becomes Stable again; a share group shows 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from coordinator_replay.engine.consumer_group import ConsumerGroup, Regex, TopicMetadata
+from coordinator_replay.engine.consumer_group import ConsumerGroup
 from coordinator_replay.engine.events import EventKind
 from coordinator_replay.engine.member_events import note_arrival, note_step, note_subscription
-from coordinator_replay.engine.model import GroupType, Member
+from coordinator_replay.engine.model import GroupType, Member, Regex, TopicMetadata, Topology
 from coordinator_replay.engine.notes import Change, ModernGroup, Note, broken, is_explained, is_new
 from coordinator_replay.engine.operation import Header, Operation
 from coordinator_replay.engine.reconciliation import Reconciliation
 from coordinator_replay.engine.rules import EPOCHS_RISE, check_rules
-from coordinator_replay.engine.streams_group import StreamsGroup, Topology
+from coordinator_replay.engine.streams_group import StreamsGroup
 
 
 def note_modern(

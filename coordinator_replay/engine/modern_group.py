@@ -6,6 +6,7 @@ Mirrors ``modern.ModernGroup``. The three differ in what a member's records say,
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from coordinator_replay.engine.model import Current, GroupState, GroupType, Member, Record, Subscription
@@ -13,6 +14,7 @@ from coordinator_replay.engine.operation import Header, Operation
 from coordinator_replay.engine.reconciliation import Reconciliation
 
 
+@dataclass(eq=False)
 class ReconcilingGroup(ABC):
     """A group whose members reconcile what they have with their targets.
 
@@ -24,11 +26,8 @@ class ReconcilingGroup(ABC):
 
     group_type: ClassVar[GroupType]
     protocol_type: ClassVar[str]
-    __slots__ = ("group_id", "reconciliation")
-
-    def __init__(self, group_id: str, birth_missing: int | None = None) -> None:
-        self.group_id = group_id
-        self.reconciliation = Reconciliation(birth_missing)
+    group_id: str
+    reconciliation: Reconciliation = field(default_factory=Reconciliation)
 
     @property
     @abstractmethod

@@ -11,7 +11,7 @@ judging that one.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -72,14 +72,12 @@ class OffsetChange:
     timestamp_ms: int | None
 
 
+@dataclass(slots=True, eq=False)
 class Offsets:
     """Stored and pending offsets of one group."""
 
-    __slots__ = ("pending", "stored")
-
-    def __init__(self) -> None:
-        self.stored: dict[TopicPartition, CommittedOffset] = {}
-        self.pending: dict[int, dict[TopicPartition, CommittedOffset]] = {}
+    stored: dict[TopicPartition, CommittedOffset] = field(default_factory=dict)
+    pending: dict[int, dict[TopicPartition, CommittedOffset]] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         return bool(self.stored or self.pending)

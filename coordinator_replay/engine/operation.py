@@ -14,7 +14,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from coordinator_replay.engine.model import GroupState, GroupType, Member, Record, Target
+from coordinator_replay.engine.model import (
+    GroupState,
+    GroupType,
+    Member,
+    Record,
+    Regex,
+    Target,
+    TopicMetadata,
+    Topology,
+)
 
 REMOVES, SUBSCRIBES, BUMPS, TARGETS, INSTALLS, RECONCILES, CLASSIC = range(1, 8)
 
@@ -59,6 +68,10 @@ PHASE: Mapping[tuple[str, bool], int] = {
 
 ONCE = frozenset({BUMPS, INSTALLS, CLASSIC})
 """Phases of which an operation has one record at most."""
+
+
+Previous = Topology | Regex | tuple[TopicMetadata, ...] | Mapping[str, Any] | None
+"""A thing of a group before an operation changed it, see ``Operation.changes``."""
 
 
 @dataclass(slots=True)
@@ -119,7 +132,7 @@ class Operation:
     before: Header | None
     members: dict[str, Touch] = field(default_factory=dict)
     at: dict[str, int] = field(default_factory=dict)
-    changes: dict[str, Any] = field(default_factory=dict)
+    changes: dict[str, Previous] = field(default_factory=dict)
     damage: list[tuple[str, dict[str, Any], int]] = field(default_factory=list)
     wrote_subscription: bool = False
     wrote_current: bool = False

@@ -8,6 +8,7 @@ A group made in memory stands at group epoch 1 and assignment epoch 1, so the fi
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from coordinator_replay.engine.model import (
@@ -31,6 +32,7 @@ STABLE = MemberState.STABLE
 NO_ASSIGNMENT_EPOCH = -1
 
 
+@dataclass(slots=True, eq=False)
 class Reconciliation:
     """Epochs, members and targets of one group, kept as its records come.
 
@@ -38,6 +40,7 @@ class Reconciliation:
         birth_missing: ``missing_before`` when the group began, None where its beginning is not in the log.
         epoch_missing: ``missing_before`` of the record that gave the epoch, None where none did.
         assignment_missing: the same of the assignment epoch.
+        early_targets: target assignments of members of which there is no other record.
         unreconciled: members that are not at their target.
         incomplete: members of which a part was not seen.
         owners: who owns a partition, by topic and partition, as of the last operation.
@@ -45,38 +48,33 @@ class Reconciliation:
         is_rebalancing: an epoch was announced that not all members have reached yet.
     """
 
-    __slots__ = (
-        "assignment_epoch",
-        "assignment_missing",
-        "assignment_timestamp_ms",
-        "birth_missing",
-        "epoch",
-        "epoch_missing",
-        "incomplete",
-        "is_rebalancing",
-        "members",
-        "metadata_hash",
-        "owners",
-        "target_owners",
-        "targets",
-        "unreconciled",
-    )
+    birth_missing: int | None = None
+    epoch: int = INITIAL_EPOCH
+    epoch_missing: int | None = None
+    assignment_epoch: int = INITIAL_EPOCH
+    assignment_missing: int | None = None
+    assignment_timestamp_ms: int = 0
+    metadata_hash: int = 0
+    is_rebalancing: bool = False
+    members: dict[str, Member] = field(default_factory=dict)
+    early_targets: dict[str, Target] = field(default_factory=dict)
+    owners: dict[tuple[str, int], str] = field(default_factory=dict)
+    target_owners: dict[tuple[str, int], str] = field(default_factory=dict)
+    unreconciled: set[str] = field(default_factory=set, init=False)
+    incomplete: set[str] = field(default_factory=set, init=False)
 
-    def __init__(self, birth_missing: int | None = None) -> None:
-        self.birth_missing = birth_missing
-        self.epoch = INITIAL_EPOCH
-        self.epoch_missing: int | None = None
-        self.assignment_epoch = INITIAL_EPOCH
-        self.assignment_missing: int | None = None
-        self.assignment_timestamp_ms = 0
-        self.metadata_hash = 0
-        self.members: dict[str, Member] = {}
-        self.targets: dict[str, Target] = {}
-        self.unreconciled: set[str] = set()
-        self.incomplete: set[str] = set()
-        self.owners: dict[tuple[str, int], str] = {}
-        self.target_owners: dict[tuple[str, int], str] = {}
-        self.is_rebalancing = False
+    def __post_init__(self) -> None:
+        for member in self.members.values():
+            self.put(member)
+
+    def target_of(self, member_id: str) -> Target | None:
+        """The target assignment of a member that may not exist."""
+        member = self.members.get(member_id)
+        return self.early_targets.get(member_id) if member is None else member.target
+
+    def has_targets(self) -> bool:
+        """Whether there is any target assignment."""
+        return bool(self.early_targets) or any(member.target is not None for member in self.members.values())
 
     def bump_epoch(self, record: Record, operation: Operation, epoch: int, metadata_hash: int) -> None:
         """Take the group epoch and metadata hash of record 3, 11 or 17."""
@@ -89,7 +87,7 @@ class Reconciliation:
         """Take the assignment epoch of record 6, 12 or 20; its tombstone leaves -1."""
         value = record.value
         if value is None:
-            if self.targets:
+            if self.has_targets():
                 operation.is_exact = False
             self.assignment_epoch, self.assignment_timestamp_ms = NO_ASSIGNMENT_EPOCH, 0
         else:
@@ -119,7 +117,7 @@ class Reconciliation:
         operation.wrote_subscription = True
         operation.touch(member_id, known).subscription_at = record.offset
         if known is None:
-            member = Member(member_id, subscription, None, self.targets.get(member_id))
+            member = Member(member_id, subscription, None, self.early_targets.pop(member_id, None))
         else:
             member = Member(member_id, subscription, known.current, known.target)
         self.put(member)
@@ -132,7 +130,7 @@ class Reconciliation:
         operation.touch(member_id, known).current_at = record.offset
         if known is None:
             operation.wrote_subscription = True
-            member = Member(member_id, None, current, self.targets.get(member_id))
+            member = Member(member_id, None, current, self.early_targets.pop(member_id, None))
         else:
             member = Member(member_id, known.subscription, current, known.target)
         self.put(member)
@@ -141,10 +139,8 @@ class Reconciliation:
         """Set or remove a member's target assignment; the member need not exist."""
         member_id = record.key["memberId"]
         known = self.members.get(member_id)
-        old = self.targets.get(member_id)
-        if target is not None:
-            self.targets[member_id] = target
-        elif self.targets.pop(member_id, None) is None:
+        old = self.target_of(member_id)
+        if target is None and old is None:
             return
         operation.wrote_target = True
         touch = operation.touch(member_id, known)
@@ -153,6 +149,10 @@ class Reconciliation:
         touch.target_at = record.offset
         if known is not None:
             self.members[member_id] = Member(member_id, known.subscription, known.current, target)
+        elif target is not None:
+            self.early_targets[member_id] = target
+        else:
+            del self.early_targets[member_id]
 
     def remove_assignment(self, record: Record, operation: Operation) -> None:
         """Tombstone of a member's current assignment: it owns nothing, and stays until its subscription is removed."""
@@ -174,9 +174,11 @@ class Reconciliation:
             return
         operation.wrote_subscription = True
         operation.touch(member_id, known).subscription_at = record.offset
-        if (known.current or JOINING).epoch != LEFT_EPOCH or member_id in self.targets:
+        if (known.current or JOINING).epoch != LEFT_EPOCH or known.target is not None:
             operation.is_exact = False
         del self.members[member_id]
+        if known.target is not None:
+            self.early_targets[member_id] = known.target
         self.unreconciled.discard(member_id)
         self.incomplete.discard(member_id)
 
@@ -194,7 +196,7 @@ class Reconciliation:
 
     def remove_group(self, record: Record, operation: Operation) -> None:
         """Tombstone of the group: members and targets that are left are removed with it."""
-        if self.members or self.targets or self.assignment_epoch != NO_ASSIGNMENT_EPOCH:
+        if self.members or self.early_targets or self.assignment_epoch != NO_ASSIGNMENT_EPOCH:
             operation.is_exact = False
         for member_id, member in self.members.items():
             operation.touch(member_id, member)

@@ -18,7 +18,6 @@ slices gives the events of replay in one go.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from coordinator_replay.engine import snapshot as snapshots
 from coordinator_replay.engine.classic_group import ClassicGroup, load
 from coordinator_replay.engine.consumer_group import ConsumerGroup
 from coordinator_replay.engine.describe import GroupDescription, describe
@@ -28,6 +27,8 @@ from coordinator_replay.engine.modern_group import ReconcilingGroup
 from coordinator_replay.engine.notes import Group, ModernGroup
 from coordinator_replay.engine.offsets import COMMIT_KINDS, OffsetChange, Offsets
 from coordinator_replay.engine.operation import CLASSIC, PHASE, Header, Operation
+from coordinator_replay.engine.plain import Fields, restoring
+from coordinator_replay.engine.reconciliation import Reconciliation
 from coordinator_replay.engine.settlement import settle
 from coordinator_replay.engine.share_group import ShareGroup
 from coordinator_replay.engine.streams_group import StreamsGroup
@@ -69,6 +70,10 @@ NO_EPOCH = 0
 """The epoch of a group that there is none of."""
 
 
+VERSION = 3
+"""Rises with every change of the form of snapshots; one of another version is refused."""
+
+
 class Replay:
     """The life of one group.
 
@@ -95,19 +100,32 @@ class Replay:
         "share_state",
     )
 
+    group_id: str
+    group: Group | None
+    offsets: Offsets
+    share_state: Mapping[str, Any] | None
+    proven_from: int | None
+    is_cleaned: bool
+    _operation: Operation | None
+    _missing: int
+    _is_classic_known: bool
+    _is_state_exact: bool
+    _state: GroupState
+    _header: Header | None
+
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
-        self.group: Group | None = None
+        self.group = None
         self.offsets = Offsets()
-        self.share_state: Mapping[str, Any] | None = None
-        self._operation: Operation | None = None
+        self.share_state = None
+        self.proven_from = None
+        self.is_cleaned = False
+        self._operation = None
         self._missing = 0
         self._is_classic_known = False
         self._is_state_exact = True
-        self.proven_from: int | None = None
-        self.is_cleaned = False
         self._state = GroupState.DEAD
-        self._header: Header | None = None
+        self._header = None
 
     @property
     def state(self) -> GroupState:
@@ -288,43 +306,18 @@ class Replay:
 
     def snapshot(self) -> dict[str, Any]:
         """The whole state as plain data fit for JSON, the operation still open included."""
-        return {
-            "version": snapshots.VERSION,
-            "group_id": self.group_id,
-            "group": snapshots.group_to_plain(self.group),
-            "offsets": snapshots.offsets_to_plain(self.offsets),
-            "share_state": self.share_state,
-            "operation": snapshots.operation_to_plain(self._operation),
-            "missing": self._missing,
-            "is_state_exact": self._is_state_exact,
-            "is_classic_known": self._is_classic_known,
-            "proven_from": self.proven_from,
-            "is_cleaned": self.is_cleaned,
-            "state": None if self._state is self.state else str(self._state),
-        }
+        return {"version": VERSION, **FIELDS.write(self)}
 
     @classmethod
     def restore(cls, snapshot: Mapping[str, Any]) -> "Replay":
-        """Go on from a snapshot.
+        """Continue from a snapshot.
 
         Raises:
             SnapshotError: it is of a version this release does not know, or not a snapshot.
         """
-        with snapshots.reading(snapshot):
+        with restoring("engine", VERSION, snapshot):
             replay = cls(snapshot["group_id"])
-            replay.group = snapshots.group_from_plain(snapshot["group"], replay.group_id)
-            replay.offsets = snapshots.offsets_from_plain(snapshot["offsets"])
-            replay.share_state = snapshot["share_state"]
-            replay._operation = snapshots.operation_from_plain(snapshot["operation"])
-            replay._missing = snapshot["missing"]
-            replay._is_state_exact = snapshot["is_state_exact"]
-            replay._is_classic_known = snapshot["is_classic_known"]
-            replay.proven_from = snapshot["proven_from"]
-            replay.is_cleaned = snapshot["is_cleaned"]
-            opened_with = replay._operation.before if replay._operation is not None else None
-            replay._state = opened_with.state if opened_with is not None else replay.state
-            if snapshot["state"] is not None:
-                replay._state = GroupState(snapshot["state"])
+            FIELDS.read(replay, snapshot)
         return replay
 
     def _begin(self, record: Record, phase: int | None) -> Operation:
@@ -400,7 +393,7 @@ class Replay:
                 operation.is_exact = False
             for member_id, member in old.members.items():
                 operation.touch(member_id, member)
-        group = machine(self.group_id, record.missing_before if operation.is_exact else None)
+        group = machine(self.group_id, Reconciliation(record.missing_before if operation.is_exact else None))
         self.group = group
         return group
 
@@ -423,6 +416,14 @@ class Replay:
         self.group.missing = record.missing_before if operation.is_exact else NEVER_EXACT
         finished.append(self.settle())
         return finished
+
+
+FIELDS = Fields(
+    Replay,
+    *("group_id", "group", "offsets", "share_state", "proven_from", "is_cleaned"),
+    *("_operation", "_missing", "_is_classic_known", "_is_state_exact", "_state"),
+)
+"""What a snapshot has; the header is found again."""
 
 
 def _is_doubtful(group: Group) -> bool:

@@ -85,13 +85,13 @@ def _check_targets(operation: Operation, state: Reconciliation, notes: list[Note
     moves = []
     for member_id, touch in operation.members.items():
         if touch.target_at is not None:
-            old, new = touch.target_before, state.targets.get(member_id)
+            old, new = touch.target_before, state.target_of(member_id)
             moves.append((member_id, old.assigned if old else NOTHING, new.assigned if new else NOTHING))
     contested = assign_partitions(state.target_owners, moves)
     if "assignment_epoch" not in operation.at:
         return
     for topic, partition, holder, taker in contested:
-        targets = [state.targets.get(member_id) for member_id in (holder, taker)]
+        targets = [state.target_of(member_id) for member_id in (holder, taker)]
         stamps = [target.missing if target is not None else None for target in targets]
         note = broken(DISJOINT_TARGETS, operation.at["assignment_epoch"], _contest(topic, partition, holder, taker))
         _accuse(operation, stamps, note, notes)

@@ -9,6 +9,7 @@ written for a group that has no other record.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from coordinator_replay.engine.consumer_group import read_target
@@ -36,12 +37,12 @@ TRANSITIONS: Mapping[tuple[GroupState, GroupState], str] = {
 }
 
 
+@dataclass(eq=False)
 class ShareGroup(ReconcilingGroup):
     """The replayed state of one share group."""
 
     group_type = GroupType.SHARE
     protocol_type = "share"
-    __slots__ = ()
 
     @property
     def state(self) -> GroupState:

@@ -19,6 +19,7 @@ from coordinator_replay.engine.model import (
     Record,
     Subscription,
     Target,
+    Topology,
     epochs_by_topic,
     partitions_by_topic,
 )
@@ -35,26 +36,15 @@ MEMBER_STATES: Mapping[int, MemberState] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Topology:
-    """The topology of a streams group: its epoch and, by subtopology, the topics whose partitions make the tasks."""
-
-    epoch: int
-    source_topics: Mapping[str, tuple[str, ...]]
-
-
+@dataclass(eq=False)
 class StreamsGroup(ReconcilingGroup):
     """The replayed state of one streams group."""
 
     group_type = GroupType.STREAMS
     protocol_type = "streams"
-    __slots__ = ("assignment_configs", "topology", "validated_topology_epoch")
-
-    def __init__(self, group_id: str, birth_missing: int | None = None) -> None:
-        super().__init__(group_id, birth_missing)
-        self.topology: Topology | None = None
-        self.validated_topology_epoch = NOT_VALIDATED
-        self.assignment_configs: tuple[tuple[str, str], ...] = ()
+    topology: Topology | None = None
+    validated_topology_epoch: int = NOT_VALIDATED
+    assignment_configs: tuple[tuple[str, str], ...] = ()
 
     @property
     def state(self) -> GroupState:

@@ -46,7 +46,7 @@ ROW = pa.schema([(name, pa.struct(list(table_schema(name)))) for name in TABLES]
 class Replay:
     """What happened to groups, as DataFrames in the columns of an audit's tables.
 
-    Each DataFrame replays the records again when it is used; ``persist`` keeps the rows, so that they are replayed once.
+    Each DataFrame replays the records when it is used; ``persist`` keeps the rows, so that they are replayed once.
 
     Attributes:
         group_timeline: one row for each thing that happened to a group.

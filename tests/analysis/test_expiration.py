@@ -1,6 +1,6 @@
 import pytest
 
-from coordinator_replay.analysis.expiration import GroupLife, Rule
+from coordinator_replay.analysis.expiration import ExpiryState, Rule
 
 KEY = {"group": "g"}
 
@@ -17,7 +17,7 @@ def classic(members=(), protocol_type="consumer", since=1000):
 
 
 def life(*records):
-    group = GroupLife()
+    group = ExpiryState()
     for kind, key, value in records:
         group.apply(kind, key, value)
     return group
@@ -31,8 +31,8 @@ EPOCH = ("ConsumerGroupMetadata", {"groupId": "g"}, {"epoch": 2})
 
 
 def test_group_without_records_is_a_simple_one():
-    assert GroupLife().expiry() == (Rule.SIMPLE_GROUP, None, frozenset())
-    assert GroupLife().state == "Empty"
+    assert ExpiryState().expiry() == (Rule.SIMPLE_GROUP, None, frozenset())
+    assert ExpiryState().state == "Empty"
 
 
 def test_empty_classic_group_counts_from_when_it_emptied():

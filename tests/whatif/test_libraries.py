@@ -10,7 +10,7 @@ from coordinator_replay.engine.model import Protocol, Subscription
 from coordinator_replay.errors import UsageError
 from coordinator_replay.whatif.alternative import Alternative
 from coordinator_replay.whatif.answer import what_if
-from coordinator_replay.whatif.libraries import JAVA, LIBRDKAFKA, libraries_told, library_of
+from coordinator_replay.whatif.libraries import JAVA, LIBRDKAFKA, libraries_sentence, library_of
 from coordinator_replay.whatif.life import life_of
 from coordinator_replay.whatif.recorded import Recorded
 from scripts.whatif.sample import recorded_groups
@@ -94,7 +94,7 @@ def test_marks_of_both_libraries_tell_nothing() -> None:
     ],
 )
 def test_what_is_known_is_said(marks: list[str | None], said: str) -> None:
-    assert said in libraries_told(marks)
+    assert said in libraries_sentence(marks)
 
 
 def test_librdkafka_joins_once_a_second_after_giving_partitions_up() -> None:

@@ -256,10 +256,10 @@ def test_a_member_that_died_before_a_time_range_is_removed_within_it() -> None:
     group = groups()["shop-v-static"]
     life, _ = life_of(group, None, None, KNOWN)
     died_ms = min(
-        visit.gone_ms
+        visit.departed_ms
         for client in life.clients
         for visit in client.visits
-        if visit.gone_ms is not None and visit.how == CRASHED
+        if visit.departed_ms is not None and visit.how == CRASHED
     )
     answer = what_if(group, [], start_ms=died_ms + 1_000, end_ms=died_ms + 7_000, known=KNOWN)
     assert (answer.recorded.rebalances, answer.fidelity.matched, answer.simulated.rebalances) == (1, 1, 1)

@@ -110,7 +110,7 @@ def _most_lopsided(step: Step) -> tuple[tuple[int, str], tuple[int, str], int, i
         subscription = stay.member.subscription
         if subscription is None or (subscription.topics is None and not subscription.regex):
             continue
-        owned = step.ownership.held.get(member_id, {})
+        owned = step.ownership.owned.get(member_id, {})
         counted = sum(len(partitions) for partitions in owned.values())
         alike.setdefault((subscription.topics, subscription.regex), []).append((counted, member_id))
     for counts in alike.values():

@@ -5,6 +5,7 @@ snapshot needs no code of the rules.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ from coordinator_replay.analysis.ownership import Ownership
 from coordinator_replay.analysis.rows import Row, Scope, Topics
 from coordinator_replay.engine.events import Event, EventKind
 from coordinator_replay.engine.model import GroupState, GroupType
+from coordinator_replay.engine.plain import Fields, form
 from coordinator_replay.times import elapsed_ms, time_order
 
 _PARTITION_AND_OWNER = itemgetter(0, 1, 2)
@@ -59,6 +61,7 @@ class Step(NamedTuple):
         return not self.events
 
 
+@dataclass(slots=True)
 class Memory:
     """What one rule keeps of one group.
 
@@ -67,11 +70,8 @@ class Memory:
         open: open observations, by a name that the rule gives them.
     """
 
-    __slots__ = ("notes", "open")
-
-    def __init__(self) -> None:
-        self.notes: dict[str, Any] = {}
-        self.open: dict[str, Observation] = {}
+    notes: dict[str, Any] = field(default_factory=dict)
+    open: dict[str, Observation] = field(default_factory=dict)
 
     def since(self, name: str, at_ms: int | None) -> int | None:
         """When an open observation began; ``at_ms`` where there is none of the name."""
@@ -128,6 +128,11 @@ class StepRules:
         "status",
         "topics",
     )
+    status: GroupStatus | None
+    has_had_members: bool
+    members_from: int | None
+    is_beginning_known: bool
+    states: int
 
     def __init__(
         self,
@@ -145,9 +150,9 @@ class StepRules:
         self.limits = limits
         self.memories: dict[str, Memory] = {rule.__name__: Memory() for rule in rules}
         self.rules = [*zip(rules, self.memories.values(), strict=True)]
-        self.status: GroupStatus | None = None
+        self.status = None
         self.has_had_members = False
-        self.members_from: int | None = None
+        self.members_from = None
         self.is_beginning_known = False
         self.states = 1
 
@@ -262,35 +267,19 @@ class StepRules:
         return evidence_row(self.scope, Evidence.OBSERVATION, content, name=content["finding_id"], seq=seq)
 
     def snapshot(self) -> dict[str, Any]:
-        """What the rules keep, as plain data."""
-        return {
-            "status": list(self.status) if self.status is not None else None,
-            "has_had_members": self.has_had_members,
-            "members_from": self.members_from,
-            "is_beginning_known": self.is_beginning_known,
-            "states": self.states,
-            "memories": {
-                name: {"notes": memory.notes, "open": {key: list(one) for key, one in memory.open.items()}}
-                for name, memory in self.memories.items()
-                if memory.notes or memory.open
-            },
-        }
+        """The status and what the rules keep, as plain data."""
+        kept = {name: memory for name, memory in self.memories.items() if memory.notes or memory.open}
+        return {**FIELDS.write(self), "memories": MEMORIES.to_plain(kept)}
 
     def restore(self, plain: Mapping[str, Any]) -> None:
         """Continue from ``snapshot``."""
-        self.has_had_members, self.members_from = plain["has_had_members"], plain["members_from"]
-        self.is_beginning_known = plain["is_beginning_known"]
-        self.states = plain["states"]
-        if plain["status"] is not None:
-            group_type, state, *rest = plain["status"]
-            self.status = GroupStatus(GroupType(group_type), GroupState(state), *rest)
-        for name, kept in plain["memories"].items():
+        FIELDS.read(self, plain)
+        for name, kept in MEMORIES.from_plain(plain["memories"]).items():
             memory = self.memories.get(name)
             if memory is not None:
-                memory.notes = dict(kept["notes"])
-                memory.open = {key: _observation(one) for key, one in kept["open"].items()}
+                memory.notes, memory.open = kept.notes, kept.open
 
 
-def _observation(plain: Sequence[Any]) -> Observation:
-    rule, subject, *rest = plain
-    return Observation(rule, tuple(subject), *rest)
+FIELDS = Fields(StepRules, "status", "has_had_members", "members_from", "is_beginning_known", "states")
+MEMORIES = form(dict[str, Memory])
+"""What a snapshot has."""

@@ -129,7 +129,9 @@ def _is_shared(situation: Situation, member: Member, candidates: Sequence[Depart
     left = {event.member_id for event in situation.left}
     is_there = any(one.member_id not in left and one.member_id != member.member_id for one in there)
     return is_there or any(
-        is_same_client(member, one) for one in candidates if (elapsed_ms(one.left_ms, situation.started_ms) or 0) <= RETURN_MS
+        is_same_client(member, one)
+        for one in candidates
+        if (elapsed_ms(one.left_ms, situation.started_ms) or 0) <= RETURN_MS
     )
 
 

@@ -5,11 +5,12 @@ Kept small: one entry for each member that is there, a few for those that went, 
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from coordinator_replay.analysis.rows import Topics
 from coordinator_replay.engine.events import Event, EventKind
 from coordinator_replay.engine.model import GroupType, Member, Subscription
+from coordinator_replay.engine.plain import Fields
 from coordinator_replay.times import time_order
 
 # Looked up once: it stands in the way of every event.
@@ -109,23 +110,37 @@ class GroupHistory:
         "twins",
         "waiting",
     )
+    seen: dict[str, tuple[int | None, int, int]]
+    synced: Sign | None
+    departed: list[Departed]
+    twins: dict[str, Sign]
+    waiting: dict[str, Waiting]
+    regex_topics: dict[str, tuple[str, ...]]
+    partition_counts: dict[str, int]
+    conversion: tuple[str, str, int, int] | None
+    ready_at: tuple[int, int] | None
+    rebalanced_ms: int | None
+    _commits: dict[tuple[str, int], Sign]
+    _newer_commits: list[tuple[int, dict[tuple[str, int], Sign]]]
+    is_new_life: bool
+    join_reason: str
 
     def __init__(self, topics: Topics) -> None:
         self._topics = topics
-        self.seen: dict[str, tuple[int | None, int, int]] = {}
-        self.synced: Sign | None = None
-        self.departed: list[Departed] = []
-        self.twins: dict[str, Sign] = {}
-        self.waiting: dict[str, Waiting] = {}
-        self.regex_topics: dict[str, tuple[str, ...]] = {}
-        self.partition_counts: dict[str, int] = {}
+        self.seen = {}
+        self.synced = None
+        self.departed = []
+        self.twins = {}
+        self.waiting = {}
+        self.regex_topics = {}
+        self.partition_counts = {}
         self.is_new_life = False
-        self.conversion: tuple[str, str, int, int] | None = None
-        self.ready_at: tuple[int, int] | None = None
-        self.rebalanced_ms: int | None = None
+        self.conversion = None
+        self.ready_at = None
+        self.rebalanced_ms = None
         self.join_reason = "unknown"
-        self._commits: dict[tuple[str, int], Sign] = {}
-        self._newer_commits: list[tuple[int, dict[tuple[str, int], Sign]]] = []
+        self._commits = {}
+        self._newer_commits = []
 
     @property
     def has_commits(self) -> bool:
@@ -283,55 +298,17 @@ class GroupHistory:
         covered = coverage(event.members)
         self.partition_counts = {
             topic: max(counts.get(topic, 0), max(covered.get(topic, ()), default=-1) + 1)
-            for topic in {*counts, *covered}
+            for topic in sorted({*counts, *covered})
             if topic in subscribed
         }
 
-    def snapshot(self) -> dict[str, Any]:
-        """All of it as plain data."""
-        return {
-            "seen": {member_id: list(sign) for member_id, sign in self.seen.items()},
-            "synced": None if self.synced is None else list(self.synced),
-            "departed": [list(one) for one in self.departed],
-            "waiting": {member_id: list(one) for member_id, one in self.waiting.items()},
-            "regex_topics": {regex: list(topics) for regex, topics in self.regex_topics.items()},
-            "twins": {member_id: list(sign) for member_id, sign in self.twins.items()},
-            "partition_counts": dict(sorted(self.partition_counts.items())),
-            "is_new_life": self.is_new_life,
-            "conversion": None if self.conversion is None else list(self.conversion),
-            "ready_at": None if self.ready_at is None else list(self.ready_at),
-            "rebalanced_ms": self.rebalanced_ms,
-            "join_reason": self.join_reason,
-            "commits": _plain_commits(self._commits),
-            "newer_commits": [[offset, _plain_commits(commits)] for offset, commits in self._newer_commits],
-        }
 
-    @classmethod
-    def restore(cls, plain: Mapping[str, Any], topics: Topics) -> "GroupHistory":
-        """Go on from ``snapshot``."""
-        history = cls(topics)
-        history.seen = {
-            member_id: (at_ms, partition, offset) for member_id, (at_ms, partition, offset) in plain["seen"].items()
-        }
-        history.synced = None if plain["synced"] is None else Sign(*plain["synced"])
-        history.departed = [Departed(*one) for one in plain["departed"]]
-        history.waiting = {member_id: Waiting(*one) for member_id, one in plain["waiting"].items()}
-        history.twins = {member_id: Sign(*sign) for member_id, sign in plain["twins"].items()}
-        history.regex_topics = {regex: tuple(topics) for regex, topics in plain["regex_topics"].items()}
-        history.partition_counts = dict(plain["partition_counts"])
-        history.is_new_life = plain["is_new_life"]
-        if plain["conversion"] is not None:
-            old, new, partition, offset = plain["conversion"]
-            history.conversion = (old, new, partition, offset)
-        if plain["ready_at"] is not None:
-            partition, offset = plain["ready_at"]
-            history.ready_at = (partition, offset)
-        history.rebalanced_ms = plain["rebalanced_ms"]
-        history.join_reason = plain["join_reason"]
-        history._commits = _read_commits(plain["commits"])
-        history._newer_commits = [(offset, _read_commits(commits)) for offset, commits in plain["newer_commits"]]
-        return history
-
+FIELDS = Fields(
+    GroupHistory,
+    *("seen", "synced", "departed", "waiting", "regex_topics", "twins", "partition_counts", "is_new_life"),
+    *("conversion", "ready_at", "rebalanced_ms", "join_reason", "_commits", "_newer_commits"),
+)
+"""What a snapshot has."""
 
 _REMEMBERED = {
     EventKind.MEMBER_LEFT: GroupHistory._left,
@@ -383,11 +360,3 @@ def coverage(members: Iterable[Member]) -> dict[str, set[int]]:
             for topic, partitions in (member.current.assigned or {}).items():
                 covered.setdefault(topic, set()).update(partitions)
     return covered
-
-
-def _plain_commits(commits: Mapping[tuple[str, int], Sign]) -> list[Any]:
-    return [[topic, number, list(sign)] for (topic, number), sign in commits.items()]
-
-
-def _read_commits(plain: Iterable[Sequence[Any]]) -> dict[tuple[str, int], Sign]:
-    return {(topic, number): Sign(*sign) for topic, number, sign in plain}

@@ -230,7 +230,7 @@ def _must_join_again(update: GroupUpdate, member: Member) -> bool:
         return True
     if current.state is not MemberState.UNRELEASED_PARTITIONS:
         return False
-    target = reconciliation.targets.get(member.member_id)
+    target = reconciliation.target_of(member.member_id)
     has = current.assigned or NOTHING
     return not any(
         partition not in has.get(topic_id, ()) and (topic_id, partition) in reconciliation.owners

@@ -268,7 +268,7 @@ def _become_classic(
 
 
 def _target(group: ConsumerGroup, member_id: str) -> Assignment:
-    target = group.reconciliation.targets.get(member_id)
+    target = group.reconciliation.target_of(member_id)
     return target.assigned if target is not None else NOTHING
 
 

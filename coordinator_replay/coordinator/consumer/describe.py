@@ -51,7 +51,7 @@ def _described(shard: Shard, group_id: str) -> Body:
 
 def _member(shard: Shard, group: ConsumerGroup, member: Member) -> dict[str, Any]:
     subscription, current = member.subscription or NEW_SUBSCRIPTION, current_of(member)
-    target = group.reconciliation.targets.get(member.member_id)
+    target = group.reconciliation.target_of(member.member_id)
     return {
         "memberId": member.member_id,
         "instanceId": subscription.instance_id,

@@ -16,8 +16,7 @@ from coordinator_replay.coordinator.errors import RequestError
 from coordinator_replay.coordinator.java_order import HashOrder, TimelineOrder, string_hash
 from coordinator_replay.coordinator.metadata_hash import group_hash
 from coordinator_replay.engine import ConsumerGroup, Member
-from coordinator_replay.engine.consumer_group import Regex
-from coordinator_replay.engine.model import NOTHING, Assignment, Subscription
+from coordinator_replay.engine.model import NOTHING, Assignment, Regex, Subscription
 
 
 def update_epoch(update: GroupUpdate, old: Member, new: Member, *, is_bumped: bool) -> tuple[int, bool]:
@@ -81,7 +80,7 @@ def update_target(
         ) from error
     for member_id in order:
         target = assignments.get(member_id, NOTHING)
-        known = reconciliation.targets.get(member_id)
+        known = reconciliation.target_of(member_id)
         if known is None or known.assigned != _ascending(target):
             update.records.append(record_helpers.target(update.group_id, member_id, target))
     update.records.append(record_helpers.target_epoch(update.group_id, epoch, update.shard.now_ms))
@@ -99,7 +98,7 @@ def last_target(update: GroupUpdate, member: Member) -> Assignment:
     subscription = member.subscription or NEW_SUBSCRIPTION
     if subscription.instance_id is not None:
         member_id = update.state.static_members.get(subscription.instance_id)
-    target = update.group.reconciliation.targets.get(member_id) if member_id is not None else None
+    target = update.group.reconciliation.target_of(member_id) if member_id is not None else None
     return target.assigned if target is not None else NOTHING
 
 
