@@ -74,7 +74,7 @@ def _member(shard: Shard, group: ConsumerGroup, member: Member) -> State:
     holder: str | None = member.member_id
     if subscription.instance_id is not None:
         holder = shard.consumer_state(group.group_id).static_members.get(subscription.instance_id)
-    target = group.reconciliation.targets.get(holder) if holder is not None else None
+    target = group.reconciliation.target_of(holder) if holder is not None else None
     return {
         "memberId": member.member_id,
         "instanceId": subscription.instance_id,

@@ -5,7 +5,7 @@ streams groups that is when the state becomes Stable again; a share group shows 
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from coordinator_replay.engine.consumer_group import ConsumerGroup
 from coordinator_replay.engine.events import EventKind
@@ -53,18 +53,21 @@ def _note_things(operation: Operation, before: Header | None, group: ModernGroup
     elif isinstance(group, StreamsGroup):
         _note_topology(operation, group.topology, notes)
     elif "share_state" in operation.at:
-        changes = operation.changes["share_state"]
+        changes = cast("Mapping[str, Any]", operation.changes["share_state"])
         notes.append(Note(EventKind.SHARE_STATE_CHANGED, operation.at["share_state"], changes=changes))
 
 
 def _note_consumer(operation: Operation, before: Header | None, group: ConsumerGroup, notes: list[Note]) -> None:
     for thing, old in operation.changes.items():
         if thing == "topic_metadata":
-            changes = {"topics": [_topics(old), _topics(group.topic_metadata)]}
+            metadata = cast("tuple[TopicMetadata, ...] | None", old)
+            changes = {"topics": [_topics(metadata), _topics(group.topic_metadata)]}
             notes.append(Note(EventKind.TOPIC_METADATA_CHANGED, operation.at[thing], changes=changes))
         else:
             expression = thing.removeprefix("regex ")
-            _note_regex(expression, old, group.regexes.get(expression), operation.at[thing], notes)
+            _note_regex(
+                expression, cast("Regex | None", old), group.regexes.get(expression), operation.at[thing], notes
+            )
     if before is None or before.group_type is not GroupType.CONSUMER or not operation.wrote_subscription:
         return
     if before.member_count and group.members and before.protocol != group.assignor:
@@ -93,7 +96,7 @@ def _topics(metadata: Sequence[TopicMetadata] | None) -> list[dict[str, Any]] | 
 def _note_topology(operation: Operation, new: Topology | None, notes: list[Note]) -> None:
     if "topology" not in operation.at:
         return
-    old: Topology | None = operation.changes["topology"]
+    old = cast("Topology | None", operation.changes["topology"])
     if old == new:
         return
     changes: dict[str, Any] = {

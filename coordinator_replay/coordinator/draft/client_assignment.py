@@ -218,7 +218,7 @@ def follow_up(
             client.computing = member.member_id if is_due else None
         response["shouldComputeAssignment"] = client.computing == member.member_id
         if response.get("assignment") is not None:
-            target = update.group.reconciliation.targets.get(member.member_id)
+            target = update.group.reconciliation.target_of(member.member_id)
             assigned = current_of(member).assigned or NOTHING
             error, version, metadata = client.installed.get(member.member_id, (0, 0, ""))
             response["assignment"] |= {
@@ -271,7 +271,7 @@ def install(shard: Shard, request: Request, _: Reply) -> Outcome:
     targets = _checked(body["members"], prepared)
     records: list[NewRecord] = []
     for member_id in group.members:
-        known = group.reconciliation.targets.get(member_id)
+        known = group.reconciliation.target_of(member_id)
         target = targets.get(member_id, NOTHING)
         if known is None or known.assigned != target:
             records.append(record_helpers.target(update.group_id, member_id, target))
