@@ -131,7 +131,7 @@ class GroupReplay:
         Args:
             partition: the log partition.
             offset: the first log offset that is missing.
-            at_ms: the time from which on records are missing; None where no record tells.
+            at_ms: the time from which on records are missing; None where no record shows it.
         """
         events = self.replay.settle(missing_from=offset)
         rows = list(self._fold(events)) if events else []
@@ -155,7 +155,7 @@ class GroupReplay:
         Args:
             partition: the log partition.
             offset: the first log offset that is missing.
-            at_ms: the time from which on records are missing; None where no record tells.
+            at_ms: the time from which on records are missing; None where no record shows it.
             own: the group's records below that offset that the newer dump has.
         """
         events = self.replay.settle(missing_from=offset)

@@ -52,8 +52,8 @@ def members_after(events: Sequence[Event]) -> Changed:
         if kind is REPLACED and event.before is not None:
             changed[event.before.member_id] = None, event.offset
         for member in event.members if subject is None else (subject,):
-            known = changed.get(member.member_id)
-            if known is None or known[0] is not member:
+            earlier = changed.get(member.member_id)
+            if earlier is None or earlier[0] is not member:
                 changed[member.member_id] = member, event.offset
     return changed
 

@@ -1,7 +1,7 @@
 """Who owned a partition, when, and for how long nobody did: ``partition_ownership``.
 
 Owned is what a member has assigned and what it still has to give up. In consumer groups that is written step by step.
-A classic group writes the outcome of a rebalance only: a partition that changes hands within one has been given up by
+A classic group writes the outcome of a rebalance only: a partition that changes hands within one was revoked by
 the end of the join phase at the latest (``currentStateTimestamp``), and for how long nobody owned it is not on record.
 It is on record where a generation leaves the partition without an owner: between the two steps of a cooperative
 rebalance, and in an Empty group. Streams groups own tasks, shown as partitions of the source topics; members of a share
@@ -91,7 +91,7 @@ class Handover(NamedTuple):
     """A partition was taken after nobody had it for a while.
 
     Attributes:
-        rebalance_id: the rebalance in which it had been given up.
+        rebalance_id: the rebalance in which it had been revoked.
         unowned_ms: for how long nobody owned it; None where the log has no more than a lower bound.
         is_moved: it went to another member, and not to a static member under its new id.
         member_id: the member that had it before.
@@ -122,7 +122,7 @@ class Release(NamedTuple):
         at_ms: when.
         rebalance_id: the rebalance it belongs to.
         retaken: partitions that a classic rebalance gives to another member in the same operation,
-        retaken_ms: and the latest moment at which those were given up: the end of the join phase.
+        retaken_ms: and the latest moment at which those were revoked: the end of the join phase.
     """
 
     at_ms: int | None
@@ -260,11 +260,11 @@ class Ownership:
             for holding in holders.values():
                 yield from self._rows(key, holding, None, None)
 
-    def interrupt(self, known: "Ownership", at_ms: int | None, offset: int) -> Iterator[Row]:
+    def interrupt(self, confirmed: "Ownership", at_ms: int | None, offset: int) -> Iterator[Row]:
         """End every interval where records begin to be missing, and begin those that are confirmed there.
 
         Args:
-            known: who owns what as records confirm it.
+            confirmed: the owners as records confirm them.
             at_ms: the time from which on records are missing.
             offset: the log offset.
         """
@@ -275,15 +275,15 @@ class Ownership:
                 until_ms = latest_ms(at_ms, holding.from_ms)
                 gap = Gap(key[0], holding, until_ms, offset, RECORDS_MISSING, None, None)
                 yield from self._rows(key, holding, gap, None)
-        self.gaps, self.owned, self.seen = {}, dict(known.owned), set(known.seen)
+        self.gaps, self.owned, self.seen = {}, dict(confirmed.owned), set(confirmed.seen)
         self.holders = {
             key: {
                 member_id: holding._replace(from_ms=at_ms, from_offset=offset, is_exact=False, is_begin_open=True)
                 for member_id, holding in holders.items()
             }
-            for key, holders in known.holders.items()
+            for key, holders in confirmed.holders.items()
         }
-        self.unrevoked_since, self.awaited_since = dict(known.unrevoked_since), dict(known.awaited_since)
+        self.unrevoked_since, self.awaited_since = dict(confirmed.unrevoked_since), dict(confirmed.awaited_since)
 
     def _retaken(
         self, events: Sequence[Event], changed: Changed, at_ms: int | None, last_ms: int | None

@@ -14,8 +14,8 @@ beginning is not on record, so ``started_at`` and ``duration_ms`` are null and t
   than the longest rebalance timeout of a member, where no generation was passed over (``attempts`` is 1).
 
 Joins and leaves count to the first rebalance that begins with or after them; the time for which nobody owned a
-partition counts to the rebalance in which it was given up. A row is final once a later rebalance is over too, because
-until then partitions given up in it may still be without an owner. One whose cause is not certain waits for an hour, in
+partition counts to the rebalance in which it was revoked. A row is final once a later rebalance is over too, because
+until then partitions revoked in it may still be without an owner. One whose cause is not certain waits for an hour, in
 which a later rebalance may show more of it (``reasons.hindsight``).
 """
 
@@ -102,7 +102,7 @@ class Rebalance:
         completed_offset: the log offset of the record by which it was over; None while it is not.
         is_counted: the partitions owned at its end were counted.
         held_up_until_ms: when the member ``held_up_by`` gave up partitions that others waited for.
-        unowned_ms_max: None where no partition given up in it has been without an owner for a time on record.
+        unowned_ms_max: None where no partition revoked in it has been without an owner for a time on record.
         settles_ms: up to when a later rebalance may show more of its reason; 0 where none can.
         is_unowned_known: False once a partition went to another member within a join phase that is not on record.
     """
@@ -453,7 +453,7 @@ def _earliest(situation: Situation, last_ms: int | None) -> int | None:
         return None
     before, _ = event.changes.get("epoch") or (None, None)
     # The first record of a new group, generation 0, is written while its first member is joining.
-    known = [last_ms] if last_ms is not None and before != 0 else []
+    bounds = [last_ms] if last_ms is not None and before != 0 else []
     timeout_ms = max(
         (
             member.subscription.rebalance_timeout_ms
@@ -463,8 +463,8 @@ def _earliest(situation: Situation, last_ms: int | None) -> int | None:
         default=0,
     )
     if timeout_ms > 0 and event.changes.get("join_done_ms") is not None and event.changes.get("attempts") == 1:
-        known.append(started_ms - timeout_ms)
-    return min(max(known), started_ms) if known else None
+        bounds.append(started_ms - timeout_ms)
+    return min(max(bounds), started_ms) if bounds else None
 
 
 def _count_unowned(one: Rebalance, unowned_ms: int | None) -> None:

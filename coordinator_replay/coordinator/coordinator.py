@@ -89,8 +89,8 @@ class Coordinator:
         Raises:
             UsageError: the topics contradict each other.
         """
-        known = tuple(topics)
-        image = Topics(known, version=1 if known else 0)
+        present = tuple(topics)
+        image = Topics(present, version=1 if present else 0)
         self._shard = Shard(config or Config(), image, now_ms, partition, ids or MemberIds())
         self._load()
 

@@ -108,7 +108,7 @@ class Shard:
 
     def group_ids(self) -> list[str]:
         """Ids of all groups, in the order of Kafka's table."""
-        for group_id in [known for known in self._group_order if self.group(known) is None]:
+        for group_id in [other for other in self._group_order if self.group(other) is None]:
             del self._group_order[group_id]
         for group_id in (*self.replays, *self.classic_groups):
             if group_id not in self._group_order and self.group(group_id) is not None:

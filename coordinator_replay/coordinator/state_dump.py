@@ -90,9 +90,9 @@ def _member(shard: Shard, group: ConsumerGroup, member: Member) -> State:
         "usesClassicProtocol": subscription.uses_classic_protocol,
         "assigned": _epochs(assigned(current)),
         "pendingRevocation": _epochs(pending(current)),
-        "target": {topic_id: list(found) for topic_id, found in target.assigned.items()} if target is not None else {},
+        "target": {topic_id: list(ids) for topic_id, ids in target.assigned.items()} if target is not None else {},
     }
 
 
 def _epochs(partitions: PartitionEpochs) -> State:
-    return {topic_id: {str(one): epoch for one, epoch in found.items()} for topic_id, found in partitions.items()}
+    return {topic_id: {str(one): epoch for one, epoch in ids.items()} for topic_id, ids in partitions.items()}

@@ -305,10 +305,10 @@ class ClassicGroup:
             return None
         topics: set[str] = set()
         for member in self.members.values():
-            known = topics_under(_subscription(member), self.protocol)
-            if known is None:
+            names = topics_under(_subscription(member), self.protocol)
+            if names is None:
                 return None
-            topics.update(known)
+            topics.update(names)
         return frozenset(topics)
 
     def is_subscribed_to(self, topic: str) -> bool:

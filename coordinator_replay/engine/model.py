@@ -254,15 +254,15 @@ def partitions_by_topic(entries: Iterable[Mapping[str, Any]] | None, key: str = 
     """
     if not entries:
         return NOTHING
-    found: dict[str, tuple[int, ...]] = {}
+    assignment: dict[str, tuple[int, ...]] = {}
     for entry in entries:
         topic, partitions = entry[key], entry["partitions"]
         if not partitions:
             continue
-        if topic in found:
-            partitions = {*found[topic], *partitions}
-        found[topic] = tuple(sorted(partitions))
-    return found
+        if topic in assignment:
+            partitions = {*assignment[topic], *partitions}
+        assignment[topic] = tuple(sorted(partitions))
+    return assignment
 
 
 def epochs_by_topic(entries: Iterable[Mapping[str, Any]] | None, key: str = "topicId") -> Assignment:
@@ -275,16 +275,16 @@ def epochs_by_topic(entries: Iterable[Mapping[str, Any]] | None, key: str = "top
     """
     if not entries:
         return NOTHING
-    found: dict[str, tuple[int, ...]] = {}
+    by_topic: dict[str, tuple[int, ...]] = {}
     for entry in entries:
         epochs = entry.get("assignmentEpochs")
         partitions = entry["partitions"]
-        if not epochs or len(epochs) != len(partitions) or entry[key] in found:
+        if not epochs or len(epochs) != len(partitions) or entry[key] in by_topic:
             continue
         if sorted(partitions) != partitions:
             epochs = [epoch for _, epoch in sorted(zip(partitions, epochs, strict=True))]
-        found[entry[key]] = tuple(epochs)
-    return found
+        by_topic[entry[key]] = tuple(epochs)
+    return by_topic
 
 
 def merged(one: Assignment, other: Assignment) -> Assignment:

@@ -213,10 +213,10 @@ def restoring(what: str, version: int, snapshot: Mapping[str, Any]) -> AbstractC
     Raises:
         SnapshotError: it is of another version, or a part is missing or of another form.
     """
-    found = snapshot.get("version") if isinstance(snapshot, Mapping) else None
-    if found != version:
+    actual = snapshot.get("version") if isinstance(snapshot, Mapping) else None
+    if actual != version:
         raise SnapshotError(
-            f"{what} snapshot has version {found!r}, this release reads {version}: "
+            f"{what} snapshot has version {actual!r}, this release reads {version}: "
             "audit again from the beginning of the log"
         )
     return _damage(f"{what} snapshot of version {version} is damaged")

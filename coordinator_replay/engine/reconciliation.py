@@ -113,42 +113,42 @@ class Reconciliation:
     def subscribe(self, record: Record, operation: Operation, subscription: Subscription) -> None:
         """Take a member's subscription; an unknown member begins here, a known one keeps what it has."""
         member_id = record.key["memberId"]
-        known = self.members.get(member_id)
+        before = self.members.get(member_id)
         operation.wrote_subscription = True
-        operation.touch(member_id, known).subscription_at = record.offset
-        if known is None:
+        operation.touch(member_id, before).subscription_at = record.offset
+        if before is None:
             member = Member(member_id, subscription, None, self.early_targets.pop(member_id, None))
         else:
-            member = Member(member_id, subscription, known.current, known.target)
+            member = Member(member_id, subscription, before.current, before.target)
         self.put(member)
 
     def assign(self, record: Record, operation: Operation, current: Current) -> None:
         """Take what a member has; an unknown member begins here without a subscription."""
         member_id = record.key["memberId"]
-        known = self.members.get(member_id)
+        before = self.members.get(member_id)
         operation.wrote_current = True
-        operation.touch(member_id, known).current_at = record.offset
-        if known is None:
+        operation.touch(member_id, before).current_at = record.offset
+        if before is None:
             operation.wrote_subscription = True
             member = Member(member_id, None, current, self.early_targets.pop(member_id, None))
         else:
-            member = Member(member_id, known.subscription, current, known.target)
+            member = Member(member_id, before.subscription, current, before.target)
         self.put(member)
 
     def update_target(self, record: Record, operation: Operation, target: Target | None) -> None:
         """Set or remove a member's target assignment; the member need not exist."""
         member_id = record.key["memberId"]
-        known = self.members.get(member_id)
+        before = self.members.get(member_id)
         old = self.target_of(member_id)
         if target is None and old is None:
             return
         operation.wrote_target = True
-        touch = operation.touch(member_id, known)
+        touch = operation.touch(member_id, before)
         if touch.target_at is None:
             touch.target_before = old
         touch.target_at = record.offset
-        if known is not None:
-            self.members[member_id] = Member(member_id, known.subscription, known.current, target)
+        if before is not None:
+            self.members[member_id] = Member(member_id, before.subscription, before.current, target)
         elif target is not None:
             self.early_targets[member_id] = target
         else:
@@ -157,28 +157,28 @@ class Reconciliation:
     def remove_assignment(self, record: Record, operation: Operation) -> None:
         """Tombstone of a member's current assignment: it owns nothing, and stays until its subscription is removed."""
         member_id = record.key["memberId"]
-        known = self.members.get(member_id)
-        if known is None:
+        before = self.members.get(member_id)
+        if before is None:
             return
         operation.wrote_current = True
-        operation.touch(member_id, known).current_at = record.offset
-        state = (known.current or JOINING).state
+        operation.touch(member_id, before).current_at = record.offset
+        state = (before.current or JOINING).state
         departed = Current(LEFT_EPOCH, LEFT_EPOCH, state, NOTHING, missing=record.missing_before)
-        self.put(Member(member_id, known.subscription, departed, known.target))
+        self.put(Member(member_id, before.subscription, departed, before.target))
 
     def remove(self, record: Record, operation: Operation) -> None:
         """Tombstone of a member's subscription: the member was removed."""
         member_id = record.key["memberId"]
-        known = self.members.get(member_id)
-        if known is None:
+        before = self.members.get(member_id)
+        if before is None:
             return
         operation.wrote_subscription = True
-        operation.touch(member_id, known).subscription_at = record.offset
-        if (known.current or JOINING).epoch != LEFT_EPOCH or known.target is not None:
+        operation.touch(member_id, before).subscription_at = record.offset
+        if (before.current or JOINING).epoch != LEFT_EPOCH or before.target is not None:
             operation.is_exact = False
         del self.members[member_id]
-        if known.target is not None:
-            self.early_targets[member_id] = known.target
+        if before.target is not None:
+            self.early_targets[member_id] = before.target
         self.unreconciled.discard(member_id)
         self.incomplete.discard(member_id)
 

@@ -36,12 +36,12 @@ RULES: Mapping[str, str] = {
 
 def check_generation(group: ClassicGroup, at: int, notes: list[Note]) -> None:
     """No two members of one generation have one partition; the broker does not look at what the leader sends."""
-    held = [
+    gains = [
         (member_id, NOTHING, member.current.assigned or NOTHING)
         for member_id, member in group.members.items()
         if member.current is not None
     ]
-    for topic, partition, holder, taker in assign_partitions({}, held):
+    for topic, partition, holder, taker in assign_partitions({}, gains):
         notes.append(broken(ONE_OWNER, at, _contest(topic, partition, holder, taker)))
 
 

@@ -78,16 +78,16 @@ def what_if(
     again = live_again(life, recorded, life.settings, life.clients, "recorded settings, simulated")
     simulated = again.measures
     fidelity = compare(on_record, again.lived, as_recorded.unowned_ms_total, simulated.unowned_ms_total)
-    found: list[LivedAgain] = []
+    repeated: list[LivedAgain] = []
     notes: list[str] = []
     if fidelity.is_enough:
         most_steps = (MOST_STEPS if most_steps is None else most_steps) * len(wanted)
         ranges = Ranges(life, recorded, again, on_record, fidelity.share, most_steps) if most_steps else None
         for one, tried in zip(wanted, settings, strict=True):
             likely = live_again(life, recorded, tried, clients_of(life, one), one.name)
-            found.append(likely if ranges is None else ranges.around(likely, one, tried))
+            repeated.append(likely if ranges is None else ranges.around(likely, one, tried))
         notes += ranges.notes(settings) if ranges is not None else []
-    predicted = tuple(one.measures for one in found)
+    predicted = tuple(one.measures for one in repeated)
     return WhatIf(
         group_id=life.group_id,
         start_ms=span[0],
@@ -103,7 +103,7 @@ def what_if(
             f"The simulation reproduces {fidelity.share:.0%} of the rebalances; "
             f"nothing is predicted below {LOWEST:.0%}.",
         ),
-        lives=(on_record, again.lived, *(one.lived for one in found)),
+        lives=(on_record, again.lived, *(one.lived for one in repeated)),
     )
 
 

@@ -141,9 +141,9 @@ class ClassicConsumer(Consumer):
 
     def _assigned(self, around: Surroundings, assignment: str) -> None:
         read = read_assignment(assignment).partitions if assignment else ()
-        given = [(topic, number) for topic, numbers in read for number in numbers]
-        gives_up = self.protocol == COOPERATIVE and not set(self.owned) <= set(given)
-        self.own(around, given)
+        assigned = [(topic, number) for topic, numbers in read for number in numbers]
+        gives_up = self.protocol == COOPERATIVE and not set(self.owned) <= set(assigned)
+        self.own(around, assigned)
         # A cooperative consumer that gave something up joins again, so that it can be given to another one.
         self.stage = "join" if gives_up else "stable"
         if gives_up:

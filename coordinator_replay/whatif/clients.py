@@ -93,7 +93,7 @@ class Consumer:
 
 def by_topic(partitions: Sequence[Partition]) -> dict[str, list[int]]:
     """The numbers of partitions by topic, in the order in which they stand."""
-    found: dict[str, list[int]] = {}
+    by_topic: dict[str, list[int]] = {}
     for topic, number in partitions:
-        found.setdefault(topic, []).append(number)
-    return found
+        by_topic.setdefault(topic, []).append(number)
+    return by_topic

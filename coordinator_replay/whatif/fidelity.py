@@ -128,10 +128,10 @@ def _shares(life: Lived) -> dict[int, list[tuple[str, int]]]:
             changes.append((time_order(row["owned_to"]), -1, name))
     changes.sort()
     owned: Counter[str] = Counter()
-    found, place = {}, 0
+    counts, place = {}, 0
     for at_ms in moments:
         while place < len(changes) and changes[place][0] <= at_ms:
             owned[changes[place][2]] += changes[place][1]
             place += 1
-        found[at_ms] = sorted((name, count) for name, count in owned.items() if count)
-    return found
+        counts[at_ms] = sorted((name, count) for name, count in owned.items() if count)
+    return counts

@@ -55,9 +55,9 @@ def topics_read(clients: Sequence[ClientLife], recorded: Recorded) -> set[str]:
     """Topics that clients subscribe to by name; all that are known where one has an expression."""
     subscriptions = [one for client in clients for visit in client.visits for _, one in visit.subscriptions]
     names = {name for one in subscriptions for name in one.topics or ()}
-    known = {*recorded.names.values(), *recorded.counts}
+    all_names = {*recorded.names.values(), *recorded.counts}
     for regex in {one.regex for one in subscriptions if one.regex}:
-        names |= {name for name in known if matches(regex, name)}
+        names |= {name for name in all_names if matches(regex, name)}
     return names
 
 

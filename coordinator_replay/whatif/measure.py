@@ -46,14 +46,14 @@ def rows_of(
     """The rows of all tables that the records make, each row in its last version."""
     # Nothing here reads the details of events, which are JSON.
     replay = GroupReplay("what-if", group_id, names, changes, encode=lambda _: "")
-    found: dict[str, list[dict[str, Any]]] = {}
+    tables: dict[str, list[dict[str, Any]]] = {}
     for record in records:
         if not record.kind.endswith("OffsetCommit"):
             for table, row in replay.feed(record):
-                found.setdefault(table, []).append(row)
+                tables.setdefault(table, []).append(row)
     for table, row in replay.finish():
-        found.setdefault(table, []).append(row)
-    return found
+        tables.setdefault(table, []).append(row)
+    return tables
 
 
 def lived(rows: Rows, by_member: Mapping[str, str], start_ms: int, end_ms: int, pauses: Sequence[Pause] = ()) -> Lived:

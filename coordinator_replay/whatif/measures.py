@@ -118,17 +118,17 @@ def with_ranges(likely: Measures, others: Sequence[Measures]) -> Measures:
 def open_rankings(lives: Sequence[Measures]) -> list[list[str]]:
     """Alternatives of which it stays open which has fewer rebalances, since their ranges overlap: their names."""
     placed = sorted(((one.ranges.get("rebalances", (one.rebalances,) * 2), one) for one in lives), key=lambda it: it[0])
-    found: list[list[Measures]] = []
+    clusters: list[list[Measures]] = []
     most = -1
     for (least, highest), one in placed:
-        if found and least <= most:
-            found[-1].append(one)
+        if clusters and least <= most:
+            clusters[-1].append(one)
         else:
-            found.append([one])
+            clusters.append([one])
         most = max(most, highest)
     return [
         [one.name for one in together]
-        for together in found
+        for together in clusters
         if len(together) > 1 and any("rebalances" in one.ranges for one in together)
     ]
 

@@ -53,8 +53,8 @@ def _open_in(settings: Settings, life: Life) -> list[_Open]:
 
 def shortest(settings: Settings, life: Life) -> Settings | None:
     """The settings with the shortest values where they are not on record; None where all that matter are known."""
-    found: dict[str, Any] = {BY_NAME[one.name].field: one.shortest_ms for one in _open_in(settings, life)}
-    return replace(settings, **found) if found else None
+    changes: dict[str, Any] = {BY_NAME[one.name].field: one.shortest_ms for one in _open_in(settings, life)}
+    return replace(settings, **changes) if changes else None
 
 
 def with_librdkafka(settings: Settings, clients: Sequence[ClientLife]) -> tuple[ClientLife, ...] | None:

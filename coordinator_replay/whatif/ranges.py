@@ -94,14 +94,14 @@ class Ranges:
         shorter = shortest(tried, self._life)
         own = clients_of(self._life, one)
         timings = other_timings(tried, own)
-        found: list[tuple[int, Combination]] = [(1, (self._life, tried, own, timing)) for timing in timings]
+        ranked: list[tuple[int, Combination]] = [(1, (self._life, tried, own, timing)) for timing in timings]
         for course, settings, is_librdkafka in product(self._courses, (tried, shorter), (False, True)):
             own = clients_of(course, one)
             clients = with_librdkafka(tried, own) if is_librdkafka else own
             differences = (course is not self._life) + (settings is not tried) + is_librdkafka
             if settings is not None and clients is not None and differences:
-                found.append((differences, (course, settings, clients, LIKELIEST)))
-        return [combination for _, combination in sorted(found, key=lambda it: it[0])]
+                ranked.append((differences, (course, settings, clients, LIKELIEST)))
+        return [combination for _, combination in sorted(ranked, key=lambda it: it[0])]
 
     def notes(self, alternatives: Sequence[Settings]) -> Iterable[str]:
         """What ranges cover, and what they don't, in sentences.

@@ -63,9 +63,9 @@ def departures(situation: Situation) -> Sequence[Departure]:
 def _departure(situation: Situation, event: Event, member: Member) -> Departure:
     fact = f"{called(member)} was removed from the group {situation.at(event.offset, event.partition)}"
     for look in _LOOKS:
-        found = look(situation, member, fact)
-        if found is not None:
-            return found
+        departure = look(situation, member, fact)
+        if departure is not None:
+            return departure
     sign = situation.history.last_seen(member.member_id)
     timeout = _timeout(member)
     if sign is None:
@@ -109,7 +109,7 @@ def _kept_partitions(situation: Situation, member: Member, fact: str) -> Departu
     timeout, kept_ms = _subscription(member).rebalance_timeout_ms, elapsed_ms(since, situation.at_ms)
     if since is None or kept_ms is None or timeout <= 0 or not timeout <= kept_ms <= timeout + TIMER_SLACK_MS:
         return None
-    held = (
+    sentence = (
         f"it had not revoked its partitions since {moment(since)}, for its rebalance timeout "
         f"(max.poll.interval.ms {lasting(timeout)})"
     )
@@ -117,7 +117,7 @@ def _kept_partitions(situation: Situation, member: Member, fact: str) -> Departu
         member.member_id,
         Cause.REBALANCE_TIMEOUT,
         Confidence.LIKELY,
-        (fact, held),
+        (fact, sentence),
         (Cause.MEMBER_LEAVE, Cause.SESSION_TIMEOUT),
     )
 
@@ -203,10 +203,10 @@ def _fell_silent(situation: Situation, member: Member, fact: str) -> Departure |
 
 def _was_back(situation: Situation, member: Member, fact: str) -> Departure | None:
     """A client that closes leaves before it comes back; one that is killed leaves its old member to the timeout."""
-    found = successor(situation, member)
-    if found is None:
+    back = successor(situation, member)
+    if back is None:
         return None
-    returned, sign = found
+    returned, sign = back
     silent_ms = elapsed_ms(sign.at_ms, _removed_ms(situation))
     if silent_ms is None or silent_ms < SHORTEST_SESSION_MS:
         return None

@@ -104,8 +104,8 @@ def twins(situation: Situation) -> dict[str, Sign]:
 
 def settled_by(situation: Situation) -> set[str]:
     """Members whose return is known by now, under their ids of before; and those as which clients had been back."""
-    known = {one.departed.member_id for one in returns(situation)[0]}
+    member_ids = {one.departed.member_id for one in returns(situation)[0]}
     for one in departures(situation):
         if one.back_as is not None:
-            known.update((one.member_id, one.back_as))
-    return known
+            member_ids.update((one.member_id, one.back_as))
+    return member_ids

@@ -164,11 +164,11 @@ class GroupHistory:
             self._newer_commits.append((before_offset, newer))
 
     def _is_newer(self, partition: tuple[str, int], sign: Sign) -> bool:
-        known = next(
+        last = next(
             (commits[partition] for _, commits in reversed(self._newer_commits) if partition in commits),
             self._commits.get(partition),
         )
-        return known is None or sign.offset > known.offset
+        return last is None or sign.offset > last.offset
 
     def settle_commits(self, up_to_offset: int) -> None:
         """Let commits before the current operation count."""

@@ -331,27 +331,27 @@ def member_join(situation: Situation) -> Finding | None:
 
 
 def _departure(situation: Situation, cause: Cause) -> Finding | None:
-    found = [one for one in departures(situation) if one.cause is cause]
-    if not found:
+    removals = [one for one in departures(situation) if one.cause is cause]
+    if not removals:
         return None
-    weakest = max(found, key=lambda one: _ORDER[one.confidence])
-    evidence = [fact for one in found for fact in one.evidence]
+    weakest = max(removals, key=lambda one: _ORDER[one.confidence])
+    evidence = [fact for one in removals for fact in one.evidence]
     if not situation.opening.member_count:
         evidence.append("the group is Empty")
     return Finding(
         cause,
         weakest.confidence,
         tuple(evidence),
-        _unique(found),
-        tuple(one.member_id for one in found),
+        _unique(removals),
+        tuple(one.member_id for one in removals),
     )
 
 
 _ORDER = {CERTAIN: 0, LIKELY: 1, POSSIBLE: 2}
 
 
-def _unique(found: list[Departure]) -> tuple[Cause, ...]:
-    return tuple(dict.fromkeys(cause for one in found for cause in one.alternatives))
+def _unique(removals: list[Departure]) -> tuple[Cause, ...]:
+    return tuple(dict.fromkeys(cause for one in removals for cause in one.alternatives))
 
 
 @row(

@@ -80,16 +80,16 @@ class Situation:
         return any((event.partition, event.offset) == (departed.partition, departed.offset) for event in self.left)
 
     def _joined(self) -> list[tuple[Member, int]]:
-        found = [(event.member, event.offset) for event in self.of_kind(EventKind.MEMBER_JOINED) if event.member]
-        return [*found, *self._resolved_now(has_joined=True)]
+        now = [(event.member, event.offset) for event in self.of_kind(EventKind.MEMBER_JOINED) if event.member]
+        return [*now, *self._resolved_now(has_joined=True)]
 
     def _resubscribed(self) -> list[tuple[Subscription, Member, int]]:
-        found = [
+        changes = [
             (event.before.subscription or Subscription(), event.member, event.offset)
             for event in self.of_kind(EventKind.SUBSCRIPTION_CHANGED)
             if event.before is not None and event.member is not None
         ]
-        return [*found, *((Subscription(), *one) for one in self._resolved_now(has_joined=False))]
+        return [*changes, *((Subscription(), *one) for one in self._resolved_now(has_joined=False))]
 
     def _resolved_now(self, *, has_joined: bool) -> list[tuple[Member, int]]:
         """Members whose expression is resolved with this operation: from now on their topics count."""
@@ -118,12 +118,12 @@ class Situation:
         members = {**self.before, **{member.member_id: member for member, _ in self.joined}}
         members |= {event.member.member_id: event.member for event in self.events if event.member is not None}
         members |= {member.member_id: member for member in self.opening.members}
-        found = {topic for member in members.values() for topic in topics_of(member)}
+        topic_names = {topic for member in members.values() for topic in topics_of(member)}
         for topics in (*self.history.regex_topics.values(), *self.topics.sources.values()):
-            found.update(topics)
+            topic_names.update(topics)
         for event in self.resolved:
-            found.update(event.changes["topics"][1] or ())
-        return found
+            topic_names.update(event.changes["topics"][1] or ())
+        return topic_names
 
     @cached_property
     def covered_before(self) -> dict[str, set[int]]:

@@ -45,18 +45,18 @@ def reason_of(situation: Situation) -> Reason:
     """Why a group rebalances."""
     came, went, asked = bool(situation.joined), bool(situation.left), bool(situation.resubscribed)
     rows = _rows(situation.group_type, came, went, asked)
-    found = [(rule, finding) for rule in rows if (finding := rule.find(situation)) is not None]
-    if not found:
+    findings = [(rule, finding) for rule in rows if (finding := rule.find(situation)) is not None]
+    if not findings:
         fact = f"no record around this epoch tells why {situation.at()}"
         return Reason(Cause.UNKNOWN, JoinReason.UNKNOWN, Confidence.POSSIBLE, (fact,), (), (), None)
-    rule, first = found[0]
+    rule, first = findings[0]
     if not situation.opening.is_exact and first.cause not in PROVEN_ALONE:
         fact = f"records of the group just before it are missing: what changed is not on record {situation.at()}"
         return Reason(Cause.UNKNOWN, JoinReason.UNKNOWN, Confidence.POSSIBLE, (fact,), (), (), None)
     evidence = list(first.evidence)
     alternatives = list(first.alternatives)
     confidence = first.confidence
-    for _, other in found[1:]:
+    for _, other in findings[1:]:
         if other.cause is not first.cause and other.cause not in rule.explains:
             evidence.extend(other.evidence)
             confidence = _at_most(confidence, Confidence.LIKELY)

@@ -55,13 +55,13 @@ def between(
     >>> between({"a": [TopicChange(5, "created", 1), TopicChange(9, "removed", 0)]}, ["a", "b"], 5, 9)
     [('a', TopicChange(at_ms=9, change='removed', partition_count=0))]
     """
-    found = [
+    changed = [
         (topic, change)
         for topic in topics
         for change in changes.get(topic, ())
         if time_order(after_ms) < change.at_ms <= time_order(until_ms)
     ]
-    return sorted(found, key=lambda one: (one[1].at_ms, one[0]))
+    return sorted(changed, key=lambda one: (one[1].at_ms, one[0]))
 
 
 class MetadataEvent(NamedTuple):
@@ -111,13 +111,13 @@ TopicChange(at_ms=9, change='partitions_added', partition_count=2)]}
     return found
 
 
-def _count(changes: list[TopicChange], known: set[int], partition: int, at_ms: int) -> None:
+def _count(changes: list[TopicChange], numbers: set[int], partition: int, at_ms: int) -> None:
     """A partition is new: of the change that is being written at this moment, or the first of another."""
-    if partition in known:
+    if partition in numbers:
         return
-    known.add(partition)
+    numbers.add(partition)
     last = changes[-1]
     if last.at_ms == at_ms:
-        changes[-1] = last._replace(partition_count=len(known))
+        changes[-1] = last._replace(partition_count=len(numbers))
     else:
-        changes.append(TopicChange(at_ms, PARTITIONS_ADDED, len(known)))
+        changes.append(TopicChange(at_ms, PARTITIONS_ADDED, len(numbers)))

@@ -97,19 +97,19 @@ def _on_live_group(
 
 def _schedule_join_end(shard: Shard, live: LiveClassicGroup) -> None:
     group_id = live.group.group_id
-    operation = _on_live_group(shard, group_id, lambda found: complete_join(shard, found))
+    operation = _on_live_group(shard, group_id, lambda group: complete_join(shard, group))
     shard.schedule(("join", group_id), live.group.rebalance_timeout_ms, operation)
 
 
 def _schedule_initial_join_end(shard: Shard, live: LiveClassicGroup, delay_ms: int, remaining_ms: int) -> None:
     group_id = live.group.group_id
-    operation = _on_live_group(shard, group_id, lambda found: _end_initial_join(shard, found, delay_ms, remaining_ms))
+    operation = _on_live_group(shard, group_id, lambda group: _end_initial_join(shard, group, delay_ms, remaining_ms))
     shard.schedule(("join", group_id), delay_ms, operation)
 
 
 def _schedule_sync_end(shard: Shard, live: LiveClassicGroup) -> None:
     group_id, generation = live.group.group_id, live.group.generation
-    operation = _on_live_group(shard, group_id, lambda found: _expire_pending_syncs(shard, found, generation))
+    operation = _on_live_group(shard, group_id, lambda group: _expire_pending_syncs(shard, group, generation))
     shard.schedule(("sync", group_id), live.group.rebalance_timeout_ms, operation)
 
 

@@ -295,7 +295,7 @@ def leave(shard: Shard, group_id: str, members: Sequence[Mapping[str, Any]]) -> 
 
 
 def _leaving_member(update: GroupUpdate, member_id: str, instance_id: str | None) -> Member:
-    known = update.static_member(instance_id)
-    if instance_id is not None and known is not None and not member_id:
-        return known
+    static_member = update.static_member(instance_id)
+    if instance_id is not None and static_member is not None and not member_id:
+        return static_member
     return _existing_member(update, member_id, instance_id)

@@ -151,12 +151,12 @@ def _upgraded(group: JavaClassicGroup, member: Member, topics: Topics) -> Member
 
 def _by_id(partitions: Iterable[tuple[str, tuple[int, ...]]], topics: Topics) -> Assignment:
     """Partitions by topic id in Kafka's order; topics that do not exist are left out."""
-    found: HashOrder[str, tuple[int, ...]] = HashOrder(uuid_hash)
+    assignment: HashOrder[str, tuple[int, ...]] = HashOrder(uuid_hash)
     for name, numbers in partitions:
         topic = topics.by_name.get(name)
         if topic is not None:
-            found[topic.topic_id] = tuple(sorted(set(numbers)))
-    return dict(found.items())
+            assignment[topic.topic_id] = tuple(sorted(set(numbers)))
+    return dict(assignment.items())
 
 
 def _check_owners(members: Iterable[Member]) -> None:
@@ -293,9 +293,9 @@ def target_blob(assignment: Assignment, metadata: str, topics: Topics) -> str:
 
 def _partition_order(numbers: Iterable[int]) -> list[int]:
     """The order of a ``HashSet<Integer>`` made of these."""
-    given = list(numbers)
-    table: HashOrder[int, None] = HashOrder(lambda number: number, max(int(len(given) / 0.75) + 1, 16))
-    for number in given:
+    ordered = list(numbers)
+    table: HashOrder[int, None] = HashOrder(lambda number: number, max(int(len(ordered) / 0.75) + 1, 16))
+    for number in ordered:
         table[number] = None
     return list(table)
 

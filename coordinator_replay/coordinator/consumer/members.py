@@ -120,35 +120,36 @@ def static_member(
     Raises:
         RequestError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID or UNRELEASED_INSTANCE_ID.
     """
-    known = update.static_member(instance_id)
+    static_member = update.static_member(instance_id)
     if not is_joining:
-        return owning_static_member(known, member_id, instance_id)
-    if known is None:
+        return owning_static_member(static_member, member_id, instance_id)
+    if static_member is None:
         return dynamic_member(update, member_id, is_joining=True)
-    subscription = known.subscription or NEW_SUBSCRIPTION
-    if not uses_classic_protocol and not subscription.uses_classic_protocol and current_of(known).epoch != AWAY_EPOCH:
+    subscription = static_member.subscription or NEW_SUBSCRIPTION
+    is_away = current_of(static_member).epoch == AWAY_EPOCH
+    if not uses_classic_protocol and not subscription.uses_classic_protocol and not is_away:
         raise RequestError(
             "UNRELEASED_INSTANCE_ID",
             f"Static member {member_id} with instance id {instance_id} cannot join the group because the instance id "
-            f"is owned by {known.member_id} member.",
+            f"is owned by {static_member.member_id} member.",
         )
-    return replace_member(update, known, member_id)
+    return replace_member(update, static_member, member_id)
 
 
-def owning_static_member(known: Member | None, member_id: str, instance_id: str) -> Member:
+def owning_static_member(owner: Member | None, member_id: str, instance_id: str) -> Member:
     """The static member, where the request's member id is its own.
 
     Raises:
         RequestError: UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID.
     """
-    if known is None:
+    if owner is None:
         raise RequestError("UNKNOWN_MEMBER_ID", f"Instance id {instance_id} is unknown.")
-    if known.member_id != member_id:
+    if owner.member_id != member_id:
         raise RequestError(
             "FENCED_INSTANCE_ID",
-            f"Static member {member_id} with instance id {instance_id} was fenced by member {known.member_id}.",
+            f"Static member {member_id} with instance id {instance_id} was fenced by member {owner.member_id}.",
         )
-    return known
+    return owner
 
 
 def check_epoch(member: Member, epoch: int, owned: Owned) -> None:

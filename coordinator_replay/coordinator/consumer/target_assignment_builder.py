@@ -80,8 +80,8 @@ def update_target(
         ) from error
     for member_id in order:
         target = assignments.get(member_id, NOTHING)
-        known = reconciliation.target_of(member_id)
-        if known is None or known.assigned != _ascending(target):
+        before = reconciliation.target_of(member_id)
+        if before is None or before.assigned != _ascending(target):
             update.records.append(record_helpers.target(update.group_id, member_id, target))
     update.records.append(record_helpers.target_epoch(update.group_id, epoch, update.shard.now_ms))
     return epoch, _ascending(assignments.get(new.member_id, NOTHING))

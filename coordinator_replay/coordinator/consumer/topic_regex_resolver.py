@@ -128,8 +128,8 @@ def take_resolved(
     for expression, topics in resolved.items():
         if expression not in state.expressions:
             continue
-        known = group.regexes.get(expression)
-        before = frozenset(known.topics) if known is not None else frozenset()
+        old = group.regexes.get(expression)
+        before = frozenset(old.topics) if old is not None else frozenset()
         if before != topics:
             has_changed = True
             for topic in before:

@@ -71,10 +71,10 @@ def commit_in_transaction(shard: Shard, request: Request, _: Reply) -> Outcome:
         records: list[NewRecord] = []
         topics = []
         for topic in body["topics"]:
-            known = shard.topics.by_name.get(topic["name"])
-            if known is None and check is not None:
+            topic_image = shard.topics.by_name.get(topic["name"])
+            if topic_image is None and check is not None:
                 raise RequestError("ILLEGAL_GENERATION")
-            place = topic["name"], known.topic_id if known is not None else ZERO_UUID
+            place = topic["name"], topic_image.topic_id if topic_image is not None else ZERO_UUID
             # The record of a transactional commit does not carry the topic id.
             partitions = [
                 _commit_one(shard, body["groupId"], place, one, check, None, records, writes_id=False)
@@ -134,8 +134,8 @@ def _named(shard: Shard, topic: Mapping[str, Any], version: int) -> tuple[str, s
     name, topic_id = topic["name"], topic["topicId"]
     if name or version < TOPIC_ID_SINCE:
         return name, topic_id, None
-    known = shard.topics.by_id.get(topic_id)
-    return (known.name, topic_id, None) if known is not None else ("", topic_id, "UNKNOWN_TOPIC_ID")
+    topic_image = shard.topics.by_id.get(topic_id)
+    return (topic_image.name, topic_id, None) if topic_image is not None else ("", topic_id, "UNKNOWN_TOPIC_ID")
 
 
 def _check_commit(shard: Shard, request: Request) -> Check | None:

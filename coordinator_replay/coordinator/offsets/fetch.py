@@ -129,23 +129,23 @@ def _fetch_topic(shard: Shard, offsets: Offsets, unstable: Iterable[tuple[str, i
         if key in unstable:
             partitions.append(_nothing(partition, "UNSTABLE_OFFSET_COMMIT"))
             continue
-        found = offsets.stored.get(key)
-        if found is None or _is_of_another_topic(found, topic_id):
+        stored = offsets.stored.get(key)
+        if stored is None or _is_of_another_topic(stored, topic_id):
             partitions.append(_nothing(partition, "NONE"))
         else:
             partitions.append(
                 {
                     "partitionIndex": partition,
-                    "committedOffset": found.committed_offset,
-                    "committedLeaderEpoch": found.leader_epoch if found.leader_epoch is not None else -1,
-                    "metadata": found.metadata,
+                    "committedOffset": stored.committed_offset,
+                    "committedLeaderEpoch": stored.leader_epoch if stored.leader_epoch is not None else -1,
+                    "metadata": stored.metadata,
                 }
             )
     return {"name": name, "topicId": topic_id, "partitions": partitions}
 
 
-def _is_of_another_topic(found: CommittedOffset, topic_id: str) -> bool:
-    return ZERO_UUID not in (topic_id, found.topic_id or ZERO_UUID) and topic_id != found.topic_id
+def _is_of_another_topic(stored: CommittedOffset, topic_id: str) -> bool:
+    return ZERO_UUID not in (topic_id, stored.topic_id or ZERO_UUID) and topic_id != stored.topic_id
 
 
 def _nothing(partition: int, error: str) -> Body:

@@ -45,10 +45,12 @@ def _topics(counts: Mapping[str, Any], racks: Mapping[str, Any]) -> Topics:
     for name, count in counts.items():
         if not isinstance(count, int) or isinstance(count, bool) or count < 0:
             raise UsageError(f"topic {name!r}: {count!r} is not a number of partitions")
-        known = racks.get(name) or []
-        if not isinstance(known, list) or not all(_is_texts(replicas) for replicas in known):
+        replicas_of = racks.get(name) or []
+        if not isinstance(replicas_of, list) or not all(_is_texts(replicas) for replicas in replicas_of):
             raise UsageError(f"racks of topic {name!r} must be a list of each partition's racks")
-        topics[name] = tuple(frozenset(known[at]) if at < len(known) else frozenset() for at in range(count))
+        topics[name] = tuple(
+            frozenset(replicas_of[at]) if at < len(replicas_of) else frozenset() for at in range(count)
+        )
     return topics
 
 

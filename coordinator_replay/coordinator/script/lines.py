@@ -126,8 +126,8 @@ def integer_of(line: Mapping[str, Any], name: str, bits: int | None = None) -> i
     return value
 
 
-def _check_names(entry: Mapping[str, Any], known: frozenset[str] | set[str], where: str) -> None:
-    unknown = next((name for name in entry if name not in known), None)
+def _check_names(entry: Mapping[str, Any], allowed: frozenset[str] | set[str], where: str) -> None:
+    unknown = next((name for name in entry if name not in allowed), None)
     if unknown is not None:
         raise UsageError(f"unknown field {unknown!r} in {where}")
 

@@ -66,7 +66,7 @@ class GeneralAssignmentBuilder:
 
     def _find_earlier_owners(self) -> dict[Partition, str]:
         """Owners in generations before the latest: they get a partition back where that evens loads."""
-        found: dict[Partition, tuple[int, str]] = {}
+        latest: dict[Partition, tuple[int, str]] = {}
         for member, subscription in self._members.items():
             if (
                 subscription.generation >= self._claims.latest_generation
@@ -74,9 +74,9 @@ class GeneralAssignmentBuilder:
             ):
                 continue
             for partition in subscription.owned:
-                if partition not in found or subscription.generation > found[partition][0]:
-                    found[partition] = (subscription.generation, member)
-        return {partition: member for partition, (_, member) in found.items()}
+                if partition not in latest or subscription.generation > latest[partition][0]:
+                    latest[partition] = (subscription.generation, member)
+        return {partition: member for partition, (_, member) in latest.items()}
 
     def _keep_owned(self) -> list[Partition]:
         kept = []

@@ -40,12 +40,12 @@ def assign_with_moves(topics: Topics, members: Members) -> tuple[Assignment, dic
     """
     if not members:
         return {}, {}
-    known = subscribed(topics, members)
-    racks = Racks(known, members)
-    claims = settle_claims(known, members)
+    subscribed_topics = subscribed(topics, members)
+    racks = Racks(subscribed_topics, members)
+    claims = settle_claims(subscribed_topics, members)
     if claims.subscriptions_are_equal:
-        return assign_equal(known, racks, claims)
-    return GeneralAssignmentBuilder(known, racks, claims, members).build(), None
+        return assign_equal(subscribed_topics, racks, claims)
+    return GeneralAssignmentBuilder(subscribed_topics, racks, claims, members).build(), None
 
 
 def assign_cooperatively(topics: Topics, members: Members) -> Assignment:
