@@ -12,7 +12,18 @@ from coordinator_replay.engine.rules import RULES
 from coordinator_replay.records.kinds import kinds_by_name
 
 ROOM = Path(engine.__file__).parent
-ALLOWED = {"abc", "collections", "contextlib", "dataclasses", "enum", "operator", "typing", "coordinator_replay"}
+ALLOWED = {
+    "abc",
+    "collections",
+    "contextlib",
+    "coordinator_replay",
+    "dataclasses",
+    "enum",
+    "functools",
+    "operator",
+    "types",
+    "typing",
+}
 
 # These stand beside the order: a clean-up of old metadata, dropped expressions, share state, a topology that goes last.
 ANYWHERE = {
