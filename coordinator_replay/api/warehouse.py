@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from coordinator_replay.api.answer import Answer, SqlAnswer
 from coordinator_replay.api.answers import Described, Owned, Reasons, Replayed
@@ -44,6 +44,9 @@ from coordinator_replay.query.warehouse import END, Coverage, shown
 from coordinator_replay.query.warehouse import Warehouse as Tables
 from coordinator_replay.whatif.alternative import TriedSetting, alternative_of, tried_settings
 from coordinator_replay.whatif.measures import Gain
+
+if TYPE_CHECKING:
+    from coordinator_replay.report.metrics import Metrics
 
 MOST_TRACED_GROUPS = 50
 """Groups in one trace; viewers show no more tracks than that in a useful way."""
@@ -567,6 +570,27 @@ class Warehouse:
             ]
         lives = traces_of(self._tables, names[:MOST_TRACED_GROUPS], since, until)
         return Trace(lives, notes, self._from(since, group))
+
+    def metrics(
+        self,
+        *,
+        now: datetime | None = None,
+        groups: str | None = None,
+        limit: int | None = None,
+        is_openmetrics: bool = False,
+    ) -> "Metrics":
+        """The groups at the end of the log as metrics in Prometheus' text format.
+
+        Args:
+            now: the time from which the age of the log is counted; the current time if None.
+            groups: regular expression that the whole name of a group matches to get series of its own; all if None.
+            limit: how many groups get them at most, those with most rebalances first; all if None.
+            is_openmetrics: OpenMetrics' format in place of Prometheus' own.
+        """
+        from coordinator_replay.report.metrics import metrics_of
+
+        moment = now or datetime.now(UTC)
+        return metrics_of(self._tables, moment, groups=groups, limit=limit, is_openmetrics=is_openmetrics)
 
     def _time(self, given: Time | None) -> datetime | None:
         """A point in time as the tables take it."""

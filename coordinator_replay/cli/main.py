@@ -4,7 +4,7 @@ import os
 
 import click
 
-from coordinator_replay.cli import ask, compute, export, maintain, offsets, show, simulate, what_if
+from coordinator_replay.cli import ask, compute, export, maintain, metrics, offsets, show, simulate, what_if
 from coordinator_replay.cli.guard import GuardedGroup
 from coordinator_replay.version import __version__
 
@@ -29,6 +29,7 @@ SUMMARIES = {
     "findings": "What an operator should look at.",
     "groups": "The groups at a point in time, or those deleted.",
     "maintain": "Compact, cluster and vacuum the tables.",
+    "metrics": "The groups as metrics for Prometheus.",
     "offsets": "Committed offsets at a point in time, or their history.",
     "owner": "Which member owned a partition.",
     "rebalances": "Rebalances as a table.",
@@ -49,6 +50,7 @@ for command in (
     *ask.COMMANDS,
     *offsets.COMMANDS,
     *show.COMMANDS,
+    *metrics.COMMANDS,
     *simulate.COMMANDS,
     *what_if.COMMANDS,
 ):

@@ -50,7 +50,7 @@ ASKED = {
 }
 
 
-WRITES = {"audit", "decode", "demo", "export", "maintain", "report", "simulate", "trace"}
+WRITES = {"audit", "decode", "demo", "export", "maintain", "metrics", "report", "simulate", "trace"}
 """Commands that print no table of answers: JSON lines, files, or what they did."""
 
 WHAT_IF = {

@@ -1,0 +1,76 @@
+"""The command that writes metrics for Prometheus. It starts no JVM."""
+
+import os
+import tempfile
+from pathlib import Path
+
+import click
+
+from coordinator_replay.cli.answers import say
+from coordinator_replay.cli.clock import now
+from coordinator_replay.cli.options import Command, Common, common_options, examples, open_warehouse
+from coordinator_replay.cli.reasons import counted
+from coordinator_replay.errors import UsageError
+from coordinator_replay.safe_text import neutral
+
+DEFAULT_LIMIT = 1000
+"""Each group costs about ten series."""
+
+_READABLE = 0o644
+"""The collector is another user than the one who audits."""
+
+
+def _write(text: str, path: Path) -> None:
+    """Put a file in place at once: a collector reads it at any moment."""
+    try:
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as file:
+            file.write(text)
+        Path(file.name).chmod(_READABLE)
+        Path(file.name).replace(path)
+    except OSError as problem:
+        raise UsageError(f"{path} can't be written: {os.strerror(problem.errno or 0)}") from problem
+
+
+@click.command(
+    cls=Command,
+    epilog=examples(
+        "coordinator-replay metrics --out /var/lib/node_exporter/offsets.prom",
+        "coordinator-replay metrics --groups 'payments.*' --openmetrics",
+    ),
+)
+@common_options()
+@click.option("--groups", "pattern", metavar="REGEX", help="Only groups whose whole name matches get own series.")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=0),
+    default=DEFAULT_LIMIT,
+    show_default=True,
+    help="How many groups get own series at most: those with most rebalances.",
+)
+@click.option("--openmetrics", "is_openmetrics", is_flag=True, help="Write OpenMetrics' format.")
+@click.option(
+    "--out",
+    "path",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The file to write, replaced at once; standard output if not given.",
+)
+def metrics(common: Common, pattern: str | None, limit: int, is_openmetrics: bool, path: Path | None) -> None:
+    """Write the groups at the end of the log as metrics for Prometheus.
+
+    States, epochs, members, rebalances by cause, time without owner, expiring offsets, findings by rule, and the age of
+    the log; run it after each audit, into the folder of node_exporter's textfile collector.
+    """
+    written = open_warehouse(common).metrics(now=now(), groups=pattern, limit=limit, is_openmetrics=is_openmetrics)
+    if written.left_out:
+        say(f"{counted(written.left_out, 'group')} without own series: --limit allows {limit}.")
+    if path is not None:
+        _write(written.text, path)
+        say(f"Wrote {path}: {counted(written.groups, 'group')}.")
+        return
+    is_seen = click.get_text_stream("stdout").isatty()
+    for line in written.text.split("\n")[:-1]:
+        click.echo(neutral(line) if is_seen else line, color=True)
+
+
+COMMANDS: list[click.Command] = [metrics]
+"""Every command of this module, for the program to take up."""

@@ -1,0 +1,181 @@
+"""A cluster's groups as metrics in Prometheus' text format, for a collector that reads files.
+
+All metrics are gauges, counts included: a later audit may find another cause of a rebalance, and ``maintain --keep``
+deletes old ones, so that none of them only grows. Nothing that the log leaves open becomes a number: a sample whose
+value isn't known is left out. Samples have no timestamps, as the textfile collector demands; the age of the log is a
+metric of its own.
+
+Names and units: https://prometheus.io/docs/practices/naming/
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import re2
+from prometheus_client import CollectorRegistry, Gauge, generate_latest
+from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
+
+from coordinator_replay.errors import UsageError
+from coordinator_replay.query.groups import Group, groups_at
+from coordinator_replay.query.warehouse import Warehouse
+
+_REBALANCES = """
+    SELECT group_id, coalesce(cause, 'UNKNOWN'), count(*) FROM rebalances WHERE cluster = $cluster
+    GROUP BY ALL ORDER BY ALL
+"""
+
+_UNOWNED = """
+    SELECT group_id, sum(unowned_ms) / 1000 FROM partition_ownership
+    WHERE cluster = $cluster AND unowned_ms IS NOT NULL GROUP BY group_id ORDER BY group_id
+"""
+
+_LOST_OFFSETS = """
+    SELECT group_id, status, count(*) FROM expired_offsets WHERE cluster = $cluster GROUP BY ALL ORDER BY ALL
+"""
+
+_FINDINGS = "SELECT rule, severity, count(*) FROM findings WHERE cluster = $cluster GROUP BY ALL ORDER BY ALL"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metrics:
+    """Metrics of a cluster.
+
+    Attributes:
+        text: what a collector reads.
+        groups: how many groups have series of their own.
+        left_out: how many groups that were asked for have none, because of the limit.
+    """
+
+    text: str
+    groups: int
+    left_out: int
+
+
+class _Gauges:
+    """Gauges of one registry, all labelled with the cluster."""
+
+    def __init__(self, cluster: str) -> None:
+        self.registry = CollectorRegistry()
+        self._cluster = cluster
+
+    def add(
+        self, name: str, about: str, samples: Sequence[tuple[Sequence[str], float | None]], labels: Sequence[str] = ()
+    ) -> None:
+        """Add a gauge with a sample for each combination of labels whose value is known."""
+        gauge = Gauge(f"coordinator_replay_{name}", about, ["cluster", *labels], registry=self.registry)
+        for values, number in samples:
+            if number is not None:
+                gauge.labels(self._cluster, *values).set(number)
+
+
+def metrics_of(
+    warehouse: Warehouse,
+    now: datetime,
+    *,
+    groups: str | None = None,
+    limit: int | None = None,
+    is_openmetrics: bool = False,
+) -> Metrics:
+    """Metrics of a cluster at the end of its log.
+
+    Args:
+        warehouse: the tables.
+        now: the time from which the age of the log is counted.
+        groups: regular expression (RE2) that the whole name of a group matches to get series of its own; all if None.
+        limit: how many groups get them at most, those with most rebalances first, then by name; all if None.
+        is_openmetrics: OpenMetrics' format in place of Prometheus' own.
+
+    Raises:
+        UsageError: the regular expression is none, or the tables don't know the cluster.
+    """
+    covered = warehouse.coverage
+    gauges = _Gauges(warehouse.cluster)
+    gauges.add("log_end_timestamp_seconds", "Time of the last record read.", [((), covered.last.timestamp())])
+    gauges.add(
+        "log_age_seconds",
+        "Time from the last record read until these metrics were written.",
+        [((), (now - covered.last).total_seconds())],
+    )
+    audited = None if covered.audited_at is None else covered.audited_at.timestamp()
+    gauges.add("audit_end_timestamp_seconds", "When the last audit ended.", [((), audited)])
+    gauges.add(
+        "log_complete",
+        "1 where no record that decides an answer is missing from the log, 0 where one may be.",
+        [((), float(warehouse.completeness.is_whole))],
+    )
+    found = warehouse.rows(_FINDINGS)
+    gauges.add(
+        "findings",
+        "Findings by rule.",
+        [((rule, severity), count) for rule, severity, count in found],
+        ("rule", "severity"),
+    )
+    everyone = groups_at(warehouse)
+    states = Counter((one.group_type, one.state) for one in everyone)
+    gauges.add("groups", "Groups by type and state.", sorted(states.items()), ("type", "state"))
+    rebalances = warehouse.rows(_REBALANCES)
+    wanted = _wanted(everyone, groups)
+    chosen = _first(wanted, rebalances, limit)
+    left_out = len(wanted) - len(chosen)
+    gauges.add("groups_left_out", "Groups without series of their own, because of the limit.", [((), left_out)])
+    _add_groups(gauges, warehouse, chosen, rebalances)
+    written = generate_openmetrics(gauges.registry) if is_openmetrics else generate_latest(gauges.registry)
+    return Metrics(text=written.decode(), groups=len(chosen), left_out=left_out)
+
+
+def _wanted(groups: Sequence[Group], expression: str | None) -> list[Group]:
+    if expression is None:
+        return list(groups)
+    try:
+        pattern = re2.compile(expression)
+    except re2.error as problem:
+        raise UsageError(f"{expression!r} is no regular expression: {problem}") from problem
+    return [one for one in groups if pattern.fullmatch(one.group_id)]
+
+
+def _first(groups: Sequence[Group], rebalances: Sequence[tuple[str, str, int]], limit: int | None) -> list[Group]:
+    counts: Counter[str] = Counter()
+    for name, _, count in rebalances:
+        counts[name] += count
+    return sorted(groups, key=lambda one: (-counts[one.group_id], one.group_id))[:limit]
+
+
+def _add_groups(
+    gauges: _Gauges, warehouse: Warehouse, chosen: Sequence[Group], rebalances: Sequence[tuple[str, str, int]]
+) -> None:
+    names = {one.group_id for one in chosen}
+    gauges.add(
+        "group_state",
+        "1 for the type and state that the group has.",
+        [((one.group_id, one.group_type, one.state), 1) for one in chosen],
+        ("group", "type", "state"),
+    )
+    gauges.add(
+        "group_epoch",
+        "Generation of a classic group, group epoch of any other.",
+        [((one.group_id,), one.epoch) for one in chosen],
+        ("group",),
+    )
+    gauges.add(
+        "group_members", "Members of the group.", [((one.group_id,), one.member_count) for one in chosen], ("group",)
+    )
+    gauges.add(
+        "group_rebalances",
+        "Rebalances on record, by cause.",
+        [((name, cause), count) for name, cause, count in rebalances if name in names],
+        ("group", "cause"),
+    )
+    gauges.add(
+        "group_unowned_partition_seconds",
+        "Time without owner on record, summed over partitions.",
+        [((name,), seconds) for name, seconds in warehouse.rows(_UNOWNED) if name in names],
+        ("group",),
+    )
+    gauges.add(
+        "group_lost_offsets",
+        "Committed offsets that expired, are past retention (DUE) or expire next (EXPIRING).",
+        [((name, status), count) for name, status, count in warehouse.rows(_LOST_OFFSETS) if name in names],
+        ("group", "status"),
+    )

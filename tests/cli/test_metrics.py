@@ -1,0 +1,77 @@
+"""Metrics of the small warehouse, read back by Prometheus' own parser and by promtool where it is installed."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics_families
+from prometheus_client.parser import text_string_to_metric_families
+
+from coordinator_replay import Warehouse
+from coordinator_replay.cli.main import main
+from tests.query.small_warehouse import at, write_small_warehouse
+
+RULES = Path(__file__).parents[2] / "conf" / "monitoring" / "alerts.yml"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_small_warehouse(tmp_path_factory.mktemp("metrics"))
+
+
+def samples(text: str, name: str, parse=text_string_to_metric_families) -> dict[tuple[str, ...], float]:
+    """Values of a metric by its labels but for the cluster, in the order of the labels' names."""
+    return {
+        tuple(text for label, text in sample.labels.items() if label != "cluster"): sample.value
+        for family in parse(text)
+        for sample in family.samples
+        if sample.name == f"coordinator_replay_{name}"
+    }
+
+
+def test_metrics_are_what_the_commands_answer(folder):
+    warehouse = Warehouse(folder, "default")
+    text = warehouse.metrics(now=at("02:30")).text
+    groups = warehouse.groups()
+    assert groups
+    assert set(samples(text, "group_state")) == {(one.group_id, one.state, one.group_type) for one in groups}
+    assert samples(text, "group_epoch") == {(one.group_id,): one.epoch for one in groups if one.epoch is not None}
+    assert sum(samples(text, "group_rebalances").values()) == len(
+        [one for one in warehouse.rebalances() if one.group_id in {group.group_id for group in groups}]
+    )
+    assert sum(samples(text, "findings").values()) == len(warehouse.findings())
+    assert sum(samples(text, "groups").values()) == len(groups)
+    assert samples(text, "log_age_seconds") == {(): (at("02:30") - warehouse.coverage.last).total_seconds()}
+
+
+def test_groups_are_limited_and_chosen(folder):
+    warehouse = Warehouse(folder, "default")
+    everyone = warehouse.metrics()
+    one = warehouse.metrics(limit=1)
+    assert (one.groups, one.left_out) == (1, everyone.groups - 1)
+    assert samples(one.text, "groups_left_out") == {(): everyone.groups - 1}
+    assert len(samples(one.text, "group_state")) == 1
+    assert {name for name, *_ in samples(warehouse.metrics(groups="pay.*").text, "group_state")} == {"payments"}
+    assert samples(warehouse.metrics(groups="pay").text, "group_state") == {}
+
+
+def test_a_file_is_replaced_and_a_wrong_expression_is_one_sentence(folder, tmp_path):
+    out = tmp_path / "offsets.prom"
+    out.write_text("old")
+    asked = ("metrics", "--warehouse", str(folder), "--cluster", "default")
+    written = CliRunner().invoke(main, [*asked, "--openmetrics", "--out", str(out)])
+    assert written.exit_code == 0, written.output
+    assert samples(out.read_text(), "group_state", openmetrics_families)
+    assert list(tmp_path.iterdir()) == [out]
+    wrong = CliRunner().invoke(main, [*asked, "--groups", "("])
+    assert (wrong.exit_code, len(wrong.stderr.splitlines())) == (2, 1)
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
+def test_promtool_has_nothing_to_say(folder):
+    text = Warehouse(folder, "default").metrics().text
+    for arguments, given in ((["metrics"], text), (["rules", "--lint-fatal", str(RULES)], "")):
+        checked = subprocess.run(["promtool", "check", *arguments], input=given, text=True, capture_output=True)
+        assert (checked.returncode, checked.stderr) == (0, "")
