@@ -2,8 +2,8 @@
 
 import sys
 import time
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from importlib.resources import files
@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from coordinator_replay.answer_columns import AnswerColumn
 from coordinator_replay.cli.guard import ended_by_signals, interruptible, log_line
 from coordinator_replay.cli.options import EXIT_FINDINGS, Command, Common, common_options, examples, wait_option
+from coordinator_replay.cli.output import print_rows
 from coordinator_replay.cli.paths import absolute
 from coordinator_replay.cli.thresholds import THRESHOLD
 from coordinator_replay.cli.times import ABSOLUTE_TIME, DURATION
@@ -21,12 +23,21 @@ from coordinator_replay.errors import UsageError, WarehouseError
 from coordinator_replay.safe_text import neutral_json
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from coordinator_replay.log.dump import Dump
     from coordinator_replay.pipeline.audit import Options, Summary
 
 FORMATS = ("auto", "segments", "parquet", "delta", "jsonl")
 """Forms of a dump, as log.dump.Format has them; repeated here because --help must not wait for pyarrow."""
 
+
+_PLAN_COLUMNS = (
+    AnswerColumn("bucket", "BUCKET", 1),
+    AnswerColumn("action", "ACTION", 1),
+    AnswerColumn("records", "RECORDS", 2),
+    AnswerColumn("reason", "REASON", 1),
+)
 
 SEVERITIES = ("error", "warning", "info")
 """From most to least severe."""
@@ -71,25 +82,47 @@ def _cluster(common: Common) -> str:
     return DEFAULT_CLUSTER
 
 
-def _audit_alone(options: "Options", common: Common, dump: "Dump") -> "Summary":
+@contextmanager
+def _session(
+    options: "Options", common: Common, dump: "Dump", then: str
+) -> Iterator[tuple["SparkSession", Callable[[str], None]]]:
+    """A Spark session for a run, and what shows its progress."""
     from coordinator_replay.cli.progress import shown_progress
-    from coordinator_replay.cli.summary import print_summary
     from coordinator_replay.log.dump import Format
-    from coordinator_replay.pipeline.audit import run_audit
     from coordinator_replay.pipeline.host.failure import told_in_a_sentence
     from coordinator_replay.pipeline.host.session import open_session
-    from coordinator_replay.query.warehouse import Warehouse
 
-    began = time.monotonic()
     click.echo("starting Spark …", err=True)
-    then = "the next run cleans up after it"
     with interruptible(f"the run was interrupted; {then}"), told_in_a_sentence("the run", then):
         has_names = options.database is not None
         spark = open_session(
             verbose=common.verbose, with_delta=has_names or dump.format is Format.DELTA, with_catalog=has_names
         )
         with shown_progress(spark) as report:
-            summary = run_audit(spark, options, report, dump)
+            yield spark, report
+
+
+def _print_plan(options: "Options", common: Common) -> None:
+    """Print what an audit would do with each bucket."""
+    from coordinator_replay.log.dump import find_dump
+    from coordinator_replay.pipeline.audit import plan_audit
+    from coordinator_replay.pipeline.stage import SparkStages
+
+    dump = find_dump(options.inputs, form=options.format, include_deleted=options.include_deleted)
+    with _session(options, common, dump, "no table was written") as (spark, report):
+        plan = plan_audit(SparkStages(spark), options, report, dump)
+    rows = [[one.bucket, str(one.action), one.records, "; ".join(one.reasons)] for one in plan.shares]
+    print_rows(_PLAN_COLUMNS, rows, common.output, is_wide=common.wide)
+
+
+def _audit_alone(options: "Options", common: Common, dump: "Dump") -> "Summary":
+    from coordinator_replay.cli.summary import print_summary
+    from coordinator_replay.pipeline.audit import run_audit
+    from coordinator_replay.query.warehouse import Warehouse
+
+    began = time.monotonic()
+    with _session(options, common, dump, "the next run cleans up after it") as (spark, report):
+        summary = run_audit(spark, options, report, dump)
     with closing(Warehouse(options.warehouse, options.cluster)) as warehouse:
         known = warehouse.completeness
     print_summary(summary, known, common.output, seconds=time.monotonic() - began)
@@ -136,6 +169,12 @@ def _audit_alone(options: "Options", common: Common, dump: "Dump") -> "Summary":
 @click.option("--records-only", is_flag=True, help="Write the records only; leave replay and expiry to a later run.")
 @click.option("--full", is_flag=True, help="Read what earlier runs have read too, and rebuild all tables.")
 @click.option(
+    "--plan",
+    "is_plan",
+    is_flag=True,
+    help="Print what would become of each bucket, and why, and end; no table is written.",
+)
+@click.option(
     "--strict", is_flag=True, help="End with code 3 if a record was quarantined, or a group could not be evaluated."
 )
 @click.option("--fail-on", type=click.Choice(SEVERITIES), help="End with code 3 on findings of this severity or above.")
@@ -165,6 +204,7 @@ def audit(
     database: str | None,
     records_only: bool,
     full: bool,
+    is_plan: bool,
     strict: bool,
     fail_on: str | None,
     thresholds: Sequence[tuple[str, int]],
@@ -203,6 +243,9 @@ def audit(
         ),
         thresholds=DEFAULTS.with_changes(dict(thresholds)),
     )
+    if is_plan:
+        _print_plan(options, common)
+        return
     if follow:
         _follow(options, common, every, wait)
         return

@@ -1,16 +1,17 @@
 """The second stage: one bucket, from staged rows to records, rows about groups, and committed offsets.
 
 All of it is a function of the bucket's new records and of what its tables hold: Kafka keeps a group's records, its
-commits and their markers in one log partition. A bucket *goes on* from its snapshots and open rows, or begins *anew*
-from its first record.
+commits and their markers in one log partition. The plan says for each bucket whether it continues from its snapshots
+and open rows, or is rebuilt from its first record.
 """
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from coordinator_replay.pipeline.bucket_files import BucketFiles, Place, TableWriter
 from coordinator_replay.pipeline.completeness import COPIES, NO_OFFSETS, completeness, copy_of, read_copies, without
-from coordinator_replay.pipeline.groups.bucket import GroupStep
+from coordinator_replay.pipeline.groups.bucket import GroupStep, groups_not_to_continue
 from coordinator_replay.pipeline.groups.replay import ReplayContext
 from coordinator_replay.pipeline.log_partitions import PartitionStep
 from coordinator_replay.pipeline.offsets.bucket import OffsetContext, OffsetStep
@@ -19,8 +20,18 @@ from coordinator_replay.pipeline.read.copies import DumpCopy
 from coordinator_replay.pipeline.read.decode import StagedFile
 from coordinator_replay.pipeline.read.same_log import EarlierLog
 from coordinator_replay.pipeline.read.tally import Ranges
-from coordinator_replay.pipeline.settle import Settled, Settlement
+from coordinator_replay.pipeline.settle import Settled, Settlement, offsets_by_copy
 from coordinator_replay.store.snapshot import TableFile
+
+
+class Action(StrEnum):
+    """What becomes of the rows of a bucket that are derived from its records."""
+
+    CONTINUE = "CONTINUE"
+    """New records follow those that the tables have: groups and offsets continue from their snapshots and open rows."""
+
+    REBUILD = "REBUILD"
+    """All rows about groups and offsets are derived again, from the first record on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,9 +49,9 @@ class BucketShare:
         copies: the copies of its log partitions that this run reads.
         logs: what is kept of each log partition to compare the next dump with.
         lost_from: from which offset on what the tables hold was lost, for log partitions that were truncated.
-        merges: whether staged records may stand between those that the tables hold.
-        is_anew: whether rows about groups and offsets are derived from the first record on.
-        are_offsets_anew: whether those about offsets are, at least.
+        are_late: whether staged records may stand between those that the tables hold.
+        action: what becomes of its derived rows.
+        reasons: why, as sentences.
     """
 
     bucket: int
@@ -53,14 +64,24 @@ class BucketShare:
     copies: Sequence[DumpCopy] = ()
     logs: Mapping[int, EarlierLog] = field(default_factory=dict)
     lost_from: Mapping[int, int] = field(default_factory=dict)
-    merges: bool = False
-    is_anew: bool = False
-    are_offsets_anew: bool = False
+    are_late: bool = False
+    action: Action = Action.CONTINUE
+    reasons: Sequence[str] = ()
+
+    @property
+    def is_rebuild(self) -> bool:
+        """Whether its derived rows are derived again from the first record on."""
+        return self.action is Action.REBUILD
+
+    @property
+    def records(self) -> int:
+        """How many staged rows it has."""
+        return sum(file.rows for _, _, file, _ in self.staged)
 
     @property
     def size(self) -> int:
         """About how much work it is: the bytes to read."""
-        tables = self.files.values() if self.is_anew else ()
+        tables = self.files.values() if self.is_rebuild else ()
         return sum(file.size for _, _, file, _ in self.staged) + sum(file.size for files in tables for file in files)
 
 
@@ -71,14 +92,12 @@ class BucketContext:
     Attributes:
         place: where rows go.
         replay: what every group's replay knows beside its records.
-        renamed: ids of topics whose name was learned, or changed, since the last run.
         offsets: what the offsets of every bucket are derived with.
         derives: whether anything but records is written.
     """
 
     place: Place
     replay: ReplayContext
-    renamed: Collection[str]
     offsets: OffsetContext
     derives: bool = True
 
@@ -91,23 +110,26 @@ class BucketResult:
         bucket: its number.
         files: what its files become, and staged files for later stages.
         settled: what became of its records.
-        is_anew: whether its offsets were derived from their first commit on.
+        is_rebuild: whether its rows were derived from the first record on.
     """
 
     bucket: int
     files: BucketFiles
     settled: Settled
-    is_anew: bool = False
+    is_rebuild: bool = False
 
 
-def _partitions(share: BucketShare, context: BucketContext, files: BucketFiles, settled: Settled) -> PartitionStep:
-    """What is proven of the bucket's log partitions, by the copies of this run and of earlier ones."""
+def _partitions(share: BucketShare, run_id: str, files: BucketFiles, settled: Settled) -> PartitionStep:
+    """What is proven of the bucket's log partitions, by the copies of this run and of earlier ones.
+
+    Args:
+        share: the bucket.
+        run_id: the run.
+        files: the bucket's.
+        settled: what settling its records came to.
+    """
     new = [
-        copy_of(
-            context.replay.run_id,
-            one.bounds,
-            settled.offsets.get((one.bounds.log_partition, one.source), NO_OFFSETS),
-        )
+        copy_of(run_id, one.bounds, settled.offsets.get((one.bounds.log_partition, one.source), NO_OFFSETS))
         for one in share.copies
         if one.has_news(share.ends.get(one.bounds.log_partition))
     ]
@@ -119,6 +141,22 @@ def _partitions(share: BucketShare, context: BucketContext, files: BucketFiles, 
     return PartitionStep(
         files, completeness(known, new), share.last_us, settled.positions, share.logs, share.lost_from.keys()
     )
+
+
+def reasons_to_rebuild(share: BucketShare, names: Mapping[str, str], renamed: Collection[str]) -> list[str]:
+    """Why a bucket can't continue from where its tables end, by what they have; nothing where it can.
+
+    Args:
+        share: the bucket; staged records follow those that its tables have.
+        names: topic name by id.
+        renamed: ids of topics whose name was learned, or changed, since the last run.
+    """
+    files = BucketFiles(share.files)
+    found = groups_not_to_continue(files, names, renamed)
+    if share.copies:
+        step = _partitions(share, "", files, Settled(offsets=offsets_by_copy(share.staged)))
+        found += [f"log partition {one}: other ranges of its history are complete now" for one in step.changed()]
+    return found
 
 
 def run_bucket(share: BucketShare, context: BucketContext) -> BucketResult:
@@ -134,33 +172,35 @@ def run_bucket(share: BucketShare, context: BucketContext) -> BucketResult:
         files,
         ranges=share.ranges,
         positions=share.positions,
-        merges=share.merges,
+        are_late=share.are_late,
         lost_from=share.lost_from,
     )
     writer = TableWriter(context.place, share.bucket)
     settled = settlement.run(writer)
     files.take(writer.close())
-    result = BucketResult(share.bucket, files, settled)
-    partitions = _partitions(share, context, files, settled)
-    has_changed = partitions.has_changed()
+    result = BucketResult(share.bucket, files, settled, share.is_rebuild)
+    partitions = _partitions(share, context.replay.run_id, files, settled)
     writer = TableWriter(context.place, share.bucket)
     partitions.write(writer)
     files.take(writer.close())
     if not context.derives:
         return result
-    groups = GroupStep(files, context.replay, context.renamed, partitions)
-    is_anew = share.is_anew or has_changed or settled.is_rewritten or groups.must_begin_anew()
+    groups = GroupStep(files, context.replay, partitions)
     writer = TableWriter(context.place, share.bucket)
-    if is_anew:
-        groups.begin_anew(writer)
+    if share.is_rebuild:
+        groups.rebuild(writer)
     else:
-        groups.go_on(writer)
+        groups.resume(writer)
     files.take(writer.close())
-    result.is_anew = is_anew or share.are_offsets_anew
     writer = TableWriter(context.place, share.bucket)
-    pauses = PauseStep(files, share.last_us, reached_ms=partitions.reached_ms(), is_anew=is_anew)
+    pauses = PauseStep(files, share.last_us, reached_ms=partitions.reached_ms(), is_rebuild=share.is_rebuild)
     step = OffsetStep(
-        files, context.offsets, ends=share.ends, is_anew=result.is_anew, pauses=pauses.pauses, partitions=partitions
+        files,
+        context.offsets,
+        ends=share.ends,
+        is_rebuild=share.is_rebuild,
+        pauses=pauses.pauses,
+        partitions=partitions,
     )
     step.run(writer)
     pauses.write(writer, groups.log_partitions())

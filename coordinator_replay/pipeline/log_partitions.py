@@ -130,15 +130,16 @@ class PartitionStep:
         }
         self._times: dict[Needed, _Times] | None = None
 
-    def has_changed(self) -> bool:
-        """Whether the history of a log partition is another one now, and not just a longer one."""
-        return any(
-            not self._goes_on(self.old.get(partition, _NOTHING_MISSING), ranges)
+    def changed(self) -> list[int]:
+        """Log partitions whose history is another one now, and not just a longer one."""
+        return [
+            partition
             for partition, ranges in self.completeness.ranges.items()
-        )
+            if not self._is_longer(self.old.get(partition, _NOTHING_MISSING), ranges)
+        ]
 
     @staticmethod
-    def _goes_on(old: Mapping[str, Any], ranges: Sequence[HistoryRange]) -> bool:
+    def _is_longer(old: Mapping[str, Any], ranges: Sequence[HistoryRange]) -> bool:
         before = [(one["from_offset"], one["exact_from_offset"]) for one in old["complete_ranges"] or ()]
         return before == [(one.complete_from, one.exact_from) for one in ranges]
 
@@ -180,7 +181,7 @@ class PartitionStep:
         old = self.old.get(partition)
         if ranges is None:
             return _plain(old or {})
-        if old is None or partition in self.truncated or not self._goes_on(old, ranges):
+        if old is None or partition in self.truncated or not self._is_longer(old, ranges):
             return self._row(partition, ranges, _plain(old or {}))
         if _ended_where_exact(old, ranges):
             return self._row(partition, ranges, _plain(old))

@@ -1,11 +1,16 @@
-"""Which buckets a run works on, and whether each goes on from where its tables end or begins anew."""
+"""The plan of a run: which buckets it works on, and whether each continues from where its tables end or is rebuilt.
 
-from collections.abc import Iterable, Mapping, Sequence
+All of it is decided here, before the first bucket is worked on. Where the tables themselves must be looked at, the
+caller's stage does so and hands over what it found.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from coordinator_replay.pipeline.bucket import BucketShare
+from coordinator_replay.pipeline.bucket import Action, BucketShare
+from coordinator_replay.pipeline.completeness import LAST_OFFSET
 from coordinator_replay.pipeline.ledger import FinishedRun, below
 from coordinator_replay.pipeline.offsets.bucket import SumsRange
 from coordinator_replay.pipeline.read.copies import DumpCopy
@@ -67,17 +72,31 @@ class History:
         """Whether the last run wrote records only, so that nothing was derived from them."""
         return bool(self.settings.get("records_only"))
 
-    def differs(self, settings: Mapping[str, Any]) -> bool:
-        """Whether what was derived before would be derived otherwise now.
+    def differences(self, settings: Mapping[str, Any]) -> list[str]:
+        """Why what was derived before would be derived otherwise now.
 
         Names and times of topics explain what happened before, findings depend on the thresholds, and other releases
         may have other rules.
         """
         if not self.runs:
-            return False
-        is_explained = any(settings[name] and not self.settings.get(name) for name in ("topics", "cluster_metadata"))
-        same = ("thresholds", "offsets_version", "history_every_ms")
-        return is_explained or any(self.settings.get(name) != settings[name] for name in same)
+            return []
+        return [
+            why
+            for name, why in _DIFFERENCES.items()
+            if (not self.settings.get(name) and settings[name])
+            or (name not in _SOURCES and self.settings.get(name) != settings[name])
+        ]
+
+
+_SOURCES = ("topics", "cluster_metadata")
+_DIFFERENCES = {
+    "topics": "--topics was not given to the last run",
+    "cluster_metadata": "--cluster-metadata was not given to the last run",
+    "thresholds": "the last run had other thresholds",
+    "offsets_version": "offsets were derived by another release",
+    "history_every_ms": "the last run had another --history-every",
+}
+"""Settings by which rows are derived, and what is to be said where they differ."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +105,7 @@ class Wanted:
 
     Attributes:
         settings: as the ledger keeps them.
-        is_full: whether everything is read and derived anew.
+        is_full: whether everything is read and derived again.
         records_only: whether nothing but records is written.
         is_explicit: whether the run was asked for more than the dump: names of topics, settings of expiry.
         copies: the copies of log partitions that it reads.
@@ -104,12 +123,11 @@ class Wanted:
 
     def overlapping(self, ends: Mapping[int, int]) -> set[int]:
         """Log partitions of which copies may have records among those that the tables have."""
-        found = set()
-        for copy in self.copies:
-            end = ends.get(copy.bounds.log_partition)
-            if copy.lacks_new_offsets(end) or copy.is_older(end):
-                found.add(copy.bounds.log_partition)
-        return found
+        return {
+            copy.bounds.log_partition
+            for copy in self.copies
+            if copy.lacks_new_offsets(end := ends.get(copy.bounds.log_partition)) or copy.is_older(end)
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,14 +135,30 @@ class Plan:
     """What a run works on.
 
     Attributes:
-        shares: the buckets.
+        shares: the buckets, each with what becomes of it, and why.
         derives: whether there is anything that the derived tables do not say yet.
-        is_anew: whether all buckets begin anew.
+        is_rebuild: whether all buckets are rebuilt, because everything would be derived otherwise now.
     """
 
     shares: Sequence[BucketShare]
     derives: bool
-    is_anew: bool
+    is_rebuild: bool
+
+    def to_look_at(self) -> list[BucketShare]:
+        """Buckets that continue if nothing in their tables is against it."""
+        return [share for share in self.shares if self.derives and share.action is Action.CONTINUE]
+
+    def rebuilding(self, reasons: Mapping[int, Sequence[str]]) -> "Plan":
+        """The plan with some more buckets rebuilt.
+
+        Args:
+            reasons: why, by bucket; nothing for buckets that are left as they are.
+        """
+        shares = [
+            replace(share, action=Action.REBUILD, reasons=found) if (found := reasons.get(share.bucket)) else share
+            for share in self.shares
+        ]
+        return replace(self, shares=shares)
 
 
 def first_new_offsets(tally: Tally) -> dict[int, int]:
@@ -163,13 +197,14 @@ def plan_buckets(
     buckets: int,
     wanted: Wanted,
 ) -> Plan:
-    """Decide what becomes of each bucket.
+    """Decide what becomes of each bucket, as far as that can be said without a look at its rows.
 
-    A bucket begins anew where records came in between those that its tables hold, where some of these were lost, where
-    ``--full`` asks for it, or where everything would be derived otherwise now; else it goes on.
+    A bucket is rebuilt where its tables have nothing yet, where records came in between those that they have, where
+    some of these were lost, where ``--full`` asks for it, or where everything would be derived otherwise now; else it
+    continues.
 
     Args:
-        decoded: what decoding the dump came to, in its order.
+        decoded: the results of decoding the dump, in its order.
         tally: counts of all of it.
         history: what earlier runs have read.
         files: of all tables that have buckets, of the cluster.
@@ -181,21 +216,26 @@ def plan_buckets(
         for file in one.files:
             staged.setdefault(file.bucket, []).append(file)
     first, ends = first_new_offsets(tally), history.ends
-    late = {bucket_of(partition, buckets) for partition, low in first.items() if low < ends.get(partition, 0)}
-    late |= {bucket_of(partition, buckets) for partition in wanted.overlapping(ends)}
-    late |= {bucket_of(partition, buckets) for partition in wanted.lost_from}
-    is_anew = wanted.is_full or history.is_behind() or history.differs(wanted.settings)
+    everywhere = _reasons_everywhere(history, wanted)
+    late: dict[int, list[str]] = {}
+    for partition, why in _late_records(first, ends, wanted):
+        late.setdefault(bucket_of(partition, buckets), []).append(f"log partition {partition}: {why}")
     tries_again = any(run.groups_failed for run in history.runs[:1])
     has_news = bool(first or wanted.lost_from)
-    derives = not wanted.records_only and bool(has_news or is_anew or wanted.is_explicit or tries_again)
+    derives = not wanted.records_only and bool(has_news or everywhere or wanted.is_explicit or tries_again)
     existing, last = _by_bucket(files), last_times(tally)
-    every = sorted({*staged, *existing} if derives else staged)
 
     def of_bucket(numbers: Mapping[int, Any], bucket: int) -> dict[int, Any]:
         return {partition: one for partition, one in numbers.items() if bucket_of(partition, buckets) == bucket}
 
-    shares = [
-        BucketShare(
+    def share(bucket: int) -> BucketShare:
+        reasons = [*everywhere, *late.get(bucket, ())]
+        if bucket not in existing:
+            reasons = ["no table has rows of it yet"]
+        elif wanted.settings["history_every_ms"] is not None:
+            reasons.append("--history-every leaves out commits, which the next ones are compared with")
+        continued = "new records follow those that the tables have" if bucket in staged else "no new records"
+        return BucketShare(
             bucket=bucket,
             staged=staged.get(bucket, ()),
             files=existing.get(bucket, {}),
@@ -206,16 +246,35 @@ def plan_buckets(
             copies=[one for one in wanted.copies if bucket_of(one.bounds.log_partition, buckets) == bucket],
             logs=of_bucket(wanted.logs, bucket),
             lost_from=of_bucket(wanted.lost_from, bucket),
-            merges=bucket in late or wanted.is_full,
-            is_anew=is_anew or bucket in late,
-            are_offsets_anew=wanted.settings["history_every_ms"] is not None,
+            are_late=bucket in late or wanted.is_full,
+            action=Action.REBUILD if reasons else Action.CONTINUE,
+            reasons=reasons or [continued],
         )
-        for bucket in every
-    ]
-    return Plan(shares=shares, derives=derives, is_anew=is_anew)
+
+    shares = [share(bucket) for bucket in sorted({*staged, *existing} if derives else staged)]
+    return Plan(shares=shares, derives=derives, is_rebuild=bool(everywhere))
 
 
-def sums_range(tally: Tally, totals: Sequence[TableFile], end: datetime, *, is_anew: bool, hot: int) -> SumsRange:
+def _reasons_everywhere(history: History, wanted: Wanted) -> list[str]:
+    """Why all buckets are rebuilt."""
+    full = ["--full"] if wanted.is_full else []
+    behind = ["the last run wrote records only"] if history.is_behind() else []
+    return [*full, *behind, *history.differences(wanted.settings)]
+
+
+def _late_records(first: Mapping[int, int], ends: Mapping[int, int], wanted: Wanted) -> Iterator[tuple[int, str]]:
+    """Log partitions of which records stand between those that the tables have, or were lost, and a sentence."""
+    overlapping = wanted.overlapping(ends)
+    for partition in sorted({*first, *overlapping, *wanted.lost_from}):
+        if partition in wanted.lost_from:
+            yield partition, f"records from offset {wanted.lost_from[partition]} on were lost at an election"
+        elif first.get(partition, LAST_OFFSET) < ends.get(partition, 0):
+            yield partition, f"offset {first[partition]} is new, and the tables end at {ends[partition]}"
+        elif partition in overlapping:
+            yield partition, f"a copy may have records below offset {ends.get(partition, 0)}, where the tables end"
+
+
+def sums_range(tally: Tally, totals: Sequence[TableFile], end: datetime, *, is_rebuild: bool, hot: int) -> SumsRange:
     """Which commits are added up by this run.
 
     Sums of earlier runs count for minutes that were over then. A record of such a minute that comes now has all
@@ -225,12 +284,12 @@ def sums_range(tally: Tally, totals: Sequence[TableFile], end: datetime, *, is_a
         tally: counts of what the run has read.
         totals: files of ``commit_totals``.
         end: timestamp of the last record of the log.
-        is_anew: whether sums of earlier runs don't count.
+        is_rebuild: whether sums of earlier runs don't count.
         hot: so many commits of each partition in a minute are too many.
     """
     new = [count for key, count in tally.counts.items() if not key.is_known and key.log_partition is not None]
     kept = [file.lowest["until"] for file in totals if "until" in file.lowest]
-    since = None if is_anew or not kept else min(kept)
+    since = None if is_rebuild or not kept else min(kept)
     begins = [count.begin_us for count in new if count.begin_us is not None]
     if since is not None and begins and moment_of(min(begins)) < since:
         since = None

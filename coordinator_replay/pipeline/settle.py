@@ -53,7 +53,6 @@ class Settled:
         duplicates: further copies that were dropped.
         already: records that the tables have.
         positions: how many positions of each log partition hold a record now.
-        is_rewritten: whether records in the tables were numbered anew.
         offsets: where each copy of a log partition has a record, by log partition and copy.
     """
 
@@ -62,7 +61,6 @@ class Settled:
     duplicates: int = 0
     already: int = 0
     positions: dict[int, int] = field(default_factory=dict)
-    is_rewritten: bool = False
     offsets: dict[tuple[int, str], Numbers] = field(default_factory=dict)
 
 
@@ -214,6 +212,25 @@ def _are_held(rows: _Rows, held: Mapping[int, Numbers]) -> Bools:
     return found
 
 
+def offsets_by_copy(staged: Sequence[StagedFile]) -> dict[tuple[int, str], Numbers]:
+    """Where each copy of a log partition has a record, in quarantine or not, by log partition and copy.
+
+    Args:
+        staged: a bucket's staged files.
+    """
+    return _offsets(staged, _read(staged))
+
+
+def _offsets(staged: Sequence[StagedFile], rows: _Rows) -> dict[tuple[int, str], Numbers]:
+    found: dict[tuple[int, str], list[Numbers]] = {}
+    for number, (_, _, _, copy) in enumerate(staged):
+        own = slice(rows.starts[number], rows.starts[number + 1])
+        partitions, has_place = rows.partitions[own], rows.has_place[own]
+        for one in np.unique(partitions[has_place]).tolist():
+            found.setdefault((one, copy), []).append(rows.offsets[own][has_place & (partitions == one)])
+    return {key: np.concatenate(offsets) for key, offsets in found.items()}
+
+
 class Settlement:
     """Settles one bucket.
 
@@ -222,10 +239,10 @@ class Settlement:
         files: the bucket's files of the record tables.
         ranges: positions that earlier runs have read, by log partition.
         positions: how many positions hold a record below the end of what they have read.
-        merges: whether staged records may stand between those that the tables hold: then each position is looked up
-            in the tables, and all records are numbered anew.
+        are_late: whether staged records may stand between those that the tables hold: then each position is looked up
+            in the tables, and all records are numbered again where one is new.
         lost_from: from which offset on what the tables hold was lost, for log partitions that were truncated; then
-            staged records are merged.
+            staged records come late.
     """
 
     def __init__(
@@ -235,7 +252,7 @@ class Settlement:
         *,
         ranges: Ranges,
         positions: Mapping[int, int],
-        merges: bool,
+        are_late: bool,
         lost_from: Mapping[int, int] = MappingProxyType({}),
     ) -> None:
         self.lost_from = lost_from
@@ -243,41 +260,30 @@ class Settlement:
         self.files = files
         self.ranges = ranges
         self.before = positions
-        self.merges = merges
+        self.are_late = are_late
 
     def run(self, writer: TableWriter) -> Settled:
-        """Write the records that are new, and those of the tables again where they are numbered anew."""
+        """Write the records that are new, and those of the tables again where their numbers change."""
         rows = _read(self.staged)
-        held = _Held(self.files, positions=self.merges, lost_from=self.lost_from)
+        held = _Held(self.files, positions=self.are_late, lost_from=self.lost_from)
         keep = _best_copies(rows)
         settled = Settled(duplicates=int((rows.has_place & ~keep).sum()))
         is_known = self._known(rows, held) & keep
         keep &= ~is_known
         settled.already = int(is_known.sum())
-        settled.offsets = self._offsets(rows)
+        settled.offsets = _offsets(self.staged, rows)
         self._keep_damage(rows, keep, held, settled)
         numbers = self._numbers(rows, keep, held)
         settled.positions = {
-            one: len(offsets) + (0 if self.merges else self.before.get(one, 0)) for one, offsets in numbers.items()
+            one: len(offsets) + (0 if self.are_late else self.before.get(one, 0)) for one, offsets in numbers.items()
         }
         self._write(rows, keep, numbers, writer, settled)
-        if self.merges and (self.lost_from or (keep & rows.has_place).any()):
-            settled.is_rewritten = True
+        if self.are_late and (self.lost_from or (keep & rows.has_place).any()):
             self._rewrite(rows, keep, numbers, writer)
         return settled
 
-    def _offsets(self, rows: _Rows) -> dict[tuple[int, str], Numbers]:
-        """Where each copy has a record, in quarantine or not."""
-        found: dict[tuple[int, str], list[Numbers]] = {}
-        for number, (_, _, _, copy) in enumerate(self.staged):
-            own = slice(rows.starts[number], rows.starts[number + 1])
-            partitions, has_place = rows.partitions[own], rows.has_place[own]
-            for one in np.unique(partitions[has_place]).tolist():
-                found.setdefault((one, copy), []).append(rows.offsets[own][has_place & (partitions == one)])
-        return {key: np.concatenate(offsets) for key, offsets in found.items()}
-
     def _known(self, rows: _Rows, held: _Held) -> Bools:
-        if not self.merges:
+        if not self.are_late:
             return _in_ranges(rows, self.ranges)
         # A record that can be decoded now takes the place of one that could not be.
         again = _are_held(rows, held.quarantined) & rows.is_quarantined
@@ -299,10 +305,10 @@ class Settlement:
             keep[place] = place not in rows.identity
 
     def _numbers(self, rows: _Rows, keep: Bools, held: _Held) -> dict[int, Numbers]:
-        """Sorted offsets by log partition: those that are new, or with merging all that hold a record."""
+        """Sorted offsets by log partition: those that are new, or where some come late, all that hold a record."""
         new = keep & rows.has_place
         found = _by_partition([(rows.partitions[new], rows.offsets[new])])
-        if not self.merges:
+        if not self.are_late:
             return found
         every = {*found, *held.places, *held.quarantined}
         none = np.zeros(0, np.int64)
@@ -316,7 +322,7 @@ class Settlement:
         missing = np.zeros(len(offsets), np.int64)
         for one in np.unique(partitions).tolist():
             [mine] = np.nonzero(partitions == one)
-            before = 0 if self.merges else self.before.get(one, 0)
+            before = 0 if self.are_late else self.before.get(one, 0)
             missing[mine] = offsets[mine] - before - np.searchsorted(numbers[one], offsets[mine])
         return missing
 
@@ -344,7 +350,7 @@ class Settlement:
         return batch.set_column(place, "missing_before", missing)
 
     def _rewrite(self, rows: _Rows, keep: Bools, numbers: Mapping[int, Numbers], writer: TableWriter) -> None:
-        """Write what the tables keep again, numbered anew, without quarantined records that are decoded now."""
+        """Write what the tables keep again, numbered again, without quarantined records that are decoded now."""
         for name in RECORD_TABLES.values():
             old = self.files.old(name)
             self.files.remove(name)

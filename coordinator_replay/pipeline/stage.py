@@ -7,10 +7,14 @@ moves is shares and results: file names and counts.
 
 import pickle
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+
+from coordinator_replay.log.dump import Dump
+from coordinator_replay.pipeline.read.sources import read_tables
 
 TASK_BYTES, FEWEST_BYTES, OPEN_COST_BYTES = 64 << 20, 1 << 20, 1 << 16
 """How much a task reads of several files at most, how little is not worth a task of its own, and what opening a file
@@ -22,6 +26,58 @@ Result = TypeVar("Result")
 _RESULT = "place INT, result BINARY"
 _SCHEMA = pa.schema([("place", pa.int32()), ("result", pa.binary())])
 _MANIFEST = pa.schema([("task", pa.int32()), ("place", pa.int32()), ("share", pa.binary())])
+
+
+class Stages(Protocol):
+    """What runs the stages of an audit: Spark, or a test in its own process."""
+
+    @property
+    def parallel(self) -> int:
+        """How many tasks run at once."""
+
+    def run(
+        self,
+        name: str,
+        shares: Sequence[Share],
+        stage: Callable[[Share], Result],
+        size: Callable[[Share], int] = ...,
+        /,
+    ) -> list[Result]:
+        """Run a stage, as ``run_stage`` does."""
+
+    def run_on_rows(
+        self, name: str, dump: Dump, stage: Callable[[Iterator[pa.RecordBatch]], Result], /
+    ) -> list[Result]:
+        """Run a stage on the rows of a dump that is a table, as ``run_on_rows`` does."""
+
+
+@dataclass(frozen=True, slots=True)
+class SparkStages:
+    """Runs stages on a Spark session."""
+
+    spark: SparkSession
+
+    @property
+    def parallel(self) -> int:
+        """How many tasks run at once."""
+        return int(self.spark.sparkContext.defaultParallelism)
+
+    def run(
+        self,
+        name: str,
+        shares: Sequence[Share],
+        stage: Callable[[Share], Result],
+        size: Callable[[Share], int] = lambda _share: 0,
+        /,
+    ) -> list[Result]:
+        """Run a stage, see ``run_stage``."""
+        return run_stage(self.spark, name, shares, stage, size)
+
+    def run_on_rows(
+        self, name: str, dump: Dump, stage: Callable[[Iterator[pa.RecordBatch]], Result], /
+    ) -> list[Result]:
+        """Run a stage on the rows of a dump that is a table, see ``run_on_rows``."""
+        return run_on_rows(self.spark, name, read_tables(self.spark, dump), stage)
 
 
 def run_stage(

@@ -112,7 +112,7 @@ def _states(store: Store, last: Finished, *, is_ledger_there: bool) -> list[Tabl
         return list(pool.map(state, tables()))
 
 
-def begin(store: Store, *, except_derived: bool = False) -> Begun:
+def begin(store: Store, *, except_derived: bool = False, undoes: bool = True) -> Begun:
     """Make sure that the tables hold what finished runs wrote; undo what a killed run has left in them.
 
     Whoever calls this holds the lock of the warehouse.
@@ -120,6 +120,7 @@ def begin(store: Store, *, except_derived: bool = False) -> Begun:
     Args:
         store: the warehouse; it may be empty.
         except_derived: leave tables as they are that are going to be derived anew, as ``--full`` does.
+        undoes: whether tables that a killed run has changed are restored; else the versions of before are handed over.
 
     Raises:
         WarehouseError: a table is missing, lacks files, was rolled back, or was changed by somebody else; or the
@@ -136,7 +137,9 @@ def begin(store: Store, *, except_derived: bool = False) -> Begun:
         if state.newest is None:
             continue
         versions[state.name] = state.newest
-        if state.is_ahead:
+        if state.is_ahead and not undoes:
+            versions[state.name] = state.counts
+        elif state.is_ahead:
             is_derived_anew = except_derived and state.name not in RECORD_TABLES
             versions[state.name] = _restore(store, state, may_lack_files=is_derived_anew)
             undone.append(state.name)

@@ -50,13 +50,13 @@ class Store:
         """Where a run keeps what no table holds yet; a run removes it when it ends."""
         return f"{self.uri}/{STAGING}/{run_id}"
 
-    def open(self, name: str) -> DeltaTable | None:
-        """A table at its newest version; None where there is none.
+    def open(self, name: str, version: int | None = None) -> DeltaTable | None:
+        """A table at its newest version, or at another; None where there is none.
 
         Raises:
             WarehouseError: something is there that can't be read as a Delta table, or another release has made it.
         """
-        return open_table(self.path(name))
+        return open_table(self.path(name), version)
 
     def snapshot(self, name: str) -> Snapshot | None:
         """A table's newest version; None where there is no such table."""

@@ -15,14 +15,13 @@ from typing import Any
 import pytest
 
 from coordinator_replay.analysis.findings.thresholds import Thresholds
-from coordinator_replay.pipeline import audit as audit_module
-from coordinator_replay.pipeline.audit import Options, Summary, run_audit
+from coordinator_replay.pipeline.audit import Summary
 from coordinator_replay.store.beginning import begin
 from coordinator_replay.store.layout import LEDGER
 from coordinator_replay.store.snapshot import Snapshot
 from coordinator_replay.store.warehouse import Store
 from coordinator_replay.tables.definition import tables
-from tests.pipeline.in_process import SESSION, audit, contents, cut, run_in_process
+from tests.pipeline.in_process import audit, audit_here, contents, cut
 from tests.samples import Sample
 
 __all__ = ["audit"]
@@ -88,8 +87,7 @@ def run_until(warehouse: str, dump: str, name: str, *, is_after: bool, end: Call
         return 0
 
     Store.commit = commit_or_end  # type: ignore[method-assign, assignment]
-    audit_module.run_stage = run_in_process  # type: ignore[assignment]
-    run_audit(SESSION, Options(inputs=[dump], warehouse=warehouse, thresholds=QUICK))
+    audit_here(warehouse, dump, thresholds=QUICK)
 
 
 Kill = Callable[..., None]

@@ -7,7 +7,7 @@ import pytest
 
 from coordinator_replay import Warehouse
 from tests.cleaner.lives import dump_torn, recorded_life
-from tests.completeness.exports import read_exports, write_export
+from tests.completeness.exports import write_export
 from tests.completeness.held import open_held
 from tests.completeness.judge import Judge
 from tests.completeness.proof import NoProof, read_proofs
@@ -15,7 +15,7 @@ from tests.completeness.verdicts import Tally, Verdict
 from tests.pipeline.in_process import audit
 from tests.samples import Sample
 
-__all__ = ["audit", "read_exports"]
+__all__ = ["audit"]
 
 COMPLETE = {
     name: Sample(name)
@@ -132,7 +132,7 @@ def test_many_copies_that_lack_a_segment_answer_as_the_whole_log_or_say_that_the
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", list(COMPLETE))
-def test_many_exports_answer_as_the_whole_log_or_say_that_they_are_open(name, audit, read_exports, tmp_path):
+def test_many_exports_answer_as_the_whole_log_or_say_that_they_are_open(name, audit, tmp_path):
     tally = judge_exports(name, range(100, 112), audit, tmp_path, count=4)
     print(tally.shares())
     assert not tally.of(Verdict.WRONG), shown(tally)

@@ -10,8 +10,7 @@ from coordinator_replay import Warehouse
 from coordinator_replay.query.saved import saved_queries
 from tests.hostile import lives
 from tests.hostile.questions import ask, faults, one_group, whole_cluster
-from tests.pipeline import in_process
-from tests.pipeline.in_process import run_in_process
+from tests.pipeline.in_process import audit_here
 from tests.report.pages import Page
 
 LOW, HIGH = -(2**63), 2**63 - 1
@@ -54,10 +53,7 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
         file.write(lives.write_batch(entries, base_offset=0))
         pending = {"producer_id": HIGH, "producer_epoch": 0, "base_sequence": 0, "is_transactional": True}
         file.write(lives.write_batch(batch(PENDING), base_offset=len(entries), **pending))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(in_process.audit_module, "run_stage", run_in_process)
-        options = in_process.Options(inputs=[str(folder / "dump")], warehouse=str(folder / "warehouse"))
-        in_process.run_audit(in_process.SESSION, options)
+    audit_here(folder / "warehouse", folder / "dump")
     return folder / "warehouse"
 
 

@@ -16,8 +16,7 @@ from coordinator_replay.query.saved import saved_queries
 from coordinator_replay.query.warehouse import Warehouse
 from tests.hostile import lives
 from tests.hostile.questions import ask
-from tests.pipeline import in_process
-from tests.pipeline.in_process import run_in_process
+from tests.pipeline.in_process import audit_here
 
 TWINS = 4
 PARTITIONS = 4
@@ -53,20 +52,17 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Lives of all samples, each lived by several groups, audited in two runs: several files to each table."""
     folder = tmp_path_factory.mktemp("twins")
     chosen = [life for life in lives.recorded_lives() if 3 <= len(life) <= 60]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(in_process.audit_module, "run_stage", run_in_process)
-        for night in range(2):
-            for partition in range(PARTITIONS):
-                entries: list[lives.LogEntry] = []
-                for place, life in enumerate(chosen):
-                    for twin in range(TWINS):
-                        if (place + twin) % PARTITIONS == partition:
-                            half = len(life) // 2
-                            part = life[:half] if night == 0 else life[half:]
-                            entries += lives.encoded(lives.renamed(part, f"group-{place:02}-{twin}"))
-                write_night(folder / f"night-{night}", entries, partition, base=night * 100_000)
-            options = in_process.Options(inputs=[str(folder / f"night-{night}")], warehouse=str(folder / "warehouse"))
-            in_process.run_audit(in_process.SESSION, options)
+    for night in range(2):
+        for partition in range(PARTITIONS):
+            entries: list[lives.LogEntry] = []
+            for place, life in enumerate(chosen):
+                for twin in range(TWINS):
+                    if (place + twin) % PARTITIONS == partition:
+                        half = len(life) // 2
+                        part = life[:half] if night == 0 else life[half:]
+                        entries += lives.encoded(lives.renamed(part, f"group-{place:02}-{twin}"))
+            write_night(folder / f"night-{night}", entries, partition, base=night * 100_000)
+        audit_here(folder / "warehouse", folder / f"night-{night}")
     return folder / "warehouse"
 
 

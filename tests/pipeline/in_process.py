@@ -1,22 +1,22 @@
 """Audits whose stages run in this process, share after share: the very functions that Spark runs, without a JVM."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
+from coordinator_replay.log.dump import Dump
+from coordinator_replay.log.schema import LOG_RECORD
 from coordinator_replay.log.segment import walk_batches
-from coordinator_replay.pipeline import audit as audit_module
-from coordinator_replay.pipeline.audit import Options, Summary, run_audit
+from coordinator_replay.pipeline.audit import Options, Summary
+from coordinator_replay.pipeline.audit import audit as run
 from coordinator_replay.store.opening import delta_uri
 from coordinator_replay.tables.definition import tables
-
-SESSION: Any = SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=2))
-"""All that an audit asks of a session beside running stages."""
 
 VOLATILE = {
     "audit_runs": None,
@@ -28,22 +28,48 @@ VOLATILE = {
 """What two histories of runs may leave in different forms: whole tables (None), or columns."""
 
 
-def run_in_process(
-    _spark: Any, _name: str, shares: Sequence[Any], stage: Callable[[Any], Any], _size: Any = None
-) -> list[Any]:
-    return [stage(share) for share in shares]
+def exported(dump: Dump) -> list[pa.RecordBatch]:
+    """The records of an export in Parquet, as Spark reads them."""
+    found = []
+    for path in dump.paths:
+        for file in sorted(Path(path).rglob("*.parquet")) if Path(path).is_dir() else [Path(path)]:
+            table = pq.read_table(file)
+            known = {
+                "log_partition": table["partition"],
+                "log_offset": table["offset"],
+                "log_timestamp": table["timestamp"],
+                "key": table["key"],
+                "value": table["value"],
+            }
+            nulls = {one.name: pa.nulls(len(table), one.type) for one in LOG_RECORD}
+            whole = pa.table({**nulls, **known}).select(LOG_RECORD.names).cast(LOG_RECORD)
+            found += whole.combine_chunks().to_batches()
+    return found
+
+
+class InProcess:
+    """Runs the stages of an audit here, share after share."""
+
+    parallel = 2
+
+    def run(
+        self, _name: str, shares: Sequence[Any], stage: Callable[[Any], Any], _size: Callable[[Any], int] | None = None
+    ) -> list[Any]:
+        return [stage(share) for share in shares]
+
+    def run_on_rows(self, _name: str, dump: Dump, stage: Callable[[Iterator[pa.RecordBatch]], Any]) -> list[Any]:
+        return [stage(iter(exported(dump)))]
+
+
+def audit_here(warehouse: Path | str, *dumps: Path | str, **options: Any) -> Summary:
+    """Audit dumps into a warehouse."""
+    return run(InProcess(), Options(inputs=[str(dump) for dump in dumps], warehouse=str(warehouse), **options))
 
 
 @pytest.fixture
-def audit(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Summary]:
-    """Audits dumps of segments into a warehouse."""
-    monkeypatch.setattr(audit_module, "run_stage", run_in_process)
-
-    def run(warehouse: Path | str, *dumps: Path | str, **options: Any) -> Summary:
-        chosen = Options(inputs=[str(dump) for dump in dumps], warehouse=str(warehouse), **options)
-        return run_audit(SESSION, chosen)
-
-    return run
+def audit() -> Callable[..., Summary]:
+    """Audits dumps into a warehouse."""
+    return audit_here
 
 
 def content(warehouse: Path | str, name: str, cluster: str = "default") -> list[str]:

@@ -3,6 +3,7 @@
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,14 +12,12 @@ import pyarrow as pa
 import pytest
 
 from coordinator_replay.log.dump import Dump, Format
-from coordinator_replay.pipeline import audit as audit_module
-from coordinator_replay.pipeline.audit import Options, Summary, run_audit
-from coordinator_replay.pipeline.read.copies import export_copies
+from coordinator_replay.pipeline.audit import Options, Summary, audit
 from coordinator_replay.pipeline.read.decode import STAGED, DecodedFile, StagedFile
 from coordinator_replay.pipeline.read.tally import COMMIT, CONTROL, RECORD
 from coordinator_replay.store.layout import bucket_of
 from coordinator_replay.store.writer import FileWriter, staged_part
-from tests.pipeline.in_process import SESSION, run_in_process
+from tests.pipeline.in_process import InProcess
 
 START = datetime(2026, 11, 21, tzinfo=UTC)
 
@@ -133,23 +132,24 @@ def stage(rows: Iterable[Row], folder: Path, buckets: int, known: Any) -> Decode
     return done
 
 
+@dataclass(frozen=True)
+class _Staged(InProcess):
+    """Stages of an audit of rows that are decoded already."""
+
+    rows: Iterable[Row]
+    folder: Path
+
+    def run_on_rows(self, _name: str, _dump: Dump, decode: Any) -> list[Any]:
+        return [stage(self.rows, self.folder, decode.keywords["buckets"], decode.keywords["known"])]
+
+
 @pytest.fixture
-def audit_rows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Summary]:
+def audit_rows(tmp_path: Path) -> Callable[..., Summary]:
     """Audits logs of staged rows into a warehouse."""
-    monkeypatch.setattr(audit_module, "run_stage", run_in_process)
     counter = iter(range(1000))
 
     def run(warehouse: Path | str, rows: Iterable[Row], **options: Any) -> Summary:
-        def decode(self: Any, _dump: Dump) -> list[DecodedFile]:
-            folder = tmp_path / f"staged-{next(counter)}"
-            done = stage(rows, folder, self.buckets, self.history.ranges)
-            self._note([done])
-            self.copies = export_copies(done.tally, self.history.ends)
-            return [done]
-
-        with monkeypatch.context() as patch:
-            patch.setattr(audit_module._Audit, "decode", decode)
-            chosen = Options(inputs=["rows"], warehouse=str(warehouse), **options)
-            return run_audit(SESSION, chosen, dump=Dump(Format.SEGMENTS))
+        chosen = Options(inputs=["rows"], warehouse=str(warehouse), **options)
+        return audit(_Staged(rows, tmp_path / f"staged-{next(counter)}"), chosen, dump=Dump(Format.PARQUET))
 
     return run

@@ -12,11 +12,10 @@ from coordinator_replay.errors import InputError
 from coordinator_replay.log.dump import Dump, Format
 from coordinator_replay.log.schema import LOG_RECORD
 from coordinator_replay.log.writer import LogEntry, write_batch
-from coordinator_replay.pipeline import audit as audit_module
-from coordinator_replay.pipeline.audit import Options, run_audit
-from coordinator_replay.pipeline.read import same_log
+from coordinator_replay.pipeline.audit import Options
+from coordinator_replay.pipeline.audit import audit as run_stages
 from coordinator_replay.store.scan import in_schema
-from tests.pipeline.in_process import SESSION, audit, content, run_in_process
+from tests.pipeline.in_process import InProcess, audit, content
 from tests.samples import Sample
 
 __all__ = ["audit"]
@@ -29,7 +28,7 @@ def files_of(warehouse):
 
 
 @pytest.fixture
-def audit_export(monkeypatch):
+def audit_export():
     """Audits exports through a consumer into a warehouse; of a sample, with the values of its records changed."""
 
     def run(warehouse, sample, change=lambda value: value, parts=3):
@@ -41,13 +40,11 @@ def audit_export(monkeypatch):
         named = named.set_column(named.schema.get_field_index("value"), "value", values)
         batches = [in_schema(batch, LOG_RECORD) for batch in named.combine_chunks().to_batches(len(rows) // parts + 1)]
 
-        def run_on_rows(_spark, _name, _rows, stage):
-            return [stage(iter([batch])) for batch in batches]
+        class InParts(InProcess):
+            def run_on_rows(self, _name, _dump, stage):
+                return [stage(iter([batch])) for batch in batches]
 
-        monkeypatch.setattr(audit_module, "run_stage", run_in_process)
-        monkeypatch.setattr(audit_module, "run_on_rows", run_on_rows)
-        monkeypatch.setattr(audit_module, "read_tables", lambda _spark, _dump: None)
-        return run_audit(SESSION, Options(inputs=[sample], warehouse=str(warehouse)), dump=Dump(Format.PARQUET))
+        return run_stages(InParts(), Options(inputs=[sample], warehouse=str(warehouse)), dump=Dump(Format.PARQUET))
 
     return run
 
@@ -219,18 +216,18 @@ def test_the_same_log_compacted_since_is_the_same(audit, tmp_path):
     assert not any("election" in note for note in notes)
 
 
-def test_of_a_copy_without_news_one_file_is_opened_for_its_anchors(audit, tmp_path, monkeypatch):
+def test_of_a_copy_without_news_one_file_is_opened_for_its_anchors(audit, tmp_path):
     """The newest file is read for its news anyway; here it is empty, and the one before it has all anchors."""
     folder = write_log(tmp_path / "1", [*SHARED, *LOST])
     audit(tmp_path / "w", folder)
     opened = []
 
-    def look_up(share):
-        opened.append(share.file.uri)
-        return same_log.look_up(share)
+    class Watched(InProcess):
+        def run(self, name, shares, *stage):
+            opened.extend(share.file.uri for share in shares if name == "look up records of earlier audits")
+            return super().run(name, shares, *stage)
 
-    monkeypatch.setattr(audit_module, "look_up", look_up)
     (folder / "__consumer_offsets-0" / f"{120:020d}.log").touch()
-    notes = audit(tmp_path / "w", folder).run.notes
+    notes = run_stages(Watched(), Options(inputs=[str(folder)], warehouse=str(tmp_path / "w"))).run.notes
     assert [uri.rpartition("/")[2] for uri in opened] == [f"{0:020d}.log"]
     assert not any("same log" in note for note in notes)

@@ -247,12 +247,12 @@ class EvaluationShare:
     Attributes:
         bucket: its number.
         files: its files, as far as the run has come.
-        is_anew: whether its offsets were derived from their first commit on.
+        is_rebuild: whether its rows were derived from the first record on.
     """
 
     bucket: int
     files: BucketFiles
-    is_anew: bool
+    is_rebuild: bool
 
 
 @dataclass(slots=True)
@@ -379,9 +379,9 @@ class Evaluation:
         """What earlier runs added up, as far as this run has not added it up again."""
         kept = {
             GROUP.name: self.context.since is not None,
-            PARTITION.name: not self.share.is_anew,
-            REWIND.name: not self.share.is_anew,
-            EMPTY_REWIND.name: not self.share.is_anew,
+            PARTITION.name: not self.share.is_rebuild,
+            REWIND.name: not self.share.is_rebuild,
+            EMPTY_REWIND.name: not self.share.is_rebuild,
         }
         names = [name for name, is_kept in kept.items() if is_kept]
         uris = [file.uri for file in self.files.old(TOTALS)]

@@ -1,4 +1,4 @@
-"""The groups of one bucket: those with new records go on from their snapshots, or all begin anew.
+"""The groups of one bucket: those with new records continue from their snapshots, or all are replayed again.
 
 A run adds rows that no later record changes and exchanges the bucket's open ones: those of groups without new records
 are copied.
@@ -6,7 +6,7 @@ are copied.
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -46,20 +46,7 @@ _CHUNK_ROWS = 10_000
 _REBALANCES = table(REBALANCES).file_schema().remove_metadata()
 _RECORDS, _COMMITS = "group_records", "offset_commits"
 _RECORD_SCHEMA = table(_RECORDS).arrow_schema(list(RECORD_COLUMNS)).remove_metadata()
-_STATE_COLUMNS = ("group_id", "log_partition", "snapshot_version", "snapshot")
-
-
-@dataclass(frozen=True, slots=True)
-class _States:
-    """What the tables know of the groups that have new records.
-
-    Attributes:
-        snapshots: the states that they go on from.
-        is_old: whether some snapshot is of another release.
-    """
-
-    snapshots: Mapping[GroupKey, str]
-    is_old: bool
+_STATE_COLUMNS = ("group_id", "log_partition", "snapshot")
 
 
 def _ids(uris: Iterable[str]) -> set[str]:
@@ -71,22 +58,35 @@ def _ids(uris: Iterable[str]) -> set[str]:
     return found
 
 
-def _states(files: BucketFiles, groups: Collection[str]) -> _States:
+def _snapshots(files: BucketFiles, groups: Collection[str]) -> dict[GroupKey, str]:
+    """The states that groups continue from."""
     snapshots: dict[GroupKey, str] = {}
-    is_old = False
     wanted = pc.field("group_id").isin(pa.array(sorted(groups), pa.string()))
     for batch in read_paths([file.uri for file in files.old(STATE_TABLE)], _STATE_COLUMNS, wanted):
-        is_old |= pc.any(pc.not_equal(batch.column("snapshot_version"), VERSION)).as_py() is True
         keys = zip(*(batch.column(name).to_pylist() for name in ("group_id", "log_partition")), strict=True)
         snapshots.update(zip(keys, batch.column("snapshot").to_pylist(), strict=True))
-    return _States(snapshots, is_old)
+    return snapshots
 
 
-def _has_failed(files: BucketFiles) -> bool:
-    """Whether an earlier run could not replay some group of the bucket."""
-    failed = pc.field("snapshot_version") == NO_SNAPSHOT
-    uris = [file.uri for file in files.old(STATE_TABLE)]
-    return any(batch.num_rows for batch in read_paths(uris, ["group_id"], failed))
+def groups_not_to_continue(files: BucketFiles, names: Mapping[str, str], renamed: Collection[str]) -> list[str]:
+    """Why the groups of a bucket can't continue from their snapshots; nothing where they can.
+
+    Args:
+        files: the bucket's.
+        names: topic name by id.
+        renamed: ids of topics whose name was learned, or changed, since the last run.
+    """
+    versions: set[int] = set()
+    for batch in read_paths([file.uri for file in files.old(STATE_TABLE)], ["snapshot_version"]):
+        versions.update(pc.unique(batch.column("snapshot_version")).to_pylist())
+    found = []
+    if NO_SNAPSHOT in versions:
+        found.append("a group could not be evaluated by the last run, and is tried again")
+    if versions - {NO_SNAPSHOT, VERSION}:
+        found.append("snapshots of its groups are of another release")
+    if _names_are_old(files, names, renamed):
+        found.append("names of topics have changed in partition_ownership")
+    return found
 
 
 def _names_are_old(files: BucketFiles, names: Mapping[str, str], renamed: Collection[str]) -> bool:
@@ -116,48 +116,29 @@ class GroupStep:
     Args:
         files: the bucket's; records that are new stand in it already.
         context: what is known beside the records.
-        renamed: ids of topics whose name was learned, or changed, since the last run.
         partitions: what is proven of the bucket's log partitions.
     """
 
-    def __init__(
-        self, files: BucketFiles, context: ReplayContext, renamed: Collection[str], partitions: PartitionStep
-    ) -> None:
+    def __init__(self, files: BucketFiles, context: ReplayContext, partitions: PartitionStep) -> None:
         self.files = files
         self.partitions = partitions
         self.context = context
-        self.renamed = renamed
 
-    def must_begin_anew(self) -> bool:
-        """Whether the bucket can't go on from where its tables end.
-
-        So it is where snapshots are of another release, where a group failed and is tried again, and where rows would
-        now name other topics.
-        """
-        groups = _ids(file.path for file in self.files.new(_RECORDS))
-        return (
-            _states(self.files, groups).is_old
-            or _has_failed(self.files)
-            or _names_are_old(self.files, self.context.topic_names, self.renamed)
-        )
-
-    def go_on(self, writer: TableWriter) -> int:
-        """Replay groups with new records from their snapshots; returns how many rebalances are new."""
+    def resume(self, writer: TableWriter) -> None:
+        """Replay groups with new records from their snapshots."""
         uris = [file.path for file in self.files.new(_RECORDS)]
         groups = _ids(uris)
         self._copy_rebalances(groups, writer)
         self.files.remove(REBALANCES, is_open=True)
         if not groups:
-            return 0
-        states = _states(self.files, groups)
-        self._replay(uris, writer, states.snapshots, is_rebuild=False)
+            return
+        self._replay(uris, writer, _snapshots(self.files, groups), is_rebuild=False)
         self._copy_others(groups, writer)
         for name in GROUP_TABLES:
             self.files.remove(name, is_open=True)
         self.files.remove(STATE_TABLE)
-        return len(groups)
 
-    def begin_anew(self, writer: TableWriter) -> None:
+    def rebuild(self, writer: TableWriter) -> None:
         """Replay all groups of the bucket from their first record."""
         for name in (*GROUP_TABLES, STATE_TABLE):
             self.files.remove(name)
@@ -194,11 +175,11 @@ class GroupStep:
         return LastCommits(found, commits)
 
     def _copy_rebalances(self, groups: Collection[str], writer: TableWriter) -> None:
-        """Hand on rebalances of all other groups that are not over; the others are told with their pause."""
+        """Hand on rebalances of all other groups that are not over; the others are written with their pause."""
         known = pa.array(sorted(groups), pa.string())
         uris = [file.uri for file in self.files.old(REBALANCES, is_open=True)]
-        is_going_on = pc.field("settled_at_offset").is_null()
-        for batch in read_paths(uris, _REBALANCES.names, is_going_on):
+        is_unsettled = pc.field("settled_at_offset").is_null()
+        for batch in read_paths(uris, _REBALANCES.names, is_unsettled):
             is_other = ~as_bools(pc.is_in(batch.column("group_id"), value_set=known))
             writer.stage(REBALANCE_ROWS, in_schema(batch.filter(pa.array(is_other)), _REBALANCES))
 

@@ -83,7 +83,7 @@ class OffsetStep:
         files: the bucket's; records and rows about groups that are new stand in it already.
         context: what every bucket is derived with.
         ends: the first offset that the tables about offsets do not cover, by log partition.
-        is_anew: whether everything is derived from the first commit on.
+        is_rebuild: whether everything is derived from the first commit on.
         partitions: what is proven of the bucket's log partitions.
         pauses: is shown the times between commits; None where nobody asks.
     """
@@ -94,16 +94,16 @@ class OffsetStep:
         context: OffsetContext,
         *,
         ends: Mapping[int, int],
-        is_anew: bool,
+        is_rebuild: bool,
         partitions: PartitionStep,
         pauses: CommitPauses | None = None,
     ) -> None:
         self.files = files
         self.context = context
         self.ends = ends
-        self.is_anew = is_anew
+        self.is_rebuild = is_rebuild
         self.pauses = pauses
-        self.proofs = offset_proofs(partitions, with_times=is_anew)
+        self.proofs = offset_proofs(partitions, with_times=is_rebuild)
 
     def run(self, writer: TableWriter) -> None:
         """Derive and write: history, pending commits, staged rows and sums."""
@@ -134,7 +134,7 @@ class OffsetStep:
         if sums is not None:
             self._write_sums(sums, writer)
         for name in (HISTORY, PENDING, REMOVED, EXPIRED):
-            self.files.remove(name, is_open=None if self.is_anew else True)
+            self.files.remove(name, is_open=None if self.is_rebuild else True)
         if self.context.as_of is not None:
             # What counts as expired depends on the moment asked about: all of it is told again.
             self.files.remove(REMOVED)
@@ -145,14 +145,14 @@ class OffsetStep:
         wanted = self.context.sums
         if sums is None or wanted is None:
             return
-        if self.is_anew and wanted.since is not None:
+        if self.is_rebuild and wanted.since is not None:
             at = commits.column("log_timestamp")
             is_recent = as_bools(pc.greater_equal(at, pa.scalar(wanted.since, at.type)))
             commits = some(commits, _at_least(commits, self.ends, "log_offset") | is_recent)
         sums.add(commits)
 
     def _sources(self) -> Sources:
-        if self.is_anew:
+        if self.is_rebuild:
             return self._all_sources()
         new = self.files.new("offset_commits")
         return replace(
@@ -209,7 +209,7 @@ class OffsetStep:
         """Add up intervals that began in this run; earlier ones are in the tables' sums."""
         if self.context.sums is None:
             return
-        since = _at_least(rows, self.ends, "from_offset") if not self.is_anew else np.ones(rows.num_rows, np.bool_)
+        since = _at_least(rows, self.ends, "from_offset") if not self.is_rebuild else np.ones(rows.num_rows, np.bool_)
         begun = some(rows, since)
         if begun.num_rows:
             columns = {name: begun.column(name) for name in begun.schema.names}
@@ -227,7 +227,7 @@ class OffsetStep:
 
     def _keep_removed(self, writer: TableWriter, tombstones: pa.Table) -> None:
         """Hand on what earlier runs saw removed, as long as its cause may still be told otherwise."""
-        if self.is_anew:
+        if self.is_rebuild:
             return
         files = self.files.old(REMOVED, is_open=None if self.context.as_of is not None else True)
         names = table(REMOVED).file_schema().names
@@ -275,7 +275,7 @@ class OffsetStep:
         """Add up commits by group and by minute."""
         wanted = self.context.sums
         assert wanted is not None  # noqa: S101 - there are sums
-        if not self.is_anew:
+        if not self.is_rebuild:
             self._add_recent(sums, wanted.since)
         minutes = sums.minutes()
         if minutes is None:

@@ -169,15 +169,15 @@ class PauseStep:
         files: the bucket's; staged rows of new rebalances stand in it.
         last_us: time of the last record that this run read of each log partition, in microseconds.
         reached_ms: up to when earlier runs have read any log partition of the bucket.
-        is_anew: whether all rebalances of the bucket are told anew.
+        is_rebuild: whether all rebalances of the bucket are derived from its first record on.
     """
 
-    def __init__(self, files: BucketFiles, last_us: Mapping[int, int], *, reached_ms: int, is_anew: bool) -> None:
+    def __init__(self, files: BucketFiles, last_us: Mapping[int, int], *, reached_ms: int, is_rebuild: bool) -> None:
         self.files = files
         self.last_us = last_us
-        rows = [*self._new(), *(() if is_anew else self._earlier())]
+        rows = [*self._new(), *(() if is_rebuild else self._earlier())]
         whole = pa.Table.from_batches(rows, _SCHEMA).combine_chunks()
-        if is_anew or not (files.old(TABLE) or files.old("offset_history")):
+        if is_rebuild or not (files.old(TABLE) or files.old("offset_history")):
             self.pauses = CommitPauses(whole, self._ownership(whole))
             return
         known_ms = self._known_ms(whole, self._begins_ms())

@@ -153,6 +153,10 @@ class Tally:
         """The log partitions that have a record here."""
         return {key.log_partition for key in self.counts if key.log_partition is not None}
 
+    def records(self) -> int:
+        """How many records were counted."""
+        return sum(count.records for count in self.counts.values())
+
     def end(self) -> datetime | None:
         """The latest time of any record, in quarantine or not; None where none carries one."""
         latest = max((count.end_us for count in self.counts.values() if count.end_us is not None), default=None)

@@ -1,0 +1,164 @@
+"""What follows from all buckets together: causes of tombstones, what expires, findings, metrics."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+
+from coordinator_replay.analysis.findings.evaluate import FINDINGS, Evaluator
+from coordinator_replay.analysis.findings.evidence import Evidence
+from coordinator_replay.analysis.reasons.topic_changes import REMOVED as TOPIC_REMOVED
+from coordinator_replay.pipeline.bucket import BucketResult
+from coordinator_replay.pipeline.bucket_files import TableWriter
+from coordinator_replay.pipeline.findings.evaluation import (
+    STEP_ROWS,
+    TOTALS,
+    EvaluationContext,
+    EvaluationResult,
+    EvaluationShare,
+    counted,
+    evaluate_bucket,
+)
+from coordinator_replay.pipeline.findings.metrics import METRICS, MetricsShare, last_groups, write_metrics
+from coordinator_replay.pipeline.groups.topics import KnownTopics
+from coordinator_replay.pipeline.job import Changes, Job
+from coordinator_replay.pipeline.ledger import FinishedRun, Run, lost_ranges, unread
+from coordinator_replay.pipeline.offsets.bucket import MINUTE_SUMS, REMOVED_ROWS, SURVIVOR_ROWS, SumsRange
+from coordinator_replay.pipeline.offsets.causes import REMOVED, CausesResult, CausesShare, tell_causes
+from coordinator_replay.pipeline.offsets.expiry import Horizon
+from coordinator_replay.pipeline.options import Summary
+from coordinator_replay.pipeline.plan import History
+from coordinator_replay.pipeline.read.tally import CONTROL, QUARANTINE
+from coordinator_replay.store.scan import read_table
+from coordinator_replay.times import milliseconds
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """What the run knows of the whole log once every bucket is worked on.
+
+    Attributes:
+        end: timestamp of its last record.
+        sums: which commits the buckets have added up.
+        topics: the cluster's topics.
+        history: what earlier runs have read.
+    """
+
+    end: datetime
+    sums: SumsRange
+    topics: KnownTopics
+    history: History
+
+
+def explain_tombstones(job: Job, results: Sequence[BucketResult], log: Log) -> CausesResult:
+    """The one stage across buckets; what it writes joins the files of each bucket."""
+    expiry = job.options.expiry
+    share = CausesShare(
+        removed=[file.path for result in results for file in result.files.staged.get(REMOVED_ROWS, [])],
+        closed=[uri for result in results for uri in result.files.uris(REMOVED)],
+        deletions=[
+            (name, change.at_ms)
+            for name, changes in log.topics.changes.items()
+            for change in changes
+            if change.change == TOPIC_REMOVED
+        ],
+        survivors=[file.path for result in results for file in result.files.staged.get(SURVIVOR_ROWS, [])],
+        retention_ms=expiry.retention_ms,
+        end=log.end,
+        as_of=expiry.as_of,
+        place=job.place,
+        buckets=job.buckets,
+    )
+    [causes] = job.stages.run("explain tombstones", [share], tell_causes)
+    by_bucket = {result.bucket: result.files for result in results}
+    for file in causes.files:
+        by_bucket[int(dict(file.partition)["bucket"] or 0)].added.append(file)
+    return causes
+
+
+def evaluate(job: Job, results: Sequence[BucketResult], causes: CausesResult, log: Log) -> list[EvaluationResult]:
+    """The stage that lets the rules look at each bucket."""
+    expiry = job.options.expiry
+    context = EvaluationContext(
+        place=job.place,
+        end=log.end,
+        until=log.sums.until,
+        since=log.sums.since,
+        limits=job.options.thresholds,
+        retention=causes.retention,
+        horizon=Horizon(as_of=expiry.as_of or log.end, horizon_ms=expiry.horizon_ms),
+    )
+    shares = [
+        EvaluationShare(bucket=result.bucket, files=result.files, is_rebuild=result.is_rebuild) for result in results
+    ]
+    return job.stages.run("evaluate findings by bucket", shares, partial(evaluate_bucket, context=context))
+
+
+def add_up_metrics(
+    job: Job, results: Sequence[BucketResult], evaluated: Sequence[EvaluationResult], log: Log, summary: Summary
+) -> Changes:
+    """The stage that adds the minutes of all buckets up."""
+    share = MetricsShare(
+        steps=[file.path for one in evaluated for file in one.files if file.part == STEP_ROWS],
+        minutes=[file.path for result in results for file in result.files.staged.get(MINUTE_SUMS, [])],
+        earlier=[file.uri for file in job.files(METRICS)],
+        since=log.sums.since,
+        place=job.place,
+    )
+    [metrics] = job.stages.run("add up metrics", [share], write_metrics)
+    summary.groups = metrics.groups
+    return Changes(list(metrics.files), job.files(METRICS))
+
+
+def take_findings(job: Job, evaluated: Sequence[EvaluationResult], run: Run, log: Log, summary: Summary) -> Changes:
+    """The findings of all buckets, and those about ranges of offsets that no audit has read or the log has lost."""
+    for one in evaluated:
+        summary.findings.update(one.severities)
+        summary.causes.update(one.causes)
+        summary.expired.update(one.expired)
+        run.fail(one.failed)
+    evaluator = Evaluator(run.cluster, "", milliseconds(log.end), job.options.thresholds)
+    writer = TableWriter(job.place, None)
+    runs: list[Run | FinishedRun] = [run, *log.history.runs]
+    gaps = [(Evidence.GAP, *one) for one in unread(log.history.ranges, run)]
+    for kind, log_partition, low, high in (*gaps, *((Evidence.LOST, *one) for one in lost_ranges(runs))):
+        evidence = {"log_partition": log_partition, "from_offset": low, "to_offset": high}
+        rows = list(evaluator.add(kind, evidence))
+        summary.findings.update(one["severity"] for one in rows)
+        writer.add_rows(FINDINGS, rows)
+    added = [file for one in evaluated for file in one.files if file.table is not None]
+    return Changes([*added, *writer.close()], [*job.files(FINDINGS), *job.files(TOTALS)])
+
+
+def count_earlier(job: Job, summary: Summary) -> None:
+    """What earlier runs found, where this one had nothing to derive."""
+    for name, column, counts in (
+        (FINDINGS, "severity", summary.findings),
+        ("rebalances", "cause", summary.causes),
+        ("expired_offsets", "status", summary.expired),
+    ):
+        counts.update(counted(read_table(job.files(name), [column], dictionaries=[column]), column))
+    summary.groups = last_groups(job.files(METRICS))
+
+
+def count_records(results: Sequence[BucketResult], records_read: int, summary: Summary) -> None:
+    """Account for every record that was read."""
+    run = summary.run
+    run.records_read = records_read
+    kinds: dict[str, Counter[str]] = {QUARANTINE: summary.quarantined, CONTROL: Counter()}
+    for result in results:
+        settled = result.settled
+        run.duplicates_dropped += settled.duplicates
+        run.already_audited += settled.already
+        for what, records in settled.written.items():
+            if what == QUARANTINE:
+                run.records_quarantined += records
+            elif what == CONTROL:
+                run.control_records += records
+            else:
+                run.records_decoded += records
+        for (what, kind), records in settled.kinds.items():
+            kinds.get(what, summary.kinds)[kind or ""] += records
+        run.positions.update(settled.positions)
+    run.check()

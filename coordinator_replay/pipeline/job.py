@@ -1,0 +1,171 @@
+"""An audit's job: the warehouse as it is opened for one run, and the files that the run puts into it."""
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pyarrow import fs
+
+from coordinator_replay.filesystem import open_filesystem
+from coordinator_replay.log.dump import Format
+from coordinator_replay.pipeline.bucket_files import Place, TableWriter
+from coordinator_replay.pipeline.ledger import Run, audited_ranges, finished_runs, positions_of
+from coordinator_replay.pipeline.log_partitions import TABLE as PARTITIONS
+from coordinator_replay.pipeline.options import Options
+from coordinator_replay.pipeline.plan import BUCKET_TABLES, History
+from coordinator_replay.pipeline.read.same_log import earlier_logs
+from coordinator_replay.pipeline.reading import Earlier
+from coordinator_replay.pipeline.stage import Stages
+from coordinator_replay.store.beginning import begin
+from coordinator_replay.store.keeping import given_up
+from coordinator_replay.store.layout import BUCKETS_PROPERTY, LEDGER, default_buckets
+from coordinator_replay.store.scan import read_table
+from coordinator_replay.store.snapshot import Snapshot, TableFile
+from coordinator_replay.store.warehouse import Store
+from coordinator_replay.store.writer import DataFile
+from coordinator_replay.tables.definition import tables
+
+_TABLES_AT_ONCE = 8
+
+
+@dataclass(slots=True)
+class Changes:
+    """Files to add to tables, and to remove from them."""
+
+    added: list[DataFile] = field(default_factory=list)
+    removed: list[TableFile] = field(default_factory=list)
+
+    def rows(self, table: str) -> int:
+        """How many rows a table has more than before."""
+        added = sum(file.rows for file in self.added if file.table == table)
+        return added - sum(file.rows or 0 for file in self.removed if file.table == table)
+
+    def __add__(self, other: "Changes") -> "Changes":
+        return Changes([*self.added, *other.added], [*self.removed, *other.removed])
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What the steps of a run work with.
+
+    Attributes:
+        stages: runs the stages.
+        options: what the run is asked to do.
+        store: the warehouse.
+        snapshots: its tables as the run finds them.
+        buckets: how many buckets they have.
+        place: where rows go.
+    """
+
+    stages: Stages
+    options: Options
+    store: Store
+    snapshots: dict[str, Snapshot]
+    buckets: int
+    place: Place
+
+    def files(self, table: str) -> list[TableFile]:
+        """The cluster's files of a table."""
+        return self.snapshots[table].files(cluster=self.options.cluster)
+
+    def bucket_files(self) -> list[TableFile]:
+        """The cluster's files of all tables that have buckets."""
+        return [file for name in BUCKET_TABLES for file in self.files(name)]
+
+    def earlier(self) -> Earlier:
+        """What earlier runs know of the log."""
+        runs = finished_runs(self.snapshots[LEDGER], self.options.cluster)
+        files = self.files(PARTITIONS)
+        rows = [row for batch in read_table(files, ["log_partition", "complete_ranges"]) for row in batch.to_pylist()]
+        return Earlier(
+            history=History(
+                runs=runs,
+                ranges=audited_ranges(runs),
+                segment_ranges=audited_ranges(runs, Format.SEGMENTS),
+                positions=positions_of(runs),
+            ),
+            logs=earlier_logs(files),
+            complete={
+                row["log_partition"]: [(one["from_offset"], one["to_offset"]) for one in row["complete_ranges"]]
+                for row in rows
+            },
+            is_read_again=self.options.full,
+        )
+
+    def commit(self, run: Run, changes: Changes) -> None:
+        """Commit the files of all tables, the ledger's last."""
+        names = [name for name in tables() if name != LEDGER]
+
+        def one(name: str) -> int:
+            added = [file for file in changes.added if file.table == name]
+            removed = [file for file in changes.removed if file.table == name]
+            return self.store.commit(self.snapshots[name], added, removed, run.run_id)
+
+        with ThreadPoolExecutor(_TABLES_AT_ONCE) as pool:
+            run.table_versions = dict(zip(names, pool.map(one, names), strict=True))
+        run.table_versions[LEDGER] = self.snapshots[LEDGER].version + 1
+        run.finished_at = datetime.now(UTC)
+        run.status = "done"
+        writer = TableWriter(self.place, None)
+        writer.add_rows(LEDGER, [run.row()])
+        self.store.commit(self.snapshots[LEDGER], writer.close(), [], run.run_id)
+
+    def clean_up(self) -> None:
+        """Remove staged files."""
+        filesystem, path = open_filesystem(self.place.folder)
+        if filesystem.get_file_info(path).type == fs.FileType.Directory:
+            filesystem.delete_dir(path)
+        if "://" not in self.store.uri:
+            # A plan leaves nothing where no warehouse was.
+            for folder in (Path(self.place.folder).parent, Path(self.store.uri)):
+                with suppress(OSError):
+                    folder.rmdir()
+
+
+def begin_job(stages: Stages, options: Options) -> tuple[Job, Run]:
+    """Open the warehouse for a run: undo what a killed run has left, and make the tables that are missing.
+
+    Raises:
+        WarehouseError: the warehouse can't be used.
+    """
+    store = Store(options.warehouse)
+    begun = begin(store, except_derived=options.full)
+    run = Run.begin(options.cluster, options.inputs, options.settings(), begun.last.run_id)
+    run.notes += [f"restored {name}: an earlier run had not finished" for name in begun.undone]
+    ledger = store.snapshot(LEDGER)
+    buckets = default_buckets(stages.parallel) if ledger is None else int(ledger.properties[BUCKETS_PROPERTY])
+    return _job(stages, options, store, run, _each(tables(), lambda name: store.create(name, buckets))), run
+
+
+def look_at_job(stages: Stages, options: Options) -> tuple[Job, Run]:
+    """Look at the warehouse as the last finished run left it, without a change to its tables.
+
+    Raises:
+        WarehouseError: the warehouse can't be used.
+    """
+    store = Store(options.warehouse)
+    begun = begin(store, except_derived=options.full, undoes=False)
+    run = Run.begin(options.cluster, options.inputs, options.settings(), begun.last.run_id)
+    new = {BUCKETS_PROPERTY: str(default_buckets(stages.parallel))}
+
+    def snapshot(name: str) -> Snapshot:
+        opened = store.open(name, begun.versions[name]) if name in begun.versions else None
+        uri = store.path(name)
+        return Snapshot(name, uri, -1, new, ()) if opened is None else Snapshot.of(name, uri, opened)
+
+    return _job(stages, options, store, run, _each(tables(), snapshot)), run
+
+
+def _each(names: Iterable[str], open_table: Callable[[str], Snapshot]) -> dict[str, Snapshot]:
+    chosen = list(names)
+    with ThreadPoolExecutor(_TABLES_AT_ONCE) as pool:
+        return dict(zip(chosen, pool.map(open_table, chosen), strict=True))
+
+
+def _job(stages: Stages, options: Options, store: Store, run: Run, snapshots: dict[str, Snapshot]) -> Job:
+    old = {name: rows for name, one in snapshots.items() if (rows := given_up(one)) is not None}
+    place = Place(warehouse=store.uri, cluster=options.cluster, folder=store.staging(run.run_id), given_up=old)
+    return Job(stages, options, store, snapshots, int(snapshots[LEDGER].properties[BUCKETS_PROPERTY]), place)

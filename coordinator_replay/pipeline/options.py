@@ -1,0 +1,91 @@
+"""What a run is asked to do, and what it says at its end."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from typing import Any
+
+from coordinator_replay.analysis.findings.thresholds import DEFAULTS, Thresholds
+from coordinator_replay.log.dump import Format
+from coordinator_replay.pipeline.ledger import Run
+
+OFFSETS_VERSION = 2
+"""Of the rules of derivation: what other ones made is derived again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expiry:
+    """What is asked of expiry.
+
+    Attributes:
+        as_of: the moment to judge at; None for the end of the log.
+        retention_ms: offsets.retention.minutes of the brokers; None to infer it, or else to take Kafka's default.
+        horizon_ms: how far ahead to look.
+        history_every_ms: keep the last commit of each such interval only; None for all.
+    """
+
+    as_of: datetime | None = None
+    retention_ms: int | None = None
+    horizon_ms: int = 3 * 86_400_000
+    history_every_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What a run is asked to do; the names are those of the command line."""
+
+    inputs: Sequence[str]
+    warehouse: str
+    cluster: str = "default"
+    format: Format | None = None
+    include_deleted: bool = False
+    database: str | None = None
+    topics: str | None = None
+    cluster_metadata: str | None = None
+    expiry: Expiry = field(default_factory=Expiry)
+    records_only: bool = False
+    full: bool = False
+    thresholds: Thresholds = DEFAULTS
+
+    def settings(self) -> dict[str, Any]:
+        """For the ledger."""
+        return {
+            "format": self.format or "auto",
+            "include_deleted": self.include_deleted,
+            "database": self.database,
+            "topics": self.topics,
+            "cluster_metadata": self.cluster_metadata,
+            "as_of": self.expiry.as_of and self.expiry.as_of.isoformat(),
+            "retention_ms": self.expiry.retention_ms,
+            "horizon_ms": self.expiry.horizon_ms,
+            "history_every_ms": self.expiry.history_every_ms,
+            "records_only": self.records_only,
+            "full": self.full,
+            "thresholds": asdict(self.thresholds),
+            "offsets_version": OFFSETS_VERSION,
+        }
+
+
+@dataclass(slots=True)
+class Summary:
+    """What a run has to say at its end.
+
+    Attributes:
+        kinds: records that are new to the tables, by Kafka's name of their kind.
+        quarantined: those of them that could not be decoded, by what was wrong with them.
+        groups: groups that exist at the end of the log, by type and state.
+        rebalances: all rebalances of the cluster that the tables hold.
+        causes: how many of them have each cause.
+        expired: offsets of the cluster that expired, are past retention, or expire within the horizon, by status.
+        findings: what the tables now say that deserves a look, by severity.
+    """
+
+    run: Run
+    kinds: Counter[str] = field(default_factory=Counter)
+    quarantined: Counter[str] = field(default_factory=Counter)
+    groups: Counter[tuple[str, str]] = field(default_factory=Counter)
+    rebalances: int = 0
+    causes: Counter[str] = field(default_factory=Counter)
+    expired: Counter[str] = field(default_factory=Counter)
+    findings: Counter[str] = field(default_factory=Counter)

@@ -1,0 +1,238 @@
+"""Reading a dump: its records decoded and staged by bucket, its copies, and whether it is of the same log."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from types import MappingProxyType
+
+from coordinator_replay.log.dump import Dump, DumpFile, Format
+from coordinator_replay.pipeline.ledger import Run, below
+from coordinator_replay.pipeline.plan import History
+from coordinator_replay.pipeline.read import same_log
+from coordinator_replay.pipeline.read.anchors import Comparison
+from coordinator_replay.pipeline.read.audited import UnreadFiles, unread_files
+from coordinator_replay.pipeline.read.copies import DumpCopy, export_copies, gaps_of, passed_over, segment_copies
+from coordinator_replay.pipeline.read.decode import DecodedFile, FileShare, Skip, decode_files, decode_rows
+from coordinator_replay.pipeline.read.extents import Extent, Extents
+from coordinator_replay.pipeline.read.tally import Ranges, Tally
+from coordinator_replay.pipeline.stage import Stages, together
+
+_MARKERS_UNSEEN = (
+    "the input is an export through a consumer: transaction markers, producer ids and batches are not in it, so "
+    "whether a transactional commit was committed is unproven"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Earlier:
+    """What earlier runs know of the log.
+
+    Attributes:
+        history: what they have read.
+        logs: what is kept of each log partition to compare the next dump with.
+        complete: half-open ranges of offsets of which none is missing, by log partition.
+        is_read_again: whether records that they have read are read again.
+    """
+
+    history: History
+    logs: Mapping[int, same_log.EarlierLog]
+    complete: Ranges
+    is_read_again: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What reading a dump came to.
+
+    Attributes:
+        decoded: the files of the dump, decoded, in its order.
+        tally: counts of all their records.
+        copies: the copies of log partitions that the dump has.
+        history: what earlier runs have read and the log has not lost since.
+        logs: what is kept of each log partition to compare the next dump with.
+        lost_from: the first offset that was lost, for log partitions that were truncated.
+        gaps: ranges that no file covers: log partition, from, to (not included).
+        extents: what the files of the dump cover.
+        notes: what is to be said of it.
+    """
+
+    decoded: Sequence[DecodedFile]
+    tally: Tally
+    copies: Sequence[DumpCopy]
+    history: History
+    logs: Mapping[int, same_log.EarlierLog]
+    lost_from: Mapping[int, int] = field(default_factory=dict)
+    gaps: Sequence[tuple[int, int, int]] = ()
+    extents: Extents = field(default_factory=Extents)
+    notes: Sequence[str] = ()
+
+    def record(self, run: Run) -> None:
+        """Write into the ledger's row what was read."""
+        run.notes += self.notes
+        run.reach(self.tally)
+        run.lost_from = dict(self.lost_from)
+        run.gaps = list(self.gaps)
+        run.cover(self.extents, self.history.ends)
+        run.log_end = max(filter(None, (self.tally.end(), self.history.log_end)), default=None)
+
+
+def read_dump(stages: Stages, dump: Dump, earlier: Earlier, *, folder: str, buckets: int) -> Reading:
+    """Read and decode what earlier runs have not read.
+
+    Args:
+        stages: runs the stages.
+        dump: the dump.
+        earlier: what earlier runs know of the log.
+        folder: where staged files go.
+        buckets: how many buckets there are.
+
+    Raises:
+        InputError: the dump is not of the log that earlier runs have read.
+    """
+    read = _read_segments if dump.format is Format.SEGMENTS else _read_rows
+    found = read(_Decoding(stages, folder, buckets), dump, earlier)
+    return replace(found, notes=[*dump.notes, *found.notes])
+
+
+@dataclass(frozen=True, slots=True)
+class _Decoding:
+    """The stage that decodes."""
+
+    stages: Stages
+    folder: str
+    buckets: int
+
+    def files(
+        self,
+        files: Sequence[DumpFile],
+        skip: Skip,
+        earlier: Earlier,
+        judgement: same_log.Judgement,
+        metadata: Mapping[str, str] = MappingProxyType({}),
+    ) -> list[DecodedFile]:
+        """Read and decode segments, but for batches that lie in some ranges."""
+        ranges, logs = earlier.history.ranges, earlier.logs
+        shares = [
+            FileShare(
+                file=file,
+                skip=skip.get(file.log_partition, ()),
+                known={file.log_partition: ranges.get(file.log_partition, ())},
+                anchors=logs[file.log_partition].anchors if file.log_partition in logs else (),
+                limit=judgement.limit(file),
+                metadata=metadata.get(file.uri),
+            )
+            for file in files
+        ]
+        tasks = together(shares, lambda share: share.file.size, self.stages.parallel)
+        stage = partial(decode_files, folder=self.folder, buckets=self.buckets)
+        return self.stages.run("decode segments", tasks, stage, lambda task: sum(one.file.size for one in task))
+
+    def rows(self, dump: Dump, earlier: Earlier) -> list[DecodedFile]:
+        """Decode the rows of an export."""
+        stage = partial(
+            decode_rows,
+            folder=self.folder,
+            buckets=self.buckets,
+            known=dict(earlier.history.ranges),
+            anchors={partition: log.anchors for partition, log in earlier.logs.items()},
+        )
+        return self.stages.run_on_rows("decode records", dump, stage)
+
+
+def _read_rows(decoding: _Decoding, dump: Dump, earlier: Earlier) -> Reading:
+    """Read an export through a consumer."""
+    decoded = decoding.rows(dump, earlier)
+    judgement = _judge(decoding.stages, dump, decoded, earlier, [])
+    tally = _tally(decoded)
+    return Reading(
+        decoded=decoded,
+        tally=tally,
+        copies=export_copies(tally, earlier.history.ends),
+        history=earlier.history,
+        logs=_logs_after(earlier, decoded, judgement),
+        notes=[_MARKERS_UNSEEN, *judgement.notes, *_notes(decoded)],
+    )
+
+
+def _read_segments(decoding: _Decoding, dump: Dump, earlier: Earlier) -> Reading:
+    """Read segments; twice where the log has parted from what earlier runs have read."""
+    unread, decoded = _decode_unread(decoding, dump, earlier, same_log.Judgement())
+    judgement = _judge(decoding.stages, dump, decoded, earlier, unread.unopened)
+    if judgement.is_branched:
+        lost_from = judgement.lost_from
+        earlier = replace(
+            earlier, history=earlier.history.without(lost_from), complete=below(earlier.complete, lost_from)
+        )
+        unread, decoded = _decode_unread(decoding, dump, earlier, judgement)
+    ends = earlier.history.ends
+    logs = _logs_after(earlier, decoded, judgement)
+    extents = unread.extents(Extents(tuple(extent for one in decoded for extent in one.extents)))
+    copies = [copy.below(judgement.limit(copy.files[0])) for copy in segment_copies(dump, extents.files, ends)]
+    # Of copies whose own records tell what is still alive, or was lost since, what was passed over is read, too.
+    again = list(passed_over(copies, ends, earlier.complete))
+    for copy, skip in again:
+        decoded += decoding.files(copy.files, skip, replace(earlier, logs=logs), judgement)
+    sources = {copy.source for copy, _ in again}
+    copies = [copy.as_read_whole() if copy.source in sources else copy for copy in copies]
+    notes = [*judgement.notes, *_notes(decoded)]
+    if (unopened := unread.note(extents)) is not None:
+        notes.append(unopened if any(one.files for one in decoded) else f"nothing new: {unopened}")
+    return Reading(
+        decoded=decoded,
+        tally=_tally(decoded),
+        copies=copies,
+        history=earlier.history,
+        logs=logs,
+        lost_from=judgement.lost_from,
+        gaps=gaps_of(copies, extents.gaps()),
+        extents=extents,
+        notes=notes,
+    )
+
+
+def _decode_unread(
+    decoding: _Decoding, dump: Dump, earlier: Earlier, judgement: same_log.Judgement
+) -> tuple[UnreadFiles, list[DecodedFile]]:
+    """Decode what no earlier run has read of the segments of a dump."""
+    # Exports don't tell what is missing between their records, and lack some kinds of them.
+    audited = {} if earlier.is_read_again else earlier.history.segment_ranges
+    unread = unread_files(dump.segments, audited)
+    metadata = same_log.metadata_files(dump, unread.files)
+    return unread, decoding.files(unread.files, unread.skip, earlier, judgement, metadata)
+
+
+def _judge(
+    stages: Stages,
+    dump: Dump,
+    decoded: Sequence[DecodedFile],
+    earlier: Earlier,
+    unopened: Sequence[tuple[DumpFile, Extent]],
+) -> same_log.Judgement:
+    """Compare the dump with what earlier runs have kept."""
+
+    def look(shares: Sequence[same_log.LookUp]) -> list[list[Comparison]]:
+        name = "look up records of earlier audits"
+        return stages.run(name, shares, same_log.look_up, lambda share: share.file.size)
+
+    parts = [part for one in decoded for part in one.parts]
+    return same_log.judge(dump, parts, earlier.logs, unopened, look)
+
+
+def _logs_after(
+    earlier: Earlier, decoded: Sequence[DecodedFile], judgement: same_log.Judgement
+) -> dict[int, same_log.EarlierLog]:
+    """Records to compare the next dump with."""
+    parts = [part for one in decoded for part in one.parts]
+    found = same_log.logs_after(earlier.logs, [one.anchors for one in decoded], parts, judgement)
+    return {**earlier.logs, **found}
+
+
+def _tally(decoded: Sequence[DecodedFile]) -> Tally:
+    tally = Tally()
+    for one in decoded:
+        tally.merge(one.tally)
+    return tally
+
+
+def _notes(decoded: Sequence[DecodedFile]) -> list[str]:
+    return [note for one in decoded for note in one.notes]

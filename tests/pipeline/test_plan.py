@@ -1,0 +1,53 @@
+"""The plan of a run: each bucket with what becomes of it and why, and nothing written by a look at it."""
+
+from pathlib import Path
+
+import pytest
+
+from coordinator_replay.pipeline.audit import Options, plan_audit
+from coordinator_replay.pipeline.bucket import Action
+from tests.pipeline.in_process import InProcess, audit, cut
+from tests.samples import Sample
+
+__all__ = ["audit"]
+
+
+def planned(warehouse, *dumps, **options):
+    """What would become of the buckets that have news, and why."""
+    chosen = Options(inputs=[str(dump) for dump in dumps], warehouse=str(warehouse), **options)
+    plan = plan_audit(InProcess(), chosen)
+    return [(share.action, tuple(share.reasons)) for share in plan.shares if share.staged or share.is_rebuild]
+
+
+def listed(folder):
+    return sorted((path, path.stat().st_mtime_ns) for path in Path(folder).rglob("*"))
+
+
+@pytest.fixture
+def nights(tmp_path):
+    folders = [tmp_path / "one", tmp_path / "two"]
+    cut(Sample("transactions").segments, folders)
+    return folders
+
+
+def test_a_first_audit_rebuilds_every_bucket_and_its_plan_leaves_no_warehouse(nights, tmp_path):
+    assert set(planned(tmp_path / "w", nights[0])) == {(Action.REBUILD, ("no table has rows of it yet",))}
+    assert not (tmp_path / "w").exists()
+
+
+def test_the_plan_of_a_night_says_why_each_bucket_continues_or_is_rebuilt(nights, audit, tmp_path):
+    one, two = nights
+    audit(tmp_path / "w", one)
+    before = listed(tmp_path / "w")
+    continued = {(Action.CONTINUE, ("new records follow those that the tables have",))}
+    assert set(planned(tmp_path / "w", two)) == continued
+    assert set(planned(tmp_path / "w", two, full=True)) == {(Action.REBUILD, ("--full",))}
+    assert listed(tmp_path / "w") == before
+
+
+def test_records_between_those_of_the_tables_have_their_bucket_rebuilt(nights, audit, tmp_path):
+    one, two = nights
+    audit(tmp_path / "w", two)
+    found = planned(tmp_path / "w", one)
+    assert {action for action, _ in found} == {Action.REBUILD}
+    assert all("is new, and the tables end at" in reasons[0] for _, reasons in found)
