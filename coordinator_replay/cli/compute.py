@@ -50,10 +50,12 @@ def _milliseconds(duration: timedelta) -> int:
 def _audit(options: "Options", common: Common, command: str, wait: timedelta = timedelta()) -> "Summary":
     """Run an audit, alone on its warehouse, and print what it did."""
     from coordinator_replay.log.dump import find_dump
+    from coordinator_replay.pipeline.broker_logs import find_logs
     from coordinator_replay.store.lock import one_at_a_time
 
     # Before anything else, so that a mistyped path is told at once.
     dump = find_dump(options.inputs, form=options.format, include_deleted=options.include_deleted)
+    find_logs(options.broker_logs, options.broker_log_zone)
     with one_at_a_time(options.warehouse, command, wait=wait, say=lambda text: click.echo(text, err=True)):
         return _audit_alone(options, common, dump)
 
@@ -154,6 +156,18 @@ def _audit_alone(options: "Options", common: Common, dump: "Dump") -> "Summary":
 @click.option("--topics", metavar="FILE", help="CSV or JSON lines of topic id, name and (optional) partition count.")
 @click.option("--cluster-metadata", metavar="PATH", help="Dump of the __cluster_metadata log: names and their times.")
 @click.option(
+    "--broker-log",
+    "broker_logs",
+    multiple=True,
+    metavar="PATH",
+    help="Log of a broker: file, folder, glob or URI, .gz too. Can be given again.",
+)
+@click.option(
+    "--broker-log-zone",
+    metavar="ZONE",
+    help="Time zone of these logs, as Europe/Berlin or +02:00; default: what their lines and records show.",
+)
+@click.option(
     "--as-of",
     type=ABSOLUTE_TIME,
     help="Point in time at which expiry is evaluated; default: the end of the log.",
@@ -197,6 +211,8 @@ def audit(
     include_deleted: bool,
     topics: str | None,
     cluster_metadata: str | None,
+    broker_logs: Sequence[str],
+    broker_log_zone: str | None,
     as_of: datetime | None,
     retention: timedelta | None,
     horizon: timedelta,
@@ -235,6 +251,8 @@ def audit(
         full=full,
         topics=None if topics is None else absolute(topics),
         cluster_metadata=None if cluster_metadata is None else absolute(cluster_metadata),
+        broker_logs=[absolute(path) for path in broker_logs],
+        broker_log_zone=broker_log_zone,
         expiry=Expiry(
             as_of=as_of,
             retention_ms=None if retention is None else _milliseconds(retention),

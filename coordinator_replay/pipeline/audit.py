@@ -10,7 +10,8 @@ from functools import partial
 
 from pyspark.sql import SparkSession
 
-from coordinator_replay.log.dump import Dump, find_dump
+from coordinator_replay.log.dump import Dump, DumpFile, find_dump
+from coordinator_replay.pipeline import broker_logs
 from coordinator_replay.pipeline.bucket import BucketContext, BucketResult, reasons_to_rebuild, run_bucket
 from coordinator_replay.pipeline.bucket_files import TableWriter
 from coordinator_replay.pipeline.derived import (
@@ -77,6 +78,7 @@ def audit(stages: Stages, options: Options, report: Report = lambda _step: None,
         WarehouseError: the warehouse can't be used.
     """
     dump = dump or _find_dump(options, report)
+    logs = broker_logs.find_logs(options.broker_logs, options.broker_log_zone)
     report("preparing the tables")
     job, run = begin_job(stages, options)
     try:
@@ -101,6 +103,9 @@ def audit(stages: Stages, options: Options, report: Report = lambda _step: None,
             count_earlier(job, summary)
         for result in results:
             changes += Changes(result.files.added, result.files.removed)
+        if logs:
+            report("reading logs of brokers")
+            changes += _read_broker_logs(job, run, logs, changes)
         summary.rebalances = job.snapshots["rebalances"].rows(options.cluster) + changes.rows("rebalances")
         report("committing")
         job.commit(run, changes)
@@ -212,3 +217,28 @@ def _run_buckets(job: Job, run: Run, plan: Plan, names: _Topics, sums: SumsRange
     )
     name = "settle records, replay groups and derive offsets by bucket"
     return job.stages.run(name, plan.shares, partial(run_bucket, context=context), lambda share: share.size)
+
+
+def _read_broker_logs(job: Job, run: Run, logs: Sequence[DumpFile], changes: Changes) -> Changes:
+    """Two stages: what the logs of brokers say, and each line once."""
+    full, existing = job.options.full, job.files(broker_logs.TABLE)
+    removed = {file.uri for file in changes.removed}
+    context = broker_logs.LogContext(
+        place=job.place,
+        zone=job.options.broker_log_zone,
+        rebalances=[
+            *(file.uri for file in job.files("rebalances") if file.uri not in removed),
+            *(file.path for file in changes.added if file.table == "rebalances"),
+        ],
+        earlier={} if full else broker_logs.earlier_logs(one.broker_logs for one in job.earlier().history.runs),
+    )
+    read = partial(broker_logs.read_log, context=context)
+    found = job.stages.run("read logs of brokers", logs, read, lambda file: file.size)
+    share = [file for one in found for file in one.files]
+    known = [] if full else [file.uri for file in existing]
+    merge = partial(broker_logs.merge_lines, existing=known, place=job.place)
+    merged = job.stages.run("put lines of logs together", [share] if share else [], merge)
+    added = [file for files in merged for file in files]
+    run.broker_logs += broker_logs.ledger_rows(found)
+    run.notes += broker_logs.notes(found, sum(file.rows for file in added if file.table == broker_logs.TABLE))
+    return Changes(added, list(existing) if full else [])

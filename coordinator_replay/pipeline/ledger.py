@@ -17,7 +17,7 @@ from coordinator_replay.version import __version__
 
 _COLUMNS = (
     *("run_id", "status", "input_form", "from_offsets", "to_offsets", "gaps", "settings", "log_end", "positions"),
-    *("table_versions", "groups_failed", "lost_from"),
+    *("table_versions", "groups_failed", "lost_from", "broker_logs"),
 )
 
 _MOST_NAMED = 20
@@ -55,6 +55,7 @@ class Run:
     positions: dict[int, int] = field(default_factory=dict)
     groups_failed: int = 0
     lost_from: dict[int, int] = field(default_factory=dict)
+    broker_logs: list[Mapping[str, Any]] = field(default_factory=list)
 
     @staticmethod
     def begin(cluster: str, inputs: Sequence[str], settings: Mapping[str, Any], last_id: str = "") -> "Run":
@@ -152,6 +153,7 @@ class Run:
             "positions": list(self.positions.items()),
             "groups_failed": self.groups_failed,
             "lost_from": list(self.lost_from.items()),
+            "broker_logs": self.broker_logs,
         }
 
 
@@ -169,6 +171,7 @@ class FinishedRun:
         positions: for log partitions that it read, how many offsets below their end hold a record.
         groups_failed: how many groups could not be evaluated.
         lost_from: from which offset on what earlier runs had read was lost, for log partitions that were truncated.
+        broker_logs: logs of brokers that it read, see the column.
     """
 
     run_id: str
@@ -181,6 +184,7 @@ class FinishedRun:
     positions: Mapping[int, int]
     groups_failed: int = 0
     lost_from: Mapping[int, int] = field(default_factory=dict)
+    broker_logs: Sequence[Mapping[str, Any]] = ()
 
 
 def finished_runs(ledger: Snapshot, cluster: str) -> list[FinishedRun]:
@@ -211,6 +215,7 @@ def _finished(row: Mapping[str, Any]) -> FinishedRun:
         positions=row["positions"] or {},
         groups_failed=row["groups_failed"] or 0,
         lost_from=row["lost_from"] or {},
+        broker_logs=row.get("broker_logs") or (),
     )
 
 

@@ -43,6 +43,8 @@ class Options:
     database: str | None = None
     topics: str | None = None
     cluster_metadata: str | None = None
+    broker_logs: Sequence[str] = ()
+    broker_log_zone: str | None = None
     expiry: Expiry = field(default_factory=Expiry)
     records_only: bool = False
     full: bool = False
@@ -56,6 +58,8 @@ class Options:
             "database": self.database,
             "topics": self.topics,
             "cluster_metadata": self.cluster_metadata,
+            "broker_logs": list(self.broker_logs),
+            "broker_log_zone": self.broker_log_zone,
             "as_of": self.expiry.as_of and self.expiry.as_of.isoformat(),
             "retention_ms": self.expiry.retention_ms,
             "horizon_ms": self.expiry.horizon_ms,

@@ -37,6 +37,7 @@ CONTRACT = {
     "log_copies",
     "log_partitions",
     "expiry_rules",
+    "broker_log",
 }
 
 SMALL = {

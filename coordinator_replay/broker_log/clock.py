@@ -1,0 +1,135 @@
+"""UTC of local times in a log: by a zone that is named, or by lines whose records say when it was."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from coordinator_replay.errors import UsageError
+
+QUARTER_MS = 900_000
+"""Zones differ from UTC by a whole number of quarter hours."""
+
+WITHIN_MS = 2_000
+"""A line and its record are so near: the coordinator logs in the same call, and the append may wait."""
+
+FARTHEST_MS = 14 * 3_600_000
+"""No zone is farther from UTC."""
+
+_CHANGES_MS = (1_800_000, 3_600_000)
+"""By how much daylight saving moves clocks."""
+
+_FIXED = re.compile(r"(?:UTC)?([+-])(\d\d):?(\d\d)")
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """A line that has a record.
+
+    Attributes:
+        place: which line of the file it is.
+        local_ms: its time.
+        recorded_ms: times of records it may be about: of each generation or epoch of that group and number.
+    """
+
+    place: int
+    local_ms: int
+    recorded_ms: Sequence[int]
+
+    def offsets(self) -> frozenset[int]:
+        """Differences from UTC at which the line and one of the records are of the same time."""
+        found = set()
+        for recorded in self.recorded_ms:
+            difference = self.local_ms - recorded
+            offset = round(difference / QUARTER_MS) * QUARTER_MS
+            if abs(difference - offset) <= WITHIN_MS and abs(offset) <= FARTHEST_MS:
+                found.add(offset)
+        return frozenset(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Lines of a file whose times differ from UTC alike.
+
+    Attributes:
+        first, last: places of the first and the last of these lines; None for no bound.
+        offset_ms: local time less UTC.
+    """
+
+    first: int | None
+    last: int | None
+    offset_ms: int
+
+    def has(self, place: int) -> bool:
+        """Whether a line is among them."""
+        return (self.first is None or place >= self.first) and (self.last is None or place <= self.last)
+
+
+def stretches_of(witnesses: Iterable[Witness]) -> list[Stretch] | None:
+    """How far the times of a file are from UTC.
+
+    A file has one difference, or two where daylight saving began or ended in it; lines between the last that shows
+    the first one and the first that shows the second may have either, and are in neither stretch.
+
+    Args:
+        witnesses: lines that have records, in the order of the file.
+
+    Returns:
+        one or two stretches; None where the lines fit no zone, or none of them has a record.
+    """
+    shown = [(one.place, one.offsets()) for one in witnesses if one.recorded_ms]
+    fitting = [(place, offsets) for place, offsets in shown if offsets]
+    # By chance one line in 225 fits some zone: a file of which most do not is of other brokers.
+    if not fitting or 2 * len(fitting) <= len(shown):
+        return None
+    counts = Counter(offset for _, offsets in fitting for offset in offsets)
+    common = min(counts, key=lambda offset: (-counts[offset], abs(offset), offset))
+    if counts[common] == len(fitting):
+        return [Stretch(None, None, common)]
+    return _two(fitting)
+
+
+def _two(fitting: Sequence[tuple[int, frozenset[int]]]) -> list[Stretch] | None:
+    for before in fitting[0][1]:
+        for after in fitting[-1][1]:
+            turn = next((number for number, (_, offsets) in enumerate(fitting) if before not in offsets), len(fitting))
+            if abs(before - after) in _CHANGES_MS and all(after in offsets for _, offsets in fitting[turn:]):
+                return [Stretch(None, fitting[turn - 1][0], before), Stretch(fitting[turn][0], None, after)]
+    return None
+
+
+def parse_zone(name: str) -> tzinfo:
+    """A time zone by its name in the IANA database (``Europe/Berlin``), or as ``+02:00``.
+
+    Raises:
+        UsageError: there is no such zone.
+    """
+    fixed = _FIXED.fullmatch(name)
+    if fixed is not None:
+        offset = timedelta(hours=int(fixed[2]), minutes=int(fixed[3]))
+        if offset <= timedelta(milliseconds=FARTHEST_MS):
+            return timezone(-offset if fixed[1] == "-" else offset)
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as problem:
+        raise UsageError(
+            f"no time zone {name!r}: name one of the IANA database, as Europe/Berlin, or +02:00"
+        ) from problem
+
+
+class ZoneClock:
+    """UTC of the local times of one zone, in the order in which they were logged."""
+
+    def __init__(self, zone: tzinfo) -> None:
+        self._zone = zone
+        self._last_ms: int | None = None
+
+    def utc_ms(self, local_ms: int) -> int:
+        """UTC of a local time; of an hour that clocks show twice, the second one once time went back."""
+        local = datetime.fromtimestamp(local_ms // 1000, UTC).replace(tzinfo=self._zone)
+        first, second = (round(local.replace(fold=fold).timestamp()) * 1000 + local_ms % 1000 for fold in (0, 1))
+        is_second = self._last_ms is not None and first < self._last_ms - WITHIN_MS
+        self._last_ms = second if is_second else first
+        return self._last_ms

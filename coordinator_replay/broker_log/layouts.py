@@ -1,0 +1,126 @@
+"""Layouts of log lines: when a line was written, and its message.
+
+Text layouts are those of Kafka's own ``log4j`` configuration (``[time] LEVEL message (logger)``) and of container
+images (``time LEVEL message (logger) [thread]``), with local time, ISO-8601 with a zone, or epoch milliseconds. JSON
+layouts have one object a line, with the names that log4j's JSON templates, ECS and container runtimes use.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+MOST_CHARACTERS = 1 << 16
+"""How long a line may be; no line of the coordinator that says something about a group needs as much."""
+
+_TIME = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z| ?[+-]\d\d:?\d\d)?|\d{13}"
+_HEAD = re.compile(rf"\s{{0,8}}\[?(?P<time>{_TIME})\]?\s{{1,8}}(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\s{{1,8}}")
+_LOGGER = re.compile(r"[\w.$]+")
+_FRACTION = re.compile(r"[.,](\d{1,9})")
+
+_MESSAGES = ("message", "msg", "log")
+_TIMES = ("@timestamp", "timestamp", "timeMillis", "time", "instant", "ts")
+_DEEPEST = 2
+"""How often a message may be a line of its own: a container runtime wraps what the broker writes once."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """A line of a log.
+
+    Attributes:
+        time_ms: when it was written, in milliseconds since 1970: of UTC, or of local time as if that were UTC.
+        has_zone: whether it is of UTC.
+        message: what was logged, without level, logger and thread.
+        fields: the message as a JSON object, in the rebalancing logs of managed services; else None.
+    """
+
+    time_ms: int
+    has_zone: bool
+    message: str
+    fields: Mapping[str, Any] | None = None
+
+
+def parse_line(text: str) -> LogLine | None:
+    """Parse a line in any of the layouts.
+
+    Args:
+        text: the line, without its end.
+
+    Returns:
+        None for what is in none of the layouts, and for lines of more than ``MOST_CHARACTERS``.
+    """
+    return None if len(text) > MOST_CHARACTERS else _parse(text, 0)
+
+
+def _parse(text: str, depth: int) -> LogLine | None:
+    if depth < _DEEPEST and text.lstrip()[:1] == "{":
+        return _json_line(text, depth)
+    head = _HEAD.match(text)
+    time = None if head is None else _time(head["time"])
+    if head is None or time is None:
+        return None
+    return LogLine(*time, _without_logger(text[head.end() :].rstrip()))
+
+
+def _without_logger(rest: str) -> str:
+    """The message of a line from which time and level are gone already."""
+    without_thread = rest[: rest.rfind(" [")].rstrip() if rest.endswith("]") else rest
+    for candidate in (rest, without_thread):
+        at = candidate.rfind(" (")
+        if candidate.endswith(")") and at >= 0 and _LOGGER.fullmatch(candidate, at + 2, len(candidate) - 1):
+            return candidate[:at].rstrip()
+    return rest
+
+
+def _json_line(text: str, depth: int) -> LogLine | None:
+    try:
+        fields = json.loads(text)
+        if "\\u" in text:
+            # JSON can write half a character, and no table can hold it.
+            fields = json.loads(json.dumps(fields, ensure_ascii=False).encode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(fields, dict):
+        return None
+    message = next((fields[name] for name in _MESSAGES if isinstance(fields.get(name), str | dict)), None)
+    if isinstance(message, str) and (inner := _parse(message.rstrip("\r\n"), depth + 1)) is not None:
+        return inner
+    time = next((found for name in _TIMES if (found := _time(fields.get(name))) is not None), None)
+    if message is None or time is None:
+        return None
+    if isinstance(message, dict):
+        return LogLine(*time, json.dumps(message, sort_keys=True, ensure_ascii=False), message)
+    return LogLine(*time, message)
+
+
+def _time(value: object) -> tuple[int, bool] | None:
+    """Milliseconds since 1970, and whether they are of UTC; None for what is no time."""
+    if isinstance(value, dict):
+        seconds, nanos = value.get("epochSecond"), value.get("nanoOfSecond", 0)
+        return (seconds * 1000 + nanos // 1_000_000, True) if _is_int(seconds) and _is_int(nanos) else None
+    if _is_int(value):
+        return value, True
+    if isinstance(value, float):
+        # Seconds with a fraction, as some templates write them.
+        return (round(value * 1000), True) if abs(value) < 1e11 else None
+    return _written_time(value) if isinstance(value, str) else None
+
+
+def _is_int(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 53
+
+
+def _written_time(text: str) -> tuple[int, bool] | None:
+    if text.isascii() and text.isdigit():
+        return (int(text), True) if len(text) == 13 else None
+    fraction = _FRACTION.search(text)
+    digits = "" if fraction is None else fraction[1]
+    try:
+        at = datetime.fromisoformat((text if fraction is None else text.replace(fraction[0], "", 1)).replace(" +", "+"))
+    except ValueError:
+        return None
+    seconds = round((at if at.tzinfo is not None else at.replace(tzinfo=UTC)).timestamp())
+    return seconds * 1000 + int(digits[:3].ljust(3, "0")), at.tzinfo is not None

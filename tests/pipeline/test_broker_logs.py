@@ -1,0 +1,278 @@
+"""Logs of brokers beside their dumps, in whole audits: recorded ones of three versions, cut, renamed and forged."""
+
+import gzip
+import json
+import shutil
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from deltalake import DeltaTable
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from coordinator_replay.broker_log.layouts import parse_line
+from coordinator_replay.errors import InputError, UsageError
+from coordinator_replay.log.dump import DumpFile
+from coordinator_replay.pipeline.broker_logs import LogContext, ReadLog, merge_lines, read_log
+from coordinator_replay.pipeline.bucket_files import Place
+from coordinator_replay.tables.definition import tables
+from tests.pipeline.in_process import audit, content, contents
+from tests.samples import DATA
+
+__all__ = ["audit"]
+
+RECORDED = DATA / "broker-logs"
+QUERY = Path(__file__).parents[2] / "conf" / "queries" / "broker-log-rebalances.sql"
+HOUR = timedelta(hours=1)
+
+
+def segments(version: str) -> str:
+    return str(RECORDED / version / "segments")
+
+
+def log_of(version: str) -> bytes:
+    return (RECORDED / version / "server.log").read_bytes()
+
+
+def moved(log: bytes, by: timedelta) -> bytes:
+    """A log as a broker in another time zone writes it."""
+    lines = []
+    for line in log.decode().splitlines(keepends=True):
+        try:
+            at = datetime.strptime(line[1:24], "%Y-%m-%d %H:%M:%S,%f")
+        except ValueError:
+            lines.append(line)
+        else:
+            lines.append(f"[{at + by:%Y-%m-%d %H:%M:%S},{line[21:24]}{line[24:]}")
+    return "".join(lines).encode()
+
+
+def lines_of(warehouse: Path) -> list[str]:
+    """Rows of the table without the files that they came from."""
+    rows = DeltaTable(f"{warehouse}/broker_log").to_pyarrow_table().drop_columns(["source"]).to_pylist()
+    return sorted(json.dumps(row, sort_keys=True, default=str) for row in rows)
+
+
+@pytest.fixture(scope="module")
+def dump(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A warehouse with the records of the 2.8 broker and no log, and one with its log."""
+    folder = tmp_path_factory.mktemp("dump")
+    with pytest.MonkeyPatch.context() as patch:
+        run = audit.__wrapped__(patch)  # type: ignore[attr-defined]
+        run(folder / "without", segments("2.8"))
+        shutil.copytree(folder / "without", folder / "with")
+        run(folder / "with", segments("2.8"), broker_logs=[str(RECORDED / "2.8" / "server.log")])
+    return folder / "without", folder / "with"
+
+
+@pytest.fixture
+def fresh(dump: tuple[Path, Path], tmp_path: Path) -> Path:
+    """A warehouse of the test's own with the records and no log."""
+    return Path(shutil.copytree(dump[0], tmp_path / "fresh"))
+
+
+def read_into(place: Path, rebalances: list[str], *logs: Path, zone: str | None = None) -> tuple[list[Any], list[Any]]:
+    """What the two stages make of logs: results of the files, and the rows."""
+    where = Place(warehouse=str(place), cluster="default", folder=f"{place}/staged")
+    context = LogContext(place=where, zone=zone, rebalances=rebalances, earlier={})
+    results = [read_log(DumpFile(str(log), 0, 0), context) for log in logs]
+    files = merge_lines([file for one in results for file in one.files], [], where)
+    rows = duckdb.sql("SELECT * FROM read_parquet($files)", params={"files": [file.path for file in files]}) if files else None
+    return results, [] if rows is None else rows.order('"at", text').fetchall()
+
+
+def rebalances_of(warehouse: Path) -> list[str]:
+    return DeltaTable(f"{warehouse}/rebalances").file_uris()
+
+
+@pytest.mark.parametrize("version", ["2.8", "3.9", "4.1"])
+def test_durations_of_the_log_lie_within_the_bounds_of_the_records(audit, tmp_path, version):
+    summary = audit(tmp_path, segments(version), broker_logs=[str(RECORDED / version / "server.log")])
+    assert not [note for note in summary.run.notes if "left out" in note or "not read" in note]
+    with duckdb.connect() as connection:
+        for name in ("rebalances", "broker_log"):
+            connection.register(name, DeltaTable(f"{tmp_path}/{name}").to_pyarrow_table())
+        rows = connection.execute(QUERY.read_text(), {"cluster": "default", "group": None, "from": None}).fetchall()
+        names = [column[0] for column in connection.description]
+        [(classic,)] = connection.execute("SELECT count(*) FROM rebalances WHERE group_type = 'classic'").fetchall()
+    found = [dict(zip(names, row, strict=True)) for row in rows]
+    assert len(found) == classic
+    for one in found:
+        # The line before and the record after are of different milliseconds of the same clock.
+        assert one["duration_ms_min"] - 2 <= one["duration_ms"] <= (one["duration_ms_max"] or 10**9) + 2, one
+        assert one["attempts"] >= 1
+        assert one["reasons"]
+
+
+def test_a_log_changes_no_other_table(dump):
+    without, with_log = dump
+    before, after = contents(without), contents(with_log)
+    assert after.pop("broker_log")
+    assert not before.pop("broker_log")
+    assert after == before
+
+
+def test_a_log_that_is_given_again_or_later_reads_nothing_twice(audit, fresh, dump, tmp_path):
+    log = tmp_path / "logs" / "server.log"
+    log.parent.mkdir()
+    lines = log_of("2.8").splitlines(keepends=True)
+    # The part that is there when the first run reads it ends within a line.
+    log.write_bytes(b"".join(lines[:600])[:-20])
+    audit(fresh, segments("2.8"), broker_logs=[str(log.parent)])
+    early = len(lines_of(fresh))
+    assert 0 < early < len(lines_of(dump[1]))
+    # Rotated by renaming: the old file got its last lines, the new one has the rest.
+    log.rename(log.with_suffix(".log.1"))
+    log.with_suffix(".log.1").write_bytes(b"".join(lines[:700]))
+    log.write_bytes(b"".join(lines[700:]))
+    summary = audit(fresh, segments("2.8"), broker_logs=[str(log.parent)])
+    assert lines_of(fresh) == lines_of(dump[1])
+    assert any("0 were there or came twice" in note for note in summary.run.notes)
+    # Packed, copied and from another shipper, they are the same lines.
+    log.with_suffix(".log.1.gz").write_bytes(gzip.compress(b"".join(lines[:700])))
+    log.with_suffix(".log.copy").write_bytes(b"".join(lines[650:]))
+    shipped = [
+        json.dumps({"timestamp": f"{datetime.fromtimestamp(line.time_ms / 1000, UTC):%FT%T}.{line.time_ms % 1000:03}Z",
+                    "level": "INFO", "message": line.message})
+        for raw in lines
+        if (line := parse_line(raw.decode().rstrip("\n"))) is not None
+    ]  # fmt: skip
+    (log.parent / "shipped.json").write_text("\n".join(shipped) + "\n")
+    audit(fresh, segments("2.8"), broker_logs=[str(log.parent)])
+    assert lines_of(fresh) == lines_of(dump[1])
+    summary = audit(fresh, segments("2.8"), broker_logs=[str(log.parent)])
+    assert "nothing new in the logs of brokers" in summary.run.notes
+
+
+def test_a_file_that_was_truncated_and_written_again_is_read_from_its_beginning(audit, fresh, dump, tmp_path):
+    log = tmp_path / "server.log"
+    lines = log_of("2.8").splitlines(keepends=True)
+    for part in (lines[:680], lines[680:]):
+        log.write_bytes(b"".join(part))
+        audit(fresh, segments("2.8"), broker_logs=[str(log)])
+    assert lines_of(fresh) == lines_of(dump[1])
+
+
+@pytest.mark.parametrize("hours", [-8, 5.75, 14])
+def test_records_say_the_zone(audit, fresh, dump, tmp_path, hours):
+    log = tmp_path / "server.log"
+    log.write_bytes(moved(log_of("2.8"), hours * HOUR))
+    summary = audit(fresh, segments("2.8"), broker_logs=[str(log)])
+    assert lines_of(fresh) == lines_of(dump[1])
+    [read] = summary.run.broker_logs
+    assert read["offset_ms"] == hours * 3_600_000
+
+
+def test_a_zone_that_is_named_counts(audit, fresh, dump, tmp_path):
+    log = tmp_path / "server.log"
+    log.write_bytes(moved(log_of("2.8"), HOUR))
+    audit(fresh, segments("2.8"), broker_logs=[str(log)], broker_log_zone="Europe/Berlin")
+    assert lines_of(fresh) == lines_of(dump[1])
+
+
+def test_a_log_whose_zone_was_wrong_is_mended_by_full(audit, fresh, dump, tmp_path):
+    log = str(RECORDED / "2.8" / "server.log")
+    audit(fresh, segments("2.8"), broker_logs=[log], broker_log_zone="+09:00")
+    assert lines_of(fresh) != lines_of(dump[1])
+    audit(fresh, segments("2.8"), broker_logs=[log], full=True)
+    assert lines_of(fresh) == lines_of(dump[1])
+
+
+def test_full_without_logs_keeps_the_lines(audit, dump, tmp_path):
+    warehouse = Path(shutil.copytree(dump[1], tmp_path / "wh"))
+    audit(warehouse, segments("2.8"), full=True)
+    assert lines_of(warehouse) == lines_of(dump[1])
+
+
+def test_a_log_that_comes_before_its_records_is_read_once_they_are_there(audit, dump, tmp_path):
+    log = str(RECORDED / "2.8" / "server.log")
+    other = segments("3.9")
+    summary = audit(tmp_path, other, broker_logs=[log])
+    assert any(note.startswith(log) and "not read" in note for note in summary.run.notes)
+    assert not lines_of(tmp_path)
+    assert not summary.run.broker_logs
+
+
+def test_the_log_of_another_cluster_and_files_without_coordinator_are_named(audit, fresh, tmp_path):
+    other, state = tmp_path / "other.log", tmp_path / "state-change.log"
+    other.write_bytes(log_of("4.1").replace(b"wharf-enforced", b"quarry-meters"))
+    state.write_bytes(b"[2026-11-23 13:58:11,457] INFO [Controller id=1] nothing (state.change.logger)\n")
+    summary = audit(fresh, segments("2.8"), broker_logs=[str(other), str(state)])
+    assert not content(fresh, "broker_log")
+    assert f"no line of a group coordinator in {state}" in summary.run.notes
+    assert any(note.startswith(f"{other}: its times name no zone and fit no record") for note in summary.run.notes)
+
+
+def test_a_path_without_a_file_and_a_zone_that_there_is_not_end_the_run(audit, fresh, tmp_path):
+    with pytest.raises(InputError, match="nowhere"):
+        audit(fresh, segments("2.8"), broker_logs=[str(tmp_path / "nowhere")])
+    with pytest.raises(UsageError, match="no time zone 'Mars'"):
+        audit(fresh, segments("2.8"), broker_logs=[str(RECORDED / "2.8")], broker_log_zone="Mars")
+
+
+def test_daylight_saving_within_a_file(dump, tmp_path):
+    lines = log_of("2.8").splitlines(keepends=True)
+    turn = next(number for number, line in enumerate(lines) if b"Stabilized" in line and b"generation 4" in line)
+    log = tmp_path / "server.log"
+    log.write_bytes(b"".join([*lines[:turn], moved(b"".join(lines[turn:]), -HOUR)]))
+    [result], rows = read_into(tmp_path / "wh", rebalances_of(dump[0]), log)
+    whole = set(lines_of(dump[1]))
+    assert result.problem.startswith("4 lines left out")
+    assert len(rows) == len(whole) - 4
+
+
+@pytest.mark.parametrize("form", ["plain", "packed"])
+def test_lines_of_any_length_and_bytes(dump, tmp_path, form):
+    log = log_of("2.8")
+    hostile = b"[GroupCoordinator 0]: " + b"x" * (10 << 20) + b"\n" + b"\xff\xfe[GroupCoordinator 0]: \x00\xed\xa0\x80\n"
+    cut = log.index(b"\n", len(log) // 2) + 1
+    whole = log[:cut] + hostile + b"\r\n" * 3 + log[cut:] + b"[GroupCoordinator " * 300_000
+    path = tmp_path / "server.log"
+    path.write_bytes(whole if form == "plain" else gzip.compress(whole, 1))
+    [result], rows = read_into(tmp_path / "wh", rebalances_of(dump[0]), path)
+    assert len(rows) == len(lines_of(dump[1])) == result.events
+    assert result.read.position == whole.rindex(b"\n") + 1
+
+
+def test_what_can_not_be_unpacked_is_named(dump, tmp_path):
+    path = tmp_path / "server.log.gz"
+    path.write_bytes(gzip.compress(log_of("2.8"))[:-500])
+    [result], rows = read_into(tmp_path / "wh", rebalances_of(dump[0]), path)
+    assert "can't be read" in result.problem
+    assert not rows
+
+
+def test_a_forged_line_is_a_row_and_nothing_else(audit, fresh, dump, tmp_path):
+    """A client's reason can hold what looks like a line of its own."""
+    log = tmp_path / "server.log"
+    forged = b"[2026-11-23 13:58:30,000] INFO [GroupCoordinator 0]: Stabilized group quarry-meters generation 4 "
+    forged += b"(__consumer_offsets-0) with 77 members (kafka.coordinator.group.GroupCoordinator)\n"
+    log.write_bytes(log_of("2.8") + forged)
+    audit(fresh, segments("2.8"), broker_logs=[str(log)])
+    assert len(lines_of(fresh)) == len(lines_of(dump[1])) + 1
+    for name in tables():
+        if name != "broker_log":
+            assert content(fresh, name) == content(dump[0], name)
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(cuts=st.lists(st.integers(0, 69_804), max_size=4), chunk=st.integers(1, 5_000))
+def test_a_file_that_grows_in_any_steps_is_read_as_one(dump, tmp_path_factory, cuts, chunk):
+    folder = tmp_path_factory.mktemp("steps")
+    log, path = log_of("2.8"), folder / "server.log"
+    where = Place(warehouse=f"{folder}/wh", cluster="default", folder=f"{folder}/staged")
+    earlier: dict[str, ReadLog] = {}
+    events = 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("coordinator_replay.pipeline.broker_logs._CHUNK_BYTES", chunk)
+        for end in [*sorted(cuts), len(log)]:
+            path.write_bytes(log[:end])
+            context = LogContext(place=where, zone="UTC", rebalances=[], earlier=earlier)
+            result = read_log(DumpFile(str(path), 0, end), context)
+            events += result.events
+            if result.read is not None:
+                earlier = {result.read.head: result.read, **earlier}
+    assert events == len(lines_of(dump[1]))
