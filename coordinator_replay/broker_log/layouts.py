@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeGuard
 
 MOST_CHARACTERS = 1 << 16
 """How long a line may be; no line of the coordinator that says something about a group needs as much."""
@@ -109,7 +109,7 @@ def _time(value: object) -> tuple[int, bool] | None:
     return _written_time(value) if isinstance(value, str) else None
 
 
-def _is_int(value: object) -> bool:
+def _is_int(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 53
 
 

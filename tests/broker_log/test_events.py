@@ -55,8 +55,8 @@ def test_every_line_of_a_broker_about_a_group_or_partition_is_read(version):
     [
         (
             SCALA + "Preparing to rebalance group a b in state PreparingRebalance with old generation 5 "
-            "(__consumer_offsets-12) (reason: Updating metadata for member c-1 during Stable; client reason: cached metadata "
-            "has changed (really))",
+            "(__consumer_offsets-12) (reason: Updating metadata for member c-1 during Stable; client reason: cached "
+            "metadata has changed (really))",
             {
                 "event": "PREPARING_REBALANCE",
                 "broker": 7,
@@ -69,8 +69,8 @@ def test_every_line_of_a_broker_about_a_group_or_partition_is_read(version):
         ),
         (
             SCALA + "Member MemberMetadata(memberId=c-1, groupInstanceId=Some(i-1), clientId=c, clientHost=/10.0.0.1, "
-            "sessionTimeoutMs=45000, rebalanceTimeoutMs=300000, supportedProtocols=List(range)) has left group g through "
-            "explicit `LeaveGroup` request; client reason: not provided",
+            "sessionTimeoutMs=45000, rebalanceTimeoutMs=300000, supportedProtocols=List(range)) has left group g "
+            "through explicit `LeaveGroup` request; client reason: not provided",
             {
                 "event": "MEMBER_LEFT",
                 "broker": 7,
@@ -93,8 +93,8 @@ def test_every_line_of_a_broker_about_a_group_or_partition_is_read(version):
             {"event": "SYNC_EXPIRED", "broker": 1, "log_partition": 3, "group_id": "g", "reason": "[c-1]"},
         ),
         (
-            JAVA + "Static member with groupInstanceId=i-1 and unknown member id joins group g in Stable state. Replacing "
-            "previously mapped member c-1 with this groupInstanceId.",
+            JAVA + "Static member with groupInstanceId=i-1 and unknown member id joins group g in Stable state. "
+            "Replacing previously mapped member c-1 with this groupInstanceId.",
             {
                 "event": "MEMBER_REPLACED",
                 "broker": 1,
@@ -105,8 +105,8 @@ def test_every_line_of_a_broker_about_a_group_or_partition_is_read(version):
             },
         ),
         (
-            JAVA + "[GroupId g] Static member c-2 with instance id i-1 cannot join the group because the instance id is "
-            "owned by member c-1.",
+            JAVA + "[GroupId g] Static member c-2 with instance id i-1 cannot join the group because the instance "
+            "id is owned by member c-1.",
             {
                 "event": "INSTANCE_ID_UNRELEASED",
                 "broker": 1,
@@ -117,7 +117,8 @@ def test_every_line_of_a_broker_about_a_group_or_partition_is_read(version):
             },
         ),
         (
-            JAVA + "[GroupId g] Dynamic member c-1 has left group through explicit `LeaveGroup` request; client reason: bye",
+            JAVA + "[GroupId g] Dynamic member c-1 has left group through explicit `LeaveGroup` request; "
+            "client reason: bye",
             {
                 "event": "MEMBER_LEFT",
                 "broker": 1,
@@ -128,7 +129,8 @@ def test_every_line_of_a_broker_about_a_group_or_partition_is_read(version):
             },
         ),
         (
-            JAVA + "[GroupId g] Member c-1 fenced from the group because it failed to transition from epoch 3 within 45000ms.",
+            JAVA + "[GroupId g] Member c-1 fenced from the group because it failed to transition from epoch 3 "
+            "within 45000ms.",
             {
                 "event": "MEMBER_FENCED",
                 "broker": 1,
@@ -139,7 +141,8 @@ def test_every_line_of_a_broker_about_a_group_or_partition_is_read(version):
             },
         ),
         (
-            JAVA + "[GroupId g][MemberId c-1] Bumped streams group epoch to 4 with metadata hash 5 and validated topic epoch 0.",
+            JAVA + "[GroupId g][MemberId c-1] Bumped streams group epoch to 4 with metadata hash 5 and "
+            "validated topic epoch 0.",
             {"event": "EPOCH_BUMPED", "broker": 1, "log_partition": 3, "group_id": "g", "member_id": "c-1", "epoch": 4},
         ),
         (
@@ -197,18 +200,25 @@ def test_numbers_that_no_field_of_kafka_holds_are_left_out():
     }
 
 
-@pytest.mark.parametrize("message", ["Stabilized group g generation 1 with 1 members.", "[Controller id=1] x", JAVA + "x"])
+@pytest.mark.parametrize(
+    "message", ["Stabilized group g generation 1 with 1 members.", "[Controller id=1] x", JAVA + "x"]
+)
 def test_other_lines_say_nothing(message):
     assert read_event(LogLine(0, True, message)) is None
 
 
-@given(st.text(max_size=100), st.sampled_from([JAVA, SCALA, JAVA + "[GroupId g] Member ", SCALA + "Preparing to rebalance "]))
+@given(
+    st.text(max_size=100),
+    st.sampled_from([JAVA, SCALA, JAVA + "[GroupId g] Member ", SCALA + "Preparing to rebalance "]),
+)
 def test_no_message_fails(text, start):
     event = read_event(LogLine(0, True, start + text))
     assert event is None or event.event in EVENTS
 
 
-@pytest.mark.parametrize("part", [" in state ", " in group ", "Member ", "[GroupId ", "a has left group ", " joins the "])
+@pytest.mark.parametrize(
+    "part", [" in state ", " in group ", "Member ", "[GroupId ", "a has left group ", " joins the "]
+)
 def test_a_long_line_made_to_be_slow_is_not(part):
     began = time.monotonic()
     for start in ("Preparing to rebalance group", "Member ", "[GroupId g] Member ", "[GroupId g", ""):

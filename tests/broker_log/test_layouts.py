@@ -6,7 +6,9 @@ from hypothesis import strategies as st
 
 from coordinator_replay.broker_log.layouts import MOST_CHARACTERS, LogLine, parse_line
 
-MESSAGE = "[GroupCoordinator id=1 topic=__consumer_offsets partition=3] Stabilized group g (a) generation 1 with 2 members."
+MESSAGE = (
+    "[GroupCoordinator id=1 topic=__consumer_offsets partition=3] Stabilized group g (a) generation 1 with 2 members."
+)
 LOGGER = "org.apache.kafka.coordinator.group.GroupMetadataManager"
 AT_MS = 1_795_249_946_195
 """2026-11-21T08:32:26.195Z"""
@@ -33,8 +35,14 @@ def test_the_message_and_time_of_a_text_layout(text, has_zone):
     ("fields", "has_zone"),
     [
         ({"timeMillis": AT_MS, "level": "INFO", "loggerName": LOGGER, "message": MESSAGE}, True),
-        ({"instant": {"epochSecond": 1795249946, "nanoOfSecond": 195_000_000}, "level": "INFO", "message": MESSAGE}, True),
-        ({"@timestamp": "2026-11-21T08:32:26.195Z", "log.level": "INFO", "log.logger": LOGGER, "message": MESSAGE}, True),
+        (
+            {"instant": {"epochSecond": 1795249946, "nanoOfSecond": 195_000_000}, "level": "INFO", "message": MESSAGE},
+            True,
+        ),
+        (
+            {"@timestamp": "2026-11-21T08:32:26.195Z", "log.level": "INFO", "log.logger": LOGGER, "message": MESSAGE},
+            True,
+        ),
         ({"@timestamp": "2026-11-21T08:32:26.195Z", "log": {"level": "INFO"}, "message": MESSAGE}, True),
         ({"timestamp": "2026-11-21 08:32:26,195", "level": "INFO", "logger": LOGGER, "message": MESSAGE}, False),
         ({"log": f"[2026-11-21 08:32:26,195] INFO {MESSAGE} ({LOGGER})\n", "time": "2026-11-21T08:32:27.0Z"}, False),
