@@ -23,10 +23,9 @@ from coordinator_replay.errors import UsageError, WarehouseError
 from coordinator_replay.safe_text import neutral_json
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from coordinator_replay.log.dump import Dump
     from coordinator_replay.pipeline.audit import Options, Summary
+    from coordinator_replay.pipeline.stage import SparkStages
 
 FORMATS = ("auto", "segments", "parquet", "delta", "jsonl")
 """Forms of a dump, as log.dump.Format has them; repeated here because --help must not wait for pyarrow."""
@@ -87,12 +86,13 @@ def _cluster(common: Common) -> str:
 @contextmanager
 def _session(
     options: "Options", common: Common, dump: "Dump", then: str
-) -> Iterator[tuple["SparkSession", Callable[[str], None]]]:
-    """A Spark session for a run, and what shows its progress."""
+) -> Iterator[tuple["SparkStages", Callable[[str], None]]]:
+    """Stages on a Spark session of their own, and what shows their progress."""
     from coordinator_replay.cli.progress import shown_progress
     from coordinator_replay.log.dump import Format
     from coordinator_replay.pipeline.host.failure import told_in_a_sentence
     from coordinator_replay.pipeline.host.session import open_session
+    from coordinator_replay.pipeline.stage import SparkStages
 
     click.echo("starting Spark …", err=True)
     with interruptible(f"the run was interrupted; {then}"), told_in_a_sentence("the run", then):
@@ -101,18 +101,17 @@ def _session(
             verbose=common.verbose, with_delta=has_names or dump.format is Format.DELTA, with_catalog=has_names
         )
         with shown_progress(spark) as report:
-            yield spark, report
+            yield SparkStages(spark), report
 
 
 def _print_plan(options: "Options", common: Common) -> None:
     """Print what an audit would do with each bucket."""
     from coordinator_replay.log.dump import find_dump
     from coordinator_replay.pipeline.audit import plan_audit
-    from coordinator_replay.pipeline.stage import SparkStages
 
     dump = find_dump(options.inputs, form=options.format, include_deleted=options.include_deleted)
-    with _session(options, common, dump, "no table was written") as (spark, report):
-        plan = plan_audit(SparkStages(spark), options, report, dump)
+    with _session(options, common, dump, "no table was written") as (stages, report):
+        plan = plan_audit(stages, options, report, dump)
     rows = [[one.bucket, str(one.action), one.records, "; ".join(one.reasons)] for one in plan.shares]
     print_rows(_PLAN_COLUMNS, rows, common.output, is_wide=common.wide)
 
@@ -123,8 +122,8 @@ def _audit_alone(options: "Options", common: Common, dump: "Dump") -> "Summary":
     from coordinator_replay.query.warehouse import Warehouse
 
     began = time.monotonic()
-    with _session(options, common, dump, "the next run cleans up after it") as (spark, report):
-        summary = run_audit(spark, options, report, dump)
+    with _session(options, common, dump, "the next run cleans up after it") as (stages, report):
+        summary = run_audit(stages.spark, options, report, dump)
     with closing(Warehouse(options.warehouse, options.cluster)) as warehouse:
         known = warehouse.completeness
     print_summary(summary, known, common.output, seconds=time.monotonic() - began)

@@ -31,7 +31,7 @@ from coordinator_replay.pipeline.job import Changes, Job, begin_job, look_at_job
 from coordinator_replay.pipeline.ledger import Run
 from coordinator_replay.pipeline.offsets.bucket import OffsetContext, SumsRange
 from coordinator_replay.pipeline.options import Expiry, Options, Summary
-from coordinator_replay.pipeline.plan import Plan, Wanted, plan_buckets, sums_range
+from coordinator_replay.pipeline.plan import History, Plan, Wanted, plan_buckets, sums_range
 from coordinator_replay.pipeline.read.tally import Tally
 from coordinator_replay.pipeline.reading import Reading, read_dump
 from coordinator_replay.pipeline.stage import SparkStages, Stages
@@ -105,7 +105,7 @@ def audit(stages: Stages, options: Options, report: Report = lambda _step: None,
             changes += Changes(result.files.added, result.files.removed)
         if logs:
             report("reading logs of brokers")
-            changes += _read_broker_logs(job, run, logs, changes)
+            changes += _read_broker_logs(job, run, logs, changes, reading.history)
         summary.rebalances = job.snapshots["rebalances"].rows(options.cluster) + changes.rows("rebalances")
         report("committing")
         job.commit(run, changes)
@@ -219,7 +219,7 @@ def _run_buckets(job: Job, run: Run, plan: Plan, names: _Topics, sums: SumsRange
     return job.stages.run(name, plan.shares, partial(run_bucket, context=context), lambda share: share.size)
 
 
-def _read_broker_logs(job: Job, run: Run, logs: Sequence[DumpFile], changes: Changes) -> Changes:
+def _read_broker_logs(job: Job, run: Run, logs: Sequence[DumpFile], changes: Changes, history: History) -> Changes:
     """Two stages: what the logs of brokers say, and each line once."""
     full, existing = job.options.full, job.files(broker_logs.TABLE)
     removed = {file.uri for file in changes.removed}
@@ -230,7 +230,7 @@ def _read_broker_logs(job: Job, run: Run, logs: Sequence[DumpFile], changes: Cha
             *(file.uri for file in job.files("rebalances") if file.uri not in removed),
             *(file.path for file in changes.added if file.table == "rebalances"),
         ],
-        earlier={} if full else broker_logs.earlier_logs(one.broker_logs for one in job.earlier().history.runs),
+        earlier={} if full else broker_logs.earlier_logs(one.broker_logs for one in history.runs),
     )
     read = partial(broker_logs.read_log, context=context)
     found = job.stages.run("read logs of brokers", logs, read, lambda file: file.size)

@@ -9,7 +9,7 @@ Names and units: https://prometheus.io/docs/practices/naming/
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -121,7 +121,8 @@ def metrics_of(
     left_out = len(wanted) - len(chosen)
     gauges.add("groups_left_out", "Groups without series of their own, because of the limit.", [((), left_out)])
     _add_groups(gauges, warehouse, chosen, rebalances)
-    written = generate_openmetrics(gauges.registry) if is_openmetrics else generate_latest(gauges.registry)
+    generate: Callable[[CollectorRegistry], bytes] = generate_openmetrics if is_openmetrics else generate_latest
+    written = generate(gauges.registry)
     return Metrics(text=written.decode(), groups=len(chosen), left_out=left_out)
 
 
