@@ -1,6 +1,7 @@
 """The command that writes metrics for Prometheus. It starts no JVM."""
 
 import os
+import sys
 import tempfile
 from pathlib import Path
 
@@ -67,7 +68,7 @@ def metrics(common: Common, pattern: str | None, limit: int, is_openmetrics: boo
         _write(written.text, path)
         say(f"Wrote {path}: {counted(written.groups, 'group')}.")
         return
-    is_seen = click.get_text_stream("stdout").isatty()
+    is_seen = sys.stdout.isatty()
     for line in written.text.split("\n")[:-1]:
         click.echo(neutral(line) if is_seen else line, color=True)
 
