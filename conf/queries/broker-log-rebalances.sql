@@ -9,12 +9,12 @@ WITH ended AS (
     WINDOW earlier AS (PARTITION BY group_id ORDER BY completed_offset)
 ),
 begun AS (
-    SELECT rebalance_id, min(line.at) AS began_at, count(DISTINCT line.epoch) AS attempts,
-           list(reason ORDER BY line.at) AS reasons,
-           list(client_reason ORDER BY line.at) FILTER (client_reason IS NOT NULL) AS client_reasons
+    SELECT rebalance_id, min(line.logged_at) AS began_at, count(DISTINCT line.epoch) AS attempts,
+           list(reason ORDER BY line.logged_at) AS reasons,
+           list(client_reason ORDER BY line.logged_at) FILTER (client_reason IS NOT NULL) AS client_reasons
     FROM ended JOIN (SELECT * FROM broker_log WHERE cluster = $cluster AND event = 'PREPARING_REBALANCE') AS line USING (group_id)
-    WHERE line.epoch < ended.epoch AND line.at <= completed_at + INTERVAL 2 SECOND
-      AND (earlier_completed_at IS NULL OR line.at >= earlier_completed_at - INTERVAL 2 SECOND)
+    WHERE line.epoch < ended.epoch AND line.logged_at <= completed_at + INTERVAL 2 SECOND
+      AND (earlier_completed_at IS NULL OR line.logged_at >= earlier_completed_at - INTERVAL 2 SECOND)
       AND (line.epoch >= earlier_epoch OR earlier_epoch >= ended.epoch)
     GROUP BY rebalance_id
 )

@@ -73,7 +73,7 @@ _WORDINGS: tuple[tuple[str, str], ...] = (
     (
         "ASSIGNMENT_RECEIVED",
         r"Assignment received from leader (?:(?P<member_id>\S+) )?for group (?P<group_id>.+?) for generation "
-        r"(?P<epoch>\d+)\.(?: The group has (?P<member_count>\d+) members)?",
+        r"(?P<epoch>\d+)\.?(?: The group has (?P<member_count>\d+) members)?",
     ),
     ("GROUP_EMPTY", rf"Group (?P<group_id>.+?) with generation (?P<epoch>\d+) is now empty{_PLACE}"),
     ("GROUP_DEAD", r"Group (?P<group_id>.+?) transitioned to Dead in generation (?P<epoch>\d+)"),

@@ -37,7 +37,7 @@ NOTHING = "no line of a group coordinator in it"
 """What there is to say of most files of a folder of logs."""
 
 _STAGED = "broker_log_lines"
-_KEYS = ("broker", "at", "text")
+_KEYS = ("broker", "logged_at", "text")
 _HEAD_BYTES, _TAIL_BYTES = 1024, 256
 _CHUNK_BYTES = 4 << 20
 _LONGEST_BYTES = 4 * MOST_CHARACTERS
@@ -198,7 +198,7 @@ def read_log(file: DumpFile, context: LogContext) -> LogResult:
         return LogResult(uri=file.uri, problem=why, lines=parsed.lines)
     times, offset_ms = placed
     rows = [
-        {**asdict(event), "at": at, "source": without_secrets(file.uri)}
+        {**asdict(event), "logged_at": at, "source": without_secrets(file.uri)}
         for (_, event), at in zip(parsed.events, times, strict=True)
         if at is not None
     ]
@@ -243,17 +243,17 @@ def merge_lines(files: Sequence[DataFile], existing: Sequence[str], place: Place
     rows = pa.Table.from_batches(read_paths((file.path for file in files), schema.names), schema)
     if not rows.num_rows:
         return []
-    bounds = pc.min_max(rows.column("at"))
-    where = (ds.field("at") >= bounds["min"]) & (ds.field("at") <= bounds["max"])
+    bounds = pc.min_max(rows.column("logged_at"))
+    where = (ds.field("logged_at") >= bounds["min"]) & (ds.field("logged_at") <= bounds["max"])
     known = {key for batch in read_paths(existing, _KEYS, where) for key in _keys(batch)}
-    rows = rows.sort_by([("at", "ascending"), ("source", "ascending")])
+    rows = rows.sort_by([("logged_at", "ascending"), ("source", "ascending")])
     kept: list[int] = []
     for number, key in enumerate(_keys(rows)):
         if key not in known:
             known.add(key)
             kept.append(number)
     writer = TableWriter(place, None)
-    rows = rows.take(pa.array(kept, pa.int64())).sort_by([("group_id", "ascending"), ("at", "ascending")])
+    rows = rows.take(pa.array(kept, pa.int64())).sort_by([("group_id", "ascending"), ("logged_at", "ascending")])
     for batch in rows.combine_chunks().to_batches(_BATCH_EVENTS):
         writer.add(TABLE, batch)
     return writer.close()

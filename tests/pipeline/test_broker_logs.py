@@ -82,7 +82,7 @@ def read_into(place: Path, rebalances: list[str], *logs: Path, zone: str | None 
     files = merge_lines([file for one in results for file in one.files], [], where)
     if not files:
         return results, []
-    return results, duckdb.read_parquet([file.path for file in files]).order('"at", text').fetchall()
+    return results, duckdb.read_parquet([file.path for file in files]).order("logged_at, text").fetchall()
 
 
 def rebalances_of(warehouse: Path) -> list[str]:
