@@ -19,7 +19,7 @@ from coordinator_replay.log.dump import DumpFile
 from coordinator_replay.pipeline.broker_logs import LogContext, ReadLog, merge_lines, read_log
 from coordinator_replay.pipeline.bucket_files import Place
 from coordinator_replay.tables.definition import tables
-from tests.pipeline.in_process import audit, content, contents
+from tests.pipeline.in_process import audit, audit_here, content, contents
 from tests.samples import DATA
 
 __all__ = ["audit"]
@@ -60,11 +60,9 @@ def lines_of(warehouse: Path) -> list[str]:
 def dump(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A warehouse with the records of the 2.8 broker and no log, and one with its log."""
     folder = tmp_path_factory.mktemp("dump")
-    with pytest.MonkeyPatch.context() as patch:
-        run = audit.__wrapped__(patch)  # type: ignore[attr-defined]
-        run(folder / "without", segments("2.8"))
-        shutil.copytree(folder / "without", folder / "with")
-        run(folder / "with", segments("2.8"), broker_logs=[str(RECORDED / "2.8" / "server.log")])
+    audit_here(folder / "without", segments("2.8"))
+    shutil.copytree(folder / "without", folder / "with")
+    audit_here(folder / "with", segments("2.8"), broker_logs=[str(RECORDED / "2.8" / "server.log")])
     return folder / "without", folder / "with"
 
 
