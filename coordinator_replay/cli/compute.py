@@ -114,6 +114,8 @@ def _print_plan(options: "Options", common: Common) -> None:
         plan = plan_audit(stages, options, report, dump)
     rows = [[one.bucket, str(one.action), one.records, "; ".join(one.reasons)] for one in plan.shares]
     print_rows(_PLAN_COLUMNS, rows, common.output, is_wide=common.wide)
+    if not rows:
+        click.echo("The dump has no record that is new to the tables; no bucket changes.", err=True)
 
 
 def _audit_alone(options: "Options", common: Common, dump: "Dump") -> "Summary":
