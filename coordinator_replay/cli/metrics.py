@@ -1,6 +1,5 @@
 """The command that writes metrics for Prometheus. It starts no JVM."""
 
-import os
 import sys
 import tempfile
 from pathlib import Path
@@ -29,7 +28,7 @@ def _write(text: str, path: Path) -> None:
         Path(file.name).chmod(_READABLE)
         Path(file.name).replace(path)
     except OSError as problem:
-        raise UsageError(f"{path} can't be written: {os.strerror(problem.errno or 0)}") from problem
+        raise UsageError(f"{path} can't be written: {problem.strerror}") from problem
 
 
 @click.command(

@@ -13,13 +13,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-import re2
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
 from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.groups import Group, groups_at
 from coordinator_replay.query.warehouse import Warehouse
+from coordinator_replay.re2_patterns import compile_pattern
 
 _REBALANCES = """
     SELECT group_id, coalesce(cause, 'UNKNOWN'), count(*) FROM rebalances WHERE cluster = $cluster
@@ -130,8 +130,8 @@ def _wanted(groups: Sequence[Group], expression: str | None) -> list[Group]:
     if expression is None:
         return list(groups)
     try:
-        pattern = re2.compile(expression)
-    except re2.error as problem:
+        pattern = compile_pattern(expression)
+    except ValueError as problem:
         raise UsageError(f"{expression!r} is no regular expression: {problem}") from problem
     return [one for one in groups if pattern.fullmatch(one.group_id)]
 

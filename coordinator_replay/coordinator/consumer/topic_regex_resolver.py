@@ -8,8 +8,6 @@ came of it is an operation of its own.
 from collections.abc import Callable, Mapping
 from enum import Enum, auto
 
-import re2
-
 from coordinator_replay.coordinator import record_helpers
 from coordinator_replay.coordinator.consumer.group import change
 from coordinator_replay.coordinator.consumer.members import GroupUpdate, existing_group
@@ -19,6 +17,7 @@ from coordinator_replay.coordinator.operations import NOTHING_TO_DO, Outcome
 from coordinator_replay.coordinator.shard import Shard
 from coordinator_replay.coordinator.topics import Topics
 from coordinator_replay.engine import ConsumerGroup
+from coordinator_replay.re2_patterns import compile_pattern
 
 MIN_INTERVAL_MS = 10_000
 """How long after a resolution the next one may begin."""
@@ -152,10 +151,9 @@ def check(expression: str) -> None:
         RequestError: INVALID_REGULAR_EXPRESSION.
     """
     try:
-        re2.compile(expression, _quiet())
-    except re2.error as error:
-        complaint = error.args[0]
-        text = complaint.decode("utf-8", "replace") if isinstance(complaint, bytes) else str(complaint)
+        compile_pattern(expression)
+    except ValueError as error:
+        text = str(error)
         complaint = next((ours for theirs, ours in COMPLAINTS if text.startswith(theirs)), text.partition(": ")[0])
         raise RequestError(
             "INVALID_REGULAR_EXPRESSION",
@@ -165,11 +163,5 @@ def check(expression: str) -> None:
 
 def matching(expression: str, topics: Topics) -> frozenset[str]:
     """Names of the topics that the whole expression matches."""
-    compiled = re2.compile(expression, _quiet())
+    compiled = compile_pattern(expression)
     return frozenset(name for name in topics.by_name if compiled.fullmatch(name))
-
-
-def _quiet() -> re2.Options:
-    options = re2.Options()
-    options.log_errors = False
-    return options

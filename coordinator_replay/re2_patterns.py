@@ -1,0 +1,21 @@
+"""Regular expressions in RE2's syntax, which brokers take for names of topics and commands for names of groups."""
+
+from typing import Any
+
+import re2
+
+
+def compile_pattern(expression: str) -> Any:
+    """Compile an expression; RE2 itself writes nothing to standard error.
+
+    Raises:
+        ValueError: it can't be read; the text is RE2's.
+    """
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return re2.compile(expression, options)
+    except re2.error as error:
+        complaint = error.args[0]
+        text = complaint.decode("utf-8", "replace") if isinstance(complaint, bytes) else str(complaint)
+        raise ValueError(text) from error
