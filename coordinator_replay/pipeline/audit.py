@@ -163,7 +163,7 @@ def _plan(job: Job, run: Run, dump: Dump, report: Report) -> tuple[Reading, _Top
     plan = plan_buckets(
         reading.decoded, reading.tally, reading.history, job.bucket_files(), buckets=job.buckets, wanted=wanted
     )
-    shares = plan.to_look_at()
+    shares = plan.continuing()
     look = partial(reasons_to_rebuild, names=names.now.names, renamed=names.now.renamed(names.before))
     reasons = job.stages.run("look for reasons to rebuild buckets", shares, look)
     buckets = [share.bucket for share in shares]

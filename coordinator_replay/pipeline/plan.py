@@ -80,23 +80,24 @@ class History:
         """
         if not self.runs:
             return []
-        return [
-            why
-            for name, why in _DIFFERENCES.items()
-            if (not self.settings.get(name) and settings[name])
-            or (name not in _SOURCES and self.settings.get(name) != settings[name])
-        ]
+        before = self.settings
+        added = [why for name, why in _SOURCES.items() if settings[name] and not before.get(name)]
+        changed = [why for name, why in _RULES.items() if settings[name] != before.get(name)]
+        return [*added, *changed]
 
 
-_SOURCES = ("topics", "cluster_metadata")
-_DIFFERENCES = {
+_SOURCES = {
     "topics": "--topics was not given to the last run",
     "cluster_metadata": "--cluster-metadata was not given to the last run",
+}
+"""Settings that add names and times of topics, and what is to be said where the last run lacked them."""
+
+_RULES = {
     "thresholds": "the last run had other thresholds",
     "offsets_version": "offsets were derived by another release",
     "history_every_ms": "the last run had another --history-every",
 }
-"""Settings by which rows are derived, and what is to be said where they differ."""
+"""Settings by which rows are derived, and what is to be said where they differ from the last run's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +145,7 @@ class Plan:
     derives: bool
     is_rebuild: bool
 
-    def to_look_at(self) -> list[BucketShare]:
+    def continuing(self) -> list[BucketShare]:
         """Buckets that continue if nothing in their tables is against it."""
         return [share for share in self.shares if self.derives and share.action is Action.CONTINUE]
 

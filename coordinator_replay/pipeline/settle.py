@@ -350,7 +350,7 @@ class Settlement:
         return batch.set_column(place, "missing_before", missing)
 
     def _rewrite(self, rows: _Rows, keep: Bools, numbers: Mapping[int, Numbers], writer: TableWriter) -> None:
-        """Write what the tables keep again, numbered again, without quarantined records that are decoded now."""
+        """Write again what the tables keep, with new numbers, without quarantined records that are decoded now."""
         for name in RECORD_TABLES.values():
             old = self.files.old(name)
             self.files.remove(name)

@@ -43,12 +43,22 @@ class Stages(Protocol):
         size: Callable[[Share], int] = ...,
         /,
     ) -> list[Result]:
-        """Run a stage, as ``run_stage`` does."""
+        """Run a stage.
+
+        Args:
+            name: what it is called where a person looks.
+            shares: the work.
+            stage: the function; it may run twice for a share, and only one of its results counts.
+            size: about how much work a share is: the largest begins first, so that no core waits for it at the end.
+
+        Returns:
+            the results, in the order of the shares.
+        """
 
     def run_on_rows(
         self, name: str, dump: Dump, stage: Callable[[Iterator[pa.RecordBatch]], Result], /
     ) -> list[Result]:
-        """Run a stage on the rows of a dump that is a table, as ``run_on_rows`` does."""
+        """Run a stage on the rows of a dump that is a table; it makes one result of the batches of a task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,50 +80,32 @@ class SparkStages:
         size: Callable[[Share], int] = lambda _share: 0,
         /,
     ) -> list[Result]:
-        """Run a stage, see ``run_stage``."""
-        return run_stage(self.spark, name, shares, stage, size)
+        """Run a stage, a task a share: an action."""
+        if not shares:
+            return []
+        places = sorted(range(len(shares)), key=lambda place: -size(shares[place]))
+        rows = [range(len(places)), places, [pickle.dumps(shares[place]) for place in places]]
+        manifest = pa.Table.from_arrays(
+            [pa.array(row, one.type) for row, one in zip(rows, _MANIFEST, strict=True)], schema=_MANIFEST
+        )
+
+        def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                for place, share in zip(*(batch.column(one).to_pylist() for one in ("place", "share")), strict=True):
+                    yield result_batch(place, stage(pickle.loads(share)))  # noqa: S301 - our own
+
+        tasks = self.spark.createDataFrame(manifest).repartitionById(len(places), "task")
+        return collect_results(self.spark, name, tasks.mapInArrow(run, _RESULT))
 
     def run_on_rows(
         self, name: str, dump: Dump, stage: Callable[[Iterator[pa.RecordBatch]], Result], /
     ) -> list[Result]:
-        """Run a stage on the rows of a dump that is a table, see ``run_on_rows``."""
-        return run_on_rows(self.spark, name, read_tables(self.spark, dump), stage)
+        """Run a stage on the rows of a dump that Spark reads, a task a partition of them: an action."""
 
+        def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            yield result_batch(0, stage(batches))
 
-def run_stage(
-    spark: SparkSession,
-    name: str,
-    shares: Sequence[Share],
-    stage: Callable[[Share], Result],
-    size: Callable[[Share], int] = lambda _share: 0,
-) -> list[Result]:
-    """Run a stage: an action.
-
-    Args:
-        spark: the session.
-        name: what Spark's pages call it.
-        shares: the work.
-        stage: the function; it may run twice for a share, and only one of its results counts.
-        size: about how much work a share is: the largest begins first, so that no core waits for it at the end.
-
-    Returns:
-        the results, in the order of the shares.
-    """
-    if not shares:
-        return []
-    places = sorted(range(len(shares)), key=lambda place: -size(shares[place]))
-    rows = [range(len(places)), places, [pickle.dumps(shares[place]) for place in places]]
-    manifest = pa.Table.from_arrays(
-        [pa.array(row, one.type) for row, one in zip(rows, _MANIFEST, strict=True)], schema=_MANIFEST
-    )
-
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for place, share in zip(*(batch.column(name).to_pylist() for name in ("place", "share")), strict=True):
-                yield result_batch(place, stage(pickle.loads(share)))  # noqa: S301 - our own
-
-    tasks = spark.createDataFrame(manifest).repartitionById(len(places), "task")
-    return collect_results(spark, name, tasks.mapInArrow(run, _RESULT))
+        return collect_results(self.spark, name, read_tables(self.spark, dump).mapInArrow(run, _RESULT))
 
 
 def together(shares: Sequence[Share], size: Callable[[Share], int], parallel: int) -> list[list[Share]]:
@@ -137,24 +129,6 @@ def together(shares: Sequence[Share], size: Callable[[Share], int], parallel: in
         found[-1].append(share)
         filled += cost
     return found
-
-
-def run_on_rows(
-    spark: SparkSession, name: str, rows: DataFrame, stage: Callable[[Iterator[pa.RecordBatch]], Result]
-) -> list[Result]:
-    """Run a stage over rows that Spark reads, a task a partition of them: an action.
-
-    Args:
-        spark: the session.
-        name: what Spark's pages call it.
-        rows: the rows.
-        stage: from the batches of a task to its result.
-    """
-
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield result_batch(0, stage(batches))
-
-    return collect_results(spark, name, rows.mapInArrow(run, _RESULT))
 
 
 def result_batch(place: int, result: object) -> pa.RecordBatch:

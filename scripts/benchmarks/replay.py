@@ -130,7 +130,7 @@ def fold_seconds(setting: Setting, name: str, lives: Iterator[tuple[str, int]]) 
     """How long the bucket stage takes to replay such lives; their records stay as ``<name>-<bucket>.parquet``."""
     from coordinator_replay.pipeline.bucket_files import Place
     from coordinator_replay.pipeline.groups.replay import ReplayContext
-    from coordinator_replay.pipeline.stage import run_stage
+    from coordinator_replay.pipeline.stage import SparkStages
 
     buckets: list[list[tuple[str, int]]] = [[] for _ in range(_BUCKETS)]
     for number, life in enumerate(lives):
@@ -142,9 +142,8 @@ def fold_seconds(setting: Setting, name: str, lives: Iterator[tuple[str, int]]) 
     context = ReplayContext(cluster="benchmark", topic_names={TOPIC_ID: TOPIC})
     stage = partial(_replay_share, place=place, context=context)
     shares = [str(path) for path in paths]
-    return seconds(
-        lambda: run_stage(setting.spark, "replay groups", shares, stage, lambda path: Path(path).stat().st_size)
-    )
+    stages = SparkStages(setting.spark)
+    return seconds(lambda: stages.run("replay groups", shares, stage, lambda path: Path(path).stat().st_size))
 
 
 def engine(setting: Setting) -> Measured:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark import TaskContext
 
-from coordinator_replay.pipeline.stage import FEWEST_BYTES, OPEN_COST_BYTES, TASK_BYTES, run_stage, together
+from coordinator_replay.pipeline.stage import FEWEST_BYTES, OPEN_COST_BYTES, TASK_BYTES, SparkStages, together
 
 
 class Share:
@@ -30,14 +30,16 @@ def squared(share: Share) -> tuple[int, int | None]:
 
 @pytest.mark.spark
 def test_each_task_is_sent_its_own_share_the_largest_first(spark, tmp_path):
-    found = run_stage(spark, "square", [Share(n, tmp_path) for n in range(20)], squared, lambda share: share.number)
+    found = SparkStages(spark).run(
+        "square", [Share(n, tmp_path) for n in range(20)], squared, lambda share: share.number
+    )
     assert found == [(n * n, 19 - n) for n in range(20)]
     assert len(list(tmp_path.iterdir())) == 20
 
 
 @pytest.mark.spark
 def test_no_share_is_no_task(spark):
-    assert run_stage(spark, "nothing", [], squared) == []
+    assert SparkStages(spark).run("nothing", [], squared) == []
 
 
 @pytest.mark.parametrize(

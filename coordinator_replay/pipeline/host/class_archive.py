@@ -18,9 +18,9 @@ _MAKE = "COORDINATOR_REPLAY_CLASS_ARCHIVE"
 
 BARE_SESSION = """
 from coordinator_replay.pipeline.host.session import open_session
-from coordinator_replay.pipeline.stage import run_stage
+from coordinator_replay.pipeline.stage import SparkStages
 spark = open_session()
-run_stage(spark, "nothing", [1], abs)
+SparkStages(spark).run("nothing", [1], abs)
 spark.stop()
 """
 """A program that starts a session, runs one Python job and stops."""
