@@ -25,7 +25,7 @@ _FIXED = re.compile(r"(?:UTC)?([+-])(\d\d):?(\d\d)")
 
 
 @dataclass(frozen=True, slots=True)
-class Witness:
+class RecordedLine:
     """A line that has a record.
 
     Attributes:
@@ -50,7 +50,7 @@ class Witness:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class UtcOffset:
     """Lines of a file whose times differ from UTC alike.
 
     Attributes:
@@ -67,19 +67,19 @@ class Stretch:
         return (self.first is None or place >= self.first) and (self.last is None or place <= self.last)
 
 
-def stretches_of(witnesses: Iterable[Witness]) -> list[Stretch] | None:
+def utc_offsets(lines: Iterable[RecordedLine]) -> list[UtcOffset] | None:
     """How far the times of a file are from UTC.
 
     A file has one difference, or two where daylight saving began or ended in it; lines between the last that shows
-    the first one and the first that shows the second may have either, and are in neither stretch.
+    the first one and the first that shows the second may have either, and are in neither of them.
 
     Args:
-        witnesses: lines that have records, in the order of the file.
+        lines: lines that have records, in the order of the file.
 
     Returns:
-        one or two stretches; None where the lines fit no zone, or none of them has a record.
+        one or two offsets; None where the lines fit no zone, or none of them has a record.
     """
-    shown = [(one.place, one.offsets()) for one in witnesses if one.recorded_ms]
+    shown = [(one.place, one.offsets()) for one in lines if one.recorded_ms]
     fitting = [(place, offsets) for place, offsets in shown if offsets]
     # By chance one line in 225 fits some zone: a file of which most do not is of other brokers.
     if not fitting or 2 * len(fitting) <= len(shown):
@@ -87,16 +87,16 @@ def stretches_of(witnesses: Iterable[Witness]) -> list[Stretch] | None:
     counts = Counter(offset for _, offsets in fitting for offset in offsets)
     common = min(counts, key=lambda offset: (-counts[offset], abs(offset), offset))
     if counts[common] == len(fitting):
-        return [Stretch(None, None, common)]
+        return [UtcOffset(None, None, common)]
     return _two(fitting)
 
 
-def _two(fitting: Sequence[tuple[int, frozenset[int]]]) -> list[Stretch] | None:
+def _two(fitting: Sequence[tuple[int, frozenset[int]]]) -> list[UtcOffset] | None:
     for before in fitting[0][1]:
         for after in fitting[-1][1]:
             turn = next((number for number, (_, offsets) in enumerate(fitting) if before not in offsets), len(fitting))
             if abs(before - after) in _CHANGES_MS and all(after in offsets for _, offsets in fitting[turn:]):
-                return [Stretch(None, fitting[turn - 1][0], before), Stretch(fitting[turn][0], None, after)]
+                return [UtcOffset(None, fitting[turn - 1][0], before), UtcOffset(fitting[turn][0], None, after)]
     return None
 
 

@@ -23,7 +23,7 @@ from coordinator_replay.errors import UsageError, WarehouseError
 from coordinator_replay.safe_text import neutral_json
 
 if TYPE_CHECKING:
-    from coordinator_replay.log.dump import Dump
+    from coordinator_replay.log.dump import Dump, DumpFile
     from coordinator_replay.pipeline.audit import Options, Summary
     from coordinator_replay.pipeline.stage import SparkStages
 
@@ -54,9 +54,9 @@ def _audit(options: "Options", common: Common, command: str, wait: timedelta = t
 
     # Before anything else, so that a mistyped path is told at once.
     dump = find_dump(options.inputs, form=options.format, include_deleted=options.include_deleted)
-    find_logs(options.broker_logs, options.broker_log_zone)
+    logs = find_logs(options.broker_logs, options.broker_log_zone)
     with one_at_a_time(options.warehouse, command, wait=wait, say=lambda text: click.echo(text, err=True)):
-        return _audit_alone(options, common, dump)
+        return _audit_alone(options, common, dump, logs)
 
 
 def _cluster(common: Common) -> str:
@@ -118,14 +118,14 @@ def _print_plan(options: "Options", common: Common) -> None:
         click.echo("The dump has no record that is new to the tables; no bucket changes.", err=True)
 
 
-def _audit_alone(options: "Options", common: Common, dump: "Dump") -> "Summary":
+def _audit_alone(options: "Options", common: Common, dump: "Dump", logs: Sequence["DumpFile"]) -> "Summary":
     from coordinator_replay.cli.summary import print_summary
     from coordinator_replay.pipeline.audit import run_audit
     from coordinator_replay.query.warehouse import Warehouse
 
     began = time.monotonic()
     with _session(options, common, dump, "the next run cleans up after it") as (stages, report):
-        summary = run_audit(stages.spark, options, report, dump)
+        summary = run_audit(stages.spark, options, report, dump, logs)
     with closing(Warehouse(options.warehouse, options.cluster)) as warehouse:
         known = warehouse.completeness
     print_summary(summary, known, common.output, seconds=time.monotonic() - began)

@@ -53,17 +53,27 @@ class _Topics:
 
 
 def run_audit(
-    spark: SparkSession, options: Options, report: Report = lambda _step: None, dump: Dump | None = None
+    spark: SparkSession,
+    options: Options,
+    report: Report = lambda _step: None,
+    dump: Dump | None = None,
+    logs: Sequence[DumpFile] | None = None,
 ) -> Summary:
     """Audit a dump into a warehouse with Spark, see ``audit``; with a database, the tables get names there."""
-    summary = audit(SparkStages(spark), options, report, dump)
+    summary = audit(SparkStages(spark), options, report, dump, logs)
     if options.database is not None:
         root = options.warehouse.rstrip("/") or options.warehouse
         register_tables(spark, options.database, {name: f"{root}/{name}" for name in tables()})
     return summary
 
 
-def audit(stages: Stages, options: Options, report: Report = lambda _step: None, dump: Dump | None = None) -> Summary:
+def audit(
+    stages: Stages,
+    options: Options,
+    report: Report = lambda _step: None,
+    dump: Dump | None = None,
+    logs: Sequence[DumpFile] | None = None,
+) -> Summary:
     """Audit a dump into a warehouse, whose lock the caller has.
 
     Args:
@@ -71,6 +81,7 @@ def audit(stages: Stages, options: Options, report: Report = lambda _step: None,
         options: what to read, and where to write.
         report: is called with the step that begins, for progress.
         dump: the dump of the options' inputs, where it was looked for already.
+        logs: the brokers' logs of the options, where they were looked for already.
 
     Raises:
         InputError: an input is missing or no dump.
@@ -78,7 +89,8 @@ def audit(stages: Stages, options: Options, report: Report = lambda _step: None,
         WarehouseError: the warehouse can't be used.
     """
     dump = dump or _find_dump(options, report)
-    logs = broker_logs.find_logs(options.broker_logs, options.broker_log_zone)
+    if logs is None:
+        logs = broker_logs.find_logs(options.broker_logs, options.broker_log_zone)
     report("preparing the tables")
     job, run = begin_job(stages, options)
     try:

@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from coordinator_replay.broker_log.clock import (
     QUARTER_MS,
     WITHIN_MS,
-    Stretch,
-    Witness,
+    RecordedLine,
+    UtcOffset,
     ZoneClock,
     parse_zone,
-    stretches_of,
+    utc_offsets,
 )
 from coordinator_replay.errors import UsageError
 
@@ -19,44 +19,44 @@ HOUR_MS = 3_600_000
 AT_MS = 1_795_249_946_195
 
 
-def witness(place, offset_ms, late_ms=0):
+def recorded_line(place, offset_ms, late_ms=0):
     recorded = AT_MS + place * 7_000_000
-    return Witness(place, recorded + offset_ms + late_ms, (recorded,))
+    return RecordedLine(place, recorded + offset_ms + late_ms, (recorded,))
 
 
 @given(st.integers(-56, 56), st.lists(st.integers(-WITHIN_MS, WITHIN_MS), min_size=1, max_size=5))
 def test_lines_within_two_seconds_of_their_records_say_the_zone(quarters, late):
     offset = quarters * QUARTER_MS
-    lines = [witness(place, offset, one) for place, one in enumerate(late)]
-    assert stretches_of(lines) == [Stretch(None, None, offset)]
+    lines = [recorded_line(place, offset, one) for place, one in enumerate(late)]
+    assert utc_offsets(lines) == [UtcOffset(None, None, offset)]
 
 
 @given(st.integers(WITHIN_MS + 1, QUARTER_MS - WITHIN_MS - 1))
 def test_lines_that_fit_no_record_say_none(late):
-    assert stretches_of([witness(0, 0, late), witness(1, 0)]) is None
+    assert utc_offsets([recorded_line(0, 0, late), recorded_line(1, 0)]) is None
 
 
 def test_a_number_that_two_generations_had_is_of_that_which_fits():
-    lines = [Witness(0, AT_MS + HOUR_MS, (AT_MS - 400_000, AT_MS, AT_MS + 31)), witness(1, HOUR_MS)]
-    assert stretches_of(lines) == [Stretch(None, None, HOUR_MS)]
+    lines = [RecordedLine(0, AT_MS + HOUR_MS, (AT_MS - 400_000, AT_MS, AT_MS + 31)), recorded_line(1, HOUR_MS)]
+    assert utc_offsets(lines) == [UtcOffset(None, None, HOUR_MS)]
 
 
 def test_daylight_saving_has_two_stretches_and_what_lies_between_is_open():
-    lines = [witness(3, HOUR_MS), witness(5, HOUR_MS), witness(9, 2 * HOUR_MS)]
-    stretches = stretches_of(lines)
-    assert stretches == [Stretch(None, 5, HOUR_MS), Stretch(9, None, 2 * HOUR_MS)]
-    assert [[one.has(place) for one in stretches] for place in (5, 7, 9)] == [[1, 0], [0, 0], [0, 1]]
+    lines = [recorded_line(3, HOUR_MS), recorded_line(5, HOUR_MS), recorded_line(9, 2 * HOUR_MS)]
+    offsets = utc_offsets(lines)
+    assert offsets == [UtcOffset(None, 5, HOUR_MS), UtcOffset(9, None, 2 * HOUR_MS)]
+    assert [[one.has(place) for one in offsets] for place in (5, 7, 9)] == [[1, 0], [0, 0], [0, 1]]
 
 
 @pytest.mark.parametrize("hours", [(1, 2, 1), (1, 4), (0, 1, 3)])
 def test_times_that_jump_otherwise_fit_no_zone(hours):
-    assert stretches_of([witness(place, one * HOUR_MS) for place, one in enumerate(hours)]) is None
+    assert utc_offsets([recorded_line(place, one * HOUR_MS) for place, one in enumerate(hours)]) is None
 
 
 def test_no_line_says_none():
-    assert stretches_of([]) is None
-    assert stretches_of([Witness(0, AT_MS, ())]) is None
-    assert stretches_of([witness(0, 15 * HOUR_MS)]) is None
+    assert utc_offsets([]) is None
+    assert utc_offsets([RecordedLine(0, AT_MS, ())]) is None
+    assert utc_offsets([recorded_line(0, 15 * HOUR_MS)]) is None
 
 
 @pytest.mark.parametrize(("name", "hours"), [("+02:00", 2), ("-0330", -3.5), ("UTC+01:00", 1)])

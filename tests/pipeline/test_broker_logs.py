@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from coordinator_replay.broker_log.layouts import parse_line
 from coordinator_replay.errors import InputError, UsageError
 from coordinator_replay.log.dump import DumpFile
-from coordinator_replay.pipeline.broker_logs import LogContext, ReadLog, merge_lines, read_log
+from coordinator_replay.pipeline.broker_log_file import ReadLog
+from coordinator_replay.pipeline.broker_logs import LogContext, merge_lines, read_log
 from coordinator_replay.pipeline.bucket_files import Place
 from coordinator_replay.tables.definition import tables
 from tests.pipeline.in_process import audit, audit_here, content, contents
@@ -266,7 +267,7 @@ def test_a_file_that_grows_in_any_steps_is_read_as_one(dump, tmp_path_factory, c
     earlier: dict[str, ReadLog] = {}
     events = 0
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("coordinator_replay.pipeline.broker_logs._CHUNK_BYTES", chunk)
+        patch.setattr("coordinator_replay.pipeline.broker_log_file._CHUNK_BYTES", chunk)
         for end in [*sorted(cuts), len(log)]:
             path.write_bytes(log[:end])
             context = LogContext(place=where, zone="UTC", rebalances=[], earlier=earlier)

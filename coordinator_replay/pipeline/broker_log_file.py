@@ -1,0 +1,128 @@
+"""Files of brokers' logs: read on from where an earlier run stopped, and only the lines of a group coordinator.
+
+A file is known by its content, the hashes of its first bytes and of those before the place where a run stopped:
+rotation by renaming reads nothing twice.
+"""
+
+import gzip
+import hashlib
+import io
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from coordinator_replay.broker_log.events import MARKS
+from coordinator_replay.broker_log.layouts import MOST_CHARACTERS
+from coordinator_replay.filesystem import open_filesystem
+
+_HEAD_BYTES, _TAIL_BYTES = 1024, 256
+_CHUNK_BYTES = 4 << 20
+_LONGEST_BYTES = 4 * MOST_CHARACTERS
+"""No longer line is looked at: of a character that UTF-8 needs most bytes for."""
+_GZIP = b"\x1f\x8b"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadLog:
+    """A file as far as a run has read it, known by its content: see column ``broker_logs`` of ``audit_runs``."""
+
+    head: str
+    head_bytes: int
+    position: int
+    tail: str
+    offset_ms: int | None = None
+
+
+class BrokerLogFile:
+    """A log's content, unpacked where it is packed, from where an earlier run stopped.
+
+    Args:
+        uri: the file.
+    """
+
+    def __init__(self, uri: str) -> None:
+        self._filesystem, self._path = open_filesystem(uri)
+        self._stream: Any = None
+        self._head = b""
+        self._tail = b""
+        self._position = 0
+
+    def __enter__(self) -> "BrokerLogFile":
+        self._open()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stream.close()
+
+    def _open(self) -> None:
+        plain = self._filesystem.open_input_file(self._path)
+        is_packed = plain.read(len(_GZIP)) == _GZIP
+        plain.seek(0)
+        self._stream = gzip.GzipFile(fileobj=io.BufferedReader(plain, _CHUNK_BYTES)) if is_packed else plain
+
+    def resume(self, earlier: Mapping[str, ReadLog]) -> ReadLog | None:
+        """Go to where an earlier run stopped in this file.
+
+        Args:
+            earlier: files as far as they were read, by the hash of their first bytes.
+
+        Returns:
+            the file as that run left it; None where it is read from its beginning.
+        """
+        self._head = self._stream.read(_HEAD_BYTES)
+        for length in sorted({one.head_bytes for one in earlier.values()}, reverse=True):
+            one = earlier.get(_hash(self._head[:length])) if length <= len(self._head) else None
+            if one is not None and self._is_there(one):
+                self._head, self._position = self._head[:length], one.position
+                return one
+        self._stream.seek(0)
+        self._tail = b""
+        return None
+
+    def _is_there(self, one: ReadLog) -> bool:
+        """Whether the file has what a run read; if so, what follows is read next."""
+        length = min(one.position, _TAIL_BYTES)
+        self._stream.seek(one.position - length)
+        self._tail = self._stream.read(length)
+        return len(self._tail) == length and _hash(self._tail) == one.tail
+
+    def read(self) -> ReadLog | None:
+        """How far it is read; None where it has no whole line."""
+        if not self._position:
+            return None
+        head = self._head[: self._position]
+        return ReadLog(head=_hash(head), head_bytes=len(head), position=self._position, tail=_hash(self._tail))
+
+    def marked_lines(self) -> Iterator[bytes]:
+        """Whole lines that have a mark of a coordinator; none that are longer than any line of it."""
+        pending, before, is_cut, total = b"", self._tail, False, self._position
+        while chunk := self._stream.read(_CHUNK_BYTES):
+            total += len(chunk)
+            block = pending + chunk
+            end = block.rfind(b"\n") + 1
+            if end:
+                yield from _marked(block, block.find(b"\n") + 1 if is_cut else 0, end)
+                before, pending, is_cut = (before + block[:end])[-_TAIL_BYTES:], block[end:], False
+                self._tail, self._position = before, total - len(pending)
+            else:
+                pending = block
+            if len(pending) > _LONGEST_BYTES:
+                before, pending, is_cut = (before + pending)[-_TAIL_BYTES:], b"", True
+
+
+def _marked(block: bytes, start: int, end: int) -> Iterator[bytes]:
+    """Lines of a block that have a mark."""
+    found: dict[int, int] = {}
+    for mark in MARKS:
+        at = block.find(mark, start, end)
+        while at >= 0:
+            stop = block.find(b"\n", at, end)
+            found[max(block.rfind(b"\n", start, at) + 1, start)] = stop
+            at = block.find(mark, stop, end)
+    for first, stop in sorted(found.items()):
+        if stop - first <= _LONGEST_BYTES:
+            yield block[first:stop]
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

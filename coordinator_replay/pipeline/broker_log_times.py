@@ -1,0 +1,89 @@
+"""UTC of the lines of a broker's log: by the zone that a run names, or by rebalances whose records have the time."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import pyarrow.dataset as ds
+
+from coordinator_replay.broker_log.clock import RecordedLine, UtcOffset, ZoneClock, parse_zone, utc_offsets
+from coordinator_replay.broker_log.events import BrokerEvent
+from coordinator_replay.broker_log.layouts import LogLine
+from coordinator_replay.store.scan import read_paths
+from coordinator_replay.times import milliseconds, shown_ms
+
+_REBALANCE_COLUMNS = ("group_id", "epoch", "started_at", "completed_at", "duration_ms", "duration_ms_min")
+_RECORDED_EVENTS = ("STABILIZED", "EPOCH_BUMPED")
+"""Events at which the coordinator writes a record with a time."""
+
+
+def utc_times(
+    events: Sequence[tuple[LogLine, BrokerEvent]],
+    rebalances: Sequence[str],
+    *,
+    zone: str | None,
+    earlier_ms: int | None,
+) -> tuple[list[int | None], int | None] | None:
+    """UTC of each line of a file, in milliseconds since 1970.
+
+    Args:
+        events: lines with what they say, in the order of the file.
+        rebalances: files of table ``rebalances``, whose times show the zone where none is named.
+        zone: of local times; None to let records show it.
+        earlier_ms: local time less UTC, as an earlier run found it for this file.
+
+    Returns:
+        times, None where clocks changed near a line; and local time less UTC of the last lines. None for a file whose
+        zone is open.
+    """
+    if all(line.has_zone for line, _ in events):
+        return [line.time_ms for line, _ in events], earlier_ms
+    if zone is not None:
+        clock = ZoneClock(parse_zone(zone))
+        placed = [line.time_ms if line.has_zone else clock.utc_ms(line.time_ms) for line, _ in events]
+        return [shown_ms(at) for at in placed], None
+    offsets = utc_offsets(_recorded_lines(events, rebalances))
+    if offsets is None and earlier_ms is not None and not any(event.event in _RECORDED_EVENTS for _, event in events):
+        # Nothing in what is new has a record: clocks are as far from UTC as they were.
+        offsets = [UtcOffset(None, None, earlier_ms)]
+    if offsets is None:
+        return None
+    times = []
+    for place, (line, _) in enumerate(events):
+        offset = 0 if line.has_zone else next((one.offset_ms for one in offsets if one.has(place)), None)
+        times.append(None if offset is None else shown_ms(line.time_ms - offset))
+    return times, offsets[-1].offset_ms
+
+
+def _recorded_lines(events: Sequence[tuple[LogLine, BrokerEvent]], rebalances: Sequence[str]) -> list[RecordedLine]:
+    lines = [
+        (place, line, event)
+        for place, (line, event) in enumerate(events)
+        if event.event in _RECORDED_EVENTS and not line.has_zone
+    ]
+    recorded = _recorded_times(rebalances, {event.group_id for _, _, event in lines})
+    return [
+        RecordedLine(place, line.time_ms, recorded.get((event.event, event.group_id, event.epoch), ()))
+        for place, line, event in lines
+    ]
+
+
+def _recorded_times(rebalances: Sequence[str], groups: set[str | None]) -> dict[tuple[Any, ...], list[int]]:
+    """When the records say that generations were stabilized and epochs bumped, by event, group and number.
+
+    A classic group's record has its currentStateTimestamp, the end of the join phase: completed_at less the sync.
+    """
+    found: dict[tuple[Any, ...], list[int]] = defaultdict(list)
+    if not groups:
+        return found
+    where = ds.field("group_id").isin([group for group in groups if group is not None])
+    for batch in read_paths(rebalances, (*_REBALANCE_COLUMNS, "group_type"), where):
+        for row in batch.to_pylist():
+            if row["group_type"] != "classic":
+                if row["started_at"] is not None:
+                    found["EPOCH_BUMPED", row["group_id"], row["epoch"]].append(milliseconds(row["started_at"]))
+            elif None not in (row["completed_at"], row["duration_ms_min"]):
+                stabilized = row["completed_at"] - timedelta(milliseconds=row["duration_ms_min"])
+                found["STABILIZED", row["group_id"], row["epoch"]].append(milliseconds(stabilized))
+    return found
