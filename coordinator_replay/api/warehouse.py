@@ -10,10 +10,11 @@ from coordinator_replay.api.answers import Described, Owned, Reasons, Replayed
 from coordinator_replay.api.page import Page, Pages, Trace
 from coordinator_replay.errors import UsageError, WarehouseError
 from coordinator_replay.query.basis import Basis, basis_at, basis_from
+from coordinator_replay.query.choices import SEVERITIES, STATUSES
 from coordinator_replay.query.describe import describe_at, inherited_note, missing_records_note
 from coordinator_replay.query.end_offsets import read_end_offsets
-from coordinator_replay.query.expired import STATUSES, ExpiredOffset, expired_offsets
-from coordinator_replay.query.findings import SEVERITIES, Finding, findings_of
+from coordinator_replay.query.expired import ExpiredOffset, expired_offsets
+from coordinator_replay.query.findings import Finding, findings_of
 from coordinator_replay.query.group_partitions import unaudited_note
 from coordinator_replay.query.groups import (
     UNKNOWN,

@@ -53,7 +53,7 @@ cause_option = click.option(
 
 
 def show(common: Common, found: "Answer[Any]", asked: Collection[str] = ()) -> None:
-    """Print an answer.
+    """Print an answer, and beside it what it stands on and its notes.
 
     Args:
         common: in which form.
@@ -61,6 +61,7 @@ def show(common: Common, found: "Answer[Any]", asked: Collection[str] = ()) -> N
         asked: options without which some columns are not shown.
     """
     show_rows(common, columns_for(found.row_type, asked), found)
+    say_beside(found)
 
 
 def columns_for(row_type: type, asked: Collection[str] = ()) -> list[AnswerColumn]:

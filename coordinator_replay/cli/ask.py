@@ -36,22 +36,10 @@ from coordinator_replay.cli.options import WAREHOUSE_VARIABLE, Command, Common, 
 from coordinator_replay.cli.output import print_rows
 from coordinator_replay.cli.times import DURATION
 from coordinator_replay.errors import UsageError
+from coordinator_replay.query.choices import GROUP_STATES, GROUP_TYPES, SEVERITIES
 
 if TYPE_CHECKING:
     from coordinator_replay.api import Described
-
-GROUP_TYPES = ("classic", "consumer", "share", "streams")
-GROUP_STATES = (
-    "Empty",
-    "PreparingRebalance",
-    "CompletingRebalance",
-    "Assigning",
-    "Reconciling",
-    "NotReady",
-    "Stable",
-    "Unknown",
-)
-SEVERITIES = ("error", "warning", "info")
 
 
 @click.command(
@@ -86,13 +74,9 @@ def groups(common: Common, at: datetime | None, types: Sequence[str], states: Se
     if deleted:
         if states:
             raise UsageError("a deleted group has no state: give either --deleted or --state")
-        deleted_groups = open_warehouse(common).deleted_groups(at=at, types=types)
-        show(common, deleted_groups)
-        say_beside(deleted_groups)
-        return
-    found = open_warehouse(common).groups(at=at, types=types, states=states)
-    show(common, found)
-    say_beside(found)
+        show(common, open_warehouse(common).deleted_groups(at=at, types=types))
+    else:
+        show(common, open_warehouse(common).groups(at=at, types=types, states=states))
 
 
 def _print_description(common: Common, found: "Described") -> None:
@@ -101,7 +85,7 @@ def _print_description(common: Common, found: "Described") -> None:
         show_rows(common, group_columns, [found.group])
         if found:
             click.echo()
-            show(common, found)
+            show_rows(common, columns_for(found.row_type), found)
         return
     group = {one.name: getattr(found.group, one.name) for one in group_columns}
     member_names = [one.name for one in columns_for(found.row_type) if one.name != "group_id"]
@@ -148,13 +132,9 @@ def timeline(common: Common, group: str, start: datetime | None, end: datetime |
     """Show what happened to GROUP and to its committed offsets, in log order."""
     warehouse = open_warehouse(common)
     if members:
-        intervals = warehouse.members(group, start=start, end=end)
-        show(common, intervals)
-        say_beside(intervals)
-        return
-    events = warehouse.timeline(group, start=start, end=end)
-    show(common, events)
-    say_beside(events)
+        show(common, warehouse.members(group, start=start, end=end))
+    else:
+        show(common, warehouse.timeline(group, start=start, end=end))
 
 
 @click.command(
@@ -197,9 +177,7 @@ def rebalances(
 @at_option
 def owner(common: Common, group: str, topic: str, partition: int, at: datetime | None) -> None:
     """Show which member of GROUP owned PARTITION of TOPIC (a name or an id)."""
-    found = open_warehouse(common).owner(group, topic, partition, at=at)
-    show(common, found)
-    say_beside(found)
+    show(common, open_warehouse(common).owner(group, topic, partition, at=at))
 
 
 @click.command(
@@ -215,9 +193,7 @@ def owner(common: Common, group: str, topic: str, partition: int, at: datetime |
 @click.option("--group", type=GROUP_NAME, help="Only findings about this group.")
 def findings(common: Common, severity: str | None, rules: Sequence[str], group: str | None) -> None:
     """Show findings: what an operator should look at, the most severe first."""
-    found = open_warehouse(common).findings(severity=severity, rules=rules, group=group)
-    show(common, found)
-    say_beside(found)
+    show(common, open_warehouse(common).findings(severity=severity, rules=rules, group=group))
 
 
 @click.command(

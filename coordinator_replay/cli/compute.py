@@ -20,6 +20,7 @@ from coordinator_replay.cli.paths import absolute
 from coordinator_replay.cli.thresholds import THRESHOLD
 from coordinator_replay.cli.times import ABSOLUTE_TIME, DURATION
 from coordinator_replay.errors import UsageError, WarehouseError
+from coordinator_replay.query.choices import SEVERITIES
 from coordinator_replay.safe_text import neutral_json
 
 if TYPE_CHECKING:
@@ -37,9 +38,6 @@ _PLAN_COLUMNS = (
     AnswerColumn("records", "RECORDS", 2),
     AnswerColumn("reason", "REASON", 1),
 )
-
-SEVERITIES = ("error", "warning", "info")
-"""From most to least severe."""
 
 
 def _milliseconds(duration: timedelta) -> int:

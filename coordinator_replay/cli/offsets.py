@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -14,29 +13,33 @@ from coordinator_replay.cli.answers import (
     from_option,
     group_argument,
     say,
-    say_beside,
     show,
     to_option,
 )
 from coordinator_replay.cli.completion import COMMITTED_TOPIC_NAME
 from coordinator_replay.cli.options import Command, Common, common_options, examples, open_warehouse
+from coordinator_replay.cli.parsed import Parsed
 from coordinator_replay.cli.times import DURATION
 from coordinator_replay.errors import UsageError
+from coordinator_replay.query.choices import STATUSES
 
-STATUSES = ("EXPIRED", "DUE", "EXPIRING")
+
+def topic_or_partition(text: str) -> tuple[str, int | None]:
+    """A topic, and the partition behind its colon: a colon can't be part of a topic's name.
+
+    >>> topic_or_partition("orders:3")
+    ('orders', 3)
+
+    Raises:
+        UsageError: there is no topic, or what stands behind the colon is no number.
+    """
+    topic, separator, partition = text.partition(":")
+    if not topic or (separator and not (partition.isascii() and partition.isdigit())):
+        raise UsageError(f"{text!r} is not TOPIC or TOPIC:PARTITION")
+    return topic, int(partition) if separator else None
 
 
-class TopicOrPartition(click.ParamType):  # type: ignore[type-arg]  # generic in newer click only
-    """Option type of ``topic`` or ``topic:partition``; a colon can't be part of a topic's name."""
-
-    name = "topic[:partition]"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int | None]:
-        """What was typed, as a topic and a partition."""
-        topic, separator, partition = str(value).partition(":")
-        if not topic or (separator and not (partition.isascii() and partition.isdigit())):
-            self.fail(f"{value!r} is not TOPIC or TOPIC:PARTITION", param, ctx)
-        return topic, int(partition) if separator else None
+TOPIC_OR_PARTITION = Parsed("topic[:partition]", topic_or_partition)
 
 
 @click.command(
@@ -61,7 +64,7 @@ class TopicOrPartition(click.ParamType):  # type: ignore[type-arg]  # generic in
 @click.option(
     "--require-stable", is_flag=True, help="Mark partitions with a pending transactional commit, with its producer."
 )
-@click.option("--history", type=TopicOrPartition(), help="Every committed offset of a topic or partition over time.")
+@click.option("--history", type=TOPIC_OR_PARTITION, help="Every committed offset of a topic or partition over time.")
 @from_option
 @to_option
 @click.option(
@@ -98,14 +101,12 @@ def offsets(
             raise UsageError("--history takes --from and --to, and none of the options about one point in time")
         changes = warehouse.offset_history(group, *history, start=start, end=end)
         show(common, changes)
-        say_beside(changes)
         return
     if start or end:
         raise UsageError("--from and --to are for --history; give --at for one point in time")
     found = warehouse.offsets(group, at=at, topics=topics, require_stable=require_stable, end_offsets=end_file)
     asked = [REQUIRE_STABLE] * require_stable + [END_OFFSETS] * (end_file is not None)
     show(common, found, asked)
-    say_beside(found)
     if reset_file is not None:
         from coordinator_replay.query.offsets import write_reset_file
 
@@ -137,7 +138,6 @@ def expired(common: Common, group: str | None, statuses: Sequence[str], within: 
     """Show offsets of GROUP, or of all groups, that expired, are past retention, or expire next."""
     found = open_warehouse(common).expired(group, statuses=statuses, within=within)
     show(common, found)
-    say_beside(found)
 
 
 COMMANDS: list[click.Command] = [offsets, expired]

@@ -17,7 +17,7 @@ import click
 
 from coordinator_replay.cli.guard import GuardedCommand
 from coordinator_replay.cli.paths import check_warehouse
-from coordinator_replay.cli.times import CLOCK_RULE, DURATION, AbsoluteTime, Time
+from coordinator_replay.cli.times import ABSOLUTE_TIME, CLOCK_RULE, DURATION, TIME
 from coordinator_replay.errors import CoordinatorReplayError, InputError, UsageError, WarehouseError
 from coordinator_replay.query.times import RULE, LogTime
 
@@ -121,8 +121,8 @@ class Command(GuardedCommand):
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The end of its help: how times are written, where it takes any, and examples."""
-        for kind, rule in ((Time, RULE), (AbsoluteTime, f"{CLOCK_RULE}.")):
-            if any(isinstance(param.type, kind) for param in self.params):
+        for kind, rule in ((TIME, RULE), (ABSOLUTE_TIME, f"{CLOCK_RULE}.")):
+            if any(param.type is kind for param in self.params):
                 with formatter.section("Times"):
                     formatter.write_text(rule)
         super().format_epilog(ctx, formatter)

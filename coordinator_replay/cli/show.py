@@ -69,11 +69,11 @@ def why(
     found = open_warehouse(common).why(group, at=at, start=start, end=end, causes=causes)
     if common.output != "table":
         show(common, found)
-    else:
-        for number, one in enumerate(found):
-            if number:
-                click.echo()
-            print_reason(one, found.hold_ups.get(one.rebalance_id))
+        return
+    for number, one in enumerate(found):
+        if number:
+            click.echo()
+        print_reason(one, found.hold_ups.get(one.rebalance_id))
     say_beside(found)
 
 

@@ -1,10 +1,7 @@
 """Thresholds as they are typed: ``--threshold stuck=15m``, ``--threshold storm-rebalances=20``."""
 
-from typing import Any
-
-import click
-
 from coordinator_replay.analysis.findings.thresholds import THRESHOLD_NAMES
+from coordinator_replay.cli.parsed import Parsed
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.times import parse_duration
 
@@ -34,19 +31,5 @@ def parse_threshold(text: str) -> tuple[str, int]:
     return name, int(value)
 
 
-class Threshold(click.ParamType):  # type: ignore[type-arg]  # generic in newer click only
-    """Option type of a threshold."""
-
-    name = "name=value"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
-        """What was typed, or stands in the configuration, as a field of Thresholds and its number."""
-        if isinstance(value, tuple):
-            return value
-        try:
-            return parse_threshold(str(value))
-        except UsageError as problem:
-            self.fail(str(problem), param, ctx)
-
-
-THRESHOLD = Threshold()
+THRESHOLD = Parsed("name=value", parse_threshold, tuple)
+"""A threshold, as a field of Thresholds and its number."""

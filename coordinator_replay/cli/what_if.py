@@ -104,7 +104,6 @@ def what_if(
             _print_gains(common, gains)
         else:
             show(common, gains)
-        say_beside(gains)
         return
     found = open_warehouse(common).what_if(
         group,
@@ -119,7 +118,6 @@ def what_if(
         _print(common, found)
     else:
         show(common, found)
-        say_beside(found)
 
 
 def _print_gains(common: Common, gains: "Answer[Gain]") -> None:
@@ -136,6 +134,7 @@ def _print_gains(common: Common, gains: "Answer[Gain]") -> None:
         for one in gains
     ]
     print_rows(columns, rows, "table", is_wide=common.wide)
+    say_beside(gains)
 
 
 def _print(common: Common, found: "Replayed") -> None:

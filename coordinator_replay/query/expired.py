@@ -9,8 +9,6 @@ from coordinator_replay.query.expiring import expiring_rows
 from coordinator_replay.query.groups import check_group
 from coordinator_replay.query.warehouse import Warehouse
 
-STATUSES = ("EXPIRED", "DUE", "EXPIRING")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpiredOffset:

@@ -7,10 +7,8 @@ from datetime import datetime
 from coordinator_replay.analysis.findings.rules import RULES
 from coordinator_replay.answer_columns import column, select_list
 from coordinator_replay.errors import UsageError
+from coordinator_replay.query.choices import SEVERITIES
 from coordinator_replay.query.warehouse import Warehouse, nearest
-
-SEVERITIES = ("error", "warning", "info")
-"""From the most to the least severe."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -118,11 +118,6 @@ class FleetPage:
         ]
 
 
-def _kind_tile(kind: str, states: Counter[str]) -> Tile:
-    counted = ", ".join(f"{count:,} {state}" for state, count in states.most_common())
-    return f"{states.total():,}", f"{kind} groups", counted
-
-
 def _by_group(findings: Iterable[Finding]) -> Mapping[str, Sequence[Finding]]:
     found: dict[str, list[Finding]] = defaultdict(list)
     for one in findings:

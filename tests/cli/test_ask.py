@@ -17,10 +17,8 @@ from coordinator_replay.answer_columns import columns_of
 from coordinator_replay.cli import ask as asking
 from coordinator_replay.cli import offsets as offset_commands
 from coordinator_replay.cli import show
-from coordinator_replay.cli.ask import GROUP_STATES, GROUP_TYPES, SEVERITIES
-from coordinator_replay.query.expired import STATUSES as QUERY_STATUSES
+from coordinator_replay.query.choices import GROUP_STATES, GROUP_TYPES
 from coordinator_replay.query.expired import ExpiredOffset
-from coordinator_replay.query.findings import SEVERITIES as QUERY_SEVERITIES
 from coordinator_replay.query.findings import Finding
 from coordinator_replay.query.offsets import CommittedOffset
 from coordinator_replay.query.owner import Ownership
@@ -385,8 +383,7 @@ def test_answers_show_every_column_of_their_table(name: str, shown: type, left_o
     assert {one.name for one in table(name).columns} - shown_or_layout == left_out
 
 
-def test_choices_are_the_words_of_the_query_room(ask):
-    assert (offset_commands.STATUSES, SEVERITIES) == (QUERY_STATUSES, QUERY_SEVERITIES)
+def test_groups_are_of_the_types_and_states_that_options_offer(ask):
     told = [json.loads(line) for line in answer(ask("groups", "--output", "json")).splitlines()]
     assert {group["state"] for group in told} <= set(GROUP_STATES)
     assert {group["group_type"] for group in told} <= set(GROUP_TYPES)

@@ -6,11 +6,10 @@ import pytest
 from click.testing import CliRunner
 
 from coordinator_replay.analysis.findings import observation
-from coordinator_replay.cli import compute, thresholds
+from coordinator_replay.cli import thresholds
 from coordinator_replay.cli.main import main
 from coordinator_replay.cli.thresholds import parse_threshold
 from coordinator_replay.errors import UsageError
-from coordinator_replay.query.findings import SEVERITIES
 
 
 @pytest.mark.parametrize("module", [observation, thresholds])
@@ -35,7 +34,3 @@ def test_a_threshold_that_does_not_exist_ends_an_audit_before_it_begins(tmp_path
     result = CliRunner().invoke(main, [*place, "--threshold", "stuck=0s"])
     assert result.exit_code == 2
     assert "at least 1" in result.output
-
-
-def test_severities_are_spelled_alike_everywhere():
-    assert compute.SEVERITIES == SEVERITIES

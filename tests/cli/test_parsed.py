@@ -1,0 +1,44 @@
+"""Option types that a function reads."""
+
+import doctest
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from coordinator_replay.cli import offsets
+from coordinator_replay.cli.parsed import Parsed
+from coordinator_replay.errors import UsageError
+
+
+def even(text: str) -> int:
+    if int(text) % 2:
+        raise UsageError(f"{text} is odd")
+    return int(text)
+
+
+@click.command()
+@click.option("--number", type=Parsed("even", even, int), default=3)
+def shown(number: int) -> None:
+    click.echo(number)
+
+
+def test_the_function_reads_what_was_typed_and_a_default_stays_as_it_is():
+    assert CliRunner().invoke(shown, ["--number", "4"]).output == "4\n"
+    assert CliRunner().invoke(shown).output == "3\n"
+
+
+def test_what_the_function_refuses_is_an_error_of_the_option():
+    refused = CliRunner().invoke(shown, ["--number", "5"])
+    assert refused.exit_code == 2
+    assert "Invalid value for '--number': 5 is odd" in refused.output
+
+
+def test_examples_in_the_documentation_are_right():
+    assert doctest.testmod(offsets).failed == 0
+
+
+@pytest.mark.parametrize("text", ["", ":3", "orders:", "orders:x", "orders:-1"])
+def test_what_is_no_topic_or_partition_is_refused(text: str):
+    with pytest.raises(UsageError, match="is not TOPIC or TOPIC:PARTITION"):
+        offsets.topic_or_partition(text)
