@@ -11,7 +11,7 @@ import duckdb
 import pyarrow as pa
 
 from coordinator_replay.errors import WarehouseError
-from coordinator_replay.store.duckdb_connection import SORT_MEMORY, connected
+from coordinator_replay.store.duckdb_connection import connected
 from coordinator_replay.store.duckdb_files import file_names, quoted
 from coordinator_replay.store.snapshot import TableFile
 from coordinator_replay.store.writer import DataFile, FileWriter, conform, table_part
@@ -62,7 +62,7 @@ def rewrite(table: Table, folder: str, files: Sequence[TableFile]) -> list[DataF
     """
     schema = table.file_schema().remove_metadata()
     writer = FileWriter({"all": table_part(table, folder, files[0].partition_values())})
-    with connected(threads=None, memory=SORT_MEMORY) as connection:
+    with connected(threads=None) as connection:
         try:
             for batch in _sorted(connection, table, schema, files):
                 writer.add("all", conform(batch, schema))

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from coordinator_replay.engine.model import Record
 from coordinator_replay.pipeline.columns import NONE, array_of, numbers_of
 from coordinator_replay.records.blobs import open_blobs
-from coordinator_replay.store.duckdb_connection import SORT_MEMORY, connected
+from coordinator_replay.store.duckdb_connection import connected
 from coordinator_replay.store.scan import BATCH_ROWS, Batches
 
 RECORD_COLUMNS = (
@@ -61,7 +61,7 @@ def sort_records(batches: Batches, schema: pa.Schema) -> Batches:
         batches: rows of ``group_records``, at least RECORD_COLUMNS.
         schema: of the batches.
     """
-    with connected(memory=SORT_MEMORY) as connection:
+    with connected() as connection:
         connection.register("records", pa.RecordBatchReader.from_batches(schema, batches))
         names = ", ".join(RECORD_COLUMNS)
         found = connection.sql(

@@ -26,7 +26,7 @@ from coordinator_replay.analysis.expiring import Retention, expire_at
 from coordinator_replay.pipeline.bucket_files import Place, TableWriter
 from coordinator_replay.pipeline.columns import numbers_of
 from coordinator_replay.pipeline.offsets.interval_rows import STAGED
-from coordinator_replay.store.duckdb_connection import SORT_MEMORY, connected
+from coordinator_replay.store.duckdb_connection import connected
 from coordinator_replay.store.scan import BATCH_ROWS, Batches, read_paths
 from coordinator_replay.store.writer import DataFile, some
 from coordinator_replay.times import microseconds
@@ -153,7 +153,7 @@ def infer_retention(
     Returns:
         The retention in milliseconds; None where nothing can be inferred.
     """
-    with connected(memory=SORT_MEMORY) as connection:
+    with connected() as connection:
         connection.register("removed", removed)
         connection.register("survivors", survivors)
         row = connection.execute(_INFERENCE, {"check": check_interval_ms}).fetchone()
@@ -343,7 +343,7 @@ def tombstone_causes(
         "spread": TOPIC_DELETION_SPREAD_MS,
         "several": SEVERAL_GROUPS,
     }
-    with connected(memory=SORT_MEMORY) as connection:
+    with connected() as connection:
         connection.register("removed", removed)
         connection.register("deletions", _deletions(deletions))
         used = {name: value for name, value in asked.items() if f"${name}" in _CAUSES}
