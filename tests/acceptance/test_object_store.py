@@ -61,7 +61,7 @@ def uploaded(nights: Sequence[Path], s3: str) -> list[str]:
     return [upload(night, f"{s3}/dumps/{night.name}") for night in nights]
 
 
-@pytest.mark.parametrize("order", [(0, 1), (1, 0)], ids=["in order", "one late"])
+@pytest.mark.parametrize("order", [(0, 1), pytest.param((1, 0), marks=pytest.mark.long)], ids=["in order", "one late"])
 def test_nights_end_in_the_tables_of_one_run_on_this_machine(
     order: tuple[int, int], audit: Audit, whole: Path, uploaded: Sequence[str], s3: str
 ):
@@ -72,6 +72,7 @@ def test_nights_end_in_the_tables_of_one_run_on_this_machine(
     assert any("nothing new" in note for note in again.run.notes)
 
 
+@pytest.mark.long
 def test_copies_of_a_log_are_one(audit: Audit, whole: Path, s3: str):
     copies = [upload(SAMPLE.segments, f"{s3}/broker-{number}") for number in (1, 2)]
     done = audit(f"{s3}/warehouse", *copies, thresholds=QUICK)
@@ -116,7 +117,7 @@ def test_every_command_answers_as_on_this_machine(
         ("sql", "SELECT cluster, bucket, is_open, count(*) FROM offset_history GROUP BY ALL ORDER BY ALL"),
         ("sql", "SELECT case_id, count(*) FROM event_log GROUP BY ALL ORDER BY ALL"),
     ]
-    for group in groups[:3]:
+    for group in groups[:1]:
         questions += [(command, group) for command in ("describe", "timeline", "offsets", "rebalances")]
     first = "SELECT group_id, topic, partition FROM partition_ownership ORDER BY ALL LIMIT 1"
     owned = json.loads(ask("sql", "--warehouse", str(whole), first, "--output", "json"))

@@ -40,7 +40,7 @@ def slices_of(sample, folder, random):
     return [part for part in parts if part.exists()]
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2))])
 @pytest.mark.parametrize("name", COMPLETE)
 def test_any_slices_in_any_order_end_in_the_tables_of_one_run(name, seed, audit, tmp_path):
     random, sample = Random(f"{name} {seed}"), Sample(name)

@@ -7,7 +7,7 @@ import pytest
 from coordinator_replay.store.warehouse import Store
 
 
-@pytest.fixture(params=["local", "s3"])
+@pytest.fixture(params=["local", pytest.param("s3", marks=pytest.mark.long)])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     if request.param == "local":
         return Store(str(tmp_path / "ware house"))
