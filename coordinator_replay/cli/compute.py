@@ -202,6 +202,13 @@ def _audit_alone(options: "Options", common: Common, dump: "Dump", logs: Sequenc
     "--follow", is_flag=True, help="Go on until SIGTERM or Ctrl-C, and audit what export --follow writes into INPUT."
 )
 @click.option("--every", type=DURATION, default="5s", show_default=True, help="With --follow: how often to look.")
+@click.option(
+    "--maintain-every",
+    type=DURATION,
+    default="1h",
+    show_default=True,
+    help="With --follow: how often to do what maintain does.",
+)
 @wait_option
 def audit(
     common: Common,
@@ -225,6 +232,7 @@ def audit(
     thresholds: Sequence[tuple[str, int]],
     follow: bool,
     every: timedelta,
+    maintain_every: timedelta,
     wait: timedelta,
 ) -> None:
     """Read, decode and write a dump of __consumer_offsets.
@@ -233,7 +241,7 @@ def audit(
     Spark's Kafka source, or JSON lines. What earlier runs have written is not written again.
 
     With --follow it goes on, audits each folder that export --follow has completed in INPUT, and maintains the tables
-    once an hour.
+    in between.
     """
     from coordinator_replay.analysis.findings.thresholds import DEFAULTS
     from coordinator_replay.log.dump import Format
@@ -264,7 +272,7 @@ def audit(
         _print_plan(options, common)
         return
     if follow:
-        _follow(options, common, every, wait)
+        _follow(options, common, wait, every=every, maintain_every=maintain_every)
         return
     summary = _audit(options, common, "audit", wait)
     failing = () if fail_on is None else SEVERITIES[: SEVERITIES.index(fail_on) + 1]
@@ -273,11 +281,9 @@ def audit(
         sys.exit(EXIT_FINDINGS)
 
 
-_MAINTAIN_EVERY = timedelta(hours=1)
-"""How often an audit that goes on maintains the tables."""
-
-
-def _follow(options: "Options", common: Common, every: timedelta, wait: timedelta) -> None:
+def _follow(
+    options: "Options", common: Common, wait: timedelta, *, every: timedelta, maintain_every: timedelta
+) -> None:
     """Audit what is exported into a dump, until a signal ends it."""
     from coordinator_replay.pipeline.audit import run_audit
     from coordinator_replay.pipeline.audit_follow import AuditFollower
@@ -308,7 +314,7 @@ def _follow(options: "Options", common: Common, every: timedelta, wait: timedelt
         audit=audit_folders,
         maintain=maintain_tables,
         log=log_line,
-        maintain_every=_MAINTAIN_EVERY.total_seconds(),
+        maintain_every=maintain_every.total_seconds(),
     )
     log_line("starting Spark")
     then = "the next run cleans up after it"

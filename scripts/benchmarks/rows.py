@@ -12,6 +12,7 @@ from pathlib import Path
 
 from benchmarks.coordinator import heartbeats, rebalance
 from benchmarks.copying import copy_seconds
+from benchmarks.following import following
 from benchmarks.growth import growth
 from benchmarks.measured import Measured, Setting, in_turns, seconds
 from benchmarks.nightly import memory, nights, scale, skew, small, store, whole
@@ -187,5 +188,6 @@ ROWS: dict[str, Callable[[Setting], Measured]] = {
     "nights": nights,
     "scale": scale,
     "small": small,
+    "following": following,
 }
 """Every row by its name, those without Spark first."""

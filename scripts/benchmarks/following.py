@@ -1,0 +1,281 @@
+"""How soon questions see a commit, and how many files the tables become, while a topic is followed for half an hour.
+
+Four times as fast as it is usually run: a folder each 15 seconds in place of each minute, upkeep each quarter of an
+hour in place of each hour. So half an hour has the audits of two hours. Meanwhile members join and leave, the cleaner
+works, and the broker is restarted once.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow.parquet as pq
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
+from kafka_broker import Broker
+from kafka_jars import java_command
+from kafka_source import kafka_source_jars
+from lab.member import Member
+
+from benchmarks.measured import Measured, Setting
+from coordinator_replay import Warehouse
+from coordinator_replay.errors import CoordinatorReplayError
+from coordinator_replay.log.dump import find_dump
+
+MINUTES = 30
+MOST_SECONDS = 120
+"""So long a commit may take until questions see it."""
+
+_GROUPS = 12
+_PARTITIONS = 24
+_TOPIC = "orders"
+_PROBE = "asked-for"
+_OFFSETS_PARTITIONS = 4
+
+_CLEANED_SOON = {
+    "offsets.topic.num.partitions": str(_OFFSETS_PARTITIONS),
+    "offsets.topic.segment.bytes": str(1 << 20),
+    "log.cleaner.backoff.ms": "1000",
+    "log.cleaner.min.cleanable.ratio": "0.01",
+    "group.initial.rebalance.delay.ms": "500",
+    "group.min.session.timeout.ms": "1000",
+}
+
+
+@dataclass
+class _Seen:
+    """What was measured.
+
+    Attributes:
+        seconds: from the answer to a commit until questions see it, by commit.
+        files: seconds since the beginning, and files that the tables of the warehouse have then.
+        unanswered: how often a question ended with an error.
+    """
+
+    seconds: list[float] = field(default_factory=list)
+    files: list[tuple[float, int]] = field(default_factory=list)
+    unanswered: int = 0
+
+
+def following(setting: Setting) -> Measured:
+    """The time until questions see a commit, the longest of half an hour, against two minutes."""
+    seen = follow(setting.work / "following", minutes=MINUTES)
+    worst = max(seen.seconds)
+    return Measured(
+        name="following",
+        ours="from a commit until questions see it, the longest of half an hour",
+        baseline="two minutes",
+        ours_seconds=worst,
+        baseline_seconds=MOST_SECONDS,
+        ratio=worst / MOST_SECONDS,
+        wanted="<= 1",
+        holds=worst <= MOST_SECONDS,
+    )
+
+
+def follow(work: Path, *, minutes: float) -> _Seen:
+    """Follow a broker that is at work, and prove at the end that the dump has every record that it ever wrote."""
+    jars = kafka_source_jars(work / "jars")
+    dump, warehouse, seen, over = work / "dump", work / "warehouse", _Seen(), threading.Event()
+    with Broker(work / "broker", _CLEANED_SOON) as broker:
+        broker.create_topic(_TOPIC, _PARTITIONS)
+        exporting = [
+            "export",
+            "--bootstrap-servers",
+            broker.bootstrap,
+            "--out",
+            str(dump),
+            "--follow",
+            "--every",
+            "15s",
+        ]
+        auditing = ["audit", str(dump), "--warehouse", str(warehouse), "--follow", "--maintain-every", "15m"]
+        with _at_work(broker, over), _process(exporting, jars, work / "export.log"):
+            with _process(auditing, jars, work / "audit.log"):
+                _ask(broker, warehouse, seen, minutes)
+            over.set()
+            # The cleaner has removed most records from the log by now; the dump has them all the same.
+            _wait_until(lambda: _dumped(dump) == _ends(broker))
+        left = _records_left(broker)
+    lines = (work / "audit.log").read_text("utf-8").splitlines()
+    rounds = [line for line in lines if "audited " in line]
+    records = sum(_dumped(dump).values())
+    seen.seconds.sort()
+    report = {
+        "minutes": minutes,
+        "records": records,
+        "records_that_the_cleaner_left": left,
+        "audits": len(rounds),
+        "upkeeps": sum("maintained the tables" in line for line in lines),
+        "commits_asked_for": len(seen.seconds),
+        "seconds_until_seen": {
+            "median": round(seen.seconds[len(seen.seconds) // 2], 1),
+            "longest": round(seen.seconds[-1], 1),
+        },
+        "questions_with_an_error": seen.unanswered,
+        "files_of_all_tables": [(round(at), files) for at, files in seen.files],
+    }
+    (work / "report.json").write_text(json.dumps(report, indent=1))
+    sys.stderr.write(json.dumps(report) + "\n")
+    return seen
+
+
+@contextmanager
+def _process(options: list[str], jars: Path, log: Path) -> Iterator[None]:
+    """A command that goes on until it is ended in order; it fails where the command did."""
+    environment = {**os.environ, "COORDINATOR_REPLAY_JARS": str(jars)}
+    with log.open("ab") as said:
+        command = [sys.executable, "-m", "coordinator_replay", *options]
+        process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=said, stderr=said)
+    try:
+        yield
+    finally:
+        process.send_signal(signal.SIGTERM)
+        code = process.wait(300)
+    if code:
+        raise SystemExit(f"{options[0]} ended with code {code}: see {log}")
+
+
+@contextmanager
+def _at_work(broker: Broker, over: threading.Event) -> Iterator[None]:
+    """Groups whose members commit each second; every ten seconds one of them leaves and another one joins."""
+    numbers = iter(range(1_000_000))
+
+    def member(group: int) -> Member:
+        protocol = "consumer" if group % 3 == 0 else "classic"
+        settings = {"client.id": f"client-{next(numbers)}", "group.protocol": protocol}
+        return Member(broker.bootstrap, f"group-{group}", [_TOPIC], settings)
+
+    members = [(group, member(group)) for group in range(_GROUPS) for _ in range(2)]
+
+    def work() -> None:
+        changed, offset, changes = time.monotonic(), 0, 0
+        while not over.wait(1):
+            offset += 1
+            for _, one in members:
+                # A member that a rebalance or a restart of the broker comes between commits a second later.
+                with suppress(KafkaException, TimeoutError):
+                    one.commit(offset)
+            if time.monotonic() - changed > 10:
+                changed = time.monotonic()
+                changes += 1
+                place = changes * 7 % len(members)
+                group, leaving = members[place]
+                leaving.leave()
+                members[place] = (group, member(group))
+
+    worker = threading.Thread(target=work, daemon=True)
+    worker.start()
+    try:
+        yield
+    finally:
+        over.set()
+        worker.join(120)
+        for _, one in members:
+            one.crash()
+
+
+def _ask(broker: Broker, warehouse: Path, seen: _Seen, minutes: float) -> None:
+    """Commit, ask until the answer has it, and again; at two thirds of the time the broker is restarted."""
+    began, offset, is_restarted, counted = time.monotonic(), 0, False, 0.0
+    _wait_until(lambda: (warehouse / "audit_runs").exists())
+    while (now := time.monotonic() - began) < minutes * 60:
+        if now - counted >= 60:
+            counted = now
+            seen.files.append((now, _files(warehouse)))
+        if now > minutes * 40 and not is_restarted:
+            is_restarted = True
+            broker.stop()
+            broker.__enter__()
+        offset += 1
+        _commit(broker, offset)
+        at = time.monotonic()
+        _wait_until(lambda wanted=offset: _committed(warehouse, seen) == wanted)
+        seen.seconds.append(time.monotonic() - at)
+        # Commits fall anywhere between two folders.
+        time.sleep(offset * 7 % 15)
+    seen.files.append((time.monotonic() - began, _files(warehouse)))
+
+
+def _commit(broker: Broker, offset: int) -> None:
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 0})
+    wanted = ConsumerGroupTopicPartitions(_PROBE, [TopicPartition(_TOPIC, 0, offset)])
+
+    def is_done() -> bool:
+        with suppress(KafkaException):
+            (done,) = admin.alter_consumer_group_offsets([wanted], request_timeout=5).values()
+            return not any(one.error for one in done.result().topic_partitions)
+        return False
+
+    _wait_until(is_done)
+
+
+def _committed(warehouse: Path, seen: _Seen) -> int | None:
+    try:
+        asked = Warehouse(str(warehouse))
+        try:
+            return max((row.committed_offset for row in asked.offsets(_PROBE)), default=None)
+        finally:
+            asked.close()
+    except CoordinatorReplayError as problem:
+        if len(seen.seconds):
+            seen.unanswered += 1
+            sys.stderr.write(f"not answered: {problem}\n")
+        return None
+
+
+def _wait_until(condition: Callable[[], bool], most: float = 900) -> None:
+    until = time.monotonic() + most
+    while not condition():
+        if time.monotonic() > until:
+            raise SystemExit(f"waited {most:.0f} s for what did not come")
+        time.sleep(1)
+
+
+def _files(warehouse: Path) -> int:
+    """Files that the tables consist of: those in force, not those of earlier versions."""
+    from deltalake import DeltaTable
+
+    tables = [log.parent for log in warehouse.rglob("_delta_log")]
+    return sum(len(DeltaTable(str(table)).file_uris()) for table in tables)
+
+
+def _dumped(dump: Path) -> dict[int, int]:
+    """How many records the dump has of each partition: all of them, if offsets are without a gap from 0 on."""
+    counts: dict[int, set[int]] = {}
+    rows = 0
+    for path in find_dump([str(dump)]).paths:
+        table = pq.read_table(path, columns=["partition", "offset"])
+        rows += table.num_rows
+        for partition, offset in zip(table["partition"].to_pylist(), table["offset"].to_pylist(), strict=True):
+            counts.setdefault(partition, set()).add(offset)
+    if rows != sum(map(len, counts.values())):
+        raise SystemExit("the dump has records twice")
+    return {partition: len(offsets) for partition, offsets in counts.items()}
+
+
+def _ends(broker: Broker) -> dict[int, int]:
+    """Where each partition ends; nothing here writes a transaction marker, so that every offset is a record's."""
+    reader = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "ends", "log_level": 0})
+    partitions = [TopicPartition("__consumer_offsets", number) for number in range(_OFFSETS_PARTITIONS)]
+    ends = {one.partition: reader.get_watermark_offsets(one)[1] for one in partitions}
+    reader.close()
+    return {partition: end for partition, end in ends.items() if end}
+
+
+def _records_left(broker: Broker) -> int:
+    command = java_command("coordinatorreplay.DecodeSegments", *map(str, broker.segments()))
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    return sum('"control"' not in line for line in lines)
+
+
+if __name__ == "__main__":
+    follow(Path(sys.argv[1]), minutes=float(sys.argv[2]))
