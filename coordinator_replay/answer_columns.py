@@ -34,6 +34,7 @@ class AnswerColumn:
         only_with: the option without which it is not shown; empty for what is always shown.
         sql: the expression that it is read by; empty for the stored column of its name.
         read: makes the value of what the engine returns; None where that is the value.
+        text: makes what a table shows of the value; None where that is its usual text.
     """
 
     name: str
@@ -45,6 +46,7 @@ class AnswerColumn:
     only_with: str = ""
     sql: str = ""
     read: Callable[[Any], Any] | None = None
+    text: Callable[[Any], str] | None = None
 
 
 def column(
@@ -57,6 +59,7 @@ def column(
     only_with: str = "",
     sql: str = "",
     read: Callable[[Any], Any] | None = None,
+    text: Callable[[Any], str] | None = None,
     default: Any = MISSING,
     is_computed: bool = False,
 ) -> Any:
@@ -71,10 +74,11 @@ def column(
         only_with: see there.
         sql: see there.
         read: see there.
+        text: see there.
         default: the field's default; a field that has one is not read from tables.
         is_computed: whether the row computes it from its other fields.
     """
-    shown = AnswerColumn("", heading, rank, least, is_id, good, only_with, sql, read)
+    shown = AnswerColumn("", heading, rank, least, is_id, good, only_with, sql, read, text)
     return field(default=default, init=not is_computed, metadata={"column": shown})
 
 

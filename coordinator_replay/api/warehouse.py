@@ -11,6 +11,7 @@ from coordinator_replay.api.page import Page, Pages, Trace
 from coordinator_replay.errors import UsageError, WarehouseError
 from coordinator_replay.query.basis import Basis, basis_at, basis_from
 from coordinator_replay.query.choices import SEVERITIES, STATUSES
+from coordinator_replay.query.consumers import NOT_IN_THE_LOG, TopicConsumer, consumers_of
 from coordinator_replay.query.describe import describe_at, inherited_note, missing_records_note
 from coordinator_replay.query.end_offsets import read_end_offsets
 from coordinator_replay.query.expired import ExpiredOffset, expired_offsets
@@ -321,6 +322,19 @@ class Warehouse:
         found = owners_at(self._tables, group, topic, partition, moment)
         inherited = inherited_note((one.member_id, one.is_client_inherited) for one in found.owners)
         return Owned(found, [found.hint, inherited, note], self._at(moment, group))
+
+    def consumers(self, topic: str, *, start: Time | None = None, end: Time | None = None) -> Answer[TopicConsumer]:
+        """Every group, client and host that read a topic: how, from when to when, and which partitions.
+
+        Args:
+            topic: the topic's name or id.
+            start: members still there after this time, and commits from then on; all if None.
+            end: members there before this time, and commits before it; all if None.
+        """
+        since = self._time(start)
+        found = consumers_of(self._tables, topic, since, self._end(end))
+        notes = [self._no("consumer", found), NOT_IN_THE_LOG, unaudited_note(self._tables)]
+        return Answer(found, TopicConsumer, notes=notes, basis=self._from(since))
 
     def expired(
         self, group: str | None = None, *, statuses: Sequence[str] = (), within: Duration | None = None

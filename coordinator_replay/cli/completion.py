@@ -46,6 +46,13 @@ def _committed_topics(ctx: click.Context) -> Sequence[str]:
     return committed_topics(warehouse, _group(ctx)) if warehouse else ()
 
 
+def _topics(ctx: click.Context) -> Sequence[str]:
+    from coordinator_replay.query.consumers import known_topic_names
+
+    warehouse = _warehouse(ctx)
+    return known_topic_names(warehouse) if warehouse else ()
+
+
 def _causes(ctx: click.Context) -> Sequence[str]:
     from coordinator_replay.query.rebalances import known_causes
 
@@ -105,6 +112,7 @@ class _ParameterValue(click.ParamType):  # type: ignore[type-arg]  # as above
 GROUP_NAME = _Name("group", _groups)
 TOPIC_NAME = _Name("topic", _owned_topics)
 COMMITTED_TOPIC_NAME = _Name("topic", _committed_topics)
+ANY_TOPIC_NAME = _Name("topic", _topics)
 CAUSE_NAME = _Name("cause", _causes)
 RULE_NAME = _Name("rule", _rules)
 PARAMETER = _ParameterValue()

@@ -4,7 +4,7 @@ import os
 
 import click
 
-from coordinator_replay.cli import ask, compute, export, maintain, metrics, offsets, show, simulate, what_if
+from coordinator_replay.cli import ask, compute, export, incidents, maintain, metrics, offsets, show, simulate, what_if
 from coordinator_replay.cli.guard import GuardedGroup
 from coordinator_replay.version import __version__
 
@@ -21,6 +21,7 @@ def main() -> None:
 
 SUMMARIES = {
     "audit": "Read a dump, replay its groups and write Delta tables.",
+    "consumers": "Which groups and clients read a topic.",
     "decode": "Print every record of a dump as JSON lines, without Spark.",
     "demo": "Audit a bundled dump and show what can be asked.",
     "describe": "A group at a point in time: state, members, assignments.",
@@ -48,6 +49,7 @@ for command in (
     *export.COMMANDS,
     *maintain.COMMANDS,
     *ask.COMMANDS,
+    *incidents.COMMANDS,
     *offsets.COMMANDS,
     *show.COMMANDS,
     *metrics.COMMANDS,

@@ -124,7 +124,7 @@ def _print_table(columns: Sequence[AnswerColumn], rows: Sequence[Row], *, is_wid
     width = None if is_wide else terminal_width()
     table = lay_out(
         [shown[place] for place in places],
-        [[_table_cell(row[place]) for place in places] for row in rows],
+        [[_table_cell(row[place], shown[place]) for place in places] for row in rows],
         width=width,
         numbers=[_are_numbers(row[place] for row in rows) for place in places],
         nothing=NOTHING,
@@ -143,8 +143,10 @@ def _heading(column: AnswerColumn) -> str:
     return column.heading or column.name.upper().replace("_", "-")
 
 
-def _table_cell(value: object) -> Cell:
+def _table_cell(value: object, column: AnswerColumn) -> Cell:
     """A value for the layout, which writes times itself."""
+    if column.text is not None and value is not None:
+        value = column.text(value)
     return value if isinstance(value, datetime) else _cell(value)
 
 

@@ -7,11 +7,11 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from coordinator_replay.cli import ask, clock, offsets, show
+from coordinator_replay.cli import ask, clock, incidents, offsets, show
 from tests.query.small_warehouse import at, offset, write_rows, write_small_warehouse
 
 LINE = "cluster default, log up to 2026-11-20T02:20:00Z (2 d ago)\n"
-COMMANDS = {str(one.name): one for one in (*ask.COMMANDS, *offsets.COMMANDS, *show.COMMANDS)}
+COMMANDS = {str(one.name): one for one in (*ask.COMMANDS, *incidents.COMMANDS, *offsets.COMMANDS, *show.COMMANDS)}
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         ["groups"], ["groups", "--deleted"], ["describe", "payments"], ["offsets", "payments"],
         ["timeline", "payments"],
-        ["rebalances"], ["why"], ["owner", "payments", "orders", "0"], ["expired"], ["findings"],
+        ["rebalances"], ["why"], ["owner", "payments", "orders", "0"], ["expired"], ["findings"], ["consumers", "orders"],
         ["sql", "SELECT 1"], ["sql", "--query", "audit-runs"],
     ],
 )  # fmt: skip

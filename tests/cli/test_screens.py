@@ -42,6 +42,7 @@ ASKED = {
     "members": ("timeline", GROUP, "--members"),
     "rebalances": ("rebalances",),
     "why": ("why",),
+    "consumers": ("consumers", "orders"),
     "owner": ("owner", GROUP, "orders", "0"),
     "expired": ("expired",),
     "findings": ("findings",),

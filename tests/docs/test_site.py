@@ -57,7 +57,7 @@ def test_commands_in_the_documents_can_be_typed(page: str, words: list[str], mon
 def test_the_cookbook_answers_every_question():
     text = (DOCS / "cookbook.md").read_text(encoding="utf-8")
     parts = re.split(r"^### ", text, flags=re.MULTILINE)[1:]
-    assert [int(part.split(".")[0]) for part in parts] == list(range(1, 27))
+    assert [int(part.split(".")[0]) for part in parts] == list(range(1, len(parts) + 1))
     for part in parts:
         assert "coordinator-replay " in part, part.splitlines()[0]
 

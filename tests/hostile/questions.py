@@ -37,6 +37,7 @@ def one_group(group: str, folder: Path, topic: str = "orders") -> Iterator[list[
     yield ["why", "--at", "now", "--", group]
     yield ["offsets", "--require-stable", "--reset-file", str(folder / "reset.csv"), "--", group]
     yield ["offsets", f"--history={topic}", "--", group]
+    yield ["consumers", "--", topic]
     yield ["owner", "--output", "json", "--", group, topic, "0"]
     yield ["owner", "--at", "now", "--", group, topic, "2147483647"]
     yield ["findings", f"--group={group}", "--output", "json"]

@@ -1,0 +1,156 @@
+"""Who read a topic: groups and their clients, by what members subscribed to and owned, and by commits alone."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from coordinator_replay.answer_columns import column, select_list
+from coordinator_replay.errors import UsageError
+from coordinator_replay.query.partitions import partition_ranges
+from coordinator_replay.query.warehouse import Warehouse, nearest
+
+_IDENTITIES = """
+    SELECT topic, topic_id FROM topics WHERE cluster = $cluster AND (topic = $topic OR topic_id = $topic)
+    UNION
+    SELECT topic, topic_id FROM partition_ownership WHERE cluster = $cluster AND (topic = $topic OR topic_id = $topic)
+"""
+
+_NAMES = """
+    SELECT topic FROM topics WHERE cluster = $cluster
+    UNION SELECT unnest(subscribed_topics) FROM member_timeline WHERE cluster = $cluster
+    UNION SELECT unnest(assigned).topic FROM member_timeline WHERE cluster = $cluster
+    UNION SELECT topic FROM offset_history WHERE cluster = $cluster
+    UNION SELECT topic FROM pending_offsets WHERE cluster = $cluster
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicConsumer:
+    """A client of a group that read a topic, or a group of which only commits say so.
+
+    Attributes:
+        how: ``subscribed`` by name, by ``regex``, as a member of a ``share`` or ``streams`` group, ``assigned`` by a
+            classic protocol of which the log has no topics, or by ``commits`` alone: a consumer that uses ``assign()``,
+            a tool, or members that are not on record.
+        client_id: None of commits, whose records name no client, and where the one on record may be that of an earlier
+            process of a static member.
+        client_host: likewise.
+        instance_id: of a static member.
+        members: how many member ids the client had: one more with each restart of a dynamic member.
+        partitions: of the topic, owned in the time range or committed in it; empty where it only subscribed.
+        first_at: from when on; of commits the first one. None before the first record with a time.
+        last_at: until when; of commits the last one. None of a member still there at the end of the log.
+        is_exact: whether the log proves this, and that it did not begin earlier.
+    """
+
+    group_id: str = column("GROUP", 1, 12, is_id=True)
+    how: str = column("HOW", 1)
+    client_id: str | None = column("CLIENT-ID", 1, 8, is_id=True)
+    instance_id: str | None = column("GROUP-INSTANCE-ID", 3, 8, is_id=True)
+    client_host: str | None = column("HOST", 2, 8, is_id=True)
+    members: int | None = column("#MEMBERS", 4)
+    partitions: list[int] = column("PARTITIONS", 1, 10, text=partition_ranges)
+    first_at: datetime | None = column("FROM", 1)
+    last_at: datetime | None = column("TO", 1)
+    is_exact: bool
+
+
+_READERS = f"""
+    WITH patterns AS (
+        SELECT group_id, key_json ->> 'regularExpression' AS pattern, log_timestamp AS since,
+               coalesce(list_has_any((value_json -> 'topics')::VARCHAR[], $names), false) AS matches,
+               lead(log_timestamp) OVER (PARTITION BY group_id, key_json ORDER BY log_offset) AS until
+        FROM group_records WHERE cluster = $cluster AND kind = 'ConsumerGroupRegularExpression'
+    ), intervals AS (
+        SELECT member_timeline.*, coalesce(list_has_any(subscribed_topics, $names), false) AS is_named,
+               list_sort(list_distinct(flatten([one.partitions
+                   FOR one IN list_concat(coalesce(assigned, []), coalesce(pending_revocation, []))
+                   IF coalesce(list_contains($names, one.topic), false)
+                       OR coalesce(list_contains($ids, one.topic_id), false)]))) AS owned
+        FROM member_timeline
+        WHERE cluster = $cluster AND coalesce(valid_from < $end, true)
+          AND coalesce(valid_to > $start, to_offset IS NULL OR $start IS NULL)
+    ), matched AS (
+        -- What the regular expression matches was resolved in the meantime: a member reads from the later one on.
+        SELECT intervals.* REPLACE (
+                   greatest(valid_from, since) AS valid_from, least(valid_to, until) AS valid_to,
+                   CASE WHEN until IS NULL OR valid_to <= until THEN to_offset ELSE 0 END AS to_offset)
+        FROM intervals JOIN patterns USING (group_id)
+        WHERE subscribed_topic_regex = pattern AND matches AND owned = [] AND NOT is_named
+          AND coalesce(valid_from < until, true) AND coalesce(valid_to > since, to_offset IS NULL)
+          AND coalesce(since < $end, true) AND coalesce(until > $start, true)
+    ), readers AS (
+        SELECT * FROM intervals WHERE is_named OR owned <> [] UNION ALL SELECT * FROM matched
+    ), members AS (
+        SELECT group_id,
+               CASE WHEN group_type IN ('share', 'streams') THEN group_type WHEN is_named THEN 'subscribed'
+                    WHEN subscribed_topic_regex IS NOT NULL THEN 'regex' ELSE 'assigned' END AS how,
+               CASE WHEN NOT coalesce(is_client_inherited, false) THEN client_id END AS client_id, instance_id,
+               CASE WHEN NOT coalesce(is_client_inherited, false) THEN client_host END AS client_host,
+               count(DISTINCT member_id) AS members, list_sort(list_distinct(flatten(list(owned)))) AS partitions,
+               CASE WHEN count(*) = count(valid_from) THEN min(valid_from) END AS first_at,
+               CASE WHEN count(*) = count(to_offset) THEN max(valid_to) END AS last_at,
+               bool_and(coalesce(is_exact AND NOT is_begin_open, false)) AS is_exact
+        FROM readers GROUP BY ALL
+    ), committed AS (
+        SELECT group_id, partition, valid_from, is_exact AND NOT is_begin_open AS is_exact FROM offset_history
+        WHERE cluster = $cluster AND list_contains($names, topic)
+        UNION ALL
+        SELECT group_id, partition, pending_since, is_exact AND NOT is_begin_open FROM pending_offsets
+        WHERE cluster = $cluster AND list_contains($names, topic)
+    ), commits AS (
+        SELECT group_id, 'commits' AS how, NULL AS client_id, NULL AS instance_id, NULL AS client_host, NULL AS members,
+               list_sort(list_distinct(list(partition))) AS partitions, min(valid_from) AS first_at,
+               max(valid_from) AS last_at, bool_and(coalesce(is_exact, false)) AS is_exact
+        FROM committed
+        WHERE coalesce(valid_from >= $start, $start IS NULL) AND coalesce(valid_from < $end, true)
+          AND group_id NOT IN (SELECT group_id FROM members)
+        GROUP BY group_id
+    )
+    SELECT {select_list(TopicConsumer)} FROM (SELECT * FROM members UNION ALL BY NAME SELECT * FROM commits)
+    ORDER BY group_id, first_at NULLS FIRST, client_id, instance_id, client_host, how
+"""  # noqa: S608 - put together from constants
+
+
+NOT_IN_THE_LOG = (
+    "Principals are not in this log, nor are consumers that use assign() and commit nothing: brokers' request logs have "
+    "them."
+)
+"""What is to be said of every answer about who read a topic."""
+
+
+def known_topic_names(warehouse: Warehouse) -> list[str]:
+    """Every topic that some record names."""
+    return sorted(name for (name,) in warehouse.rows(_NAMES) if name is not None)
+
+
+def consumers_of(
+    warehouse: Warehouse, topic: str, start: datetime | None = None, end: datetime | None = None
+) -> list[TopicConsumer]:
+    """Who read a topic in a time range, by group and then by when they began.
+
+    Args:
+        warehouse: the tables.
+        topic: the topic's name or id.
+        start: members still there after this time, and commits from then on; all if None.
+        end: members there before this time, and commits before it; all if None.
+
+    Raises:
+        UsageError: no record names the topic, or the tables know nothing of that time range.
+    """
+    warehouse.check_range(start, end)
+    identities = warehouse.rows(_IDENTITIES, topic=topic)
+    names = sorted({topic, *(name for name, _ in identities if name)})
+    ids = sorted({topic, *(topic_id for _, topic_id in identities if topic_id)})
+    found = warehouse.answers(TopicConsumer, _READERS, names=names, ids=ids, start=start, end=end)
+    if not found and not identities:
+        _check_topic(warehouse, topic)
+    return found
+
+
+def _check_topic(warehouse: Warehouse, topic: str) -> None:
+    known = known_topic_names(warehouse)
+    if topic in known:
+        return
+    near = nearest(topic, known)
+    hint = f": did you mean {near[0]!r}?" if near else ""
+    raise UsageError(f"no record of cluster {warehouse.cluster!r} names a topic {topic!r}{hint}")

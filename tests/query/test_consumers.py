@@ -1,0 +1,88 @@
+"""Who read a topic, over warehouses written for the question."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from coordinator_replay.errors import UsageError
+from coordinator_replay.query.consumers import TopicConsumer, consumers_of
+from coordinator_replay.query.warehouse import Warehouse
+from tests.query.small_warehouse import ORDERS, at, member, offset, orders, write_rows, write_small_warehouse
+
+
+def readers(rows: list[TopicConsumer]) -> list[tuple[str, str, str | None, list[int]]]:
+    return [(one.group_id, one.how, one.client_id, one.partitions) for one in rows]
+
+
+def test_a_topic_is_asked_for_by_name_or_id(warehouse: Warehouse):
+    by_name = [one for one in consumers_of(warehouse, "orders") if one.group_id == "payments"]
+    assert [(one.client_id, one.instance_id, one.first_at, one.last_at) for one in by_name] == [
+        ("client-m-1", None, at("02:00"), None),
+        ("client-m-2", "two", at("02:10"), None),
+    ]
+    assert [one.partitions for one in by_name] == [[0, 1], [1]]
+    assert consumers_of(warehouse, ORDERS) == consumers_of(warehouse, "orders")
+
+
+def test_a_time_range_has_those_who_were_there_with_what_they_had_in_it(warehouse: Warehouse):
+    early = consumers_of(warehouse, "orders", at("02:05"), at("02:09"))
+    late = consumers_of(warehouse, "orders", at("02:11"), None)
+    assert readers(early) == [("payments", "subscribed", "client-m-1", [0, 1])]
+    assert readers(late) == [
+        ("payments", "subscribed", "client-m-1", [0]),
+        ("payments", "subscribed", "client-m-2", [1]),
+        ("txn-only", "commits", None, [0]),
+    ]
+
+
+def test_a_topic_that_no_record_names_is_an_error_with_a_proposal(warehouse: Warehouse):
+    with pytest.raises(UsageError, match="names a topic 'ordres': did you mean 'orders'"):
+        consumers_of(warehouse, "ordres")
+
+
+def test_a_regular_expression_reads_what_the_group_has_resolved_it_to(tmp_path: Path):
+    """Owned or not: until the expression was resolved to the topic, nobody with it reads the topic."""
+
+    def resolved(clock: str, log_offset: int, *topics: str) -> dict[str, object]:
+        return {
+            "cluster": "default", "group_id": "any", "kind": "ConsumerGroupRegularExpression", "log_partition": 3,
+            "key_json": json.dumps({"groupId": "any", "regularExpression": "or.*"}), "log_offset": log_offset,
+            "value_json": json.dumps({"topics": topics}), "log_timestamp": at(clock),
+        }  # fmt: skip
+
+    folder = write_small_warehouse(tmp_path)
+    write_rows(folder, "group_records", [
+        resolved("02:04", 1), resolved("02:06", 2, "orders"), resolved("02:08", 3, "other"),
+    ])  # fmt: skip
+    write_rows(folder, "member_timeline", [
+        member("any", "a-1", "02:03", None, 7, subscribed_topics=None, subscribed_topic_regex="or.*"),
+        member("any", "a-2", "02:03", "02:05", 8, subscribed_topics=None, subscribed_topic_regex="or.*"),
+    ])  # fmt: skip
+    found = [one for one in consumers_of(Warehouse(str(folder)), "orders") if one.group_id == "any"]
+    assert [(one.how, one.client_id, one.first_at, one.last_at, one.partitions) for one in found] == [
+        ("regex", "client-a-1", at("02:06"), at("02:08"), [])
+    ]
+
+
+def test_a_group_without_members_that_read_the_topic_is_known_by_its_commits(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path)
+    write_rows(folder, "offset_history", [
+        offset("orders", 3, 1, "02:04", "02:07", group_id="tool"),
+        offset("orders", 3, 2, "02:07", group_id="tool", is_exact=False),
+    ])  # fmt: skip
+    tables = Warehouse(str(folder))
+    (tool,) = (one for one in consumers_of(tables, "orders") if one.group_id == "tool")
+    assert (tool.how, tool.first_at, tool.last_at, tool.partitions) == ("commits", at("02:04"), at("02:07"), [3])
+    assert tool.is_exact is False
+    early = [one for one in consumers_of(tables, "orders", end=at("02:05")) if one.group_id == "tool"]
+    assert [(one.last_at, one.is_exact) for one in early] == [(at("02:04"), True)]
+
+
+def test_client_and_host_of_an_earlier_process_are_not_named(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path)
+    write_rows(folder, "member_timeline", [
+        member("heirs", "h-1", "02:03", None, 7, instance_id="one", is_client_inherited=True, assigned=orders(2)),
+    ])  # fmt: skip
+    (heir,) = (one for one in consumers_of(Warehouse(str(folder)), "orders") if one.group_id == "heirs")
+    assert (heir.client_id, heir.client_host, heir.instance_id) == (None, None, "one")
