@@ -54,6 +54,9 @@ def arguments(document: Any) -> list[list[str]]:
 def test_each_container_calls_a_command_with_options_that_it_has(words):
     from coordinator_replay.cli.main import main
 
+    if words[0] == "bash":
+        assert words[1:] == ["/usr/local/share/coordinator-replay/conf/nights/night"]
+        return
     if words[0] == "spark-submit":
         (job,) = (word for word in words if word.startswith("local://"))
         name = job.rpartition("/")[2].removesuffix(".py")

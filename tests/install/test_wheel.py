@@ -50,6 +50,7 @@ def test_the_wheel_has_the_package_and_everything_that_it_reads(wheel):
         "conf/queries/": "coordinator_replay/queries/",
         "jobs/": "coordinator_replay-0.1.0.data/data/share/coordinator-replay/jobs/",
         "conf/kubernetes/": "coordinator_replay-0.1.0.data/data/share/coordinator-replay/conf/kubernetes/",
+        "conf/nights/": "coordinator_replay-0.1.0.data/data/share/coordinator-replay/conf/nights/",
     }
     for source, target in places.items():
         expected = {name.replace(source, target, 1) for name in tracked(source)}
