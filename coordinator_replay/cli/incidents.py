@@ -23,9 +23,9 @@ from coordinator_replay.cli.options import Command, Common, common_options, exam
 def consumers(common: Common, topic: str, start: datetime | None, end: datetime | None) -> None:
     """List the groups, clients and hosts that read TOPIC (a name or an id): how, from when to when, which partitions.
 
-    HOW is subscribed (by name), regex, share, streams, assigned (a protocol whose topics are not on record), or commits:
-    a consumer that uses assign(), a tool, or members that are not on record. TO is empty of members still there at the
-    end of the log; of commits FROM and TO are the first and the last one.
+    HOW is subscribed (by name), regex, share, streams, assigned (a protocol whose topics are not on record), or
+    commits: a consumer that uses assign(), a tool, or members that are not on record. TO is empty of members still
+    there at the end of the log; of commits FROM and TO are the first and the last one.
     """
     show(common, open_warehouse(common).consumers(topic, start=start, end=end))
 

@@ -112,8 +112,8 @@ _READERS = f"""
 
 
 NOT_IN_THE_LOG = (
-    "Principals are not in this log, nor are consumers that use assign() and commit nothing: brokers' request logs have "
-    "them."
+    "Principals are not in this log, nor are consumers that use assign() and commit nothing: brokers' request logs "
+    "have them."
 )
 """What is to be said of every answer about who read a topic."""
 
