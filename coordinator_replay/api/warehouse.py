@@ -104,7 +104,7 @@ class Warehouse:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What there is to say of all answers so far: rows of an early time that were given up."""
+        """What there is to say of all answers so far: rows of an early time that were purged."""
         return tuple(self._tables.notes)
 
     def groups(self, *, at: Time | None = None, types: Sequence[str] = (), states: Sequence[str] = ()) -> Answer[Group]:

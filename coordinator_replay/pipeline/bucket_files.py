@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from coordinator_replay.store.snapshot import TableFile
-from coordinator_replay.store.writer import DataFile, FileWriter, GivenUp, Part, conform, staged_part, table_part
+from coordinator_replay.store.writer import DataFile, FileWriter, Part, Purge, conform, staged_part, table_part
 from coordinator_replay.tables.definition import table as declared
 
 
@@ -19,18 +19,18 @@ class Place:
         warehouse: its path or URI.
         cluster: whose rows.
         folder: where staged files go.
-        given_up: old rows that tables no longer take, by table.
+        purges: which rows tables no longer take, by table.
     """
 
     warehouse: str
     cluster: str
     folder: str
-    given_up: Mapping[str, GivenUp] = field(default_factory=dict)
+    purges: Mapping[str, Purge] = field(default_factory=dict)
 
     def part(self, table: str, bucket: int | None = None, is_open: bool | None = None) -> Part:
         """Where rows of a table go, by the values of its partition columns."""
         values = {"cluster": self.cluster, "bucket": bucket, "is_open": is_open}
-        return table_part(declared(table), f"{self.warehouse}/{table}", values, self.given_up.get(table))
+        return table_part(declared(table), f"{self.warehouse}/{table}", values, self.purges.get(table))
 
 
 class TableWriter:

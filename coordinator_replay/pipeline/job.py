@@ -20,7 +20,7 @@ from coordinator_replay.pipeline.read.same_log import earlier_logs
 from coordinator_replay.pipeline.reading import Earlier
 from coordinator_replay.pipeline.stage import Stages
 from coordinator_replay.store.beginning import begin
-from coordinator_replay.store.keeping import given_up
+from coordinator_replay.store.keeping import purge_of
 from coordinator_replay.store.layout import BUCKETS_PROPERTY, LEDGER, default_buckets
 from coordinator_replay.store.scan import read_table
 from coordinator_replay.store.snapshot import Snapshot, TableFile
@@ -166,6 +166,6 @@ def _each(names: Iterable[str], open_table: Callable[[str], Snapshot]) -> dict[s
 
 
 def _job(stages: Stages, options: Options, store: Store, run: Run, snapshots: dict[str, Snapshot]) -> Job:
-    old = {name: rows for name, one in snapshots.items() if (rows := given_up(one)) is not None}
-    place = Place(warehouse=store.uri, cluster=options.cluster, folder=store.staging(run.run_id), given_up=old)
+    purges = {name: purge for name, one in snapshots.items() if (purge := purge_of(one)) is not None}
+    place = Place(warehouse=store.uri, cluster=options.cluster, folder=store.staging(run.run_id), purges=purges)
     return Job(stages, options, store, snapshots, int(snapshots[LEDGER].properties[BUCKETS_PROPERTY]), place)

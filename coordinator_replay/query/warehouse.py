@@ -267,7 +267,7 @@ class Warehouse:
             Plain values; timestamps in UTC.
 
         Raises:
-            UsageError: rows of the time asked about were given up.
+            UsageError: rows of the time asked about were purged.
             WarehouseError: a table is missing, lacks a column, or is damaged.
         """
         names = set(_PARAMETER.findall(sql))

@@ -91,7 +91,7 @@ def _lost(path: str, opened: DeltaTable) -> str:
     filesystem, folder = open_filesystem(path)
     there = filesystem.get_file_info(FileSelector(folder, recursive=True)) if named else []
     lost = sorted(named - {info.path[len(folder) :].lstrip("/") for info in there})
-    return f"{path}: {len(lost)} of its {len(named)} files are gone, {lost[0]} among them" if lost else ""
+    return f"{path}: {len(lost)} of its {len(named)} files are missing, {lost[0]} among them" if lost else ""
 
 
 def _states(store: Store, last: Finished, *, is_ledger_there: bool) -> list[TableState]:
@@ -101,7 +101,7 @@ def _states(store: Store, last: Finished, *, is_ledger_there: bool) -> list[Tabl
             return state_of(store.path(name), name, None, last, read_bytes)
         if not is_ledger_there and opened.version() > 0:
             raise WarehouseError(
-                f"{store.path(LEDGER)}: the ledger is gone, and without it nothing says which audits have finished; "
+                f"{store.path(LEDGER)}: the ledger is missing, and without it nothing says which audits have finished; "
                 f"restore a backup, or audit into a new warehouse"
             )
         found = state_of(store.path(name), name, opened.version(), last, read_bytes)
@@ -119,7 +119,7 @@ def begin(store: Store, *, except_derived: bool = False, undoes: bool = True) ->
 
     Args:
         store: the warehouse; it may be empty.
-        except_derived: leave tables as they are that are going to be derived anew, as ``--full`` does.
+        except_derived: leave tables as they are that are going to be rebuilt, as ``--full`` does.
         undoes: whether tables that a killed run has changed are restored; else the versions of before are handed over.
 
     Raises:
@@ -140,8 +140,8 @@ def begin(store: Store, *, except_derived: bool = False, undoes: bool = True) ->
         if state.is_ahead and not undoes:
             versions[state.name] = state.counts
         elif state.is_ahead:
-            is_derived_anew = except_derived and state.name not in RECORD_TABLES
-            versions[state.name] = _restore(store, state, may_lack_files=is_derived_anew)
+            is_rebuilt = except_derived and state.name not in RECORD_TABLES
+            versions[state.name] = _restore(store, state, may_lack_files=is_rebuilt)
             undone.append(state.name)
     return Begun(last or NOTHING_FINISHED, versions, tuple(undone))
 

@@ -1,7 +1,7 @@
 """Small files of a table become large ones, their rows in the order that questions ask by.
 
 A night adds a few files to each bucket. Those of the same cluster, bucket and ``is_open`` are sorted together, so that
-a question about one group reads one stretch of a file. Files that are large already stay as they are: what upkeep
+a question about one group reads one part of a file. Files that are large already stay as they are: what upkeep
 costs grows with the nights since the last one, not with the history.
 """
 
@@ -47,7 +47,7 @@ def groups_of_small(files: Iterable[TableFile]) -> Iterator[list[TableFile]]:
 
 
 def rewrite(table: Table, folder: str, files: Sequence[TableFile]) -> list[DataFile]:
-    """Write the rows of some files anew, in order.
+    """Write the rows of some files to new ones, in order.
 
     Args:
         table: whose files they are.

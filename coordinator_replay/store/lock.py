@@ -28,21 +28,21 @@ from coordinator_replay.errors import LockedError, WarehouseError
 from coordinator_replay.filesystem import make_folder, open_filesystem
 
 LOCK_FILE = ".lock"
-"""What is locked on a file system of this machine; it stays when the lock is gone."""
+"""What is locked on a file system of this machine; it stays when the lock is released."""
 
 HOLDER_FILE = ".lock-holder.json"
-"""Who holds the lock, for whom it keeps waiting: the lock itself can't tell."""
+"""Who holds the lock, for those who wait: the lock itself doesn't name its holder."""
 
 LEASE_FILE = "_lease.json"
 """The lease, where there are no locks."""
 
 LEASE_LASTS = timedelta(minutes=2)
-"""For how long a run that died without a word holds up others, where there are no locks."""
+"""How long the lease of a run that died keeps others waiting, where there are no locks."""
 
 _POLL_SECONDS = 0.5
-_TOLD_SECONDS = 1.0
+_HOLDER_FILE_SECONDS = 1.0
 _ALL_WRITTEN_SECONDS = 1.0
-"""After so long, whoever saw no lease when we did has written its own."""
+"""After so long, any other run that saw no lease when we did has written its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +80,7 @@ class Guard(Protocol):
         """Take the warehouse, if nobody has it."""
 
     def holder(self) -> Holder | None:
-        """Who has it, as far as can be told."""
+        """Who has it; None where nobody has, or its name can't be read."""
 
     def give_back(self) -> None:
         """Let others have it."""
@@ -91,12 +91,12 @@ class FileGuard:
 
     Args:
         folder: the warehouse.
-        mine: who asks.
+        this: the process that asks.
     """
 
-    def __init__(self, folder: str, mine: Holder) -> None:
-        self.mine = mine
-        self._told = Path(folder) / HOLDER_FILE
+    def __init__(self, folder: str, this: Holder) -> None:
+        self.this = this
+        self._holder_file = Path(folder) / HOLDER_FILE
         Path(folder).mkdir(parents=True, exist_ok=True)
         self._lock = FileLock(Path(folder) / LOCK_FILE)
 
@@ -106,22 +106,22 @@ class FileGuard:
             self._lock.acquire(timeout=0)
         except Timeout:
             return False
-        self._told.write_text(json.dumps(asdict(self.mine)), encoding="utf-8")
+        self._holder_file.write_text(json.dumps(asdict(self.this)), encoding="utf-8")
         return True
 
     def holder(self) -> Holder | None:
-        """Who has the lock; whoever has just taken it says so in a moment, or else None."""
-        until = time.monotonic() + _TOLD_SECONDS
+        """Who has the lock; a holder that has just taken it writes its name a moment later; None if it doesn't."""
+        until = time.monotonic() + _HOLDER_FILE_SECONDS
         while True:
             with suppress(OSError, ValueError):
-                return Holder.read(json.loads(self._told.read_text(encoding="utf-8")))
+                return Holder.read(json.loads(self._holder_file.read_text(encoding="utf-8")))
             if time.monotonic() >= until:
                 return None
-            time.sleep(_TOLD_SECONDS / 50)
+            time.sleep(_HOLDER_FILE_SECONDS / 50)
 
     def give_back(self) -> None:
         """Unlock."""
-        self._told.unlink(missing_ok=True)
+        self._holder_file.unlink(missing_ok=True)
         self._lock.release()
 
 
@@ -130,19 +130,18 @@ class Lease:
 
     What it can't promise: object stores do not all have a write that fails if the object is there, so two runs that
     begin within the same second may both write theirs; each then waits and looks whose was written last, and the
-    other steps back. A run that is held up for longer than the lease lasts (a machine that sleeps, a network that is
-    gone) loses it without knowing at once; it is told at the end. And who is late is judged by the clocks of the
-    machines: if these differ by more than the lease lasts, it protects from nothing. Delta's own check of each commit
-    stands behind all that.
+    other steps back. A run that stalls for longer than the lease lasts (a machine that sleeps, a network that is down)
+    loses it, and learns that at its end. Whether a lease has run out is decided by the clocks of the machines: if these
+    differ by more than the lease lasts, it protects from nothing. Delta's own check of each commit is behind all that.
 
     Args:
         uri: the warehouse.
-        mine: who asks.
+        this: the process that asks.
         lasts: for how long it is good without being renewed.
     """
 
-    def __init__(self, uri: str, mine: Holder, lasts: timedelta = LEASE_LASTS) -> None:
-        self.mine = mine
+    def __init__(self, uri: str, this: Holder, lasts: timedelta = LEASE_LASTS) -> None:
+        self.this = this
         self.lasts = lasts.total_seconds()
         self.is_lost = False
         self._filesystem, self._path = open_filesystem(f"{uri.rstrip('/')}/{LEASE_FILE}")
@@ -155,13 +154,13 @@ class Lease:
             return False
         self._write()
         self._ended.wait(min(_ALL_WRITTEN_SECONDS, self.lasts / 3))
-        if not self._is_mine():
+        if not self._is_ours():
             return False
         self._renewing.start()
         return True
 
     def holder(self) -> Holder | None:
-        """Who has the lease; None if nobody has, or whoever had it let it run out."""
+        """Who has the lease; None if nobody has, or the lease has run out."""
         lease = self._read()
         return Holder.read(lease) if lease is not None and float(lease.get("until", 0)) > time.time() else None
 
@@ -170,7 +169,7 @@ class Lease:
         self._ended.set()
         if self._renewing.is_alive():
             self._renewing.join()
-        if self._is_mine():
+        if self._is_ours():
             self._filesystem.delete_file(self._path)
 
     def _read(self) -> dict[str, Any] | None:
@@ -189,17 +188,17 @@ class Lease:
         if "/" in self._path:
             make_folder(self._filesystem, self._path.rpartition("/")[0])
         with self._filesystem.open_output_stream(self._path) as stream:
-            stream.write(json.dumps({**asdict(self.mine), "until": time.time() + self.lasts}).encode())
+            stream.write(json.dumps({**asdict(self.this), "until": time.time() + self.lasts}).encode())
 
-    def _is_mine(self) -> bool:
+    def _is_ours(self) -> bool:
         lease = self._read()
-        return lease is not None and lease.get("token") == self.mine.token
+        return lease is not None and lease.get("token") == self.this.token
 
     def _renew(self) -> None:
         while not self._ended.wait(self.lasts / 3):
             # A store that can't be reached now may be again before the lease has run out.
             with suppress(OSError):
-                if not self._is_mine():
+                if not self._is_ours():
                     self.is_lost = True
                     return
                 self._write()
@@ -213,7 +212,7 @@ def _local_folder(uri: str) -> str | None:
     return path if isinstance(filesystem, fs.LocalFileSystem) else None
 
 
-def guard_of(uri: str, mine: Holder) -> Guard:
+def guard_of(uri: str, this: Holder) -> Guard:
     """What keeps others out of a warehouse.
 
     Raises:
@@ -221,7 +220,7 @@ def guard_of(uri: str, mine: Holder) -> Guard:
     """
     folder = _local_folder(uri)
     try:
-        return Lease(uri, mine) if folder is None else FileGuard(folder, mine)
+        return Lease(uri, this) if folder is None else FileGuard(folder, this)
     except OSError as problem:
         raise WarehouseError(f"{uri}: can't be used as a warehouse: {problem}") from problem
 
@@ -241,7 +240,7 @@ def one_at_a_time(
         uri: the warehouse.
         command: what is going to be done, for those who have to wait.
         wait: for how long to wait for a run that is at work.
-        say: is told who is waited for.
+        say: called with a sentence that names the run waited for.
         guard: what keeps others out; chosen by the place of the warehouse if None.
 
     Raises:
@@ -266,7 +265,7 @@ def one_at_a_time(
 
 def _take(uri: str, guard: Guard, wait: timedelta, say: Callable[[str], None]) -> None:
     until = time.monotonic() + wait.total_seconds()
-    is_told = False
+    is_announced = False
     while not guard.try_to_take():
         holder = guard.holder()
         who = str(holder or "another run")
@@ -276,7 +275,7 @@ def _take(uri: str, guard: Guard, wait: timedelta, say: Callable[[str], None]) -
                 f"{uri} is in use by {who}{waited}: try again later, or wait for it, for example with --wait 30m",
                 holder.command if holder else "",
             )
-        if not is_told:
+        if not is_announced:
             say(f"waiting for {who} to end")
-            is_told = True
+            is_announced = True
         time.sleep(min(_POLL_SECONDS, max(0.0, until - time.monotonic())))

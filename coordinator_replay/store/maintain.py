@@ -1,4 +1,4 @@
-"""Upkeep of a warehouse: what a killed run left is undone, old history given up, files compacted and removed.
+"""Upkeep of a warehouse: what a killed run left is undone, old history purged, files compacted and removed.
 
 All of it goes through the Delta library, on every store, and needs no JVM.
 """
@@ -17,12 +17,12 @@ from coordinator_replay.errors import UsageError, WarehouseError
 from coordinator_replay.filesystem import open_filesystem
 from coordinator_replay.store.beginning import begin
 from coordinator_replay.store.compaction import groups_of_small, rewrite
-from coordinator_replay.store.keeping import FORGETFUL, given_up, kept_since, may_hold_such
+from coordinator_replay.store.keeping import PURGED_BY, kept_since, may_have_purged_rows, purge_of
 from coordinator_replay.store.layout import DEFAULT_BUCKETS, LEDGER, STAGING, UPKEEP_PROPERTY
 from coordinator_replay.store.scan import read_table
 from coordinator_replay.store.snapshot import Snapshot, TableFile
 from coordinator_replay.store.warehouse import Store
-from coordinator_replay.store.writer import DataFile, FileWriter, GivenUp, conform, table_part
+from coordinator_replay.store.writer import DataFile, FileWriter, Purge, conform, table_part
 from coordinator_replay.tables.definition import table
 from coordinator_replay.tables.migrations import KEPT_SINCE_PROPERTY
 
@@ -34,8 +34,8 @@ STAGING_KEPT = timedelta(days=1)
 
 _TABLES_AT_ONCE = 2
 _HOUR = timedelta(hours=1)
-_ASIDE = re.compile(r"/_delta_log/|/\.[^/]*$")
-"""Files that are no data: Delta's log, checksums that Hadoop keeps beside each file."""
+_NO_DATA = re.compile(r"/_delta_log/|/\.[^/]*$")
+"""Files that are no data: Delta's log, a checksum file of Hadoop's for each data file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class Upkeep:
 
     Attributes:
         vacuum_after: remove files that left their table so long ago.
-        keep: give up history that was over so long ago; None keeps all.
+        keep: purge history that was over so long ago; None keeps all.
         force: allow ``vacuum_after`` below what is safe.
     """
 
@@ -77,7 +77,7 @@ class Kept:
 
     Attributes:
         name: the table, or ``_staging``.
-        rows_removed: rows of history that were given up.
+        rows_removed: rows of history that were purged.
     """
 
     name: str
@@ -107,7 +107,7 @@ def _files(uri: str) -> list[fs.FileInfo]:
     """The data files under a folder; none where there is no folder."""
     filesystem, path = open_filesystem(uri)
     infos = filesystem.get_file_info(fs.FileSelector(path, recursive=True, allow_not_found=True))
-    return [info for info in infos if info.type == fs.FileType.File and not _ASIDE.search(info.path)]
+    return [info for info in infos if info.type == fs.FileType.File and not _NO_DATA.search(info.path)]
 
 
 class _Upkeep:
@@ -134,7 +134,7 @@ class _Upkeep:
     def _table(self, name: str) -> Kept:
         snapshot = self.store.create(name, DEFAULT_BUCKETS)
         before = self.size(snapshot)
-        removed = self.give_up(snapshot)
+        removed = self.purge(snapshot)
         self.compact(self.snapshot(name))
         self.vacuum(self.snapshot(name))
         return Kept(name=name, rows_removed=removed, before=before, after=self.size(self.snapshot(name)))
@@ -142,7 +142,7 @@ class _Upkeep:
     def snapshot(self, name: str) -> Snapshot:
         found = self.store.snapshot(name)
         if found is None:
-            raise WarehouseError(f"{self.store.path(name)}: the table is gone")
+            raise WarehouseError(f"{self.store.path(name)}: the table is missing")
         return found
 
     def size(self, snapshot: Snapshot) -> Size:
@@ -154,31 +154,31 @@ class _Upkeep:
             stored=sum(info.size for info in stored),
         )
 
-    def give_up(self, snapshot: Snapshot) -> int:
+    def purge(self, snapshot: Snapshot) -> int:
         """Take rows of history that were over long ago out of their files; returns how many."""
-        if self.upkeep.keep is None or snapshot.table not in FORGETFUL:
+        if self.upkeep.keep is None or snapshot.table not in PURGED_BY:
             return 0
-        told = kept_since(snapshot.properties)
-        # Rows that are gone do not come back because a later run would keep them for longer.
-        since = max(filter(None, (told, self.now - self.upkeep.keep)))
-        if since != told:
+        purged_before = kept_since(snapshot.properties)
+        # Purged rows do not come back because a later run would keep them for longer.
+        since = max(filter(None, (purged_before, self.now - self.upkeep.keep)))
+        if since != purged_before:
             # First: from now on nothing older is written, and questions about it are refused.
             self._set_property(snapshot.table, KEPT_SINCE_PROPERTY, since.isoformat())
             snapshot = self.snapshot(snapshot.table)
-        gone = given_up(snapshot)
-        if gone is None:
+        purge = purge_of(snapshot)
+        if purge is None:
             return 0
         added: list[DataFile] = []
         removed: list[TableFile] = []
         rows = 0
         for file in snapshot.every:
-            if may_hold_such(file, gone):
-                kept, count = _without(file, snapshot, gone)
+            if may_have_purged_rows(file, purge):
+                kept, count = _without(file, snapshot, purge)
                 if count:
                     removed.append(file)
                     added += kept
                     rows += count
-        self.store.exchange(snapshot, added, removed, "rows given up", changes_data=True)
+        self.store.exchange(snapshot, added, removed, "rows purged", changes_data=True)
         return rows
 
     def _set_property(self, name: str, key: str, value: str) -> None:
@@ -239,11 +239,11 @@ class _Upkeep:
         return Kept(name=STAGING, rows_removed=0, before=_all(before), after=_all(after))
 
 
-def _without(file: TableFile, snapshot: Snapshot, gone: GivenUp) -> tuple[list[DataFile], int]:
-    """A file's rows but for those that are given up, in a new file; and how many these are."""
+def _without(file: TableFile, snapshot: Snapshot, purge: Purge) -> tuple[list[DataFile], int]:
+    """A file's rows but for those that are purged, in a new file; and how many these are."""
     definition = table(snapshot.table)
     schema = definition.file_schema().remove_metadata()
-    writer = FileWriter({"all": table_part(definition, snapshot.uri, file.partition_values(), gone)})
+    writer = FileWriter({"all": table_part(definition, snapshot.uri, file.partition_values(), purge)})
     read = 0
     for batch in read_table([file], schema.names):
         read += batch.num_rows
@@ -262,11 +262,11 @@ def run_maintain(
     report: Callable[[str], None] = lambda _step: None,
     now: datetime | None = None,
 ) -> list[Kept]:
-    """Keep a warehouse in good order; whoever calls this holds its lock.
+    """Keep a warehouse in good order; the caller holds its lock.
 
     Args:
         upkeep: what is asked.
-        report: is told which step begins.
+        report: called with each step that begins.
         now: what ages are counted from; the clock if None.
 
     Returns:

@@ -1,8 +1,7 @@
-"""One version of a table: its files with their partition values and bounds, as Delta's log tells them."""
+"""One version of a table: its files with their partition values and bounds, as Delta's log has them."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any, Self
 from urllib.parse import unquote
 
@@ -20,11 +19,11 @@ class TableFile:
         uri: the file, as a path or URI.
         action_path: the same as Delta's log names it: relative to the table, encoded as a URL's path is.
         size: its bytes.
-        rows: how many it has; None where the log does not tell.
+        rows: how many it has; None where the log does not say.
         cluster: its value of that partition column.
         bucket: likewise; None for a table without buckets.
         is_open: likewise; None for a table that does not keep open rows apart.
-        lowest: lower bounds by column, where the log tells them.
+        lowest: lower bounds by column, where the log has them.
         highest: upper bounds likewise.
         nulls: how many nulls by column likewise.
     """
@@ -45,11 +44,6 @@ class TableFile:
         """Values of the partition columns that the table has."""
         values = {"cluster": self.cluster, "bucket": self.bucket, "is_open": self.is_open}
         return {name: value for name, value in values.items() if value is not None}
-
-    def may_hold_since(self, column: str, since: datetime | int) -> bool:
-        """Whether some row may have a value of a column that is not below another, or none at all."""
-        highest = self.highest.get(column)
-        return highest is None or highest >= since or self.nulls.get(column) != 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,14 +95,14 @@ class Snapshot:
 def _files_of(name: str, uri: str, opened: DeltaTable) -> Iterator[TableFile]:
     actions = opened.get_add_actions(flatten=True)
     columns = {column: actions.column(column).to_pylist() for column in actions.schema.names}
-    bounds = {
+    bounded = {
         kind: [column.removeprefix(kind) for column in columns if column.startswith(kind)]
         for kind in ("min.", "max.", "null_count.")
     }
     for place, path in enumerate(columns.get("path", [])):
 
-        def told(kind: str, place: int = place) -> dict[str, Any]:
-            values = ((column, columns[f"{kind}{column}"][place]) for column in bounds[kind])
+        def bounds_of(kind: str, place: int = place) -> dict[str, Any]:
+            values = ((column, columns[f"{kind}{column}"][place]) for column in bounded[kind])
             return {column: value for column, value in values if value is not None}
 
         def value(column: str, place: int = place) -> Any:
@@ -124,7 +118,7 @@ def _files_of(name: str, uri: str, opened: DeltaTable) -> Iterator[TableFile]:
             cluster=value("cluster"),
             bucket=value("bucket"),
             is_open=value("is_open"),
-            lowest=told("min."),
-            highest=told("max."),
-            nulls=told("null_count."),
+            lowest=bounds_of("min."),
+            highest=bounds_of("max."),
+            nulls=bounds_of("null_count."),
         )

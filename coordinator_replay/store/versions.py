@@ -2,7 +2,7 @@
 
 Delta commits one table at a time, and a run commits all of its tables at its end, the ledger last. A run that is
 killed in between leaves tables that are ahead of the ledger. So the ledger decides: its newest row holds the version
-of every table when that run ended. What comes after is told by the commits themselves:
+of every table when that run ended. What comes after, the commits themselves say:
 
 - a commit that carries a run's id is of a run that is not in the ledger: it is at work now, or was killed;
 - a commit that changes no data (OPTIMIZE, VACUUM, properties, new columns) and one of our own upkeep leave the table
@@ -26,7 +26,7 @@ Read = Callable[[str], bytes | None]
 """Gives the bytes of a file by its path or URI; None where there is none."""
 
 RECORD_TABLES = frozenset({"offset_commits", "group_records", "control_records", "quarantine", LEDGER})
-"""Tables that no other is made from; all others can be derived anew by ``--full``."""
+"""Tables that no other is made from; all others can be rebuilt by ``--full``."""
 
 _CHANGES_DATA = b'"dataChange":true'
 
@@ -124,7 +124,7 @@ def state_of(path: str, name: str, newest: int | None, last: Finished, read: Rea
     """
     known = last.versions.get(name)
     if newest is None:
-        damage = "" if known is None else f"{path}: the table is gone, the last audit left it at version {known}"
+        damage = "" if known is None else f"{path}: the table is missing, the last audit left it at version {known}"
         return TableState(name, None, 0, damage=damage)
     if known is not None and newest < known:
         return TableState(
@@ -178,5 +178,5 @@ def refuse(state: TableState) -> None:
 
 def ways_out(name: str) -> str:
     """What a user can do about a table that is damaged."""
-    anew = "" if name in RECORD_TABLES else "run audit with --full, which derives it anew, "
-    return f"{anew}restore a backup, or audit into a new warehouse"
+    rebuild = "" if name in RECORD_TABLES else "run audit with --full, which rebuilds it, "
+    return f"{rebuild}restore a backup, or audit into a new warehouse"

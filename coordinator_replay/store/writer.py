@@ -56,12 +56,12 @@ class DataFile:
     partition: tuple[tuple[str, str | None], ...] = ()
 
 
-class GivenUp(NamedTuple):
-    """Rows that a table has given up: what was over before a moment, and no record can change any more.
+class Purge(NamedTuple):
+    """Rows that a table has purged: what was over before a time, and no record can change any more.
 
     Attributes:
         over: the column that says when a row was over.
-        before: the moment.
+        before: that time.
         settled: the column that says by which record a row became final; None where all are.
     """
 
@@ -90,7 +90,7 @@ class Part:
         compression: of its files; staged files need none.
         table: the table that the files are meant for; None for staged files.
         partition: values of the table's partition columns.
-        given_up: old rows that the table no longer takes; None where it takes all.
+        purge: old rows that the table no longer takes; None where it takes all.
     """
 
     folder: str
@@ -100,7 +100,7 @@ class Part:
     compression: str = "zstd"
     table: str | None = None
     partition: tuple[tuple[str, str | None], ...] = ()
-    given_up: GivenUp | None = None
+    purge: Purge | None = None
 
 
 def staged_part(folder: str, schema: pa.Schema) -> Part:
@@ -108,21 +108,21 @@ def staged_part(folder: str, schema: pa.Schema) -> Part:
     return Part(folder, schema, compression="none")
 
 
-def table_part(table: Table, folder: str, values: Mapping[str, Any], given_up: GivenUp | None = None) -> Part:
+def table_part(table: Table, folder: str, values: Mapping[str, Any], purge: Purge | None = None) -> Part:
     """Where rows of a table go.
 
     Args:
         table: its definition.
         folder: the table's folder.
         values: those of its partition columns.
-        given_up: old rows that the table no longer takes.
+        purge: old rows that the table no longer takes.
     """
     schema = table.file_schema().remove_metadata()
     names = set(schema.names)
     required = tuple(column.name for column in table.columns if column.is_required and column.name in names)
     bounded = tuple(name for name in table.bounded if name in names)
     partition = tuple((name, partition_text(values[name])) for name in table.partitioned_by)
-    return Part(folder, schema, bounded, required, table=table.name, partition=partition, given_up=given_up)
+    return Part(folder, schema, bounded, required, table=table.name, partition=partition, purge=purge)
 
 
 def _bound(value: Any, *, is_upper: bool) -> Any:
@@ -152,11 +152,13 @@ def _stats(written: pq.FileMetaData, bounded: Iterable[str]) -> dict[str, Any]:
     highest: dict[str, Any] = {}
     nulls: dict[str, int] = {}
     for name in bounded:
-        told = [written.row_group(group).column(places[name]).statistics for group in range(written.num_row_groups)]
-        if any(one is None or one.null_count is None for one in told):
+        statistics = [
+            written.row_group(group).column(places[name]).statistics for group in range(written.num_row_groups)
+        ]
+        if any(one is None or one.null_count is None for one in statistics):
             continue
-        nulls[name] = sum(one.null_count for one in told)
-        valued = [one for one in told if one.num_values]
+        nulls[name] = sum(one.null_count for one in statistics)
+        valued = [one for one in statistics if one.num_values]
         if not all(one.has_min_max for one in valued):
             # Parquet keeps no bounds of texts of some thousand characters; readers take a missing bound for null.
             lowest[name], highest[name] = "", _LAST_CHARACTER
@@ -328,9 +330,9 @@ class FileWriter:
         self.open[name] = _OpenFile(name, part)
 
     def add(self, name: str, batch: pa.RecordBatch) -> None:
-        """Add rows to a part, in the part's columns; what its table has given up is left out."""
-        file, given_up = self.open[name], self.parts[name].given_up
-        file.add(batch if given_up is None else given_up.out_of(batch))
+        """Add rows to a part, in the part's columns; rows that its table has purged are left out."""
+        file, purge = self.open[name], self.parts[name].purge
+        file.add(batch if purge is None else purge.out_of(batch))
         if file.rows >= _FILE_ROWS:
             self._end(file)
 

@@ -15,7 +15,7 @@ SCHEMA_VERSION_PROPERTY = "coordinatorReplay.schemaVersion"
 """Table property that holds the version of the contract that the table follows."""
 
 KEPT_SINCE_PROPERTY = "coordinatorReplay.keptSince"
-"""Table property that holds the moment before which rows were given up; absent where all are kept."""
+"""Table property: the time before which rows were purged; absent where all are kept."""
 
 SCHEMA_VERSION = 2
 """The version that this release writes."""

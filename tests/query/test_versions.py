@@ -67,7 +67,7 @@ def test_damage_is_told_in_a_sentence(store: Store, remove: Callable[[str], None
     with pytest.raises(WarehouseError, match=r"version 3 is a RESTORE.*--full"):
         ask(store, EPOCHS)
     remove(store.path("rebalances"))
-    with pytest.raises(WarehouseError, match=r"rebalances: the table is gone, the last audit left it at version 2"):
+    with pytest.raises(WarehouseError, match=r"rebalances: the table is missing, the last audit left it at version 2"):
         ask(store, EPOCHS)
     # Others are not concerned.
     assert ask(store, "SELECT count(*) FROM findings") == [2]

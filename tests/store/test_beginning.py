@@ -91,25 +91,25 @@ def test_what_only_moves_rows_is_fine_and_an_undo_keeps_it(store: Store):
     assert len(snapshot.every) == 1
 
 
-def test_a_table_that_is_gone_is_noticed(store: Store, remove):
+def test_a_table_that_is_missing_is_noticed(store: Store, remove):
     Run(store, 1).whole()
     remove(store.path("rebalances"))
     with pytest.raises(
-        WarehouseError, match=r"rebalances: the table is gone, the last audit left it at version 1; run a"
+        WarehouseError, match=r"rebalances: the table is missing, the last audit left it at version 1; run a"
     ):
         begin(store)
-    # It is derived anew by --full.
+    # It is rebuilt by --full.
     begun = begin(store, except_derived=True)
     assert "rebalances" not in begun.versions
     remove(store.path("offset_commits"))
-    with pytest.raises(WarehouseError, match=r"offset_commits: the table is gone.*1; restore a backup"):
+    with pytest.raises(WarehouseError, match=r"offset_commits: the table is missing.*1; restore a backup"):
         begin(store, except_derived=True)
 
 
-def test_a_ledger_that_is_gone_is_noticed(store: Store, remove):
+def test_a_ledger_that_is_missing_is_noticed(store: Store, remove):
     Run(store, 1).whole()
     remove(store.path(LEDGER))
-    with pytest.raises(WarehouseError, match="audit_runs: the ledger is gone"):
+    with pytest.raises(WarehouseError, match="audit_runs: the ledger is missing"):
         begin(store)
 
 
@@ -126,7 +126,7 @@ def test_a_table_that_lost_a_file_is_noticed(store: Store, remove):
     Run(store, 1).whole()
     Run(store, 2).whole()
     remove(f"{store.path('findings')}/{opened(store, 'findings').get_add_actions().column('path')[0].as_py()}")
-    with pytest.raises(WarehouseError, match=r"findings: 1 of its 2 files are gone, .*run audit with --full"):
+    with pytest.raises(WarehouseError, match=r"findings: 1 of its 2 files are missing, .*run audit with --full"):
         begin(store)
     begin(store, except_derived=True)
 
@@ -195,7 +195,7 @@ def test_an_undo_without_its_files_is_refused_in_a_sentence(store: Store, remove
     remove(open_file.uri)
     with pytest.raises(WarehouseError, match="can't be undone by restoring version 1"):
         begin(store)
-    # What --full is going to derive anew may lack files.
+    # What --full is going to rebuild may lack files.
     assert begin(store, except_derived=True).undone == ("rebalances",)
 
 
@@ -250,5 +250,5 @@ def test_a_path_with_special_characters_is_like_any(tmp_path: Path):
     Run(store, 2).commit("findings")
     assert begin(store).undone == ("findings",)
     shutil.rmtree(store.path("findings"))
-    with pytest.raises(WarehouseError, match="the table is gone"):
+    with pytest.raises(WarehouseError, match="the table is missing"):
         begin(store)

@@ -65,16 +65,16 @@ def test_the_second_run_ends_at_once_and_says_who_is_at_work(place):
         assert time.monotonic() - began < 5
 
 
-def test_whoever_asks_before_the_holder_has_said_so_is_told_all_the_same(tmp_path):
+def test_the_holder_is_named_even_if_its_file_is_written_late(tmp_path):
     folder = str(tmp_path)
     first, second = guard("file", folder, "audit"), guard("file", folder)
     assert first.try_to_take()
-    told = (tmp_path / HOLDER_FILE).read_text(encoding="utf-8")
+    written = (tmp_path / HOLDER_FILE).read_text(encoding="utf-8")
     (tmp_path / HOLDER_FILE).unlink()
-    later = threading.Timer(0.2, (tmp_path / HOLDER_FILE).write_text, [told])
+    later = threading.Timer(0.2, (tmp_path / HOLDER_FILE).write_text, [written])
     later.start()
     try:
-        assert second.holder() == first.mine
+        assert second.holder() == first.this
     finally:
         later.join()
         first.give_back()
@@ -84,15 +84,15 @@ def test_whoever_asks_before_the_holder_has_said_so_is_told_all_the_same(tmp_pat
 
 def test_the_second_run_waits_for_the_first(place):
     kind, folder = place
-    told = []
+    waits = []
     # Longer than a lease lasts: it must have been renewed.
     with (
         holding(kind, folder, 3) as other,
-        one_at_a_time(folder, "maintain", wait=timedelta(minutes=1), say=told.append, guard=guard(kind, folder)),
+        one_at_a_time(folder, "maintain", wait=timedelta(minutes=1), say=waits.append, guard=guard(kind, folder)),
     ):
         assert other.wait(timeout=5) == 0
-    assert len(told) == 1
-    assert str(other.pid) in told[0]
+    assert len(waits) == 1
+    assert str(other.pid) in waits[0]
 
 
 def test_a_killed_run_blocks_nobody(place):
@@ -113,7 +113,7 @@ def test_a_run_that_fails_lets_the_next_one_in(place):
         pass
 
 
-def test_a_run_whose_lease_was_taken_over_is_told_and_leaves_it_alone(tmp_path):
+def test_a_run_whose_lease_was_taken_over_fails_and_leaves_it_alone(tmp_path):
     lease = guard("lease", str(tmp_path))
     with (
         pytest.raises(LockedError, match="took over the warehouse"),
@@ -129,8 +129,8 @@ def test_of_two_that_write_a_lease_at_once_the_later_one_has_it(tmp_path):
     first, second = guard("lease", str(tmp_path)), guard("lease", str(tmp_path))
     first._write()
     second._write()
-    assert not first._is_mine()
-    assert second._is_mine()
+    assert not first._is_ours()
+    assert second._is_ours()
 
 
 def test_a_lease_that_is_half_written_is_somebodys(tmp_path):

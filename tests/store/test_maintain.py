@@ -1,4 +1,4 @@
-"""Upkeep: what is compacted, given up and removed, and what is not; on a folder and behind an S3 API alike."""
+"""Upkeep: what is compacted, purged and removed, and what is not; on a folder and behind an S3 API alike."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -13,7 +13,7 @@ from coordinator_replay.query.warehouse import Warehouse
 from coordinator_replay.store import compaction
 from coordinator_replay.store.beginning import begin
 from coordinator_replay.store.compaction import groups_of_small
-from coordinator_replay.store.keeping import FORGETFUL, given_up, kept_since
+from coordinator_replay.store.keeping import PURGED_BY, kept_since, purge_of
 from coordinator_replay.store.maintain import Kept, Upkeep, run_maintain
 from coordinator_replay.store.opening import delta_uri
 from coordinator_replay.store.scan import read_table
@@ -140,7 +140,7 @@ def rebalance(number: str, ended: datetime | None, settled: int | None = 1) -> R
     }
 
 
-def test_history_that_was_over_is_given_up_and_does_not_come_back(store: Store):
+def test_history_that_was_over_is_purged_and_does_not_come_back(store: Store):
     run = Run(store, 1)
     old, open_long = rebalance("old", NOW - 100 * DAY), rebalance("open-long", None, settled=None)
     files = [
@@ -158,16 +158,16 @@ def test_history_that_was_over_is_given_up_and_does_not_come_back(store: Store):
     assert begin(store).undone == ()
     # What a later run derives again is held against it before it is written.
     since = kept_since(snapshot(store, "rebalances").properties)
-    gone = given_up(snapshot(store, "rebalances"))
+    purge = purge_of(snapshot(store, "rebalances"))
     values = {"cluster": "default", "bucket": 3, "is_open": False}
-    writer = FileWriter({"all": table_part(table("rebalances"), store.path("rebalances"), values, gone)})
+    writer = FileWriter({"all": table_part(table("rebalances"), store.path("rebalances"), values, purge)})
     writer.add_rows("all", [old, rebalance("new", NOW)])
     next_run = Run(store, 2)
     [file] = writer.close()
     next_run.versions["rebalances"] = store.commit(next_run.snapshots["rebalances"], [file], [], next_run.run_id)
     next_run.finish()
     assert held(store, "rebalances", "rebalance_id") == ["new", "not-final", "open-long", "young"]
-    # What was given up stays so, even if more is to be kept from now on.
+    # What was purged stays so, even if more is to be kept from now on.
     assert maintain(store, NOW, keep=1000 * DAY)["rebalances"].rows_removed == 0
     assert kept_since(snapshot(store, "rebalances").properties) == since
     asked = Warehouse(store.uri)
@@ -190,7 +190,7 @@ def test_what_dead_runs_left_aside_is_removed_after_a_day(store: Store):
     assert (kept.before.stored_files, kept.after.stored_files) == (1, 0)
 
 
-def test_a_damaged_file_is_told_in_a_sentence(store: Store):
+def test_a_damaged_file_is_named_in_a_sentence(store: Store):
     Run(store, 1).whole()
     Run(store, 2).whole()
     filesystem, path = open_filesystem(snapshot(store, "offset_commits").every[0].uri)
@@ -200,14 +200,14 @@ def test_a_damaged_file_is_told_in_a_sentence(store: Store):
         maintain(store)
 
 
-def test_a_lost_file_is_told_in_a_sentence(store: Store, remove: Callable[[str], None]):
+def test_a_lost_file_is_named_in_a_sentence(store: Store, remove: Callable[[str], None]):
     Run(store, 1).whole()
     Run(store, 2).whole()
     remove(snapshot(store, "offset_commits").every[0].uri)
-    with pytest.raises(WarehouseError, match=r"offset_commits: 1 of its 2 files are gone, .*; restore a backup"):
+    with pytest.raises(WarehouseError, match=r"offset_commits: 1 of its 2 files are missing, .*; restore a backup"):
         maintain(store)
 
 
 def test_every_row_of_tables_that_forget_says_when_it_was_over():
-    for name, column in FORGETFUL.items():
+    for name, column in PURGED_BY.items():
         assert table(name).column(column).type == "timestamp"

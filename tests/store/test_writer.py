@@ -1,4 +1,4 @@
-"""Files that workers write: what they hold, and what Delta's log is told of them."""
+"""Files that workers write: what they hold, and what Delta's log has of them."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_replay.errors import CoordinatorReplayError
-from coordinator_replay.store.writer import FileWriter, GivenUp, Part, batch_of, conform
+from coordinator_replay.store.writer import FileWriter, Part, Purge, batch_of, conform
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MOMENT = pa.timestamp("us", tz="UTC")
@@ -57,7 +57,7 @@ def test_bounds_enclose_every_value_and_nulls_are_counted(tmp_path_factory, rows
         assert high is None or all(value <= high for value in values)
 
 
-def test_a_bound_of_time_is_told_in_milliseconds_and_never_too_tight(tmp_path):
+def test_a_bound_of_time_is_written_in_milliseconds_and_never_too_tight(tmp_path):
     at = datetime(2026, 11, 21, 2, 13, 0, 1500, tzinfo=UTC)
     [file] = write(tmp_path, [{"at": at}], bounded=("at",))
     stats = json.loads(file.stats)
@@ -104,11 +104,11 @@ def test_conform_takes_given_values_before_those_of_the_batch():
     assert rows.to_pylist() == [{"name": "all", "number": n, "at": None, "many": None} for n in (1, 2)]
 
 
-def test_rows_that_a_table_has_given_up_are_not_written(tmp_path):
-    gone = GivenUp("at", datetime(2026, 1, 2, tzinfo=UTC), "number")
+def test_rows_that_a_table_has_purged_are_not_written(tmp_path):
+    purge = Purge("at", datetime(2026, 1, 2, tzinfo=UTC), "number")
     moments = [datetime(2026, 1, day, tzinfo=UTC) for day in (1, 1, 2)]
     rows = [{"name": "old", "number": 1}, {"name": "not final"}, {"name": "young", "number": 1}, {"name": "open"}]
     for row, at in zip(rows, moments, strict=False):
         row["at"] = at
-    [file] = write(tmp_path, rows, given_up=gone)
+    [file] = write(tmp_path, rows, purge=purge)
     assert pq.read_table(file.path).column("name").to_pylist() == ["not final", "young", "open"]
