@@ -9,6 +9,7 @@ from coordinator_replay.api.answer import Answer
 from coordinator_replay.query.basis import Basis
 from coordinator_replay.query.describe import Description, Member
 from coordinator_replay.query.hold_ups import HoldUp
+from coordinator_replay.query.impact import CommonTrait, GroupImpact, Impact
 from coordinator_replay.query.owner import Owners, Ownership
 from coordinator_replay.query.rebalances import Rebalance
 from coordinator_replay.whatif.measures import Measures
@@ -48,6 +49,22 @@ class Owned(Answer[Ownership]):
         self.before = found.before
         self.after = found.after
         self.is_exact = found.is_exact
+
+
+class Impacted(Answer[GroupImpact]):
+    """What a time range cost: its rows are the groups concerned, the one that lost most first.
+
+    Attributes:
+        total: the cost over all groups, and what those concerned have in common.
+    """
+
+    def __init__(self, found: Impact, notes: Iterable[str | None] = (), basis: Basis | None = None) -> None:
+        super().__init__(found.groups, GroupImpact, notes=notes, basis=basis)
+        self.total = found
+
+    def _repr_html_(self) -> str:
+        traits = Answer(self.total.traits, CommonTrait)._repr_html_() if self.total.traits else ""
+        return html.notes(self.total.sentences) + super()._repr_html_() + traits
 
 
 class Reasons(Answer[Rebalance]):

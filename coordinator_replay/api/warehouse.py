@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from coordinator_replay.api.answer import Answer, SqlAnswer
-from coordinator_replay.api.answers import Described, Owned, Reasons, Replayed
+from coordinator_replay.api.answers import Described, Impacted, Owned, Reasons, Replayed
 from coordinator_replay.api.page import Page, Pages, Trace
 from coordinator_replay.errors import UsageError, WarehouseError
 from coordinator_replay.query.basis import Basis, basis_at, basis_from
@@ -26,6 +26,7 @@ from coordinator_replay.query.groups import (
     unrecorded_states_note,
 )
 from coordinator_replay.query.hold_ups import hold_ups
+from coordinator_replay.query.impact import impact_of
 from coordinator_replay.query.offset_changes import OffsetChange, offset_changes
 from coordinator_replay.query.offsets import (
     CommittedOffset,
@@ -335,6 +336,17 @@ class Warehouse:
         found = consumers_of(self._tables, topic, since, self._end(end))
         notes = [self._no("consumer", found), NOT_IN_THE_LOG, unaudited_note(self._tables)]
         return Answer(found, TopicConsumer, notes=notes, basis=self._from(since))
+
+    def impact(self, *, start: Time | None = None, end: Time | None = None) -> Impacted:
+        """What a time range cost over all groups: rebalances, partitions without owner, pauses of commits.
+
+        Args:
+            start: from this time on; the start of the log if None.
+            end: up to this time, not included; the end of the log if None.
+        """
+        since = self._time(start)
+        found = impact_of(self._tables, since, self._end(end))
+        return Impacted(found, [unaudited_note(self._tables)], self._from(since))
 
     def expired(
         self, group: str | None = None, *, statuses: Sequence[str] = (), within: Duration | None = None

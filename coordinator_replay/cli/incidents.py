@@ -1,12 +1,23 @@
 """The commands that ask about all groups at once: what a topic or a time range has to do with each of them."""
 
+from collections.abc import Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 import click
 
-from coordinator_replay.cli.answers import from_option, show, to_option
+from coordinator_replay.answer_columns import AnswerColumn
+from coordinator_replay.cli.answers import columns_for, from_option, say, say_beside, show, show_rows, to_option
 from coordinator_replay.cli.completion import ANY_TOPIC_NAME
 from coordinator_replay.cli.options import Command, Common, common_options, examples, open_warehouse
+from coordinator_replay.cli.output import print_rows, print_text
+
+if TYPE_CHECKING:
+    from coordinator_replay.api.answers import Impacted
+
+_MOST_GROUPS = 8
+_MOST_TRAITS = 4
+"""Groups, and what they have in common, that a table shows without --wide: the answer stays on one screen."""
 
 
 @click.command(
@@ -30,5 +41,68 @@ def consumers(common: Common, topic: str, start: datetime | None, end: datetime 
     show(common, open_warehouse(common).consumers(topic, start=start, end=end))
 
 
-COMMANDS: list[click.Command] = [consumers]
+@click.command(
+    cls=Command,
+    epilog=examples(
+        "coordinator-replay impact --from 2026-11-20T02:10 --to 2026-11-20T02:20",
+        "coordinator-replay impact --from -1h --output json",
+    ),
+)
+@common_options()
+@from_option
+@to_option
+def impact(common: Common, start: datetime | None, end: datetime | None) -> None:
+    """Sum up what a time range cost over all groups, and what the groups concerned have in common.
+
+    A group is concerned that rebalanced in that time, or of which partitions had no owner. What the groups concerned
+    have in common (host, client, topic, partition of __consumer_offsets; from brokers' logs also coordinator and its
+    change) is named where it is commoner among them than among the other groups that had members in that time.
+    """
+    found = open_warehouse(common).impact(start=start, end=end)
+    if common.output == "table":
+        _print_impact(common, found)
+    elif common.output == "json":
+        _print_impact_as_json(found)
+    else:
+        show_rows(common, columns_for(found.row_type), found)
+    say_beside(found)
+
+
+def _print_impact(common: Common, found: "Impacted") -> None:
+    for sentence in found.total.sentences:
+        print_text(sentence)
+    _print_part(common, found, _MOST_GROUPS, "group")
+    _print_part(common, found.total.traits, _MOST_TRAITS, "trait")
+
+
+def _print_part(common: Common, rows: Sequence[object], most: int, what: str) -> None:
+    """The first rows of a list as a table below others."""
+    if not rows:
+        return
+    click.echo()
+    shown = rows if common.wide else rows[:most]
+    show_rows(common, columns_for(type(rows[0])), shown)
+    left = len(rows) - len(shown)
+    say(f"{left:,} more {what}{'s' * (left > 1)}: --wide and --output json have them." if left else None)
+
+
+def _print_impact_as_json(found: "Impacted") -> None:
+    total = found.total
+    values = {
+        "start": total.start,
+        "end": total.end,
+        "groups_concerned": len(total.groups),
+        "group_count": total.group_count,
+        "rebalances": sum(total.causes.values()),
+        "causes": total.causes,
+        "unowned_partitions": total.unowned_partitions,
+        "unowned_ms": total.unowned_ms,
+        "is_at_least": total.is_at_least,
+        "in_common": list(total.traits),
+        "groups": list(total.groups),
+    }
+    print_rows([AnswerColumn(name) for name in values], [list(values.values())], "json")
+
+
+COMMANDS: list[click.Command] = [consumers, impact]
 """Every command of this module, for the program to take up."""

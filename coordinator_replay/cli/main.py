@@ -29,6 +29,7 @@ SUMMARIES = {
     "export": "Take a dump from a running cluster.",
     "findings": "What an operator should look at.",
     "groups": "The groups at a point in time, or those deleted.",
+    "impact": "What a time range cost, over all groups.",
     "maintain": "Compact, cluster and vacuum the tables.",
     "metrics": "The groups as metrics for Prometheus.",
     "offsets": "Committed offsets at a point in time, or their history.",

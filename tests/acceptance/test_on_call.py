@@ -5,6 +5,7 @@ Kafka's own classes decoded.
 """
 
 import json
+from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from coordinator_replay.cli.main import main
-from tests.acceptance.recorded import Rows, answered, at, decoded, journal
+from tests.acceptance.recorded import Rows, answered, at, broker_log, decoded, journal
 from tests.pipeline.in_process import audit_here
 from tests.samples import Sample
 
@@ -132,3 +133,60 @@ def test_a_group_that_only_commits_is_named_with_its_first_and_last_commit(wareh
 def test_nobody_reads_a_topic_before_the_first_client_was_started(warehouse: Path):
     start = min(one["at"] for one in journal(LIFE, group="shop-regex", action="start"))
     assert asked(warehouse, "consumers", "shop.rx.a", "--to", str(start)) == []
+
+
+# --- what did that minute cost ---------------------------------------------------------------------------------------
+
+WINDOWS = (("08:32:50", "08:33:10"), ("08:33:20", "08:33:40"), ("08:34:10", "08:34:30"))
+
+
+def impact(warehouse: Path, start: str, end: str) -> dict[str, Any]:
+    (found,) = asked(warehouse, "impact", "--from", start, "--to", end)
+    return found
+
+
+@pytest.mark.parametrize(("start", "end"), WINDOWS)
+def test_the_groups_that_the_broker_rebalanced_in_that_time_are_concerned(warehouse: Path, start: str, end: str):
+    after, before = at(f"2026-11-21T{start}Z"), at(f"2026-11-21T{end}Z")
+    computed = {
+        line["group"]
+        for line in broker_log(LIFE)
+        if ("Computed a new target assignment" in line["text"] or "Assignment received from leader" in line["text"])
+        and after < at(line["at"]) < before
+    }
+    found = impact(warehouse, start, end)
+    in_time = {row["group_id"]: row["rebalances"] for row in found["groups"] if row["rebalances"]}
+    assert computed
+    assert computed <= set(in_time)
+    listed = Counter(row["group_id"] for row in asked(warehouse, "rebalances", "--from", start, "--to", end))
+    assert in_time == listed
+    assert sum(found["causes"].values()) == found["rebalances"] == listed.total()
+
+
+@pytest.mark.parametrize(("start", "end"), WINDOWS)
+def test_partition_seconds_are_those_counted_tick_by_tick(warehouse: Path, start: str, end: str):
+    """Of groups whose every step is on record: at each tick, who owned what by the members' own records."""
+    first, last = (round(at(f"2026-11-21T{clock}Z").timestamp() * 1000) for clock in (start, end))
+    rows = asked(
+        warehouse,
+        "sql",
+        "SELECT group_id, topic, partition, epoch_ms(owned_from) AS since, epoch_ms(owned_to) AS until "
+        "FROM partition_ownership WHERE group_id IN ('shop-new', 'shop-wide', 'shop-regex', 'shop-newstatic')",
+    )
+    intervals = defaultdict(list)
+    for row in rows:
+        intervals[row["group_id"], row["topic"], row["partition"]].append((row["since"], row["until"]))
+    wanted: Counter[str] = Counter()
+    for (group, _, _), owned in intervals.items():
+        begun = min(since for since, _ in owned)
+        for tick in range(max(first, begun), last):
+            wanted[group] += not any(since <= tick and (until is None or tick < until) for since, until in owned)
+    found = {row["group_id"]: row["unowned_ms"] for row in impact(warehouse, start, end)["groups"]}
+    for group in {group for group, _, _ in intervals}:
+        assert found.get(group, 0) == wanted[group] - emptied_before(intervals, group, first, last)
+
+
+def emptied_before(intervals: Any, group: str, first: int, last: int) -> int:
+    """Ticks of partitions that had lost their last owner before the range: what was shut down before costs nothing."""
+    ends = [[until for _, until in owned] for (one, _, _), owned in intervals.items() if one == group]
+    return sum(last - first for times in ends if None not in times and max(times) < first)

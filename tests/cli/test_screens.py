@@ -43,6 +43,7 @@ ASKED = {
     "rebalances": ("rebalances",),
     "why": ("why",),
     "consumers": ("consumers", "orders"),
+    "impact": ("impact",),
     "owner": ("owner", GROUP, "orders", "0"),
     "expired": ("expired",),
     "findings": ("findings",),

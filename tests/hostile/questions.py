@@ -16,7 +16,7 @@ FORMS = ("table", "json", "csv")
 def whole_cluster(folder: Path) -> Iterator[list[str]]:
     """Questions about all groups at once."""
     for form in FORMS:
-        for command in ("groups", "findings", "expired", "rebalances", "why"):
+        for command in ("groups", "findings", "expired", "rebalances", "why", "impact"):
             yield [command, "--output", form]
         for name in saved_queries():
             yield ["sql", "--query", name, "--output", form]

@@ -1,0 +1,249 @@
+"""What a time range cost over all groups, and what the groups concerned have in common."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from coordinator_replay.answer_columns import column, select_list
+from coordinator_replay.query.warehouse import Warehouse, shown
+from coordinator_replay.times import LATEST
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupImpact:
+    """What a time range cost a group: it rebalanced in it, or partitions lost their owner.
+
+    Attributes:
+        rebalances: those that touch the range; ``causes`` counts them.
+        first_at: when the first of them had begun at the latest: the join phase of a classic group leaves no record.
+        unowned_partitions: partitions without owner for a part of the range, between two owners, or from an end in the
+            range on where no owner followed.
+        unowned_ms: milliseconds of these within the range, summed over partitions; what the log proves.
+        commit_pause_ms: the longest pause of commits around one of the rebalances.
+        is_at_least: whether ``unowned_ms`` is a lower bound: classic rebalances leave no record of their join phase,
+            and the log may lack records of that time.
+    """
+
+    group_id: str = column("GROUP", 1, 12, is_id=True)
+    group_type: str | None = column("TYPE", 5)
+    rebalances: int = column("REBALANCES", 1)
+    causes: dict[str, int] = column("CAUSES", 1, 14)
+    first_at: datetime | None = column("FIRST", 2)
+    unowned_partitions: int = column("UNOWNED", 3)
+    unowned_ms: int = column("UNOWNED-MS", 1)
+    is_at_least: bool
+    commit_pause_ms: int | None = column("COMMIT-PAUSE-MS", 2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommonTrait:
+    """What is commoner among the groups concerned than among the rest.
+
+    Attributes:
+        trait: ``host`` or ``client`` of a member, ``topic`` that one subscribes to or owns, ``log partition`` of
+            __consumer_offsets, ``coordinator`` (broker elected for it) or ``coordinator change`` (elected in the
+            range); the last two need brokers' logs.
+        concerned: how many of the groups concerned have it, of ``concerned_groups``.
+        others: how many of the other groups with members in that time have it, of ``other_groups``.
+    """
+
+    trait: str = column("IN-COMMON", 1)
+    value: str = column("VALUE", 1, 12, is_id=True)
+    concerned: int = column("CONCERNED", 1)
+    concerned_groups: int = column("OF", 1)
+    others: int = column("OTHERS", 1)
+    other_groups: int = column("OF", 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Impact:
+    """What a time range cost over all groups.
+
+    Attributes:
+        groups: those concerned, the one that lost most first.
+        group_count: groups with members in that time, those concerned included.
+        traits: what the groups concerned have in common, the most telling first.
+        is_complete: whether no record of that time is missing from the log.
+    """
+
+    start: datetime
+    end: datetime
+    groups: tuple[GroupImpact, ...]
+    group_count: int
+    traits: tuple[CommonTrait, ...]
+    is_complete: bool
+
+    @property
+    def causes(self) -> dict[str, int]:
+        """Rebalances by cause."""
+        counts: Counter[str] = Counter()
+        for one in self.groups:
+            counts.update(one.causes)
+        return dict(counts.most_common())
+
+    @property
+    def sentences(self) -> list[str]:
+        """The cost in sentences."""
+        rebalances = sum(one.rebalances for one in self.groups)
+        least = "" if self.is_complete else "at least "
+        concerned = f"{least}{len(self.groups):,} of {self.group_count:,} groups concerned"
+        head = f"{shown(self.start)} to {shown(self.end)}: {concerned}"
+        if not self.groups:
+            return [f"{head}."]
+        causes = ", ".join(f"{cause} {count:,}" for cause, count in self.causes.items())
+        parts = [f"{head}, {rebalances:,} rebalances{f' ({causes})' if causes else ''}."]
+        first = min((one for one in self.groups if one.first_at), key=_first_at, default=None)
+        if first is not None:
+            parts.append(f"The first: {first.group_id}, begun by {shown(_first_at(first))}.")
+        return [*parts, self._downtime()]
+
+    @property
+    def unowned_partitions(self) -> int:
+        """Partitions of all groups that had no owner for a part of the range."""
+        return sum(one.unowned_partitions for one in self.groups)
+
+    @property
+    def unowned_ms(self) -> int:
+        """Milliseconds of these, summed over partitions."""
+        return sum(one.unowned_ms for one in self.groups)
+
+    @property
+    def is_at_least(self) -> bool:
+        """Whether these two are lower bounds."""
+        return not self.is_complete or any(one.is_at_least for one in self.groups)
+
+    def _downtime(self) -> str:
+        partitions, seconds = self.unowned_partitions, self.unowned_ms / 1000
+        least = "at least " if self.is_at_least else ""
+        paused = max((one for one in self.groups if one.commit_pause_ms), key=_pause, default=None)
+        commits = f"; commits paused for up to {_pause(paused):,} ms ({paused.group_id})" if paused else ""
+        return f"Without owner: {least}{partitions:,} partitions, {seconds:,.1f} partition-seconds{commits}."
+
+
+def _first_at(one: GroupImpact) -> datetime:
+    return one.first_at or LATEST
+
+
+def _pause(one: GroupImpact) -> int:
+    return one.commit_pause_ms or 0
+
+
+_IN_RANGE = "coalesce({since} < $end, true) AND coalesce({until} > $start, {open} IS NULL)"
+
+_GROUPS = f"""
+    WITH touched AS (
+        SELECT group_id, any_value(group_type) AS group_type, count(*) AS rebalances,
+               histogram(coalesce(cause, 'UNKNOWN')) AS causes,
+               min(coalesce(started_at, completed_at - to_milliseconds(coalesce(duration_ms_min, 0)))) AS first_at,
+               max(commit_pause_ms) AS commit_pause_ms,
+               bool_or(group_type = 'classic' OR NOT coalesce(is_exact, false)) AS is_bound
+        FROM rebalances
+        WHERE cluster = $cluster AND coalesce(completed_at >= $start, completed_offset IS NULL)
+          AND coalesce(coalesce(started_at, completed_at) < $end, true)
+        GROUP BY group_id
+    ), last_ends AS (
+        -- A group that was converted has ids before and none after: the name tells that it is the same topic.
+        SELECT group_id, coalesce(topic, topic_id) AS topic, partition, max(owned_to) AS since,
+               coalesce(arg_max(is_exact, owned_to), false) AS is_exact
+        FROM partition_ownership WHERE cluster = $cluster
+        GROUP BY ALL HAVING count(*) = count(to_offset) AND since >= $start AND since < $end
+    ), gaps AS (
+        SELECT group_id, coalesce(topic, topic_id) AS topic, partition, owned_to AS since,
+               owned_to + to_milliseconds(unowned_ms) AS until, coalesce(is_exact, false) AS is_exact
+        FROM partition_ownership
+        WHERE cluster = $cluster AND unowned_ms > 0 AND owned_to < $end
+          AND owned_to + to_milliseconds(unowned_ms) > $start
+        UNION ALL SELECT group_id, topic, partition, since, $end, is_exact FROM last_ends
+    ), unowned AS (
+        SELECT group_id, count(DISTINCT (topic, partition)) FILTER (is_exact) AS unowned_partitions,
+               (sum(epoch_ms(least(until, $end)) - epoch_ms(greatest(since, $start))) FILTER (is_exact))::BIGINT
+                   AS unowned_ms,
+               NOT bool_and(is_exact) AS is_inexact
+        FROM gaps GROUP BY group_id
+    ), types AS (
+        SELECT group_id, arg_max(group_type, log_offset) AS group_type FROM group_timeline
+        WHERE cluster = $cluster AND group_id IN (SELECT group_id FROM unowned) GROUP BY group_id
+    ), found AS (
+        SELECT group_id, coalesce(touched.group_type, types.group_type) AS group_type,
+               coalesce(rebalances, 0) AS rebalances, coalesce(causes, MAP {{}}) AS causes, first_at, commit_pause_ms,
+               coalesce(unowned_partitions, 0) AS unowned_partitions, coalesce(unowned_ms, 0) AS unowned_ms,
+               coalesce(is_bound, false) OR coalesce(is_inexact, false) AS is_at_least
+        FROM touched FULL JOIN unowned USING (group_id) LEFT JOIN types USING (group_id)
+    )
+    SELECT {select_list(GroupImpact)} FROM found ORDER BY unowned_ms DESC, rebalances DESC, group_id
+"""  # noqa: S608 - put together from constants
+
+_PRESENT = f"""
+    SELECT DISTINCT group_id FROM member_timeline
+    WHERE cluster = $cluster AND {_IN_RANGE.format(since="valid_from", until="valid_to", open="to_offset")}
+"""  # noqa: S608 - as above
+
+_TRAITS = f"""
+    WITH present AS (
+        SELECT group_id, client_id, client_host, subscribed_topics, assigned, log_partition,
+               coalesce(is_client_inherited, false) AS is_client_inherited
+        FROM member_timeline
+        WHERE cluster = $cluster AND {_IN_RANGE.format(since="valid_from", until="valid_to", open="to_offset")}
+    ), elected AS (
+        SELECT log_partition, arg_max(broker, logged_at) AS broker, max(logged_at) >= $start AS is_change
+        FROM broker_log WHERE cluster = $cluster AND event = 'COORDINATOR_ELECTED' AND logged_at < $end
+        GROUP BY log_partition
+    ), traits AS (
+        SELECT group_id, 'client' AS trait, client_id AS value FROM present WHERE NOT is_client_inherited
+        UNION SELECT group_id, 'host', client_host FROM present WHERE NOT is_client_inherited
+        UNION SELECT group_id, 'topic', unnest(subscribed_topics) FROM present
+        UNION SELECT group_id, 'topic', unnest(assigned).topic FROM present
+        UNION SELECT group_id, 'log partition', log_partition::VARCHAR FROM present
+        UNION SELECT group_id, 'coordinator', 'broker ' || broker FROM present JOIN elected USING (log_partition)
+        UNION SELECT group_id, 'coordinator change', 'to broker ' || broker FROM present
+              JOIN elected USING (log_partition) WHERE is_change
+    ), counts AS (
+        SELECT trait, value, count(*) FILTER (list_contains($concerned, group_id)) AS concerned,
+               $concerned_groups AS concerned_groups,
+               count(*) FILTER (NOT list_contains($concerned, group_id)) AS others, $other_groups AS other_groups
+        FROM traits WHERE value IS NOT NULL GROUP BY trait, value
+    )
+    SELECT {select_list(CommonTrait)} FROM counts
+    WHERE concerned > 1 AND concerned * $other_groups > others * $concerned_groups
+    ORDER BY concerned / $concerned_groups - others / greatest($other_groups, 1) DESC, concerned DESC, trait, value
+"""  # noqa: S608 - as above
+
+
+def impact_of(warehouse: Warehouse, start: datetime | None = None, end: datetime | None = None) -> Impact:
+    """What a time range cost over all groups.
+
+    Args:
+        warehouse: the tables.
+        start: of the range; the start of the log if None.
+        end: not included; the end of the log, included, if None.
+
+    Raises:
+        UsageError: the tables know nothing of that time range.
+    """
+    warehouse.check_range(start, end)
+    covered = warehouse.coverage
+    # The last record belongs to a range without an end.
+    last = covered.last + timedelta(microseconds=1)
+    asked = {"start": max(start or covered.first, covered.first), "end": min(end or last, last)}
+    groups = warehouse.answers(GroupImpact, _GROUPS, **asked)
+    names = [one.group_id for one in groups]
+    present = {*names, *(group_id for (group_id,) in warehouse.rows(_PRESENT, **asked))}
+    return Impact(
+        **asked,
+        groups=tuple(groups),
+        group_count=len(present),
+        traits=_traits(warehouse, names, len(present), asked),
+        is_complete=warehouse.completeness.since().has_all_from(start),
+    )
+
+
+def _traits(
+    warehouse: Warehouse, names: Sequence[str], group_count: int, asked: dict[str, datetime]
+) -> tuple[CommonTrait, ...]:
+    """What the groups concerned have in common; nothing where these are one, or all that there are."""
+    others = group_count - len(names)
+    if len(names) < 2 or not others:
+        return ()
+    counts = {"concerned": list(names), "concerned_groups": len(names), "other_groups": others}
+    return tuple(warehouse.answers(CommonTrait, _TRAITS, **asked, **counts))
