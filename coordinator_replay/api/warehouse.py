@@ -375,7 +375,13 @@ class Warehouse:
         """
         lowest = None if severity is None else _one_of(severity.lower(), SEVERITIES, "severity")
         found = findings_of(self._tables, severity=lowest, rules=rules, group=group)
-        return Answer(found, Finding, notes=[self._no("finding", found)], basis=self._from(None, group))
+        unproven = sum(not one.is_proven for one in found)
+        note = (
+            f"{unproven} of these rest on commits that may belong to aborted transactions: "
+            "the input has no transaction markers."
+        )
+        notes = [self._no("finding", found), note if unproven else None]
+        return Answer(found, Finding, notes=notes, basis=self._from(None, group))
 
     def sql(
         self,

@@ -13,7 +13,11 @@ from coordinator_replay.query.warehouse import Warehouse, nearest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """A finding: a row of ``findings``."""
+    """A finding: a row of ``findings``.
+
+    Attributes:
+        is_proven: False where it rests on commits that may have been aborted: the input has no transaction markers.
+    """
 
     severity: str = column("SEVERITY", 1)
     rule: str = column("RULE", 3)
@@ -29,6 +33,7 @@ class Finding:
     log_partition: int | None
     log_offset: int | None
     finding_id: str
+    is_proven: bool = column(sql="coalesce(is_proven, true)")
 
 
 _FINDINGS = f"""

@@ -305,7 +305,7 @@ def ask_saved(warehouse: Warehouse, name: str) -> Reply:
     rows: dict[Key, Told] = {}
     for values in answer:
         row = dict(zip(answer.columns, values, strict=True))
-        is_open = says_open(answer) or any(row.get(name) is False for name in ("is_exact", "is_complete"))
+        is_open = says_open(answer) or any(row.get(name) is False for name in ("is_exact", "is_proven", "is_complete"))
         is_open = is_open or UNKNOWN in map(_text, values)
         rows[tuple(map(_text, values))] = Told({}, is_open)
     return Reply(rows, says_open(answer))

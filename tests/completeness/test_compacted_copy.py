@@ -122,6 +122,15 @@ def test_a_compacted_copy_answers_as_the_whole_log_or_says_that_it_is_open(audit
     assert not tally.of(Verdict.NEEDLESS), shown(tally)
 
 
+def test_an_export_says_which_findings_rest_on_commits_that_may_have_been_aborted(audit, tmp_path):
+    life = recorded_life(COMPLETE["transactions"].segments)
+    life.live_randomly(1.0, Random("export transactions"))
+    audit(tmp_path / "wh", write_export(tmp_path / "dump", life))
+    found = Warehouse(str(tmp_path / "wh")).findings(rules=["offset_rewind"], group="bank-mixed")
+    assert [one.is_proven for one in found] == [False] * len(found) != []
+    assert "may belong to aborted transactions" in " ".join(found.notes)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("name", list(COMPLETE))
 def test_many_copies_that_lack_a_segment_answer_as_the_whole_log_or_say_that_they_are_open(name, audit, tmp_path):

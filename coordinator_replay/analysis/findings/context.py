@@ -145,6 +145,11 @@ class GroupContext:
         offsets.numbers.add(row["partition"])
 
     @property
+    def are_commits_proven(self) -> bool:
+        """Whether the log tells of each commit if it was made in a transaction; an export doesn't."""
+        return self.commits is None or not self.commits.get("unproven")
+
+    @property
     def is_stable(self) -> bool:
         """Whether the group is Stable with members at its last record."""
         return self.status is not None and self.status["state"] == "Stable" and self.status["members"] > 0

@@ -19,6 +19,7 @@ from coordinator_replay.analysis.findings.log_rules import (
     late_topic_change,
 )
 from coordinator_replay.analysis.findings.observation import Observation, has_lasted, row
+from coordinator_replay.analysis.findings.rules import RULES
 from coordinator_replay.analysis.findings.thresholds import Thresholds
 from coordinator_replay.analysis.rows import Scope
 from coordinator_replay.times import latest_ms, time_order
@@ -106,12 +107,13 @@ class Evaluator:
         if finding is None or finding["finding_id"] != observed["finding_id"]:
             if finding is not None:
                 yield finding
-            keys = {"cluster": self.context.cluster, "group_id": self.context.group_id}
+            keys = {"cluster": self.context.cluster, "group_id": self.context.group_id, "is_proven": True}
             self.finding = {**observed, **keys, "last_seen": last_seen}
             return
         latest = finding if time_order(finding["last_seen"]) > time_order(last_seen) else observed
         self.finding = {
             **latest,
+            "is_proven": True,
             "first_seen": finding["first_seen"],
             "last_seen": latest_ms(finding["last_seen"], last_seen),
             "occurrences": finding["occurrences"] + observed["occurrences"],
@@ -121,4 +123,5 @@ class Evaluator:
         group_id = "" if is_of_log else self.context.group_id
         scope = Scope(self.context.cluster, group_id)
         for observation in observations:
-            yield {**row(scope, observation), "group_id": None if is_of_log else group_id}
+            is_proven = self.context.are_commits_proven or not RULES[observation.rule].rests_on_commits
+            yield {**row(scope, observation), "group_id": None if is_of_log else group_id, "is_proven": is_proven}

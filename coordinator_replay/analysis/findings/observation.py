@@ -103,7 +103,7 @@ def lasting(duration_ms: int | None) -> str:
 
 
 def row(scope: Scope, observation: Observation) -> dict[str, Any]:
-    """An observation in the columns of ``findings``, with ``needed_ms``."""
+    """An observation in the columns of ``findings`` but ``is_proven``, with ``needed_ms``."""
     return {
         "cluster": scope.cluster,
         "group_id": scope.group_id,

@@ -25,12 +25,14 @@ class Rule(NamedTuple):
         about: what it observes, as a sentence.
         advice: what it may mean, and where to look next.
         thresholds: from when on it is a finding, as fields of ``Thresholds``.
+        rests_on_commits: whether it takes commits for granted, which an aborted transaction would undo.
     """
 
     severity: Severity
     about: str
     advice: str
     thresholds: tuple[str, ...] = ()
+    rests_on_commits: bool = False
 
 
 RULES: Mapping[str, Rule] = {
@@ -120,6 +122,7 @@ RULES: Mapping[str, Rule] = {
         "Commits of a partition have stopped while its owner stays and the rest of the Stable group goes on.",
         "Either nothing is written to the partition, or its consumer makes no progress: compare with its end offset.",
         ("stall_ms", "patience"),
+        rests_on_commits=True,
     ),
     "never_committed": Rule(
         Severity.INFO,
@@ -133,6 +136,7 @@ RULES: Mapping[str, Rule] = {
         "Tools show its lag growing for good. The offsets expire in time; kafka-consumer-groups --delete-offsets "
         "removes them now.",
         ("abandoned_ms",),
+        rests_on_commits=True,
     ),
     "hot_committer": Rule(
         Severity.WARNING,
@@ -149,12 +153,14 @@ RULES: Mapping[str, Rule] = {
         "it was a tool, a restore or a consumer that uses assign(): `detail.committer` says what the commit's leader "
         "epoch shows. A commit onward looks like progress there; `sql --query manual-offset-changes` lists "
         "single ones too.",
+        rests_on_commits=True,
     ),
     "offset_reset": Rule(
         Severity.INFO,
         "An offset was committed into a group while it was Empty, or before its first member joined.",
         "A tool reset it, it was restored, or a consumer that uses assign() commits under the same name: these leave "
         "the same records, and none says who it was. `sql --query manual-offset-changes` lists them.",
+        rests_on_commits=True,
     ),
     "open_transaction": Rule(
         Severity.ERROR,
@@ -176,18 +182,21 @@ RULES: Mapping[str, Rule] = {
         "A consumer that comes back after that begins where auto.offset.reset says. Commit again, or raise "
         "offsets.retention.minutes.",
         ("owned_lately_ms",),
+        rests_on_commits=True,
     ),
     "offset_expiring": Rule(
         Severity.INFO,
         "Offsets of partitions that had an owner lately expire within the horizon, unless a member joins again.",
         "As for offset_due; `expired` lists them one by one.",
         ("owned_lately_ms",),
+        rests_on_commits=True,
     ),
     "offset_lost": Rule(
         Severity.WARNING,
         "Offsets of partitions that had an owner lately expired.",
         "`offsets --at` a moment before shows what they were, and `--reset-file` puts them back.",
         ("owned_lately_ms",),
+        rests_on_commits=True,
     ),
     "oversized_metadata": Rule(
         Severity.INFO,

@@ -59,6 +59,7 @@ GROUP = Summary(
         "log_partition": _most,
         "commits": _plus,
         "bytes": _plus,
+        "unproven": _plus,
         "first_at": _least,
         "last_at": _most,
         "last_offset": _most,
@@ -68,7 +69,8 @@ GROUP = Summary(
         "hot_to": _most,
     },
 )
-"""Commits of a group; most_a_minute is of each partition."""
+"""Commits of a group; unproven are those of which the input doesn't show whether they were made in a transaction,
+most_a_minute is of each partition."""
 
 PARTITION = Summary(
     "partition",

@@ -18,7 +18,7 @@ _AT_ONCE = 250_000
 
 COMMIT = (
     *("group_id", "topic", "partition", "log_partition", "log_offset", "log_timestamp"),
-    *("record_bytes", "is_tombstone"),
+    *("record_bytes", "is_tombstone", "producer_id"),
 )
 """What is read of ``offset_commits`` for sums by group and by minute."""
 
@@ -26,6 +26,7 @@ _COUNTED = [
     ("log_partition", pa.int32()),
     ("commits", pa.int64()),
     ("bytes", pa.int64()),
+    ("unproven", pa.int64()),
     ("first_at", pa.int64()),
     ("last_at", pa.int64()),
     ("last_offset", pa.int64()),
@@ -41,8 +42,9 @@ GROUPS = pa.schema(
         ("hot_to", pa.int64()),
     ]
 )
-"""Commits of a group: how many, how many bytes, the first and last time in milliseconds, and in how many minutes there
-were too many for each of its partitions that were committed then."""
+"""Commits of a group: how many, how many bytes, of how many the input doesn't show whether they were made in a
+transaction, the first and last time in milliseconds, and in how many minutes there were too many for each of its
+partitions that were committed then."""
 
 MINUTES = pa.schema([("minute", pa.int64()), ("kind", pa.int32()), ("commits", pa.int64())])
 """Commits of all groups in a minute since 1970, by what these groups were at its end."""
@@ -129,6 +131,7 @@ def _as_cells(commits: pa.RecordBatch) -> pa.RecordBatch:
         rows.column("log_partition"),
         np.ones(len(at), np.int64),
         numbers_of(rows.column("record_bytes")),
+        pc.is_null(rows.column("producer_id")).cast(pa.int64()),
         at,
         at,
         rows.column("log_offset"),
@@ -143,7 +146,7 @@ def _added_up(cells: dict[str, pa.Array]) -> pa.RecordBatch:
     told = [
         *(sums.first(cells[name]) for name in ("group_id", "topic", "partition", "minute")),
         sums.most(numbers_of(cells["log_partition"], NONE)),
-        *(sums.sums(numbers_of(cells[name])) for name in ("commits", "bytes")),
+        *(sums.sums(numbers_of(cells[name])) for name in ("commits", "bytes", "unproven")),
         sums.least(numbers_of(cells["first_at"])),
         *(sums.most(numbers_of(cells[name])) for name in ("last_at", "last_offset")),
     ]
@@ -162,6 +165,7 @@ class MinuteSums:
         self.log_partitions = sums.most(numbers_of(cells["log_partition"], NONE))
         self.commits = sums.sums(numbers_of(cells["commits"]))
         self.bytes = sums.sums(numbers_of(cells["bytes"]))
+        self.unproven = sums.sums(numbers_of(cells["unproven"]))
         self.first_at = sums.least(numbers_of(cells["first_at"]))
         self.last_at = sums.most(numbers_of(cells["last_at"]))
         self.last_offset = sums.most(numbers_of(cells["last_offset"]))
@@ -185,6 +189,7 @@ class MinuteSums:
             sums.most(self.log_partitions),
             sums.sums(self.commits),
             sums.sums(self.bytes),
+            sums.sums(self.unproven),
             sums.least(self.first_at),
             sums.most(self.last_at),
             sums.most(self.last_offset),

@@ -159,7 +159,23 @@ class _Batch:
         """Whether what was committed before is not on record."""
         begins, partitions = self.fields[Field.AT_OFFSET, rows], self.fields[Field.LOG_PARTITION, rows]
         is_open = (self.told[Told.IS_FIRST, rows] == 1) & self.proofs.are_unproven(partitions, begins)
+        is_open |= self._hide_previous(rows)
         return pc.coalesce(self.take("is_begin_open", _rows(rows)), pa.array(is_open))
+
+    def _hide_previous(self, rows: Numbers) -> npt.NDArray[np.bool_]:
+        """Before which commits there is one on record that need not be the one that they replaced.
+
+        There may have been others in a gap between the two, and one of an export may have been aborted.
+        """
+        replaced = self.replaced[rows]
+        has_any = replaced != NOWHERE
+        partitions, at = self.fields[Field.LOG_PARTITION, rows], self.fields[Field.AT_OFFSET]
+        is_hidden: npt.NDArray[np.bool_] = has_any & self.proofs.have_gap(partitions, at[replaced], at[rows])
+        producers = self.events.column("producer_id")
+        if producers.null_count:
+            is_shown = pc.is_valid(producers).to_numpy(zero_copy_only=False)
+            is_hidden |= has_any & is_shown[rows] & ~is_shown[replaced]
+        return is_hidden
 
     def _are_exact(self, rows: Numbers, following: Numbers) -> pa.Array:
         """Whether offsets are proven in the whole interval: the cleaner removes none but for a later one of its key."""
@@ -168,8 +184,10 @@ class _Batch:
         return pa.array(~self.proofs.have_gap(partitions, begins, ends))
 
     def _previous(self, rows: Numbers) -> pa.Array:
-        """The offset that a commit replaced."""
-        replaced = self.take("committed_offset", _rows(self.replaced[rows]))
+        """The offset that a commit replaced; null where that isn't on record."""
+        replaced = self.take(
+            "committed_offset", _rows(np.where(self._hide_previous(rows), NOWHERE, self.replaced[rows]))
+        )
         return pc.coalesce(replaced, self.take("previous_offset", _rows(rows)))
 
     def _told(self, rows: Numbers) -> dict[str, pa.Array]:

@@ -15,11 +15,15 @@ FindingRow = dict[str, Any]
 
 
 def evaluate(
-    evidence: Sequence[tuple[Evidence | None, Mapping[str, Any]]], *, end_ms: int, limits: Thresholds = DEFAULTS
+    evidence: Sequence[tuple[Evidence | None, Mapping[str, Any]]],
+    *,
+    end_ms: int,
+    limits: Thresholds = DEFAULTS,
+    unproven: int = 0,
 ) -> list[FindingRow]:
-    """What rules find in evidence; rows without a kind are minutes of commits."""
+    """What rules find in evidence; rows without a kind are minutes of commits, ``unproven`` of them of an export."""
     minutes = [row for kind, row in evidence if kind is None]
-    commits = all_commits(minutes, limits) if minutes else None
+    commits = {**all_commits(minutes, limits), "unproven": unproven} if minutes else None
     evaluator = Evaluator("test", GROUP, end_ms, limits, commits)
     rows = sorted(((kind, row) for kind, row in evidence if kind is not None), key=lambda pair: pair[0])
     findings = [finding for kind, row in rows for finding in evaluator.add(kind, row)]

@@ -48,6 +48,14 @@ def test_commits_that_stopped_under_an_owner_before_are_no_stall():
     assert found == []
 
 
+@pytest.mark.parametrize(("unproven", "is_proven"), [(0, True), (1, False)])
+def test_a_rule_over_commits_is_not_proven_by_commits_that_may_have_been_aborted(unproven: int, is_proven: bool):
+    silent_until = HOUR_MS - 1 + DEFAULTS.silent_ms
+    evidence = [group_status(), *BUSY, offsets(last_at=HOUR_MS - 1 - DEFAULTS.stall_ms), OTHER]
+    found = evaluate(evidence, end_ms=silent_until, unproven=unproven)
+    assert {one["rule"]: one["is_proven"] for one in found} == {"commit_stall": is_proven, "silent_group": True}
+
+
 # --- silent_group -----------------------------------------------------------------------------------------------------
 
 

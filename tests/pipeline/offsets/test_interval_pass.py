@@ -2,15 +2,18 @@
 
 from random import Random
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coordinator_replay.pipeline.completeness import CopyBounds, copy_of, history_of
 from coordinator_replay.pipeline.offsets.events import EVENTS
 from coordinator_replay.pipeline.offsets.interval_pass import find_offset_intervals
 from coordinator_replay.pipeline.offsets.interval_rows import STAGED, Staged
 from coordinator_replay.pipeline.offsets.intervals import Event
+from coordinator_replay.pipeline.offsets.proofs import NOTHING_MISSING, OffsetProofs
 from tests.pipeline.offsets.reference import Reference, random_steps
 from tests.pipeline.staged_rows import moment
 
@@ -49,14 +52,14 @@ def in_order(events):
     return sorted(events, key=key)
 
 
-def staged(events, sizes=(10_000,)):
+def staged(events, sizes=(10_000,), proofs=NOTHING_MISSING):
     """Staged rows of events that come in batches of the given sizes, again and again."""
     table = pa.Table.from_pylist(in_order(events), schema=EVENTS).combine_chunks()
     batches, at, turn = [], 0, 0
     while at < table.num_rows:
         batches += table.slice(at, sizes[turn % len(sizes)]).to_batches()
         at, turn = at + sizes[turn % len(sizes)], turn + 1
-    rows = find_offset_intervals(iter(batches))
+    rows = find_offset_intervals(iter(batches), proofs)
     return pa.Table.from_batches(rows, schema=STAGED).to_pylist()
 
 
@@ -126,6 +129,24 @@ def test_what_is_known_of_a_group_reaches_its_commits_over_the_borders_of_batche
     opened = rows[13]
     assert (opened["kind"], opened["rule"], opened["rule_since"]) == (Staged.OPEN, "simple_group", moment(11))
     assert not opened["is_protected"]
+
+
+@pytest.mark.parametrize("size", [1, 100])
+def test_what_a_commit_replaced_is_open_behind_a_gap_and_behind_one_that_may_have_been_aborted(size):
+    copies = (CopyBounds(log_partition=3, name="", is_export=False, covered_from=at, cleaned_to=at, end=at + 5)
+              for at in (0, 8))  # fmt: skip
+    history = history_of([copy_of("run", one, np.arange(one.covered_from, one.end)) for one in copies])
+    producers = {1: -1, 2: -1, 9: -1, 10: None, 11: None, 12: -1}
+    commits = [event(Event.PLAIN, KEY, at, producer_id=one, committed_offset=at) for at, one in producers.items()]
+    rows = staged(commits, [size], OffsetProofs({3: history}))
+    assert {row["from_offset"]: (row["previous_offset"], row["is_begin_open"]) for row in rows} == {
+        1: (None, False),
+        2: (1, False),
+        9: (None, True),
+        10: (9, False),
+        11: (10, False),
+        12: (None, True),
+    }
 
 
 def test_topics_that_a_member_subscribes_to_are_spared():
