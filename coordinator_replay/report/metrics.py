@@ -17,7 +17,7 @@ from prometheus_client import CollectorRegistry, Gauge, generate_latest
 from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 
 from coordinator_replay.errors import UsageError
-from coordinator_replay.query.groups import Group, groups_at
+from coordinator_replay.query.groups import UNKNOWN, Group, groups_at
 from coordinator_replay.query.warehouse import Warehouse
 from coordinator_replay.re2_patterns import compile_pattern
 
@@ -31,7 +31,7 @@ _UNOWNED = """
     WHERE cluster = $cluster AND unowned_ms IS NOT NULL GROUP BY group_id ORDER BY group_id
 """
 
-_LOST_OFFSETS = """
+_EXPIRED_OFFSETS = """
     SELECT group_id, status, count(*) FROM expired_offsets WHERE cluster = $cluster GROUP BY ALL ORDER BY ALL
 """
 
@@ -113,7 +113,7 @@ def metrics_of(
         ("rule", "severity"),
     )
     everyone = groups_at(warehouse)
-    states = Counter((one.group_type, one.state) for one in everyone)
+    states = Counter((one.group_type, _state(one)) for one in everyone)
     gauges.add("groups", "Groups by type and state.", sorted(states.items()), ("type", "state"))
     rebalances = warehouse.rows(_REBALANCES)
     wanted = _wanted(everyone, groups)
@@ -150,17 +150,20 @@ def _add_groups(
     gauges.add(
         "group_state",
         "1 for the type and state that the group has.",
-        [((one.group_id, one.group_type, one.state), 1) for one in chosen],
+        [((one.group_id, one.group_type, _state(one)), 1) for one in chosen],
         ("group", "type", "state"),
     )
     gauges.add(
         "group_epoch",
         "Generation of a classic group, group epoch of any other.",
-        [((one.group_id,), one.epoch) for one in chosen],
+        [((one.group_id,), one.epoch if one.is_exact else None) for one in chosen],
         ("group",),
     )
     gauges.add(
-        "group_members", "Members of the group.", [((one.group_id,), one.member_count) for one in chosen], ("group",)
+        "group_members",
+        "Members of the group.",
+        [((one.group_id,), one.member_count if one.is_exact else None) for one in chosen],
+        ("group",),
     )
     gauges.add(
         "group_rebalances",
@@ -174,9 +177,21 @@ def _add_groups(
         [((name,), seconds) for name, seconds in warehouse.rows(_UNOWNED) if name in names],
         ("group",),
     )
+    offsets = [(name, status, count) for name, status, count in warehouse.rows(_EXPIRED_OFFSETS) if name in names]
     gauges.add(
-        "group_lost_offsets",
-        "Committed offsets that expired, are past retention (DUE) or expire next (EXPIRING).",
-        [((name, status), count) for name, status, count in warehouse.rows(_LOST_OFFSETS) if name in names],
+        "group_expired_offsets",
+        "Committed offsets that expired, by their tombstones on record.",
+        [((name,), count) for name, status, count in offsets if status == "EXPIRED"],
+        ("group",),
+    )
+    gauges.add(
+        "group_expiring_offsets",
+        "Committed offsets that are past retention and not removed yet (DUE) or expire within the horizon (EXPIRING).",
+        [((name, status), count) for name, status, count in offsets if status != "EXPIRED"],
         ("group", "status"),
     )
+
+
+def _state(group: Group) -> str:
+    """The state that the log proves."""
+    return group.state if group.is_exact else UNKNOWN

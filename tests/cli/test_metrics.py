@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -36,13 +37,24 @@ def test_metrics_are_what_the_commands_answer(folder):
     text = warehouse.metrics(now=at("02:30")).text
     groups = warehouse.groups()
     assert groups
-    assert set(samples(text, "group_state")) == {(one.group_id, one.state, one.group_type) for one in groups}
-    assert samples(text, "group_epoch") == {(one.group_id,): one.epoch for one in groups if one.epoch is not None}
+    proven = [one for one in groups if one.is_exact]
+    assert set(samples(text, "group_state")) == {
+        (one.group_id, one.state if one in proven else "Unknown", one.group_type) for one in groups
+    }
+    assert samples(text, "group_epoch") == {(one.group_id,): one.epoch for one in proven if one.epoch is not None}
+    assert samples(text, "group_members").keys() == {(one.group_id,) for one in proven if one.member_count is not None}
     assert sum(samples(text, "group_rebalances").values()) == len(
         [one for one in warehouse.rebalances() if one.group_id in {group.group_id for group in groups}]
     )
     assert sum(samples(text, "findings").values()) == len(warehouse.findings())
     assert sum(samples(text, "groups").values()) == len(groups)
+    expiries = [one for one in warehouse.expired() if one.group_id in {group.group_id for group in groups}]
+    over = Counter((one.group_id,) for one in expiries if one.status == "EXPIRED")
+    coming = Counter((one.group_id, one.status) for one in expiries if one.status != "EXPIRED")
+    assert over
+    assert coming
+    assert samples(text, "group_expired_offsets") == over
+    assert samples(text, "group_expiring_offsets") == coming
     assert samples(text, "log_age_seconds") == {(): (at("02:30") - warehouse.coverage.last).total_seconds()}
 
 
