@@ -11,6 +11,7 @@ from coordinator_replay.query.describe import Description, Member
 from coordinator_replay.query.hold_ups import HoldUp
 from coordinator_replay.query.impact import CommonTrait, GroupImpact, Impact
 from coordinator_replay.query.owner import Owners, Ownership
+from coordinator_replay.query.rebalance_summary import MOST_UNSUMMED, summary_of
 from coordinator_replay.query.rebalances import Rebalance
 from coordinator_replay.whatif.measures import Measures
 
@@ -72,6 +73,7 @@ class Reasons(Answer[Rebalance]):
 
     Attributes:
         hold_ups: by rebalance id, who held a rebalance up, where the log tells.
+        summary: what there is to say of all of them, in three sentences; none where they are few.
     """
 
     def __init__(
@@ -83,6 +85,7 @@ class Reasons(Answer[Rebalance]):
     ) -> None:
         super().__init__(rows, Rebalance, notes=notes, basis=basis)
         self.hold_ups = hold_ups
+        self.summary = summary_of(self) if len(self) > MOST_UNSUMMED else []
 
     def _repr_html_(self) -> str:
         shown = "".join(map(_told, self[: html.MOST_ROWS]))

@@ -36,7 +36,7 @@ from coordinator_replay.query.offsets import (
     pending_notes,
     with_lag,
 )
-from coordinator_replay.query.owner import owners_at
+from coordinator_replay.query.owner import Owners, owners_at, owners_between
 from coordinator_replay.query.rebalances import Rebalance, rebalances_at, rebalances_of
 from coordinator_replay.query.removed import DeletedGroup, deleted_groups, removal_notes, removed_offsets
 from coordinator_replay.query.saved import SavedQuery, run_saved_query, saved_queries
@@ -254,6 +254,7 @@ class Warehouse:
         start: Time | None = None,
         end: Time | None = None,
         causes: Sequence[str] = (),
+        last: int | None = None,
     ) -> Answer[Rebalance]:
         """When and why groups rebalanced, how sure that is, and what it cost.
 
@@ -262,9 +263,10 @@ class Warehouse:
             start: those not over before this time.
             end: those that began before this time.
             causes: only of these causes, or that could also be of them (``matched_by`` tells which); all if empty.
+            last: only so many, the latest; all if None.
         """
         since = self._time(start)
-        found = rebalances_of(self._tables, group, since, self._end(end), causes=causes)
+        found = _last(rebalances_of(self._tables, group, since, self._end(end), causes=causes), last)
         notes = [_alternatives(found, causes), self._no("rebalance", found)]
         return Answer(found, Rebalance, notes=notes, basis=self._from(since, group))
 
@@ -276,6 +278,7 @@ class Warehouse:
         start: Time | None = None,
         end: Time | None = None,
         causes: Sequence[str] = (),
+        last: int | None = None,
     ) -> Reasons:
         """Why groups rebalanced: each cause with the evidence that it rests on.
 
@@ -286,17 +289,17 @@ class Warehouse:
             start: those not over before this time.
             end: those that began before this time.
             causes: only of these causes, or that could also be of them (``matched_by`` tells which); all if empty.
+            last: only so many, the latest; all if None.
 
         Raises:
             UsageError: both a point in time and a time range are given.
         """
-        if at is not None and (start is not None or end is not None):
-            raise UsageError("give either a point in time (at), or a time range (from and to)")
+        self._check_either(at, start, end)
         moment = self._time(at)
         note = self._tables.check_moment(moment)
         since = self._time(start) if moment is None else moment
         if moment is None:
-            found = rebalances_of(self._tables, group, since, self._end(end), causes=causes)
+            found = _last(rebalances_of(self._tables, group, since, self._end(end), causes=causes), last)
         else:
             found = rebalances_at(self._tables, group, moment, causes=causes)
         held_up = hold_ups(self._tables, group) if any(one.held_up_by for one in found) else {}
@@ -309,20 +312,51 @@ class Warehouse:
         notes = [perhaps, _alternatives(found, causes), self._no("rebalance", found), note]
         return Reasons(found, held_up, notes, self._from(since, group))
 
-    def owner(self, group: str, topic: str, partition: int, *, at: Time | None = None) -> Owned:
-        """Which member of a group owned a partition.
+    def owner(
+        self,
+        group: str,
+        topic: str,
+        partition: int,
+        *,
+        at: Time | None = None,
+        start: Time | None = None,
+        end: Time | None = None,
+    ) -> Owned:
+        """Which member of a group owned a partition: at a point in time, or all that did in a time range.
 
         Args:
             group: the group.
             topic: the topic's name or id.
             partition: the partition.
             at: the point in time; the end of the log if None.
+            start: owners from this time on, in place of a point in time.
+            end: owners up to this time, likewise.
+
+        Raises:
+            UsageError: both a point in time and a time range are given.
         """
+        self._check_either(at, start, end)
+        if start is not None or end is not None:
+            return self._owners_between(group, topic, partition, start, end)
         moment = self._time(at)
         note = self._tables.check_moment(moment)
         found = owners_at(self._tables, group, topic, partition, moment)
         inherited = inherited_note((one.member_id, one.is_client_inherited) for one in found.owners)
         return Owned(found, [found.hint, inherited, note], self._at(moment, group))
+
+    def _owners_between(self, group: str, topic: str, partition: int, start: Time | None, end: Time | None) -> Owned:
+        since = self._time(start)
+        rows = owners_between(self._tables, group, topic, partition, since, self._end(end))
+        basis = self._from(since, group)
+        is_exact = basis.is_complete and all(one.is_exact for one in rows)
+        inherited = inherited_note((one.member_id, one.is_client_inherited) for one in rows)
+        found = Owners(owners=tuple(rows), before=None, after=None, is_exact=is_exact)
+        return Owned(found, [self._no("owner", rows), inherited], basis)
+
+    @staticmethod
+    def _check_either(at: Time | None, start: Time | None, end: Time | None) -> None:
+        if at is not None and (start is not None or end is not None):
+            raise UsageError("give either a point in time (at), or a time range (from and to)")
 
     def consumers(self, topic: str, *, start: Time | None = None, end: Time | None = None) -> Answer[TopicConsumer]:
         """Every group, client and host that read a topic: how, from when to when, and which partitions.
@@ -364,7 +398,13 @@ class Warehouse:
         return Answer(found, ExpiredOffset, notes=[self._no("offset", found)], basis=self._from(None, group))
 
     def findings(
-        self, *, severity: str | None = None, rules: Sequence[str] = (), group: str | None = None
+        self,
+        *,
+        severity: str | None = None,
+        rules: Sequence[str] = (),
+        group: str | None = None,
+        start: Time | None = None,
+        end: Time | None = None,
     ) -> Answer[Finding]:
         """What an operator should look at, the most severe and latest first.
 
@@ -372,16 +412,19 @@ class Warehouse:
             severity: only this severity (``error``, ``warning``, ``info``) and those above it.
             rules: only of these rules; of all if empty.
             group: only about this group.
+            start: only those last seen at this time or later.
+            end: only those first seen before this time.
         """
         lowest = None if severity is None else _one_of(severity.lower(), SEVERITIES, "severity")
-        found = findings_of(self._tables, severity=lowest, rules=rules, group=group)
+        since, until = self._time(start), self._end(end)
+        found = findings_of(self._tables, severity=lowest, rules=rules, group=group, start=since, end=until)
         unproven = sum(not one.is_proven for one in found)
         note = (
             f"{unproven} of these rest on commits that may belong to aborted transactions: "
             "the input has no transaction markers."
         )
         notes = [self._no("finding", found), note if unproven else None]
-        return Answer(found, Finding, notes=notes, basis=self._from(None, group))
+        return Answer(found, Finding, notes=notes, basis=self._from(since, group))
 
     def sql(
         self,
@@ -683,6 +726,11 @@ def _alternatives(found: Sequence[Rebalance], causes: Sequence[str]) -> str | No
         return None
     asked = " or ".join(cause.upper() for cause in causes)
     return f"{others} of {len(found)} matched by an alternative: another cause is named, {asked} is not ruled out."
+
+
+def _last(found: list[Rebalance], count: int | None) -> list[Rebalance]:
+    """The last of some rebalances; all where no number is given."""
+    return found if count is None else found[max(len(found) - count, 0) :]
 
 
 def _one_of(word: str, known: Sequence[str], what: str) -> str:

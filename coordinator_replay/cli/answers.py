@@ -50,6 +50,12 @@ cause_option = click.option(
     type=CAUSE_NAME,
     help="Only rebalances of this cause, and those that could also be of it, which are marked; can be given again.",
 )
+last_option = click.option(
+    "--last",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Only the latest N of them, in the order in which they began.",
+)
 
 
 def show(common: Common, found: "Answer[Any]", asked: Collection[str] = ()) -> None:

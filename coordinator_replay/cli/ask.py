@@ -20,6 +20,7 @@ from coordinator_replay.cli.answers import (
     columns_for,
     from_option,
     group_argument,
+    last_option,
     say_beside,
     show,
     show_rows,
@@ -149,11 +150,17 @@ def timeline(common: Common, group: str, start: datetime | None, end: datetime |
 @from_option
 @to_option
 @cause_option
+@last_option
 def rebalances(
-    common: Common, group: str | None, start: datetime | None, end: datetime | None, causes: Sequence[str]
+    common: Common,
+    group: str | None,
+    start: datetime | None,
+    end: datetime | None,
+    causes: Sequence[str],
+    last: int | None,
 ) -> None:
     """List rebalances of GROUP, or of all groups: when, why, how sure that is, and what they cost."""
-    found = open_warehouse(common).rebalances(group, start=start, end=end, causes=causes)
+    found = open_warehouse(common).rebalances(group, start=start, end=end, causes=causes, last=last)
     shown = columns_for(found.row_type)
     if causes and common.output == "table":
         # Each cause is followed by whether it is the one asked for.
@@ -168,6 +175,7 @@ def rebalances(
     cls=Command,
     epilog=examples(
         "coordinator-replay owner payments orders 3 --at 2026-11-20T02:13:00Z",
+        "coordinator-replay owner payments orders 3 --from 2026-11-20T02:00",
     ),
 )
 @common_options()
@@ -175,9 +183,22 @@ def rebalances(
 @click.argument("topic", type=TOPIC_NAME)
 @click.argument("partition", type=click.IntRange(min=0))
 @at_option
-def owner(common: Common, group: str, topic: str, partition: int, at: datetime | None) -> None:
-    """Show which member of GROUP owned PARTITION of TOPIC (a name or an id)."""
-    show(common, open_warehouse(common).owner(group, topic, partition, at=at))
+@from_option
+@to_option
+def owner(
+    common: Common,
+    group: str,
+    topic: str,
+    partition: int,
+    at: datetime | None,
+    start: datetime | None,
+    end: datetime | None,
+) -> None:
+    """Show which member of GROUP owned PARTITION of TOPIC (a name or an id).
+
+    With --from or --to all that owned it in that time range, in order.
+    """
+    show(common, open_warehouse(common).owner(group, topic, partition, at=at, start=start, end=end))
 
 
 @click.command(
@@ -191,9 +212,22 @@ def owner(common: Common, group: str, topic: str, partition: int, at: datetime |
 @click.option("--severity", type=click.Choice(SEVERITIES), help="Only findings of this severity or a more severe one.")
 @click.option("--rule", "rules", multiple=True, type=RULE_NAME, help="Only findings of this rule; can be given again.")
 @click.option("--group", type=GROUP_NAME, help="Only findings about this group.")
-def findings(common: Common, severity: str | None, rules: Sequence[str], group: str | None) -> None:
-    """Show findings: what an operator should look at, the most severe first."""
-    show(common, open_warehouse(common).findings(severity=severity, rules=rules, group=group))
+@from_option
+@to_option
+def findings(
+    common: Common,
+    severity: str | None,
+    rules: Sequence[str],
+    group: str | None,
+    start: datetime | None,
+    end: datetime | None,
+) -> None:
+    """Show findings: what an operator should look at, the most severe first.
+
+    --from and --to choose those that were the case in that time range: last seen in it or later, first seen before its
+    end.
+    """
+    show(common, open_warehouse(common).findings(severity=severity, rules=rules, group=group, start=start, end=end))
 
 
 @click.command(

@@ -12,13 +12,14 @@ from coordinator_replay.cli.answers import (
     at_option,
     cause_option,
     from_option,
+    last_option,
     say,
     say_beside,
     show,
     to_option,
 )
 from coordinator_replay.cli.options import Command, Common, common_options, examples, open_warehouse
-from coordinator_replay.cli.output import to_json
+from coordinator_replay.cli.output import print_text, to_json
 from coordinator_replay.cli.reasons import counted, print_reason
 from coordinator_replay.cli.settings import known_option, settings_of
 from coordinator_replay.errors import UsageError
@@ -53,6 +54,7 @@ def _is_folder(out: str, path: Path, *, is_fleet: bool) -> bool:
 @from_option
 @to_option
 @cause_option
+@last_option
 def why(
     common: Common,
     group: str | None,
@@ -60,18 +62,22 @@ def why(
     start: datetime | None,
     end: datetime | None,
     causes: Sequence[str],
+    last: int | None,
 ) -> None:
     """Explain each rebalance of GROUP, or of all groups: its cause, how sure that is, and the evidence for it.
 
     With --at only the rebalance under way at that time, or else the last one before it. If a classic rebalance may have
-    begun by then, that one too: its join phase leaves no record. As json and csv the output is that of rebalances.
+    begun by then, that one too: its join phase leaves no record. More than ten begin with a summary. As json and csv
+    the output is that of rebalances.
     """
-    found = open_warehouse(common).why(group, at=at, start=start, end=end, causes=causes)
+    found = open_warehouse(common).why(group, at=at, start=start, end=end, causes=causes, last=last)
     if common.output != "table":
         show(common, found)
         return
+    for sentence in found.summary:
+        print_text(sentence)
     for number, one in enumerate(found):
-        if number:
+        if number or found.summary:
             click.echo()
         print_reason(one, found.hold_ups.get(one.rebalance_id))
     say_beside(found)

@@ -39,13 +39,19 @@ class Finding:
 _FINDINGS = f"""
     SELECT {select_list(Finding)}
     FROM findings
-    WHERE cluster = $cluster
+    WHERE cluster = $cluster AND coalesce(last_seen >= $start, true) AND coalesce(first_seen < $end, true)
     ORDER BY list_position(['error', 'warning', 'info'], severity), last_seen DESC, finding_id
 """  # noqa: S608 - put together from constants
 
 
 def findings_of(
-    warehouse: Warehouse, *, severity: str | None = None, rules: Sequence[str] = (), group: str | None = None
+    warehouse: Warehouse,
+    *,
+    severity: str | None = None,
+    rules: Sequence[str] = (),
+    group: str | None = None,
+    start: datetime | None = None,
+    end: datetime | None = None,
 ) -> list[Finding]:
     """Findings, the most severe and latest first.
 
@@ -54,11 +60,14 @@ def findings_of(
         severity: only this severity and those above it; all if None.
         rules: only of these rules; of all if empty.
         group: only about this group.
+        start: only those last seen then or later.
+        end: only those first seen before then.
 
     Raises:
-        UsageError: there is no such rule.
+        UsageError: there is no such rule, or the tables know nothing of that time range.
     """
-    found = warehouse.answers(Finding, _FINDINGS)
+    warehouse.check_range(start, end)
+    found = warehouse.answers(Finding, _FINDINGS, start=start, end=end)
     known = {*RULES, *(finding.rule for finding in found)}
     for rule in rules:
         if rule not in known:

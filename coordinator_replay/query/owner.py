@@ -21,7 +21,7 @@ class Ownership:
     """One ownership of a partition: a row of ``partition_ownership``.
 
     Attributes:
-        client_id: of the member at that point in time; None where it was gone then.
+        client_id: of the member at that point in time, or of a range its last one; None where it was gone then.
         client_host: likewise.
         is_client_inherited: they may be those of an earlier process of this static member.
         is_exact: whether the log proves that the member owned the partition at the time asked about; of those before
@@ -54,19 +54,27 @@ class Ownership:
         return EPOCH if self.owned_to is None and self.to_offset is not None else self.owned_to
 
 
-_INTERVALS = f"""
+_INTERVALS = """
     WITH owned AS (
         SELECT * FROM partition_ownership
         WHERE cluster = $cluster AND group_id = $group AND partition = $partition
           AND (topic = $topic OR topic_id = $topic)
     ), hosts AS (
         SELECT member_id, client_id, client_host, is_client_inherited FROM member_timeline
-        WHERE cluster = $cluster AND group_id = $group AND {MEMBERS_AS_OF}
+        WHERE cluster = $cluster AND group_id = $group AND {members}
+        QUALIFY row_number() OVER (PARTITION BY member_id ORDER BY from_offset DESC) = 1
     )
-    SELECT {select_list(Ownership)}
+    SELECT {columns}
     FROM owned LEFT JOIN hosts ON hosts.member_id = owned.member_id
+    WHERE {owned}
     ORDER BY owned_from NULLS FIRST, owned.from_offset, owned.member_id
-"""  # noqa: S608 - put together from constants
+"""
+_AT = _INTERVALS.format(columns=select_list(Ownership), members=MEMBERS_AS_OF, owned="true")
+_BETWEEN = _INTERVALS.format(
+    columns=select_list(Ownership),
+    members="true",
+    owned="coalesce(owned_from < $end, true) AND coalesce(owned_to > $start, to_offset IS NULL OR $start IS NULL)",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +163,7 @@ def owners_at(warehouse: Warehouse, group: str, topic: str, partition: int, at: 
     """
     moment = at or END
     asked = {"group": group, "topic": topic, "partition": partition, "at": moment}
-    intervals = warehouse.answers(Ownership, _INTERVALS, **asked)
+    intervals = warehouse.answers(Ownership, _AT, **asked)
     if not intervals:
         _check_partition(warehouse, group, topic, partition)
     ended = [one for one in intervals if (over := one.over_at) is not None and over <= moment]
@@ -167,3 +175,27 @@ def owners_at(warehouse: Warehouse, group: str, topic: str, partition: int, at: 
         before=max(ended, key=lambda one: (one.over_at or moment, one.to_offset or 0), default=None),
         after=later[0] if later else None,
     )
+
+
+def owners_between(
+    warehouse: Warehouse, group: str, topic: str, partition: int, start: datetime | None, end: datetime | None
+) -> list[Ownership]:
+    """Every ownership of a partition that touches a time range, in order.
+
+    Args:
+        warehouse: the tables.
+        group: the group.
+        topic: the topic's name or id.
+        partition: the partition.
+        start: those not over by then; all if None.
+        end: those begun before then; all if None.
+
+    Raises:
+        UsageError: as ``owners_at``, or the tables know nothing of that time range.
+    """
+    warehouse.check_range(start, end)
+    asked = {"group": group, "topic": topic, "partition": partition, "start": start, "end": end}
+    found = warehouse.answers(Ownership, _BETWEEN, **asked)
+    if not found and not warehouse.answers(Ownership, _BETWEEN, **{**asked, "start": None, "end": None}):
+        _check_partition(warehouse, group, topic, partition)
+    return found

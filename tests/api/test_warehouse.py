@@ -69,6 +69,33 @@ def test_the_owner_of_a_partition_and_who_had_it_before_and_after(warehouse):
     assert owned.before.member_id == "m-1"
 
 
+def test_all_owners_of_a_time_range(warehouse):
+    owned = warehouse.owner("payments", "orders", 1, start="02:10:15", end="02:20")
+    assert [(one.member_id, one.client_id) for one in owned] == [("m-2", "client-m-2")]
+    both = warehouse.owner("payments", "orders", 1, start="02:01")
+    assert [(one.member_id, one.owned_to) for one in both] == [("m-1", at("02:10:15")), ("m-2", None)]
+    assert both.is_exact
+    nobody = warehouse.owner("payments", "orders", 1, end="02:00:02")
+    assert (len(nobody), nobody.notes[0][:14]) == (0, "No such owner;")
+    with pytest.raises(UsageError, match="never owned partition 7"):
+        warehouse.owner("payments", "orders", 7, start="02:01")
+    with pytest.raises(UsageError, match="either a point in time"):
+        warehouse.owner("payments", "orders", 1, at="02:01", start="02:01")
+
+
+def test_findings_of_a_time_range(warehouse):
+    assert {one.finding_id for one in warehouse.findings(start="02:11")} == {"f3"}
+    assert {one.finding_id for one in warehouse.findings(start="02:05", end="02:06")} == {"f1", "f2", "f3"}
+
+
+def test_the_latest_rebalances(warehouse):
+    everything = list(warehouse.rebalances())
+    assert list(warehouse.rebalances(last=2)) == everything[-2:]
+    assert list(warehouse.rebalances(last=99)) == everything
+    assert list(warehouse.why(last=1)) == everything[-1:]
+    assert warehouse.why().summary == []
+
+
 def test_errors_are_sentences(warehouse, tmp_path):
     with pytest.raises(UsageError, match="did you mean 'payments'"):
         warehouse.describe("paymets")

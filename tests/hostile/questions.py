@@ -39,6 +39,7 @@ def one_group(group: str, folder: Path, topic: str = "orders") -> Iterator[list[
     yield ["offsets", f"--history={topic}", "--", group]
     yield ["consumers", "--", topic]
     yield ["owner", "--output", "json", "--", group, topic, "0"]
+    yield ["owner", "--from", "-1d", "--", group, topic, "0"]
     yield ["owner", "--at", "now", "--", group, topic, "2147483647"]
     yield ["findings", f"--group={group}", "--output", "json"]
     yield ["timeline", "--members", "--", group]

@@ -1,0 +1,42 @@
+"""Many rebalances in three sentences."""
+
+from dataclasses import replace
+
+from coordinator_replay.query.rebalance_summary import summary_of
+from coordinator_replay.query.rebalances import Rebalance, rebalances_of
+from coordinator_replay.query.warehouse import Warehouse
+from tests.query.small_warehouse import at
+
+
+def many(warehouse: Warehouse) -> list[Rebalance]:
+    """Twelve of five groups with five causes; the last one is not over."""
+    _, _, moved = rebalances_of(warehouse)
+    causes = ["SESSION_TIMEOUT"] * 5 + ["MEMBER_JOIN"] * 3 + ["MEMBER_LEAVE"] * 2 + ["UNKNOWN", "CLIENT_UPGRADE"]
+    groups = ["a"] * 6 + ["b"] * 3 + ["c", "d", "e"]
+    found = [
+        replace(moved, group_id=group, cause=cause, epoch=place, trigger_members=[group], commit_pause_ms=place * 10)
+        for place, (group, cause) in enumerate(zip(groups, causes, strict=True))
+    ]
+    return [*found[:-1], replace(found[-1], completed_at=None, completed_offset=None, duration_ms=None)]
+
+
+def test_how_many_and_why_which_groups_and_what_they_cost(warehouse: Warehouse):
+    assert summary_of(many(warehouse)) == [
+        "12 rebalances of 5 groups from 2026-11-20T02:10:00.000Z to 2026-11-20T02:10:00.000Z: SESSION_TIMEOUT 5, "
+        "MEMBER_JOIN 3, MEMBER_LEAVE 2, 2 by 2 other causes.",
+        "Most of a 6, b 3, c 1, 2 in 2 other groups; 12 set off by 5 members.",
+        "Longest: commits paused 110 ms (e, epoch 11); of those with an exact duration 20,000 ms (a, epoch 0); "
+        "1 not over.",
+    ]
+
+
+def test_what_is_not_on_record_is_not_invented(warehouse: Warehouse):
+    bare = [
+        replace(one, cause=None, commit_pause_ms=None, duration_ms=None, trigger_members=None, started_at=at("02:01"))
+        for one in many(warehouse)[:2]
+    ]
+    assert summary_of(bare) == [
+        "2 rebalances of 1 group from 2026-11-20T02:01:00.000Z to 2026-11-20T02:01:00.000Z: UNKNOWN 2.",
+        "Most of a 2; 0 set off by 0 members.",
+        "Longest: not on record.",
+    ]
