@@ -77,6 +77,10 @@ def print_reason(one: "Rebalance", hold_up: "HoldUp | None" = None) -> None:
         print_text(_held_up(hold_up), indent="  ")
     for fact in one.evidence or ():
         print_text(f"- {fact}", indent="  ")
+    if one.reasons and len(one.reasons) > 1:
+        print_text(f"reasons of the coordinator: {'; '.join(one.reasons)}", indent="  ")
+    if one.client_reasons:
+        print_text(f"reasons of clients: {'; '.join(one.client_reasons)}", indent="  ")
     if one.alternatives:
         print_text(f"could also be: {', '.join(one.alternatives)}", indent="  ")
     if one.is_exact is False:

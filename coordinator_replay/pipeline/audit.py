@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from coordinator_replay.log.dump import Dump, DumpFile, find_dump
 from coordinator_replay.pipeline import broker_logs
+from coordinator_replay.pipeline.broker_log_rebalances import LinesContext, add_log_lines
 from coordinator_replay.pipeline.bucket import BucketContext, BucketResult, reasons_to_rebuild, run_bucket
 from coordinator_replay.pipeline.bucket_files import TableWriter
 from coordinator_replay.pipeline.derived import (
@@ -30,6 +31,8 @@ from coordinator_replay.pipeline.host.catalog import register_tables
 from coordinator_replay.pipeline.job import Changes, Job, begin_job, look_at_job
 from coordinator_replay.pipeline.ledger import Run
 from coordinator_replay.pipeline.offsets.bucket import OffsetContext, SumsRange
+from coordinator_replay.pipeline.offsets.pauses import AWAITING_LOGS
+from coordinator_replay.pipeline.offsets.pauses import TABLE as REBALANCES
 from coordinator_replay.pipeline.options import Expiry, Options, Summary
 from coordinator_replay.pipeline.plan import History, Plan, Wanted, plan_buckets, sums_range
 from coordinator_replay.pipeline.read.tally import Tally
@@ -97,10 +100,17 @@ def audit(
         reading, names, plan = _plan(job, run, dump, report)
         report("replaying groups and deriving offsets")
         sums = _sums_range(job, run, reading.tally, plan)
-        results = _run_buckets(job, run, plan, names, sums)
+        has_logs = bool(logs or job.files(broker_logs.TABLE))
+        results = _run_buckets(job, run, plan, names, sums, has_logs=has_logs)
         summary = Summary(run)
         count_records(results, reading.tally.records(), summary)
         changes = _write_topics(job, names)
+        if logs:
+            report("reading logs of brokers")
+            changes += _read_broker_logs(job, run, logs, results, reading.history)
+        if plan.derives and has_logs:
+            report("joining rebalances with logs of brokers")
+            _add_log_lines(job, results, changes)
         if plan.derives and sums is not None and run.log_end is not None:
             log = Log(run.log_end, sums, names.now, reading.history)
             report("explaining tombstones")
@@ -115,9 +125,6 @@ def audit(
             count_earlier(job, summary)
         for result in results:
             changes += Changes(result.files.added, result.files.removed)
-        if logs:
-            report("reading logs of brokers")
-            changes += _read_broker_logs(job, run, logs, changes, reading.history)
         summary.rebalances = job.snapshots["rebalances"].rows(options.cluster) + changes.rows("rebalances")
         report("committing")
         job.commit(run, changes)
@@ -167,7 +174,9 @@ def _plan(job: Job, run: Run, dump: Dump, report: Report) -> tuple[Reading, _Top
         settings=run.settings,
         is_full=options.full,
         records_only=options.records_only,
-        is_explicit=bool(options.topics or options.cluster_metadata or options.expiry != Expiry()),
+        is_explicit=bool(
+            options.topics or options.cluster_metadata or options.broker_logs or options.expiry != Expiry()
+        ),
         copies=reading.copies,
         logs=reading.logs,
         lost_from=reading.lost_from,
@@ -212,7 +221,9 @@ def _sums_range(job: Job, run: Run, tally: Tally, plan: Plan) -> SumsRange | Non
     return sums_range(tally, job.files(TOTALS), run.log_end, is_rebuild=plan.is_rebuild, hot=hot)
 
 
-def _run_buckets(job: Job, run: Run, plan: Plan, names: _Topics, sums: SumsRange | None) -> Sequence[BucketResult]:
+def _run_buckets(
+    job: Job, run: Run, plan: Plan, names: _Topics, sums: SumsRange | None, *, has_logs: bool
+) -> Sequence[BucketResult]:
     """The stage that works on each bucket."""
     options, expiry = job.options, job.options.expiry
     context = BucketContext(
@@ -226,21 +237,25 @@ def _run_buckets(job: Job, run: Run, plan: Plan, names: _Topics, sums: SumsRange
         ),
         offsets=OffsetContext(end=run.log_end, sums=sums, as_of=expiry.as_of, history_every_ms=expiry.history_every_ms),
         derives=plan.derives,
+        has_logs=has_logs,
     )
     name = "settle records, replay groups and derive offsets by bucket"
     return job.stages.run(name, plan.shares, partial(run_bucket, context=context), lambda share: share.size)
 
 
-def _read_broker_logs(job: Job, run: Run, logs: Sequence[DumpFile], changes: Changes, history: History) -> Changes:
+def _read_broker_logs(
+    job: Job, run: Run, logs: Sequence[DumpFile], results: Sequence[BucketResult], history: History
+) -> Changes:
     """Two stages: what the logs of brokers say, and each line once."""
     full, existing = job.options.full, job.files(broker_logs.TABLE)
-    removed = {file.uri for file in changes.removed}
+    removed = {file.uri for result in results for file in result.files.removed}
+    staged = [file for one in results for name in AWAITING_LOGS.values() for file in one.files.staged.get(name, [])]
     context = broker_logs.LogContext(
         place=job.place,
         zone=job.options.broker_log_zone,
         rebalances=[
-            *(file.uri for file in job.files("rebalances") if file.uri not in removed),
-            *(file.path for file in changes.added if file.table == "rebalances"),
+            *(file.uri for file in job.files(REBALANCES) if file.uri not in removed),
+            *(file.path for file in staged),
         ],
         earlier={} if full else broker_logs.earlier_logs(one.broker_logs for one in history.runs),
     )
@@ -254,3 +269,15 @@ def _read_broker_logs(job: Job, run: Run, logs: Sequence[DumpFile], changes: Cha
     run.broker_logs += broker_logs.ledger_rows(found)
     run.notes += broker_logs.notes(found, sum(file.rows for file in added if file.table == broker_logs.TABLE))
     return Changes(added, list(existing) if full else [])
+
+
+def _add_log_lines(job: Job, results: Sequence[BucketResult], changes: Changes) -> None:
+    """The stage that joins the rebalances of each bucket with the lines of brokers' logs."""
+    removed = {file.uri for file in changes.removed}
+    new = [file.path for file in changes.added if file.table == broker_logs.TABLE]
+    earlier = [file.uri for file in job.files(broker_logs.TABLE) if file.uri not in removed]
+    context = LinesContext(place=job.place, lines=[*earlier, *new], new=new)
+    found = job.stages.run("join rebalances with logs of brokers", results, partial(add_log_lines, context=context))
+    for result, files in zip(results, found, strict=True):
+        result.files.take(files.added)
+        result.files.removed += files.removed

@@ -94,12 +94,14 @@ class BucketContext:
         replay: what every group's replay knows beside its records.
         offsets: what the offsets of every bucket are derived with.
         derives: whether anything but records is written.
+        has_logs: whether brokers' logs add to rebalances before the table has them.
     """
 
     place: Place
     replay: ReplayContext
     offsets: OffsetContext
     derives: bool = True
+    has_logs: bool = False
 
 
 @dataclass(slots=True)
@@ -203,6 +205,6 @@ def run_bucket(share: BucketShare, context: BucketContext) -> BucketResult:
         partitions=partitions,
     )
     step.run(writer)
-    pauses.write(writer, groups.log_partitions())
+    pauses.write(writer, groups.log_partitions(), awaits_logs=context.has_logs)
     files.take(writer.close())
     return result

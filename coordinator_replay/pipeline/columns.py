@@ -1,11 +1,15 @@
 """Columns of numbers as numpy has them, and sums of them by key, for tasks that handle many rows at once."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from coordinator_replay.times import milliseconds
 
 Numbers = npt.NDArray[np.int64]
 
@@ -136,3 +140,9 @@ def batch_of_columns(columns: Sequence[pa.Array | Numbers], schema: pa.Schema) -
         for field, column in zip(schema, columns, strict=True)
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def plain_rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
+    """Rows of plain values, times in milliseconds since 1970."""
+    for row in batch.to_pylist():
+        yield {name: milliseconds(one) if isinstance(one, datetime) else one for name, one in row.items()}

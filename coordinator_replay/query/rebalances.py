@@ -21,6 +21,8 @@ class Rebalance:
     Attributes:
         completed_offset: log offset of the record by which it was over, None while it is not; ``completed_at`` is None
             where that record, and those of the group before it, carry no time.
+        reasons: what the coordinator logged as reasons, in order; None without a broker's log.
+        client_reasons: what clients gave as theirs (KIP-800).
         matched_by: where causes were asked for, whether one of them is its ``cause`` or only an ``alternative`` to it.
     """
 
@@ -54,6 +56,8 @@ class Rebalance:
     is_exact: bool | None
     rebalance_id: str
     evidence: list[str] | None
+    reasons: list[str] | None
+    client_reasons: list[str] | None
     completed_offset: int | None
     matched_by: str | None = column(default=None)
 

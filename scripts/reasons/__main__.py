@@ -11,14 +11,14 @@ def main() -> None:
     """Judge the samples that go with the tests, or those in the folder given."""
     arguments = [argument for argument in sys.argv[1:] if argument != "-v"]
     samples = Path(arguments[0]) if arguments else REPOSITORY / "tests" / "data"
-    verdicts = judge_all(samples)
+    verdicts, with_log = judge_all(samples), judge_all(samples, with_log=True)
     if "-v" in sys.argv:
-        for one in verdicts:
+        for one in (*verdicts, *with_log):
             row, truth = one.row or {}, one.truth
             word = "right" if one.is_exact else "shared" if one.is_marked else "WRONG" if row and truth else "alone"
             print(word, one.sample, *(truth[:3] if truth else (row["group_id"], row["epoch"], None)), end=" | ")
             print(row.get("cause"), row.get("confidence"), row.get("alternatives"), truth.text[:120] if truth else "")
-    text = document(verdicts)
+    text = document(verdicts, with_log)
     DOCUMENT.write_text(text, encoding="utf-8")
     TABLE_DOCUMENT.write_text(draw(), encoding="utf-8")
     print(text)

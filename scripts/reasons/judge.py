@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from coordinator_replay.analysis.reasons import Cause
+from coordinator_replay.analysis.reasons import Cause, Confidence
 from scripts.reasons.sample import Sample
 from scripts.reasons.truth import Truth, Witness
 
@@ -15,7 +15,14 @@ DOCUMENT = REPOSITORY / "docs" / "reasons-judged.md"
 COMPACTED = frozenset({"compacted"})
 """Samples whose logs were compacted while they were written: what compaction took nobody can find again."""
 
-BROKERS = {"kafka-3.9": "3.9.1", "old-format-gzip": "2.8.2", "old-format-none": "2.8.2"}
+BROKERS = {
+    "kafka-3.9": "3.9.1",
+    "old-format-gzip": "2.8.2",
+    "old-format-none": "2.8.2",
+    "2.8": "2.8.2",
+    "3.9": "3.9.1",
+    "4.1": "4.1.0",
+}
 """Broker version of a sample; all others were recorded from 4.3.1."""
 
 
@@ -58,10 +65,10 @@ class Verdict(NamedTuple):
         return self.is_exact or self.is_marked
 
 
-def judge(sample: Sample) -> list[Verdict]:
-    """Every rebalance that the broker logged or the audit found."""
+def judge(sample: Sample, *, with_log: bool = False) -> list[Verdict]:
+    """Every rebalance that the broker logged or the audit found, without the broker's log or with it."""
     logged = Witness(sample.journal, sample.clients()).read(sample.broker_log)
-    found = sample.rebalances()
+    found = sample.rebalances_with_log() if with_log else sample.rebalances()
     truths = _by_life([((one.group, one.epoch), one) for one in logged])
     rows = _by_life([((row["group_id"], row["epoch"]), row) for row in found])
     types = {row["group_id"]: row["group_type"] for row in found}
@@ -83,10 +90,11 @@ def _by_life(found: list[tuple[tuple[str, int], _Told]]) -> dict[tuple[str, int,
     return told
 
 
-def judge_all(samples: Path) -> list[Verdict]:
+def judge_all(samples: Path, *, with_log: bool = False) -> list[Verdict]:
     """All samples of a folder that have segments and a broker's log."""
-    folders = sorted(path.parent for path in samples.glob("*/broker-log.jsonl") if (path.parent / "segments").is_dir())
-    return [verdict for folder in folders for verdict in judge(Sample(folder))]
+    logs = sorted([*samples.glob("*/broker-log.jsonl"), *samples.glob("broker-logs/*/server.log")])
+    folders = [path.parent for path in logs if (path.parent / "segments").is_dir()]
+    return [verdict for folder in folders for verdict in judge(Sample(folder), with_log=with_log)]
 
 
 def whole(verdicts: Iterable[Verdict]) -> list[Verdict]:
@@ -98,8 +106,13 @@ def _share(part: int, of: int) -> str:
     return f"{part} of {of} ({100 * part / of:.1f} %)" if of else "0 of 0"
 
 
-def document(verdicts: Sequence[Verdict]) -> str:
-    """The page that says how good reasons are."""
+def document(verdicts: Sequence[Verdict], with_log: Sequence[Verdict]) -> str:
+    """The page that says how good reasons are.
+
+    Args:
+        verdicts: of audits that read no log of a broker.
+        with_log: of audits that do.
+    """
     told = whole(verdicts)
     both = [one for one in told if one.truth is not None and one.row is not None]
     logged = sum(one.truth is not None for one in told)
@@ -108,7 +121,8 @@ def document(verdicts: Sequence[Verdict]) -> str:
         "# Causes, compared with the brokers' logs",
         "",
         "Written by `scripts/judge-reasons`; a test keeps it up to date. The recorded samples come with what their",
-        "brokers logged at the time and with what was done to the clients; an audit reads neither.",
+        "brokers logged at the time and with what was done to the clients. An audit reads neither, unless it is",
+        "given the logs with `--broker-log`: see [with the brokers' logs](#with-the-brokers-logs).",
         "",
         f"- rebalances that the brokers logged and the audit found: {_share(len(both), logged)}",
         f"- rebalances that the audit found and no broker logged: {sum(one.truth is None for one in told)}",
@@ -117,12 +131,12 @@ def document(verdicts: Sequence[Verdict]) -> str:
         "  (`possible`), and name the right cause as an alternative",
         f"- causes wrong: {sum(not one.is_right for one in both)}",
     ]
-    for confidence in ("certain", "likely", "possible"):
-        rated = [one for one in both if one.row is not None and one.row["confidence"] == confidence]
-        lines.append(f"- `{confidence}`: {_share(sum(one.is_exact for one in rated), len(rated))} are the logged cause")
     lines += [
+        *_by_confidence(both),
         "",
         *_compacted(verdicts),
+        "",
+        *_with_log(with_log),
         "",
         *_by_protocol(verdicts),
         "",
@@ -134,6 +148,29 @@ def document(verdicts: Sequence[Verdict]) -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+def _by_confidence(both: Sequence[Verdict]) -> list[str]:
+    lines = []
+    for confidence in Confidence:
+        rated = [one for one in both if one.row is not None and one.row["confidence"] == confidence]
+        lines.append(f"- `{confidence}`: {_share(sum(one.is_exact for one in rated), len(rated))} are the logged cause")
+    return lines
+
+
+def _with_log(verdicts: Sequence[Verdict]) -> list[str]:
+    both = [one for one in whole(verdicts) if one.truth is not None and one.row is not None]
+    classic = [one.row for one in verdicts if one.row is not None and one.row["group_type"] == "classic"]
+    return [
+        "## With the brokers' logs",
+        "",
+        f"- causes right: {_share(sum(one.is_exact for one in both), len(both))}; another "
+        f"{sum(one.is_marked for one in both)} rows say that the log can't tell",
+        f"- causes wrong: {sum(not one.is_right for one in both)}",
+        *_by_confidence(both),
+        f"- rebalances of classic groups that have their beginning and their duration: "
+        f"{_share(sum(row['duration_ms'] is not None for row in classic), len(classic))}",
+    ]
 
 
 def _compacted(verdicts: Sequence[Verdict]) -> list[str]:

@@ -1,16 +1,21 @@
 """A recorded sample: its rebalances as the audit sees them, without Spark, and what the broker and the clients said."""
 
 import json
+import re
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from coordinator_replay.analysis.broker_words import EVENTS, LogLine, with_broker_log
 from coordinator_replay.analysis.group_life import GroupReplay
 from coordinator_replay.analysis.reasons import TopicChanges
 from coordinator_replay.analysis.reasons.signs import SIGNS_WITHIN_MS, may_show_departure
 from coordinator_replay.analysis.reasons.topic_changes import MetadataEvent, changes_of
+from coordinator_replay.broker_log import layouts as logs
+from coordinator_replay.broker_log.events import read_event
 from coordinator_replay.engine.model import Record
 from coordinator_replay.log.dump import find_dump
 from coordinator_replay.log.segment import read_segment
@@ -19,6 +24,10 @@ from coordinator_replay.records.blobs import open_blobs
 from coordinator_replay.records.cluster_metadata import decode_metadata
 
 Line = dict[str, Any]
+
+_HEAD = re.compile(
+    r"\[Group(?:Coordinator (?:id=)?|MetadataManager brokerId=)\d+(?: topic=\S+ partition=(?P<partition>\d+))?\]:? ?"
+)
 
 
 def read_lines(path: Path) -> list[Line]:
@@ -45,7 +54,8 @@ class Sample:
     @property
     def broker_log(self) -> list[Line]:
         """What the coordinator logged."""
-        return read_lines(self.folder / "broker-log.jsonl")
+        whole = self.folder / "server.log"
+        return _coordinator_lines(whole) if whole.exists() else read_lines(self.folder / "broker-log.jsonl")
 
     @property
     def journal(self) -> list[Line]:
@@ -105,6 +115,30 @@ class Sample:
         for life in lives.values():
             rows.extend(row for table, row in life.replay.finish() if table == "rebalances")
         return rows
+
+    def rebalances_with_log(self) -> list[Line]:
+        """The rows of ``rebalances`` where the broker's log was given as well."""
+        lines: dict[str | None, list[LogLine]] = defaultdict(list)
+        for line in self.broker_log:
+            place = "" if line.get("partition") is None else f" topic=__consumer_offsets partition={line['partition']}"
+            event = read_event(logs.LogLine(line["at"], True, f"[GroupCoordinator id=1{place}] {line['text']}"))
+            if event is not None and event.event in EVENTS:
+                fields = {name: getattr(event, name) for name in LogLine._fields if name != "at_ms"}
+                lines[event.group_id].append(LogLine(at_ms=line["at"], **fields))
+        for of_group in lines.values():
+            of_group.sort(key=lambda line: line.order)
+        return [with_broker_log(row, lines[row["group_id"]]) for row in self.rebalances()]
+
+
+def _coordinator_lines(path: Path) -> list[Line]:
+    """Lines of a coordinator in a broker's whole log, whose times are UTC."""
+    parsed = map(logs.parse_line, path.read_text(encoding="utf-8").splitlines())
+    heads = ((line, _HEAD.match(line.message)) for line in parsed if line is not None)
+    return [
+        {"at": line.time_ms, "partition": head["partition"], "text": line.message[head.end() :]}
+        for line, head in heads
+        if head is not None
+    ]
 
 
 class _Life:

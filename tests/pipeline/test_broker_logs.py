@@ -19,7 +19,6 @@ from coordinator_replay.log.dump import DumpFile
 from coordinator_replay.pipeline.broker_log_file import ReadLog
 from coordinator_replay.pipeline.broker_logs import LogContext, merge_lines, read_log
 from coordinator_replay.pipeline.bucket_files import Place
-from coordinator_replay.tables.definition import tables
 from tests.pipeline.in_process import audit, audit_here, content, contents
 from tests.samples import DATA
 
@@ -88,6 +87,12 @@ def rebalances_of(warehouse: Path) -> list[str]:
     return DeltaTable(f"{warehouse}/rebalances").file_uris()
 
 
+def rebalances(warehouse: Path) -> list[dict[str, Any]]:
+    """Rows of the table."""
+    rows: list[dict[str, Any]] = DeltaTable(f"{warehouse}/rebalances").to_pyarrow_table().to_pylist()
+    return rows
+
+
 @pytest.mark.parametrize("version", ["2.8", "3.9", "4.1"])
 def test_durations_of_the_log_lie_within_the_bounds_of_the_records(audit, tmp_path, version):
     summary = audit(tmp_path, segments(version), broker_logs=[str(RECORDED / version / "server.log")])
@@ -99,6 +104,7 @@ def test_durations_of_the_log_lie_within_the_bounds_of_the_records(audit, tmp_pa
         names = [column[0] for column in connection.description]
         [(classic,)] = connection.execute("SELECT count(*) FROM rebalances WHERE group_type = 'classic'").fetchall()
     found = [dict(zip(names, row, strict=True)) for row in rows]
+    found = [one for one in found if one["group_type"] == "classic"]
     assert len(found) == classic
     for one in found:
         # The line before and the record after are of different milliseconds of the same clock.
@@ -107,11 +113,12 @@ def test_durations_of_the_log_lie_within_the_bounds_of_the_records(audit, tmp_pa
         assert one["reasons"]
 
 
-def test_a_log_changes_no_other_table(dump):
+def test_a_log_changes_rebalances_alone(dump):
     without, with_log = dump
     before, after = contents(without), contents(with_log)
     assert after.pop("broker_log")
     assert not before.pop("broker_log")
+    assert after.pop("rebalances") != before.pop("rebalances")
     assert after == before
 
 
@@ -245,17 +252,42 @@ def test_what_can_not_be_unpacked_is_named(dump, tmp_path):
     assert not rows
 
 
-def test_a_forged_line_is_a_row_and_nothing_else(audit, fresh, dump, tmp_path):
-    """A client's reason can hold what looks like a line of its own."""
+FORGED = {
+    "other members": "13:58:27,400 Stabilized group quarry-meters generation 4 (__consumer_offsets-0) with 77 members",
+    "another time": "13:58:34,000 Stabilized group quarry-meters generation 4 (__consumer_offsets-0) with 1 members",
+    "another reason": "13:58:26,000 Preparing to rebalance group quarry-meters in state PreparingRebalance with old "
+    "generation 3 (__consumer_offsets-0) (reason: removing member {left} on heartbeat expiration)",
+}
+
+
+@pytest.mark.parametrize("forged", FORGED)
+def test_what_a_forged_line_can_do(audit, fresh, dump, tmp_path, forged):
+    """A client's reason can hold what looks like a line of its own: see docs/security.md."""
+    [row] = [one for one in rebalances(dump[1]) if one["epoch"] == 4]
+    assert (row["cause"], row["confidence"]) == ("MEMBER_LEAVE", "certain")
+    time, text = FORGED[forged].format(left=row["members_left"][0]).split(" ", 1)
     log = tmp_path / "server.log"
-    forged = b"[2026-11-23 13:58:30,000] INFO [GroupCoordinator 0]: Stabilized group quarry-meters generation 4 "
-    forged += b"(__consumer_offsets-0) with 77 members (kafka.coordinator.group.GroupCoordinator)\n"
-    log.write_bytes(log_of("2.8") + forged)
+    line = f"[2026-11-23 {time}] INFO [GroupCoordinator 0]: {text} (kafka.coordinator.group.GroupCoordinator)\n"
+    log.write_bytes(log_of("2.8") + line.encode())
     audit(fresh, segments("2.8"), broker_logs=[str(log)])
     assert len(lines_of(fresh)) == len(lines_of(dump[1])) + 1
-    for name in tables():
-        if name != "broker_log":
-            assert content(fresh, name) == content(dump[0], name)
+    found = {one["rebalance_id"]: one for one in rebalances(fresh)}
+    differing = {one["epoch"] for one in rebalances(dump[1]) if found[one["rebalance_id"]] != one}
+    if forged == "another time":
+        assert not differing
+        return
+    assert differing == {4}
+    if forged == "other members":
+        [note] = set(found[row["rebalance_id"]].pop("evidence")) - set(row.pop("evidence"))
+        assert "contradicts the record" in note
+        assert found[row["rebalance_id"]] == row
+        return
+    # Beside the true line it makes nothing certain, but an earlier beginning and one reason more are in the row.
+    false = found[row["rebalance_id"]]
+    assert (false["cause"], false["confidence"]) == ("LEAVE_OR_TIMEOUT", "possible")
+    assert false["duration_ms"] > row["duration_ms"]
+    assert len(false["reasons"]) == len(row["reasons"]) + 1
+    assert false["by_records"] == row["by_records"]
 
 
 @settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

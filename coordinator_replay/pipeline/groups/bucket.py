@@ -36,7 +36,7 @@ from coordinator_replay.pipeline.groups.signs import (
     signs_since,
 )
 from coordinator_replay.pipeline.log_partitions import PartitionStep
-from coordinator_replay.pipeline.offsets.pauses import REBALANCE_ROWS
+from coordinator_replay.pipeline.offsets.pauses import REBALANCE_ROWS, as_recorded
 from coordinator_replay.pipeline.offsets.pauses import TABLE as REBALANCES
 from coordinator_replay.store.scan import in_schema, read_paths
 from coordinator_replay.store.writer import batch_of
@@ -181,7 +181,8 @@ class GroupStep:
         is_unsettled = pc.field("settled_at_offset").is_null()
         for batch in read_paths(uris, _REBALANCES.names, is_unsettled):
             is_other = ~as_bools(pc.is_in(batch.column("group_id"), value_set=known))
-            writer.stage(REBALANCE_ROWS, in_schema(batch.filter(pa.array(is_other)), _REBALANCES))
+            others = in_schema(batch.filter(pa.array(is_other)), _REBALANCES)
+            writer.stage(REBALANCE_ROWS, as_recorded(others))
 
     def _copy_others(self, groups: Collection[str], writer: TableWriter) -> None:
         """Copy the state and the open rows of all other groups."""

@@ -12,10 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from coordinator_replay.analysis.broker_words import BY_RECORDS, LOG_COLUMNS, by_records
 from coordinator_replay.pipeline.bucket_files import BucketFiles, TableWriter
-from coordinator_replay.pipeline.columns import Bools, Numbers, as_bools, distinct, numbers_of
+from coordinator_replay.pipeline.columns import Bools, Numbers, as_bools, distinct, numbers_of, plain_rows
 from coordinator_replay.store.scan import in_schema, read_paths, rows_of
-from coordinator_replay.store.writer import some
+from coordinator_replay.store.writer import batch_of, some
 from coordinator_replay.tables.definition import table
 from coordinator_replay.times import LATEST_MS, milliseconds
 
@@ -23,6 +24,9 @@ TABLE = "rebalances"
 
 REBALANCE_ROWS = "rebalance_rows"
 """Staged rows of ``rebalances``, which lack the pause."""
+
+AWAITING_LOGS = {True: "open_rebalances", False: "settled_rebalances"}
+"""Staged rows of ``rebalances`` that lack what brokers' logs add to them, by whether they are open."""
 
 WITHIN_MS = 3_600_000
 """A commit so long after a rebalance ended tells nothing of it any more."""
@@ -49,6 +53,14 @@ class _Taken:
     def numbers(self, rebalances: Numbers, topics: Numbers, partitions: Numbers) -> Numbers:
         """A number for each rebalance, topic and partition."""
         return (rebalances * (len(self.topics) + 1) + topics) * (1 << 20) + partitions
+
+
+def as_recorded(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows of ``rebalances`` as records alone have them, whatever brokers' logs have added."""
+    marks = [batch.column(name) for name in (*LOG_COLUMNS, BY_RECORDS) if name in batch.schema.names]
+    if all(mark.null_count == batch.num_rows for mark in marks):
+        return batch
+    return batch_of([by_records(row) for row in plain_rows(batch)], _SCHEMA)
 
 
 class CommitPauses:
@@ -199,8 +211,10 @@ class PauseStep:
         places = pc.index_in(rebalances.column("rebalance_id"), old.column("rebalance_id").combine_chunks())
         then = old.take(places)
         is_same = as_bools(places.is_valid()) & (_ms(rebalances.column("completed_at")) < begins_ms)
-        for name in ("started_at", "completed_at"):
-            is_same &= _ms(then.column(name)) == _ms(rebalances.column(name))
+        started, completed = _ms(rebalances.column("started_at")), _ms(rebalances.column("completed_at"))
+        # Where no record shows the beginning, the row of the table may have that of a broker's log.
+        is_same &= (_ms(then.column("started_at")) == started) | (started < 0)
+        is_same &= _ms(then.column("completed_at")) == completed
         found = numbers_of(then.column("commit_pause_ms").combine_chunks(), _NONE)
         return np.where(is_same, found, _UNTOLD)
 
@@ -233,7 +247,7 @@ class PauseStep:
         """Rebalances of earlier runs that were over, and whose pause was not known for good."""
         uris = [file.uri for file in self.files.old(TABLE, is_open=True)]
         is_over = pc.field("settled_at_offset").is_valid()
-        return (in_schema(batch, _SCHEMA) for batch in read_paths(uris, _SCHEMA.names, is_over))
+        return (as_recorded(in_schema(batch, _SCHEMA)) for batch in read_paths(uris, _SCHEMA.names, is_over))
 
     def _ownership(self, rebalances: pa.Table) -> Iterator[pa.RecordBatch]:
         first = pc.min(pc.coalesce(rebalances.column("started_at"), rebalances.column("completed_at"))).as_py()
@@ -243,12 +257,13 @@ class PauseStep:
         names = ["group_id", "topic", "partition", "owned_from"]
         return read_paths(self.files.uris("partition_ownership"), names, since)
 
-    def write(self, writer: TableWriter, log_partitions: Mapping[str, int]) -> None:
+    def write(self, writer: TableWriter, log_partitions: Mapping[str, int], *, awaits_logs: bool) -> None:
         """Write the rows.
 
         Args:
             writer: takes them.
             log_partitions: the log partition of each group.
+            awaits_logs: whether brokers' logs add to them before the table has them.
         """
         rows = self.pauses.rows
         if not rows.num_rows:
@@ -261,5 +276,8 @@ class PauseStep:
             "settled_at_offset"
         ).is_valid().to_numpy(zero_copy_only=False)
         [batch] = whole.combine_chunks().to_batches()
-        writer.add(TABLE, some(batch, is_known), is_open=False)
-        writer.add(TABLE, some(batch, ~is_known), is_open=True)
+        for is_open, chosen in ((False, is_known), (True, ~is_known)):
+            if awaits_logs:
+                writer.stage(AWAITING_LOGS[is_open], some(batch, chosen))
+            else:
+                writer.add(TABLE, some(batch, chosen), is_open=is_open)

@@ -1,0 +1,345 @@
+"""What a broker's log adds to the rebalances that records show: when they began, and the coordinator's own reasons.
+
+Anybody who can write a line can write a false one, so lines count only with a record that agrees with them. For a
+generation of a classic group that is the line by which it ended ("Stabilized group", "is now empty"): the same
+generation, as many members, at the time of the record. What the coordinator logged between the end of the generation
+before and that line belongs to the rebalance; its first "Preparing to rebalance" with the generation that the group had
+is its beginning. In groups on newer protocols the records have the times of rebalances, and lines name the members that
+the records removed.
+
+Sources: ``ClassicGroup`` and ``GroupMetadataManager`` of Kafka 3.9 to 4.3, ``GroupCoordinator`` (Scala) of 2.x and 3.x;
+client reasons are those of KIP-800.
+"""
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from coordinator_replay.analysis.reasons.departures import OPEN_QUESTION
+from coordinator_replay.analysis.reasons.situation import moment
+from coordinator_replay.analysis.reasons.vocabulary import JOIN_REASONS, Cause, Confidence, JoinReason
+
+Row = Mapping[str, Any]
+
+SLACK_MS = 2_000
+"""A line and the record of the same step are no further apart."""
+
+LONGEST_MS = 7 * 86_400_000
+"""So long before its end the beginning of a rebalance is looked for at most."""
+
+BY_RECORDS = "by_records"
+"""The column that keeps what records alone say of a reason."""
+
+REASON_COLUMNS = ("cause", "join_reason", "confidence", "evidence", "alternatives", "trigger_members")
+"""What that column has."""
+
+LOG_COLUMNS = ("reasons", "client_reasons")
+"""Columns that only a broker's log fills."""
+
+_ENDS = frozenset({"STABILIZED", "GROUP_EMPTY"})
+_REMOVED: Mapping[str, Cause] = {
+    "MEMBER_LEFT": Cause.MEMBER_LEAVE,
+    "SESSION_EXPIRED": Cause.SESSION_TIMEOUT,
+    "JOIN_EXPIRED": Cause.REBALANCE_TIMEOUT,
+    "SYNC_EXPIRED": Cause.REBALANCE_TIMEOUT,
+}
+_OF_CLASSIC = _ENDS | _REMOVED.keys() | {"PREPARING_REBALANCE", "ASSIGNMENT_RECEIVED", "NO_MEMBER_REJOINED"}
+_OF_MEMBERS = frozenset({"MEMBER_JOINED", "MEMBER_LEFT", "MEMBER_FENCED", "SUBSCRIPTION_CHANGED"})
+_STEPS: Mapping[str, int] = {"ASSIGNMENT_RECEIVED": 1, "PREPARING_REBALANCE": 2}
+"""What follows a generation's beginning, in its order."""
+
+EVENTS = _OF_CLASSIC | _OF_MEMBERS
+"""Kinds of lines that say something about a rebalance."""
+
+DEPARTURES = frozenset(
+    {Cause.LEAVE_OR_TIMEOUT, Cause.MEMBER_LEAVE, Cause.SESSION_TIMEOUT, Cause.REBALANCE_TIMEOUT, Cause.UNKNOWN}
+)
+_REJOINS = frozenset(
+    {Cause.LEADER_REJOIN, Cause.TOPIC_METADATA_CHANGE, Cause.SUBSCRIPTION_CHANGE, Cause.COOPERATIVE_FOLLOW_UP}
+)
+
+_COORDINATOR_REASONS: Sequence[tuple[re.Pattern[str], Cause]] = (
+    (re.compile(r"adding new member ", re.IGNORECASE), Cause.MEMBER_JOIN),
+    (re.compile(r"removing member \S+ on heartbeat expiration"), Cause.SESSION_TIMEOUT),
+    (re.compile(r"removing .* on pending sync request expiration", re.IGNORECASE), Cause.REBALANCE_TIMEOUT),
+    (re.compile(r"removing member \S+ on LeaveGroup|explicit `LeaveGroup` request "), Cause.MEMBER_LEAVE),
+    (re.compile(r"leader \S+ re-?joining group |updating metadata for ", re.IGNORECASE), Cause.LEADER_REJOIN),
+)
+_CLIENT_REASONS: Sequence[tuple[str, Cause]] = (
+    ("cached metadata has changed", Cause.TOPIC_METADATA_CHANGE),
+    ("need to revoke partitions ", Cause.COOPERATIVE_FOLLOW_UP),
+    ("the subscription has changed", Cause.SUBSCRIPTION_CHANGE),
+)
+"""How the Java client begins its reasons to join again (``ConsumerCoordinator``)."""
+
+_MOST_LINES = 1_000
+"""A rebalance has no more lines than these: a log can hold any number."""
+
+_at_ms = attrgetter("at_ms")
+_NO_REASON = ("not provided", "")
+_HEAD = re.compile(r"\[Group(?:Coordinator|MetadataManager) [^\]]*\]:? ?(?:\[Group(?:Id)?[ =][^\]]*\] )?")
+
+
+class LogLine(NamedTuple):
+    """A line of a broker's log that says something about a group, see table ``broker_log``."""
+
+    at_ms: int
+    event: str
+    epoch: int | None
+    member_id: str | None
+    member_count: int | None
+    reason: str | None
+    client_reason: str | None
+    broker: int | None
+    text: str
+
+    @property
+    def order(self) -> tuple[int, int, str, int]:
+        """Where it stands among lines of its group: in a millisecond by generation, its end before the next begins."""
+        step = -1 if self.epoch is None else 3 * self.epoch + _STEPS.get(self.event, 0)
+        return self.at_ms, step, self.text, -1 if self.broker is None else self.broker
+
+    @property
+    def words(self) -> str:
+        """The coordinator's reason, or all that it logged."""
+        if self.event == "PREPARING_REBALANCE":
+            return self.reason or ""
+        return _HEAD.sub("", self.text, count=1)
+
+    def names(self, members: Iterable[str]) -> bool:
+        """Whether it is about one of some members."""
+        return any(one == self.member_id or one in self.text for one in members if one)
+
+
+class _Named(NamedTuple):
+    """The reason that a log gives."""
+
+    cause: Cause
+    confidence: Confidence
+    line: LogLine
+    alternatives: Sequence[str] = ()
+    triggers: Sequence[str] | None = None
+
+
+def by_records(row: Row) -> dict[str, Any]:
+    """A rebalance as records alone have it.
+
+    Args:
+        row: of table ``rebalances``.
+    """
+    recorded = {**row, **dict.fromkeys((*LOG_COLUMNS, BY_RECORDS))}
+    if row["group_type"] == "classic":
+        recorded |= {"started_at": None, "duration_ms": None}
+    return recorded | dict(row.get(BY_RECORDS) or {})
+
+
+def with_broker_log(row: Row, lines: Sequence[LogLine]) -> dict[str, Any]:
+    """A rebalance with what the brokers' logs add to it.
+
+    Args:
+        row: of table ``rebalances``, times in milliseconds since 1970.
+        lines: of its group on its log partition, by time.
+
+    Returns:
+        the same row for the same records and lines, whatever was known of the lines when it was made.
+    """
+    recorded = by_records(row)
+    if recorded["group_type"] == "classic":
+        return _classic(recorded, lines)
+    return _by_members(recorded, lines)
+
+
+def _classic(row: dict[str, Any], lines: Sequence[LogLine]) -> dict[str, Any]:
+    if row["completed_at"] is None:
+        return row
+    ended_ms = row["completed_at"] - (row["duration_ms_min"] or 0)
+    kind = "STABILIZED" if row["members_after"] else "GROUP_EMPTY"
+    ends = [
+        (abs(lines[place].at_ms - ended_ms), place)
+        for place in _near(lines, ended_ms)
+        if lines[place].event == kind and lines[place].epoch == row["epoch"]
+    ]
+    agreeing = [end for end in ends if lines[end[1]].member_count in (None, row["members_after"])]
+    contradicting = [end for end in ends if end not in agreeing]
+    if contradicting:
+        row = _contradicted(row, lines[min(contradicting)[1]])
+    if not agreeing:
+        return row
+    logged = _back_from(lines, min(agreeing)[1], row, {place for _, place in contradicting})
+    if not logged:
+        return row
+    row |= _reasons(logged)
+    before = row["epoch"] - (row["attempts"] or 1)
+    firsts = [one for one in logged if one.event == "PREPARING_REBALANCE" and one.epoch == before]
+    if not firsts:
+        return row
+    first = firsts[0]
+    row |= {"started_at": first.at_ms, "duration_ms": row["completed_at"] - first.at_ms}
+    # A generation is left once, unless its coordinator fails over: of two lines one may be false.
+    return _with_reason(row, _named(row, first, logged) if len(firsts) == 1 else None, first)
+
+
+def _near(lines: Sequence[LogLine], at_ms: int) -> range:
+    """Places of the lines that may be of the same step as a record."""
+    return range(bisect_left(lines, at_ms - SLACK_MS, key=_at_ms), bisect_right(lines, at_ms + SLACK_MS, key=_at_ms))
+
+
+def _back_from(lines: Sequence[LogLine], end: int, row: Row, contradicting: Collection[int]) -> list[LogLine]:
+    """Lines that give a reason or remove a member, from the end of the generation before to the end of a rebalance.
+
+    Args:
+        lines: of the group.
+        end: place of the line by which the rebalance ended.
+        row: the rebalance.
+        contradicting: places of lines that are not used.
+    """
+    logged: list[LogLine] = []
+    before, longest_ms = row["epoch"] - (row["attempts"] or 1), row["duration_ms_max"]
+    longest_ms = LONGEST_MS if longest_ms is None else min(longest_ms, LONGEST_MS)
+    since_ms = row["completed_at"] - longest_ms - SLACK_MS
+    for place in range(end - 1, -1, -1):
+        line = lines[place]
+        if line.event not in _OF_CLASSIC or place in contradicting:
+            continue
+        is_end = line.event in _ENDS or line.event == "ASSIGNMENT_RECEIVED"
+        is_within = line.epoch is None or before <= line.epoch < row["epoch"]
+        is_other = not is_within or (is_end and line.epoch == before) or line.event == "GROUP_EMPTY"
+        if is_other or line.at_ms < since_ms or len(logged) == _MOST_LINES:
+            break
+        if not is_end:
+            logged.append(line)
+    return logged[::-1]
+
+
+def _reasons(lines: Sequence[LogLine]) -> dict[str, Any]:
+    clients = [line.client_reason for line in lines if (line.client_reason or "") not in _NO_REASON]
+    return {"reasons": [line.words for line in lines if line.event != "SESSION_EXPIRED"], "client_reasons": clients}
+
+
+def _named(row: Row, first: LogLine, lines: Sequence[LogLine]) -> _Named | None:
+    """The cause that the coordinator names for a classic rebalance; None where it says no more than the records."""
+    named = next((cause for words, cause in _COORDINATOR_REASONS if words.match(first.reason or "")), None)
+    if named is Cause.MEMBER_JOIN:
+        return _joined(row, first)
+    if named in DEPARTURES:
+        removed = [line for line in lines if line is first or _REMOVED.get(line.event) is named]
+        left = [one for one in row["members_left"] or () if any(line.names([one]) for line in removed)]
+        return _left(row, named, first, left)
+    return None if named is None else _rejoined(row, first)
+
+
+def _left(row: Row, named: Cause, line: LogLine, left: Sequence[str]) -> _Named | None:
+    if not left and row["is_exact"]:
+        # No record shows the member that the line names.
+        return None
+    cause, others = Cause(row["cause"]), _others(row, DEPARTURES - {named})
+    if cause not in DEPARTURES | _REJOINS | {Cause.MEMBER_JOIN}:
+        # A member that left and came back, another protocol: the records show more than the line.
+        return _Named(cause, Confidence(row["confidence"]), line, others)
+    if cause is Cause.MEMBER_JOIN and others:
+        return _Named(named, Confidence.LIKELY, line, [str(cause), *others], left)
+    return _Named(named, Confidence.CERTAIN if row["is_exact"] else Confidence.LIKELY, line, (), left or None)
+
+
+def _others(row: Row, ruled_out: Collection[Cause]) -> list[str]:
+    return [one for one in row["alternatives"] or () if Cause(one) not in ruled_out]
+
+
+def _joined(row: Row, line: LogLine) -> _Named | None:
+    if not line.names(row["members_joined"] or ()) or Cause(row["cause"]) in DEPARTURES | _REJOINS:
+        return None
+    # Who left as well did so while the group was joining already.
+    others = _others(row, DEPARTURES | _REJOINS)
+    sure = Confidence.CERTAIN if not others and row["is_exact"] else Confidence(row["confidence"])
+    return _Named(Cause(row["cause"]), sure, line, others)
+
+
+def _rejoined(row: Row, line: LogLine) -> _Named | None:
+    """A member joined again: of its own reason only the client knows, and the records that changed with it."""
+    client, cause = line.client_reason or "", Cause(row["cause"])
+    if cause not in _REJOINS | DEPARTURES or row["confidence"] == Confidence.CERTAIN:
+        return None
+    named = next((one for words, one in _CLIENT_REASONS if client.startswith(words)), Cause.LEADER_REJOIN)
+    if client in _NO_REASON:
+        others = _others(row, DEPARTURES)
+        return None if cause in DEPARTURES else _Named(cause, Confidence(row["confidence"]), line, others)
+    if cause is named and row["is_exact"]:
+        return _Named(named, Confidence.CERTAIN, line)
+    others = [one for one in (str(cause), *_others(row, DEPARTURES)) if Cause(one) not in DEPARTURES | {named}]
+    return _Named(named, Confidence.LIKELY, line, list(dict.fromkeys(others)))
+
+
+def _by_members(row: dict[str, Any], lines: Sequence[LogLine]) -> dict[str, Any]:
+    """A rebalance of a group on a newer protocol, which begins with the records of what set it off."""
+    at_ms = row["started_at"]
+    members = [*(row["members_joined"] or ()), *(row["members_left"] or ()), *(row["trigger_members"] or ())]
+    places = range(0) if at_ms is None else _near(lines, at_ms)
+    near = [line for line in map(lines.__getitem__, places) if line.event in _OF_MEMBERS and line.member_id in members]
+    if not near:
+        return row
+    row |= _reasons(near)
+    left = row["trigger_members"] or row["members_left"] or ()
+    removals = _removals(near, row["members_left"] or ())
+    if Cause(row["cause"]) not in DEPARTURES or not left or any(one not in removals for one in left):
+        return row
+    causes = [removals[one][0] for one in left]
+    others = _others(row, DEPARTURES)
+    others += [str(one) for one in dict.fromkeys(causes[1:]) if one is not causes[0]]
+    sure = Confidence.CERTAIN if row["is_exact"] and not others else Confidence.LIKELY
+    line = removals[left[0]][1]
+    return _with_reason(row, _Named(causes[0], sure, line, others, list(left)), line)
+
+
+def _removals(lines: Sequence[LogLine], left: Collection[str]) -> dict[str, tuple[Cause, LogLine]]:
+    """How members were removed, by member; without those of whom lines say one thing and another."""
+    found: dict[str, tuple[Cause, LogLine]] = {}
+    unclear: set[str] = set()
+    for line in lines:
+        if line.member_id is None or line.member_id not in left or line.event not in ("MEMBER_LEFT", "MEMBER_FENCED"):
+            continue
+        is_session = "session expired" in (line.reason or "")
+        timeout = Cause.SESSION_TIMEOUT if is_session else Cause.REBALANCE_TIMEOUT
+        cause = timeout if line.event == "MEMBER_FENCED" else Cause.MEMBER_LEAVE
+        if found.setdefault(line.member_id, (cause, line))[0] is not cause:
+            unclear.add(line.member_id)
+    return {member_id: one for member_id, one in found.items() if member_id not in unclear}
+
+
+def _with_reason(row: dict[str, Any], named: _Named | None, line: LogLine) -> dict[str, Any]:
+    """A row with the reason that a log gives, and what records say of it kept."""
+    kept = row[BY_RECORDS] or {name: row[name] for name in REASON_COLUMNS}
+    evidence = [one.removesuffix(OPEN_QUESTION) if named else one for one in row["evidence"] or ()]
+    row |= {BY_RECORDS: kept, "evidence": [_sentence(line), *evidence]}
+    if named is None:
+        return row
+    row |= {
+        "cause": str(named.cause),
+        "confidence": str(named.confidence),
+        "alternatives": [one for one in named.alternatives if one != named.cause],
+    }
+    if named.cause is not Cause.COOPERATIVE_FOLLOW_UP:
+        row["join_reason"] = str(JOIN_REASONS.get(named.cause, JoinReason.UNKNOWN))
+    if named.triggers is not None:
+        row["trigger_members"] = list(named.triggers)
+    return row
+
+
+def _sentence(line: LogLine) -> str:
+    client = f"; client reason: {line.client_reason}" if line.client_reason and line.event != "MEMBER_LEFT" else ""
+    return f"log of {_broker(line)} at {moment(line.at_ms)}: {line.words}{client}"
+
+
+def _contradicted(row: dict[str, Any], line: LogLine) -> dict[str, Any]:
+    """A row of which a line says something else than its record: it is shown, and not used."""
+    kept = {name: row[name] for name in REASON_COLUMNS}
+    fact = (
+        f"log of {_broker(line)} at {moment(line.at_ms)} contradicts the record, and is not used: generation "
+        f"{line.epoch} with {line.member_count} members"
+    )
+    return row | {BY_RECORDS: kept, "evidence": [*(row["evidence"] or ()), fact]}
+
+
+def _broker(line: LogLine) -> str:
+    return "a broker" if line.broker is None else f"broker {line.broker}"

@@ -1,0 +1,182 @@
+"""Rebalances with what the brokers' logs add to them, see ``analysis.broker_words``.
+
+A row is made of the records and of all lines that the tables have, whichever came first: rows of this run are written
+with their lines, and rows of earlier runs once more where lines that are new change them.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from coordinator_replay.analysis.broker_words import (
+    EVENTS,
+    LONGEST_MS,
+    SLACK_MS,
+    LogLine,
+    with_broker_log,
+)
+from coordinator_replay.pipeline.bucket import BucketResult
+from coordinator_replay.pipeline.bucket_files import BucketFiles, Place, TableWriter
+from coordinator_replay.pipeline.columns import Bools, plain_rows
+from coordinator_replay.pipeline.offsets.pauses import AWAITING_LOGS, TABLE
+from coordinator_replay.store.scan import in_schema, read_paths, rows_of
+from coordinator_replay.store.snapshot import TableFile
+from coordinator_replay.store.writer import DataFile, batch_of
+from coordinator_replay.tables.definition import table
+from coordinator_replay.times import milliseconds, moment_of_ms
+
+_STATES = "group_state"
+
+_SCHEMA = table(TABLE).file_schema().remove_metadata()
+_LINE_COLUMNS = (
+    "group_id",
+    "log_partition",
+    "logged_at",
+    "event",
+    "epoch",
+    "member_id",
+    "member_count",
+    "reason",
+    "client_reason",
+    "broker",
+    "text",
+)
+_EVENTS = pa.array(sorted(EVENTS))
+
+Lines = Mapping[str, Sequence[LogLine]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinesContext:
+    """What every bucket is worked on with.
+
+    Attributes:
+        place: where rows go.
+        lines: files of ``broker_log``.
+        new: those of them that this run adds.
+    """
+
+    place: Place
+    lines: Sequence[str]
+    new: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class RebalanceFiles:
+    """What a bucket's files of ``rebalances`` become, apart from what the run has decided before.
+
+    Attributes:
+        added: files to add.
+        removed: files to remove.
+    """
+
+    added: list[DataFile] = field(default_factory=list)
+    removed: list[TableFile] = field(default_factory=list)
+
+
+def add_log_lines(result: BucketResult, context: LinesContext) -> RebalanceFiles:
+    """A stage: the rebalances of a bucket with the lines that belong to them.
+
+    Args:
+        result: of the bucket; its rows of this run are staged.
+        context: what every bucket is worked on with.
+    """
+    found, files = RebalanceFiles(), result.files
+    partitions = _log_partitions(files)
+    writer = TableWriter(context.place, result.bucket)
+    for is_open, name in AWAITING_LOGS.items():
+        staged = [file.path for file in files.staged.get(name, [])]
+        rows = pa.Table.from_batches((in_schema(one, _SCHEMA) for one in read_paths(staged, _SCHEMA.names)), _SCHEMA)
+        _write(_with_lines(rows, np.ones(rows.num_rows, np.bool_), context.lines, partitions), writer, is_open=is_open)
+    since = _first_times(context.new, partitions)
+    removed = {file.uri for file in files.removed}
+    for file in files.old(TABLE) if since else ():
+        changed = None if file.uri in removed else _changed(file, since, context.lines, partitions)
+        if changed is not None:
+            found.removed.append(file)
+            _write(changed, writer, is_open=bool(file.is_open))
+    found.added.extend(writer.close())
+    return found
+
+
+def _write(rows: pa.Table, writer: TableWriter, *, is_open: bool) -> None:
+    for batch in rows.combine_chunks().to_batches():
+        writer.add(TABLE, batch, is_open=is_open)
+
+
+def _log_partitions(files: BucketFiles) -> dict[str, int]:
+    """The log partition of each group of the bucket."""
+    found: dict[str, int] = {}
+    for batch in read_paths(files.uris(_STATES), ["group_id", "log_partition"]):
+        found.update(zip(*(batch.column(name).to_pylist() for name in batch.schema.names), strict=True))
+    return found
+
+
+def _first_times(uris: Iterable[str], groups: Iterable[str]) -> dict[str, int]:
+    """The time of the first line of each group of a bucket, in milliseconds."""
+    found: dict[str, int] = {}
+    where = pc.field("group_id").isin(pa.array(sorted(groups), pa.string())) & pc.field("event").isin(_EVENTS)
+    for batch in read_paths(uris, ["group_id", "logged_at", "event"], where):
+        firsts = pa.Table.from_batches([batch]).group_by("group_id").aggregate([("logged_at", "min")])
+        for row in firsts.to_pylist():
+            at_ms = milliseconds(row["logged_at_min"])
+            found[row["group_id"]] = min(at_ms, found.get(row["group_id"], at_ms))
+    return found
+
+
+def _changed(
+    file: TableFile, since: Mapping[str, int], lines: Sequence[str], partitions: Mapping[str, int]
+) -> pa.Table | None:
+    """A file's rows where lines that are new change one of them."""
+    first = moment_of_ms(max(min(since.values()) - SLACK_MS, 0))
+    where = pc.field("group_id").isin(pa.array(sorted(since), pa.string())) & (pc.field("completed_at") >= first)
+    if not any(batch.num_rows for batch in read_paths([file.uri], ["group_id", "completed_at"], where)):
+        return None
+    rows = rows_of(read_paths([file.uri], _SCHEMA.names), _SCHEMA)
+    times = zip(rows.column("group_id").to_pylist(), rows.column("completed_at").to_pylist(), strict=True)
+    may_change = [
+        at is not None and group in since and milliseconds(at) >= since[group] - SLACK_MS for group, at in times
+    ]
+    changed = _with_lines(rows, np.array(may_change, np.bool_), lines, partitions)
+    return None if changed.equals(rows) else changed
+
+
+def _with_lines(rows: pa.Table, chosen: Bools, uris: Sequence[str], partitions: Mapping[str, int]) -> pa.Table:
+    """The same rows, some of them with what lines add."""
+    mine = [row for batch in rows.filter(pa.array(chosen)).to_batches() for row in plain_rows(batch)]
+    lines = _lines(uris, mine, partitions)
+    made = batch_of([with_broker_log(row, lines.get(row["group_id"], ())) for row in mine], _SCHEMA)
+    whole = pa.concat_tables([pa.Table.from_batches([made], _SCHEMA), rows.filter(pa.array(~chosen))])
+    # The rows stay where they were.
+    return whole.take(pa.array(np.argsort(np.concatenate([np.flatnonzero(chosen), np.flatnonzero(~chosen)]))))
+
+
+def _lines(uris: Sequence[str], rows: Sequence[Mapping[str, Any]], partitions: Mapping[str, int]) -> Lines:
+    """Lines that may belong to rebalances, by group and in the order of time."""
+    over = [row for row in rows if row["completed_at"] is not None]
+    found: dict[str, list[LogLine]] = defaultdict(list)
+    if not over or not uris:
+        return found
+    begins = [row["completed_at"] - min(_longest_ms(row), LONGEST_MS) for row in over]
+    since, until = max(min(begins) - SLACK_MS, 0), max(row["completed_at"] for row in over) + SLACK_MS
+    groups = pa.array(sorted({row["group_id"] for row in over}), pa.string())
+    where = pc.field("group_id").isin(groups) & pc.field("event").isin(_EVENTS)
+    where &= (pc.field("logged_at") >= moment_of_ms(since)) & (pc.field("logged_at") <= moment_of_ms(until))
+    for batch in read_paths(uris, _LINE_COLUMNS, where):
+        for row in plain_rows(batch):
+            group, partition = row.pop("group_id"), row.pop("log_partition")
+            # Of another log partition it is another group's of this name, or of nobody's.
+            if partition is None or partition == partitions.get(group):
+                found[group].append(LogLine(at_ms=row.pop("logged_at"), **row))
+    for of_group in found.values():
+        of_group.sort(key=lambda line: line.order)
+    return found
+
+
+def _longest_ms(row: Mapping[str, Any]) -> int:
+    return LONGEST_MS if row["duration_ms_max"] is None else int(row["duration_ms_max"])

@@ -1,0 +1,82 @@
+"""Rebalances with what the recorded brokers logged: exact times, and the same tables in whichever order."""
+
+import json
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from coordinator_replay.analysis.broker_words import LOG_COLUMNS, by_records
+from scripts.reasons.durations import durations
+from scripts.reasons.sample import Sample
+from tests.pipeline.in_process import audit, contents, cut
+from tests.samples import DATA
+
+__all__ = ["audit"]
+
+RECORDED = DATA / "broker-logs"
+CLOCK_MS = 20
+"""A record is written so soon after the coordinator has logged that it has the assignment."""
+
+ORDERS = {
+    "dump first": [("whole", ()), ("whole", ("whole.log",))],
+    "log first": [("early", ("whole.log",)), ("late", ())],
+    "log late": [("early", ()), ("late", ()), ("late", ("second.log",)), ("late", ("first.log",))],
+    "night by night": [("early", ("first.log",)), ("late", ("second.log",))],
+    "behind": [("early", ()), ("late", ("first.log",)), ("late", ("second.log",))],
+}
+"""Runs: which part of the dump, and which logs."""
+
+
+def parts_of(version: str, into: Path) -> Path:
+    """A dump and its log, whole and in two parts."""
+    segments, log = RECORDED / version / "segments", RECORDED / version / "server.log"
+    into.mkdir()
+    (into / "whole").symlink_to(segments)
+    (into / "whole.log").symlink_to(log)
+    cut(str(segments), [into / "early", into / "late"])
+    lines = log.read_bytes().splitlines(keepends=True)
+    middle = [number for number, line in enumerate(lines) if b"Preparing to rebalance" in line][2] + 1
+    (into / "first.log").write_bytes(b"".join(lines[:middle]))
+    (into / "second.log").write_bytes(b"".join(lines[middle:]))
+    return into
+
+
+def tables_of(warehouse: Path) -> dict[str, list[str]]:
+    """All rows, those of ``broker_log`` without the file that they were read from."""
+    found = contents(warehouse)
+    lines = [json.loads(row) for row in found["broker_log"]]
+    return found | {"broker_log": sorted(json.dumps({**row, "source": None}, sort_keys=True) for row in lines)}
+
+
+@pytest.mark.parametrize(
+    ("version", "orders"),
+    [
+        ("4.1", ["log late", "behind"]),
+        pytest.param("2.8", ["log late"], marks=pytest.mark.long),
+        pytest.param("3.9", list(ORDERS), marks=pytest.mark.long),
+        pytest.param("4.1", list(ORDERS), marks=pytest.mark.long),
+    ],
+)
+def test_a_dump_and_its_log_end_in_the_same_tables_in_whichever_order(audit, tmp_path, version, orders):
+    parts = parts_of(version, tmp_path / "parts")
+    audit(tmp_path / "at once", parts / "whole", broker_logs=[str(parts / "whole.log")])
+    expected = tables_of(tmp_path / "at once")
+    for name in orders:
+        for dump, logs in ORDERS[name]:
+            audit(tmp_path / name, parts / dump, broker_logs=[str(parts / log) for log in logs], broker_log_zone="UTC")
+        for table, rows in tables_of(tmp_path / name).items():
+            assert rows == expected[table], (name, table)
+    audit(tmp_path / "without", parts / "whole")
+    rows = {
+        name: DeltaTable(f"{tmp_path}/{name}/rebalances").to_pyarrow_table().sort_by("rebalance_id").to_pylist()
+        for name in ("at once", "without")
+    }
+    assert all(row["reasons"] for row in rows["at once"] if row["group_type"] == "classic")
+    assert [by_records(row) for row in rows["at once"]] == rows["without"]
+    assert not any(row[name] for row in rows["without"] for name in LOG_COLUMNS)
+    took = durations(Sample(RECORDED / version).broker_log)
+    for row in rows["at once"]:
+        if row["group_type"] == "classic":
+            logged_ms = took[row["group_id"], row["epoch"]]
+            assert logged_ms <= row["duration_ms"] <= logged_ms + CLOCK_MS
