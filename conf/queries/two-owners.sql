@@ -1,12 +1,14 @@
 -- Partitions that two members of one group owned at the same time, by the coordinator's own records (not of share groups).
+-- Records without a time are compared by their place in the log.
 -- param group text: only this group
 SELECT a.group_id, coalesce(a.topic, a.topic_id) AS topic, a.partition, a.member_id AS member_id, b.member_id AS other_member_id,
-       b.owned_from AS overlap_from, least(a.owned_to, b.owned_to) AS overlap_to
+       b.owned_from AS overlap_from, least(a.owned_to, b.owned_to) AS overlap_to, b.log_partition, b.from_offset
 FROM partition_ownership AS a JOIN partition_ownership AS b
   ON a.cluster = b.cluster AND a.group_id = b.group_id AND a.partition = b.partition
  AND coalesce(a.topic, a.topic_id) = coalesce(b.topic, b.topic_id) AND a.member_id <> b.member_id
- AND (a.owned_from < b.owned_from OR (a.owned_from = b.owned_from AND a.member_id < b.member_id))
- AND coalesce(a.owned_to > b.owned_from, true)
+ AND CASE WHEN a.owned_from <> b.owned_from THEN a.owned_from < b.owned_from
+          ELSE (a.from_offset, a.member_id) < (b.from_offset, b.member_id) END
+ AND coalesce(a.owned_to > b.owned_from, a.to_offset > b.from_offset, true)
 WHERE a.cluster = $cluster AND ($group IS NULL OR a.group_id = $group)
   -- Of others the log may lack when one of them gave it up.
   AND a.is_exact AND b.is_exact

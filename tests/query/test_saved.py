@@ -85,6 +85,21 @@ def test_two_owners(troubled: Warehouse, warehouse: Warehouse):
     assert answers(warehouse, "two-owners") == []
 
 
+def test_two_owners_by_records_without_times(tmp_path: Path):
+    """Message format 0 has no times; the place in the log decides then."""
+    folder = write_small_warehouse(tmp_path)
+
+    def owner(partition: int, member_id: str, first: int, last: int | None):
+        row = owned(partition, member_id, "02:00", topic="logs", topic_id="logs", from_offset=first)
+        return row | {"owned_from": None, "to_offset": last}
+
+    rows = [owner(0, "m-1", 5, 9), owner(0, "m-2", 7, None), owner(1, "m-1", 5, 9), owner(1, "m-2", 9, None)]
+    write_rows(folder, "partition_ownership", rows)
+    (overlap,) = answers(Warehouse(str(folder)), "two-owners")
+    assert (overlap["partition"], overlap["member_id"], overlap["other_member_id"]) == (0, "m-1", "m-2")
+    assert (overlap["overlap_from"], overlap["from_offset"]) == (None, 7)
+
+
 def test_a_partition_of_any_number_costs_the_list_of_owners_nothing(tmp_path: Path):
     """Its topic would have two billion partitions that nobody owned."""
     folder = write_small_warehouse(tmp_path)
