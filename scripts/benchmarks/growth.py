@@ -4,12 +4,13 @@ import base64
 import json
 import shutil
 import sys
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measured import Measured, Setting, seconds
+from benchmarks.measured import Measured, Setting
 from coordinator_replay.log.dump import find_dump
 from coordinator_replay.log.writer import LogEntry, write_batch
 from coordinator_replay.pipeline.groups.replay import InputRow, ReplayContext, replay_groups
@@ -102,7 +103,14 @@ def _times(setting: Setting, name: str) -> Iterator[float]:
     make(first, setting.work)()
     for doubling in range(_DOUBLINGS + 1):
         run = make(first << doubling, setting.work)
-        yield min(seconds(run) for _ in range(max(setting.repeat, 2)))
+        yield min(_cpu_seconds(run) for _ in range(max(setting.repeat, 2)))
+
+
+def _cpu_seconds(run: Callable[[], object]) -> float:
+    """CPU time of one thread: how the work grows, whatever else the machine does."""
+    began = time.process_time()
+    run()
+    return time.process_time() - began
 
 
 def growth(setting: Setting) -> Measured:
