@@ -8,6 +8,7 @@ from coordinator_replay.api import html
 from coordinator_replay.api.answer import Answer
 from coordinator_replay.query.basis import Basis
 from coordinator_replay.query.describe import Description, Member
+from coordinator_replay.query.diff import Change, ChangeCount, counted_changes
 from coordinator_replay.query.hold_ups import HoldUp
 from coordinator_replay.query.impact import CommonTrait, GroupImpact, Impact
 from coordinator_replay.query.owner import Owners, Ownership
@@ -50,6 +51,21 @@ class Owned(Answer[Ownership]):
         self.before = found.before
         self.after = found.after
         self.is_exact = found.is_exact
+
+
+class Compared(Answer[Change]):
+    """What is not the same at two times, or in two clusters.
+
+    Attributes:
+        counts: the changes folded by group and kind.
+    """
+
+    def __init__(self, rows: Iterable[Change], notes: Iterable[str | None] = (), basis: Basis | None = None) -> None:
+        super().__init__(rows, Change, notes=notes, basis=basis)
+        self.counts = counted_changes(self)
+
+    def _repr_html_(self) -> str:
+        return Answer(self.counts, ChangeCount, notes=self._remarks())._repr_html_()
 
 
 class Impacted(Answer[GroupImpact]):

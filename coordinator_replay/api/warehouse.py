@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from coordinator_replay.api.answer import Answer, SqlAnswer
-from coordinator_replay.api.answers import Described, Impacted, Owned, Reasons, Replayed
+from coordinator_replay.api.answers import Compared, Described, Impacted, Owned, Reasons, Replayed
 from coordinator_replay.api.page import Page, Pages, Trace
 from coordinator_replay.errors import UsageError, WarehouseError
 from coordinator_replay.query.basis import Basis, basis_at, basis_from
 from coordinator_replay.query.choices import SEVERITIES, STATUSES
 from coordinator_replay.query.consumers import NOT_IN_THE_LOG, TopicConsumer, consumers_of
 from coordinator_replay.query.describe import describe_at, inherited_note, missing_records_note
+from coordinator_replay.query.diff import Side, changes_between
 from coordinator_replay.query.end_offsets import read_end_offsets
 from coordinator_replay.query.expired import ExpiredOffset, expired_offsets
 from coordinator_replay.query.findings import Finding, findings_of
@@ -382,6 +383,40 @@ class Warehouse:
         found = impact_of(self._tables, since, self._end(end))
         return Impacted(found, [unaudited_note(self._tables)], self._from(since))
 
+    def diff(self, start: Time, end: Time | None = None) -> Compared:
+        """What changed between two points in time, over all groups, and what lay between.
+
+        Args:
+            start: the first point in time.
+            end: the second one; the end of the log if None.
+
+        Raises:
+            UsageError: the second time lies before the first.
+        """
+        first, last = self._time(start), self._time(end)
+        notes = [self._tables.check_moment(first), self._tables.check_moment(last)]
+        if first is not None and last is not None and last < first:
+            raise UsageError(f"{shown(last)} lies before {shown(first)}: give the earlier time first")
+        found = changes_between(Side(self._tables, first), Side(self._tables, last))
+        return Compared(found, [_nothing_changed(found), *notes], self._from(first))
+
+    def diff_with(self, other: str, *, at: Time | None = None) -> Compared:
+        """What is not the same in another cluster of this warehouse at a point in time.
+
+        Args:
+            other: the other cluster's name; its values are those after.
+            at: the point in time; the end of each log if None.
+        """
+        moment = self._time(at)
+        tables = Tables(self._tables.uri, other)
+        # A cluster that the warehouse does not have is an error, not an empty one.
+        tables.check_range(None, None)
+        notes = [self._tables.check_moment(moment), tables.check_moment(moment)]
+        found = changes_between(Side(self._tables, moment), Side(tables, moment))
+        remarks = [str(basis_at(tables, moment or END)), _nothing_changed(found), *notes]
+        tables.close()
+        return Compared(found, remarks, self._at(moment))
+
     def expired(
         self, group: str | None = None, *, statuses: Sequence[str] = (), within: Duration | None = None
     ) -> Answer[ExpiredOffset]:
@@ -726,6 +761,10 @@ def _alternatives(found: Sequence[Rebalance], causes: Sequence[str]) -> str | No
         return None
     asked = " or ".join(cause.upper() for cause in causes)
     return f"{others} of {len(found)} matched by an alternative: another cause is named, {asked} is not ruled out."
+
+
+def _nothing_changed(found: Sequence[object]) -> str | None:
+    return None if found else "Nothing that is on record differs."
 
 
 def _last(found: list[Rebalance], count: int | None) -> list[Rebalance]:

@@ -7,17 +7,28 @@ from typing import TYPE_CHECKING
 import click
 
 from coordinator_replay.answer_columns import AnswerColumn
-from coordinator_replay.cli.answers import columns_for, from_option, say, say_beside, show, show_rows, to_option
+from coordinator_replay.cli.answers import (
+    at_option,
+    columns_for,
+    from_option,
+    say,
+    say_beside,
+    show,
+    show_rows,
+    to_option,
+)
 from coordinator_replay.cli.completion import ANY_TOPIC_NAME
 from coordinator_replay.cli.options import Command, Common, common_options, examples, open_warehouse
 from coordinator_replay.cli.output import print_rows, print_text
+from coordinator_replay.errors import UsageError
 
 if TYPE_CHECKING:
     from coordinator_replay.api.answers import Impacted
 
+_MOST_CHANGES = 18
 _MOST_GROUPS = 8
 _MOST_TRAITS = 4
-"""Groups, and what they have in common, that a table shows without --wide: the answer stays on one screen."""
+"""Changes, groups, and what they have in common, that a table shows without --wide: the answer stays on one screen."""
 
 
 @click.command(
@@ -71,15 +82,16 @@ def impact(common: Common, start: datetime | None, end: datetime | None) -> None
 def _print_impact(common: Common, found: "Impacted") -> None:
     for sentence in found.total.sentences:
         print_text(sentence)
-    _print_part(common, found, _MOST_GROUPS, "group")
-    _print_part(common, found.total.traits, _MOST_TRAITS, "trait")
+    for rows, most, what in ((found, _MOST_GROUPS, "group"), (found.total.traits, _MOST_TRAITS, "trait")):
+        if rows:
+            click.echo()
+        _print_part(common, rows, most, what)
 
 
 def _print_part(common: Common, rows: Sequence[object], most: int, what: str) -> None:
     """The first rows of a list as a table below others."""
     if not rows:
         return
-    click.echo()
     shown = rows if common.wide else rows[:most]
     show_rows(common, columns_for(type(rows[0])), shown)
     left = len(rows) - len(shown)
@@ -104,5 +116,39 @@ def _print_impact_as_json(found: "Impacted") -> None:
     print_rows([AnswerColumn(name) for name in values], [list(values.values())], "json")
 
 
-COMMANDS: list[click.Command] = [consumers, impact]
+@click.command(
+    cls=Command,
+    epilog=examples(
+        "coordinator-replay diff --from yesterday",
+        "coordinator-replay diff --from 2026-11-20T02:10 --to 2026-11-20T02:20 --wide",
+        "coordinator-replay diff --cluster prod,copy --at 2026-11-20T02:10",
+    ),
+)
+@common_options(compares=True)
+@from_option
+@to_option
+@at_option
+def diff(common: Common, start: datetime | None, end: datetime | None, at: datetime | None) -> None:
+    """Show what changed between two points in time, or what differs in two clusters at one.
+
+    Groups, their states and protocols, members by client and host, subscriptions, assignors, owners and offsets, and
+    between two times rebalances by cause and findings that are new or over. A table counts the changes of each group;
+    --wide, --output json and csv have each of them. Two clusters of one warehouse are given as --cluster A,B.
+    """
+    if common.other_cluster is not None:
+        if start is not None or end is not None:
+            raise UsageError("two clusters are compared at a point in time: give --at, or no time")
+        found = open_warehouse(common).diff_with(common.other_cluster, at=at)
+    elif start is None or at is not None:
+        raise UsageError("give the first of two times with --from, or two clusters with --cluster A,B")
+    else:
+        found = open_warehouse(common).diff(start, end)
+    if common.output == "table" and not common.wide:
+        _print_part(common, found.counts, _MOST_CHANGES, "line")
+    else:
+        show_rows(common, columns_for(found.row_type), found)
+    say_beside(found)
+
+
+COMMANDS: list[click.Command] = [consumers, impact, diff]
 """Every command of this module, for the program to take up."""

@@ -25,6 +25,7 @@ SUMMARIES = {
     "decode": "Print every record of a dump as JSON lines, without Spark.",
     "demo": "Audit a bundled dump and show what can be asked.",
     "describe": "A group at a point in time: state, members, assignments.",
+    "diff": "What changed between two times, or clusters.",
     "expired": "Offsets that expired, or expire next.",
     "export": "Take a dump from a running cluster.",
     "findings": "What an operator should look at.",

@@ -47,6 +47,7 @@ class Common:
         cluster: name of the Kafka cluster; None where nobody named it.
         output: ``table``, ``json`` or ``csv``.
         wide: whether tables have all columns in full, whatever the terminal's width.
+        other_cluster: the second cluster, of a command that compares two; None where one was named.
     """
 
     warehouse: str
@@ -54,6 +55,7 @@ class Common:
     output: str
     wide: bool
     verbose: bool
+    other_cluster: str | None = None
 
 
 _EXAMPLE_WIDTH = 74
@@ -285,11 +287,12 @@ wide_option = click.option(
 verbose_option = click.option("-v", "--verbose", is_flag=True, help="Log more, and show the causes of an error.")
 
 
-def common_options(*, needs_warehouse: bool = True) -> Callable[[Function], Function]:
+def common_options(*, needs_warehouse: bool = True, compares: bool = False) -> Callable[[Function], Function]:
     """Give a command the options that all have; the function takes them as ``common``, its first argument.
 
     Args:
         needs_warehouse: False for a command that can do without; ``common.warehouse`` may then be empty.
+        compares: whether the command takes two clusters, as ``--cluster A,B``.
     """
 
     def decorate(function: Function) -> Function:
@@ -303,7 +306,17 @@ def common_options(*, needs_warehouse: bool = True) -> Callable[[Function], Func
             verbose: bool,
             **others: Any,
         ) -> Any:
-            common = Common(warehouse=warehouse or "", cluster=cluster, output=output, wide=wide, verbose=verbose)
+            other = None
+            if compares and cluster is not None:
+                cluster, _, other = cluster.partition(",")
+            common = Common(
+                warehouse=warehouse or "",
+                cluster=cluster,
+                output=output,
+                wide=wide,
+                verbose=verbose,
+                other_cluster=other or None,
+            )
             return function(common, *args, **_resolved(common, others))
 
         options = [

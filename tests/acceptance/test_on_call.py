@@ -6,6 +6,7 @@ Kafka's own classes decoded.
 
 import json
 from collections import Counter, defaultdict
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -190,3 +191,44 @@ def emptied_before(intervals: Any, group: str, first: int, last: int) -> int:
     """Ticks of partitions that had lost their last owner before the range: what was shut down before costs nothing."""
     ends = [[until for _, until in owned] for (one, _, _), owned in intervals.items() if one == group]
     return sum(last - first for times in ends if None not in times and max(times) < first)
+
+
+# --- what changed ----------------------------------------------------------------------------------------------------
+
+
+def test_a_dump_does_not_differ_from_itself(warehouse: Path):
+    assert asked(warehouse, "diff", "--from", "now") == []
+    assert asked(warehouse, "diff", "--cluster", "default,default") == []
+
+
+def test_the_difference_of_two_answers_of_the_broker(warehouse: Path):
+    """States, owners and offsets between each two quiet checkpoints, as the broker answered then."""
+    answers = [(time, groups) for time, groups in answered(LIFE)][:-1:3]
+    assert len(answers) > 3
+    for (start, old), (end, new) in pairwise(answers):
+        rows = asked(warehouse, "diff", "--from", start, "--to", end)
+        for what, read in (("state", states), ("offset", offsets)):
+            before, after = read(old), read(new)
+            wanted = {
+                (*key, before.get(key), after.get(key))
+                for key in {*before, *after}
+                if before.get(key) != after.get(key)
+            }
+            found = {
+                (row["group_id"], row["name"], row["before"], row["after"])
+                for row in rows
+                if row["what"] in ((what, "group") if what == "state" else (what,)) and row["change"] != "not moved"
+            }
+            assert found == wanted, (what, start, end)
+
+
+def states(groups: dict[str, Any]) -> dict[tuple[str, str | None], str]:
+    return {(name, None): group["state"] for name, group in groups.items()}
+
+
+def offsets(groups: dict[str, Any]) -> dict[tuple[str, str | None], str]:
+    return {
+        (name, partition): str(committed["offset"])
+        for name, group in groups.items()
+        for partition, committed in (group.get("offsets") or {}).items()
+    }

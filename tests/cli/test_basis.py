@@ -26,7 +26,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ["groups"], ["groups", "--deleted"], ["describe", "payments"], ["offsets", "payments"],
         ["timeline", "payments"],
         ["rebalances"], ["why"], ["owner", "payments", "orders", "0"], ["expired"], ["findings"],
-        ["consumers", "orders"], ["impact"],
+        ["consumers", "orders"], ["impact"], ["diff", "--from", "02:01"],
         ["sql", "SELECT 1"], ["sql", "--query", "audit-runs"],
     ],
 )  # fmt: skip

@@ -1,0 +1,289 @@
+"""What changed between two points in time, or between two clusters at one: groups, members, owners, offsets."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from coordinator_replay.answer_columns import column, select_list
+from coordinator_replay.query.groups import Group, groups_at
+from coordinator_replay.query.partitions import partition_ranges
+from coordinator_replay.query.warehouse import AS_OF, END, MEMBERS_AS_OF, Warehouse
+
+ADDED, REMOVED, CHANGED = "added", "removed", "changed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One thing that is not the same at two times, or in two clusters, or that lay between two times.
+
+    Attributes:
+        what: ``group``, ``type``, ``state``, ``protocol`` and ``assignor`` of a group; ``member`` by client and host;
+            ``subscription`` of a client; ``owner`` and ``offset`` of a partition; between: ``rebalance``, ``finding``.
+        change: ``added``, ``removed`` or ``changed``; of offsets ``advanced``, ``rewound``, or ``not moved`` while
+            others of the topic did; of rebalances and findings what lay between: ``between``, ``new``, or ``over`` of a
+            finding that was the case at the first time and was seen last before the second.
+        name: of what changed: a client, a partition, a cause, a rule.
+        before: its value at the first time, None where it was not there.
+        after: likewise at the second time.
+        number: of offsets the difference, of rebalances how many, of members how many more.
+        is_exact: whether the log proves both sides; where it does not, what is not on record may have been there.
+    """
+
+    group_id: str | None = column("GROUP", 1, 12, is_id=True)
+    what: str = column("WHAT", 1)
+    change: str = column("CHANGE", 1)
+    name: str | None = column("NAME", 1, 12, is_id=True)
+    before: str | None = column("BEFORE", 1, 8)
+    after: str | None = column("AFTER", 1, 8)
+    number: int | None = column("NUMBER", 2)
+    is_exact: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeCount:
+    """Changes of one kind of a group.
+
+    Attributes:
+        count: how many.
+        detail: the change itself where it is the only one, else the names of what changed.
+    """
+
+    group_id: str | None = column("GROUP", 1, 12, is_id=True)
+    what: str = column("WHAT", 1)
+    change: str = column("CHANGE", 1)
+    count: int = column("COUNT", 1)
+    detail: str = column("DETAIL", 1, 20, good=60)
+    is_exact: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A point in time of a cluster; the end of its log if ``at`` is None."""
+
+    warehouse: Warehouse
+    at: datetime | None = None
+
+    @property
+    def moment(self) -> datetime:
+        """The time as statements take it."""
+        return self.at or END
+
+    @property
+    def exact_partitions(self) -> list[int]:
+        """The log partitions of which everything at that time is proven."""
+        known = self.warehouse.completeness.partitions
+        return [number for number, one in known.items() if one.is_complete_at(self.moment)]
+
+
+_CLIENT = "coalesce(instance_id, CASE WHEN NOT coalesce(is_client_inherited, false) THEN client_id END, member_id)"
+
+_FACTS = f"""
+    SELECT group_id, 'member' AS what, {_CLIENT} || coalesce(' on ' || host, '') AS name, count(*)::VARCHAR AS value,
+           min(log_partition) AS log_partition, bool_and(coalesce(is_exact, false)) AS is_exact
+    FROM members_SIDE GROUP BY ALL
+    UNION ALL
+    SELECT group_id, 'subscription', {_CLIENT},
+           list_aggregate(list_sort(list_distinct(list(coalesce(subscribed_topic_regex,
+               array_to_string(list_sort(subscribed_topics), ', '))))), 'string_agg', '; '),
+           min(log_partition), bool_and(coalesce(is_exact, false))
+    FROM members_SIDE WHERE subscribed_topics IS NOT NULL OR subscribed_topic_regex IS NOT NULL GROUP BY ALL
+    UNION ALL
+    SELECT group_id, 'assignor', NULL, list_aggregate(list_sort(list_distinct(list(assignor))), 'string_agg', ', '),
+           min(log_partition), bool_and(coalesce(is_exact, false))
+    FROM members_SIDE WHERE assignor IS NOT NULL GROUP BY group_id
+    UNION ALL
+    SELECT owned.group_id, 'owner', coalesce(topic, topic_id) || '-' || partition,
+           list_aggregate(list_sort(list_distinct(list(coalesce(client, owned.member_id)))), 'string_agg', ', '),
+           min(owned.log_partition), bool_and(coalesce(owned.is_exact, false))
+    FROM partition_ownership AS owned
+    LEFT JOIN (SELECT group_id, member_id, {_CLIENT} AS client FROM members_SIDE) AS clients USING (group_id, member_id)
+    WHERE owned.cluster = $cluster_SIDE AND (owned_from <= $at_SIDE OR owned_from IS NULL)
+      AND (owned_to > $at_SIDE OR (owned_to IS NULL AND to_offset IS NULL))
+    GROUP BY ALL
+    UNION ALL
+    SELECT group_id, 'offset', topic || '-' || partition, committed_offset::VARCHAR, log_partition,
+           coalesce(is_exact, false)
+    FROM offset_history
+    WHERE cluster = $cluster_SIDE AND {AS_OF.replace("$at", "$at_SIDE")}
+"""  # noqa: S608 - put together from constants
+
+_MEMBERS = f"""
+    SELECT *, CASE WHEN NOT coalesce(is_client_inherited, false) THEN client_host END AS host FROM member_timeline
+    WHERE cluster = $cluster_SIDE AND {MEMBERS_AS_OF.replace("$at", "$at_SIDE")}
+    QUALIFY row_number() OVER (PARTITION BY group_id, member_id ORDER BY from_offset DESC) = 1
+"""  # noqa: S608 - as above
+
+
+def _of(side: str, sql: str) -> str:
+    return sql.replace("SIDE", side)
+
+
+_CHANGES = f"""
+    WITH members_before AS ({_of("before", _MEMBERS)}), members_after AS ({_of("after", _MEMBERS)}),
+    before AS ({_of("before", _FACTS)}), after AS ({_of("after", _FACTS)}),
+    pairs AS (
+        SELECT coalesce(before.group_id, after.group_id) AS group_id, coalesce(before.what, after.what) AS what,
+               coalesce(before.name, after.name) AS name, before.value AS old, after.value AS new,
+               CASE WHEN coalesce(before.what, after.what) IN ('offset', 'member')
+                    THEN coalesce(after.value::HUGEINT, 0) - coalesce(before.value::HUGEINT, 0) END AS number,
+               (list_contains($exact_before, coalesce(before.log_partition, after.log_partition))
+                   OR coalesce(before.is_exact, false))
+               AND (list_contains($exact_after, coalesce(after.log_partition, before.log_partition))
+                   OR coalesce(after.is_exact, false)) AS is_exact
+        FROM before FULL JOIN after
+        ON before.group_id = after.group_id AND before.what = after.what AND before.name IS NOT DISTINCT FROM after.name
+    ), named AS (
+        SELECT group_id, what,
+               CASE WHEN old IS NULL THEN 'added' WHEN new IS NULL THEN 'removed'
+                    WHEN old = new THEN 'not moved' WHEN what <> 'offset' THEN 'changed'
+                    WHEN number > 0 THEN 'advanced' ELSE 'rewound' END AS change,
+               name, old AS before, new AS after,
+               CASE WHEN old IS NOT NULL AND new IS NOT NULL THEN number END AS number,
+               coalesce(is_exact, false) AS is_exact,
+               count(*) FILTER (what = 'offset' AND number > 0 AND old IS NOT NULL)
+                   OVER (PARTITION BY group_id, what, regexp_replace(name, '-[0-9]+$', '')) AS advanced
+        FROM pairs
+    )
+    SELECT {select_list(Change)} FROM named
+    WHERE change <> 'not moved' OR (what = 'offset' AND advanced > 0)
+"""  # noqa: S608 - as above
+
+_BETWEEN = f"""
+    WITH between_them AS (
+        SELECT group_id, 'rebalance' AS what, 'between' AS change, coalesce(cause, 'UNKNOWN') AS name,
+               NULL AS before, NULL AS after, count(*) AS number, bool_and(coalesce(is_exact, false)) AS is_exact
+        FROM rebalances
+        WHERE cluster = $cluster AND coalesce(completed_at > $start, completed_offset IS NULL)
+          AND coalesce(coalesce(started_at, completed_at) <= $at, true)
+        GROUP BY ALL
+        UNION ALL
+        SELECT group_id, 'finding', CASE WHEN first_seen > $start THEN 'new' ELSE 'over' END, rule, NULL, message, NULL,
+               true
+        FROM findings
+        WHERE cluster = $cluster AND first_seen <= $at
+          AND (first_seen > $start OR (last_seen >= $start AND last_seen < $at AND $at < TIMESTAMPTZ '{END}'))
+    )
+    SELECT {select_list(Change)} FROM between_them
+"""  # noqa: S608 - as above
+
+_ORDER = ("group", "type", "state", "protocol", "assignor", "member", "subscription", "owner", "offset", "rebalance",
+          "finding")  # fmt: skip
+
+
+def changes_between(before: Side, after: Side) -> list[Change]:
+    """What is not the same at two points in time, or in two clusters, by group.
+
+    Args:
+        before: the first time, or cluster.
+        after: the second one, of the same warehouse.
+    """
+    asked = {
+        "at": min(before.moment, after.moment),
+        "cluster_before": before.warehouse.cluster,
+        "cluster_after": after.warehouse.cluster,
+        "at_before": before.moment,
+        "at_after": after.moment,
+        "exact_before": before.exact_partitions,
+        "exact_after": after.exact_partitions,
+    }
+    found = [*_groups(before, after), *before.warehouse.answers(Change, _CHANGES, **asked)]
+    if before.warehouse.cluster == after.warehouse.cluster and before.moment < after.moment:
+        found += before.warehouse.answers(Change, _BETWEEN, start=before.moment, at=after.moment)
+    return sorted(found, key=lambda one: (one.group_id or "", _ORDER.index(one.what), one.change, one.name or ""))
+
+
+def _groups(before: Side, after: Side) -> Iterable[Change]:
+    """Groups that came, went, or changed type, state or protocol."""
+    old = {one.group_id: one for one in groups_at(before.warehouse, before.at)}
+    new = {one.group_id: one for one in groups_at(after.warehouse, after.at)}
+    for group_id in sorted({*old, *new}):
+        yield from _group_changes(group_id, old.get(group_id), new.get(group_id), before, after)
+
+
+def _group_changes(group_id: str, old: Group | None, new: Group | None, before: Side, after: Side) -> Iterable[Change]:
+    is_exact = all(
+        side.warehouse.completeness.is_whole if one is None else one.is_exact
+        for one, side in ((old, before), (new, after))
+    )
+    if old is None or new is None:
+        state = (old or new).state if old or new else None  # type: ignore[union-attr]  # one of them is there
+        change = ADDED if old is None else REMOVED
+        yield Change(
+            group_id=group_id,
+            what="group",
+            change=change,
+            name=None,
+            before=None if old is None else state,
+            after=None if new is None else state,
+            number=None,
+            is_exact=is_exact,
+        )
+        return
+    pairs = (
+        ("type", old.group_type, new.group_type),
+        ("state", old.state, new.state),
+        ("protocol", old.protocol, new.protocol),
+    )
+    for what, was, is_now in pairs:
+        if was != is_now:
+            yield Change(
+                group_id=group_id,
+                what=what,
+                change=CHANGED,
+                name=None,
+                before=was,
+                after=is_now,
+                number=None,
+                is_exact=is_exact,
+            )
+
+
+def counted_changes(changes: Sequence[Change]) -> list[ChangeCount]:
+    """Changes folded by group and kind, in their order."""
+    folded: dict[tuple[str | None, str, str], list[Change]] = {}
+    for one in changes:
+        folded.setdefault((one.group_id, one.what, one.change), []).append(one)
+    return [
+        ChangeCount(
+            group_id=group_id,
+            what=what,
+            change=change,
+            count=sum(one.number or 0 for one in some) if what == "rebalance" else len(some),
+            detail=_detail(some),
+            is_exact=all(one.is_exact for one in some),
+        )
+        for (group_id, what, change), some in folded.items()
+    ]
+
+
+def _detail(changes: Sequence[Change]) -> str:
+    """The only change, or the names of several; of offsets by how much in all."""
+    first = changes[0]
+    if first.what == "rebalance":
+        return ", ".join(f"{one.name} {one.number:,}" for one in changes)
+    if first.what == "finding":
+        return first.after or "" if len(changes) == 1 else ", ".join(sorted({one.name or "" for one in changes}))
+    if len(changes) == 1:
+        return _only(first)
+    moved = sum(one.number or 0 for one in changes)
+    total = f"{moved:+,} in all: " if first.what == "offset" and moved else ""
+    return total + _partitions(changes)
+
+
+def _only(one: Change) -> str:
+    """A change with what it was and is; of what came or went the one that there is."""
+    value = f"{one.before} to {one.after}" if one.before and one.after else one.before or one.after
+    if one.what == "member" or value is None:
+        return str(one.name)
+    return f"{one.name}: {value}" if one.name else value
+
+
+def _partitions(changes: Sequence[Change]) -> str:
+    """Names, those of partitions as ranges."""
+    if changes[0].what not in ("owner", "offset"):
+        return ", ".join(one.name or "" for one in changes)
+    topics: dict[str, list[int]] = {}
+    for one in changes:
+        topic, _, partition = (one.name or "").rpartition("-")
+        topics.setdefault(topic, []).append(int(partition))
+    return "; ".join(f"{topic}:{partition_ranges(sorted(numbers))}" for topic, numbers in topics.items())

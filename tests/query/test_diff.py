@@ -1,0 +1,117 @@
+"""What changed between two times, over warehouses written for the question."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from coordinator_replay import Warehouse as Answers
+from coordinator_replay.errors import UsageError
+from coordinator_replay.query.diff import Change, Side, changes_between, counted_changes
+from coordinator_replay.query.warehouse import Warehouse
+from tests.query.small_warehouse import at, member, offset, write_rows, write_small_warehouse
+
+
+def facts(found: list[Change]) -> set[tuple[str | None, str, str, str | None, str | None, str | None]]:
+    return {(one.group_id, one.what, one.change, one.name, one.before, one.after) for one in found}
+
+
+@pytest.mark.parametrize("clock", ["02:00", "02:05", "02:10:10", "02:20", None])
+def test_a_time_does_not_differ_from_itself(warehouse: Warehouse, clock: str | None):
+    side = Side(warehouse, None if clock is None else at(clock))
+    assert changes_between(side, side) == []
+
+
+def test_what_changed_and_what_lay_between(warehouse: Warehouse):
+    found = facts(changes_between(Side(warehouse, at("02:09")), Side(warehouse, at("02:21"))))
+    assert {
+        ("payments", "member", "added", "two on /10.0.0.1", None, "1"),
+        ("payments", "subscription", "added", "two", None, "orders"),
+        ("payments", "assignor", "added", None, None, "range"),
+        ("payments", "owner", "changed", "orders-1", "client-m-1", "two"),
+        ("payments", "rebalance", "between", "MEMBER_JOIN", None, None),
+        ("txn-only", "group", "added", None, None, "Empty"),
+    } <= found
+    assert ("payments", "offset", "advanced", "orders-0", "100", "150") in found
+    assert not {one for one in found if one[0] == "legacy"}
+
+
+def test_the_other_direction_is_the_mirror_image(warehouse: Warehouse):
+    """Of what is at the two times; what lay between them has a direction."""
+    turned = {"added": "removed", "removed": "added", "advanced": "rewound", "rewound": "advanced"}
+    early, late = Side(warehouse, at("02:04")), Side(warehouse, at("02:15"))
+    forth = {one for one in facts(changes_between(early, late)) if one[1] not in ("rebalance", "finding")}
+    back = facts(changes_between(late, early))
+    assert len(forth) > 5
+    assert back == {(group, what, turned.get(how, how), name, new, old) for group, what, how, name, old, new in forth}
+
+
+def test_partitions_that_did_not_move_are_named_where_others_of_the_topic_did(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path)
+    write_rows(folder, "offset_history", [
+        offset("logs", 0, 5, "02:03", "02:12", group_id="some"), offset("logs", 0, 9, "02:12", group_id="some"),
+        offset("logs", 1, 7, "02:03", group_id="some"),
+        offset("quiet", 0, 7, "02:03", group_id="some"),
+        offset("back", 0, 9, "02:03", "02:12", group_id="some"), offset("back", 0, 2, "02:12", group_id="some"),
+        offset("back", 1, 9, "02:03", group_id="some"),
+    ])  # fmt: skip
+    tables = Warehouse(str(folder))
+    found = [one for one in changes_between(Side(tables, at("02:10")), Side(tables)) if one.group_id == "some"]
+    assert facts(found) == {
+        ("some", "offset", "advanced", "logs-0", "5", "9"),
+        ("some", "offset", "not moved", "logs-1", "7", "7"),
+        ("some", "offset", "rewound", "back-0", "9", "2"),
+    }
+    assert [one.number for one in found] == [4, 0, -7]
+
+
+def test_changes_of_a_kind_are_counted_and_partitions_are_ranges(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path)
+    write_rows(folder, "offset_history", [
+        one for place in range(5) for one in (
+            offset("logs", place, 5, "02:03", "02:12", group_id="some"),
+            offset("logs", place, 8, "02:12", group_id="some"))
+    ])  # fmt: skip
+    tables = Warehouse(str(folder))
+    counts = counted_changes(changes_between(Side(tables, at("02:10")), Side(tables)))
+    assert [(one.change, one.count, one.detail) for one in counts if one.group_id == "some"] == [
+        ("advanced", 5, "+15 in all: logs:0-4")
+    ]
+
+
+def test_a_restarted_client_is_no_change(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path)
+    write_rows(folder, "member_timeline", [
+        member("some", "id-before", "02:03", "02:12", 7, client_id="worker"),
+        member("some", "id-after", "02:12", None, 9, client_id="worker"),
+    ])  # fmt: skip
+    tables = Warehouse(str(folder))
+    found = changes_between(Side(tables, at("02:10")), Side(tables, at("02:15")))
+    assert [one for one in found if one.group_id == "some" and one.what in ("member", "subscription")] == []
+
+
+def test_findings_that_are_new_or_over(warehouse: Warehouse):
+    found = changes_between(Side(warehouse, at("02:05")), Side(warehouse, at("02:15")))
+    assert {(one.change, one.name) for one in found if one.what == "finding"} == {
+        ("over", "storm"), ("over", "stuck_transaction"), ("over", "rewind"),
+    }  # fmt: skip
+    early = changes_between(Side(warehouse, at("02:00") - timedelta(seconds=1)), Side(warehouse, at("02:05")))
+    assert {(one.change, one.name) for one in early if one.what == "finding"} == {
+        ("new", "storm"), ("new", "stuck_transaction"), ("new", "rewind"),
+    }  # fmt: skip
+
+
+def test_clusters_differ_in_what_one_has_and_the_other_has_not(folder: Path):
+    answers = Answers(folder)
+    found = answers.diff_with("other")
+    assert ("payments", "type", "changed", None, "consumer", "share") in facts(list(found))
+    assert ("simple", "group", "removed", None, "Empty", None) in facts(list(found))
+    assert not {one.what for one in found} & {"rebalance", "finding"}
+    assert list(answers.diff_with("default")) == []
+    with pytest.raises(UsageError, match="does not know the cluster 'nowhere'"):
+        answers.diff_with("nowhere")
+
+
+def test_times_are_in_their_order(folder: Path):
+    with pytest.raises(UsageError, match="give the earlier time first"):
+        Answers(folder).diff("02:10", "02:05")
