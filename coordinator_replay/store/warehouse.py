@@ -71,14 +71,14 @@ class Store:
             buckets: how many buckets the warehouse has.
 
         Raises:
-            WarehouseError: something else lies in its place.
+            WarehouseError: something else lies in its place, or a table of an older release that can't be used.
         """
         table, found = declared(name), self.open(name)
         if found is None:
             self._check_folder(name)
         try:
             if found is not None:
-                evolve(found, table)
+                evolve(found, table, self.path(name))
                 return Snapshot.of(name, self.path(name), found)
             made = DeltaTable.create(
                 delta_uri(self.path(name)),

@@ -1,7 +1,8 @@
 """What a table remembers of the contract it was written by.
 
 A table carries the version of the contract that it follows. A column that is new in the contract needs nothing here: it
-is added whenever an audit opens the table. A change that is more than that (a column whose values move to another, a
+is added whenever an audit opens the table, and a table is refused where the column is a required one. A change that is
+more than that (a column whose values move to another, a
 column of another type) raises ``SCHEMA_VERSION``: tables of an older version are refused with a sentence that says to
 audit again. So no release writes by one contract into a table made by another, and none touches a table that a newer
 release has made.

@@ -45,6 +45,8 @@ _CLEANED_SOON = {
     "offsets.topic.segment.bytes": str(1 << 20),
     "log.cleaner.backoff.ms": "1000",
     "log.cleaner.min.cleanable.ratio": "0.01",
+    # Without it such a cleaner takes what was written last before a segment is full, before a follower asks for it.
+    "log.cleaner.min.compaction.lag.ms": "60000",
     "group.initial.rebalance.delay.ms": "500",
     "group.min.session.timeout.ms": "1000",
 }
@@ -58,11 +60,13 @@ class _Seen:
         seconds: from the answer to a commit until questions see it, by commit.
         files: seconds since the beginning, and files that the tables of the warehouse have then.
         unanswered: how often a question ended with an error.
+        missing: records that the broker wrote and the dump lacks.
     """
 
     seconds: list[float] = field(default_factory=list)
     files: list[tuple[float, int]] = field(default_factory=list)
     unanswered: int = 0
+    missing: int = 0
 
 
 def following(setting: Setting) -> Measured:
@@ -76,13 +80,13 @@ def following(setting: Setting) -> Measured:
         ours_seconds=worst,
         baseline_seconds=MOST_SECONDS,
         ratio=worst / MOST_SECONDS,
-        wanted="<= 1",
-        holds=worst <= MOST_SECONDS,
+        wanted="<= 1, and no record missing",
+        holds=worst <= MOST_SECONDS and not seen.missing,
     )
 
 
 def follow(work: Path, *, minutes: float) -> _Seen:
-    """Follow a broker that is at work, and prove at the end that the dump has every record that it ever wrote."""
+    """Follow a broker that is at work, and count at the end what the dump lacks of all that it ever wrote."""
     jars = kafka_source_jars(work / "jars")
     dump, warehouse, seen, over = work / "dump", work / "warehouse", _Seen(), threading.Event()
     with Broker(work / "broker", _CLEANED_SOON) as broker:
@@ -102,16 +106,18 @@ def follow(work: Path, *, minutes: float) -> _Seen:
             with _process(auditing, jars, work / "audit.log"):
                 _ask(broker, warehouse, seen, minutes)
             over.set()
-            # The cleaner has removed most records from the log by now; the dump has them all the same.
-            _wait_until(lambda: _dumped(dump) == _ends(broker))
+            _wait_until(lambda: {partition: end for partition, (end, _) in _dumped(dump).items()} == _ends(broker))
         left = _records_left(broker)
     lines = (work / "audit.log").read_text("utf-8").splitlines()
     rounds = [line for line in lines if "audited " in line]
-    records = sum(_dumped(dump).values())
+    # The cleaner has removed most of them from the log by now.
+    records = sum(count for _, count in _dumped(dump).values())
+    seen.missing = sum(end - count for end, count in _dumped(dump).values())
     seen.seconds.sort()
     report = {
         "minutes": minutes,
         "records": records,
+        "records_missing": seen.missing,
         "records_that_the_cleaner_left": left,
         "audits": len(rounds),
         "upkeeps": sum("maintained the tables" in line for line in lines),
@@ -248,8 +254,8 @@ def _files(warehouse: Path) -> int:
     return sum(len(DeltaTable(str(table)).file_uris()) for table in tables)
 
 
-def _dumped(dump: Path) -> dict[int, int]:
-    """How many records the dump has of each partition: all of them, if offsets are without a gap from 0 on."""
+def _dumped(dump: Path) -> dict[int, tuple[int, int]]:
+    """The end of each partition in the dump, and how many records before it the dump has."""
     counts: dict[int, set[int]] = {}
     rows = 0
     for path in find_dump([str(dump)]).paths:
@@ -259,7 +265,7 @@ def _dumped(dump: Path) -> dict[int, int]:
             counts.setdefault(partition, set()).add(offset)
     if rows != sum(map(len, counts.values())):
         raise SystemExit("the dump has records twice")
-    return {partition: len(offsets) for partition, offsets in counts.items()}
+    return {partition: (max(offsets) + 1, len(offsets)) for partition, offsets in counts.items()}
 
 
 def _ends(broker: Broker) -> dict[int, int]:

@@ -54,6 +54,32 @@ def test_commands_in_the_documents_can_be_typed(page: str, words: list[str], mon
         assert context.params["name"] in saved_queries()
 
 
+def shell_blocks() -> list[tuple[str, str]]:
+    return [
+        (path.name, block)
+        for path in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *PAGES]
+        for block in re.findall(r"^ *```sh\n(.*?)^ *```", path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    ]
+
+
+@pytest.mark.parametrize(("page", "block"), shell_blocks())
+def test_what_is_typed_is_taken_by_a_shell_and_its_programs_are_there(page: str, block: str):
+    taken = subprocess.run(["bash", "-n"], input=block, capture_output=True, text=True)
+    assert (taken.returncode, taken.stderr) == (0, ""), page
+    for line in re.sub(r"\\\n\s*", " ", block).splitlines():
+        # A comment has blanks around its sign; the name of an archive has none.
+        words = shlex.split(re.sub(r"(^|\s)#\s.*", "", line))
+        if words and words[0].startswith("scripts/"):
+            assert (ROOT / words[0]).stat().st_mode & 0o100, words[0]
+        if words and words[0] == "spark-submit" and "…" not in line:
+            job = next(place for place, word in enumerate(words) if word.startswith("jobs/"))
+            assert (ROOT / words[job]).exists()
+            command = Path(words[job]).stem
+            assert main.commands[command].make_context(command, words[job + 1 :])
+        for named in re.findall(r"(?<![\w/.-])conf/[\w./-]+", line):
+            assert (ROOT / named).exists(), named
+
+
 def test_the_cookbook_answers_every_question():
     text = (DOCS / "cookbook.md").read_text(encoding="utf-8")
     parts = re.split(r"^### ", text, flags=re.MULTILINE)[1:]

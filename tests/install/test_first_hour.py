@@ -52,6 +52,7 @@ ASKED = {
     "offsets": ("shop-billing",),
     "expired": (),
     "findings": (),
+    "metrics": (),
     "sql": ("--query", "history-completeness"),
     "what-if": ("shop-billing", "--set", "session.timeout.ms=30000"),
     "report": ("shop-billing", "--out", "page.html"),

@@ -208,20 +208,31 @@ def test_tables_of_an_older_layout_are_refused(store: Store):
         begin(store)
 
 
-def test_columns_that_are_new_in_the_contract_are_added_with_their_comments(store: Store):
-    Run(store, 1).whole()
+def older(store: Store, lacks: str) -> Store:
+    """A warehouse whose findings lack a column of the contract."""
     table = opened(store, "findings")
-    lacking = [field for field in table.schema().fields if field.name != "detail"]
     remade = Store(f"{store.uri}/older")
     DeltaTable.create(
         delta_uri(remade.path("findings")),
-        type(table.schema())(lacking),
+        type(table.schema())([field for field in table.schema().fields if field.name != lacks]),
         partition_by=["cluster"],
         configuration={
             key: value for key, value in table.metadata().configuration.items() if key.startswith("coordinatorReplay")
         },
         raise_if_key_not_exists=False,
     )
+    return remade
+
+
+def test_a_table_whose_rows_lack_what_each_row_has_is_refused(store: Store):
+    Run(store, 1).whole()
+    with pytest.raises(WarehouseError, match=r"findings was written by an older release, whose rows have no rule; .*"):
+        older(store, "rule").create("findings", 10)
+
+
+def test_columns_that_are_new_in_the_contract_are_added_with_their_comments(store: Store):
+    Run(store, 1).whole()
+    table, remade = opened(store, "findings"), older(store, "detail")
     snapshot = remade.create("findings", 10)
     # One version has the column, the next says which columns have bounds.
     assert snapshot.version == 2
