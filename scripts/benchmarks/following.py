@@ -107,7 +107,8 @@ def follow(work: Path, *, minutes: float) -> _Seen:
                 _ask(broker, warehouse, seen, minutes)
             over.set()
             _wait_until(lambda: {partition: end for partition, (end, _) in _dumped(dump).items()} == _ends(broker))
-        left = _records_left(broker)
+    # The cleaner swaps files while a broker runs.
+    left = _records_left(broker)
     lines = (work / "audit.log").read_text("utf-8").splitlines()
     rounds = [line for line in lines if "audited " in line]
     # The cleaner has removed most of them from the log by now.
