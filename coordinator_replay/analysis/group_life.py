@@ -28,7 +28,7 @@ from coordinator_replay.engine.plain import Fields, restoring
 from coordinator_replay.engine.replay import Replay
 from coordinator_replay.times import latest_ms
 
-VERSION = 8
+VERSION = 9
 
 # Looked up once: it stands in the way of every event.
 TOPOLOGY_CHANGED = EventKind.TOPOLOGY_CHANGED

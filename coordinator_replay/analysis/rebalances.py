@@ -164,6 +164,7 @@ class Rebalances:
         member_count: members when the last rebalance began.
         joined: members that came since then.
         left: members that went since then.
+        is_step_exact: whether the last step was proven, or was a conversion, which its own records show.
         history: what reasons rest on apart from the operation.
         is_past_known: every step of the group since its first record is proven, so that all departures are on record.
         partitions: how many are owned since the last operation.
@@ -178,6 +179,7 @@ class Rebalances:
         "has_completed",
         "history",
         "is_past_known",
+        "is_step_exact",
         "joined",
         "left",
         "member_count",
@@ -192,6 +194,7 @@ class Rebalances:
     joined: list[str]
     left: list[str]
     is_past_known: bool
+    is_step_exact: bool
 
     def __init__(
         self,
@@ -213,7 +216,7 @@ class Rebalances:
         self.member_count = 0
         self.joined = []
         self.left = []
-        self.is_past_known = True
+        self.is_past_known = self.is_step_exact = True
         self.history = GroupHistory(topics)
 
     def begin(self, events: Sequence[Event], at_ms: int | None, last_ms: int | None) -> str | None:
@@ -226,12 +229,20 @@ class Rebalances:
         belongs_to = current.rebalance_id if current is not None else None
         opened: Situation | None = None
         self.is_past_known &= events[-1].is_exact
+        is_first_exact = events[-1].is_exact and not self.is_step_exact
+        self.is_step_exact = events[-1].is_exact or any(event.kind is EventKind.GROUP_CONVERTED for event in events)
+        if is_first_exact:
+            # The last rebalance began with members that need not be all; here it is known who they are.
+            self.member_count, self.joined, self.left = len(self._members.stays), [], []
         for event in events:
             kind = event.kind
             if kind is JOINED or kind is LEFT:
                 (self.joined if kind is JOINED else self.left).append(event.member_id or "")
             elif kind in BEGINS_OR_ENDS:
                 if _begins(event):
+                    if is_first_exact and event.group_type is GroupType.CLASSIC and not (self.joined or self.left):
+                        # What led to it may be a conversion or another generation, whose records are missing.
+                        event = event._replace(is_exact=False)
                     opened = self._situation(events, event, at_ms, _started_ms(event, at_ms, last_ms))
                     belongs_to = self._open(
                         opened, _earliest(opened, last_ms), is_over=kind is not EventKind.REBALANCE_STARTED
@@ -422,7 +433,7 @@ class Rebalances:
         self.partitions = next((one.partitions for one in self.running if not one.is_counted), 0)
 
 
-FIELDS = Fields(Rebalances, "running", "unsettled", "member_count", "joined", "left", "is_past_known")
+FIELDS = Fields(Rebalances, "running", "unsettled", "member_count", "joined", "left", "is_past_known", "is_step_exact")
 """What a snapshot has, apart from the history."""
 
 

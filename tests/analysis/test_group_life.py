@@ -445,3 +445,38 @@ def test_events_of_one_operation_belong_to_the_rebalance_it_begins() -> None:
     rows = table(rows_of(GROUP, coordinator.log.records), "group_timeline")
     assert [row["event"] for row in rows][:2] == [EventKind.GROUP_CREATED, EventKind.MEMBER_JOINED]
     assert len({row["rebalance_id"] for row in rows}) == 1
+
+
+def compacted(records: list[Record], proven_from: int) -> list[Record]:
+    """What the cleaner leaves of a group that is alone in its log, where it was at work below an offset."""
+    last = {(one.kind, json.dumps(one.key)): one.offset for one in records if one.offset < proven_from}
+    kept = [one for one in records if one.offset >= proven_from or one.offset in last.values()]
+    return [
+        one._replace(
+            missing_before=min(one.offset, proven_from)
+            - sum(other.offset < min(one.offset, proven_from) for other in kept)
+        )
+        for one in kept
+    ]
+
+
+@pytest.mark.parametrize("sample", ["group-lifecycles", "kafka-3.9"])
+def test_a_rebalance_that_is_exact_in_a_compacted_log_is_that_of_the_whole_log(sample: str) -> None:
+    about = ("members_before", "members_after", "members_joined", "members_left", "cause")
+    compared = 0
+    for group_id, records in group_records(sample):
+        whole = {
+            row["rebalance_id"]: [row[name] for name in about]
+            for row in table(rows_of(group_id, records), "rebalances")
+        }
+        for first, second in pairwise(records):
+            if first.timestamp_ms == second.timestamp_ms:
+                continue
+            life = GroupReplay("test", group_id)
+            life.replay.proven_from, life.replay.is_cleaned = second.offset, True
+            rows = [row for record in compacted(records, second.offset) for row in life.feed(record)]
+            for row in table([*rows, *life.finish()], "rebalances"):
+                if row["is_exact"] and row["cause"] != "UNKNOWN":
+                    assert [row[name] for name in about] == whole[row["rebalance_id"]], (group_id, second.offset)
+                    compared += 1
+    assert compared > 100
