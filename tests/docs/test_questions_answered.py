@@ -1,0 +1,68 @@
+"""Questions in the documents are asked: of a recorded log, with its groups, topics and times in place of theirs."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from coordinator_replay.cli.main import main
+from tests.docs.test_site import typed_commands
+from tests.pipeline.in_process import audit_here
+from tests.samples import Sample
+
+MADE = {"audit", "demo", "export", "maintain", "decode", "simulate"}
+"""Commands that need something else than a warehouse; other tests run them."""
+
+NAMES = {
+    "payments": "shop-billing",
+    "my-group": "shop-billing",
+    "payments-new": "shop-migrate",
+    "orders": "shop.orders",
+    "orders:3": "shop.orders:0",
+    "3": "0",
+}
+AFTER = {"--from": "2026-11-21T08:32:13Z", "--to": "2026-11-21T08:34:40Z", "--at": "2026-11-21T08:32:20Z"}
+"""The recorded log is of two minutes and a half."""
+
+QUESTIONS = sorted({tuple(words) for _, words in typed_commands() if words[0] not in MADE})
+QUICK = {"describe", "groups", "owner", "offsets", "why"}
+
+
+def here(words: tuple[str, ...]) -> Iterator[str]:
+    """The same question about the recorded log."""
+    before = ""
+    for word in words:
+        if before == "--warehouse":
+            yield "warehouse"
+        elif before in AFTER:
+            yield word if word.startswith("2026-11-21T08:3") else AFTER[before]
+        elif before in ("--out", "--reset-file"):
+            yield Path(word).name + ("/" if word.endswith("/") else "")
+        else:
+            yield re.sub(r"^\d{4}-\d\d-\d\dT[\d:]+Z?$", AFTER["--at"], NAMES.get(word, word))
+        before = word
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("questions")
+    sample = Sample("group-lifecycles")
+    audit_here(made / "warehouse", sample.segments, cluster_metadata=str(sample.folder / "cluster-metadata"))
+    (made / "ends.csv").write_text("topic,partition,offset\nshop.orders,0,1000\n")
+    return made
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(words, marks=() if words[0] in QUICK else pytest.mark.long, id=" ".join(words))
+        for words in QUESTIONS
+    ],
+)
+def test_a_question_in_the_documents_is_answered(words, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("COORDINATOR_REPLAY_WAREHOUSE", "warehouse")
+    run = CliRunner().invoke(main, list(here(words)))
+    assert run.exit_code == 0, run.stderr

@@ -1,0 +1,47 @@
+"""What scripts/release refuses before it builds anything."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.install.wheel import ROOT
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    subprocess.run(["git", "clone", "--quiet", "--depth", "1", f"file://{ROOT}", tmp_path / "clone"], check=True)
+    # Not what is committed, but what is about to be.
+    (tmp_path / "clone" / "scripts" / "release").write_bytes((ROOT / "scripts" / "release").read_bytes())
+    return tmp_path / "clone"
+
+
+def refused(clone: Path, file: str, old: str, new: str) -> str:
+    """What it says after a change of a file that is committed."""
+    text = (clone / file).read_text("utf-8")
+    assert old in text
+    (clone / file).write_text(text.replace(old, new), "utf-8")
+    by = ["-c", "user.name=Somebody", "-c", "user.email=somebody@example.org"]
+    subprocess.run(["git", *by, "commit", "--quiet", "--all", "--message", "a change"], cwd=clone, check=True)
+    run = subprocess.run([clone / "scripts" / "release"], capture_output=True, text=True)
+    assert run.returncode == 1, run.stderr
+    return run.stderr
+
+
+def test_a_release_of_what_is_not_committed_is_refused(clone):
+    (clone / "README.md").write_text("something else")
+    run = subprocess.run([clone / "scripts" / "release"], capture_output=True, text=True)
+    assert (run.returncode, run.stderr) == (1, "release: there are changes that are not committed\n")
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "told"),
+    [
+        ("CHANGELOG.md", "## 0.1.0", "## 0.0.9", "CHANGELOG.md has no section 0.1.0"),
+        ("CHANGELOG.md", "## 0.1.0", "## Unreleased\n\n## 0.1.0", "has changes under Unreleased"),
+        ("conf/kubernetes/follow.yaml", "replay:0.1.0", "replay:0.0.9", "follow.yaml names another version"),
+        ("coordinator_replay/version.py", '"0.1.0"', '"0.0.9"', "version.py has another version than pyproject.toml"),
+    ],
+)
+def test_versions_that_do_not_agree_are_refused(clone, file, old, new, told):
+    assert told in refused(clone, file, old, new)
