@@ -20,8 +20,10 @@ from coordinator_replay.query.findings import Finding, findings_of
 from coordinator_replay.query.group_partitions import unaudited_note
 from coordinator_replay.query.groups import (
     UNKNOWN,
+    UNRECORDED_STATES,
     Group,
     groups_at,
+    join_phase_at,
     lively_groups,
     unknown_states_note,
     unrecorded_states_note,
@@ -156,7 +158,13 @@ class Warehouse:
         note = self._tables.check_moment(moment)
         found = describe_at(self._tables, group, moment)
         inherited = inherited_note((one.member_id, one.is_client_inherited) for one in found.members)
-        return Described(found, [missing_records_note(found.group), inherited, note], self._at(moment, group))
+        phase = self._join_phase(group, moment) if found.group.state in UNRECORDED_STATES else None
+        return Described(found, [missing_records_note(found.group), phase, inherited, note], self._at(moment, group))
+
+    def _join_phase(self, group: str, at: datetime | None) -> str | None:
+        """What a broker's log says of a rebalance that was going on."""
+        phase = join_phase_at(self._tables, group, at)
+        return None if phase is None else phase.note(group)
 
     def offsets(
         self,
@@ -310,7 +318,9 @@ class Warehouse:
                 f"At {shown(moment)} the rebalance to generation {found[-1].epoch} may have begun or not: "
                 "the join phase of a classic group leaves no record."
             )
-        notes = [perhaps, _alternatives(found, causes), self._no("rebalance", found), note]
+        # What goes on at the end of the log is the last thing that happened to a group.
+        phase = None if group is None or end is not None else self._join_phase(group, moment)
+        notes = [phase, perhaps, _alternatives(found, causes), self._no("rebalance", found), note]
         return Reasons(found, held_up, notes, self._from(since, group))
 
     def owner(

@@ -9,7 +9,7 @@ is ``Unknown``, and so is one whose first record on record is a later one, since
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
 
@@ -17,6 +17,7 @@ from coordinator_replay.answer_columns import PYTHON, column
 from coordinator_replay.engine.model import GroupState
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.group_partitions import unaudited_partition
+from coordinator_replay.query.join_phases import JoinPhase, Recorded, join_phases
 from coordinator_replay.query.removed import deleted_groups
 from coordinator_replay.query.warehouse import AS_OF, END, Warehouse, nearest, shown
 
@@ -167,7 +168,8 @@ class Group:
         state: in Kafka's spelling; ``Unknown`` where records that the log no longer has decide it: the group may not
             even have existed.
         member_count: None where the state is not known.
-        since: when the last thing on record happened to it, None for a group that only holds offsets.
+        since: when the last thing on record happened to it, None for a group that only holds offsets; within a
+            rebalance that a broker's log shows, when it came into that state.
         is_exact: whether the log proves all of it; False where records that it no longer has may say otherwise.
         log_partition: the partition of ``__consumer_offsets`` that its records are from.
     """
@@ -211,7 +213,8 @@ def unrecorded_states_note(states: Sequence[str]) -> str | None:
         return None
     return (
         f"No group is recorded as {' or '.join(unrecorded)}: a classic group writes no record until its rebalance is "
-        "over, and until then shows the state before. findings --rule silent_group and sql --query last-commits tell "
+        "over, and until then shows the state before, unless brokers' logs (audit --broker-log) say more. "
+        "findings --rule silent_group and sql --query last-commits tell "
         "which groups have been silent, and since when."
     )
 
@@ -267,7 +270,19 @@ def groups_at(
 def _read_groups(
     warehouse: Warehouse, at: datetime | None, group: str | None, *, only_own: bool = False
 ) -> list[Group]:
-    """The groups at a point in time.
+    """The groups at a point in time, see ``_recorded_groups``; in a rebalance where a broker's log shows one."""
+    found = _recorded_groups(warehouse, at, group, only_own=only_own)
+    phases = _phases(warehouse, found, at, group)
+    return [
+        one if (phase := phases.get(one.group_id)) is None else replace(one, state=phase.state, since=phase.since)
+        for one in found
+    ]
+
+
+def _recorded_groups(
+    warehouse: Warehouse, at: datetime | None, group: str | None, *, only_own: bool = False
+) -> list[Group]:
+    """The groups at a point in time, as records have them.
 
     Args:
         warehouse: the tables.
@@ -290,6 +305,29 @@ def _read_groups(
         sql = sql.replace(name, part)
     asked = {"at": at or END, "group": group, "proven": proven, "proven_from": proven_from}
     return warehouse.answers(Group, _one_group(sql, group), **asked)
+
+
+def _phases(
+    warehouse: Warehouse, groups: Sequence[Group], at: datetime | None, group: str | None
+) -> dict[str, JoinPhase]:
+    recorded = {
+        one.group_id: Recorded(one.epoch, one.since, one.log_partition)
+        for one in groups
+        if one.group_type == "classic" and one.epoch is not None and one.since is not None
+    }
+    return join_phases(warehouse, recorded, at, group=group) if recorded else {}
+
+
+def join_phase_at(warehouse: Warehouse, group: str, at: datetime | None = None) -> JoinPhase | None:
+    """The rebalance of a classic group that was going on at a point in time by a broker's log; None if none was.
+
+    Args:
+        warehouse: the tables.
+        group: the group.
+        at: the point in time; the end of the log if None.
+    """
+    recorded = _recorded_groups(warehouse, at, group, only_own=True)
+    return _phases(warehouse, recorded, at, group).get(group)
 
 
 def known_groups(warehouse: Warehouse) -> list[str]:

@@ -1,0 +1,26 @@
+-- Lines of the brokers' logs (audit --broker-log) that the records contradict: generations that ended with other members, or of which there is no record. Records count, and such lines are used for nothing.
+-- param group text: only this group
+-- param from time: lines of then or later
+WITH ended AS (
+    SELECT group_id, epoch, completed_at, completed_at - to_milliseconds(coalesce(duration_ms_min, 0)) AS stabilized_at, members_after
+    FROM rebalances
+    WHERE cluster = $cluster AND group_type = 'classic' AND completed_at IS NOT NULL AND ($group IS NULL OR group_id = $group)
+),
+read AS (
+    SELECT min(log_timestamp) AS first, max(log_timestamp) AS last FROM group_timeline WHERE cluster = $cluster
+),
+lines AS (
+    SELECT group_id, logged_at, event, epoch, member_count, broker, text, source FROM broker_log, read
+    WHERE cluster = $cluster AND event IN ('STABILIZED', 'ASSIGNMENT_RECEIVED', 'GROUP_EMPTY') AND logged_at BETWEEN read.first AND read.last
+      AND ($group IS NULL OR group_id = $group) AND ($from IS NULL OR logged_at >= $from)
+)
+SELECT lines.group_id, logged_at, event, lines.epoch AS generation, member_count, members_after AS members_by_record, broker,
+       CASE WHEN ended.group_id IS NULL THEN 'no record of this generation at this time' ELSE 'the record has another number of members' END AS note,
+       text, source
+FROM lines LEFT JOIN ended
+  ON ended.group_id = lines.group_id AND ended.epoch = lines.epoch
+ AND abs(epoch_ms(logged_at) - epoch_ms(CASE event WHEN 'STABILIZED' THEN stabilized_at ELSE completed_at END)) <= 2000
+-- A join phase that nobody's sync ended leaves no record, and its generation is followed by another attempt.
+WHERE ended.group_id IS NULL AND event <> 'STABILIZED'
+   OR event = 'STABILIZED' AND member_count <> members_after
+ORDER BY logged_at, lines.group_id, event

@@ -1,0 +1,111 @@
+"""Rebalances of classic groups that were going on at a point in time, by the brokers' own logs.
+
+A classic group writes no record until its rebalance is over. What its coordinator has logged since the group's last
+record shows the phase it is in: "Preparing to rebalance group" with the generation of that record begins
+PreparingRebalance, "Stabilized group" with a later one CompletingRebalance (``ClassicGroupState``). Had the rebalance
+ended before, there would be a record of it. What was logged before the coordinator loaded the group's log partition
+once more does not count: a group that is loaded is in the state of its last record.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from coordinator_replay.analysis.broker_words import LONGEST_MS, SLACK_MS
+from coordinator_replay.engine.model import GroupState
+from coordinator_replay.query.warehouse import END, Warehouse, shown
+
+_PREPARING = "PREPARING_REBALANCE"
+_SLACK = timedelta(milliseconds=SLACK_MS)
+_LINES = f"""
+    WITH loads AS (
+        SELECT log_partition AS loaded, max(logged_at) AS loaded_at FROM broker_log
+        WHERE cluster = $cluster AND event = 'LOADING_FINISHED' AND logged_at <= $at GROUP BY log_partition
+    )
+    SELECT group_id, log_partition, event, epoch, logged_at, reason
+    FROM broker_log LEFT JOIN loads ON loaded = log_partition
+    WHERE cluster = $cluster AND logged_at <= $at AND logged_at >= $since {{one_group}}
+      AND event IN ('{_PREPARING}', 'STABILIZED', 'ASSIGNMENT_RECEIVED', 'GROUP_EMPTY')
+      AND coalesce(logged_at >= loaded_at, true)
+    ORDER BY group_id, logged_at,
+             3 * epoch + CASE event WHEN '{_PREPARING}' THEN 2 WHEN 'ASSIGNMENT_RECEIVED' THEN 1 ELSE 0 END
+"""  # noqa: S608 - put together from constants
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What the last record of a classic group says of it.
+
+    Attributes:
+        epoch: its generation.
+        since: the time of that record.
+        log_partition: where it stands.
+    """
+
+    epoch: int
+    since: datetime
+    log_partition: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class JoinPhase:
+    """A rebalance that was going on.
+
+    Attributes:
+        state: PreparingRebalance or CompletingRebalance.
+        since: when the group came into that state.
+        began_at: when the rebalance began.
+        reasons: what the coordinator had logged as reasons of it, in order.
+    """
+
+    state: str
+    since: datetime
+    began_at: datetime
+    reasons: Sequence[str]
+
+    def note(self, group: str) -> str:
+        """What there is to say of the group."""
+        return (
+            f"By its coordinator's log group {group!r} was in {self.state} from {shown(self.since)} on, in a rebalance "
+            f"that began at {shown(self.began_at)}: {'; '.join(self.reasons)}"
+        )
+
+
+def join_phases(
+    warehouse: Warehouse, recorded: Mapping[str, Recorded], at: datetime | None = None, *, group: str | None = None
+) -> dict[str, JoinPhase]:
+    """The rebalances that were going on, by group.
+
+    Args:
+        warehouse: the tables.
+        recorded: what is on record at that time of classic groups.
+        at: the point in time; the end of the records and of the logs if None.
+        group: only this one.
+    """
+    sql = _LINES.format(one_group="" if group is None else "AND group_id = $group")
+    times = [one.since for one in recorded.values()]
+    since = max(min(times) - _SLACK, (at or max(times)) - timedelta(milliseconds=LONGEST_MS)) if times else END
+    found: dict[str, JoinPhase] = {}
+    for name, log_partition, *line in warehouse.rows(sql, at=at or END, since=since, group=group):
+        last = recorded.get(name)
+        if last is None or log_partition not in (None, last.log_partition):
+            continue
+        phase = _next(found.pop(name, None), last, *line)
+        if phase is not None:
+            found[name] = phase
+    return found
+
+
+def _next(
+    phase: JoinPhase | None, last: Recorded, event: str, epoch: int | None, logged_at: datetime, reason: str | None
+) -> JoinPhase | None:
+    """The phase that a group is in after one more line."""
+    if epoch is None or logged_at < last.since - _SLACK:
+        return phase
+    if event == _PREPARING and (epoch == last.epoch or (phase is not None and epoch > last.epoch)):
+        began_at, reasons = (logged_at, []) if phase is None else (phase.began_at, phase.reasons)
+        return JoinPhase(str(GroupState.PREPARING_REBALANCE), logged_at, began_at, [*reasons, reason or "no reason"])
+    if event == "STABILIZED" and phase is not None and epoch > last.epoch:
+        return replace(phase, state=str(GroupState.COMPLETING_REBALANCE), since=logged_at)
+    # What ends a rebalance is on record: where that is not read yet, it is over all the same.
+    return None if event in ("GROUP_EMPTY", "ASSIGNMENT_RECEIVED") else phase

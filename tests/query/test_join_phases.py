@@ -1,0 +1,82 @@
+"""States that a classic group never writes, by what its coordinator has logged: those of a recorded broker."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from coordinator_replay.api.warehouse import Warehouse
+from scripts.reasons.sample import Sample
+from tests.pipeline.in_process import audit_here
+from tests.samples import DATA
+
+RECORDED = DATA / "broker-logs" / "4.1"
+GROUP = "wharf-migrate"
+MILLISECOND = timedelta(milliseconds=1)
+
+
+@pytest.fixture(scope="module")
+def audited(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
+    warehouse = tmp_path_factory.mktemp("phases") / "warehouse"
+    audit_here(warehouse, RECORDED / "segments", broker_logs=[str(RECORDED / "server.log")])
+    return Warehouse(str(warehouse))
+
+
+def moments(pattern: str) -> list[datetime]:
+    """When the coordinator logged something of the group."""
+    lines = [line for line in Sample(RECORDED).broker_log if GROUP in line["text"] and pattern in line["text"]]
+    return [datetime.fromtimestamp(line["at"] / 1000, UTC) for line in lines]
+
+
+def state(warehouse: Warehouse, at: datetime) -> str:
+    return warehouse.describe(GROUP, at=at).group.state
+
+
+def test_within_a_join_phase_the_group_is_preparing_a_rebalance(audited: Warehouse) -> None:
+    begins, ends = moments("Preparing to rebalance"), moments("Stabilized group")
+    assert len(begins) == len(ends) == 4
+    for began_at, ended_at in zip(begins[1:], ends[1:], strict=True):
+        assert state(audited, began_at - MILLISECOND) == "Stable"
+        assert {state(audited, at) for at in (began_at + MILLISECOND, ended_at - MILLISECOND)} == {"PreparingRebalance"}
+        found = {one.group_id: one for one in audited.groups(at=began_at + MILLISECOND, states=["PreparingRebalance"])}
+        assert found[GROUP].since == began_at
+
+
+def test_until_the_leader_has_assigned_partitions_the_group_is_completing_it(audited: Warehouse) -> None:
+    [*_, ended_at] = moments("Stabilized group")
+    [*_, assigned_at] = moments("Assignment received")
+    assert assigned_at > ended_at
+    assert state(audited, ended_at) == "CompletingRebalance"
+    assert state(audited, assigned_at + timedelta(seconds=1)) == "Stable"
+
+
+def test_what_is_going_on_is_said_with_the_reasons_of_the_coordinator(audited: Warehouse) -> None:
+    [_, began_at, *_] = moments("Preparing to rebalance")
+    for notes in (audited.describe(GROUP, at=began_at).notes, audited.why(GROUP, at=began_at).notes):
+        [note] = [one for one in notes if "PreparingRebalance" in one]
+        assert "explicit `LeaveGroup` request" in note
+    assert not any("PreparingRebalance" in note for note in audited.why(GROUP).notes)
+
+
+def test_a_group_that_is_stuck_at_the_end_of_the_log(tmp_path: Path) -> None:
+    """The log goes on after the last record, and nothing has ended the rebalance."""
+    lines = (RECORDED / "server.log").read_bytes().splitlines(keepends=True)
+    [last] = [n for n, line in enumerate(lines) if b"Stabilized group wharf-migrate generation 9" in line]
+    stuck = lines[last].replace(b"13:58:27,7", b"13:58:36,7").split(b"Stabilized")[0]
+    stuck += b"Preparing to rebalance group wharf-migrate in state PreparingRebalance with old generation 9 "
+    stuck += (
+        b"(reason: removing member m on heartbeat expiration). (org.apache.kafka.coordinator.group.GroupMetadata)\n"
+    )
+    ends = [n for n, line in enumerate(lines) if b"Scheduling unloading" in line]
+    (tmp_path / "server.log").write_bytes(b"".join([*lines[: ends[0]], stuck]))
+    audit_here(tmp_path / "wh", RECORDED / "segments", broker_logs=[str(tmp_path / "server.log")])
+    found = Warehouse(str(tmp_path / "wh"))
+    assert found.describe(GROUP).group.state == "PreparingRebalance"
+    assert any("removing member m on heartbeat expiration" in note for note in found.why(GROUP).notes)
+    # A coordinator that loads the group has it as its last record says.
+    loaded = b"[2026-11-23 13:58:40,000] INFO [GroupCoordinator id=1] Finished loading of metadata from "
+    loaded += b"__consumer_offsets-2 with epoch 2 in 5ms where 5ms was spent in the scheduler. (o.C)\n"
+    with (tmp_path / "server.log").open("ab") as log:
+        log.write(loaded)
+    audit_here(tmp_path / "wh", RECORDED / "segments", broker_logs=[str(tmp_path / "server.log")])
+    assert Warehouse(str(tmp_path / "wh")).describe(GROUP).group.state == "Stable"
