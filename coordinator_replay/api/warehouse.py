@@ -450,6 +450,8 @@ class Warehouse:
         group: str | None = None,
         start: Time | None = None,
         end: Time | None = None,
+        is_new: bool = False,
+        since: Time | None = None,
     ) -> Answer[Finding]:
         """What an operator should look at, the most severe and latest first.
 
@@ -459,17 +461,28 @@ class Warehouse:
             group: only about this group.
             start: only those last seen at this time or later.
             end: only those first seen before this time.
+            is_new: only those that no audit had stored before the last one that read new records.
+            since: only those first stored by an audit that began at this time or later.
         """
         lowest = None if severity is None else _one_of(severity.lower(), SEVERITIES, "severity")
-        since, until = self._time(start), self._end(end)
-        found = findings_of(self._tables, severity=lowest, rules=rules, group=group, start=since, end=until)
+        first = self._time(start)
+        found = findings_of(
+            self._tables,
+            severity=lowest,
+            rules=rules,
+            group=group,
+            start=first,
+            end=self._end(end),
+            is_new=is_new,
+            since=self._time(since),
+        )
         unproven = sum(not one.is_proven for one in found)
         note = (
             f"{unproven} of these rest on commits that may belong to aborted transactions: "
             "the input has no transaction markers."
         )
         notes = [self._no("finding", found), note if unproven else None]
-        return Answer(found, Finding, notes=notes, basis=self._from(since, group))
+        return Answer(found, Finding, notes=notes, basis=self._from(first, group))
 
     def sql(
         self,

@@ -33,9 +33,17 @@ from coordinator_replay.cli.completion import (
     RULE_NAME,
     TOPIC_NAME,
 )
-from coordinator_replay.cli.options import WAREHOUSE_VARIABLE, Command, Common, common_options, examples, open_warehouse
+from coordinator_replay.cli.options import (
+    EXIT_NOTHING,
+    WAREHOUSE_VARIABLE,
+    Command,
+    Common,
+    common_options,
+    examples,
+    open_warehouse,
+)
 from coordinator_replay.cli.output import print_rows
-from coordinator_replay.cli.times import DURATION
+from coordinator_replay.cli.times import DURATION, TIME
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.choices import GROUP_STATES, GROUP_TYPES, SEVERITIES
 
@@ -205,6 +213,7 @@ def owner(
     cls=Command,
     epilog=examples(
         "coordinator-replay findings --severity warning",
+        "coordinator-replay findings --new --exit-code",
         "coordinator-replay findings --rule offset_rewind --output json",
     ),
 )
@@ -214,6 +223,14 @@ def owner(
 @click.option("--group", type=GROUP_NAME, help="Only findings about this group.")
 @from_option
 @to_option
+@click.option(
+    "--new",
+    "is_new",
+    is_flag=True,
+    help="Only findings that no audit had stored before the last one that read new records.",
+)
+@click.option("--since", type=TIME, help="Only findings first stored by an audit that began at this time or later.")
+@click.option("--exit-code", is_flag=True, help="End with code 4 where there is no such finding.")
 def findings(
     common: Common,
     severity: str | None,
@@ -221,13 +238,21 @@ def findings(
     group: str | None,
     start: datetime | None,
     end: datetime | None,
+    is_new: bool,
+    since: datetime | None,
+    exit_code: bool,
 ) -> None:
     """Show findings: what an operator should look at, the most severe first.
 
     --from and --to choose those that were the case in that time range: last seen in it or later, first seen before its
     end.
     """
-    show(common, open_warehouse(common).findings(severity=severity, rules=rules, group=group, start=start, end=end))
+    found = open_warehouse(common).findings(
+        severity=severity, rules=rules, group=group, start=start, end=end, is_new=is_new, since=since
+    )
+    show(common, found)
+    if exit_code and not found:
+        sys.exit(EXIT_NOTHING)
 
 
 @click.command(

@@ -190,7 +190,9 @@ def _audit_alone(options: "Options", common: Common, dump: "Dump", logs: Sequenc
 @click.option(
     "--strict", is_flag=True, help="End with code 3 if a record was quarantined, or a group could not be evaluated."
 )
-@click.option("--fail-on", type=click.Choice(SEVERITIES), help="End with code 3 on findings of this severity or above.")
+@click.option(
+    "--fail-on", type=click.Choice(SEVERITIES), help="End with code 3 on new findings of this severity or above."
+)
 @click.option(
     "--threshold",
     "thresholds",
@@ -277,7 +279,7 @@ def audit(
     summary = _audit(options, common, "audit", wait)
     failing = () if fail_on is None else SEVERITIES[: SEVERITIES.index(fail_on) + 1]
     is_incomplete = summary.run.records_quarantined or summary.run.groups_failed
-    if (strict and is_incomplete) or any(summary.findings.get(severity) for severity in failing):
+    if (strict and is_incomplete) or any(summary.new_findings[severity] for severity in failing):
         sys.exit(EXIT_FINDINGS)
 
 

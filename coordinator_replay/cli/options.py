@@ -34,6 +34,7 @@ _OPENED = "coordinator_replay.warehouse"
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_FINDINGS = 3
+EXIT_NOTHING = 4
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

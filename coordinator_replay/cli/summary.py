@@ -50,6 +50,7 @@ def _facts(summary: "Summary", known: "Completeness", seconds: float) -> dict[st
         "causes": dict(_most_first(summary.causes)),
         "offsets": {status.lower(): summary.expired.get(status, 0) for status in _STATUSES},
         "findings": summary.findings,
+        "new_findings": summary.new_findings,
         "notes": run.notes,
         "seconds": round(seconds, 1),
     }
@@ -92,7 +93,8 @@ def _print_groups(summary: "Summary") -> None:
     if summary.findings:
         by_severity = ((name, summary.findings.get(name, 0)) for name in ("error", "warning", "info"))
         told = ", ".join(f"{n:,} {name}" for name, n in by_severity if n)
-        click.echo(f"{_counted(sum(summary.findings.values()), 'finding')}: {told}.")
+        new = summary.new_findings.total()
+        click.echo(f"{_counted(summary.findings.total(), 'finding')}, {new:,} new: {told}.")
 
 
 def print_summary(summary: "Summary", known: "Completeness", form: str, *, seconds: float) -> None:

@@ -25,6 +25,7 @@ from coordinator_replay.pipeline.derived import (
     take_findings,
 )
 from coordinator_replay.pipeline.findings.evaluation import TOTALS
+from coordinator_replay.pipeline.findings.news import news_of
 from coordinator_replay.pipeline.groups import topics
 from coordinator_replay.pipeline.groups.replay import ReplayContext
 from coordinator_replay.pipeline.host.catalog import register_tables
@@ -104,6 +105,7 @@ def audit(
         results = _run_buckets(job, run, plan, names, sums, has_logs=has_logs)
         summary = Summary(run)
         count_records(results, reading.tally.records(), summary)
+        news = news_of(job, run, reading.history.runs)
         changes = _write_topics(job, names)
         if logs:
             report("reading logs of brokers")
@@ -117,12 +119,12 @@ def audit(
             causes = explain_tombstones(job, results, log)
             run.notes.append(causes.retention.note)
             report("evaluating findings")
-            evaluated = evaluate(job, results, causes, log)
-            changes += take_findings(job, evaluated, run, log, summary)
+            evaluated = evaluate(job, results, causes, log, news)
+            changes += take_findings(job, evaluated, log, news, summary)
             report("writing metrics")
             changes += add_up_metrics(job, results, evaluated, log, summary)
         elif not plan.derives and not options.records_only:
-            count_earlier(job, summary)
+            count_earlier(job, summary, news)
         for result in results:
             changes += Changes(result.files.added, result.files.removed)
         summary.rebalances = job.snapshots["rebalances"].rows(options.cluster) + changes.rows("rebalances")

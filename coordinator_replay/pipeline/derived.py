@@ -21,6 +21,7 @@ from coordinator_replay.pipeline.findings.evaluation import (
     evaluate_bucket,
 )
 from coordinator_replay.pipeline.findings.metrics import METRICS, MetricsShare, last_groups, write_metrics
+from coordinator_replay.pipeline.findings.news import News
 from coordinator_replay.pipeline.groups.topics import KnownTopics
 from coordinator_replay.pipeline.job import Changes, Job
 from coordinator_replay.pipeline.ledger import FinishedRun, Run, lost_ranges, unread
@@ -77,7 +78,9 @@ def explain_tombstones(job: Job, results: Sequence[BucketResult], log: Log) -> C
     return causes
 
 
-def evaluate(job: Job, results: Sequence[BucketResult], causes: CausesResult, log: Log) -> list[EvaluationResult]:
+def evaluate(
+    job: Job, results: Sequence[BucketResult], causes: CausesResult, log: Log, news: News
+) -> list[EvaluationResult]:
     """The stage that lets the rules look at each bucket."""
     expiry = job.options.expiry
     context = EvaluationContext(
@@ -88,6 +91,7 @@ def evaluate(job: Job, results: Sequence[BucketResult], causes: CausesResult, lo
         limits=job.options.thresholds,
         retention=causes.retention,
         horizon=Horizon(as_of=expiry.as_of or log.end, horizon_ms=expiry.horizon_ms),
+        news=news,
     )
     shares = [
         EvaluationShare(bucket=result.bucket, files=result.files, is_rebuild=result.is_rebuild) for result in results
@@ -111,28 +115,33 @@ def add_up_metrics(
     return Changes(list(metrics.files), job.files(METRICS))
 
 
-def take_findings(job: Job, evaluated: Sequence[EvaluationResult], run: Run, log: Log, summary: Summary) -> Changes:
+def take_findings(job: Job, evaluated: Sequence[EvaluationResult], log: Log, news: News, summary: Summary) -> Changes:
     """The findings of all buckets, and those about ranges of offsets that no audit has read or the log has lost."""
+    run = summary.run
     for one in evaluated:
         summary.findings.update(one.severities)
+        summary.new_findings.update(one.new)
         summary.causes.update(one.causes)
         summary.expired.update(one.expired)
         run.fail(one.failed)
     evaluator = Evaluator(run.cluster, "", milliseconds(log.end), job.options.thresholds)
     writer = TableWriter(job.place, None)
     runs: list[Run | FinishedRun] = [run, *log.history.runs]
+    first_runs = news.first_runs()
     gaps = [(Evidence.GAP, *one) for one in unread(log.history.ranges, run)]
     for kind, log_partition, low, high in (*gaps, *((Evidence.LOST, *one) for one in lost_ranges(runs))):
         evidence = {"log_partition": log_partition, "from_offset": low, "to_offset": high}
-        rows = list(evaluator.add(kind, evidence))
+        rows = news.dated(evaluator.add(kind, evidence), first_runs)
+        summary.new_findings.update(news.count(rows))
         summary.findings.update(one["severity"] for one in rows)
         writer.add_rows(FINDINGS, rows)
     added = [file for one in evaluated for file in one.files if file.table is not None]
     return Changes([*added, *writer.close()], [*job.files(FINDINGS), *job.files(TOTALS)])
 
 
-def count_earlier(job: Job, summary: Summary) -> None:
+def count_earlier(job: Job, summary: Summary, news: News) -> None:
     """What earlier runs found, where this one had nothing to derive."""
+    summary.new_findings.update(news.count_earlier())
     for name, column, counts in (
         (FINDINGS, "severity", summary.findings),
         ("rebalances", "cause", summary.causes),

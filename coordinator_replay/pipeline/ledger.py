@@ -18,6 +18,7 @@ from coordinator_replay.version import __version__
 _COLUMNS = (
     *("run_id", "status", "input_form", "from_offsets", "to_offsets", "gaps", "settings", "log_end", "positions"),
     *("table_versions", "groups_failed", "lost_from", "broker_logs"),
+    *("records_decoded", "records_quarantined", "control_records"),
 )
 
 _MOST_NAMED = 20
@@ -98,6 +99,11 @@ class Run:
             if partition in self.to_offsets:
                 self.from_offsets[partition] = min(first, self.from_offsets.get(partition, first))
 
+    @property
+    def has_new_records(self) -> bool:
+        """Whether it read records that no run before had read."""
+        return bool(self.records_decoded or self.records_quarantined or self.control_records)
+
     def fail(self, groups: Sequence[str]) -> None:
         """Count groups that could not be evaluated, and name the first ones."""
         for group_id in sorted(groups)[: max(_MOST_NAMED - self.groups_failed, 0)]:
@@ -172,6 +178,7 @@ class FinishedRun:
         groups_failed: how many groups could not be evaluated.
         lost_from: from which offset on what earlier runs had read was lost, for log partitions that were truncated.
         broker_logs: logs of brokers that it read, see the column.
+        has_new_records: whether it read records that no run before had read.
     """
 
     run_id: str
@@ -185,6 +192,7 @@ class FinishedRun:
     groups_failed: int = 0
     lost_from: Mapping[int, int] = field(default_factory=dict)
     broker_logs: Sequence[Mapping[str, Any]] = ()
+    has_new_records: bool = False
 
 
 def finished_runs(ledger: Snapshot, cluster: str) -> list[FinishedRun]:
@@ -216,6 +224,7 @@ def _finished(row: Mapping[str, Any]) -> FinishedRun:
         groups_failed=row["groups_failed"] or 0,
         lost_from=row["lost_from"] or {},
         broker_logs=row.get("broker_logs") or (),
+        has_new_records=bool(row["records_decoded"] or row["records_quarantined"] or row["control_records"]),
     )
 
 

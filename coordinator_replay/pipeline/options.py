@@ -83,6 +83,7 @@ class Summary:
         causes: how many of them have each cause.
         expired: offsets of the cluster that expired, are past retention, or expire within the horizon, by status.
         findings: what the tables now say that deserves a look, by severity.
+        new_findings: those of them that no run had stored before the last one that read new records.
     """
 
     run: Run
@@ -93,3 +94,4 @@ class Summary:
     causes: Counter[str] = field(default_factory=Counter)
     expired: Counter[str] = field(default_factory=Counter)
     findings: Counter[str] = field(default_factory=Counter)
+    new_findings: Counter[str] = field(default_factory=Counter)

@@ -33,6 +33,7 @@ class Finding:
     log_partition: int | None
     log_offset: int | None
     finding_id: str
+    found_in_run: str | None
     is_proven: bool = column(sql="coalesce(is_proven, true)")
 
 
@@ -52,6 +53,8 @@ def findings_of(
     group: str | None = None,
     start: datetime | None = None,
     end: datetime | None = None,
+    is_new: bool = False,
+    since: datetime | None = None,
 ) -> list[Finding]:
     """Findings, the most severe and latest first.
 
@@ -62,11 +65,14 @@ def findings_of(
         group: only about this group.
         start: only those last seen then or later.
         end: only those first seen before then.
+        is_new: only those that no run had stored before the last one that read new records.
+        since: only those first stored by a run that began then or later.
 
     Raises:
         UsageError: there is no such rule, or the tables know nothing of that time range.
     """
     warehouse.check_range(start, end)
+    runs = _runs_since(warehouse, is_new=is_new, since=since)
     found = warehouse.answers(Finding, _FINDINGS, start=start, end=end)
     known = {*RULES, *(finding.rule for finding in found)}
     for rule in rules:
@@ -79,6 +85,25 @@ def findings_of(
         finding
         for finding in found
         if finding.severity in counted
+        and (runs is None or finding.found_in_run in runs)
         and (not rules or finding.rule in rules)
         and (group is None or finding.group_id == group)
     ]
+
+
+_RUNS = """
+    SELECT run_id, started_at,
+           coalesce(records_decoded, 0) + coalesce(records_quarantined, 0) + coalesce(control_records, 0)
+    FROM audit_runs WHERE cluster = $cluster AND status = 'done' ORDER BY run_id
+"""
+
+
+def _runs_since(warehouse: Warehouse, *, is_new: bool, since: datetime | None) -> set[str] | None:
+    """The runs whose findings are asked for; None for all."""
+    if not is_new and since is None:
+        return None
+    runs = warehouse.rows(_RUNS)
+    last_reading = max((run_id for run_id, _, records in runs if records), default="") if is_new else ""
+    return {
+        run_id for run_id, started_at, _ in runs if run_id >= last_reading and (since is None or started_at >= since)
+    }

@@ -19,7 +19,7 @@ SAMPLES = ROOT / "tests" / "data"
 _HEAD = """# Findings
 
 Problems that every audit looks for and keeps in the table `findings`. `coordinator-replay findings` shows them, the
-most severe first, and `audit --fail-on warning` ends with code 3 if there is a warning or an error. This page is
+most severe first, and `audit --fail-on warning` ends with code 3 if there is a new warning or error. This page is
 written by `scripts/document-findings`.
 
 A finding has the same id in every audit that finds it. There are findings about the end of the log and about the time

@@ -155,7 +155,7 @@ def tables(warehouse: Path) -> dict[str, list[str]]:
     for folder in sorted(warehouse.iterdir()):
         if (folder / "_delta_log").is_dir() and folder.name != "audit_runs":
             rows = DeltaTable(folder).to_pyarrow_table()
-            kept = rows.drop_columns([name for name in ("run_id",) if name in rows.column_names])
+            kept = rows.drop_columns([name for name in ("run_id", "found_in_run") if name in rows.column_names])
             found[folder.name] = sorted(repr(row) for row in kept.to_pylist())
     return found
 

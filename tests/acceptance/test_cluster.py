@@ -33,7 +33,7 @@ SPARK = Path(pyspark.__file__).parent
 SAMPLE = Sample("java-clients")
 DAEMONS = "org.apache.spark.deploy"
 PATIENCE_SECONDS = 120
-OF_ITS_RUN = ["run_id", "started_at", "finished_at", "inputs", "settings", "table_versions"]
+OF_ITS_RUN = ["run_id", "found_in_run", "started_at", "finished_at", "inputs", "settings", "table_versions"]
 
 
 def free_port() -> int:

@@ -23,6 +23,7 @@ VOLATILE = {
     "group_state": ("run_id",),
     "commit_totals": None,
     "log_copies": None,
+    "findings": ("found_in_run",),
     "log_partitions": ("anchors",),
 }
 """What two histories of runs may leave in different forms: whole tables (None), or columns."""

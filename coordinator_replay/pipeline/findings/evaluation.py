@@ -46,6 +46,7 @@ from coordinator_replay.pipeline.findings.commit_sums import (
 )
 from coordinator_replay.pipeline.findings.metrics import Happened, minute_steps
 from coordinator_replay.pipeline.findings.minute_states import STATES, MinuteStates
+from coordinator_replay.pipeline.findings.news import News
 from coordinator_replay.pipeline.groups.json_text import encode
 from coordinator_replay.pipeline.guard import Guard
 from coordinator_replay.pipeline.offsets.bucket import GROUP_SUMS, OPEN_ROWS
@@ -225,6 +226,7 @@ class EvaluationContext:
         limits: from when on something is a finding.
         retention: to judge expiry by.
         horizon: how far expiry is looked at.
+        news: what makes a finding new.
     """
 
     place: Place
@@ -234,6 +236,7 @@ class EvaluationContext:
     limits: Thresholds
     retention: Retention
     horizon: Horizon
+    news: News
 
     def evaluator(self, group_id: str, commits: Sum | None = None) -> Evaluator:
         """The rules for a group, with the sum of its commits."""
@@ -263,6 +266,7 @@ class EvaluationResult:
         bucket: its number.
         files: what was written: tables' files and staged ones.
         severities: how many findings have each severity.
+        new: how many of these are new.
         causes: how many rebalances of the tables have each cause.
         expired: how many offsets expired, are past retention, or expire within the horizon, by status.
         failed: groups that could not be evaluated.
@@ -271,6 +275,7 @@ class EvaluationResult:
     bucket: int
     files: list[DataFile] = field(default_factory=list)
     severities: Counter[str] = field(default_factory=Counter)
+    new: Counter[str] = field(default_factory=Counter)
     causes: Counter[str] = field(default_factory=Counter)
     expired: Counter[str] = field(default_factory=Counter)
     failed: list[str] = field(default_factory=list)
@@ -329,6 +334,7 @@ class Evaluation:
         self.until_ms = milliseconds(context.until)
         self.writer = TableWriter(context.place, share.bucket)
         self.rows: dict[str, list[Mapping[str, Any]]] = {FINDINGS: [], TOTALS: []}
+        self.first_runs = context.news.first_runs()
         self.result = EvaluationResult(share.bucket)
 
     def run(self) -> EvaluationResult:
@@ -469,7 +475,9 @@ class Evaluation:
             self._find(evaluator.add(Evidence.UNREADABLE, row))
 
     def _find(self, findings: Iterable[FindingRow]) -> None:
-        for found in findings:
+        dated = self.context.news.dated(findings, self.first_runs)
+        self.result.new += self.context.news.count(dated)
+        for found in dated:
             self.result.severities[found["severity"]] += 1
             self._keep(FINDINGS, found)
 

@@ -1,0 +1,63 @@
+"""Which findings are new: those that no run had stored before the last one that read new records."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from coordinator_replay.analysis.findings.evaluate import FINDINGS, FindingRow
+from coordinator_replay.pipeline.job import Job
+from coordinator_replay.pipeline.ledger import FinishedRun, Run
+from coordinator_replay.store.scan import in_schema, read_paths
+from coordinator_replay.tables.definition import table
+
+FOUND_IN_RUN = "found_in_run"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class News:
+    """What makes a finding new.
+
+    Attributes:
+        run_id: the run that evaluates.
+        since: the last run that read new records; a run over the same records finds what that one found.
+        earlier: files of the findings that are stored.
+    """
+
+    run_id: str
+    since: str
+    earlier: Sequence[str]
+
+    def first_runs(self) -> dict[str, str | None]:
+        """By finding id the run that first stored it; None of one that a release without this column stored."""
+        schema = table(FINDINGS).arrow_schema(["finding_id", FOUND_IN_RUN])
+        found: dict[str, str | None] = {}
+        for batch in read_paths(self.earlier, schema.names):
+            found.update(zip(*(column.to_pylist() for column in in_schema(batch, schema).columns), strict=True))
+        return found
+
+    def dated(self, findings: Iterable[FindingRow], first_runs: dict[str, str | None]) -> list[FindingRow]:
+        """Findings with the run that first stored each."""
+        return [{**one, FOUND_IN_RUN: first_runs.get(one["finding_id"], self.run_id)} for one in findings]
+
+    def count(self, findings: Iterable[FindingRow]) -> Counter[str]:
+        """How many of them are new, by severity."""
+        return Counter(one["severity"] for one in findings if (one[FOUND_IN_RUN] or "") >= self.since)
+
+    def count_earlier(self) -> Counter[str]:
+        """How many of those stored are new, by severity."""
+        schema = table(FINDINGS).arrow_schema(["severity", FOUND_IN_RUN])
+        batches = (in_schema(batch, schema) for batch in read_paths(self.earlier, schema.names))
+        return sum((self.count(batch.to_pylist()) for batch in batches), Counter[str]())
+
+
+def news_of(job: Job, run: Run, earlier: Sequence[FinishedRun]) -> News:
+    """What makes a finding new in this run.
+
+    Args:
+        job: whose table of findings.
+        run: this run, its records counted.
+        earlier: runs that are done, the newest first.
+    """
+    reading = (one.run_id for one in earlier if one.has_new_records)
+    since = run.run_id if run.has_new_records else next(reading, run.run_id)
+    return News(run_id=run.run_id, since=since, earlier=[file.uri for file in job.files(FINDINGS)])
