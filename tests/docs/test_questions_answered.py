@@ -21,6 +21,7 @@ NAMES = {
     "payments-new": "shop-migrate",
     "orders": "shop.orders",
     "orders:3": "shop.orders:0",
+    "prod,copy": "default,default",
     "3": "0",
 }
 AFTER = {"--from": "2026-11-21T08:32:13Z", "--to": "2026-11-21T08:34:40Z", "--at": "2026-11-21T08:32:20Z"}
