@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from benchmarks.broker_logs import read_broker_logs
 from benchmarks.coordinator import heartbeats, rebalance
 from benchmarks.copying import copy_seconds
 from benchmarks.following import following
@@ -182,6 +183,7 @@ ROWS: dict[str, Callable[[Setting], Measured]] = {
     "what-if": what_if,
     "what-if-all": what_if_all,
     "audit-records": audit_records,
+    "broker-logs": read_broker_logs,
     "whole": whole,
     "peak-memory": memory,
     "store": store,
