@@ -25,10 +25,10 @@ from coordinator_replay.analysis.timeline import Timeline
 from coordinator_replay.engine.events import Event, EventKind
 from coordinator_replay.engine.model import GroupType, Marker, Record
 from coordinator_replay.engine.plain import Fields, restoring
-from coordinator_replay.engine.replay import Replay
+from coordinator_replay.engine.replay import NOWHERE, Replay
 from coordinator_replay.times import latest_ms
 
-VERSION = 9
+VERSION = 10
 
 # Looked up once: it stands in the way of every event.
 TOPOLOGY_CHANGED = EventKind.TOPOLOGY_CHANGED
@@ -41,6 +41,7 @@ class GroupReplay:
     Attributes:
         replay: the engine, for whoever needs the group's state as of the last record.
         group_type: the type of the group's last event; None where there was none.
+        proven_ms: from when on no record of the log partition is missing; None where none is.
     """
 
     __slots__ = (
@@ -57,8 +58,10 @@ class GroupReplay:
         "_topic_changes",
         "_topics",
         "group_type",
+        "proven_ms",
         "replay",
     )
+    proven_ms: int | None
     group_type: GroupType | None
     _now_ms: int | None
     _classic_at: int
@@ -95,6 +98,7 @@ class GroupReplay:
         self._now_ms = None
         self._classic_at = -1
         self.group_type = None
+        self.proven_ms = None
 
     def _begin_rebalances(self) -> None:
         """Begin the folds that look back: over rebalances, and over what rules remember."""
@@ -172,6 +176,7 @@ class GroupReplay:
         for _ in confirmed.finish():
             pass
         at_ms = latest_ms(self._now_ms, at_ms)
+        rows += self._step_rules.interrupt(at_ms)
         rows += self._members.interrupt(confirmed._members, at_ms, offset)
         rows += self._ownership.interrupt(confirmed._ownership, at_ms, offset)
         self._rebalances.lose_track()
@@ -212,7 +217,7 @@ class GroupReplay:
         for name, row in self._rebalances.open_rows():
             yield name, row
             yield self._step_rules.rebalance(row)
-        yield from self._step_rules.open_rows()
+        yield from self._step_rules.open_rows(self.proven_ms, has_gap=self.replay.proven_from == NOWHERE)
 
     def snapshot(self) -> dict[str, Any]:
         """The whole state as plain data fit for JSON."""
@@ -279,7 +284,7 @@ class GroupReplay:
         yield from self._step_rules.fold(events, at_ms)
 
 
-FIELDS = Fields(GroupReplay, "_now_ms", "_classic_at", "group_type")
+FIELDS = Fields(GroupReplay, "_now_ms", "_classic_at", "group_type", "proven_ms")
 """What a snapshot has, apart from the parts of the replay."""
 
 

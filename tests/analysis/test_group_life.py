@@ -47,7 +47,7 @@ def canonical(rows: Iterable[Row]) -> list[str]:
     return sorted(json.dumps(row, sort_keys=True) for row in rows)
 
 
-SETTLED_LATER = {"bucket", "is_open"}
+SETTLED_LATER = {"bucket", "is_open", "by_records", "reasons", "client_reasons"}
 """Columns that the pipeline adds, which tell where a row lies and whether later records may still change it."""
 
 

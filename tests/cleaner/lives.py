@@ -120,6 +120,19 @@ def recorded_life(segments: Path | str) -> Life:
     return Life({name: PartitionLife(batches) for name, batches in recorded_batches(Path(segments)).items()})
 
 
+def dump_with_gaps(folder: Path, life: Life, random: Random) -> Path:
+    """A copy that lacks a segment of each log partition that has several: the first, or one whose index is there."""
+    dump = life.dump(folder)
+    for partition in sorted(dump.iterdir()):
+        files = sorted(partition.glob("*.log"))
+        if len(files) > 1:
+            lost = random.choice(files[:-1])
+            lost.unlink()
+            if lost != files[0]:
+                lost.with_suffix(".index").write_bytes(b"")
+    return dump
+
+
 def dump_torn(folder: Path, life: Life, later: dict[str, dict[str, bytes]], random: Random) -> Path:
     """A copy whose files were read one after the other while the cleaner swapped them.
 

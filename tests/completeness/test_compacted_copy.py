@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from coordinator_replay import Warehouse
-from tests.cleaner.lives import dump_torn, recorded_life
+from tests.cleaner.lives import dump_torn, dump_with_gaps, recorded_life
 from tests.completeness.exports import write_export
 from tests.completeness.held import open_held
 from tests.completeness.judge import Judge
@@ -79,14 +79,7 @@ def judge_gaps(name: str, seeds: range, audit, folder: Path, count: int) -> Tall
         random = Random(f"gap {name} {seed}")
         life = recorded_life(COMPLETE[name].segments)
         life.live_randomly(1.0, random)
-        dump = life.dump(folder / f"dump-{seed}")
-        for partition in sorted(dump.iterdir()):
-            files = sorted(partition.glob("*.log"))
-            if len(files) > 1:
-                lost = random.choice(files[:-1])
-                lost.unlink()
-                if lost != files[0]:
-                    lost.with_suffix(".index").write_bytes(b"")
+        dump = dump_with_gaps(folder / f"dump-{seed}", life, random)
         audit(folder / f"copy-{seed}", dump, cluster_metadata=metadata(name))
         copy = open_held(folder / f"copy-{seed}")
         proofs = {partition: NoProof(one) for partition, one in judge.proofs.items()}

@@ -23,6 +23,8 @@ def commit_stall(context: GroupContext, row: Row) -> Iterator[Observation]:
     last_ms, limits, commits = row["last_at"], context.limits, context.commits
     if owner is None or not context.is_stable or last_ms is None or commits is None or commits["last_at"] is None:
         return
+    if not row["is_last_known"]:
+        return
     if time_order(owner.at_ms) > last_ms or row["commits"] < _FEWEST_COMMITS:
         return
     stalled_ms, usual_ms = commits["last_at"] - last_ms, mean_interval_ms(row)
@@ -50,7 +52,7 @@ def commit_stall(context: GroupContext, row: Row) -> Iterator[Observation]:
 
 
 def offset_rewind(context: GroupContext, row: Row) -> Iterator[Observation]:
-    """Commits below the one before, while the group had members, or in a group that never had any.
+    """Commits below the one before, while the group had members, or in a group without members on record.
 
     An Empty group that has had members is left to ``offset_reset``, and so are commits before the first member joined.
     """
@@ -157,9 +159,19 @@ class TopicCommits:
         last_offset: its log offset.
         partitions: how many partitions have a committed offset.
         metadata_bytes: the longest metadata of a commit.
+        is_last_known: whether no commit can be missing behind the last one of any partition.
     """
 
-    __slots__ = ("first_ms", "last_ms", "last_offset", "log_partition", "metadata_bytes", "name", "partitions")
+    __slots__ = (
+        "first_ms",
+        "is_last_known",
+        "last_ms",
+        "last_offset",
+        "log_partition",
+        "metadata_bytes",
+        "name",
+        "partitions",
+    )
 
     def __init__(self, row: Row) -> None:
         self.name: str = row["topic"]
@@ -169,10 +181,12 @@ class TopicCommits:
         self.last_offset: int = row["from_offset"]
         self.partitions = 0
         self.metadata_bytes = 0
+        self.is_last_known = True
 
     def add(self, row: Row) -> None:
         """Add one more partition."""
         self.partitions += bool(row["has_offset"])
+        self.is_last_known &= row["is_last_known"]
         self.metadata_bytes = max(self.metadata_bytes, row["metadata_bytes"] or 0)
         first_ms, last_ms = row["first_at"], row["last_at"]
         if first_ms is not None and (self.first_ms is None or first_ms < self.first_ms):
@@ -185,6 +199,8 @@ def abandoned_topic(context: GroupContext, topic: TopicCommits) -> Iterator[Obse
     """Members that subscribe to other topics, and offsets that nobody has committed for long."""
     status = context.status
     if status is None or not context.is_stable or not topic.partitions or topic.last_ms is None:
+        return
+    if not topic.is_last_known:
         return
     # Kafka Connect and clients with a protocol of their own have no topics on record: nothing shows that it was left.
     if (
@@ -234,12 +250,19 @@ TOPIC_RULES: tuple[Callable[[GroupContext, TopicCommits], Iterator[Observation]]
 
 
 def never_committed(context: GroupContext) -> Iterator[Observation]:
-    """Partitions that have had their owner for long, and no commit ever; one observation a topic."""
+    """Partitions that have had their owner for long, and no commit ever; one observation a topic.
+
+    Where records are missing, commits may be among them, and only the time behind these counts.
+    """
+    status = context.status
+    if status is None or not status["is_exact"] or status["has_gap"]:
+        return
     waiting: dict[str, list[tuple[int, int | None]]] = {}
     for (topic, number), owner in context.owned.items():
-        is_long = has_lasted(context.limits.never_committed_ms, owner.at_ms, context.end_ms)
+        since = latest_ms(owner.at_ms, status["proven_from"])
+        is_long = has_lasted(context.limits.never_committed_ms, since, context.end_ms)
         if is_long and (topic, number) not in context.committed:
-            waiting.setdefault(topic, []).append((number, owner.at_ms))
+            waiting.setdefault(topic, []).append((number, since))
     for topic, partitions in waiting.items():
         numbers = sorted(number for number, _ in partitions)
         since = max((from_ms for _, from_ms in partitions), key=time_order)

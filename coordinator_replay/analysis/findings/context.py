@@ -151,8 +151,9 @@ class GroupContext:
 
     @property
     def is_stable(self) -> bool:
-        """Whether the group is Stable with members at its last record."""
-        return self.status is not None and self.status["state"] == "Stable" and self.status["members"] > 0
+        """Whether the group is proven to be Stable with members at its last record."""
+        status = self.status
+        return status is not None and status["is_exact"] and status["state"] == "Stable" and status["members"] > 0
 
     @property
     def log_partition(self) -> int | None:

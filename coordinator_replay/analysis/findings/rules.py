@@ -147,7 +147,7 @@ RULES: Mapping[str, Rule] = {
     ),
     "offset_rewind": Rule(
         Severity.WARNING,
-        "A committed offset was rewound while the group had members, or in a group that never had any.",
+        "A committed offset was rewound while the group had members, or in a group without members on record.",
         "Records are read twice. Around a rebalance it is mostly an old owner's late commit, or a new owner that "
         "began before the old one's last commit; `detail` has the owner and the rebalance. In a group without members "
         "it was a tool, a restore or a consumer that uses assign(): `detail.committer` says what the commit's leader "

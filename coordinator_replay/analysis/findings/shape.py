@@ -7,7 +7,7 @@ from coordinator_replay.analysis.findings.observation import MOST_NAMED, Observa
 from coordinator_replay.analysis.findings.steps import Memory, Step
 from coordinator_replay.engine.events import EventKind
 from coordinator_replay.engine.model import GroupState, GroupType
-from coordinator_replay.times import time_order
+from coordinator_replay.times import latest_ms, time_order
 
 _ENDS = frozenset({EventKind.GROUP_DELETED, EventKind.GROUP_EMPTIED})
 _ASSIGNED_APART = (GroupType.CLASSIC, GroupType.CONSUMER)
@@ -45,9 +45,8 @@ def partition_unowned(step: Step, memory: Memory) -> Iterator[Observation]:
     for topic, partitions in holes.items():
         partitions.sort()
         topic_id, name = step.topics.shown(now.group_type, topic)[0]
-        since = memory.since(
-            topic, max((owned.gaps[topic, partition].to_ms for partition in partitions), key=time_order)
-        )
+        released = max((owned.gaps[topic, partition].to_ms for partition in partitions), key=time_order)
+        since = memory.since(topic, latest_ms(released, step.exact_from))
         shown = f"{name or topic_id} {', '.join(map(str, partitions[:MOST_NAMED]))}"
         memory.begin(
             topic,

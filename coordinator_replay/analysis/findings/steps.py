@@ -34,6 +34,7 @@ class GroupStatus(NamedTuple):
     at_ms: int | None
     partition: int
     offset: int
+    is_exact: bool
 
 
 class Step(NamedTuple):
@@ -45,6 +46,7 @@ class Step(NamedTuple):
         now: the group after it.
         members: the group's members.
         ownership: which partitions they own, and which have no owner.
+        exact_from: since when the group is proven; None where it is from the beginning.
     """
 
     events: Sequence[Event]
@@ -54,6 +56,7 @@ class Step(NamedTuple):
     ownership: Ownership
     topics: Topics
     limits: Thresholds
+    exact_from: int | None
 
     @property
     def is_end(self) -> bool:
@@ -101,6 +104,9 @@ class Memory:
 
 GroupRule = Callable[[Step, Memory], Iterator[Observation]]
 
+_OVER_RECORDS = frozenset({"invariant_broken", "rebalance_storm", "static_member_flapping"})
+"""Rules over what was recorded. All others say what a group has not, or not yet, and look at proven steps only."""
+
 
 class StepRules:
     """Applies rules to the steps of one group.
@@ -111,10 +117,12 @@ class StepRules:
         has_had_members: whether the group ever had members.
         members_from: since when; None where it never had, or where that record has no time.
         is_beginning_known: whether the log has the group's creation.
+        exact_from: time of the first step since which each is proven; None where all are.
         states: the number of the group's next state.
     """
 
     __slots__ = (
+        "exact_from",
         "has_had_members",
         "is_beginning_known",
         "limits",
@@ -132,6 +140,7 @@ class StepRules:
     has_had_members: bool
     members_from: int | None
     is_beginning_known: bool
+    exact_from: int | None
     states: int
 
     def __init__(
@@ -154,6 +163,7 @@ class StepRules:
         self.has_had_members = False
         self.members_from = None
         self.is_beginning_known = False
+        self.exact_from = None
         self.states = 1
 
     def fold(self, events: Sequence[Event], at_ms: int | None) -> Iterator[Row]:
@@ -161,29 +171,64 @@ class StepRules:
         last = events[-1]
         if self.status is None:
             self.is_beginning_known = any(event.kind is EventKind.GROUP_CREATED for event in events)
-        self.status = GroupStatus(
-            last.group_type, last.to_state, last.epoch, last.member_count, at_ms, last.partition, last.offset
+        if not last.is_state_exact or (self.status is not None and not self.status.is_exact):
+            self.exact_from = at_ms
+        before, self.status = (
+            self.status,
+            GroupStatus(
+                last.group_type,
+                last.to_state,
+                last.epoch,
+                last.member_count,
+                at_ms,
+                last.partition,
+                last.offset,
+                last.is_state_exact,
+            ),
         )
         if not self.has_had_members and last.member_count:
             self.has_had_members, self.members_from = True, at_ms
         yield from self._states(events, at_ms)
         step = self._step(events, self.status)
         for rule, memory in self.rules:
-            for observation in rule(step, memory):
+            is_seen = step.now.is_exact or rule.__name__ in _OVER_RECORDS
+            for observation in rule(step, memory) if is_seen else self._ended(rule, memory, before, at_ms):
                 yield self._row(observation, is_open=False)
 
-    def open_rows(self) -> Iterator[Row]:
-        """The open observations, and the row of the group's status, which rules over offsets look at."""
+    def _ended(
+        self, rule: GroupRule, memory: Memory, before: GroupStatus | None, at_ms: int | None
+    ) -> Iterator[Observation]:
+        """What a rule observed up to where the group is no longer proven."""
+        if before is not None and before.is_exact:
+            yield from rule(self._step((), before), memory)
+        yield from memory.end_all(at_ms)
+        memory.notes.clear()
+
+    def interrupt(self, at_ms: int | None) -> Iterator[Row]:
+        """End all observations where records begin to be missing."""
+        for rule, memory in self.rules:
+            for observation in self._ended(rule, memory, self.status, at_ms):
+                yield self._row(observation, is_open=False)
+
+    def open_rows(self, proven_ms: int | None, *, has_gap: bool) -> Iterator[Row]:
+        """The open observations, and the row of the group's status, which rules over offsets look at.
+
+        Args:
+            proven_ms: from when on no record is missing; None where none is.
+            has_gap: whether records are missing that may have been anything.
+        """
         if self.status is None:
             for memory in self.memories.values():
                 yield from self._open_rows(memory)
             return
         step = self._step((), self.status)
         for rule, memory in self.rules:
-            for observation in rule(step, memory):
-                yield self._row(observation, is_open=False)
+            if step.now.is_exact or rule.__name__ in _OVER_RECORDS:
+                for observation in rule(step, memory):
+                    yield self._row(observation, is_open=False)
             yield from self._open_rows(memory)
-        yield evidence_row(self.scope, Evidence.STATUS, self._status_content(step.now))
+        content = self._status_content(step.now) | {"proven_from": proven_ms, "has_gap": has_gap}
+        yield evidence_row(self.scope, Evidence.STATUS, content)
 
     def _open_rows(self, memory: Memory) -> Iterator[Row]:
         for observation in memory.open.values():
@@ -191,7 +236,8 @@ class StepRules:
 
     def _step(self, events: Sequence[Event], now: GroupStatus) -> Step:
         kinds = frozenset([event.kind for event in events])
-        return Step(events, kinds, now, self.members.stays, self.ownership, self.topics, self.limits)
+        shown = self.members.stays, self.ownership, self.topics, self.limits
+        return Step(events, kinds, now, *shown, self.exact_from)
 
     def rebalance(self, rebalance: Mapping[str, Any]) -> Row:
         """A rebalance as evidence.
@@ -211,7 +257,7 @@ class StepRules:
             "rebalance_id": rebalance["rebalance_id"],
             "epoch": rebalance["epoch"],
             "started_at": started_at,
-            "metadata_delay_ms": rebalance["metadata_delay_ms"],
+            "metadata_delay_ms": rebalance["metadata_delay_ms"] if rebalance["is_exact"] else None,
         }
         return evidence_row(self.scope, Evidence.REBALANCE, content, at=at, name="rebalance")
 
@@ -252,6 +298,7 @@ class StepRules:
             "has_had_members": self.has_had_members,
             "members_from": self.members_from,
             "is_beginning_known": self.is_beginning_known,
+            "is_exact": now.is_exact,
             "at": now.at_ms,
             "partition": now.partition,
             "offset": now.offset,
@@ -280,6 +327,6 @@ class StepRules:
                 memory.notes, memory.open = kept.notes, kept.open
 
 
-FIELDS = Fields(StepRules, "status", "has_had_members", "members_from", "is_beginning_known", "states")
+FIELDS = Fields(StepRules, "status", "has_had_members", "members_from", "is_beginning_known", "exact_from", "states")
 MEMORIES = form(dict[str, Memory])
 """What a snapshot has."""

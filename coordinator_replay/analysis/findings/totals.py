@@ -87,7 +87,7 @@ PARTITION = Summary(
         "empty_from_offset": _most,
     },
     {
-        "from_offset": ("committed_offset",),
+        "from_offset": ("committed_offset", "is_lost"),
         "empty_from_offset": ("empty_valid_from", "empty_committed_offset", "empty_previous_offset"),
     },
 )

@@ -71,6 +71,7 @@ PARTITIONS = pa.schema(
         ("with_leader_epoch", pa.int64()),
         ("from_offset", pa.int64()),
         ("committed_offset", pa.int64()),
+        ("is_lost", pa.bool_()),
         ("empty_count", pa.int64()),
         ("empty_first_at", pa.int64()),
         ("empty_from_offset", pa.int64()),
@@ -80,7 +81,8 @@ PARTITIONS = pa.schema(
     ]
 )
 """Commits of a partition, as far as one task has seen them at once: sums, first and last times in milliseconds, and
-offsets of the newest one; the same of those into an Empty group."""
+offsets of the newest one, and whether records begin to be missing in which it ended; the same of those into an Empty
+group."""
 
 REWINDS = pa.schema(
     [
@@ -281,6 +283,7 @@ def _partition_sums(rows: Mapping[str, pa.Array]) -> pa.RecordBatch:
         sums.sums(pc.is_valid(rows["leader_epoch"]).to_numpy(zero_copy_only=False).astype(np.int64)),
         sums.last(offsets),
         rows["committed_offset"].take(rows_of_last),
+        pc.equal(rows["ended_by"], "RECORDS_MISSING").fill_null(False).take(rows_of_last),
         sums.sums(is_empty.astype(np.int64)),
         sums.least(np.where(is_empty, at, NONE)),
         of_newest(offsets),

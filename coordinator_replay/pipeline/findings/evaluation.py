@@ -75,7 +75,7 @@ SCHEMAS = {
     PARTITION_SUMS: PARTITIONS,
     REWIND_SUMS: REWINDS,
     TOTALS: pa.schema([("group_id", pa.string()), ("what", pa.string()), *_PARTITION, ("sums", pa.string())]),
-    HELD: pa.schema([("group_id", pa.string()), *_PARTITION]),
+    HELD: pa.schema([("group_id", pa.string()), *_PARTITION, ("is_exact", pa.bool_())]),
     PENDING: pa.schema(
         [
             ("group_id", pa.string()),
@@ -88,6 +88,7 @@ SCHEMAS = {
             ("ended_by", pa.string()),
             ("pending_since", pa.int64()),
             ("settled_at", pa.int64()),
+            ("is_exact", pa.bool_()),
         ]
     ),
     EXPIRED: pa.schema(
@@ -101,6 +102,7 @@ SCHEMAS = {
             ("tombstone_at", pa.int64()),
             ("tombstone_offset", pa.int64()),
             ("expire_at", pa.int64()),
+            ("is_exact", pa.bool_()),
         ]
     ),
     CAUSES: pa.schema([("group_id", pa.string()), ("ended_by", pa.string()), ("tombstone_at", pa.int64())]),
@@ -162,15 +164,18 @@ class GroupEvidence:
 
     def _of_partitions(self, totals: Totals) -> Iterator[EvidenceRow]:
         """What the history of each partition comes to, in order."""
-        held = {_key(row) for row in self.rows[HELD]}
+        held = {_key(row): bool(row["is_exact"]) for row in self.rows[HELD]}
         sums = totals.every[PARTITION.name]
         for key in sorted(sums):
-            content = _of_partition(sums[key], key, has_offset=key in held)
+            is_last_known = held.get(key, not sums[key]["is_lost"])
+            content = _of_partition(sums[key], key, has_offset=key in held, is_last_known=is_last_known)
             yield EvidenceRow(Evidence.OFFSETS, 0, key[0], key[1], content)
 
     def expiries(self) -> Iterator[Row]:
-        """What retention removed or removes of partitions that ever had an owner."""
+        """What retention removed or removes of partitions that ever had an owner, as far as the log proves it."""
         for row in self.rows[EXPIRED]:
+            if row["is_exact"] is False:
+                continue
             at = row["expire_at"] if row["tombstone_at"] is None else row["tombstone_at"]
             if row["last_consumed_by"] is not None and at is not None:
                 yield {**row, "at": at // 1000, "log_offset": row["tombstone_offset"]}
@@ -208,10 +213,11 @@ def _key(row: Row) -> Key:
 _INTO_EMPTY = "empty_"
 
 
-def _of_partition(sums: Sum, key: Key, *, has_offset: bool) -> Row:
+def _of_partition(sums: Sum, key: Key, *, has_offset: bool, is_last_known: bool) -> Row:
     """What the history of a partition comes to, as evidence."""
     inner = {name.removeprefix(_INTO_EMPTY): value for name, value in sums.items() if name.startswith(_INTO_EMPTY)}
-    return {**sums, "topic": key[0], "partition": key[1], "has_offset": has_offset, "into_empty": inner}
+    about = {"topic": key[0], "partition": key[1], "has_offset": has_offset, "is_last_known": is_last_known}
+    return {**sums, **about, "into_empty": inner}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -421,7 +427,8 @@ class Evaluation:
             rows = pa.RecordBatch.from_arrays(
                 [column.cast(one.type) for column, one in zip(columns, schema, strict=True)], schema=schema
             )
-            found.append(rows.filter(pc.and_(is_told, is_long).fill_null(False)))
+            is_proven = pc.and_(is_told, rows.column("is_exact"))
+            found.append(rows.filter(pc.and_(is_proven, is_long).fill_null(False)))
         return pa.Table.from_batches(found, schema)
 
     def _evaluate_chunk(self, chunk: Chunk) -> None:

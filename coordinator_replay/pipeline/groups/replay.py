@@ -135,6 +135,7 @@ class _GroupRun:
 
     def _go_on_from(self, one: Break) -> None:
         self.life.replay.proven_from = NOWHERE if one.proven_from is None else one.proven_from
+        self.life.proven_ms = one.proven_ms
         self.complete = None if one.proven_from is None else (one.proven_from, one.proven_ms)
 
     def _pass(self, one: Break) -> Iterator[OutputRow]:

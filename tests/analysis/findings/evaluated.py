@@ -48,11 +48,16 @@ def all_commits(minutes: Sequence[Mapping[str, Any]], limits: Thresholds) -> Map
 
 
 def evidence_of(
-    records: Iterable[Record], limits: Thresholds = DEFAULTS, names: Mapping[str, str] | None = None
+    records: Sequence[Record],
+    limits: Thresholds = DEFAULTS,
+    names: Mapping[str, str] | None = None,
+    gap_ms: int | None = None,
 ) -> list[tuple[Evidence, Mapping[str, Any]]]:
-    """The evidence of a group's records."""
+    """The evidence of a group's records; with ``gap_ms`` no dump has those from that time on."""
     life = GroupReplay("test", GROUP, names, limits=limits)
     rows = [row for record in records for row in life.feed(record)]
+    if gap_ms is not None:
+        rows += life.lose_track(records[-1].partition, records[-1].offset + 2, gap_ms)
     rows += life.finish()
     evidence = [row for name, row in rows if name == TABLE and row["tag"] != Evidence.STATE]
     evidence.sort(key=lambda row: (row["tag"], row["at"], row["name"], row["seq"]))
@@ -60,14 +65,15 @@ def evidence_of(
 
 
 def life_findings(
-    records: Iterable[Record],
+    records: Sequence[Record],
     *,
     end_ms: int,
     limits: Thresholds = DEFAULTS,
     names: Mapping[str, str] | None = None,
+    gap_ms: int | None = None,
 ) -> list[FindingRow]:
     """Findings of a group by its own records; that none of these lives commits offsets is no matter here."""
-    found = evaluate(evidence_of(records, limits, names), end_ms=end_ms, limits=limits)
+    found = evaluate(evidence_of(records, limits, names, gap_ms), end_ms=end_ms, limits=limits)
     return [one for one in found if one["rule"] != "never_committed"]
 
 
@@ -83,6 +89,9 @@ STATUS = {
     "has_had_members": True,
     "members_from": 0,
     "is_beginning_known": False,
+    "is_exact": True,
+    "proven_from": None,
+    "has_gap": False,
     "at": 0,
     "partition": 3,
     "offset": 7,
@@ -133,6 +142,7 @@ def offsets(topic: str = "orders", partition: int = 0, **changes: Any) -> tuple[
         "first_at": 0,
         "last_at": 0,
         "has_offset": True,
+        "is_last_known": True,
         "metadata_bytes": 0,
         "from_offset": 900,
         "committed_offset": 50,

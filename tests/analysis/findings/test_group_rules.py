@@ -116,6 +116,15 @@ def test_a_stuck_group_has_the_same_id_in_the_next_run():
     assert {one["finding_id"] for one in first} == {one["finding_id"] for one in second} != set()
 
 
+def test_a_group_is_stuck_up_to_where_records_begin_to_be_missing_and_not_beyond():
+    records = waiting().log.records
+    gap_ms = 1000 + DEFAULTS.stuck_ms
+    found = life_findings(records, end_ms=DAY_MS, gap_ms=gap_ms)
+    stuck = [one for one in found if one["rule"] in ("stuck_group", "unrevoked_partitions")]
+    assert {(one["first_seen"], one["last_seen"]) for one in stuck} == {(1000, gap_ms)}
+    assert "stuck_group" not in rules(life_findings(records, end_ms=DAY_MS, gap_ms=gap_ms - 1))
+
+
 # --- unrevoked_partitions ---------------------------------------------------------------------------------------------
 
 

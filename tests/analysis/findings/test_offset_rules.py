@@ -56,6 +56,25 @@ def test_a_rule_over_commits_is_not_proven_by_commits_that_may_have_been_aborted
     assert {one["rule"]: one["is_proven"] for one in found} == {"commit_stall": is_proven, "silent_group": True}
 
 
+@pytest.mark.parametrize("status", [{"is_exact": False}, {"has_gap": True}, {"proven_from": HOUR_MS}])
+def test_a_rule_over_what_is_not_there_needs_a_log_that_would_have_it(status: dict[str, Any]):
+    end_ms = HOUR_MS + DEFAULTS.never_committed_ms - 1
+    evidence = [*BUSY, offsets(last_at=HOUR_MS - 1 - DEFAULTS.stall_ms)]
+    assert "never_committed" in rules(evaluate([group_status(), *evidence], end_ms=end_ms))
+    found = rules(evaluate([group_status(**status), *evidence], end_ms=end_ms))
+    assert "never_committed" not in found
+    if "is_exact" in status:
+        assert found == []
+
+
+def test_commits_stop_and_topics_are_abandoned_only_where_no_later_commit_can_be_missing():
+    for is_known in (True, False):
+        stalled = offsets(last_at=HOUR_MS - 1 - DEFAULTS.stall_ms, is_last_known=is_known)
+        left = offsets(topic="left", is_last_known=is_known)
+        found = rules(evaluate([group_status(), *BUSY, stalled, OTHER, left], end_ms=2 * DAY_MS))
+        assert ("commit_stall" in found, "abandoned_topic" in found) == (is_known, is_known)
+
+
 # --- silent_group -----------------------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,87 @@
+"""Findings of copies of which records are missing, with thresholds so small that every rule finds something.
+
+What a copy finds must be in the whole log, too: no rule takes for granted that what it doesn't see was not there.
+"""
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from coordinator_replay import Warehouse
+from coordinator_replay.analysis.findings.thresholds import DEFAULTS
+from tests.cleaner.lives import dump_torn, dump_with_gaps, recorded_life
+from tests.completeness.exports import write_export
+from tests.completeness.test_compacted_copy import COMPLETE, metadata, whole_of
+from tests.pipeline.in_process import audit
+
+__all__ = ["audit"]
+
+LIMITS = DEFAULTS.with_changes(
+    dict.fromkeys(("stuck_ms", "unrevoked_ms", "flapping_returns", "unbalanced_ms", "unowned_ms"), 1)
+    | dict.fromkeys(("mixed_protocols_ms", "size_percent", "silent_ms", "stall_ms", "patience", "pending_ms"), 1)
+    | dict.fromkeys(("never_committed_ms", "abandoned_ms", "hot_commits_per_minute", "hot_minutes"), 1)
+    | dict.fromkeys(("metadata_bytes", "metadata_delay_ms"), 1)
+    | dict.fromkeys(("storm_rebalances", "group_max_size", "share_group_max_size"), 2)
+)
+ABOUT_THE_DUMP = {"log_gap", "log_truncated", "unreadable_records"}
+
+
+def found(folder: Path) -> set[tuple[object, ...]]:
+    """What the proven findings of a warehouse are about."""
+    return {
+        (one.rule, one.severity, one.group_id, one.topic, one.partition, one.member_id)
+        for one in Warehouse(str(folder)).findings()
+        if one.is_proven and one.rule not in ABOUT_THE_DUMP
+    }
+
+
+def dumps_of(kind: str, name: str, seed: int, folder: Path) -> list[Path]:
+    """Dumps of a sample's life, of which records are missing, in the order in which they are audited."""
+    random, life = Random(f"findings {kind} {name} {seed}"), recorded_life(COMPLETE[name].segments)
+    if kind == "nights":
+        shares = [random.uniform(0.2, 0.9), 1.0]
+        dumps = []
+        for night, share in enumerate(shares):
+            life.live_randomly(share, random)
+            dumps.append(life.dump(folder / f"dump-{seed}-{night}"))
+        return dumps
+    life.live_randomly(1.0, random)
+    into = folder / f"dump-{seed}"
+    if kind == "gaps":
+        return [dump_with_gaps(into, life, random)]
+    if kind == "exports":
+        return [write_export(into, life)]
+    if kind == "compacted":
+        return [life.dump(into)]
+    before = life.copy()
+    life.live_randomly(1.0, random)
+    return [dump_torn(into, before, life.files(), random)]
+
+
+def judge_findings(kind: str, name: str, seeds: range, audit, folder: Path) -> int:
+    """Hold what copies find against the whole log; returns how many findings they had."""
+
+    def audit_all(*arguments, **options):
+        return audit(*arguments, thresholds=LIMITS, **options)
+
+    whole_of(name, audit_all, folder)
+    truth, count = found(folder / "whole"), 0
+    for seed in seeds:
+        for dump in dumps_of(kind, name, seed, folder):
+            audit_all(folder / f"copy-{seed}", dump, cluster_metadata=metadata(name))
+        told = found(folder / f"copy-{seed}")
+        assert told <= truth, (seed, told - truth)
+        count += len(told)
+    return count
+
+
+def test_a_copy_with_a_gap_finds_nothing_that_the_whole_log_does_not_have(audit, tmp_path):
+    assert judge_findings("gaps", "group-lifecycles", range(3, 4), audit, tmp_path) > 10
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", list(COMPLETE))
+@pytest.mark.parametrize("kind", ["compacted", "gaps", "torn", "exports", "nights"])
+def test_many_copies_find_nothing_that_the_whole_log_does_not_have(kind, name, audit, tmp_path):
+    assert judge_findings(kind, name, range(6), audit, tmp_path)
