@@ -27,7 +27,7 @@ written AS (
 explained AS (
     SELECT *, CASE
         WHEN NOT has_members AND is_back THEN 'moved back; no members on record'
-        WHEN NOT has_members AND is_only THEN 'set once; no members on record'
+        WHEN NOT has_members AND is_only THEN 'its only commit on record, and no members'
         WHEN NOT has_members THEN NULL
         WHEN coalesce(valid_from >= first_member, true) THEN 'the group was Empty'
         WHEN is_beginning_known THEN 'before the first member joined'

@@ -440,7 +440,12 @@ class Warehouse:
         wanted = [_one_of(status.upper(), STATUSES, "status") for status in statuses]
         duration = parse_duration(within) if isinstance(within, str) else within
         found = expired_offsets(self._tables, group, statuses=wanted, within=duration)
-        return Answer(found, ExpiredOffset, notes=[self._no("offset", found)], basis=self._from(None, group))
+        return Answer(
+            found,
+            ExpiredOffset,
+            notes=[self._no("expired or expiring offset", found)],
+            basis=self._from(None, group),
+        )
 
     def findings(
         self,

@@ -5,7 +5,7 @@ that ``--help`` stays quick.
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -42,13 +42,14 @@ from coordinator_replay.cli.options import (
     examples,
     open_warehouse,
 )
-from coordinator_replay.cli.output import print_rows
+from coordinator_replay.cli.output import moment_text, print_rows, print_text, terminal_width
 from coordinator_replay.cli.times import DURATION, TIME
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.choices import GROUP_STATES, GROUP_TYPES, SEVERITIES
 
 if TYPE_CHECKING:
     from coordinator_replay.api import Described
+    from coordinator_replay.query.findings import Finding
 
 
 @click.command(
@@ -250,9 +251,22 @@ def findings(
     found = open_warehouse(common).findings(
         severity=severity, rules=rules, group=group, start=start, end=end, is_new=is_new, since=since
     )
-    show(common, found)
+    if common.output == "table" and not common.wide and terminal_width() is not None:
+        _print_findings(found)
+        say_beside(found)
+    else:
+        show(common, found)
     if exit_code and not found:
         sys.exit(EXIT_NOTHING)
+
+
+def _print_findings(found: Iterable["Finding"]) -> None:
+    """On a terminal each finding is a sentence that goes on in the next line, below its rule, time and group."""
+    for one in found:
+        times = "" if one.last_seen is None else f"  {moment_text(one.last_seen)}"
+        group = "" if one.group_id is None else f"  {one.group_id}"
+        print_text(f"{one.severity}  {one.rule}{times}{group}", style={"bold": True})
+        print_text(one.message or "", indent="  ")
 
 
 @click.command(

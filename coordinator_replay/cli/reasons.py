@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 _MOST_NAMED = 8
 """Partitions or members that a line names; the rest is counted."""
 
+_NO_BOUND_MS = 300_000
+"""Default of max.poll.interval.ms, up to which members may take to join: so long says no more than that default."""
+
 
 def counted(number: int | None, what: str) -> str:
     """A number with its noun.
@@ -34,7 +37,8 @@ def _duration(one: "Rebalance") -> str:
         return f"took {one.duration_ms:,} ms"
     if one.duration_ms_min is None:
         return "the log does not tell how long it took"
-    most = "" if one.duration_ms_max is None else f", the whole rebalance at most {one.duration_ms_max:,} ms"
+    is_bound = one.duration_ms_max is not None and one.duration_ms_max < _NO_BOUND_MS
+    most = f", the whole rebalance at most {one.duration_ms_max:,} ms" if is_bound else ""
     return f"sync took {one.duration_ms_min:,} ms{most}; its join phase is not on record"
 
 

@@ -47,12 +47,12 @@ class Member:
     member_id: str = column("CONSUMER-ID", 1, 10, is_id=True)
     instance_id: str | None = column("GROUP-INSTANCE-ID", 4, 8, is_id=True)
     client_host: str | None = column("HOST", 4, 8, is_id=True)
-    client_id: str | None = column("CLIENT-ID", 3, 8, is_id=True)
+    client_id: str | None = column("CLIENT-ID", 1, 8, is_id=True)
     is_client_inherited: bool = column(sql="coalesce(is_client_inherited, false)")
     rack_id: str | None
     partition_count: int = column("#PARTITIONS", 5, is_computed=True)
     member_epoch: int | None = column("CURRENT-EPOCH", 4)
-    member_state: str | None = column("MEMBER-STATE", 3)
+    member_state: str | None = column("MEMBER-STATE", 1)
     current_assignment: tuple[TopicPartitions, ...] = column(
         "CURRENT-ASSIGNMENT", 1, 14, sql="[assigned, pending_revocation]", read=_together
     )

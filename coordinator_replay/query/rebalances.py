@@ -26,10 +26,10 @@ class Rebalance:
         matched_by: where causes were asked for, whether one of them is its ``cause`` or only an ``alternative`` to it.
     """
 
-    started_at: datetime | None = column("STARTED", 3)
+    started_at: datetime | None = column("STARTED", 4)
     completed_at: datetime | None = column("COMPLETED", 1)
     duration_ms: int | None
-    duration_ms_min: int | None = column("AT-LEAST-MS", 4)
+    duration_ms_min: int | None = column("AT-LEAST-MS", 2)
     duration_ms_max: int | None = column("AT-MOST-MS", 4)
     commit_pause_ms: int | None = column("COMMIT-PAUSE-MS", 2)
     group_id: str = column("GROUP", 1, 12, is_id=True)
@@ -37,7 +37,7 @@ class Rebalance:
     epoch: int | None = column("EPOCH", 2)
     attempts: int | None
     cause: str | None = column("CAUSE", 1)
-    confidence: str | None = column("CONFIDENCE", 1)
+    confidence: str | None = column("CONFIDENCE", 2)
     join_reason: str | None
     members_before: int | None = column("MEMBERS-BEFORE", 4)
     members_after: int | None = column("#MEMBERS", 3)

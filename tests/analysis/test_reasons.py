@@ -415,7 +415,7 @@ def test_another_protocol_with_the_same_members_is_the_cause_and_with_others_a_c
     rows = rebalances(log.records)
     assert reason(rows[1]) == ("PROTOCOL_CHANGE", "certain", "upgrade")
     assert reason(rows[2]) == ("MEMBER_LEAVE", "certain", "unknown")
-    assert any("assignor range as well, before sticky" in fact for fact in rows[2]["evidence"])
+    assert any("the assignor changed, too: from sticky to range" in fact for fact in rows[2]["evidence"])
 
 
 def test_partitions_that_were_not_there_before_are_topic_metadata() -> None:

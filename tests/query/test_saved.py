@@ -135,7 +135,7 @@ def test_offsets_of_groups_without_members_are_told_apart(tmp_path: Path):
     assert found == {
         ("sought", "moved back; no members on record"),
         ("early", "before the first member joined"),
-        ("restored", "set once; no members on record"),
+        ("restored", "its only commit on record, and no members"),
     }
 
 

@@ -101,7 +101,7 @@ def _side_facts(situation: Situation, first: Finding) -> list[str]:
         changed = event.changes.get("protocol") or event.changes.get("assignor") or ()
         if len(changed) == 2:
             old, new = (name or "the broker's default" for name in changed)
-            facts.append(f"assignor {new} as well, before {old} {situation.at(event.offset)}")
+            facts.append(f"the assignor changed, too: from {old} to {new} {situation.at(event.offset)}")
     return facts
 
 

@@ -39,7 +39,7 @@ class UnreadFiles:
             files = "file" if len(self.unopened) == 1 else "files"
             parts.append(f"{len(self.unopened):,} {files} of {size:,} bytes not opened")
         if hopped:
-            parts.append(f"{hopped:,} record{'' if hopped == 1 else 's'} of others passed over")
+            parts.append(f"{hopped:,} record{'' if hopped == 1 else 's'} of opened files skipped")
         if not parts:
             return None
         return f"{' and '.join(parts)}: earlier runs have read these offsets; --full reads them again"
