@@ -1,5 +1,7 @@
 """Metrics of the small warehouse, read back by Prometheus' own parser and by promtool where it is installed."""
 
+import json
+import re
 import shutil
 import subprocess
 from collections import Counter
@@ -14,7 +16,9 @@ from coordinator_replay import Warehouse
 from coordinator_replay.cli.main import main
 from tests.query.small_warehouse import at, write_small_warehouse
 
-RULES = Path(__file__).parents[2] / "conf" / "monitoring" / "alerts.yml"
+MONITORING = Path(__file__).parents[2] / "conf" / "monitoring"
+RULES = MONITORING / "alerts.yml"
+DASHBOARD = MONITORING / "grafana.json"
 
 
 @pytest.fixture(scope="module")
@@ -87,3 +91,20 @@ def test_promtool_has_nothing_to_say(folder):
     for arguments, given in ((["metrics"], text), (["rules", "--lint-fatal", str(RULES)], "")):
         checked = subprocess.run(["promtool", "check", *arguments], input=given, text=True, capture_output=True)
         assert (checked.returncode, checked.stderr) == (0, "")
+
+
+def test_the_dashboard_and_the_alerts_ask_for_metrics_and_labels_that_are_written(folder):
+    text = Warehouse(folder, "default").metrics().text
+    labels = {family.name: {label for one in family.samples for label in one.labels}
+              for family in text_string_to_metric_families(text)}  # fmt: skip
+    dashboard = json.loads(DASHBOARD.read_text(encoding="utf-8"))
+    asked = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    asked += [one["query"]["query"] for one in dashboard["templating"]["list"] if one["type"] == "query"]
+    asked += re.findall(r"expr: (.*)", RULES.read_text(encoding="utf-8"))
+    assert len(asked) > 12
+    for expression in asked:
+        [name] = re.findall(r"coordinator_replay_\w+", expression)
+        wanted = set(re.findall(r"(\w+)=~?\"", expression))
+        grouped = re.search(r"by \(([^)]*)\)", expression)
+        wanted |= set(grouped[1].split(", ")) if grouped else set()
+        assert wanted <= labels[name], expression
