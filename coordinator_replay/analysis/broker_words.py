@@ -327,7 +327,8 @@ def _with_reason(row: dict[str, Any], named: _Named | None, line: LogLine) -> di
 
 
 def _sentence(line: LogLine) -> str:
-    client = f"; client reason: {line.client_reason}" if line.client_reason and line.event != "MEMBER_LEFT" else ""
+    is_said = (line.client_reason or "") not in _NO_REASON and line.event != "MEMBER_LEFT"
+    client = f"; client reason: {line.client_reason}" if is_said else ""
     return f"log of {_broker(line)} at {moment(line.at_ms)}: {line.words}{client}"
 
 
