@@ -23,7 +23,7 @@ from tests.hostile.test_mutated_dumps import COMPARED, INTACT, INTACT_PARTITION,
 pytestmark = pytest.mark.spark
 
 SEED = int(os.environ.get("HOSTILE_SEED", "1"))
-ROWS = int(os.environ.get("HOSTILE_ROWS", "1000"))
+ROWS = int(os.environ.get("HOSTILE_ROWS", "400"))
 TOPIC = "__consumer_offsets"
 HOSTILE_VALUES = (None, -1, 2**31 - 1, 2**31, 2**63 - 1, 2**63, -(2**63), 1.5, "1", [], {}, True, "\u0000", "\ufffd")
 
