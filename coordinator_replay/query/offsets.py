@@ -51,6 +51,12 @@ _WITHOUT = f"""
     ORDER BY topic, partition
 """  # noqa: S608 - put together from constants
 
+# A tombstone of an offset that is not on record ends nothing in offset_history.
+_TOMBSTONES = """
+    SELECT topic, partition, max(log_timestamp) FROM offset_commits
+    WHERE cluster = $cluster AND group_id = $group AND is_tombstone AND log_timestamp <= $at GROUP BY ALL
+"""
+
 _PENDING = f"""
     SELECT topic, partition, producer_id, producer_epoch, pending_since
     FROM pending_offsets WHERE cluster = $cluster AND group_id = $group AND {AS_OF}
@@ -227,6 +233,21 @@ def _is_open(partition: LogPartition | None, at: datetime, row: Sequence[Any]) -
     return not (is_removed and not partition.has_hole_between(ended_at, at))
 
 
+def _is_removed(partition: LogPartition | None, at: datetime, row: Sequence[Any], removed_at: datetime | None) -> bool:
+    """Whether the last tombstone proves that a partition had no offset at a point in time.
+
+    Args:
+        partition: the log partition of the group.
+        at: the point in time.
+        row: a row of ``_WITHOUT``.
+        removed_at: when the tombstone was written; None where none is on record by then.
+    """
+    next_seen = row[5]
+    if partition is None or removed_at is None or (next_seen is not None and next_seen <= at):
+        return False
+    return not partition.has_hole_between(removed_at, at)
+
+
 def open_offsets(warehouse: Warehouse, group: str, at: datetime | None = None) -> list[CommittedOffset]:
     """Partitions of which the log has no offset at a point in time, and does not prove that there was none.
 
@@ -238,7 +259,17 @@ def open_offsets(warehouse: Warehouse, group: str, at: datetime | None = None) -
     known = warehouse.completeness
     if known.is_whole:
         return []
-    rows = warehouse.rows(_WITHOUT, group=group, at=at or END)
+    moment = at or END
+    rows = [
+        (row, partition)
+        for row in warehouse.rows(_WITHOUT, group=group, at=moment)
+        if _is_open(partition := known.partitions.get(row[2]), moment, row)
+    ]
+    if not rows:
+        return []
+    tombstones = {
+        (topic, number): removed_at for topic, number, removed_at in warehouse.rows(_TOMBSTONES, group=group, at=moment)
+    }
     nothing = dict.fromkeys(one.name for one in stored_columns(CommittedOffset))
     return [
         CommittedOffset(
@@ -252,8 +283,8 @@ def open_offsets(warehouse: Warehouse, group: str, at: datetime | None = None) -
                 "is_begin_open": True,
             }
         )
-        for row in rows
-        if _is_open(known.partitions.get(row[2]), at or END, row)
+        for row, partition in rows
+        if not _is_removed(partition, moment, row, tombstones.get((row[0], row[1])))
     ]
 
 

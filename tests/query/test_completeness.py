@@ -46,6 +46,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         offset("logs", 0, 500, "02:12", group_id="commits", from_offset=500, is_begin_open=True),
         offset("logs", 1, 600, "02:05", group_id="commits", from_offset=60, is_begin_open=True),
         offset("logs", 2, 700, "02:10:05", group_id="commits", from_offset=104, is_begin_open=True),
+        offset("logs", 0, 900, "02:12", group_id="removed", from_offset=501, is_begin_open=True),
+    ])  # fmt: skip
+    write_rows(folder, "offset_commits", [
+        {"cluster": "default", "group_id": "removed", "topic": "logs", "partition": 0, "log_partition": 3,
+         "log_offset": 62, "log_timestamp": at("02:07"), "is_tombstone": True},
     ])  # fmt: skip
     return folder
 
@@ -101,6 +106,12 @@ def test_filters_count_unknown_states(warehouse: Warehouse):
     stable = warehouse.groups(at=at("02:09"), states=["stable"])
     assert any("--state Unknown shows them" in note for note in stable.notes)
     assert {one.group_id for one in warehouse.groups(at=at("02:09"), types=["share"])} >= {"late"}
+
+
+def test_an_offset_is_proven_absent_from_its_tombstone_on_whatever_was_before(warehouse: Warehouse):
+    found = warehouse.offsets("removed", at=at("02:06"))
+    assert [(one.committed_offset, one.is_exact) for one in found] == [(None, False)]
+    assert not warehouse.offsets("removed", at=at("02:08"))
 
 
 def test_offsets_that_are_not_on_record_are_no_missing_offsets(warehouse: Warehouse):
@@ -164,7 +175,9 @@ def test_saved_queries_say_what_is_at_least(warehouse: Warehouse):
     for name in ("hot-committers", "what-fills-the-topic", "per-minute-metrics", *of_rebalances):
         assert "is_at_least" in warehouse.sql(query=name).columns
     busy = warehouse.sql(query="hot-committers")
-    assert [row[busy.columns.index("is_at_least")] for row in busy] == [False], "its commits are all behind 105"
+    group, is_at_least = busy.columns.index("group_id"), busy.columns.index("is_at_least")
+    told = {row[group]: row[is_at_least] for row in busy}
+    assert told == {"payments": False, "removed": True}, "those of payments are all behind 105"
 
 
 def test_no_reset_is_claimed_where_members_may_be_missing(tmp_path: Path):
