@@ -156,7 +156,9 @@ def tables(warehouse: Path) -> dict[str, list[str]]:
         if (folder / "_delta_log").is_dir() and folder.name != "audit_runs":
             rows = DeltaTable(folder).to_pyarrow_table()
             kept = rows.drop_columns([name for name in ("run_id", "found_in_run") if name in rows.column_names])
-            found[folder.name] = sorted(repr(row) for row in kept.to_pylist())
+            # A column that was added to a table of an older release stands at its end.
+            in_order = kept.select(sorted(kept.column_names))
+            found[folder.name] = sorted(repr(row) for row in in_order.to_pylist())
     return found
 
 
