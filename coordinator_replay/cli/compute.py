@@ -88,12 +88,12 @@ def _session(
     """Stages on a Spark session of their own, and what shows their progress."""
     from coordinator_replay.cli.progress import shown_progress
     from coordinator_replay.log.dump import Format
-    from coordinator_replay.pipeline.host.failure import told_in_a_sentence
+    from coordinator_replay.pipeline.host.failure import failing_in_a_sentence
     from coordinator_replay.pipeline.host.session import open_session
     from coordinator_replay.pipeline.stage import SparkStages
 
     click.echo("starting Spark …", err=True)
-    with interruptible(f"the run was interrupted; {then}"), told_in_a_sentence("the run", then):
+    with interruptible(f"the run was interrupted; {then}"), failing_in_a_sentence("the run", then):
         has_names = options.database is not None
         spark = open_session(
             verbose=common.verbose, with_delta=has_names or dump.format is Format.DELTA, with_catalog=has_names
@@ -290,7 +290,7 @@ def _follow(
     from coordinator_replay.pipeline.audit import run_audit
     from coordinator_replay.pipeline.audit_follow import AuditFollower
     from coordinator_replay.pipeline.export_folders import ExportedDump
-    from coordinator_replay.pipeline.host.failure import told_in_a_sentence
+    from coordinator_replay.pipeline.host.failure import failing_in_a_sentence
     from coordinator_replay.pipeline.host.session import open_session
     from coordinator_replay.store.lock import one_at_a_time
     from coordinator_replay.store.maintain import Upkeep, run_maintain
@@ -320,7 +320,7 @@ def _follow(
     )
     log_line("starting Spark")
     then = "the next run cleans up after it"
-    with interruptible(f"the run was interrupted; {then}"), told_in_a_sentence("the run", then):
+    with interruptible(f"the run was interrupted; {then}"), failing_in_a_sentence("the run", then):
         has_names = options.database is not None
         spark = open_session(verbose=common.verbose, with_delta=has_names, with_catalog=has_names)
         log_line(f"following {options.inputs[0]}")

@@ -179,12 +179,12 @@ def _note(text: str) -> None:
 def _export(options: "ExportOptions", verbose: bool) -> "Exported":
     from coordinator_replay.cli.progress import shown_progress
     from coordinator_replay.pipeline.export import run_export
-    from coordinator_replay.pipeline.host.failure import told_in_a_sentence
+    from coordinator_replay.pipeline.host.failure import failing_in_a_sentence
     from coordinator_replay.pipeline.host.session import open_session
 
     _note("starting Spark …")
     then = "the next one continues where the last finished one ended"
-    with interruptible(f"the export was interrupted; {then}"), told_in_a_sentence("the export", then):
+    with interruptible(f"the export was interrupted; {then}"), failing_in_a_sentence("the export", then):
         spark = open_session(verbose=verbose, with_kafka=True)
         with shown_progress(spark) as report:
             return run_export(spark, options, report)
@@ -193,12 +193,12 @@ def _export(options: "ExportOptions", verbose: bool) -> "Exported":
 def _follow(options: "ExportOptions", every: timedelta, verbose: bool) -> None:
     """Follow the topic until a signal ends it."""
     from coordinator_replay.pipeline.export_follow import Following, follow_topic
-    from coordinator_replay.pipeline.host.failure import told_in_a_sentence
+    from coordinator_replay.pipeline.host.failure import failing_in_a_sentence
     from coordinator_replay.pipeline.host.session import open_session
 
     log_line("starting Spark")
     then = "started again, it continues where it ended"
-    with interruptible(f"the export was interrupted; {then}"), told_in_a_sentence("the export", then):
+    with interruptible(f"the export was interrupted; {then}"), failing_in_a_sentence("the export", then):
         spark = open_session(verbose=verbose, with_kafka=True)
         with ended_by_signals() as stopped:
             every_ms = max(1, round(every.total_seconds() * 1000))

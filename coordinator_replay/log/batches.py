@@ -135,12 +135,12 @@ class Batches:
         for index in np.flatnonzero(scanned.stops != group.ends).tolist():
             text = f"The {counts[index]} records of a batch are malformed, or do not end where the batch ends."
             group.failures.setdefault(index, (DamageClass.MALFORMED_BATCH, text))
-        found = [self._records(run, group, scanned)] if len(scanned.offsets) else []
+        parts = [self._records(run, group, scanned)] if len(scanned.offsets) else []
         if group.failures:
             self._tally.damaged += len(group.failures)
-            found.append(self._rows.damage([_damage(run, group, index) for index in sorted(group.failures)]))
-        if found:
-            yield in_file_order(found)
+            parts.append(self._rows.damage([_damage(run, group, index) for index in sorted(group.failures)]))
+        if parts:
+            yield in_file_order(parts)
 
     def _read_in_slices(self, run: Run, group: _Group, count: int) -> Iterator[pa.RecordBatch]:
         """Reads a batch of very many records twice: first to see that all of it is in order, then for its rows."""

@@ -1,4 +1,4 @@
-"""What a reading of one segment file found besides records: which offsets it covers, and what is worth a note."""
+"""What a segment file covers, by the records that were read of it, and what is worth a note."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -132,12 +132,12 @@ class Tally:
 
     def see_epochs(self, epochs: np.ndarray, firsts: np.ndarray, lasts: np.ndarray) -> None:
         """Takes note of the leader epochs of some batches, before ``see`` takes note of their offsets."""
-        known = self._epochs[-1].leader_epoch if self._epochs else _NO_EPOCH
-        changes = np.flatnonzero(np.diff(epochs, prepend=known))
+        last_epoch = self._epochs[-1].leader_epoch if self._epochs else _NO_EPOCH
+        changes = np.flatnonzero(np.diff(epochs, prepend=last_epoch))
         if len(changes) <= _MOST_EPOCHS - len(self._epochs):
             before = np.concatenate([[self._previous_last], lasts[:-1]])
-            found = zip(epochs[changes].tolist(), before[changes].tolist(), firsts[changes].tolist(), strict=True)
-            self._epochs += [EpochStart(*one) for one in found]
+            begins = zip(epochs[changes].tolist(), before[changes].tolist(), firsts[changes].tolist(), strict=True)
+            self._epochs += [EpochStart(*one) for one in begins]
 
     def see_empty(self, positions: np.ndarray) -> None:
         """Takes note of batches without records."""
@@ -176,14 +176,14 @@ class Tally:
 
     def notes(self) -> list[SegmentNote]:
         """The remarks that follow from the sums."""
-        found = []
+        notes = []
         if self._empty_at is not None:
             batches = "batch" if self._empty == 1 else "batches"
             text = f"{self._empty} empty {batches}: compaction removed the records and kept the offsets."
-            found.append(
+            notes.append(
                 SegmentNote(kind=NoteKind.EMPTY_BATCHES, position=self._empty_at, bytes=61 * self._empty, text=text)
             )
         if self._decreases_at is not None:
-            text = "Offsets go back: parts of two copies, or damage; records are told apart by their offset."
-            found.append(SegmentNote(kind=NoteKind.OFFSETS_DECREASE, position=self._decreases_at, bytes=0, text=text))
-        return found
+            text = "Offsets go back: parts of two copies, or damage; records are identified by their offset."
+            notes.append(SegmentNote(kind=NoteKind.OFFSETS_DECREASE, position=self._decreases_at, bytes=0, text=text))
+        return notes

@@ -1,7 +1,7 @@
-"""A dump: which files an input names, and what each of them is, known by content rather than by name.
+"""A dump: which files an input names, and what each of them is, by content rather than by name.
 
-A folder as it lies on a broker holds much that is no record: indexes, snapshots, checkpoints, other topics. Those
-are passed over; files that were once part of the log, or are to become so, are left aside with a note
+A broker's folder has much that is no record: indexes, snapshots, checkpoints, other topics. Those
+are ignored; files that were once part of the log, or are to become so, are skipped with a note
 (``org.apache.kafka.storage.internals.log.LogFileUtils`` has the suffixes).
 """
 
@@ -64,15 +64,15 @@ def base_offset(file: DumpFile) -> int | None:
 
 @dataclass(slots=True)
 class Dump:
-    """What the inputs of a run hold.
+    """What the inputs of a run are.
 
     Attributes:
         format: the one form they all have.
         segments: the files to read, for segments.
         paths: what to hand to Spark, for the other forms.
-        notes: what was left aside, one sentence each.
+        notes: what was skipped, one sentence each.
         indexed: base offsets of segments of which a folder has an index or a snapshot, by folder.
-        companions: files beside segments that say something of the log: the topic's id, the leader epochs.
+        companions: files in the folders of segments that describe the log: the topic's id, the leader epochs.
     """
 
     format: Format
@@ -92,11 +92,11 @@ PARTITION_METADATA = "partition.metadata"
 LEADER_EPOCHS = "leader-epoch-checkpoint"
 SEGMENT_NAME = re.compile(r"^(\d{20})\.log(\.gz)?$")
 _INDEX_NAME = re.compile(r"^(\d{20})\.(index|timeindex|txnindex|snapshot)(\.gz)?$")
-_ASIDE_NAME = re.compile(r"^(\d{20})\.log\.(deleted|cleaned|swap)(\.gz)?$")
+_NOT_CURRENT_NAME = re.compile(r"^(\d{20})\.log\.(deleted|cleaned|swap)(\.gz)?$")
 # A partition is an int32 in all of Kafka; nine digits are more than any cluster has.
 PARTITION_FOLDER = re.compile(rf"^{re.escape(TOPIC)}-([0-9]{{1,9}})$")
 _LOG_FOLDER = re.compile(r"^.+-\d+(\.[0-9a-f]+-(delete|future|stray))?$")
-_ASIDE_FOLDER = re.compile(rf"^{re.escape(TOPIC)}-\d+\.[0-9a-f]+-(delete|future|stray)$")
+_NOT_CURRENT_FOLDER = re.compile(rf"^{re.escape(TOPIC)}-\d+\.[0-9a-f]+-(delete|future|stray)$")
 _WILDCARD = re.compile(r"[*?\[]")
 _HEAD_BYTES = 4096
 _ENVELOPE = (b'"partition"', b'"offset"', b'"key"')
@@ -104,7 +104,7 @@ _ENVELOPE = (b'"partition"', b'"offset"', b'"key"')
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _Listed:
     """A file as the filesystem lists it, with the input it was found under."""
 
     uri: str
@@ -120,7 +120,7 @@ def _uri(prefix: str, path: str) -> str:
     return f"{prefix}{path}"
 
 
-def _list(uri: str) -> Iterator[_Found]:
+def _list(uri: str) -> Iterator[_Listed]:
     """Every file an input names: itself, those below it, or those a glob matches."""
     filesystem, path = open_filesystem(uri)
     prefix = uri[: len(uri) - len(path)] if uri.endswith(path) else ""
@@ -133,7 +133,7 @@ def _list(uri: str) -> Iterator[_Found]:
     if root.type == fs.FileType.NotFound:
         raise InputError(f"{uri}: no such file or folder")
     if root.type == fs.FileType.File:
-        yield _found(prefix, root.path, root.size, named=True)
+        yield _listed_file(prefix, root.path, root.size, named=True)
         return
     listed = filesystem.get_file_info(fs.FileSelector(base, recursive=True))
     matched = False
@@ -144,7 +144,7 @@ def _list(uri: str) -> Iterator[_Found]:
             matched = True
             if info.type == fs.FileType.File:
                 named = wildcard is not None and _matches(info.path, path)
-                yield _found(prefix, info.path, info.size, named=named)
+                yield _listed_file(prefix, info.path, info.size, named=named)
     if wildcard is not None and not matched:
         raise InputError(f"{uri}: nothing matches")
 
@@ -155,14 +155,14 @@ def _base(path: str) -> str:
     return path[: path.rfind("/", 0, wildcard.start()) + 1] or "." if wildcard else path
 
 
-def _list_local(uri: str, prefix: str, path: str) -> Iterator[_Found]:
+def _list_local(uri: str, prefix: str, path: str) -> Iterator[_Listed]:
     """The same of this machine's files, where a name that exists is no glob, whatever it holds."""
     is_glob = _WILDCARD.search(path) is not None and not os.path.lexists(path)
     roots = [path]
     if is_glob:
-        found = glob.glob(path, include_hidden=True)  # noqa: PTH207 - of a whole path
-        # A file is known by its own path where that matches too, not by a link to it.
-        roots = sorted(filter(os.path.exists, found), key=lambda one: (Path(one).is_symlink(), one))
+        matches = glob.glob(path, include_hidden=True)  # noqa: PTH207 - of a whole path
+        # A file has its own path where that matches too, not that of a link to it.
+        roots = sorted(filter(os.path.exists, matches), key=lambda one: (Path(one).is_symlink(), one))
     if not roots:
         raise InputError(f"{uri}: nothing matches")
     base = _base(path) if is_glob else path
@@ -174,9 +174,9 @@ def _list_local(uri: str, prefix: str, path: str) -> Iterator[_Found]:
                 continue
             seen.add(real)
             if file.leads_out:
-                yield replace(_found(prefix, file.path, 0, named=False), leads_out=True)
+                yield replace(_listed_file(prefix, file.path, 0, named=False), leads_out=True)
             elif file.is_regular:
-                yield _found(prefix, file.path, file.size, named=file.path == root)
+                yield _listed_file(prefix, file.path, file.size, named=file.path == root)
             elif not is_glob and file.path == root:
                 raise InputError(f"{uri}: is a pipe or a device; write what comes out of it into a file first")
 
@@ -192,7 +192,7 @@ def list_files(uri: str) -> list[DumpFile]:
     Raises:
         InputError: there is none.
     """
-    return [DumpFile(found.uri, 0, found.size) for found in _list(uri) if not found.leads_out]
+    return [DumpFile(file.uri, 0, file.size) for file in _list(uri) if not file.leads_out]
 
 
 def _matches(path: str, pattern: str) -> bool:
@@ -207,9 +207,9 @@ def _glob_matches(path: str, pattern: str) -> bool:
     )
 
 
-def _found(prefix: str, path: str, size: int | None, *, named: bool) -> _Found:
+def _listed_file(prefix: str, path: str, size: int | None, *, named: bool) -> _Listed:
     folder, _, name = path.rpartition("/")
-    return _Found(_uri(prefix, path), name, folder.rpartition("/")[2], size or 0, named)
+    return _Listed(_uri(prefix, path), name, folder.rpartition("/")[2], size or 0, named)
 
 
 def read_head(uri: str, size: int = _HEAD_BYTES) -> bytes:
@@ -247,95 +247,95 @@ class _Sorter:
         self.include_deleted = include_deleted
         self.segments: list[DumpFile] = []
         self.rows: dict[Format, list[str]] = {}
-        self.aside: dict[str, int] = {}
+        self.skipped: dict[str, int] = {}
         self.notes: list[str] = []
         self.swaps: list[DumpFile] = []
         self.is_any_placed = False
-        self.strays: list[tuple[list[DumpFile], DumpFile]] = []
+        self.unnamed: list[tuple[list[DumpFile], DumpFile]] = []
         self.unplaced: set[str] = set()
         self.indexed: dict[str, set[int]] = {}
         self.companions: set[str] = set()
 
-    def leave(self, why: str) -> None:
-        self.aside[why] = self.aside.get(why, 0) + 1
+    def skip(self, why: str) -> None:
+        self.skipped[why] = self.skipped.get(why, 0) + 1
 
-    def add(self, found: _Found) -> None:
-        if found.leads_out:
-            self.leave("a link that leads out of the folder; name what it leads to")
+    def add(self, file: _Listed) -> None:
+        if file.leads_out:
+            self.skip("a link that leads out of the folder; name what it leads to")
             return
-        if _COMPANION.search(found.name) or found.name.startswith((".", "_SUCCESS")):
-            if found.name in (PARTITION_METADATA, LEADER_EPOCHS):
-                self.companions.add(found.uri)
-            elif (index := _INDEX_NAME.match(found.name)) is not None and PARTITION_FOLDER.match(found.folder):
-                self.indexed.setdefault(_folder(found.uri), set()).add(int(index.group(1)))
+        if _COMPANION.search(file.name) or file.name.startswith((".", "_SUCCESS")):
+            if file.name in (PARTITION_METADATA, LEADER_EPOCHS):
+                self.companions.add(file.uri)
+            elif (index := _INDEX_NAME.match(file.name)) is not None and PARTITION_FOLDER.match(file.folder):
+                self.indexed.setdefault(_folder(file.uri), set()).add(int(index.group(1)))
             return
-        if _ASIDE_FOLDER.match(found.folder):
-            self.leave("in a folder that is not a current log (-delete, -future, -stray)")
-        elif (aside := _ASIDE_NAME.match(found.name)) is not None:
-            self.add_aside(found, aside.group(2))
-        elif SEGMENT_NAME.match(found.name) and _LOG_FOLDER.match(found.folder):
-            self.add_segment(found, self.segments)
+        if _NOT_CURRENT_FOLDER.match(file.folder):
+            self.skip("in a folder that is not a current log (-delete, -future, -stray)")
+        elif (not_current := _NOT_CURRENT_NAME.match(file.name)) is not None:
+            self.add_not_current(file, not_current.group(2))
+        elif SEGMENT_NAME.match(file.name) and _LOG_FOLDER.match(file.folder):
+            self.add_segment(file, self.segments)
         else:
-            self.add_by_content(found)
+            self.add_by_content(file)
 
-    def add_aside(self, found: _Found, suffix: str) -> None:
+    def add_not_current(self, file: _Listed, suffix: str) -> None:
         """A segment that is no longer, or not yet, part of the log."""
-        if suffix == "deleted" and (self.include_deleted or found.named):
-            self.add_segment(found, self.segments, is_current=False)
+        if suffix == "deleted" and (self.include_deleted or file.named):
+            self.add_segment(file, self.segments, is_current=False)
         elif suffix == "swap":
             # A finished compaction: it replaces plain segments that were removed, and nothing else.
-            self.add_segment(found, self.swaps)
+            self.add_segment(file, self.swaps)
         else:
-            self.leave(f".log.{suffix}: not part of the log" + ("; --include-deleted reads it" * (suffix == "deleted")))
+            self.skip(f".log.{suffix}: not part of the log" + ("; --include-deleted reads it" * (suffix == "deleted")))
 
-    def add_segment(self, found: _Found, into: list[DumpFile], *, is_current: bool = True) -> None:
+    def add_segment(self, file: _Listed, into: list[DumpFile], *, is_current: bool = True) -> None:
         """A segment by its name: its folder says which log it is part of, unless the user named the file itself."""
-        if _LOG_FOLDER.match(found.folder) and not PARTITION_FOLDER.match(found.folder) and not found.named:
-            is_numbered = found.folder.startswith(f"{TOPIC}-")
-            self.leave(f"{TOPIC} has no such partition" if is_numbered else f"a log of another topic than {TOPIC}")
+        if _LOG_FOLDER.match(file.folder) and not PARTITION_FOLDER.match(file.folder) and not file.named:
+            is_numbered = file.folder.startswith(f"{TOPIC}-")
+            self.skip(f"{TOPIC} has no such partition" if is_numbered else f"a log of another topic than {TOPIC}")
         else:
-            self.place(found, into, is_current=is_current)
+            self.place(file, into, is_current=is_current)
 
-    def place(self, found: _Found, into: list[DumpFile], *, is_current: bool = True) -> None:
-        """Find the partition that a segment belongs to, or keep it until all folders are known."""
-        match = PARTITION_FOLDER.match(found.folder)
+    def place(self, file: _Listed, into: list[DumpFile], *, is_current: bool = True) -> None:
+        """Find the partition that a segment belongs to, or keep it until all folders are listed."""
+        match = PARTITION_FOLDER.match(file.folder)
         self.is_any_placed |= match is not None
-        file = DumpFile(found.uri, int(match.group(1)) if match else 0, found.size, is_current)
-        if match or found.named:
-            into.append(file)
+        segment = DumpFile(file.uri, int(match.group(1)) if match else 0, file.size, is_current)
+        if match or file.named:
+            into.append(segment)
         else:
-            self.strays.append((into, file))
-        if found.named and not match:
-            self.unplaced.add(_folder(found.uri))
+            self.unnamed.append((into, segment))
+        if file.named and not match:
+            self.unplaced.add(_folder(file.uri))
 
-    def use_strays(self) -> None:
+    def use_unnamed(self) -> None:
         """Take segments whose folder names no partition for partition 0, unless other folders name theirs.
 
-        Beside these it could be a copy of any of them, whose records would pass for those of partition 0.
+        If others do, it could be a copy of any of them, and its records would be taken for those of partition 0.
         """
-        for into, file in self.strays:
+        for into, file in self.unnamed:
             if self.is_any_placed:
-                self.leave(f"in a folder that is not called {TOPIC}-N, as others are")
+                self.skip(f"in a folder that is not called {TOPIC}-N, as others are")
             else:
                 into.append(file)
                 self.unplaced.add(_folder(file.uri))
 
-    def add_by_content(self, found: _Found) -> None:
-        form = self.wanted or (Format.SEGMENTS if found.name.endswith(".log") else None)
-        if form is None or (form is Format.SEGMENTS and found.size):
-            form = recognise(found.uri)
+    def add_by_content(self, file: _Listed) -> None:
+        form = self.wanted or (Format.SEGMENTS if file.name.endswith(".log") else None)
+        if form is None or (form is Format.SEGMENTS and file.size):
+            form = recognise(file.uri)
         if form is Format.SEGMENTS:
-            self.place(found, self.segments)
+            self.place(file, self.segments)
         elif form is not None:
-            self.rows.setdefault(form, []).append(found.uri)
+            self.rows.setdefault(form, []).append(file.uri)
         else:
-            self.leave("not a dump in any known form")
+            self.skip("not a dump in any supported form")
 
     def use_swaps(self) -> None:
         plain = {(f.log_partition, _base_offset(f.uri)) for f in self.segments}
         for swap in self.swaps:
             if (swap.log_partition, _base_offset(swap.uri)) in plain:
-                self.leave(".log.swap: the segment it was to replace is there")
+                self.skip(".log.swap: the segment it was to replace is there")
             else:
                 self.segments.append(swap)
                 self.notes.append(f"{without_secrets(swap.uri)}: read in place of the segments it was to replace")
@@ -357,16 +357,16 @@ def _is_delta(uri: str) -> bool:
 
 
 def find_dump(inputs: Sequence[str], *, form: Format | None = None, include_deleted: bool = False) -> Dump:
-    """Find what the inputs of a run hold.
+    """Find what the inputs of a run are.
 
     Args:
         inputs: files, folders, globs or URIs.
-        form: the form that the user gave; None to look.
+        form: the form that the user named; None to look.
         include_deleted: read ``.log.deleted`` files too, for records that compaction has dropped.
 
     Raises:
-        InputError: an input is missing, unreadable, or holds nothing that is a dump.
-        UsageError: the inputs hold more than one form, or segments of which nothing says the partition.
+        InputError: an input is missing, unreadable, or has nothing that is a dump.
+        UsageError: the inputs have more than one form, or segments of which nothing says the partition.
     """
     sorter = _Sorter(form, include_deleted)
     for uri in inputs:
@@ -375,21 +375,21 @@ def find_dump(inputs: Sequence[str], *, form: Format | None = None, include_dele
             continue
         listed = list(_list(uri))
         unread = _unread_exports(listed)
-        for found in listed:
-            if (why := unread.get(_folder(found.uri))) is None or found.named:
-                sorter.add(found)
-            elif why and found.size and not found.name.startswith((".", "_")):
-                sorter.leave(why)
-    sorter.use_strays()
+        for file in listed:
+            if (why := unread.get(_folder(file.uri))) is None or file.named:
+                sorter.add(file)
+            elif why and file.size and not file.name.startswith((".", "_")):
+                sorter.skip(why)
+    sorter.use_unnamed()
     sorter.use_swaps()
     return _one_form(sorter, inputs)
 
 
-def _unread_exports(listed: Sequence[_Found]) -> dict[str, str]:
+def _unread_exports(listed: Sequence[_Listed]) -> dict[str, str]:
     """Folders of exports that are not read, each with why; with nothing where another folder has all of it."""
     folders: dict[str, set[str]] = {}
-    for found in listed:
-        folders.setdefault(_folder(found.uri), set()).add(found.name)
+    for file in listed:
+        folders.setdefault(_folder(file.uri), set()).add(file.name)
     unread: dict[str, str] = {}
     complete: dict[str, dict[ExportFolder, str]] = {}
     for folder, names in folders.items():
@@ -407,13 +407,13 @@ def _unread_exports(listed: Sequence[_Found]) -> dict[str, str]:
 def _one_form(sorter: _Sorter, inputs: Sequence[str]) -> Dump:
     forms = set(sorter.rows) | ({Format.SEGMENTS} if sorter.segments else set())
     named = ", ".join(inputs)
-    notes = sorter.notes + [f"{n} file{'s' * (n > 1)} left aside: {why}" for why, n in sorter.aside.items()]
+    notes = sorter.notes + [f"{n} file{'s' * (n > 1)} skipped: {why}" for why, n in sorter.skipped.items()]
     if not forms:
         why = f" ({'; '.join(notes)})" if notes else ""
         raise InputError(f"{named}: no dump of {TOPIC} here{why}")
     if len(forms) > 1:
         raise UsageError(
-            f"{named}: holds {' and '.join(sorted(forms))}; name one of them with --format, or give the subfolder"
+            f"{named}: contains {' and '.join(sorted(forms))}; name one of them with --format, or give the subfolder"
         )
     if len(sorter.unplaced) > 1:
         raise UsageError(

@@ -33,10 +33,10 @@ class ExportFolder:
     @staticmethod
     def parse(name: str) -> "ExportFolder | None":
         """What a folder's name says; None for another folder."""
-        found = _NAME.match(name)
-        if found is None:
+        match = _NAME.match(name)
+        if match is None:
             return None
-        hour, first, last = found.groups()
+        hour, first, last = match.groups()
         return ExportFolder(int(first), int(last or first), hour)
 
     @property
@@ -53,11 +53,11 @@ class ExportFolder:
 def superseded(complete: Iterable[ExportFolder]) -> set[ExportFolder]:
     """Folders whose batches are in another one of the complete folders of a dump too."""
     folders = sorted(complete, key=lambda folder: (folder.first, -folder.last))
-    found: set[ExportFolder] = set()
+    covered: set[ExportFolder] = set()
     widest: ExportFolder | None = None
     for folder in folders:
         if widest is not None and widest.covers(folder):
-            found.add(folder)
+            covered.add(folder)
         else:
             widest = folder
-    return found
+    return covered

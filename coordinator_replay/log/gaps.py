@@ -30,9 +30,9 @@ def missing_before_files(files: Sequence[DumpFile]) -> list[int]:
         if base is not None:
             partitions[file.log_partition].append((base, place))
     missing = [0] * len(files)
-    for found in partitions.values():
+    for segments in partitions.values():
         records = 0
-        in_order = sorted(found)
+        in_order = sorted(segments)
         for base, place in in_order:
             missing[place] = base - records
             if place != in_order[-1][1]:

@@ -61,7 +61,7 @@ class Stop(IntEnum):
     """Why a hop from header to header ended."""
 
     LIMIT = 0
-    """As many entries were found as were asked for."""
+    """As many entries were read as were asked for."""
     NEEDS_BYTES = 1
     """The next entry is not there to its end."""
     OTHER_FORMAT = 2
@@ -104,7 +104,7 @@ def hop(data: Any, position: Any, end: Any, headers: Any, limit: Any) -> Any:
         limit: How many entries to find at most.
 
     Returns:
-        How many entries were found, and the ``Stop`` that says what comes after them.
+        How many entries were read, and the ``Stop`` that says what comes after them.
     """
     count = 0
     family: Any = -1

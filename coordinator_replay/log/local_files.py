@@ -15,7 +15,7 @@ from coordinator_replay.errors import InputError
 
 
 class LocalFile(NamedTuple):
-    """A file that was found.
+    """A file of a folder, or one that a link leads to.
 
     Attributes:
         path: as it was come by, from the folder on.
@@ -47,7 +47,7 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
 
 
 def _is_below(path: str, folder: str) -> bool:
-    """Whether what a path leads to lies in a folder, which is given without links, or is it."""
+    """Whether what a path leads to lies in a folder, whose path has no links, or is it."""
     real = os.path.realpath(path)
     return real == folder or real.startswith(folder if folder.endswith(os.sep) else f"{folder}{os.sep}")
 
@@ -66,7 +66,7 @@ def _file(path: str, status: os.stat_result, root: str) -> LocalFile:
 def files_below(path: str, within: str | None = None) -> Iterator[LocalFile]:
     """A file, or every file below a folder; none of them twice.
 
-    Paths without links come first, so that a file that has one is not known by another.
+    Paths without links come first, so that a file that has one does not get the path of a link.
 
     Args:
         path: the file or folder; it may be a link itself.
@@ -85,18 +85,18 @@ def files_below(path: str, within: str | None = None) -> Iterator[LocalFile]:
     folders, linked = deque([path]), deque[str]()
     seen: set[str] = set()
     while folders or linked:
-        found = folders.popleft() if folders else linked.popleft()
-        real = os.path.realpath(found)
+        path = folders.popleft() if folders else linked.popleft()
+        real = os.path.realpath(path)
         if real in seen:
             continue
         seen.add(real)
-        status = _status(found)
+        status = _status(path)
         if status is None:
             continue
-        if not _is_open(found, status, root):
-            yield _file(found, status, root)
+        if not _is_open(path, status, root):
+            yield _file(path, status, root)
             continue
-        for entry in _entries(found):
+        for entry in _entries(path):
             if not entry.name.isascii() and "\udc80" <= max(entry.name) <= "\udcff":
-                raise InputError(f"{found}: holds a file whose name is not UTF-8: {os.fsencode(entry.name)!r}")
+                raise InputError(f"{path}: holds a file whose name is not UTF-8: {os.fsencode(entry.name)!r}")
             (linked if entry.is_symlink() else folders).append(entry.path)

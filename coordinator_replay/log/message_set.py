@@ -86,7 +86,7 @@ def _message(fields: _Fields, offset: int, timestamp_ms: int) -> Message:
 
 
 def _read_set(plain: memoryview, magic: int) -> list[_Fields]:
-    found = []
+    messages = []
     position = 0
     while position < len(plain):
         try:
@@ -102,11 +102,11 @@ def _read_set(plain: memoryview, magic: int) -> list[_Fields]:
         (checksum,) = struct.unpack_from(">I", plain, position + LOG_OVERHEAD)
         if checksum != entry_checksum(plain[position:stop], magic):
             raise MessageError(DamageClass.CHECKSUM_MISMATCH, "A message within a wrapper has a wrong checksum.")
-        found.append(fields)
+        messages.append(fields)
         position = stop
-    if not found:
+    if not messages:
         raise _malformed("A wrapper without messages.")
-    return found
+    return messages
 
 
 def _read_fields(entry: memoryview) -> _Fields:

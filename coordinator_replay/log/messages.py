@@ -69,11 +69,11 @@ class Messages:
         part.bytes += sum(len(message.key or b"") + len(message.value or b"") for message in messages)
 
     def _close(self, run: Run, part: "_Part") -> Iterator[pa.RecordBatch]:
-        found = [self._records(run, part)] if part.messages else []
+        parts = [self._records(run, part)] if part.messages else []
         if part.damages:
-            found.append(self._rows.damage(part.damages))
-        if found:
-            yield in_file_order(found)
+            parts.append(self._rows.damage(part.damages))
+        if parts:
+            yield in_file_order(parts)
 
     def _records(self, run: Run, part: "_Part") -> pa.RecordBatch:
         headers = run.headers[:, part.entries]

@@ -101,16 +101,16 @@ def read_segment(
     messages = Messages(rows, tally, ranges, part_bytes=window_bytes, max_plain_bytes=max_plain_bytes)
     notes: list[SegmentNote] = []
     walk = Walk(window, max_batch_bytes=max_batch_bytes, skip=ranges, verify=True)
-    for found in _gather(walk, window_bytes):
-        match found:
+    for piece in _gather(walk, window_bytes):
+        match piece:
             case Run():
-                for part in (batches if found.are_batches else messages).read(found):
+                for part in (batches if piece.are_batches else messages).read(piece):
                     yield SegmentPart(records=part)
             case list():
-                tally.damaged += len(found)
-                yield SegmentPart(records=rows.damage(found))
+                tally.damaged += len(piece)
+                yield SegmentPart(records=rows.damage(piece))
             case SegmentNote():
-                notes.append(found)
+                notes.append(piece)
     end = window.position + len(window.data)
     if window.failure is not None:
         tally.damaged += 1
@@ -128,12 +128,12 @@ def read_segment(
 def walk_batches(file: SegmentFile, *, window_bytes: int = DEFAULT_WINDOW_BYTES) -> Iterator[BatchSpans]:
     """Hops from header to header without reading records or checking sums; damage is stepped over silently."""
     window = Window(file, window_bytes)
-    for found in Walk(window, max_batch_bytes=DEFAULT_MAX_BATCH_BYTES, skip=SkipRanges(()), verify=False):
-        if isinstance(found, Run):
-            headers = found.headers
+    for piece in Walk(window, max_batch_bytes=DEFAULT_MAX_BATCH_BYTES, skip=SkipRanges(()), verify=False):
+        if isinstance(piece, Run):
+            headers = piece.headers
             offsets = headers[Field.OFFSET]
             hidden = (headers[Field.MAGIC] < 2) & ((headers[Field.ATTRIBUTES] & Attribute.CODEC) != 0)
-            counts = headers[Field.RECORD_COUNT] if found.are_batches else np.ones_like(offsets)
+            counts = headers[Field.RECORD_COUNT] if piece.are_batches else np.ones_like(offsets)
             yield BatchSpans(
                 base_offsets=np.where(hidden, -1, offsets),
                 last_offsets=offsets + headers[Field.LAST_OFFSET_DELTA],
@@ -166,15 +166,15 @@ def _gather(walk: Iterable[Run | Damage | SegmentNote], part_bytes: int) -> Iter
     """The same, with damage upon damage gathered into lists: a file that is wrong all through would be many parts."""
     damages: list[Damage] = []
     kept_bytes = 0
-    for found in walk:
-        if isinstance(found, Damage):
-            damages.append(found)
-            kept_bytes += len(found.head or b"")
-        if damages and (not isinstance(found, Damage) or len(damages) == _MOST_DAMAGES or kept_bytes >= part_bytes):
+    for piece in walk:
+        if isinstance(piece, Damage):
+            damages.append(piece)
+            kept_bytes += len(piece.head or b"")
+        if damages and (not isinstance(piece, Damage) or len(damages) == _MOST_DAMAGES or kept_bytes >= part_bytes):
             yield damages
             damages, kept_bytes = [], 0
-        if not isinstance(found, Damage):
-            yield found
+        if not isinstance(piece, Damage):
+            yield piece
     if damages:
         yield damages
 

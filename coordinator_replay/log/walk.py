@@ -319,15 +319,15 @@ class _Search:
             data = self._window.data
             end = len(data) if self._landing is None else self._landing
             stop = min(self._at + block, end)
-            found, is_whole = self._next_candidate(stop)
-            if found is not None and is_whole:
-                return found
-            passed = stop if found is None else found
+            position, is_whole = self._next_candidate(stop)
+            if position is not None and is_whole:
+                return position
+            passed = stop if position is None else position
             self.is_zero = self.is_zero and not data[self._at : passed].any()
             self._at = passed
             block = min(2 * block, _LARGEST_BLOCK)
-            if found is not None:
-                self._move_to(found, self._claimed_size(found))
+            if position is not None:
+                self._move_to(position, self._claimed_size(position))
             elif self._landing is not None and stop == end:
                 if self._lands(stop):
                     return stop

@@ -91,7 +91,7 @@ class BucketContext:
 
     Attributes:
         place: where rows go.
-        replay: what every group's replay knows beside its records.
+        replay: what every group's replay knows apart from its records.
         offsets: what the offsets of every bucket are derived with.
         derives: whether anything but records is written.
         has_logs: whether brokers' logs add to rebalances before the table has them.
@@ -106,7 +106,7 @@ class BucketContext:
 
 @dataclass(slots=True)
 class BucketResult:
-    """What a bucket came to.
+    """What has become of a bucket.
 
     Attributes:
         bucket: its number.
@@ -128,20 +128,20 @@ def _partitions(share: BucketShare, run_id: str, files: BucketFiles, settled: Se
         share: the bucket.
         run_id: the run.
         files: the bucket's.
-        settled: what settling its records came to.
+        settled: which of its records are new, and what they were.
     """
     new = [
         copy_of(run_id, one.bounds, settled.offsets.get((one.bounds.log_partition, one.source), NO_OFFSETS))
         for one in share.copies
         if one.has_news(share.ends.get(one.bounds.log_partition))
     ]
-    known = read_copies(file.uri for file in files.old(COPIES))
+    earlier = read_copies(file.uri for file in files.old(COPIES))
     if share.lost_from:
         files.remove(COPIES)
-        new = [*without(known, share.lost_from), *new]
-        known = {}
+        new = [*without(earlier, share.lost_from), *new]
+        earlier = {}
     return PartitionStep(
-        files, completeness(known, new), share.last_us, settled.positions, share.logs, share.lost_from.keys()
+        files, completeness(earlier, new), share.last_us, settled.positions, share.logs, share.lost_from.keys()
     )
 
 
@@ -154,11 +154,11 @@ def reasons_to_rebuild(share: BucketShare, names: Mapping[str, str], renamed: Co
         renamed: ids of topics whose name was learned, or changed, since the last run.
     """
     files = BucketFiles(share.files)
-    found = groups_not_to_continue(files, names, renamed)
+    reasons = groups_not_to_continue(files, names, renamed)
     if share.copies:
         step = _partitions(share, "", files, Settled(offsets=offsets_by_copy(share.staged)))
-        found += [f"log partition {one}: other ranges of its history are complete now" for one in step.changed()]
-    return found
+        reasons += [f"log partition {one}: other ranges of its history are complete now" for one in step.changed()]
+    return reasons
 
 
 def run_bucket(share: BucketShare, context: BucketContext) -> BucketResult:

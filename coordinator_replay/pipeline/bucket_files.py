@@ -115,10 +115,11 @@ class BucketFiles:
 
     def remove(self, table: str, is_open: bool | None = None) -> None:
         """Remove files that the table had."""
-        gone = {file.uri for file in self.removed}
-        self.removed += [file for file in self.old(table, is_open) if file.uri not in gone]
+        removed = {file.uri for file in self.removed}
+        self.removed += [file for file in self.old(table, is_open) if file.uri not in removed]
 
     def uris(self, table: str) -> list[str]:
-        """All files that the table has after the run, as far as it is known by now."""
-        gone = {file.uri for file in self.removed}
-        return [*(file.uri for file in self.old(table) if file.uri not in gone), *(one.path for one in self.new(table))]
+        """All files that the table has after the run, by what has been added and removed so far."""
+        removed = {file.uri for file in self.removed}
+        kept = [file.uri for file in self.old(table) if file.uri not in removed]
+        return [*kept, *(one.path for one in self.new(table))]

@@ -37,13 +37,13 @@ def distinct(numbers: Numbers) -> Numbers:
     rising = np.sort(numbers, kind="stable")
     is_first = np.ones(len(rising), np.bool_)
     is_first[1:] = rising[1:] != rising[:-1]
-    found: Numbers = rising[is_first]
-    return found
+    firsts: Numbers = rising[is_first]
+    return firsts
 
 
-def as_bools(told: pa.Array) -> Bools:
+def as_bools(column: pa.Array) -> Bools:
     """Answers as numpy has them; null is no."""
-    bools: Bools = told.fill_null(False).to_numpy(zero_copy_only=False)
+    bools: Bools = column.fill_null(False).to_numpy(zero_copy_only=False)
     return bools
 
 
@@ -56,8 +56,8 @@ def are_among(column: pa.Array, values: pa.Array) -> Bools:
     """Which rows of a column, as texts or as a dictionary, have one of some values."""
     if not pa.types.is_dictionary(column.type):
         return as_bools(pc.is_in(column, value_set=values))
-    found: Bools = np.append(as_bools(pc.is_in(column.dictionary, value_set=values)), False)[codes_of(column)]
-    return found
+    is_in: Bools = np.append(as_bools(pc.is_in(column.dictionary, value_set=values)), False)[codes_of(column)]
+    return is_in
 
 
 def array_of(numbers: Numbers, type_: pa.DataType) -> pa.Array:
@@ -127,10 +127,10 @@ class Sums:
 
     def least(self, numbers: Numbers) -> Numbers:
         """Least values by key, NONE where there is no other."""
-        known = np.where(numbers == NONE, _NO_END, numbers)[self.order]
-        least = np.minimum.reduceat(known, self.starts)
-        told: Numbers = np.where(least == _NO_END, NONE, least)
-        return told
+        numbers = np.where(numbers == NONE, _NO_END, numbers)[self.order]
+        least = np.minimum.reduceat(numbers, self.starts)
+        result: Numbers = np.where(least == _NO_END, NONE, least)
+        return result
 
 
 def batch_of_columns(columns: Sequence[pa.Array | Numbers], schema: pa.Schema) -> pa.RecordBatch:

@@ -76,8 +76,8 @@ class Copy:
         if not len(self.starts):
             return np.zeros(len(offsets), np.bool_)
         at = np.searchsorted(self.starts, offsets, "right") - 1
-        found: Bools = (at >= 0) & (offsets < self.stops[at])
-        return found
+        has: Bools = (at >= 0) & (offsets < self.stops[at])
+        return has
 
     def missing(self, since: int) -> list[tuple[int, int, bool]]:
         """Ranges of offsets from some offset on that it lacks: from, to, and whether no file covers them."""
@@ -113,16 +113,16 @@ def copy_of(run_id: str, bounds: CopyBounds, offsets: Numbers) -> Copy:
 
     Args:
         run_id: the run that reads it.
-        bounds: what is known of it.
+        bounds: its folder, its end, and where the cleaner has been.
         offsets: of records, control records, and records in quarantine.
     """
-    known = distinct(offsets[offsets >= bounds.covered_from])
-    # No offset lies behind the largest there is, and none can follow it.
-    known = known[known < LAST_OFFSET]
-    end = min(max(bounds.end, int(known[-1]) + 1 if len(known) else 0), LAST_OFFSET)
-    breaks = np.flatnonzero(known[1:] != known[:-1] + 1)
-    starts = known[np.append(0, breaks + 1)] if len(known) else np.array([end], np.int64)
-    stops = known[np.append(breaks, len(known) - 1)] + 1 if len(known) else np.array([end], np.int64)
+    offsets = distinct(offsets[offsets >= bounds.covered_from])
+    # No offset comes after the largest there is.
+    offsets = offsets[offsets < LAST_OFFSET]
+    end = min(max(bounds.end, int(offsets[-1]) + 1 if len(offsets) else 0), LAST_OFFSET)
+    breaks = np.flatnonzero(offsets[1:] != offsets[:-1] + 1)
+    starts = offsets[np.append(0, breaks + 1)] if len(offsets) else np.array([end], np.int64)
+    stops = offsets[np.append(breaks, len(offsets) - 1)] + 1 if len(offsets) else np.array([end], np.int64)
     gap_before = np.zeros(len(starts), np.bool_)
     before = np.append(bounds.covered_from, stops[:-1])
     for low, high in bounds.gaps:
@@ -137,11 +137,11 @@ class HistoryRange:
     """A range of a log partition's history.
 
     Attributes:
-        begins_at: where what was known before ends: the first offset that is missing; 0 for the first range.
+        begins_at: where the range before ends: the first offset that is missing; 0 for the first range.
         is_gap: what is missing there was in no copy, or in none from the beginning: it may have been anything.
-        complete_from: the offset behind the last one that is missing.
+        complete_from: the offset after the last one that is missing.
         exact_from: from where on everything is proven; None where nothing ever is.
-        to_offset: the offset behind the last one.
+        to_offset: the offset after the last one.
         copy: whose records below ``complete_from`` prove anything.
     """
 
@@ -188,7 +188,7 @@ def _age(copy: Copy) -> tuple[int, int, int, str]:
 
 
 def _add(ranges: list[HistoryRange], copy: Copy) -> None:
-    """Let a copy go on where the older ones end."""
+    """Continue the history with a copy, where the older ones end."""
     reached = ranges[-1].to_offset if ranges else 0
     bounds = copy.bounds
     missing = copy.missing(reached)
@@ -197,7 +197,7 @@ def _add(ranges: list[HistoryRange], copy: Copy) -> None:
     elif bounds.covered_from > reached:
         missing = [(reached, bounds.covered_from, bool(ranges)), *missing]
     if not missing:
-        _go_on(ranges, copy)
+        _continue(ranges, copy)
         return
     starts_over = not ranges or bounds.covered_from == 0
     gaps = [low for low, _, is_gap in missing if is_gap] if starts_over else [missing[0][0]]
@@ -220,7 +220,7 @@ def _add(ranges: list[HistoryRange], copy: Copy) -> None:
         )
     elif until > reached:
         if ranges:
-            _stretch(ranges, until)
+            _extend(ranges, until)
         else:
             ranges.append(
                 HistoryRange(begins_at=0, is_gap=False, complete_from=0, exact_from=0, to_offset=until, copy=copy)
@@ -240,12 +240,12 @@ def _exact_from(bounds: CopyBounds, behind: int) -> int:
 
 
 def _cut(ranges: list[HistoryRange], at: int) -> None:
-    """Let what was known go on to the first offset that is missing: the newer copy has all before it."""
+    """Extend the history to the first offset that is missing: the newer copy has all before it."""
     if ranges and ranges[-1].to_offset < at:
-        _stretch(ranges, at)
+        _extend(ranges, at)
 
 
-def _stretch(ranges: list[HistoryRange], to_offset: int) -> None:
+def _extend(ranges: list[HistoryRange], to_offset: int) -> None:
     ranges[-1] = _with(ranges[-1], to_offset=to_offset)
 
 
@@ -253,15 +253,15 @@ def _with(one: HistoryRange, **changes: Any) -> HistoryRange:
     return HistoryRange(**{name: getattr(one, name) for name in HistoryRange.__slots__} | changes)
 
 
-def _go_on(ranges: list[HistoryRange], copy: Copy) -> None:
-    """A copy that has all offsets behind what was known: it goes on, and may prove more of the time before."""
+def _continue(ranges: list[HistoryRange], copy: Copy) -> None:
+    """Add a copy that lacks no offset after the history's end: it extends it, and may prove more of the time before."""
     bounds = copy.bounds
     missing = copy.missing(0)
     is_from_start = bounds.covered_from == 0 and not any(is_gap for _, _, is_gap in missing)
     behind = missing[-1][1] if missing else 0
     if not is_from_start:
         if ranges:
-            _stretch(ranges, bounds.end)
+            _extend(ranges, bounds.end)
         return
     exact_from = _exact_from(bounds, behind) if behind else 0
     while ranges and (ranges[-1].exact_from is None or ranges[-1].exact_from >= exact_from):
@@ -278,7 +278,7 @@ def _go_on(ranges: list[HistoryRange], copy: Copy) -> None:
     elif ranges[-1].exact_from is None or ranges[-1].exact_from > exact_from:
         ranges[-1] = _with(ranges[-1], complete_from=behind, exact_from=exact_from, to_offset=bounds.end, copy=copy)
     else:
-        _stretch(ranges, bounds.end)
+        _extend(ranges, bounds.end)
 
 
 def read_copies(uris: Iterable[str]) -> dict[int, list[Copy]]:
@@ -297,7 +297,7 @@ def read_copies(uris: Iterable[str]) -> dict[int, list[Copy]]:
             about = tuple(one[start] for one in keys)
             rows = slice(start, end)
             parts.setdefault(about[:3], []).append((about, numbers[0][rows], numbers[1][rows], is_gap[rows]))
-    found: dict[int, list[Copy]] = {}
+    copies: dict[int, list[Copy]] = {}
     for pieces in parts.values():
         partition, run_id, name, is_export, covered_from, cleaned_to, end = pieces[0][0]
         starts, stops, gap_before = (np.concatenate([piece[at] for piece in pieces]) for at in (1, 2, 3))
@@ -310,8 +310,8 @@ def read_copies(uris: Iterable[str]) -> dict[int, list[Copy]]:
             cleaned_to=cleaned_to,
             end=end,
         )
-        found.setdefault(partition, []).append(Copy(run_id, bounds, starts[order], stops[order], gap_before[order]))
-    return found
+        copies.setdefault(partition, []).append(Copy(run_id, bounds, starts[order], stops[order], gap_before[order]))
+    return copies
 
 
 @dataclass(slots=True)

@@ -26,7 +26,7 @@ from coordinator_replay.pipeline.groups.topics import KnownTopics
 from coordinator_replay.pipeline.job import Changes, Job
 from coordinator_replay.pipeline.ledger import FinishedRun, Run, lost_ranges, unread
 from coordinator_replay.pipeline.offsets.bucket import MINUTE_SUMS, REMOVED_ROWS, SURVIVOR_ROWS, SumsRange
-from coordinator_replay.pipeline.offsets.causes import REMOVED, CausesResult, CausesShare, tell_causes
+from coordinator_replay.pipeline.offsets.causes import REMOVED, CausesResult, CausesShare, find_causes
 from coordinator_replay.pipeline.offsets.expiry import Horizon
 from coordinator_replay.pipeline.options import Summary
 from coordinator_replay.pipeline.plan import History
@@ -71,7 +71,7 @@ def explain_tombstones(job: Job, results: Sequence[BucketResult], log: Log) -> C
         place=job.place,
         buckets=job.buckets,
     )
-    [causes] = job.stages.run("explain tombstones", [share], tell_causes)
+    [causes] = job.stages.run("explain tombstones", [share], find_causes)
     by_bucket = {result.bucket: result.files for result in results}
     for file in causes.files:
         by_bucket[int(dict(file.partition)["bucket"] or 0)].added.append(file)

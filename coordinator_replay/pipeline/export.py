@@ -1,15 +1,15 @@
 """Taking a dump from a running cluster: what is new since the last export, through Spark's Kafka source.
 
 Spark's own streams do the book-keeping. A stream with the trigger ``availableNow`` reads up to the end that the log had
-when it began, and stops. Its checkpoint lies beside the dump: the offsets to read are written there before they are
-read, and confirmed when the files are complete. An export that is killed is so done again, with the same offsets into
-the same folder; none is left out, and none is read twice. Partitions that are added to the topic are found.
+when it began, and stops. Its checkpoint is in the dump's folder: the offsets to read are written there before they
+are read, and confirmed when the files are complete. An export that is killed is so done again, with the same offsets
+into the same folder; none is left out, and none is read twice. Partitions that are added to the topic are found.
 
-Where the cleaner has removed records since the last export, what comes next can't tell what else was removed with them.
+Where the cleaner has removed records since the last export, what comes next does not show what else was removed.
 ``again`` reads the topic from its start once more, into a folder of its own, which says what is still alive.
 
 What a consumer does not see is missing from such a dump: transaction markers, producer ids, batches. Aborted commits
-and those of open transactions are in it, because nothing else would tell what they were.
+and those of open transactions are in it, because nothing else shows what they were.
 """
 
 import json
@@ -47,7 +47,7 @@ class ExportOptions:
         client: settings of Kafka's clients by their own names: security, above all.
         partitions: how many partitions the topic has; the cluster is asked if None.
         min_partitions: read with at least so many tasks; one for each log partition if None.
-        again: read the whole topic, and leave alone where the next export goes on.
+        again: read the whole topic; the next export continues from the same offsets as without it.
     """
 
     bootstrap_servers: str
@@ -82,7 +82,7 @@ class Exported:
     Attributes:
         folders: the folders it wrote, in order; two after an export that was killed.
         from_offsets: for each log partition the first offset that it asked for.
-        to_offsets: for each log partition the end of the log, where the next export goes on.
+        to_offsets: for each log partition the end of the log, where the next export continues.
         records: how many records there were.
         first_offsets: for each log partition the first offset that a record was read at.
     """
@@ -123,9 +123,9 @@ def writer(
     return write
 
 
-def offsets_by_partition(told: Mapping[str, Mapping[str, int]] | None) -> dict[int, int]:
-    """Offsets by partition, as a stream's progress tells them; None before the first batch."""
-    return {int(partition): offset for partition, offset in (told or {}).get(TOPIC, {}).items()}
+def offsets_by_partition(offsets: Mapping[str, Mapping[str, int]] | None) -> dict[int, int]:
+    """Offsets by partition, as a stream's progress has them; None before the first batch."""
+    return {int(partition): offset for partition, offset in (offsets or {}).get(TOPIC, {}).items()}
 
 
 _REASONS = {
@@ -145,15 +145,12 @@ _REASONS = {
 
 
 def sentence(problem: Exception) -> str:
-    """What went wrong: what it means for an export, and the innermost cause, which is the cluster's or its client's.
-
-    What Spark says of it stands around, and is left out.
-    """
-    said = str(problem)
-    causes = re.findall(r"^Caused by: (?:[\w$]+\.)*([\w$]+: .+)$", said, re.MULTILINE)
-    stream = re.findall(r"terminated with exception: (.+)", said)
-    cause = str([*stream, *causes][-1] if stream or causes else said.strip().splitlines()[0])
-    meant = [meaning for pattern, meaning in _REASONS.items() if re.search(pattern, said)]
+    """What a failure means for an export, and its innermost cause, the cluster's or its client's, without Spark's."""
+    text = str(problem)
+    causes = re.findall(r"^Caused by: (?:[\w$]+\.)*([\w$]+: .+)$", text, re.MULTILINE)
+    stream = re.findall(r"terminated with exception: (.+)", text)
+    cause = str([*stream, *causes][-1] if stream or causes else text.strip().splitlines()[0])
+    meant = [meaning for pattern, meaning in _REASONS.items() if re.search(pattern, text)]
     return f"{meant[0]} ({cause})" if meant else cause
 
 
@@ -246,7 +243,7 @@ def run_export(
     Args:
         spark: a session that has the Kafka source.
         options: what to read, and where to write.
-        report: is told which step begins.
+        report: called with each step that begins.
 
     Raises:
         PrerequisiteError: the session lacks the Kafka source.
@@ -287,16 +284,16 @@ def _export_again(spark: SparkSession, options: ExportOptions, partitions: int, 
 
 def _extent(spark: SparkSession, folder: str) -> list[tuple[int, int, int]]:
     """The first and the last offset of each log partition in a folder: as many rows as there are log partitions."""
-    found = spark.read.parquet(folder).groupBy("partition").agg(functions.min("offset"), functions.max("offset"))
-    return [(row[0], row[1], row[2]) for row in found.collect()]
+    extents = spark.read.parquet(folder).groupBy("partition").agg(functions.min("offset"), functions.max("offset"))
+    return [(row[0], row[1], row[2]) for row in extents.collect()]
 
 
 def _sum_up(progress: Sequence[Any], exported: Exported) -> None:
-    """Add up what the stream's batches were; there are as many as folders."""
+    """Add up the progress of the stream's batches; there are as many as folders."""
     for batch in progress:
-        told = json.loads(batch.json)
-        exported.records += told["numInputRows"]
-        for source in told["sources"]:
+        progressed = json.loads(batch.json)
+        exported.records += progressed["numInputRows"]
+        for source in progressed["sources"]:
             for partition, offset in offsets_by_partition(source["startOffset"]).items():
                 exported.from_offsets.setdefault(partition, offset)
             exported.to_offsets |= offsets_by_partition(source["endOffset"])

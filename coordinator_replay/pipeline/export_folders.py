@@ -49,8 +49,8 @@ class ExportedDump:
     def folders(self) -> dict[ExportFolder, bool]:
         """The folders of exports, and whether each is complete."""
         listed = self._filesystem.get_file_info(fs.FileSelector(self._path, allow_not_found=True))
-        found = [ExportFolder.parse(info.base_name) for info in listed if info.type == fs.FileType.Directory]
-        return {folder: self._is_complete(folder) for folder in sorted(one for one in found if one is not None)}
+        folders = [ExportFolder.parse(info.base_name) for info in listed if info.type == fs.FileType.Directory]
+        return {folder: self._is_complete(folder) for folder in sorted(one for one in folders if one is not None)}
 
     def place(self, number: int, now: datetime) -> tuple[ExportFolder, bool]:
         """The folder of a batch, and whether the batch is in it already.

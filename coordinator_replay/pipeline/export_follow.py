@@ -69,7 +69,7 @@ class Following:
 
 
 def follow_topic(spark: SparkSession, options: ExportOptions, following: Following) -> None:
-    """Write what the topic gets to folders of the dump, until it is told to stop.
+    """Write what the topic gets to folders of the dump, until it is stopped.
 
     Args:
         spark: a session that has the Kafka source.
@@ -100,7 +100,7 @@ def follow_topic(spark: SparkSession, options: ExportOptions, following: Followi
 
 
 class _Follower:
-    """One query after the other, and what is known of them.
+    """One query after the other, and their progress.
 
     Attributes:
         is_connected: whether the cluster has ever answered.

@@ -27,7 +27,7 @@ _MOST_NAMED = 20
 
 @dataclass(slots=True, kw_only=True)
 class Run:
-    """One run, as the ledger tells it.
+    """One run, as the ledger has it.
 
     ``records_read = records_decoded + records_quarantined + control_records + duplicates_dropped + already_audited``
     holds for every run that is done.
@@ -64,7 +64,7 @@ class Run:
 
         Args:
             cluster: whose dump it reads.
-            inputs: as given.
+            inputs: as the user named them.
             settings: what it is asked to do.
             last_id: of the newest run that is done; ids rise, even where this machine's clock is behind.
         """
@@ -207,8 +207,8 @@ def finished_runs(ledger: Snapshot, cluster: str) -> list[FinishedRun]:
         for batch in read_table(ledger.files(cluster=cluster), _COLUMNS)
         for row in batch.to_pylist(maps_as_pydicts="strict")
     )
-    found = [_finished(row) for row in rows if row["status"] == "done"]
-    return sorted(found, key=lambda run: run.run_id, reverse=True)
+    finished = [_finished(row) for row in rows if row["status"] == "done"]
+    return sorted(finished, key=lambda run: run.run_id, reverse=True)
 
 
 def _finished(row: Mapping[str, Any]) -> FinishedRun:
@@ -234,10 +234,10 @@ def positions_of(runs: Sequence[FinishedRun]) -> dict[int, int]:
     Args:
         runs: the newest first.
     """
-    found: dict[int, int] = {}
+    positions: dict[int, int] = {}
     for run in reversed(runs):
-        found.update(run.positions)
-    return found
+        positions.update(run.positions)
+    return positions
 
 
 def audited_ranges(runs: Sequence[FinishedRun], form: str | None = None) -> dict[int, list[tuple[int, int]]]:

@@ -1,7 +1,7 @@
 """The plan of a run: which buckets it works on, and whether each continues from where its tables end or is rebuilt.
 
 All of it is decided here, before the first bucket is worked on. Where the tables themselves must be looked at, the
-caller's stage does so and hands over what it found.
+caller's stage does so and hands over the reasons.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -90,14 +90,14 @@ _SOURCES = {
     "topics": "--topics was not given to the last run",
     "cluster_metadata": "--cluster-metadata was not given to the last run",
 }
-"""Settings that add names and times of topics, and what is to be said where the last run lacked them."""
+"""Settings that add names and times of topics, and the reason given where the last run lacked them."""
 
 _RULES = {
     "thresholds": "the last run had other thresholds",
     "offsets_version": "offsets were derived by another release",
     "history_every_ms": "the last run had another --history-every",
 }
-"""Settings by which rows are derived, and what is to be said where they differ from the last run's."""
+"""Settings by which rows are derived, and the reason given where they differ from the last run's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +156,7 @@ class Plan:
             reasons: why, by bucket; nothing for buckets that are left as they are.
         """
         shares = [
-            replace(share, action=Action.REBUILD, reasons=found) if (found := reasons.get(share.bucket)) else share
+            replace(share, action=Action.REBUILD, reasons=more) if (more := reasons.get(share.bucket)) else share
             for share in self.shares
         ]
         return replace(self, shares=shares)
@@ -164,29 +164,29 @@ class Plan:
 
 def first_new_offsets(tally: Tally) -> dict[int, int]:
     """The first offset of each log partition that no earlier run has read."""
-    found: dict[int, int] = {}
+    offsets: dict[int, int] = {}
     for key, count in tally.counts.items():
-        if not key.is_known and key.log_partition is not None and key.log_partition >= 0 and count.low is not None:
-            found[key.log_partition] = min(count.low, found.get(key.log_partition, count.low))
-    return found
+        if not key.is_audited and key.log_partition is not None and key.log_partition >= 0 and count.low is not None:
+            offsets[key.log_partition] = min(count.low, offsets.get(key.log_partition, count.low))
+    return offsets
 
 
 def last_times(tally: Tally) -> dict[int, int]:
     """The latest time of the records of each log partition, in microseconds."""
-    found: dict[int, int] = {}
+    times: dict[int, int] = {}
     for key, count in tally.counts.items():
         if key.log_partition is not None and count.end_us is not None:
-            found[key.log_partition] = max(count.end_us, found.get(key.log_partition, count.end_us))
-    return found
+            times[key.log_partition] = max(count.end_us, times.get(key.log_partition, count.end_us))
+    return times
 
 
 def _by_bucket(files: Iterable[TableFile]) -> dict[int, dict[str, tuple[TableFile, ...]]]:
-    found: dict[int, dict[str, tuple[TableFile, ...]]] = {}
+    buckets: dict[int, dict[str, tuple[TableFile, ...]]] = {}
     for file in files:
         if file.bucket is not None:
-            of_bucket = found.setdefault(file.bucket, {})
+            of_bucket = buckets.setdefault(file.bucket, {})
             of_bucket[file.table] = (*of_bucket.get(file.table, ()), file)
-    return found
+    return buckets
 
 
 def plan_buckets(
@@ -198,7 +198,7 @@ def plan_buckets(
     buckets: int,
     wanted: Wanted,
 ) -> Plan:
-    """Decide what becomes of each bucket, as far as that can be said without a look at its rows.
+    """Decide what becomes of each bucket, as far as that is decided without a look at its rows.
 
     A bucket is rebuilt where its tables have nothing yet, where records came in between those that they have, where
     some of these were lost, where ``--full`` asks for it, or where everything would be derived otherwise now; else it
@@ -288,7 +288,7 @@ def sums_range(tally: Tally, totals: Sequence[TableFile], end: datetime, *, is_r
         is_rebuild: whether sums of earlier runs don't count.
         hot: so many commits of each partition in a minute are too many.
     """
-    new = [count for key, count in tally.counts.items() if not key.is_known and key.log_partition is not None]
+    new = [count for key, count in tally.counts.items() if not key.is_audited and key.log_partition is not None]
     kept = [file.lowest["until"] for file in totals if "until" in file.lowest]
     since = None if is_rebuild or not kept else min(kept)
     begins = [count.begin_us for count in new if count.begin_us is not None]
@@ -296,7 +296,7 @@ def sums_range(tally: Tally, totals: Sequence[TableFile], end: datetime, *, is_r
         since = None
     last: dict[int, int] = {}
     for key, count in tally.counts.items():
-        if not key.is_known and key.log_partition is not None and count.end_us is not None:
+        if not key.is_audited and key.log_partition is not None and count.end_us is not None:
             last[key.log_partition] = max(count.end_us, last.get(key.log_partition, count.end_us))
     # Times before 1970 can't be shown, and no table holds one.
     until = max(EPOCH, _whole_minute((moment_of(min(last.values())) if last else end) - RECENTLY))

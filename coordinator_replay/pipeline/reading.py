@@ -42,7 +42,7 @@ class Earlier:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What reading a dump came to.
+    """What has been read of a dump.
 
     Attributes:
         decoded: the files of the dump, decoded, in its order.
@@ -53,7 +53,7 @@ class Reading:
         lost_from: the first offset that was lost, for log partitions that were truncated.
         gaps: ranges that no file covers: log partition, from, to (not included).
         extents: what the files of the dump cover.
-        notes: what is to be said of it.
+        notes: sentences about it for the user.
     """
 
     decoded: Sequence[DecodedFile]
@@ -90,8 +90,8 @@ def read_dump(stages: Stages, dump: Dump, earlier: Earlier, *, folder: str, buck
         InputError: the dump is not of the log that earlier runs have read.
     """
     read = _read_segments if dump.format is Format.SEGMENTS else _read_rows
-    found = read(_Decoding(stages, folder, buckets), dump, earlier)
-    return replace(found, notes=[*dump.notes, *found.notes])
+    reading = read(_Decoding(stages, folder, buckets), dump, earlier)
+    return replace(reading, notes=[*dump.notes, *reading.notes])
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class _Decoding:
         files: Sequence[DumpFile],
         skip: Skip,
         earlier: Earlier,
-        judgement: same_log.Judgement,
+        comparison: same_log.LogComparison,
         metadata: Mapping[str, str] = MappingProxyType({}),
     ) -> list[DecodedFile]:
         """Read and decode segments, but for batches that lie in some ranges."""
@@ -116,9 +116,9 @@ class _Decoding:
             FileShare(
                 file=file,
                 skip=skip.get(file.log_partition, ()),
-                known={file.log_partition: ranges.get(file.log_partition, ())},
+                audited={file.log_partition: ranges.get(file.log_partition, ())},
                 anchors=logs[file.log_partition].anchors if file.log_partition in logs else (),
-                limit=judgement.limit(file),
+                limit=comparison.limit(file),
                 metadata=metadata.get(file.uri),
             )
             for file in files
@@ -133,7 +133,7 @@ class _Decoding:
             decode_rows,
             folder=self.folder,
             buckets=self.buckets,
-            known=dict(earlier.history.ranges),
+            audited=dict(earlier.history.ranges),
             anchors={partition: log.anchors for partition, log in earlier.logs.items()},
         )
         return self.stages.run_on_rows("decode records", dump, stage)
@@ -142,39 +142,39 @@ class _Decoding:
 def _read_rows(decoding: _Decoding, dump: Dump, earlier: Earlier) -> Reading:
     """Read an export through a consumer."""
     decoded = decoding.rows(dump, earlier)
-    judgement = _judge(decoding.stages, dump, decoded, earlier, [])
+    comparison = _compare_logs(decoding.stages, dump, decoded, earlier, [])
     tally = _tally(decoded)
     return Reading(
         decoded=decoded,
         tally=tally,
         copies=export_copies(tally, earlier.history.ends),
         history=earlier.history,
-        logs=_logs_after(earlier, decoded, judgement),
-        notes=[_MARKERS_UNSEEN, *judgement.notes, *_notes(decoded)],
+        logs=_logs_after(earlier, decoded, comparison),
+        notes=[_MARKERS_UNSEEN, *comparison.notes, *_notes(decoded)],
     )
 
 
 def _read_segments(decoding: _Decoding, dump: Dump, earlier: Earlier) -> Reading:
-    """Read segments; twice where the log has parted from what earlier runs have read."""
-    unread, decoded = _decode_unread(decoding, dump, earlier, same_log.Judgement())
-    judgement = _judge(decoding.stages, dump, decoded, earlier, unread.unopened)
-    if judgement.is_branched:
-        lost_from = judgement.lost_from
+    """Read segments; twice where the log has diverged from what earlier runs have read."""
+    unread, decoded = _decode_unread(decoding, dump, earlier, same_log.LogComparison())
+    comparison = _compare_logs(decoding.stages, dump, decoded, earlier, unread.unopened)
+    if comparison.is_branched:
+        lost_from = comparison.lost_from
         earlier = replace(
             earlier, history=earlier.history.without(lost_from), complete=below(earlier.complete, lost_from)
         )
-        unread, decoded = _decode_unread(decoding, dump, earlier, judgement)
+        unread, decoded = _decode_unread(decoding, dump, earlier, comparison)
     ends = earlier.history.ends
-    logs = _logs_after(earlier, decoded, judgement)
+    logs = _logs_after(earlier, decoded, comparison)
     extents = unread.extents(Extents(tuple(extent for one in decoded for extent in one.extents)))
-    copies = [copy.below(judgement.limit(copy.files[0])) for copy in segment_copies(dump, extents.files, ends)]
-    # Of copies whose own records tell what is still alive, or was lost since, what was passed over is read, too.
+    copies = [copy.below(comparison.limit(copy.files[0])) for copy in segment_copies(dump, extents.files, ends)]
+    # Of copies whose own records show what is still alive, or was lost since, what was passed over is read, too.
     again = list(passed_over(copies, ends, earlier.complete))
     for copy, skip in again:
-        decoded += decoding.files(copy.files, skip, replace(earlier, logs=logs), judgement)
+        decoded += decoding.files(copy.files, skip, replace(earlier, logs=logs), comparison)
     sources = {copy.source for copy, _ in again}
     copies = [copy.as_read_whole() if copy.source in sources else copy for copy in copies]
-    notes = [*judgement.notes, *_notes(decoded)]
+    notes = [*comparison.notes, *_notes(decoded)]
     if (unopened := unread.note(extents)) is not None:
         notes.append(unopened if any(one.files for one in decoded) else f"nothing new: {unopened}")
     return Reading(
@@ -183,7 +183,7 @@ def _read_segments(decoding: _Decoding, dump: Dump, earlier: Earlier) -> Reading
         copies=copies,
         history=earlier.history,
         logs=logs,
-        lost_from=judgement.lost_from,
+        lost_from=comparison.lost_from,
         gaps=gaps_of(copies, extents.gaps()),
         extents=extents,
         notes=notes,
@@ -191,23 +191,23 @@ def _read_segments(decoding: _Decoding, dump: Dump, earlier: Earlier) -> Reading
 
 
 def _decode_unread(
-    decoding: _Decoding, dump: Dump, earlier: Earlier, judgement: same_log.Judgement
+    decoding: _Decoding, dump: Dump, earlier: Earlier, comparison: same_log.LogComparison
 ) -> tuple[UnreadFiles, list[DecodedFile]]:
     """Decode what no earlier run has read of the segments of a dump."""
-    # Exports don't tell what is missing between their records, and lack some kinds of them.
+    # Exports don't show what is missing between their records, and lack some kinds of them.
     audited = {} if earlier.is_read_again else earlier.history.segment_ranges
     unread = unread_files(dump.segments, audited)
     metadata = same_log.metadata_files(dump, unread.files)
-    return unread, decoding.files(unread.files, unread.skip, earlier, judgement, metadata)
+    return unread, decoding.files(unread.files, unread.skip, earlier, comparison, metadata)
 
 
-def _judge(
+def _compare_logs(
     stages: Stages,
     dump: Dump,
     decoded: Sequence[DecodedFile],
     earlier: Earlier,
     unopened: Sequence[tuple[DumpFile, Extent]],
-) -> same_log.Judgement:
+) -> same_log.LogComparison:
     """Compare the dump with what earlier runs have kept."""
 
     def look(shares: Sequence[same_log.LookUp]) -> list[list[Comparison]]:
@@ -215,16 +215,16 @@ def _judge(
         return stages.run(name, shares, same_log.look_up, lambda share: share.file.size)
 
     parts = [part for one in decoded for part in one.parts]
-    return same_log.judge(dump, parts, earlier.logs, unopened, look)
+    return same_log.compare_logs(dump, parts, earlier.logs, unopened, look)
 
 
 def _logs_after(
-    earlier: Earlier, decoded: Sequence[DecodedFile], judgement: same_log.Judgement
+    earlier: Earlier, decoded: Sequence[DecodedFile], comparison: same_log.LogComparison
 ) -> dict[int, same_log.EarlierLog]:
     """Records to compare the next dump with."""
     parts = [part for one in decoded for part in one.parts]
-    found = same_log.logs_after(earlier.logs, [one.anchors for one in decoded], parts, judgement)
-    return {**earlier.logs, **found}
+    newer = same_log.logs_after(earlier.logs, [one.anchors for one in decoded], parts, comparison)
+    return {**earlier.logs, **newer}
 
 
 def _tally(decoded: Sequence[DecodedFile]) -> Tally:

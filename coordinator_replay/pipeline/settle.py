@@ -45,7 +45,7 @@ _PLACE = ("log_partition", "log_offset")
 
 @dataclass(slots=True)
 class Settled:
-    """What settling a bucket came to.
+    """What settling a bucket has written and counted.
 
     Attributes:
         written: records that are new to the tables, by what they are.
@@ -70,8 +70,8 @@ class _Rows:
 
     Attributes:
         starts: where the rows of each file begin, and behind the last one, where they end.
-        has_place: which rows stand at an offset of a known log partition.
-        identity: what tells damage from other damage, by row; only damage is in it.
+        has_place: which rows have a log partition and an offset.
+        identity: what identifies a piece of damage, by row; only damage is in it.
     """
 
     partitions: Numbers
@@ -83,14 +83,14 @@ class _Rows:
     identity: Mapping[int, tuple[Any, ...]]
 
 
-_TOLD = ("error_class", "source", "key", "value")
-"""What is read of damage beside its place."""
+_DAMAGE_COLUMNS = ("error_class", "source", "key", "value")
+"""What is read of damage in addition to its place."""
 
 
 def _identity(row: Mapping[str, Any]) -> tuple[Any, ...]:
     """What makes two pieces of damage the same, whatever folder they were read from.
 
-    A piece of a segment is known by file name and byte position; a malformed line or row by its bytes.
+    A piece of a segment is identified by file name and byte position, a malformed line or row by its bytes.
     """
     name = (row["source"] or "").rstrip("/").rsplit("/", 1)[-1]
     is_placed = "@" in name
@@ -99,23 +99,25 @@ def _identity(row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _is_damage(batch: pa.RecordBatch) -> Bools:
-    found: Bools = pc.is_in(batch.column("error_class"), value_set=DAMAGE).to_numpy(zero_copy_only=False)
-    return found
+    is_damage: Bools = pc.is_in(batch.column("error_class"), value_set=DAMAGE).to_numpy(zero_copy_only=False)
+    return is_damage
+
+
+def _joined(parts: Sequence[npt.NDArray[Any]], kind: Any) -> Any:
+    return np.concatenate(parts) if parts else np.zeros(0, kind)
 
 
 def _read(files: Sequence[StagedFile]) -> _Rows:
-    found: dict[str, list[npt.NDArray[Any]]] = {name: [] for name in ("log_partition", "log_offset", BATCH_EPOCH)}
+    columns: dict[str, list[npt.NDArray[Any]]] = {name: [] for name in (*_PLACE, BATCH_EPOCH)}
     quarantined: list[npt.NDArray[np.bool_]] = []
     damaged: list[npt.NDArray[np.bool_]] = []
     starts, identity = [0], {}
     for what, _, file, _ in files:
         rows = starts[-1]
-        names = [*_PLACE, BATCH_EPOCH, *(_TOLD if what == QUARANTINE else ())]
-        for batch in read_paths([file.path], names):
+        for batch in read_paths([file.path], [*columns, *(_DAMAGE_COLUMNS if what == QUARANTINE else ())]):
             n = batch.num_rows
-            found["log_partition"].append(numbers_of(batch.column("log_partition"), -1))
-            found["log_offset"].append(numbers_of(batch.column("log_offset"), -1))
-            found[BATCH_EPOCH].append(numbers_of(batch.column(BATCH_EPOCH), _NO_EPOCH))
+            for name, parts in columns.items():
+                parts.append(numbers_of(batch.column(name), _NO_EPOCH if name == BATCH_EPOCH else -1))
             quarantined.append(np.full(n, what == QUARANTINE))
             is_damage = _is_damage(batch) if what == QUARANTINE else np.zeros(n, np.bool_)
             damaged.append(is_damage)
@@ -123,14 +125,9 @@ def _read(files: Sequence[StagedFile]) -> _Rows:
                 identity[rows + place] = _identity(batch.slice(place, 1).to_pylist()[0])
             rows += n
         starts.append(rows)
-
-    def every(parts: list[Any], kind: Any) -> Any:
-        return np.concatenate(parts) if parts else np.zeros(0, kind)
-
-    partitions, offsets = (every(found[name], np.int64) for name in _PLACE)
-    has_place = (partitions >= 0) & (offsets >= 0) & ~every(damaged, np.bool_)
-    is_quarantined = every(quarantined, np.bool_)
-    return _Rows(partitions, offsets, every(found[BATCH_EPOCH], np.int64), is_quarantined, has_place, starts, identity)
+    partitions, offsets, epochs = (_joined(parts, np.int64) for parts in columns.values())
+    has_place = (partitions >= 0) & (offsets >= 0) & ~_joined(damaged, np.bool_)
+    return _Rows(partitions, offsets, epochs, _joined(quarantined, np.bool_), has_place, starts, identity)
 
 
 def _best_copies(rows: _Rows) -> Bools:
@@ -151,12 +148,12 @@ def _best_copies(rows: _Rows) -> Bools:
 
 
 def _in_ranges(rows: _Rows, ranges: Ranges) -> Bools:
-    found = np.zeros(len(rows.partitions), np.bool_)
+    is_in = np.zeros(len(rows.partitions), np.bool_)
     for partition, of_partition in ranges.items():
-        mine = rows.partitions == partition
+        is_own = rows.partitions == partition
         for start, end in of_partition:
-            found |= mine & (rows.offsets >= start) & (rows.offsets < end)
-    return found & rows.has_place
+            is_in |= is_own & (rows.offsets >= start) & (rows.offsets < end)
+    return is_in & rows.has_place
 
 
 def _are_lost(rows: pa.RecordBatch, lost_from: Mapping[int, int]) -> Bools:
@@ -168,8 +165,8 @@ def _are_lost(rows: pa.RecordBatch, lost_from: Mapping[int, int]) -> Bools:
     return lost
 
 
-class _Held:
-    """Positions of the records that a bucket's tables hold and keep, and damage in quarantine."""
+class _Existing:
+    """Positions of the records that a bucket's tables have and keep, and damage in quarantine."""
 
     def __init__(self, files: BucketFiles, *, positions: bool, lost_from: Mapping[int, int]) -> None:
         self.lost_from = lost_from
@@ -177,13 +174,13 @@ class _Held:
         self.quarantined: dict[int, Numbers] = {}
         self.identities = set(self._damage(files))
         if positions:
-            found = {name: list(self._positions(files, name)) for name in RECORD_TABLES.values()}
-            self.places = _by_partition([one for name in NUMBERED for one in found[name]])
-            self.quarantined = _by_partition(found[RECORD_TABLES[QUARANTINE]])
+            by_table = {name: list(self._positions(files, name)) for name in RECORD_TABLES.values()}
+            self.places = _by_partition([one for name in NUMBERED for one in by_table[name]])
+            self.quarantined = _by_partition(by_table[RECORD_TABLES[QUARANTINE]])
 
     def _damage(self, files: BucketFiles) -> Iterator[tuple[Any, ...]]:
         uris = [file.uri for file in files.old(RECORD_TABLES[QUARANTINE])]
-        for batch in read_paths(uris, [*_PLACE, *_TOLD]):
+        for batch in read_paths(uris, [*_PLACE, *_DAMAGE_COLUMNS]):
             is_kept = _is_damage(batch) & ~_are_lost(batch, self.lost_from)
             yield from map(_identity, some(batch, is_kept).to_pylist())
 
@@ -196,20 +193,21 @@ class _Held:
             yield partitions[is_placed], offsets[is_placed]
 
 
-def _by_partition(found: Sequence[tuple[Numbers, Numbers]]) -> dict[int, Numbers]:
+def _by_partition(positions: Sequence[tuple[Numbers, Numbers]]) -> dict[int, Numbers]:
     """Offsets of each log partition, sorted."""
-    if not found:
+    if not positions:
         return {}
-    partitions, offsets = (np.concatenate(columns) for columns in zip(*found, strict=True))
+    partitions, offsets = (np.concatenate(columns) for columns in zip(*positions, strict=True))
     return {one: distinct(offsets[partitions == one]) for one in np.unique(partitions).tolist()}
 
 
-def _are_held(rows: _Rows, held: Mapping[int, Numbers]) -> Bools:
-    found = np.zeros(len(rows.partitions), np.bool_)
-    for partition, offsets in held.items():
-        [mine] = np.nonzero((rows.partitions == partition) & rows.has_place)
-        found[mine] = np.isin(rows.offsets[mine], offsets)
-    return found
+def _exist(rows: _Rows, existing: Mapping[int, Numbers]) -> Bools:
+    """Which rows stand at positions that exist already, by log partition."""
+    is_there = np.zeros(len(rows.partitions), np.bool_)
+    for partition, offsets in existing.items():
+        [own] = np.nonzero((rows.partitions == partition) & rows.has_place)
+        is_there[own] = np.isin(rows.offsets[own], offsets)
+    return is_there
 
 
 def offsets_by_copy(staged: Sequence[StagedFile]) -> dict[tuple[int, str], Numbers]:
@@ -222,13 +220,13 @@ def offsets_by_copy(staged: Sequence[StagedFile]) -> dict[tuple[int, str], Numbe
 
 
 def _offsets(staged: Sequence[StagedFile], rows: _Rows) -> dict[tuple[int, str], Numbers]:
-    found: dict[tuple[int, str], list[Numbers]] = {}
+    by_copy: dict[tuple[int, str], list[Numbers]] = {}
     for number, (_, _, _, copy) in enumerate(staged):
         own = slice(rows.starts[number], rows.starts[number + 1])
         partitions, has_place = rows.partitions[own], rows.has_place[own]
         for one in np.unique(partitions[has_place]).tolist():
-            found.setdefault((one, copy), []).append(rows.offsets[own][has_place & (partitions == one)])
-    return {key: np.concatenate(offsets) for key, offsets in found.items()}
+            by_copy.setdefault((one, copy), []).append(rows.offsets[own][has_place & (partitions == one)])
+    return {key: np.concatenate(offsets) for key, offsets in by_copy.items()}
 
 
 class Settlement:
@@ -239,9 +237,9 @@ class Settlement:
         files: the bucket's files of the record tables.
         ranges: positions that earlier runs have read, by log partition.
         positions: how many positions hold a record below the end of what they have read.
-        are_late: whether staged records may stand between those that the tables hold: then each position is looked up
+        are_late: whether staged records may stand between those of the tables: then each position is looked up
             in the tables, and all records are numbered again where one is new.
-        lost_from: from which offset on what the tables hold was lost, for log partitions that were truncated; then
+        lost_from: from which offset on records of the tables were lost, for log partitions that were truncated; then
             staged records come late.
     """
 
@@ -265,15 +263,15 @@ class Settlement:
     def run(self, writer: TableWriter) -> Settled:
         """Write the records that are new, and those of the tables again where their numbers change."""
         rows = _read(self.staged)
-        held = _Held(self.files, positions=self.are_late, lost_from=self.lost_from)
+        existing = _Existing(self.files, positions=self.are_late, lost_from=self.lost_from)
         keep = _best_copies(rows)
         settled = Settled(duplicates=int((rows.has_place & ~keep).sum()))
-        is_known = self._known(rows, held) & keep
-        keep &= ~is_known
-        settled.already = int(is_known.sum())
+        is_already = self._are_already_read(rows, existing) & keep
+        keep &= ~is_already
+        settled.already = int(is_already.sum())
         settled.offsets = _offsets(self.staged, rows)
-        self._keep_damage(rows, keep, held, settled)
-        numbers = self._numbers(rows, keep, held)
+        self._keep_damage(rows, keep, existing, settled)
+        numbers = self._numbers(rows, keep, existing)
         settled.positions = {
             one: len(offsets) + (0 if self.are_late else self.before.get(one, 0)) for one, offsets in numbers.items()
         }
@@ -282,18 +280,18 @@ class Settlement:
             self._rewrite(rows, keep, numbers, writer)
         return settled
 
-    def _known(self, rows: _Rows, held: _Held) -> Bools:
+    def _are_already_read(self, rows: _Rows, existing: _Existing) -> Bools:
         if not self.are_late:
             return _in_ranges(rows, self.ranges)
         # A record that can be decoded now takes the place of one that could not be.
-        again = _are_held(rows, held.quarantined) & rows.is_quarantined
-        return _are_held(rows, held.places) | again
+        again = _exist(rows, existing.quarantined) & rows.is_quarantined
+        return _exist(rows, existing.places) | again
 
-    def _keep_damage(self, rows: _Rows, keep: Bools, held: _Held, settled: Settled) -> None:
+    def _keep_damage(self, rows: _Rows, keep: Bools, existing: _Existing, settled: Settled) -> None:
         """Each piece of damage once; malformed lines of one dump as often as they stand there."""
         seen: set[tuple[Any, ...]] = set()
         for place, identity in rows.identity.items():
-            if identity in held.identities:
+            if identity in existing.identities:
                 settled.already += 1
             elif identity in seen and identity[3] is not None:
                 settled.duplicates += 1
@@ -304,26 +302,25 @@ class Settlement:
             # A record that could not be decoded and has no position.
             keep[place] = place not in rows.identity
 
-    def _numbers(self, rows: _Rows, keep: Bools, held: _Held) -> dict[int, Numbers]:
-        """Sorted offsets by log partition: those that are new, or where some come late, all that hold a record."""
+    def _numbers(self, rows: _Rows, keep: Bools, existing: _Existing) -> dict[int, Numbers]:
+        """Sorted offsets by log partition: those that are new, or where some come late, all that have a record."""
         new = keep & rows.has_place
-        found = _by_partition([(rows.partitions[new], rows.offsets[new])])
+        new_offsets = _by_partition([(rows.partitions[new], rows.offsets[new])])
         if not self.are_late:
-            return found
-        every = {*found, *held.places, *held.quarantined}
-        none = np.zeros(0, np.int64)
+            return new_offsets
+        sources = (new_offsets, existing.places, existing.quarantined)
         return {
-            one: distinct(np.concatenate([of.get(one, none) for of in (found, held.places, held.quarantined)]))
-            for one in every
+            partition: distinct(np.concatenate([offsets[partition] for offsets in sources if partition in offsets]))
+            for partition in set().union(*sources)
         }
 
     def _missing(self, partitions: Numbers, offsets: Numbers, numbers: Mapping[int, Numbers]) -> Numbers:
-        """What is missing before records."""
+        """How many offsets below each record have none."""
         missing = np.zeros(len(offsets), np.int64)
         for one in np.unique(partitions).tolist():
-            [mine] = np.nonzero(partitions == one)
+            [own] = np.nonzero(partitions == one)
             before = 0 if self.are_late else self.before.get(one, 0)
-            missing[mine] = offsets[mine] - before - np.searchsorted(numbers[one], offsets[mine])
+            missing[own] = offsets[own] - before - np.searchsorted(numbers[one], offsets[own])
         return missing
 
     def _write(
@@ -355,8 +352,8 @@ class Settlement:
             old = self.files.old(name)
             self.files.remove(name)
             for file in old:
-                for found in read_paths([file.uri], _columns(name)):
-                    batch = some(found, ~_are_lost(found, self.lost_from))
+                for stored in read_paths([file.uri], _columns(name)):
+                    batch = some(stored, ~_are_lost(stored, self.lost_from))
                     if name == RECORD_TABLES[QUARANTINE]:
                         writer.add(name, some(batch, ~self._are_replaced(batch, rows, keep)))
                     else:
@@ -375,8 +372,8 @@ class Settlement:
 
 
 def _kinds(what: str, rows: pa.RecordBatch) -> Counter[tuple[str, str | None]]:
-    found = pc.value_counts(kinds_of(what, rows))
-    return Counter({(what, one["values"]): one["counts"] for one in found.to_pylist()})
+    counts = pc.value_counts(kinds_of(what, rows))
+    return Counter({(what, one["values"]): one["counts"] for one in counts.to_pylist()})
 
 
 def _columns(name: str) -> list[str]:

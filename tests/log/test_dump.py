@@ -1,4 +1,4 @@
-"""What a dump is: told by content, with everything that is no record left aside and said."""
+"""What a dump is: by content, with everything that is no record skipped and noted."""
 
 import gzip
 import json
@@ -125,7 +125,7 @@ def test_segments_of_two_nameless_folders_are_refused(tmp_path):
 def test_what_is_no_dump_is_refused_with_what_was_found(tmp_path):
     (tmp_path / "settings.json").write_text(json.dumps({"colour": "red"}))
     (tmp_path / "note.txt").write_text("hello")
-    with pytest.raises(InputError, match="2 files left aside"):
+    with pytest.raises(InputError, match="2 files skipped"):
         find_dump([str(tmp_path)])
     with pytest.raises(InputError, match="no such file"):
         find_dump([str(tmp_path / "nothing")])
@@ -166,8 +166,8 @@ def test_files_of_other_topics_are_not_taken_for_partition_0(tmp_path, suffix):
         write_segment_to(tmp_path / folder, f"00000000000000000050.log{suffix}")
     dump = find_dump([str(tmp_path)], include_deleted=True)
     assert [Path(file.uri).parent.name for file in dump.segments] == ["__consumer_offsets-0"]
-    assert "1 file left aside: a log of another topic than __consumer_offsets" in dump.notes
-    assert "2 files left aside: __consumer_offsets has no such partition" in dump.notes
+    assert "1 file skipped: a log of another topic than __consumer_offsets" in dump.notes
+    assert "2 files skipped: __consumer_offsets has no such partition" in dump.notes
 
 
 def test_a_folder_of_another_name_is_no_partition_beside_those_that_have_one(tmp_path):
@@ -183,7 +183,7 @@ def test_a_folder_of_another_name_is_no_partition_beside_those_that_have_one(tmp
     write_segment_to(tmp_path / "__consumer_offsets-0")
     dump = find_dump([str(tmp_path)])
     assert [Path(file.uri).parent.name for file in dump.segments] == ["__consumer_offsets-0"]
-    assert dump.notes == ["2 files left aside: in a folder that is not called __consumer_offsets-N, as others are"]
+    assert dump.notes == ["2 files skipped: in a folder that is not called __consumer_offsets-N, as others are"]
     # Whoever names the file itself means it.
     assert partitions(find_dump([str(tmp_path / "copies" / "00000000000000000000.log")])) == [0]
 
@@ -250,7 +250,7 @@ def test_of_exports_those_are_read_that_are_complete_and_not_in_another_one(tmp_
     dump = find_dump([str(tmp_path)])
     assert dump.format is Format.PARQUET
     assert sorted(dump.paths) == sorted([alone, merged, later, again])
-    assert dump.notes == ["2 files left aside: of an export that is not finished"]
+    assert dump.notes == ["2 files skipped: of an export that is not finished"]
     assert find_dump([str(tmp_path / "export-20261123T22-000002")]).paths == [small[1]]
     assert find_dump([str(tmp_path / "export-20261123T23*")]).paths == [later]
     assert find_dump([str(tmp_path / "*-000005" / "*.parquet")]).paths

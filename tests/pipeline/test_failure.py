@@ -8,7 +8,7 @@ from pyspark.accumulators import AccumulatorTCPServer
 from pyspark.errors import PySparkException
 
 from coordinator_replay.errors import CoordinatorReplayError, UsageError
-from coordinator_replay.pipeline.host.failure import FAILURES, leave_it_to_the_run, reason, told_in_a_sentence
+from coordinator_replay.pipeline.host.failure import FAILURES, failing_in_a_sentence, leave_it_to_the_run, reason
 
 FULL = """An exception was thrown from the Python worker. Please see the stack trace below.
 Traceback (most recent call last):
@@ -58,7 +58,7 @@ def test_a_connection_that_ends_with_java_prints_no_trace(capfd):
 
 def test_what_ends_a_block_is_a_sentence_and_what_was_meant_stays_as_it_is():
     said = r"^the run could not be finished: Spark's Java process .*; try again$"
-    with pytest.raises(CoordinatorReplayError, match=said), told_in_a_sentence("the run", "try again"):
+    with pytest.raises(CoordinatorReplayError, match=said), failing_in_a_sentence("the run", "try again"):
         raise Py4JNetworkError("Error while sending or receiving")
-    with pytest.raises(UsageError, match="no such option"), told_in_a_sentence("the run", "try again"):
+    with pytest.raises(UsageError, match="no such option"), failing_in_a_sentence("the run", "try again"):
         raise UsageError("no such option")

@@ -1,1 +1,1 @@
-"""What Spark runs on: the session, Java, the jars, names in a catalog, and failures told in a sentence."""
+"""What Spark runs on: the session, Java, the jars, names in a catalog, and failures as a sentence."""

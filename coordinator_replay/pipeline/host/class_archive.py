@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 PATH = Path(sys.prefix) / "share" / "coordinator-replay" / "classes.jsa"
-"""Beside the jars of this installation of Spark: for others the archive would not fit."""
+"""In the folder of this installation's jars: for others the archive would not fit."""
 
 _MAKE = "COORDINATOR_REPLAY_CLASS_ARCHIVE"
 """Names the file that a session is to write its classes to."""
@@ -27,7 +27,7 @@ spark.stop()
 
 
 def java_options() -> tuple[str, ...]:
-    """What the JVM of a session is told about the archive; nothing where there is none."""
+    """The JVM options of a session that name the archive; none where there is none."""
     if _MAKE in os.environ:
         return (f"-XX:ArchiveClassesAtExit={os.environ[_MAKE]}",)
     if not PATH.exists():

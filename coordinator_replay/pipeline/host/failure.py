@@ -1,7 +1,7 @@
 """What ended a run that nobody meant to end, as part of a sentence.
 
-Spark tells it in a stack trace of its own or of a Python worker, inside others: the innermost cause with a text says
-most. Where its JVM is gone, nobody is left to tell.
+Spark reports it in a stack trace of its own or of a Python worker, inside others: the innermost cause with a text says
+most. Where its JVM has ended, the cause is not on record.
 """
 
 import logging
@@ -32,7 +32,7 @@ def _log(self: BaseServer, request: object, client_address: object) -> None:
 def leave_it_to_the_run() -> None:
     """Let nothing of Spark's print a trace when Java ends, or the user interrupts it.
 
-    Whoever waits for the run is told in a sentence.
+    The run's own error message is a sentence.
     """
     # Py4J logs by the root logger, which prints where nothing handles its records.
     logging.getLogger().addHandler(logging.NullHandler())
@@ -55,19 +55,19 @@ def reason(problem: BaseException) -> str:
     """
     if isinstance(problem, Py4JError | ConnectionError | EOFError) and not isinstance(problem, Py4JJavaError):
         return "Spark's Java process ended unexpectedly: was it killed, or did memory run out?"
-    told = str(problem).strip()
-    causes: list[str] = _CAUSE.findall(told)
-    said = causes[-1] if causes else told.splitlines()[0] if told else type(problem).__name__
-    said = said.strip().rstrip(".")[:_MOST]
-    # What a file's reader says seldom names the file.
-    found = _FILE.search(told)
-    file = found[1].rstrip(".") if found else ""
-    return said if file in said else f"{file}: {said}"
+    text = str(problem).strip()
+    causes: list[str] = _CAUSE.findall(text)
+    cause = causes[-1] if causes else text.splitlines()[0] if text else type(problem).__name__
+    cause = cause.strip().rstrip(".")[:_MOST]
+    # A reader's error seldom names the file.
+    match = _FILE.search(text)
+    file = match[1].rstrip(".") if match else ""
+    return cause if file in cause else f"{file}: {cause}"
 
 
 @contextmanager
-def told_in_a_sentence(what: str, then: str) -> Iterator[None]:
-    """Let whoever waits for the block be told in a sentence what ended it, from the start of Spark on.
+def failing_in_a_sentence(what: str, then: str) -> Iterator[None]:
+    """Turn a failure in the block, from the start of Spark on, into one sentence.
 
     Args:
         what: could not be finished.

@@ -125,10 +125,10 @@ def _run(command: list[str], library: Library, what: str, scratch: Path) -> None
     # Both take settings, and code, from the folder that they are started in.
     done = subprocess.run(command, cwd=scratch, capture_output=True, text=True, check=False)  # noqa: S603
     if done.returncode != 0:
-        said = [line for line in (done.stdout + done.stderr).splitlines() if "ERROR" in line] or ["no reason given"]
+        errors = [line for line in (done.stdout + done.stderr).splitlines() if "ERROR" in line] or ["no reason given"]
         raise PrerequisiteError(
             f"the jars of {library.title} ({', '.join(map(str, library.jars))}) can't be fetched with {what}: "
-            f"{said[0].strip()}; where this machine can't reach Maven Central, copy {cache_folder(library)} from one "
+            f"{errors[0].strip()}; where this machine can't reach Maven Central, copy {cache_folder(library)} from one "
             "that has run the same command, or keep them in a folder that COORDINATOR_REPLAY_JARS names"
         )
 

@@ -47,7 +47,7 @@ LOCAL = {
     # The defaults (200 and 50) are made for clusters; only dumps that are Delta tables come here.
     "spark.sql.shuffle.partitions": "2",
     "spark.databricks.delta.snapshotPartitions": "2",
-    # Compiling a plan, and planning it anew after each stage, takes longer than running it: a stage is one map.
+    # Compiling a plan, and planning again after each stage, takes longer than running it: a stage is one map.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
@@ -71,10 +71,10 @@ compiler, its room for code is a fifth of the usual, and once that is full nothi
 
 
 @contextmanager
-def _java_output_aside() -> Iterator[None]:
+def _java_output_to_a_file() -> Iterator[None]:
     """Send what the JVM and the Python workers print to a file; they inherit this process's standard error.
 
-    The file has no name, and is gone with the last of them.
+    The file has no name, and is removed with the last of them.
 
     Raises:
         PrerequisiteError: the JVM can't be started; what it printed says why.
@@ -86,8 +86,8 @@ def _java_output_aside() -> Iterator[None]:
             yield
         except PySparkRuntimeError as problem:
             log.seek(0)
-            said = [line for line in log.read().decode(errors="replace").splitlines() if line.strip()]
-            errors = [line for line in said if "rror" in line] or said or [str(problem)]
+            output = [line for line in log.read().decode(errors="replace").splitlines() if line.strip()]
+            errors = [line for line in output if "rror" in line] or output or [str(problem)]
             raise PrerequisiteError(f"Spark's Java process can't be started: {neutral(errors[0].strip())}") from problem
         finally:
             os.dup2(keep, 2)
@@ -117,7 +117,7 @@ def _same_interrupts() -> Iterator[None]:
 def _end_java(problem: BaseException) -> None:
     """End the JVM whose start was interrupted.
 
-    PySpark has removed the folder by which that JVM would tell its port; it fails to, and waits forever.
+    PySpark has removed the folder in which that JVM would write its port; it fails to, and waits forever.
     """
     for frame, _ in traceback.walk_tb(problem.__traceback__):
         for value in [*frame.f_locals.values()]:
@@ -136,7 +136,7 @@ def quoted_option(option: str) -> str:
 def _local_session(app_name: str, *, with_delta: bool, with_catalog: bool, with_kafka: bool) -> SparkSession:
     check_java()
     jars = (jars_of(DELTA_JARS) if with_delta else []) + (jars_of(KAFKA_SOURCE) if with_kafka else [])
-    # Workers start the python3 of the PATH unless told otherwise, and that one lacks our packages.
+    # Workers start the python3 of the PATH by default, and that one lacks our packages.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(app_name).master("local[*]")
@@ -194,5 +194,5 @@ def open_session(
         with _same_interrupts():
             return _local_session(app_name, **wanted)
     leave_it_to_the_run()
-    with _same_interrupts(), _java_output_aside():
+    with _same_interrupts(), _java_output_to_a_file():
         return _local_session(app_name, **wanted)

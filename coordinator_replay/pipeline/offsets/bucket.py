@@ -29,11 +29,11 @@ from coordinator_replay.times import microseconds
 HISTORY, PENDING, REMOVED, EXPIRED = "offset_history", "pending_offsets", "removed_offsets", "expired_offsets"
 
 OPEN_ROWS, REMOVED_ROWS = "open_offsets", "removed_rows"
-"""Staged rows of offsets that hold at the end of the log, and of those that a tombstone removed and whose cause may
-still be told otherwise; in STAGED."""
+"""Staged rows of offsets that are current at the end of the log, and of those that a tombstone removed and whose cause
+may still change; in STAGED."""
 
 SURVIVOR_ROWS = "survivors"
-"""Staged ages of offsets that hold, in SURVIVORS."""
+"""Staged ages of offsets that are current, in SURVIVORS."""
 
 GROUP_SUMS, MINUTE_SUMS = "group_sums", "minute_sums"
 """Staged sums of commits, see ``commit_sums``."""
@@ -49,8 +49,8 @@ class SumsRange:
     Commits that earlier runs have followed, in minutes before ``since``, are in the tables' sums already.
 
     Attributes:
-        since: the moment from which on all commits are added up again; None adds all of them up.
-        until: minutes before this moment are over: later runs need not add them up again.
+        since: the time from which on all commits are added up again; None adds all of them up.
+        until: minutes before this time are over: later runs need not add them up again.
         hot: so many commits of each partition in a minute are too many.
     """
 
@@ -66,8 +66,8 @@ class OffsetContext:
     Attributes:
         end: timestamp of the last record of the log; None where none has one.
         sums: which commits are added up.
-        as_of: the moment to judge expiry at; None for the end of the log.
-        history_every_ms: keep the last commit of each such stretch of time only; None keeps all.
+        as_of: the time that expiry is evaluated at; None for the end of the log.
+        history_every_ms: keep only the last commit of each such time range; None keeps all.
     """
 
     end: datetime | None
@@ -85,7 +85,7 @@ class OffsetStep:
         ends: the first offset that the tables about offsets do not cover, by log partition.
         is_rebuild: whether everything is derived from the first commit on.
         partitions: what is proven of the bucket's log partitions.
-        pauses: is shown the times between commits; None where nobody asks.
+        pauses: takes the times between commits; None where pauses are not wanted.
     """
 
     def __init__(
@@ -136,12 +136,12 @@ class OffsetStep:
         for name in (HISTORY, PENDING, REMOVED, EXPIRED):
             self.files.remove(name, is_open=None if self.is_rebuild else True)
         if self.context.as_of is not None:
-            # What counts as expired depends on the moment asked about: all of it is told again.
+            # What counts as expired depends on the time asked about: all of it is derived again.
             self.files.remove(REMOVED)
             self.files.remove(EXPIRED)
 
     def _count(self, sums: CommitSums | None, commits: pa.RecordBatch) -> None:
-        """Let commits count that the tables' sums do not hold yet."""
+        """Add commits that are not in the tables' sums yet."""
         wanted = self.context.sums
         if sums is None or wanted is None:
             return
@@ -160,12 +160,12 @@ class OffsetStep:
             commits=[file.path for file in new],
             commit_rows=sum(file.rows for file in new),
             markers=[file.path for file in self.files.new("control_records")],
-            held=[file.uri for file in self.files.old(HISTORY, is_open=True)],
+            current=[file.uri for file in self.files.old(HISTORY, is_open=True)],
             waiting=[file.uri for file in self.files.old(PENDING, is_open=True)],
         )
 
     def _all_sources(self) -> Sources:
-        """All that tells about the bucket's offsets, from the first commit on."""
+        """All about the bucket's offsets, from the first commit on."""
         rows = sum(one.rows or 0 for one in self.files.old("offset_commits"))
         return Sources(
             commits=self.files.uris("offset_commits"),
@@ -197,10 +197,10 @@ class OffsetStep:
         kinds = numbers_of(rows.column("kind"))
         self._stage_interval_sums(rows, writer)
         writer.add(HISTORY, some(rows, kinds == Staged.CLOSED), is_open=False)
-        held = some(rows, kinds == Staged.OPEN)
-        if held.num_rows:
-            writer.add(HISTORY, held, is_open=True)
-            opened.append(held)
+        current = some(rows, kinds == Staged.OPEN)
+        if current.num_rows:
+            writer.add(HISTORY, current, is_open=True)
+            opened.append(current)
         removed = some(rows, kinds == Staged.REMOVED)
         if removed.num_rows:
             writer.stage(REMOVED_ROWS, _in_staged(_with_group_tombstones(removed, tombstones)))
@@ -220,13 +220,13 @@ class OffsetStep:
         """When and where each group was deleted."""
         names = ["group_id", "log_partition", "log_timestamp", "log_offset"]
         schema = table("expiry_rules").arrow_schema(names).remove_metadata()
-        found = rows_of(read_paths(self.files.uris("expiry_rules"), names, pc.field("is_group_tombstone")), schema)
+        tombstones = rows_of(read_paths(self.files.uris("expiry_rules"), names, pc.field("is_group_tombstone")), schema)
         keys = names[:3]
-        last = found.group_by(keys, use_threads=False).aggregate([("log_offset", "max")])
+        last = tombstones.group_by(keys, use_threads=False).aggregate([("log_offset", "max")])
         return last.rename_columns([*keys, "deleted_at"])
 
     def _keep_removed(self, writer: TableWriter, tombstones: pa.Table) -> None:
-        """Hand on what earlier runs saw removed, as long as its cause may still be told otherwise."""
+        """Stage again offsets that earlier runs saw removed, as long as their causes may still change."""
         if self.is_rebuild:
             return
         files = self.files.old(REMOVED, is_open=None if self.context.as_of is not None else True)
@@ -251,13 +251,13 @@ class OffsetStep:
             writer.stage(OPEN_ROWS, rows)
 
     def _as_of(self, moment: datetime) -> list[pa.RecordBatch]:
-        """Offsets that held at a moment, as if the log ended there."""
-        found = Derivation(self._all_sources(), before=self._ends_at(moment), proofs=self.proofs).run()
-        kept = [some(rows, numbers_of(rows.column("kind")) == Staged.OPEN) for rows in found]
-        return [rows for rows in kept if rows.num_rows]
+        """Offsets that were current at a time, as if the log ended there."""
+        staged = Derivation(self._all_sources(), before=self._ends_at(moment), proofs=self.proofs).run()
+        current = [some(rows, numbers_of(rows.column("kind")) == Staged.OPEN) for rows in staged]
+        return [rows for rows in current if rows.num_rows]
 
     def _ends_at(self, moment: datetime) -> dict[int, int]:
-        """The first offset of each log partition whose record is later than a moment."""
+        """The first offset of each log partition whose record is later than a time."""
         ends: dict[int, int] = {}
         later = pc.field("log_timestamp") > pa.scalar(moment, _MOMENT)
         for name in ("offset_commits", "group_records", "control_records"):
@@ -287,7 +287,7 @@ class OffsetStep:
         writer.stage(MINUTE_SUMS, minutes.by_kind(states))
 
     def _add_recent(self, sums: CommitSums, since: datetime | None) -> None:
-        """Add commits that earlier runs have followed, but whose minutes were not over."""
+        """Add commits of earlier runs whose minutes were not over."""
         where = None if since is None else pc.field("log_timestamp") >= pa.scalar(since, _MOMENT)
         uris = [file.uri for file in self.files.old("offset_commits")]
         for batch in read_paths(uris, COMMIT, where, ["group_id", "topic"]):
@@ -300,12 +300,12 @@ def _with_merged(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _at_least(rows: pa.RecordBatch, ends: Mapping[int, int], column: str) -> Bools:
-    """Which rows lie at or behind the end of their log partition."""
+    """Which rows lie at or after the end of their log partition."""
     partitions, offsets = (numbers_of(rows.column(name), -1) for name in ("log_partition", column))
-    found = np.ones(rows.num_rows, np.bool_)
+    is_after = np.ones(rows.num_rows, np.bool_)
     for partition, end in ends.items():
-        found &= (partitions != partition) | (offsets >= end)
-    return found
+        is_after &= (partitions != partition) | (offsets >= end)
+    return is_after
 
 
 def _in_staged(rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -319,7 +319,7 @@ def _in_staged(rows: pa.RecordBatch) -> pa.RecordBatch:
 def _with_group_tombstones(removed: pa.RecordBatch, tombstones: pa.Table) -> pa.RecordBatch:
     """Removed offsets, with whether the group's own tombstone follows in the same operation.
 
-    Told by the time that records of one operation share, whether one run read all of them or not.
+    The records of one operation share their time, whether one run read all of them or not.
     """
     rows = pa.table(
         {
@@ -339,31 +339,31 @@ def _with_group_tombstones(removed: pa.RecordBatch, tombstones: pa.Table) -> pa.
     return removed.set_column(place, "has_group_tombstone", pa.array(has))
 
 
-def _survivors(held: pa.RecordBatch, end: datetime) -> pa.RecordBatch:
+def _survivors(rows: pa.RecordBatch, end: datetime) -> pa.RecordBatch:
     """For how long groups have kept offsets that could expire by age: rows in SURVIVORS.
 
     An offset is at risk since the latest of its own time, its record's, and when its rule came into force.
     """
-    is_by_age = pc.and_(pc.is_in(held.column("rule"), value_set=_BY_AGE), pc.is_null(held.column("expire_timestamp")))
-    rows = held.filter(pc.and_(is_by_age, pc.invert(held.column("is_protected"))).fill_null(False))
+    is_by_age = pc.and_(pc.is_in(rows.column("rule"), value_set=_BY_AGE), pc.is_null(rows.column("expire_timestamp")))
+    rows = rows.filter(pc.and_(is_by_age, pc.invert(rows.column("is_protected"))).fill_null(False))
     times = ("base_timestamp", "rule_since", "valid_from")
     since = pc.max_element_wise(*(rows.column(name).cast(_MOMENT).cast(pa.int64()) for name in times))
     ages = np.floor_divide(microseconds(end) - numbers_of(since), 1000)
     columns = {"group_id": rows.column("group_id").cast(pa.string()), "at_risk_ms": pa.array(ages)}
     oldest = pa.table(columns).group_by("group_id", use_threads=False).aggregate([("at_risk_ms", "max")])
-    found = oldest.combine_chunks().to_batches()
-    return pa.RecordBatch.from_arrays(found[0].columns if found else [[], []], schema=SURVIVORS)
+    batches = oldest.combine_chunks().to_batches()
+    return pa.RecordBatch.from_arrays(batches[0].columns if batches else [[], []], schema=SURVIVORS)
 
 
 class _Thinning:
-    """Keeps the last commit of each stretch of time, see ``--history-every``.
+    """Keeps the last commit of each time range, see ``--history-every``.
 
-    What is kept is exact, but for valid_to and to_offset, which move to the next row that is kept, so that every moment
-    has an answer: the last kept commit at or before it. The first commit after nothing held, the last one before a
+    What is kept is exact, but for valid_to and to_offset, which move to the next row that is kept, so that every time
+    has an answer: the last kept commit at or before it. The first commit after none was current, the last one before a
     tombstone, and one that went backwards are kept whatever their time. ``commits_merged`` counts those left out.
 
     Args:
-        every_ms: the stretch; they begin at multiples of it since 1970, UTC.
+        every_ms: the length of the ranges, which begin at multiples of it since 1970, UTC.
     """
 
     def __init__(self, every_ms: int) -> None:
@@ -384,7 +384,7 @@ class _Thinning:
         )
         with connected() as connection:
             connection.register("history", pa.Table.from_batches(self.batches, STAGED))
-            found: pa.Table = connection.sql(
+            thinned: pa.Table = connection.sql(
                 f"""
                 WITH in_order AS (
                     SELECT *, row_number() OVER key AS place,
@@ -409,4 +409,4 @@ class _Thinning:
                 """,  # noqa: S608 - names of our own
                 params={"every": self.every_ms},
             ).to_arrow_table()
-        return [batch for batch in rows_of(iter(found.to_batches()), STAGED).to_batches() if batch.num_rows]
+        return [batch for batch in rows_of(iter(thinned.to_batches()), STAGED).to_batches() if batch.num_rows]

@@ -1,9 +1,9 @@
-"""Why offsets were removed: a tombstone names no cause, so it is told from what else happened at its time.
+"""Why offsets were removed: a tombstone names no cause, so it is inferred from what else happened at its time.
 
 Retention removes every offset of a group that is past ``offsets.retention.minutes``, and the group with the last of
 them. DeleteGroups removes all offsets of a group whatever their age, a deleted topic takes its offsets from many groups
 at once, and DeleteOffsets removes what an admin names. So one offset that is too young proves that its operation was
-not retention's; where all are old enough, how soon after their time they went tells how sure retention is.
+not retention's; where all are old enough, how soon after their time they were removed decides how sure retention is.
 
 This is the one step that looks across buckets: a topic is deleted in all of them, and retention is the same for all.
 """
@@ -32,10 +32,10 @@ from coordinator_replay.store.writer import DataFile, some
 from coordinator_replay.times import microseconds
 
 TOPIC_DELETION_SPREAD_MS = 30_000
-"""A deleted topic's offsets go in all log partitions at about the same time: at most so far from one another."""
+"""A deleted topic's offsets are removed from all log partitions at about the same time: at most so far apart."""
 
 OPEN_FOR = timedelta(days=7)
-"""For how long, counted back from the end of the log, the cause of a tombstone may still be told otherwise."""
+"""For how long, counted back from the end of the log, the cause of a tombstone may still change."""
 
 SEVERAL_GROUPS = 3
 """A topic was deleted where so many groups lost offsets of it that were too young for retention, and a retention check
@@ -60,16 +60,16 @@ _AGES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CausesShare:
-    """What there is to tell causes from.
+    """What causes are inferred from.
 
     Attributes:
-        removed: files of removed offsets whose cause may still be told otherwise, in STAGED.
+        removed: files of removed offsets whose cause may still change, in STAGED.
         closed: files of ``removed_offsets`` whose causes stay: they count for the retention.
-        survivors: files of the ages of offsets that hold, in SURVIVORS.
-        deletions: topics and when they were deleted, in milliseconds, as far as the cluster's metadata is at hand.
+        survivors: files of the ages of offsets that are current, in SURVIVORS.
+        deletions: topics and when they were deleted, in milliseconds, as far as the dump has the cluster's metadata.
         retention_ms: offsets.retention.minutes as given; None to infer it, or else to take Kafka's default.
         end: timestamp of the last record of the log.
-        as_of: the moment to judge expiry at; None for the end.
+        as_of: the time that expiry is evaluated at; None for the end.
         place: where rows go.
         buckets: how many buckets there are.
     """
@@ -87,7 +87,7 @@ class CausesShare:
 
 @dataclass(slots=True)
 class CausesResult:
-    """What telling causes came to: the files of rows, and the retention that was used."""
+    """The files of rows that were written, and the retention that was used."""
 
     retention: Retention
     files: list[DataFile] = field(default_factory=list)
@@ -120,7 +120,7 @@ WITH by_age AS (
 ), bounded AS (
     SELECT agreeing.*, dissenting, greatest(bound_ms, oldest_ms - $check, {_MINUTE_MS}) AS lowest_ms
     FROM agreeing ASOF JOIN dissent ON youngest_ms >= bound_ms
-), found AS (
+), rounded AS (
     SELECT *, coalesce({
     ", ".join(
         f"CASE WHEN youngest_ms // {unit} * {unit} >= lowest_ms THEN youngest_ms // {unit} * {unit} END"
@@ -129,24 +129,24 @@ WITH by_age AS (
 }) AS retention_ms
     FROM bounded WHERE groups > 2 * dissenting
 )
-SELECT retention_ms FROM found WHERE retention_ms IS NOT NULL ORDER BY groups - dissenting DESC, place LIMIT 1
+SELECT retention_ms FROM rounded WHERE retention_ms IS NOT NULL ORDER BY groups - dissenting DESC, place LIMIT 1
 """  # noqa: S608 - names and numbers of our own
 
 
 def infer_retention(
     removed: pa.Table, survivors: pa.Table, check_interval_ms: int = DEFAULT_CHECK_INTERVAL_MS
 ) -> int | None:
-    """What the retention must have been, from the ages at which offsets of several groups went.
+    """What the retention must have been, from the ages at which offsets of several groups were removed.
 
     Retention is at most the age of each offset it removed, and at least the age of each offset it left, less one check.
     Where several groups lost offsets at ages that agree with both and with one another, it lies between; whole days,
     hours or minutes are taken before odd values. An offset is at risk since its own time, its record's or that of its
     rule, whichever is the latest: a commit may name any time as its own, and one that names a time long before its
-    record's tells no age. A group that kept an offset for longer than others agree on dissents; it takes one for each
+    record's has no age. A group that kept an offset for longer than others agree on dissents; it takes one for each
     two that agree to outvote them.
 
     Args:
-        removed: removed offsets, in the columns of STAGED that tell their age.
+        removed: removed offsets, in the columns of STAGED about their age.
         survivors: for how long each group has kept an offset that could expire by age, in SURVIVORS.
         check_interval_ms: offsets.retention.check.interval.ms, or a bound of it.
 
@@ -164,16 +164,16 @@ def _retention(share: CausesShare, removed: pa.Table) -> Retention:
     if share.retention_ms is not None:
         note = f"offset retention: {share.retention_ms // _MINUTE_MS} minutes, as given"
         return Retention(share.retention_ms, True, note)
-    found = None
+    inferred = None
     if share.end is not None:
         closed = [batch.select(list(_AGES)) for batch in read_paths(share.closed, _AGES)]
         ages = pa.Table.from_batches(closed, removed.select(list(_AGES)).schema) if closed else None
-        known = removed.select(list(_AGES))
+        new = removed.select(list(_AGES))
         kept = pa.Table.from_batches(read_paths(share.survivors, SURVIVORS.names), SURVIVORS)
-        found = infer_retention(known if ages is None else pa.concat_tables([known, ages]), kept)
-    if found is not None:
-        minutes = found // _MINUTE_MS
-        return Retention(found, True, f"offset retention: {minutes} minutes, inferred from observed expirations")
+        inferred = infer_retention(new if ages is None else pa.concat_tables([new, ages]), kept)
+    if inferred is not None:
+        minutes = inferred // _MINUTE_MS
+        return Retention(inferred, True, f"offset retention: {minutes} minutes, inferred from observed expirations")
     return Retention(
         DEFAULT_RETENTION_MS, False, "offset retention: 7 days, Kafka's default; none was given or observed"
     )
@@ -279,7 +279,7 @@ WITH timed AS (
     WINDOW in_topic AS (
         PARTITION BY topic ORDER BY tombstone_at NULLS FIRST, log_partition NULLS FIRST, tombstone_offset NULLS FIRST
     )
-), judged AS (
+), compared AS (
     SELECT *, bool_and(is_old) OVER operation AS all_old, max(late_ms) OVER operation <= $check AS is_prompt,
         sum(starts_session) OVER (
             PARTITION BY topic
@@ -291,12 +291,12 @@ WITH timed AS (
 ), sessions AS (
     SELECT topic, session, count(DISTINCT group_id) FILTER (NOT all_old AND NOT has_group_tombstone) AS young_groups,
         young_groups >= $several AND young_groups > count(DISTINCT group_id) FILTER (all_old) AS topic_went
-    FROM judged GROUP BY topic, session
+    FROM compared GROUP BY topic, session
 ), shared AS (
-    SELECT judged.*,
+    SELECT compared.*,
         count(DISTINCT CASE WHEN all_old AND is_prompt THEN group_id END) OVER at_once >= $several AS with_others,
         topic_went
-    FROM judged JOIN sessions USING (topic, session)
+    FROM compared JOIN sessions USING (topic, session)
     WINDOW at_once AS (PARTITION BY log_partition, tombstone_at)
 ), decided AS (
     SELECT *, {_DECISION} AS cause FROM shared
@@ -319,7 +319,7 @@ CAUSES = pa.schema(
         ("ended_evidence", _TEXTS),
     ]
 )
-"""Removed offsets with what is known of why."""
+"""Removed offsets with their causes."""
 
 
 def tombstone_causes(
@@ -328,11 +328,11 @@ def tombstone_causes(
     check_interval_ms: int = DEFAULT_CHECK_INTERVAL_MS,
     deletions: Sequence[tuple[str, int]] = (),
 ) -> Batches:
-    """What each tombstone that removed an offset was, as far as it can be told: batches in CAUSES.
+    """The cause of each tombstone that removed an offset, or what else it may have been: batches in CAUSES.
 
     Args:
         removed: removed offsets, in STAGED.
-        retention: to judge by.
+        retention: for how long offsets are kept.
         check_interval_ms: offsets.retention.check.interval.ms, or a bound of it.
         deletions: topics and when they were deleted, in milliseconds.
     """
@@ -347,8 +347,8 @@ def tombstone_causes(
         connection.register("removed", removed)
         connection.register("deletions", _deletions(deletions))
         used = {name: value for name, value in asked.items() if f"${name}" in _CAUSES}
-        found: pa.RecordBatchReader = connection.sql(_CAUSES, params=used).to_arrow_reader(BATCH_ROWS)
-        for batch in found:
+        reader: pa.RecordBatchReader = connection.sql(_CAUSES, params=used).to_arrow_reader(BATCH_ROWS)
+        for batch in reader:
             columns = [batch.column(one.name).cast(one.type) for one in CAUSES]
             yield pa.RecordBatch.from_arrays(columns, schema=CAUSES)
 
@@ -360,7 +360,7 @@ def _deletions(deletions: Sequence[tuple[str, int]]) -> pa.Table:
 
 
 def _expired_rows(causes: pa.RecordBatch, as_of: datetime | None, retention: Retention) -> pa.RecordBatch:
-    """Rows of ``expired_offsets`` for offsets that retention removed up to a moment."""
+    """Rows of ``expired_offsets`` for offsets that retention removed up to a time."""
     taken = np.array([one == "EXPIRED" for one in causes.column("ended_by").to_pylist()], np.bool_)
     if as_of is not None:
         at = numbers_of(causes.column("tombstone_at"), 0)
@@ -379,7 +379,7 @@ def _expired_rows(causes: pa.RecordBatch, as_of: datetime | None, retention: Ret
 
 
 def _by_bucket(rows: pa.RecordBatch, share: CausesShare) -> Iterator[tuple[int, bool, pa.RecordBatch]]:
-    """Rows by bucket, and whether their cause may still be told otherwise."""
+    """Rows by bucket, and whether their cause may still change."""
     buckets = numbers_of(rows.column("log_partition"), 0) % share.buckets
     is_open = np.ones(rows.num_rows, np.bool_)
     if share.end is not None and share.as_of is None:
@@ -387,16 +387,16 @@ def _by_bucket(rows: pa.RecordBatch, share: CausesShare) -> Iterator[tuple[int, 
         is_open = numbers_of(rows.column("tombstone_at"), since) >= since
     for bucket in np.unique(buckets).tolist():
         for value in (False, True):
-            mine = (buckets == bucket) & (is_open == value)
-            if mine.any():
-                yield bucket, value, some(rows, mine)
+            of_bucket = (buckets == bucket) & (is_open == value)
+            if of_bucket.any():
+                yield bucket, value, some(rows, of_bucket)
 
 
-def tell_causes(share: CausesShare) -> CausesResult:
-    """Tell the causes of all tombstones that are open, and write what follows from them.
+def find_causes(share: CausesShare) -> CausesResult:
+    """Find the causes of all tombstones that are open, and write what follows from them.
 
     Args:
-        share: what there is to tell from.
+        share: what causes are inferred from.
 
     Returns:
         The retention, and files of rows of ``offset_history``, ``removed_offsets`` and ``expired_offsets``.

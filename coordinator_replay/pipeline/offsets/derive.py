@@ -1,8 +1,8 @@
-"""Commits, markers and tombstones of a bucket to the intervals in which each offset held.
+"""Commits, markers and tombstones of a bucket to the intervals in which each offset was current.
 
-Commits are followed in log order, so many at a time: each stretch goes on from the offsets that held and the commits
-that waited where the one before it ended, just as a run goes on from the open rows that the last run left. So a bucket
-of any size takes no more memory than a stretch and what holds at one moment.
+Commits are followed in log order, a chunk at a time: each continues from the offsets that were current and the commits
+that waited at the end of the one before, just as a run continues from the open rows that the last run left. So a bucket
+of any size takes no more memory than a chunk and the offsets that are current at one time.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ from coordinator_replay.pipeline.offsets.proofs import NOTHING_MISSING, OffsetPr
 from coordinator_replay.store.scan import Batches, read_paths
 from coordinator_replay.store.writer import some
 
-STRETCH_ROWS = 1_500_000
+CHUNK_ROWS = 1_500_000
 """How many commits are followed at a time."""
 
 _TEXTS = ("group_id", "topic")
@@ -32,13 +32,13 @@ _NO_EVENTS: pa.Table = events.UNSORTED.empty_table()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """Files that tell about the offsets of a bucket, as paths or URIs.
+    """Files with all about the offsets of a bucket, as paths or URIs.
 
     Attributes:
         commits: rows of ``offset_commits``: those that no earlier run has followed.
         commit_rows: how many these are.
         markers: rows of ``control_records`` likewise.
-        held: open rows of ``offset_history``: what held where the commits begin.
+        current: open rows of ``offset_history``: offsets that were current where the commits begin.
         waiting: open rows of ``pending_offsets``: what waited for a marker there.
         ownership: all rows of ``partition_ownership``.
         timeline: all rows of ``group_timeline``.
@@ -48,19 +48,19 @@ class Sources:
     commits: Sequence[str]
     commit_rows: int
     markers: Sequence[str]
-    held: Sequence[str] = ()
+    current: Sequence[str] = ()
     waiting: Sequence[str] = ()
     ownership: Sequence[str] = ()
     timeline: Sequence[str] = ()
     rules: Sequence[str] = ()
 
 
-class Stretch(NamedTuple):
-    """A stretch of log partitions.
+class Chunk(NamedTuple):
+    """A part of the log of a bucket.
 
     Attributes:
         ranges: log partition, first offset, end (not included).
-        but: the stretch also holds all of any other log partition than these; None for no such.
+        but: all of any other log partition than these is in it, too; None for no such.
     """
 
     ranges: Sequence[tuple[int, int, int]]
@@ -74,35 +74,35 @@ class Stretch(NamedTuple):
 
     def where(self) -> ds.Expression:
         """The condition of records that lie in it."""
-        found = None if self.but is None else ~pc.field("log_partition").isin(list(self.but))
+        condition = None if self.but is None else ~pc.field("log_partition").isin(list(self.but))
         for partition, start, end in self.ranges:
             one = (
                 (pc.field("log_partition") == partition)
                 & (pc.field("log_offset") >= start)
                 & (pc.field("log_offset") < end)
             )
-            found = one if found is None else found | one
-        assert found is not None  # noqa: S101 - a stretch has ranges
-        return found
+            condition = one if condition is None else condition | one
+        assert condition is not None  # noqa: S101 - a chunk has ranges
+        return condition
 
 
-def stretches(sources: Sources, most: int = STRETCH_ROWS) -> list[Stretch | None]:
-    """The log of a bucket in stretches of about so many commits; one None stands for all of it.
+def chunks(sources: Sources, most: int = CHUNK_ROWS) -> list[Chunk | None]:
+    """The log of a bucket in chunks of about so many commits; a single None is all of it.
 
     Args:
         sources: what to follow.
-        most: how many commits a stretch has.
+        most: how many commits a chunk has.
     """
     if sources.commit_rows <= most:
         return [None]
-    found = [
+    places = [
         (numbers_of(batch.column("log_partition")), numbers_of(batch.column("log_offset")))
         for batch in read_paths(sources.commits, ["log_partition", "log_offset"])
     ]
-    partitions, offsets = (np.concatenate(columns) for columns in zip(*found, strict=True))
+    partitions, offsets = (np.concatenate(columns) for columns in zip(*places, strict=True))
     order = np.lexsort([offsets, partitions])
     partitions, offsets = partitions[order], offsets[order]
-    made: list[Stretch | None] = []
+    parts: list[Chunk | None] = []
     starts = {int(one): 0 for one in np.unique(partitions)}
     for at in range(0, len(order), most):
         end = min(at + most, len(order))
@@ -113,13 +113,13 @@ def stretches(sources: Sources, most: int = STRETCH_ROWS) -> list[Stretch | None
             ranges.append((partition, starts[partition], until))
             starts[partition] = until
         # Where nothing was committed there may still be markers of commits that wait.
-        made.append(Stretch(ranges, sorted(starts) if end == len(order) else None))
-    return made
+        parts.append(Chunk(ranges, sorted(starts) if end == len(order) else None))
+    return parts
 
 
 @dataclass(slots=True)
 class Context:
-    """What is known of groups and of their partitions, for lookups: batches of events."""
+    """States, rules and owners of groups and their partitions, for lookups: batches of events."""
 
     batches: list[pa.RecordBatch] = field(default_factory=list)
 
@@ -140,7 +140,7 @@ class Context:
         )
 
     def of_groups(self, groups: pa.Array, before: int | None) -> Iterator[pa.RecordBatch]:
-        """What is known of some groups, up to an offset of their log partition."""
+        """The context of some groups, up to an offset of their log partition."""
         for batch in self.batches:
             is_wanted = are_among(batch.column("group_id"), groups)
             if before is not None:
@@ -162,8 +162,8 @@ class Derivation:
 
     Args:
         sources: the files.
-        on_commits: is shown each batch of commits that is read, with ``extra`` columns.
-        extra: columns of ``offset_commits`` to read beside those that are needed.
+        on_commits: called with each batch of commits that is read, with ``extra`` columns.
+        extra: columns of ``offset_commits`` to read in addition to those that are needed.
         before: as if the log ended before these offsets, by log partition; None for its real end.
         proofs: what is proven of log partitions of which records are missing.
     """
@@ -182,9 +182,9 @@ class Derivation:
         self.on_commits = on_commits
         self.columns = [*events.COMMIT, *extra]
         self.before = before
-        self.held = [
-            events.held_offsets(batch)
-            for batch in read_paths(sources.held, events.HELD, pc.field("to_offset").is_null(), _TEXTS)
+        self.current = [
+            events.open_offsets(batch)
+            for batch in read_paths(sources.current, events.OPEN_HISTORY, pc.field("to_offset").is_null(), _TEXTS)
         ]
         self.waiting = [
             events.waiting_commits(batch) for batch in read_paths(sources.waiting, events.WAITING, None, _TEXTS)
@@ -195,16 +195,16 @@ class Derivation:
         """Follow all of it: batches in STAGED, those of kind OPEN and open ones of kind PENDING at the end alone."""
         if self.before is not None:
             for partition, end in sorted(self.before.items()):
-                yield from self._follow(Stretch([(partition, 0, end)]), is_last=True, before=end)
+                yield from self._follow(Chunk([(partition, 0, end)]), is_last=True, before=end)
             return
-        every = stretches(self.sources)
-        for number, stretch in enumerate(every, 1):
-            yield from self._follow(stretch, is_last=number == len(every))
+        every = chunks(self.sources)
+        for number, chunk in enumerate(every, 1):
+            yield from self._follow(chunk, is_last=number == len(every))
 
-    def _follow(self, stretch: Stretch | None, *, is_last: bool, before: int | None = None) -> Batches:
-        found = self._events(stretch, before)
-        self.held, self.waiting = [], []
-        for staged in find_offset_intervals(events.in_order(found), self.proofs):
+    def _follow(self, chunk: Chunk | None, *, is_last: bool, before: int | None = None) -> Batches:
+        rows = self._events(chunk, before)
+        self.current, self.waiting = [], []
+        for staged in find_offset_intervals(events.in_order(rows), self.proofs):
             if is_last:
                 yield staged
                 continue
@@ -216,31 +216,31 @@ class Derivation:
             if not is_open.all():
                 yield some(staged, ~is_open)
 
-    def _carry(self, held: pa.RecordBatch, waiting: pa.RecordBatch) -> None:
-        if held.num_rows:
-            self.held.append(events.held_offsets(held.select(list(events.HELD))))
+    def _carry(self, current: pa.RecordBatch, waiting: pa.RecordBatch) -> None:
+        if current.num_rows:
+            self.current.append(events.open_offsets(current.select(list(events.OPEN_HISTORY))))
         if waiting.num_rows:
             self.waiting.append(events.waiting_commits(waiting.select(list(events.WAITING))))
 
-    def _events(self, stretch: Stretch | None, before: int | None) -> list[pa.RecordBatch]:
-        where = None if stretch is None else stretch.where()
-        found = [*self.held, *self.waiting]
+    def _events(self, chunk: Chunk | None, before: int | None) -> list[pa.RecordBatch]:
+        where = None if chunk is None else chunk.where()
+        rows = [*self.current, *self.waiting]
         for commits in read_paths(self.sources.commits, self.columns, where, _TEXTS):
             if self.on_commits is not None:
                 self.on_commits(commits)
             if commits.num_rows:
-                found.extend(events.split_commits(commits.select(list(events.COMMIT))))
+                rows.extend(events.split_commits(commits.select(list(events.COMMIT))))
         if self.proofs.ranges:
-            found = [self.proofs.with_losses(batch) for batch in found]
-        opened = [batch for batch in found if batch.num_rows and _waits(batch)]
+            rows = [self.proofs.with_losses(batch) for batch in rows]
+        opened = [batch for batch in rows if batch.num_rows and _waits(batch)]
         if opened:
             markers = [*read_paths(self.sources.markers, events.MARKER, where)]
             if markers:
-                found.extend(events.ended_commits(_table(opened), pa.Table.from_batches(markers)))
-            found.extend(self._without_marker(_table(opened)))
-        found.extend(self._lost(found, stretch))
-        groups = _groups(found)
-        return [*found, *self.context.of_groups(groups, before)] if len(groups) else []
+                rows.extend(events.ended_commits(_table(opened), pa.Table.from_batches(markers)))
+            rows.extend(self._without_marker(_table(opened)))
+        rows.extend(self._lost(rows, chunk))
+        groups = _groups(rows)
+        return [*rows, *self.context.of_groups(groups, before)] if len(groups) else []
 
     def _without_marker(self, waiting: pa.Table) -> list[pa.RecordBatch]:
         """Commits whose marker no dump has, and which the cleaner would not have left if they were not committed."""
@@ -264,14 +264,14 @@ class Derivation:
         ]
         return list(events.committed_without_marker(waiting, offsets, times).to_batches())
 
-    def _lost(self, found: Sequence[pa.RecordBatch], stretch: Stretch | None) -> list[pa.RecordBatch]:
-        """Where records begin to be missing within a stretch, for each key that had one before."""
-        if not self.proofs.times or not found:
+    def _lost(self, rows: Sequence[pa.RecordBatch], chunk: Chunk | None) -> list[pa.RecordBatch]:
+        """Where records begin to be missing within a chunk, for each key that had one before."""
+        if not self.proofs.times or not rows:
             return []
         return [
-            events.lost_keys(found, partition, one.begins_at, self.proofs.times[partition, one.begins_at])
+            events.lost_keys(rows, partition, one.begins_at, self.proofs.times[partition, one.begins_at])
             for partition, one in self.proofs.breaks()
-            if stretch is None or stretch.has(partition, one.begins_at)
+            if chunk is None or chunk.has(partition, one.begins_at)
         ]
 
 

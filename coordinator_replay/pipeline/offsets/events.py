@@ -1,4 +1,4 @@
-"""Everything that tells about committed offsets as events of one form, in the order in which one pass takes them.
+"""All records about committed offsets as events of one form, in the order in which one pass takes them.
 
 A key is a group, topic, partition and log partition. Before the events of a key come those that its commits are looked
 up in: the group's states and expiry rules at the beginning of the group, owners at the beginning of a topic's
@@ -74,7 +74,7 @@ COMMIT = (
 )
 """What is read of ``offset_commits``."""
 
-HELD = (
+OPEN_HISTORY = (
     *("group_id", "topic", "partition", "log_partition", "committed_offset", "leader_epoch", "metadata"),
     *("commit_timestamp", "expire_timestamp", "group_state", "previous_offset", "from_offset", "to_offset"),
     *("valid_from", "record_offset", "is_transactional", "owner_member_id", "is_begin_open"),
@@ -113,8 +113,8 @@ def _typed(rows: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, names=rows.schema.names)
 
 
-def _shaped(rows: pa.RecordBatch, **given: Any) -> pa.RecordBatch:
-    return conform(_typed(rows), UNSORTED, **given)
+def _shaped(rows: pa.RecordBatch, **values: Any) -> pa.RecordBatch:
+    return conform(_typed(rows), UNSORTED, **values)
 
 
 def _kind(event: Event) -> pa.Scalar:
@@ -122,7 +122,7 @@ def _kind(event: Event) -> pa.Scalar:
 
 
 def waits_for_marker(commits: pa.RecordBatch) -> Bools:
-    """Which commits are pending at first: those of a producer; of an export nobody knows whose they are."""
+    """Which commits are pending at first: those of a producer; those of an export without producers wait for none."""
     is_commit = pc.invert(commits.column("is_tombstone").fill_null(False))
     return as_bools(pc.and_(pc.not_equal(commits.column("producer_id"), -1), is_commit))
 
@@ -159,7 +159,7 @@ def opened_commits(commits: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def waiting_commits(pending: pa.RecordBatch) -> pa.RecordBatch:
-    """Commits that wait already where the events begin, with what was told of each when it was made.
+    """Commits that wait already where the events begin, with what was looked up for each when it was made.
 
     Args:
         pending: open rows in WAITING.
@@ -178,17 +178,17 @@ def waiting_commits(pending: pa.RecordBatch) -> pa.RecordBatch:
     )
 
 
-def held_offsets(history: pa.RecordBatch) -> pa.RecordBatch:
-    """Offsets that hold where the events begin, with what was told of each when it was committed.
+def open_offsets(history: pa.RecordBatch) -> pa.RecordBatch:
+    """Offsets that are current where the events begin, with what was looked up for each when it was committed.
 
     Args:
-        history: open rows in HELD.
+        history: open rows in OPEN_HISTORY.
     """
     begins, records = history.column("from_offset"), history.column("record_offset")
     producers = pa.scalar(0, pa.int64()), pa.scalar(-1, pa.int64())
     return _shaped(
         history,
-        kind=_kind(Event.HELD),
+        kind=_kind(Event.OPEN_OFFSET),
         at_offset=begins,
         at_timestamp=history.column("valid_from"),
         log_offset=records,
@@ -233,12 +233,12 @@ def states(timeline: pa.RecordBatch) -> pa.RecordBatch:
     is_any = pc.or_(pc.or_(is_change, is_first), is_unproven)
     rows = timeline.filter(pc.and_(is_any, after.is_valid()).fill_null(False))
     offsets = rows.column("log_offset")
-    is_known = rows.column("is_state_exact").fill_null(True)
+    is_exact = rows.column("is_state_exact").fill_null(True)
     return _shaped(
         rows.select(["group_id", "log_offset"]),
         kind=_kind(Event.STATE),
         at_offset=offsets,
-        name=pc.if_else(is_known, rows.column("to_state"), UNKNOWN_STATE),
+        name=pc.if_else(is_exact, rows.column("to_state"), UNKNOWN_STATE),
         first=offsets,
         second=rows.column("seq").cast(pa.int64()),
     )
@@ -271,16 +271,16 @@ def lost_keys(events: Sequence[pa.RecordBatch], log_partition: int, offset: int,
         events: in UNSORTED.
         log_partition: the log partition.
         offset: the first offset that is missing.
-        at_us: the time up to which everything is known.
+        at_us: the time up to which no record is missing.
     """
     names = ["group_id", "topic", "partition", "log_partition"]
-    found = []
+    below_offset = []
     for batch in events:
         is_own = pc.equal(batch.column("log_partition"), log_partition)
         below = batch.filter(pc.and_(is_own, pc.less(batch.column("at_offset"), offset)).fill_null(False))
         texts = {name: below.column(name).cast(pa.string()) for name in _TEXTS}
-        found.append(pa.table(texts | {name: below.column(name) for name in names[2:]}))
-    keys = pa.concat_tables(found).group_by(names).aggregate([])
+        below_offset.append(pa.table(texts | {name: below.column(name) for name in names[2:]}))
+    keys = pa.concat_tables(below_offset).group_by(names).aggregate([])
     rows = pa.RecordBatch.from_arrays([keys.column(name).combine_chunks() for name in names], names)
     return _shaped(
         rows,
@@ -334,14 +334,14 @@ def ended_commits(waiting: pa.Table, markers: pa.Table) -> Iterator[pa.RecordBat
         return
     of_commits, of_markers = _places(waiting, markers)
     order = np.argsort(of_markers, kind="stable")
-    found = np.searchsorted(of_markers[order], of_commits)
-    is_any = found < len(order)
-    next_place = np.where(is_any, of_markers[order[np.where(is_any, found, 0)]], -1)
+    places = np.searchsorted(of_markers[order], of_commits)
+    is_any = places < len(order)
+    next_place = np.where(is_any, of_markers[order[np.where(is_any, places, 0)]], -1)
     width = _width(waiting, markers)
     is_ended = is_any & (next_place // width == of_commits // width)
     if not is_ended.any():
         return
-    by = markers.take(pa.array(order[found[is_ended]])).combine_chunks()
+    by = markers.take(pa.array(order[places[is_ended]])).combine_chunks()
     rows = waiting.filter(pa.array(is_ended)).combine_chunks()
     is_commit = pc.equal(by.column("control_type"), ControlType.COMMIT.value)
     offsets = by.column("log_offset")
@@ -395,8 +395,8 @@ def _order(events: pa.Table) -> Numbers:
     columns = {name: events.column(name).chunk(0) for name in events.column_names}
     keys = [_ranks(columns[name]) for name in _TEXTS]
     for name in ("partition", "log_partition"):
-        known = numbers_of(columns[name].drop_null())
-        keys.append(numbers_of(columns[name], int(known.min()) - 1 if len(known) else 0))
+        present = numbers_of(columns[name].drop_null())
+        keys.append(numbers_of(columns[name], int(present.min()) - 1 if len(present) else 0))
     order = _within_keys(numbers_of(columns["kind"]), [numbers_of(columns[name]) for name in _SORT])
     for code in reversed(packed(keys)):
         order = order[np.argsort(code[order], kind="stable")]
@@ -407,7 +407,7 @@ def _within_keys(kinds: Numbers, within: Sequence[Numbers]) -> Numbers:
     """Indices that sort events of the same key; most commits are in order as their files have them."""
     order: list[Numbers] = []
     is_commit = kinds > Event.OWNER
-    # What is known of a group or a partition never has the key of a commit.
+    # Context of a group or a partition never has the key of a commit.
     for [rows] in (np.nonzero(~is_commit), np.nonzero(is_commit)):
         first, second = (one[rows] for one in within)
         is_behind = (first[1:] > first[:-1]) | ((first[1:] == first[:-1]) & (second[1:] >= second[:-1]))

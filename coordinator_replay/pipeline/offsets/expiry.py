@@ -15,7 +15,7 @@ class Horizon:
     """How far expiry is looked at.
 
     Attributes:
-        as_of: the moment to judge at.
+        as_of: the time that expiry is evaluated at.
         horizon_ms: how far ahead to look.
     """
 
@@ -30,7 +30,7 @@ def expected_offsets(opened: pa.Table, retention: Retention, horizon: Horizon) -
 
     Args:
         opened: offsets that hold at the moment, in STAGED.
-        retention: to judge by.
+        retention: for how long offsets are kept.
         horizon: the moment, and how far ahead to look.
     """
     with connected() as connection:
@@ -41,5 +41,5 @@ def expected_offsets(opened: pa.Table, retention: Retention, horizon: Horizon) -
             "as_of": horizon.as_of,
             "limit": later(horizon.as_of, horizon.horizon_ms),
         }
-        found = connection.sql(expiring_offsets("opened"), params=asked)
-        return found.order("group_id, topic, partition").to_arrow_table()
+        rows = connection.sql(expiring_offsets("opened"), params=asked)
+        return rows.order("group_id, topic, partition").to_arrow_table()

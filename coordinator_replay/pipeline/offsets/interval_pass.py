@@ -1,8 +1,7 @@
 """The pass over sorted events: batch by batch to staged rows, each an interval of an offset or a pending commit.
 
-What decides happens in ``commit_intervals``, on numbers; the rest of a row is fetched by its index. What the last key
-of a batch remembers is put in front of the next batch as rows, so memory is bounded by the batch and by what is known
-of one group.
+``find_intervals`` works on numbers; the rest of a row is fetched by its index. What the last key of a batch remembers
+is put in front of the next batch as rows, so memory is bounded by the batch and by the context of one group.
 """
 
 from collections.abc import Iterator
@@ -27,8 +26,8 @@ from coordinator_replay.pipeline.offsets.intervals import (
     Event,
     Field,
     Interval,
+    Lookup,
     Settled,
-    Told,
     Wait,
     find_intervals,
 )
@@ -65,7 +64,7 @@ def _words(codes: Numbers, words: dict[Any, str]) -> pa.Array:
 
 
 class _Batch:
-    """A batch of events and what was found in it."""
+    """A batch of events, with its intervals and pending commits."""
 
     def __init__(self, events: pa.RecordBatch, proofs: OffsetProofs, *, is_last: bool) -> None:
         self.events = events
@@ -76,18 +75,16 @@ class _Batch:
             fields[field] = _numbers(events.column(name), nothing)
         self.fields = fields
         self.topics = events.column("topic").dictionary_encode()
-        self.told = np.full((len(Told), n), NOWHERE, np.int64)
+        self.lookups = np.full((len(Lookup), n), NOWHERE, np.int64)
         intervals, waits = np.empty((len(Interval), n), np.int64), np.empty((len(Wait), n), np.int64)
         carried = np.empty((2, n), np.int64)
         to_work_with = np.zeros(PLACES, np.int64), np.empty((2, n + 1), np.int64)
-        found = find_intervals(fields, self._begins(), is_last, self.told, intervals, waits, carried, *to_work_with)
-        if found[3] != NOWHERE:
-            raise RuntimeError(f"events are not in log order: {events.slice(found[3], 1).to_pylist()}")
-        self.intervals, self.waits, self.carried = (
-            intervals[:, : found[0]],
-            waits[:, : found[1]],
-            carried[:, : found[2]],
-        )
+        counts = find_intervals(fields, self._begins(), is_last, self.lookups, intervals, waits, carried, *to_work_with)
+        interval_count, wait_count, carried_count, out_of_order = counts
+        if out_of_order != NOWHERE:
+            raise RuntimeError(f"events are not in log order: {events.slice(out_of_order, 1).to_pylist()}")
+        self.intervals, self.waits = intervals[:, :interval_count], waits[:, :wait_count]
+        self.carried = carried[:, :carried_count]
         by_commit = self.intervals[Interval.END] == End.COMMIT
         self.replaced = np.full(n, NOWHERE, np.int64)
         self.replaced[self.intervals[Interval.NEXT, by_commit]] = self.intervals[Interval.ROW, by_commit]
@@ -112,10 +109,10 @@ class _Batch:
         return self.events.column(name).take(at)
 
     def carry(self) -> pa.RecordBatch:
-        """Rows that put the next batch in mind of what the last key of this one remembers."""
+        """Rows for the front of the next batch: what the last key of this one remembers."""
         rows, since = self.carried
         kinds = self.fields[Field.KIND, rows]
-        # A commit that holds since its marker is taken for granted, and what waits goes on waiting since then.
+        # A commit that its marker has committed is a plain one from now on; one that waits keeps the time since when.
         kinds = np.where(kinds == Event.COMMITTED, Event.PLAIN, kinds)
         times = np.where(since == UNKNOWN, self.fields[Field.AT_TIME, rows], since)
         taken = self.events.take(pa.array(rows))
@@ -132,20 +129,20 @@ class _Batch:
 
     def _states(self, rows: Numbers) -> pa.Array:
         """The group's state at commits: Kafka makes a simple group, which is Empty, where it has no record of one."""
-        at = self.told[Told.STATE, rows]
-        # Of what held or waited when the run began, an earlier run has told the state.
-        is_told = ((at == rows) & (at >= 0)) | (at == NOWHERE)
-        found = self.take("name", _rows(at))
-        if is_told.any():
-            found = pc.if_else(pa.array(is_told), self.take("group_state", _rows(rows)), found)
-        is_empty = pc.equal(found, "Dead").fill_null(False).to_numpy(zero_copy_only=False)
-        is_unseen = ((at == NO_STATES) | (at == NOWHERE)) & (self.fields[Field.KIND, rows] != Event.HELD)
+        at = self.lookups[Lookup.STATE, rows]
+        # Of what was open when the run began, an earlier run has looked up the state.
+        is_carried = ((at == rows) & (at >= 0)) | (at == NOWHERE)
+        states = self.take("name", _rows(at))
+        if is_carried.any():
+            states = pc.if_else(pa.array(is_carried), self.take("group_state", _rows(rows)), states)
+        is_empty = pc.equal(states, "Dead").fill_null(False).to_numpy(zero_copy_only=False)
+        is_unseen = ((at == NO_STATES) | (at == NOWHERE)) & (self.fields[Field.KIND, rows] != Event.OPEN_OFFSET)
         if not is_unseen.any():
-            return pc.if_else(pa.array(is_empty), _EMPTY, found)
+            return pc.if_else(pa.array(is_empty), _EMPTY, states)
         offsets, partitions = self.fields[Field.LOG_OFFSET, rows], self.fields[Field.LOG_PARTITION, rows]
         is_absent = self.proofs.are_absent(partitions, offsets, self._first_states()[rows])
-        found = pc.if_else(pa.array(is_unseen & ~is_absent), UNKNOWN_STATE, found)
-        return pc.if_else(pa.array(is_empty | (is_unseen & is_absent)), _EMPTY, found)
+        states = pc.if_else(pa.array(is_unseen & ~is_absent), UNKNOWN_STATE, states)
+        return pc.if_else(pa.array(is_empty | (is_unseen & is_absent)), _EMPTY, states)
 
     def _first_states(self) -> Numbers:
         """For each row, the log offset of the first state of its group that is on record; LATEST for none."""
@@ -158,7 +155,7 @@ class _Batch:
     def _are_begins_open(self, rows: Numbers) -> pa.Array:
         """Whether what was committed before is not on record."""
         begins, partitions = self.fields[Field.AT_OFFSET, rows], self.fields[Field.LOG_PARTITION, rows]
-        is_open = (self.told[Told.IS_FIRST, rows] == 1) & self.proofs.are_unproven(partitions, begins)
+        is_open = (self.lookups[Lookup.IS_FIRST, rows] == 1) & self.proofs.are_unproven(partitions, begins)
         is_open |= self._hide_previous(rows)
         return pc.coalesce(self.take("is_begin_open", _rows(rows)), pa.array(is_open))
 
@@ -190,13 +187,13 @@ class _Batch:
         )
         return pc.coalesce(replaced, self.take("previous_offset", _rows(rows)))
 
-    def _told(self, rows: Numbers) -> dict[str, pa.Array]:
-        """What a commit says, who owned its partition, and its group's state."""
+    def _commit_columns(self, rows: Numbers) -> dict[str, pa.Array]:
+        """Columns of commits: what they say, who owned the partition, and the group's state."""
         at = _rows(rows)
-        told = {name: self.take(name, at) for name in HISTORY.names if name in _AS_WRITTEN}
-        return told | {
+        as_written = {name: self.take(name, at) for name in HISTORY.names if name in _AS_WRITTEN}
+        return as_written | {
             "is_transactional": pc.not_equal(self.take("producer_id", at), -1),
-            "owner_member_id": self.take("name", _rows(self.told[Told.OWNER, rows])),
+            "owner_member_id": self.take("name", _rows(self.lookups[Lookup.OWNER, rows])),
             "group_state": self._states(rows),
             "record_offset": self.take("log_offset", at),
             "is_begin_open": self._are_begins_open(rows),
@@ -210,7 +207,7 @@ class _Batch:
             ends = intervals[Interval.END]
             rows, following = _rows(intervals[Interval.ROW]), _rows(intervals[Interval.NEXT])
             end_is_proven = pc.or_(pa.array(ends != End.COMMIT), pc.is_valid(self.take("producer_id", following)))
-            columns = self._told(intervals[Interval.ROW]) | {
+            columns = self._commit_columns(intervals[Interval.ROW]) | {
                 "kind": pa.array(_STAGED_BY_END[ends], pa.int8()),
                 "valid_from": self.take("at_timestamp", rows),
                 "valid_to": self.take("at_timestamp", following),
@@ -221,9 +218,9 @@ class _Batch:
                 "is_exact": self._are_exact(intervals[Interval.ROW], intervals[Interval.NEXT]),
                 "is_proven": pc.and_(pc.is_valid(self.take("producer_id", rows)), end_is_proven),
             }
-            yield _staged(columns if intervals is closed else columns | self._judged(intervals))
+            yield _staged(columns if intervals is closed else columns | self._expiry_columns(intervals))
 
-    def _judged(self, intervals: Numbers) -> dict[str, pa.Array]:
+    def _expiry_columns(self, intervals: Numbers) -> dict[str, pa.Array]:
         """What decides about expiry, of intervals that no commit ended."""
         rows, rules = _rows(intervals[Interval.ROW]), _rows(intervals[Interval.RULE])
         is_spared = self._is_spared(intervals[Interval.ROW], intervals[Interval.RULE])
@@ -246,13 +243,13 @@ class _Batch:
 
     def _is_spared(self, rows: Numbers, rules: Numbers) -> npt.NDArray[np.bool_]:
         """Whether a member subscribes to the topic of an offset, by the rule in force."""
-        known, places = np.unique(rules, return_inverse=True)
-        spared = self.take("spared_topics", _rows(known))
+        unique_rules, places = np.unique(rules, return_inverse=True)
+        spared = self.take("spared_topics", _rows(unique_rules))
         codes = _numbers(pc.index_in(pc.list_flatten(spared), self.topics.dictionary), NOWHERE)
         topics = len(self.topics.dictionary)
         pairs = pc.list_parent_indices(spared).to_numpy() * topics + codes
-        mine = places * topics + _numbers(self.topics.indices, NOWHERE)[rows]
-        return np.isin(mine, pairs[codes != NOWHERE])
+        of_offsets = places * topics + _numbers(self.topics.indices, NOWHERE)[rows]
+        return np.isin(of_offsets, pairs[codes != NOWHERE])
 
     def pending(self) -> pa.RecordBatch:
         """Staged rows of commits that waited for a marker."""
@@ -260,7 +257,7 @@ class _Batch:
         since = self.waits[Wait.SINCE]
         n = len(rows)
         return _staged(
-            self._told(self.waits[Wait.ROW])
+            self._commit_columns(self.waits[Wait.ROW])
             | {
                 "kind": pa.array(np.full(n, Staged.PENDING, np.int8)),
                 "valid_from": self.take("log_timestamp", rows),
@@ -329,6 +326,6 @@ def find_offset_intervals(
     carried: list[pa.RecordBatch] = []
     for batch, is_last in _with_last(batches):
         events = pa.RecordBatch.from_arrays(batch.columns, schema=EVENTS)
-        found = _Batch(pa.concat_batches([*carried, events]), proofs, is_last=is_last)
-        carried = [found.carry()]
-        yield from (rows for rows in (*found.history(), found.pending()) if rows.num_rows)
+        followed = _Batch(pa.concat_batches([*carried, events]), proofs, is_last=is_last)
+        carried = [followed.carry()]
+        yield from (rows for rows in (*followed.history(), followed.pending()) if rows.num_rows)

@@ -46,7 +46,7 @@ HISTORY = pa.schema(
 PRODUCER = pa.schema([("producer_id", pa.int64()), ("producer_epoch", pa.int16()), ("pending_since", _MOMENT)])
 """Columns of pending commits."""
 
-JUDGED = pa.schema(
+EXPIRY = pa.schema(
     [
         ("rule", pa.string()),
         ("base_timestamp", _MOMENT),
@@ -58,7 +58,7 @@ JUDGED = pa.schema(
     ]
 )
 """Columns of open and removed offsets: the rule in force at the end or the tombstone (with a null base, no rule lets
-the offset expire), since when (null: as long as the group is known), whether a transaction on it was open, whether the
+the offset expire), since when (null: since the group's first record), whether a transaction on it was open, whether the
 group's own tombstone follows in the same operation, the last owner, and the group's state before."""
 
-STAGED = pa.schema([("kind", pa.int8()), *HISTORY, *PRODUCER, *JUDGED, ("commits_merged", pa.int64())])
+STAGED = pa.schema([("kind", pa.int8()), *HISTORY, *PRODUCER, *EXPIRY, ("commits_merged", pa.int64())])

@@ -1,8 +1,8 @@
-"""Commits, markers and tombstones of many keys to the intervals in which each offset held: the compiled loop.
+"""Commits, markers and tombstones of many keys to the intervals in which each offset was current: the compiled loop.
 
-The same rules as ``engine.offsets``, over columns of numbers: a row is known by its index, and everything else about
-it stays in Arrow. A key (group, topic, partition, log partition) remembers the row that is stored and the rows that
-wait for a marker. Before its own events come those that others must be looked up in: states of the group and rules of
+The same rules as ``engine.offsets``, over columns of numbers: a row is an index, and everything else about it
+stays in Arrow. A key (group, topic, partition, log partition) remembers the row that is stored and the rows that
+wait for a marker. Before its own events come those that it is looked up in: states of the group and rules of
 its expiry at the group's beginning, owners at the beginning of a group's topic and partition.
 """
 
@@ -21,7 +21,7 @@ class Event(IntEnum):
     RULE = 1
     GROUP_TOMBSTONE = 2
     OWNER = 3
-    HELD = 4
+    OPEN_OFFSET = 4
     WAITING = 5
     PLAIN = 6
     TOMBSTONE = 7
@@ -34,8 +34,8 @@ class Event(IntEnum):
 class Field(IntEnum):
     """Rows of the matrix of events.
 
-    UNTIL is the log offset of an ownership's end, LOST_AT that from which on it is not on record that a commit holds:
-    there records begin to be missing, and a newer dump lacks the commit's own. LATEST stands for none.
+    UNTIL is the log offset of an ownership's end, LOST_AT the log offset from which on a commit
+    is not proven to be current: records begin to be missing there, and a newer dump lacks the commit's. LATEST: none.
     """
 
     KIND = 0
@@ -58,10 +58,10 @@ class Begin(IntEnum):
     GROUP = 3
 
 
-class Told(IntEnum):
-    """Rows of the matrix of what held at a commit: indices of OWNER and STATE rows, or NOWHERE and the like.
+class Lookup(IntEnum):
+    """Rows of the matrix of lookups at commits: indices of OWNER and STATE rows, NOWHERE or NO_STATES.
 
-    IS_FIRST says whether no record of its key was seen before it, 1 or 0.
+    IS_FIRST says whether no record of the commit's key came before it, 1 or 0.
     """
 
     OWNER = 0
@@ -70,7 +70,7 @@ class Told(IntEnum):
 
 
 class Interval(IntEnum):
-    """Rows of the matrix of intervals; those behind END are what decides about expiry at the interval's end."""
+    """Rows of the matrix of intervals; those after END decide about expiry at the interval's end."""
 
     ROW = 0
     NEXT = 1
@@ -141,7 +141,7 @@ LATEST = np.iinfo(np.int64).max
 
 @inlined
 def _last_at(firsts: Any, seconds: Any, start: Any, end: Any, first: Any, second: Any) -> Any:
-    """The last row of a stretch sorted by two columns that is at or before two values; ``start - 1`` if none is."""
+    """The last row of a range, sorted by two columns, that is at or before two values; ``start - 1`` if none is."""
     low, high = start, end
     while low < high:
         middle = (low + high) // 2
@@ -157,8 +157,8 @@ def _last_at(firsts: Any, seconds: Any, start: Any, end: Any, first: Any, second
 def _owner(events: Any, memory: Any, offset: Any) -> Any:
     """The last row at or before a log offset that names an owner; NOWHERE if none does."""
     start = memory[_At.OWNERS]
-    found = _last_at(events[Field.AT_OFFSET], events[Field.UNTIL], start, memory[_At.OWNERS_END], offset, LATEST)
-    return found if found >= start else NOWHERE
+    row = _last_at(events[Field.AT_OFFSET], events[Field.UNTIL], start, memory[_At.OWNERS_END], offset, LATEST)
+    return row if row >= start else NOWHERE
 
 
 @inlined
@@ -167,25 +167,25 @@ def _state(events: Any, memory: Any, offset: Any) -> Any:
     start, end = memory[_At.STATES], memory[_At.STATES_END]
     if start == end:
         return NO_STATES
-    found = _last_at(events[Field.AT_OFFSET], events[Field.LOG_OFFSET], start, end, offset, LATEST)
-    return found if found >= start else NOWHERE
+    row = _last_at(events[Field.AT_OFFSET], events[Field.LOG_OFFSET], start, end, offset, LATEST)
+    return row if row >= start else NOWHERE
 
 
 @inlined
-def _tell(events: Any, told: Any, memory: Any, row: Any) -> Any:
+def _look_up(events: Any, lookups: Any, memory: Any, row: Any) -> Any:
     """Look up who owned the partition, and the group's state, at a commit's own record."""
     offset = events[Field.LOG_OFFSET, row]
     owner = _owner(events, memory, offset)
     if owner != NOWHERE and events[Field.UNTIL, owner] <= offset:
         owner = NOWHERE
-    told[Told.OWNER, row] = owner
-    told[Told.STATE, row] = _state(events, memory, offset)
-    told[Told.IS_FIRST, row] = 1 - memory[_At.IS_SEEN]
+    lookups[Lookup.OWNER, row] = owner
+    lookups[Lookup.STATE, row] = _state(events, memory, offset)
+    lookups[Lookup.IS_FIRST, row] = 1 - memory[_At.IS_SEEN]
 
 
 @inlined
 def _end(events: Any, memory: Any, intervals: Any, by: Any, end: Any) -> Any:
-    """End what is stored, if anything is; for a tombstone, and at the end, with what retention could know then."""
+    """End what is stored, if anything is; for a tombstone, and at the end, with what decides about expiry."""
     row = memory[_At.STORED]
     if row == NOWHERE:
         return
@@ -197,18 +197,18 @@ def _end(events: Any, memory: Any, intervals: Any, by: Any, end: Any) -> Any:
     intervals[Interval.END, n] = end
     if end == End.TOMBSTONE or end == End.OPEN:
         intervals[Interval.IS_PROTECTED, n] = memory[_At.WAITING] > 0
-        _judge(events, memory, intervals, n, row, by)
+        _note_expiry(events, memory, intervals, n, row, by)
 
 
 @inlined
-def _judge(events: Any, memory: Any, intervals: Any, n: Any, row: Any, by: Any) -> Any:
+def _note_expiry(events: Any, memory: Any, intervals: Any, n: Any, row: Any, by: Any) -> Any:
     """Note the rule in force, the last owner and the state at a tombstone, or at the end."""
     partition = events[Field.LOG_PARTITION, row]
     offset = events[Field.AT_OFFSET, by] if by != NOWHERE else LATEST
     start, end = memory[_At.RULES], memory[_At.RULES_END]
     rule = _last_at(events[Field.LOG_PARTITION], events[Field.AT_OFFSET], start, end, partition, offset)
-    is_known = rule >= start and events[Field.LOG_PARTITION, rule] == partition
-    intervals[Interval.RULE, n] = rule if is_known else NOWHERE
+    has_rule = rule >= start and events[Field.LOG_PARTITION, rule] == partition
+    intervals[Interval.RULE, n] = rule if has_rule else NOWHERE
     intervals[Interval.LAST_OWNER, n] = _owner(events, memory, offset)
     intervals[Interval.LAST_STATE, n] = _state(events, memory, offset)
 
@@ -291,26 +291,26 @@ def _lose(events: Any, memory: Any, waiting: Any, intervals: Any, waits: Any, ro
 
 
 @inlined
-def _set_apart(memory: Any, first: Any, row: Any) -> Any:
-    """Let a stretch of context end after a row; ``first`` is where its beginning is remembered."""
+def _extend_context(memory: Any, first: Any, row: Any) -> Any:
+    """Let a range of context rows end after a row; ``first`` is the place of its beginning."""
     if memory[first] == memory[first + 1]:
         memory[first] = row
     memory[first + 1] = row + 1
 
 
 @inlined
-def _take_context(events: Any, told: Any, memory: Any, row: Any) -> Any:
+def _take_context(events: Any, lookups: Any, memory: Any, row: Any) -> Any:
     kind = events[Field.KIND, row]
     if kind == Event.STATE:
-        _set_apart(memory, _STATES, row)
+        _extend_context(memory, _STATES, row)
     elif kind == Event.OWNER:
-        _set_apart(memory, _OWNERS, row)
+        _extend_context(memory, _OWNERS, row)
     elif kind < Event.OWNER:
-        _set_apart(memory, _RULES, row)
+        _extend_context(memory, _RULES, row)
     else:
-        told[Told.OWNER, row] = row
-        told[Told.STATE, row] = row
-        told[Told.IS_FIRST, row] = 1 - memory[_At.IS_SEEN]
+        lookups[Lookup.OWNER, row] = row
+        lookups[Lookup.STATE, row] = row
+        lookups[Lookup.IS_FIRST, row] = 1 - memory[_At.IS_SEEN]
 
 
 @inlined
@@ -319,7 +319,7 @@ def _apply(events: Any, memory: Any, waiting: Any, intervals: Any, waits: Any, r
     if kind == Event.LOST:
         _lose(events, memory, waiting, intervals, waits, row)
         return
-    if kind == Event.PLAIN or kind == Event.HELD:
+    if kind == Event.PLAIN or kind == Event.OPEN_OFFSET:
         _end(events, memory, intervals, row, End.COMMIT)
         memory[_At.STORED] = row
     elif kind == Event.TOMBSTONE:
@@ -329,7 +329,7 @@ def _apply(events: Any, memory: Any, waiting: Any, intervals: Any, waits: Any, r
         _wait(events, memory, waiting, waits, row)
     elif kind > Event.OPENED:
         _mark(events, memory, waiting, intervals, waits, row)
-    if kind == Event.PLAIN or kind == Event.HELD or kind == Event.TOMBSTONE:
+    if kind == Event.PLAIN or kind == Event.OPEN_OFFSET or kind == Event.TOMBSTONE:
         memory[_At.IS_SEEN] = 1
 
 
@@ -362,7 +362,7 @@ def find_intervals(
     events: Any,
     begins: Any,
     is_last: Any,
-    told: Any,
+    lookups: Any,
     intervals: Any,
     waits: Any,
     carried: Any,
@@ -375,7 +375,7 @@ def find_intervals(
         events: int64 matrix of ``Field`` by row.
         begins: ``Begin`` of each row.
         is_last: whether the last key ends with the last row.
-        told: to be filled, ``Told`` by row.
+        lookups: to be filled, ``Lookup`` by row.
         intervals: to be filled, ``Interval`` by interval; as long as there are rows.
         waits: to be filled, ``Wait`` by pending commit; as long as there are rows.
         carried: to be filled with the rows that the last key remembers, and since when those wait that wait.
@@ -400,9 +400,9 @@ def find_intervals(
         ):
             return 0, 0, 0, row
         if events[Field.KIND, row] <= Event.WAITING:
-            _take_context(events, told, memory, row)
+            _take_context(events, lookups, memory, row)
         else:
-            _tell(events, told, memory, row)
+            _look_up(events, lookups, memory, row)
         _apply(events, memory, waiting, intervals, waits, row)
     kept = 0
     if is_last:

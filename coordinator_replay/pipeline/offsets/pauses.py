@@ -1,4 +1,4 @@
-"""For how long commits paused around each rebalance: what consumers felt, whichever protocol they speak.
+"""For how long commits paused around each rebalance: how long consumers stopped, whatever their protocol.
 
 A row of the history that the next commit ended is the time between two commits of a partition. The longest one that
 overlaps a rebalance, of a partition that it gave to a member, is the pause; of any partition, where it gave none.
@@ -29,11 +29,11 @@ AWAITING_LOGS = {True: "open_rebalances", False: "settled_rebalances"}
 """Staged rows of ``rebalances`` that lack what brokers' logs add to them, by whether they are open."""
 
 WITHIN_MS = 3_600_000
-"""A commit so long after a rebalance ended tells nothing of it any more."""
+"""A commit so long after the end of a rebalance says nothing about it any more."""
 
 _SCHEMA = table(TABLE).file_schema().remove_metadata()
 _MOMENT = pa.timestamp("us", tz="UTC")
-_NONE, _UNTOLD = -1, -2
+_NONE, _NOT_COMPUTED = -1, -2
 
 
 def _ms(column: pa.Array | pa.ChunkedArray) -> Numbers:
@@ -69,21 +69,21 @@ class CommitPauses:
     Args:
         rebalances: rows of ``rebalances``.
         ownership: rows of ``partition_ownership`` of the same groups: group_id, topic, partition, owned_from.
-        known_ms: the pauses that earlier runs have found, -1 for none, in the order of the rebalances.
+        earlier_ms: the pauses that earlier runs have computed, -1 for none, in the order of the rebalances.
     """
 
     def __init__(
-        self, rebalances: pa.Table, ownership: Iterator[pa.RecordBatch], known_ms: Numbers | None = None
+        self, rebalances: pa.Table, ownership: Iterator[pa.RecordBatch], earlier_ms: Numbers | None = None
     ) -> None:
         self.rows = rebalances
-        self.known_ms = np.full(rebalances.num_rows, _NONE, np.int64) if known_ms is None else known_ms
+        self.earlier_ms = np.full(rebalances.num_rows, _NONE, np.int64) if earlier_ms is None else earlier_ms
         self.groups = pc.unique(rebalances.column("group_id").combine_chunks())
         started, completed = (_ms(rebalances.column(name)) for name in ("started_at", "completed_at"))
         # The join phase of a classic rebalance leaves no record: the time at which it ended stands for it.
         started = np.where(started < 0, completed, started)
         codes = numbers_of(pc.index_in(rebalances.column("group_id").combine_chunks(), self.groups))
-        [known] = np.nonzero((started >= 0) & (completed >= 0))
-        order = known[np.lexsort([completed[known], started[known], codes[known]])]
+        [timed] = np.nonzero((started >= 0) & (completed >= 0))
+        order = timed[np.lexsort([completed[timed], started[timed], codes[timed]])]
         self.order = order
         self.codes, self.started, self.completed = codes[order], started[order], completed[order]
         self.width = int(max(self.completed.max(initial=0), self.started.max(initial=0))) + 2
@@ -102,44 +102,44 @@ class CommitPauses:
             ends: likewise, not included.
         """
         codes = numbers_of(pc.index_in(groups, self.groups).fill_null(-1))
-        [mine] = np.nonzero((codes >= 0) & (begins >= 0) & (ends >= 0))
+        [relevant] = np.nonzero((codes >= 0) & (begins >= 0) & (ends >= 0))
         low = np.searchsorted(
-            self.ends, codes[mine] * self.width + np.minimum(begins[mine], self.width - 1), side="left"
+            self.ends, codes[relevant] * self.width + np.minimum(begins[relevant], self.width - 1), side="left"
         )
         high = np.searchsorted(
-            self.starts, codes[mine] * self.width + np.minimum(ends[mine], self.width - 1), side="right"
+            self.starts, codes[relevant] * self.width + np.minimum(ends[relevant], self.width - 1), side="right"
         )
         counts = np.maximum(high - low, 0)
-        rows = np.repeat(mine, counts)
+        rows = np.repeat(relevant, counts)
         firsts = np.repeat(low, counts)
         within = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
-        found = firsts + within
+        rebalances = firsts + within
         fits = (
-            (self.codes[found] == codes[rows])
-            & (self.started[found] <= ends[rows])
-            & (self.completed[found] >= begins[rows])
+            (self.codes[rebalances] == codes[rows])
+            & (self.started[rebalances] <= ends[rows])
+            & (self.completed[rebalances] >= begins[rows])
         )
-        return rows[fits], found[fits]
+        return rows[fits], rebalances[fits]
 
     def _taken(self, ownership: Iterator[pa.RecordBatch]) -> _Taken:
         """Partitions that a member came to own while a rebalance went on."""
-        found: list[tuple[Numbers, pa.Array, Numbers]] = []
+        taken_rows: list[tuple[Numbers, pa.Array, Numbers]] = []
         for batch in ownership:
             at = _ms(batch.column("owned_from"))
             rows, rebalances = self._overlapping(batch.column("group_id"), at, at)
             if len(rows):
                 taken = batch.take(pa.array(rows))
-                found.append((rebalances, taken.column("topic"), numbers_of(taken.column("partition"), 0)))
+                taken_rows.append((rebalances, taken.column("topic"), numbers_of(taken.column("partition"), 0)))
         has_any = np.zeros(len(self.order), np.bool_)
-        if not found:
+        if not taken_rows:
             return _Taken(pa.array([], pa.string()), np.zeros(0, np.int64), has_any)
-        rebalances = np.concatenate([one[0] for one in found])
-        names = pa.concat_arrays([one[1].cast(pa.string()) for one in found])
+        rebalances = np.concatenate([one[0] for one in taken_rows])
+        names = pa.concat_arrays([one[1].cast(pa.string()) for one in taken_rows])
         has_any[rebalances] = True
         topics = pc.unique(names.drop_null())
         taken = _Taken(topics, np.zeros(0, np.int64), has_any)
         codes = numbers_of(pc.index_in(names, topics), len(topics))
-        keys = taken.numbers(rebalances, codes, np.concatenate([one[2] for one in found]))
+        keys = taken.numbers(rebalances, codes, np.concatenate([one[2] for one in taken_rows]))
         return _Taken(topics, distinct(keys), has_any)
 
     def add(self, history: pa.RecordBatch) -> None:
@@ -151,23 +151,23 @@ class CommitPauses:
         if not len(self.order) or not history.num_rows:
             return
         begins, ends = (_ms(history.column(name)) for name in ("valid_from", "valid_to"))
-        rows, found = self._overlapping(history.column("group_id"), begins, ends)
-        is_near = ends[rows] <= self.completed[found] + WITHIN_MS
-        rows, found = rows[is_near], found[is_near]
+        rows, rebalances = self._overlapping(history.column("group_id"), begins, ends)
+        is_near = ends[rows] <= self.completed[rebalances] + WITHIN_MS
+        rows, rebalances = rows[is_near], rebalances[is_near]
         if not len(rows):
             return
         lengths = ends[rows] - begins[rows]
-        np.maximum.at(self.longest["any"], found, lengths)
-        mine = history.take(pa.array(rows))
-        topics = numbers_of(pc.index_in(mine.column("topic"), self.taken.topics), len(self.taken.topics))
-        keys = self.taken.numbers(found, topics, numbers_of(mine.column("partition"), 0))
+        np.maximum.at(self.longest["any"], rebalances, lengths)
+        intervals = history.take(pa.array(rows))
+        topics = numbers_of(pc.index_in(intervals.column("topic"), self.taken.topics), len(self.taken.topics))
+        keys = self.taken.numbers(rebalances, topics, numbers_of(intervals.column("partition"), 0))
         is_taken = np.isin(keys, self.taken.keys)
-        np.maximum.at(self.longest["taken"], found[is_taken], lengths[is_taken])
+        np.maximum.at(self.longest["taken"], rebalances[is_taken], lengths[is_taken])
 
     def pauses(self) -> pa.Array:
         """The pause of each rebalance in milliseconds, in the order of the rows; null where none is known."""
         longest = np.where(self.taken.has_any, self.longest["taken"], self.longest["any"])
-        every = self.known_ms.copy()
+        every = self.earlier_ms.copy()
         every[self.order] = np.maximum(longest, every[self.order])
         return pa.array(every, pa.int64(), mask=every < 0)
 
@@ -175,7 +175,7 @@ class CommitPauses:
 class PauseStep:
     """Writes the rebalances of a bucket, each with its pause.
 
-    A row stays open until the log has gone on for so long that no later commit can tell more of its pause.
+    A row stays open until the log has continued for so long that no later commit can change its pause.
 
     Args:
         files: the bucket's; staged rows of new rebalances stand in it.
@@ -192,9 +192,9 @@ class PauseStep:
         if is_rebuild or not (files.old(TABLE) or files.old("offset_history")):
             self.pauses = CommitPauses(whole, self._ownership(whole))
             return
-        known_ms = self._known_ms(whole, self._begins_ms())
-        self.pauses = CommitPauses(whole, self._ownership(whole), known_ms)
-        for batch in self._intervals_before(whole.filter(pa.array(known_ms == _UNTOLD)), reached_ms):
+        earlier_ms = self._earlier_ms(whole, self._begins_ms())
+        self.pauses = CommitPauses(whole, self._ownership(whole), earlier_ms)
+        for batch in self._intervals_before(whole.filter(pa.array(earlier_ms == _NOT_COMPUTED)), reached_ms):
             self.pauses.add(batch)
 
     def _begins_ms(self) -> int:
@@ -203,8 +203,8 @@ class PauseStep:
         first = [pc.min(batch.column("log_timestamp")).as_py() for batch in read_paths(uris, ["log_timestamp"])]
         return min((milliseconds(one) for one in first if one is not None), default=LATEST_MS)
 
-    def _known_ms(self, rebalances: pa.Table, begins_ms: int) -> Numbers:
-        """The pauses that earlier runs have found; UNTOLD for rebalances that were not, or not all, before this run."""
+    def _earlier_ms(self, rebalances: pa.Table, begins_ms: int) -> Numbers:
+        """The pauses that earlier runs have computed; NOT_COMPUTED for those that this run began or changed."""
         names = ["rebalance_id", "started_at", "completed_at", "commit_pause_ms"]
         schema = pa.schema([_SCHEMA.field(name) for name in names])
         old = rows_of(read_paths([file.uri for file in self.files.old(TABLE, is_open=True)], names), schema)
@@ -215,23 +215,23 @@ class PauseStep:
         # Where no record shows the beginning, the row of the table may have that of a broker's log.
         is_same &= (_ms(then.column("started_at")) == started) | (started < 0)
         is_same &= _ms(then.column("completed_at")) == completed
-        found = numbers_of(then.column("commit_pause_ms").combine_chunks(), _NONE)
-        return np.where(is_same, found, _UNTOLD)
+        earlier_ms = numbers_of(then.column("commit_pause_ms").combine_chunks(), _NONE)
+        return np.where(is_same, earlier_ms, _NOT_COMPUTED)
 
     def _intervals_before(self, rebalances: pa.Table, reached_ms: int) -> Iterator[pa.RecordBatch]:
-        """Times between commits of earlier runs that may overlap rebalances which this run has told of.
+        """Times between commits of earlier runs that may overlap rebalances which this run has derived.
 
         Those runs may have read one log partition further than this one begins in another.
 
         A row that stands for several commits (``--history-every``) is none.
         """
         started = _ms(pc.coalesce(rebalances.column("started_at"), rebalances.column("completed_at")))
-        mine = rebalances.filter(pa.array((started >= 0) & (started <= reached_ms)))
-        if not mine.num_rows:
+        early = rebalances.filter(pa.array((started >= 0) & (started <= reached_ms)))
+        if not early.num_rows:
             return iter(())
-        first = pc.min(pc.coalesce(mine.column("started_at"), mine.column("completed_at")))
+        first = pc.min(pc.coalesce(early.column("started_at"), early.column("completed_at")))
         wanted = (
-            pc.field("group_id").isin(pc.unique(mine.column("group_id").combine_chunks()))
+            pc.field("group_id").isin(pc.unique(early.column("group_id").combine_chunks()))
             & (pc.field("valid_to") >= first)
             & (pc.field("ended_by") == "COMMIT")
             & (pc.field("commits_merged") == 0)
@@ -244,7 +244,7 @@ class PauseStep:
         return (in_schema(batch, _SCHEMA) for batch in read_paths(uris, _SCHEMA.names))
 
     def _earlier(self) -> Iterator[pa.RecordBatch]:
-        """Rebalances of earlier runs that were over, and whose pause was not known for good."""
+        """Rebalances of earlier runs that were over, and whose pause was not final."""
         uris = [file.uri for file in self.files.old(TABLE, is_open=True)]
         is_over = pc.field("settled_at_offset").is_valid()
         return (as_recorded(in_schema(batch, _SCHEMA)) for batch in read_paths(uris, _SCHEMA.names, is_over))
@@ -272,11 +272,11 @@ class PauseStep:
         whole = rows.set_column(place, "commit_pause_ms", self.pauses.pauses())
         groups: list[Any] = rows.column("group_id").to_pylist()
         last = np.array([self.last_us.get(log_partitions.get(one, -1), 0) // 1000 for one in groups], np.int64)
-        is_known = (_ms(rows.column("completed_at")) + WITHIN_MS < last) & rows.column(
+        is_final = (_ms(rows.column("completed_at")) + WITHIN_MS < last) & rows.column(
             "settled_at_offset"
         ).is_valid().to_numpy(zero_copy_only=False)
         [batch] = whole.combine_chunks().to_batches()
-        for is_open, chosen in ((False, is_known), (True, ~is_known)):
+        for is_open, chosen in ((False, is_final), (True, ~is_final)):
             if awaits_logs:
                 writer.stage(AWAITING_LOGS[is_open], some(batch, chosen))
             else:

@@ -39,29 +39,29 @@ class OffsetProofs:
                 yield one, is_own & (offsets >= one.begins_at) & (offsets < following)
 
     def are_unproven(self, partitions: Numbers, offsets: Numbers) -> Bools:
-        """At which offsets a key of which no record was seen so far may have been there all the same."""
-        found = np.zeros(len(offsets), np.bool_)
+        """At which offsets a key without a record so far may have existed all the same."""
+        unproven = np.zeros(len(offsets), np.bool_)
         for one, is_in in self._in_ranges(partitions, offsets):
-            found |= is_in & (offsets < (NEVER if one.exact_from is None else one.exact_from))
-        return found
+            unproven |= is_in & (offsets < (NEVER if one.exact_from is None else one.exact_from))
+        return unproven
 
     def are_absent(self, partitions: Numbers, offsets: Numbers, first: Numbers) -> Bools:
         """At which offsets a group is proven not to be there, by the offset of the first record that shows it."""
-        found = np.ones(len(offsets), np.bool_)
+        absent = np.ones(len(offsets), np.bool_)
         for one, is_in in self._in_ranges(partitions, offsets):
             exact_from = NEVER if one.exact_from is None else one.exact_from
             is_open = (offsets + 1 < one.complete_from) | (first < exact_from) | (exact_from == NEVER)
-            found &= ~(is_in & is_open & (offsets < exact_from))
-        return found
+            absent &= ~(is_in & is_open & (offsets < exact_from))
+        return absent
 
     def have_gap(self, partitions: Numbers, begins: Numbers, ends: Numbers) -> Bools:
-        """In which stretches of offsets records are missing that no dump has."""
-        found = np.zeros(len(begins), np.bool_)
+        """In which ranges of offsets records are missing that no dump has."""
+        gaps = np.zeros(len(begins), np.bool_)
         for partition, ranges in self.ranges.items():
             for one in ranges:
                 if one.is_gap:
-                    found |= (partitions == partition) & (begins < one.begins_at) & (ends > one.begins_at)
-        return found
+                    gaps |= (partitions == partition) & (begins < one.begins_at) & (ends > one.begins_at)
+        return gaps
 
     def breaks(self) -> Iterator[tuple[int, HistoryRange]]:
         """Log partitions with the ranges in which newer dumps lack what older ones had."""

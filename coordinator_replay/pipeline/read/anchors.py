@@ -77,17 +77,17 @@ class Comparison(NamedTuple):
 
     Attributes:
         anchor: what an earlier run has kept.
-        found: the same of the dump's record.
+        other: the same of the dump's record.
     """
 
     log_partition: int
     anchor: Anchor
-    found: Anchor
+    other: Anchor
 
     @property
     def is_same(self) -> bool:
         """Whether both are one record."""
-        return self.anchor.is_same(self.found)
+        return self.anchor.is_same(self.other)
 
 
 def record_hash(key: bytes | None, value: bytes | None) -> str:
@@ -103,18 +103,18 @@ def record_hash(key: bytes | None, value: bytes | None) -> str:
     return made.hexdigest()
 
 
-def choose(found: Iterable[Anchor], most: int = MOST) -> list[Anchor]:
+def choose(anchors: Iterable[Anchor], most: int = MOST) -> list[Anchor]:
     """Choose anchors of one log partition: some of the newest, the oldest, and of those that may be there for long.
 
     Args:
-        found: what there is to choose from; of several at one offset that of the highest leader epoch counts.
+        anchors: what there is to choose from; of several at one offset that of the highest leader epoch counts.
         most: how many are kept at most.
 
     Returns:
         by offset.
     """
     best: dict[int, Anchor] = {}
-    for one in found:
+    for one in anchors:
         other = best.setdefault(one.log_offset, one)
         if (_epoch(one), one.is_live) > (_epoch(other), other.is_live):
             best[one.log_offset] = one
@@ -208,8 +208,8 @@ def compare(records: pa.RecordBatch, anchors: Mapping[int, Sequence[Anchor]]) ->
     )
     by_place = {(one, anchor.log_offset): anchor for one, of_partition in anchors.items() for anchor in of_partition}
     compared = [(row, *place) for row, place in zip(rows.tolist(), places, strict=True) if place in by_place]
-    found = _anchors(records, np.array([row for row, _, _ in compared], np.int64))
+    others = _anchors(records, np.array([row for row, _, _ in compared], np.int64))
     return [
         Comparison(partition, by_place[partition, offset], one)
-        for (_, partition, offset), one in zip(compared, found, strict=True)
+        for (_, partition, offset), one in zip(compared, others, strict=True)
     ]

@@ -57,14 +57,14 @@ def unread_files(files: Sequence[DumpFile], audited: Mapping[int, Sequence[tuple
     skip = {p: [(start, end - 1) for start, end in ranges] for p, ranges in audited.items()}
     covering = {p: SkipRanges(ranges) for p, ranges in skip.items()}
     named = offset_ranges(files)
-    found = UnreadFiles([], skip, [])
+    unread = UnreadFiles([], skip, [])
     for place, file in enumerate(files):
         ranges, named_range = covering.get(file.log_partition), named.get(place)
         if ranges is None or named_range is None or not _covers(ranges, *named_range):
-            found.files.append(file)
+            unread.files.append(file)
         else:
-            found.unopened.append((file, _extent(file, *named_range)))
-    return found
+            unread.unopened.append((file, _extent(file, *named_range)))
+    return unread
 
 
 def _covers(ranges: SkipRanges, start: int, end: int) -> bool:

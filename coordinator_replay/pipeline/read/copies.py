@@ -55,7 +55,7 @@ class DumpCopy:
         )
 
     def has_news(self, end: int | None) -> bool:
-        """Whether it tells anything that earlier runs have not read, or of a moment before they did."""
+        """Whether it has records that earlier runs have not read, or ends elsewhere than they did."""
         return end is None or self.unread > 0 or self.bounds.end != end
 
     def as_read_whole(self) -> "DumpCopy":
@@ -103,7 +103,7 @@ def gaps_of(copies: Sequence[DumpCopy], uncovered: Sequence[tuple[int, int, int]
 
     Args:
         copies: of the dump.
-        uncovered: stretches between files: log partition, from, to (not included).
+        uncovered: ranges between files: log partition, from, to (not included).
     """
     return [
         (partition, low, high)
@@ -159,17 +159,17 @@ def export_copies(tally: Tally, ends: Mapping[int, int]) -> list[DumpCopy]:
             continue
         low[partition] = min(count.low, low.get(partition, count.low))
         high[partition] = max(count.high, high.get(partition, count.high))
-        unread[partition] = unread.get(partition, 0) + (0 if key.is_known else count.records)
+        unread[partition] = unread.get(partition, 0) + (0 if key.is_audited else count.records)
     return [_export_copy(one, low[one], high[one] + 1, unread[one], ends.get(one)) for one in sorted(low)]
 
 
 def _export_copy(partition: int, low: int, end: int, unread: int, reached: int | None) -> DumpCopy:
-    goes_on = reached is not None and low >= reached
+    continues = reached is not None and low >= reached
     bounds = CopyBounds(
         log_partition=partition,
         name="0",
         is_export=True,
-        covered_from=reached or 0 if goes_on else 0,
+        covered_from=reached or 0 if continues else 0,
         cleaned_to=min(end, LAST_OFFSET),
         end=min(end, LAST_OFFSET),
     )
@@ -181,7 +181,7 @@ def passed_over(
 ) -> Iterator[tuple[DumpCopy, Mapping[int, Sequence[tuple[int, int]]]]]:
     """Copies of which what was passed over has to be read, too, with what of it need not be.
 
-    Where a copy lacks offsets behind the end of what earlier runs have read, its own records tell what is still alive.
+    Where a copy lacks offsets behind the end of what earlier runs have read, its own records show what is still alive.
     An older copy may have what newer ones have lost, but not where nothing is missing.
 
     Args:
@@ -197,8 +197,8 @@ def passed_over(
         if copy.lacks_new_offsets(end):
             yield copy, {partition: [(end, LAST_OFFSET)]}
         elif copy.is_older(end):
-            known = [(low, high - 1) for low, high in complete.get(partition, ())]
+            ranges = [(low, high - 1) for low, high in complete.get(partition, ())]
             first = _first_offset(copy.files, ())
-            if not any(low <= first and high >= copy.bounds.end - 1 for low, high in known):
-                # Which offsets of a complete range the older copy has, too, only its own records tell.
+            if not any(low <= first and high >= copy.bounds.end - 1 for low, high in ranges):
+                # Only the older copy's own records show which offsets of a complete range it has, too.
                 yield copy, {partition: [(end, LAST_OFFSET)]}

@@ -23,7 +23,7 @@ from coordinator_replay.pipeline.columns import Bools, Numbers, numbers_of
 from coordinator_replay.pipeline.read.anchors import Anchor, Comparison, candidates, choose, compare
 from coordinator_replay.pipeline.read.extents import Extent
 from coordinator_replay.pipeline.read.same_log import Part, around, folder_of, read_topic_id
-from coordinator_replay.pipeline.read.tally import COMMIT, CONTROL, QUARANTINE, RECORD, Ranges, Tally, is_known
+from coordinator_replay.pipeline.read.tally import COMMIT, CONTROL, QUARANTINE, RECORD, Ranges, Tally, is_audited
 from coordinator_replay.records.columnar import Rows
 from coordinator_replay.records.decoder import (
     COMMIT_COLUMNS,
@@ -56,7 +56,7 @@ KINDS = {
     QUARANTINE: pa.schema([("source", pa.string()), *QUARANTINE_COLUMNS]),
     CONTROL: pa.schema([]),
 }
-"""What a record can be, and the columns that each sort has beside those of every staged row."""
+"""What a record can be, and the columns that each sort adds to those of every staged row."""
 
 STAGED = {
     kind: pa.schema(
@@ -95,7 +95,7 @@ class FileShare:
     Attributes:
         file: the file.
         skip: what need not be read; batches that lie wholly within are hopped over by their headers.
-        known: positions of its log partition that earlier runs have read, to be counted apart.
+        audited: positions of its log partition that earlier runs have read, which are counted separately.
         anchors: of the log partition, which are looked up in what need not be read, too.
         limit: from this offset on the file's records are not part of the log; None where all are.
         metadata: the file with the id of the topic; None where it isn't there, or another share reads it.
@@ -103,7 +103,7 @@ class FileShare:
 
     file: DumpFile
     skip: Sequence[tuple[int, int]]
-    known: Ranges
+    audited: Ranges
     anchors: Sequence[Anchor] = ()
     limit: int | None = None
     metadata: str | None = None
@@ -111,15 +111,15 @@ class FileShare:
 
 @dataclass(slots=True)
 class DecodedFile:
-    """What decoding some files, or a task's share of rows, came to.
+    """What is decoded of some files, or of a task's share of rows.
 
     Attributes:
         files: the staged files.
         tally: counts of all records, copies included.
         extents: what each segment covers.
-        notes: what there is to say about them.
+        notes: sentences about them for the user.
         anchors: candidates by log partition, a handful of each.
-        parts: what was found at the offsets of anchors that earlier runs have kept, by file.
+        parts: the records at offsets of anchors that earlier runs have kept, by file.
     """
 
     files: list[StagedFile] = field(default_factory=list)
@@ -186,17 +186,17 @@ class _Stager:
 
     Args:
         folder: where staged files go.
-        known: positions that earlier runs have read.
+        audited: positions that earlier runs have read.
         buckets: how many buckets the warehouse has.
 
     Attributes:
         copy: the copy of a log partition that rows are read from.
     """
 
-    def __init__(self, folder: str, known: Ranges, buckets: int) -> None:
+    def __init__(self, folder: str, audited: Ranges, buckets: int) -> None:
         self.folder = folder
         self.copy = ""
-        self.known = known
+        self.audited = audited
         self.buckets = buckets
         self.places: dict[str, tuple[str, int, str]] = {}
         self.writer = FileWriter({})
@@ -204,10 +204,10 @@ class _Stager:
 
     def add(self, records: pa.RecordBatch) -> None:
         """Decode log records and write what they are."""
-        for partition, found in candidates(records):
-            self.done.anchors[partition] = choose([*self.done.anchors.get(partition, ()), *found])
+        for partition, anchors in candidates(records):
+            self.done.anchors[partition] = choose([*self.done.anchors.get(partition, ()), *anchors])
         for what, rows in decode_batch(records):
-            self.done.tally.add(what, rows, self.known)
+            self.done.tally.add(what, rows, self.audited)
             partitions = numbers_of(rows.column("log_partition"), -1)
             of_rows = np.where(partitions < 0, NO_BUCKET, partitions % self.buckets)
             for bucket in np.unique(of_rows).tolist():
@@ -228,10 +228,10 @@ class _Stager:
         return self.done
 
 
-def _unread(records: pa.RecordBatch, known: Ranges) -> int:
+def _unread(records: pa.RecordBatch, audited: Ranges) -> int:
     """How many records stand where no earlier run has read; damage is no record."""
     is_record = records.column("error_class").is_null().to_numpy(zero_copy_only=False)
-    return int((is_record & ~is_known(records, known)).sum())
+    return int((is_record & ~is_audited(records, audited)).sum())
 
 
 @dataclass(slots=True)
@@ -274,25 +274,25 @@ def _cover(done: DecodedFile, covered: SegmentCoverage, share: FileShare, counts
 
 
 def copy_name(file: DumpFile) -> str:
-    """The copy of its log partition that a file belongs to: its folder; a file that the log has given up is alone."""
+    """The copy of its log partition that a file belongs to: its folder, or a file alone that is not in the log now."""
     return file.uri.rpartition("/")[0] if file.is_current else file.uri
 
 
 def _are_within(records: pa.RecordBatch, offsets: Numbers, ranges: Sequence[tuple[int, int]]) -> Bools:
     """Which records lie in closed ranges of offsets; what is damaged lies nowhere for sure."""
-    found = np.zeros(len(offsets), np.bool_)
+    is_within = np.zeros(len(offsets), np.bool_)
     for low, high in ranges:
-        found |= (offsets >= low) & (offsets <= high)
-    if found.any():
-        found &= records.column("error_class").is_null().to_numpy(zero_copy_only=False)
-    return found
+        is_within |= (offsets >= low) & (offsets <= high)
+    if is_within.any():
+        is_within &= records.column("error_class").is_null().to_numpy(zero_copy_only=False)
+    return is_within
 
 
 def _read(share: FileShare, done: DecodedFile) -> Iterator[SegmentPart]:
     """Read what counts of a segment file, and compare its records with anchors."""
     file, counts, compared = share.file, _Counts(), list[Comparison]()
     limit = _NO_LIMIT if share.limit is None else share.limit
-    # What compaction took away since is all that a file beside the log is read for.
+    # A file that is no longer part of the log is read for records that compaction has removed since.
     skip = share.skip if file.is_current else ()
     for part in read_file(file, around(skip, (anchor.log_offset for anchor in share.anchors))):
         records = part.records
@@ -302,7 +302,7 @@ def _read(share: FileShare, done: DecodedFile) -> Iterator[SegmentPart]:
         kept = some(records, ~is_passed & ~is_out)
         counts.passed += int(is_passed.sum())
         counts.left_out += int((is_out & ~is_passed).sum())
-        counts.unread += _unread(kept, share.known)
+        counts.unread += _unread(kept, share.audited)
         done.notes += [f"{file.uri}: {note.text.rstrip('.')} (byte {note.position})" for note in part.notes]
         if part.coverage is not None:
             _cover(done, part.coverage, share, counts)
@@ -316,14 +316,14 @@ def decode_files(files: Sequence[FileShare], folder: str, buckets: int) -> Decod
     """Read and decode segment files, one after the other, and write their staged rows.
 
     Args:
-        files: in the order of the dump, each with what is known of it.
+        files: in the order of the dump, each with what earlier runs have of it.
         folder: where staged files go.
         buckets: how many buckets the warehouse has.
     """
-    known: dict[int, Sequence[tuple[int, int]]] = {}
+    audited: dict[int, Sequence[tuple[int, int]]] = {}
     for one in files:
-        known.update(one.known)
-    stager = _Stager(folder, known, buckets)
+        audited.update(one.audited)
+    stager = _Stager(folder, audited, buckets)
     for copy, of_copy in groupby(files, key=lambda one: copy_name(one.file)):
         stager.copy = copy
         for records in gather_records(part for one in of_copy for part in _read(one, stager.done)):
@@ -335,7 +335,7 @@ def decode_rows(
     batches: Batches,
     folder: str,
     buckets: int,
-    known: Ranges = MappingProxyType({}),
+    audited: Ranges = MappingProxyType({}),
     anchors: Mapping[int, Sequence[Anchor]] = MappingProxyType({}),
 ) -> DecodedFile:
     """Decode log records of a dump that is a table, and write their staged rows.
@@ -344,10 +344,10 @@ def decode_rows(
         batches: in ``LOG_RECORD``.
         folder: where staged files go.
         buckets: how many buckets the warehouse has.
-        known: positions that earlier runs have read.
+        audited: positions that earlier runs have read.
         anchors: what earlier runs have kept for comparison, by log partition.
     """
-    stager = _Stager(folder, known, buckets)
+    stager = _Stager(folder, audited, buckets)
     compared: list[Comparison] = []
     for batch in batches:
         for records in bounded(batch):

@@ -12,10 +12,10 @@ class Extent:
         records: how many there are, control records and those passed over too.
         goes_back: whether offsets fall somewhere within the file.
         skipped: how many of the records were passed over because earlier runs have read them.
-        is_opened: False where the file's name alone told what it covers.
+        is_opened: False where it covers what the file's name says.
         unread: how many of the records stand where no earlier run has read.
         copy: the copy of the log partition that the file belongs to.
-        damaged: how many stretches of bytes in it are no records.
+        damaged: how many ranges of bytes in it are no records.
     """
 
     log_partition: int

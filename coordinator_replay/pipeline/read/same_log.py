@@ -1,6 +1,6 @@
-"""Whether a dump is of the log that earlier runs have read, judged by the records at the offsets of their anchors.
+"""Whether a dump is of the log that earlier runs have read, by the records at the offsets of their anchors.
 
-Two logs that part never meet again. So the newest anchor that the dump has decides for all below it; where another
+Two logs that diverge stay different. So the newest anchor that the dump has decides for all below it; where another
 record stands there, older ones tell whether it was ever the same log. A leader that was elected without the newest
 records begins a higher leader epoch, and what it lacked is lost (KIP-101).
 """
@@ -32,7 +32,7 @@ _WAY_OUT = (
 
 @dataclass(frozen=True, slots=True)
 class EarlierLog:
-    """What is known of a log partition since earlier runs.
+    """What earlier runs have kept of a log partition.
 
     Attributes:
         anchors: by offset.
@@ -67,7 +67,7 @@ class Copy:
 
     @property
     def key(self) -> tuple[str, int]:
-        """What it is known by."""
+        """What identifies it."""
         return self.folder, self.log_partition
 
     @property
@@ -76,7 +76,7 @@ class Copy:
         return max((one.anchor.log_offset for one in self.compared if one.is_same), default=_NO_OFFSET)
 
     @property
-    def parted(self) -> Comparison | None:
+    def diverged(self) -> Comparison | None:
         """Above that, the first comparison with another record."""
         others = [one for one in self.compared if one.anchor.log_offset > self.matched]
         return min(others, key=lambda one: one.anchor.log_offset, default=None)
@@ -84,7 +84,7 @@ class Copy:
     @property
     def is_settled(self) -> bool:
         """Whether it has the record of earlier runs at the newest anchor that was compared."""
-        return self.matched > _NO_OFFSET and self.parted is None
+        return self.matched > _NO_OFFSET and self.diverged is None
 
     @property
     def place(self) -> str:
@@ -97,8 +97,8 @@ class Truncation(NamedTuple):
 
     Attributes:
         from_offset: what earlier runs had read from there on counts no more.
-        until_offset: at the latest, the log parted there; the same offset where that is known.
-        end_offset: the offset after the last one that earlier runs had read; None where that is not known.
+        until_offset: at the latest, the log diverged there; the same offset where that is certain.
+        end_offset: the offset after the last one that earlier runs had read; None where no run has kept it.
         leader_epoch: of the leader that was elected.
     """
 
@@ -146,8 +146,8 @@ class StaleCopy(NamedTuple):
 
 
 @dataclass(slots=True)
-class Judgement:
-    """What comparing a dump with earlier runs came to, where it is of the same log.
+class LogComparison:
+    """A dump compared with what earlier runs have kept, where it is of the same log.
 
     Attributes:
         truncated: log partitions of which earlier runs have read records that were lost since.
@@ -176,7 +176,7 @@ class Judgement:
 
     @property
     def notes(self) -> list[str]:
-        """What there is to say."""
+        """Sentences about it for the user."""
         notes = [one.note for one in self.truncated.values()] + [one.note for one in self.stale.values()]
         if self.unknown:
             named = ", ".join(map(str, self.unknown[:8])) + (", ..." if len(self.unknown) > 8 else "")
@@ -216,10 +216,10 @@ class LookUp:
 def look_up(share: LookUp) -> list[Comparison]:
     """Compare the records of a file with anchors, hopping over all other batches by their headers."""
     wanted = [anchor.log_offset for anchor in share.anchors]
-    found: list[Comparison] = []
+    comparisons: list[Comparison] = []
     for part in read_file(share.file, around([(0, wanted[-1] + 1)], wanted)):
-        found += compare(part.records, {share.file.log_partition: share.anchors})
-    return found
+        comparisons += compare(part.records, {share.file.log_partition: share.anchors})
+    return comparisons
 
 
 def around(skip: Sequence[tuple[int, int]], offsets: Iterable[int]) -> list[tuple[int, int]]:
@@ -228,16 +228,16 @@ def around(skip: Sequence[tuple[int, int]], offsets: Iterable[int]) -> list[tupl
     >>> around([(0, 9), (20, 29)], [0, 5, 12])
     [(1, 4), (6, 9), (20, 29)]
     """
-    found = []
+    rest = []
     wanted = sorted(offsets)
     for low, high in skip:
         start = low
         for offset in wanted:
             if start <= offset <= high:
-                found.append((start, offset - 1))
+                rest.append((start, offset - 1))
                 start = offset + 1
-        found.append((start, high))
-    return [(low, high) for low, high in found if low <= high]
+        rest.append((start, high))
+    return [(low, high) for low, high in rest if low <= high]
 
 
 def metadata_files(dump: Dump, files: Iterable[DumpFile]) -> dict[str, str]:
@@ -254,8 +254,8 @@ def folder_of(file: DumpFile) -> str:
 
 def read_topic_id(uri: str) -> str | None:
     """The id of the topic in a file ``partition.metadata``; None where it can't be read (``PartitionMetadataFile``)."""
-    found = _TOPIC_ID.search(_text(uri))
-    return None if found is None else found.group(1)
+    match = _TOPIC_ID.search(_text(uri))
+    return None if match is None else match.group(1)
 
 
 def read_epochs(uri: str) -> list[tuple[int, int]]:
@@ -284,21 +284,21 @@ Look = Callable[[Sequence[LookUp]], Sequence[Sequence[Comparison]]]
 """Looks records up in files."""
 
 
-def judge(
+def compare_logs(
     dump: Dump,
     parts: Iterable[Part],
     earlier: Mapping[int, EarlierLog],
     unopened: Sequence[tuple[DumpFile, Extent]],
     look: Look,
-) -> Judgement:
-    """Judge whether a dump is of the log that earlier runs have read.
+) -> LogComparison:
+    """Whether a dump is of the log that earlier runs have read.
 
     Files that were not opened so far are opened where nothing else decides, those with the newest anchors first.
 
     Args:
         dump: the dump.
         parts: what was read of it.
-        earlier: what is known since earlier runs, by log partition.
+        earlier: what earlier runs have kept, by log partition.
         unopened: files of the dump that were not opened, with the offsets that their names say.
         look: looks records up in files.
 
@@ -310,9 +310,9 @@ def judge(
         _check_topic(copy, earlier[copy.log_partition])
     for newest_only in (True, False):
         shares = [(copy, share) for copy in copies for share in _to_look_up(copy, earlier, unopened, newest_only)]
-        for (copy, _), found in zip(shares, look([share for _, share in shares]), strict=True):
-            copy.compared += found
-    return _judged(copies, earlier, dump.companions)
+        for (copy, _), comparisons in zip(shares, look([share for _, share in shares]), strict=True):
+            copy.compared += comparisons
+    return _decided(copies, earlier, dump.companions)
 
 
 def _copies(parts: Iterable[Part], earlier: Mapping[int, EarlierLog]) -> list[Copy]:
@@ -351,26 +351,26 @@ def _to_look_up(
     return shares[:1] if newest_only else shares
 
 
-def _judged(copies: Sequence[Copy], earlier: Mapping[int, EarlierLog], companions: Iterable[str]) -> Judgement:
-    judgement = Judgement()
+def _decided(copies: Sequence[Copy], earlier: Mapping[int, EarlierLog], companions: Iterable[str]) -> LogComparison:
+    comparison = LogComparison()
     compared = {copy.log_partition for copy in copies if copy.compared}
-    judgement.unknown = sorted({copy.log_partition for copy in copies} - compared)
+    comparison.unknown = sorted({copy.log_partition for copy in copies} - compared)
     leading: set[tuple[str, int]] = set()
     for copy in copies:
         log = earlier[copy.log_partition]
-        parted = copy.parted or _replaced(copy, log)
-        if parted is None:
+        diverged = copy.diverged or _replaced(copy, log)
+        if diverged is None:
             continue
-        if _is_newer(copy, log, parted):
+        if _is_newer(copy, log, diverged):
             leading.add(copy.key)
-            _truncate(judgement, _truncation(copy, parted, log, companions))
+            _truncate(comparison, _truncation(copy, diverged, log, companions))
         else:
-            judgement.stale[copy.key] = StaleCopy(copy, copy.matched + 1, parted.anchor.leader_epoch or 0)
+            comparison.stale[copy.key] = StaleCopy(copy, copy.matched + 1, diverged.anchor.leader_epoch or 0)
     for copy in copies:
-        truncation = judgement.truncated.get(copy.log_partition)
+        truncation = comparison.truncated.get(copy.log_partition)
         if truncation is not None and copy.compared and copy.key not in leading:
-            judgement.stale[copy.key] = StaleCopy(copy, truncation.from_offset, truncation.leader_epoch)
-    return judgement
+            comparison.stale[copy.key] = StaleCopy(copy, truncation.from_offset, truncation.leader_epoch)
+    return comparison
 
 
 def _replaced(copy: Copy, log: EarlierLog) -> Comparison | None:
@@ -388,31 +388,31 @@ def _replaced(copy: Copy, log: EarlierLog) -> Comparison | None:
     return None
 
 
-def _is_newer(copy: Copy, log: EarlierLog, parted: Comparison) -> bool:
-    """Whether the copy has what counts where it parts from what earlier runs have read, by the leader epochs.
+def _is_newer(copy: Copy, log: EarlierLog, diverged: Comparison) -> bool:
+    """Whether the copy has what counts where it diverges from what earlier runs have read, by the leader epochs.
 
     Raises:
         InputError: it is another log, or no leader epoch says which of both counts.
     """
-    anchor, found = parted.anchor, parted.found
+    anchor, other = diverged.anchor, diverged.other
     where = (
         f"{copy.place}: at offset {anchor.log_offset} of log partition {copy.log_partition} stands a record of "
-        f"{found.when}, and earlier audits of this cluster have read another one there, of {anchor.when}"
+        f"{other.when}, and earlier audits of this cluster have read another one there, of {anchor.when}"
     )
     is_same_topic = copy.topic_id is not None and copy.topic_id == log.topic_id
     if copy.matched == _NO_OFFSET and not is_same_topic:
         raise InputError(f"{where}; no older record that they kept for comparison is in the dump: {_WAY_OUT}")
-    if anchor.leader_epoch is None or found.leader_epoch is None or anchor.leader_epoch == found.leader_epoch:
+    if anchor.leader_epoch is None or other.leader_epoch is None or anchor.leader_epoch == other.leader_epoch:
         raise InputError(
             f"{where}, though older ones are the same; the log was truncated by the election of a leader, and no "
             f"leader epoch says which record counts; nothing was written: {_CHOOSE}"
         )
-    return found.leader_epoch > anchor.leader_epoch
+    return other.leader_epoch > anchor.leader_epoch
 
 
-def _truncation(copy: Copy, parted: Comparison, log: EarlierLog, companions: Iterable[str]) -> Truncation:
-    """Where the copy parts from what earlier runs have read: there its leader epoch begins, if it says where."""
-    first, last, epoch = copy.matched + 1, parted.anchor.log_offset, parted.anchor.leader_epoch or 0
+def _truncation(copy: Copy, diverged: Comparison, log: EarlierLog, companions: Iterable[str]) -> Truncation:
+    """Where the copy diverges from what earlier runs have read: there its leader epoch begins, if it says where."""
+    first, last, epoch = copy.matched + 1, diverged.anchor.log_offset, diverged.anchor.leader_epoch or 0
     checkpoint = f"{copy.folder}/{LEADER_EPOCHS}"
     starts = [one for one in copy.epochs if one.leader_epoch > epoch and first <= one.first <= last]
     if starts:
@@ -422,18 +422,18 @@ def _truncation(copy: Copy, parted: Comparison, log: EarlierLog, companions: Ite
         begins = [begin for one, begin in read_epochs(checkpoint) if one > epoch]
         if begins and first <= min(begins) <= last:
             first = last = min(begins)
-    return Truncation(copy.log_partition, first, last, log.end_offset, parted.found.leader_epoch or 0)
+    return Truncation(copy.log_partition, first, last, log.end_offset, diverged.other.leader_epoch or 0)
 
 
-def _truncate(judgement: Judgement, one: Truncation) -> None:
+def _truncate(comparison: LogComparison, one: Truncation) -> None:
     """Of several copies that were truncated, that of the newest leader counts."""
-    other = judgement.truncated.setdefault(one.log_partition, one)
+    other = comparison.truncated.setdefault(one.log_partition, one)
     if (one.leader_epoch, -one.from_offset) > (other.leader_epoch, -other.from_offset):
-        judgement.truncated[one.log_partition] = one
+        comparison.truncated[one.log_partition] = one
 
 
 def earlier_logs(files: Sequence[TableFile]) -> dict[int, EarlierLog]:
-    """What is known since earlier runs, by log partition.
+    """What earlier runs have kept, by log partition.
 
     Args:
         files: of table ``log_partitions``, of the cluster.
@@ -449,31 +449,31 @@ def earlier_logs(files: Sequence[TableFile]) -> dict[int, EarlierLog]:
 
 def logs_after(
     earlier: Mapping[int, EarlierLog],
-    found: Iterable[Mapping[int, Sequence[Anchor]]],
+    anchors_read: Iterable[Mapping[int, Sequence[Anchor]]],
     parts: Iterable[Part],
-    judgement: Judgement,
+    comparison: LogComparison,
 ) -> dict[int, EarlierLog]:
-    """What is known after a run of those log partitions that it has read; their ends are as before.
+    """What a run keeps of the log partitions that it has read; their ends are as before.
 
     Anchors that the dump still has are preferred: what has outlived a compaction may well outlive another one.
 
     Args:
-        earlier: what was known before.
-        found: candidates among the records that the run has read.
+        earlier: what earlier runs have kept.
+        anchors_read: candidates among the records that the run has read.
         parts: what was read of the dump.
-        judgement: what comparing it came to.
+        comparison: the dump compared with what earlier runs have kept.
     """
     parts = list(parts)
     still = {(one.log_partition, one.anchor.log_offset) for part in parts for one in part.compared if one.is_same}
     topic_ids = {partition: part.topic_id for part in parts if part.topic_id for partition in part.log_partitions}
     candidates: dict[int, list[Anchor]] = {}
-    for of_part in found:
+    for of_part in anchors_read:
         for partition, anchors in of_part.items():
             candidates[partition] = choose([*candidates.get(partition, ()), *anchors])
     logs = {}
     for partition in {partition for part in parts for partition in part.log_partitions}:
         log = earlier.get(partition, EarlierLog(()))
-        lost = judgement.truncated.get(partition)
+        lost = comparison.truncated.get(partition)
         before = (
             anchor._replace(is_live=(partition, anchor.log_offset) in still)
             for anchor in log.anchors

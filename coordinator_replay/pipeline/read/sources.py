@@ -136,8 +136,8 @@ def read_json_lines(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
 
 
 @contextmanager
-def _told_of_connectors(dump: Dump) -> Iterator[None]:
-    """Let a store that Spark can't open be told in a sentence: pyarrow may well have listed its files."""
+def _failing_without_connector(dump: Dump) -> Iterator[None]:
+    """Turn the lack of Spark's connector for a store into a sentence; pyarrow may well have listed its files."""
     try:
         yield
     except (PySparkException, Py4JJavaError) as problem:
@@ -156,7 +156,7 @@ def read_tables(spark: SparkSession, dump: Dump) -> DataFrame:
     Raises:
         InputError: the files are not what they seem, lack columns, or lie in a store that Spark can't open.
     """
-    with _told_of_connectors(dump):
+    with _failing_without_connector(dump):
         return _read_tables(spark, dump)
 
 

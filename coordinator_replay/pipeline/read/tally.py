@@ -19,11 +19,11 @@ COMMIT, RECORD, QUARANTINE, CONTROL = "commit", "record", "quarantine", "control
 """What a record can be."""
 
 NAMING_KINDS = frozenset({"ConsumerGroupPartitionMetadata", "ShareGroupStatePartitionMetadata"})
-"""Group records that carry ids and names of topics side by side."""
+"""Group records that carry ids and names of topics next to each other."""
 
 _SHARE_LISTS = ("initializingTopics", "initializedTopics")
 _UNKNOWN_TOPIC = "<UNKNOWN>"
-_KEY = ("log_partition", "what", "kind", "is_known")
+_KEY = ("log_partition", "what", "kind", "is_audited")
 _SUMS: tuple[tuple[Any, str], ...] = (
     ([], "count_all"),
     ("log_offset", "min"),
@@ -39,16 +39,16 @@ class CountKey:
     """What is counted together.
 
     Attributes:
-        log_partition: None where it is not known.
+        log_partition: None where it has none.
         what: COMMIT, RECORD, QUARANTINE or CONTROL.
         kind: Kafka's name of the record, or the class of its error; None for control records.
-        is_known: whether earlier runs have read these positions.
+        is_audited: whether earlier runs have read these positions.
     """
 
     log_partition: int | None
     what: str
     kind: str | None
-    is_known: bool
+    is_audited: bool
 
 
 @dataclass(slots=True)
@@ -73,8 +73,8 @@ class Count:
         """Let others count here too."""
 
         def best(choose: Callable[..., int], name: str) -> int | None:
-            known = [value for one in (self, other) if (value := getattr(one, name)) is not None]
-            return choose(known, default=None)
+            values = [value for one in (self, other) if (value := getattr(one, name)) is not None]
+            return choose(values, default=None)
 
         low, high, begin, end = best(min, "low"), best(max, "high"), best(min, "begin_us"), best(max, "end_us")
         self.records += other.records
@@ -85,10 +85,10 @@ class NamedTopic(NamedTuple):
     """What a record calls a topic. They sort by the record's place in the log: the last one counts.
 
     Attributes:
-        log_offset: of the record; -1 where it is not known.
-        log_partition: of the record; -1 where it is not known.
+        log_offset: of the record; -1 where it has none.
+        log_partition: of the record; -1 where it has none.
         topic: the name.
-        partition_count: how many partitions the topic has; -1 where the record does not tell.
+        partition_count: how many partitions the topic has; -1 where the record does not say.
     """
 
     log_offset: int
@@ -111,17 +111,18 @@ class Tally:
     names: dict[str, NamedTopic] = field(default_factory=dict)
     named: dict[str, NamedTopic] = field(default_factory=dict)
 
-    def add(self, what: str, rows: pa.RecordBatch, known: Ranges) -> None:
+    def add(self, what: str, rows: pa.RecordBatch, audited: Ranges) -> None:
         """Count a batch of staged rows.
 
         Args:
             what: what they are.
             rows: in the columns of STAGED for that.
-            known: positions that earlier runs have read, to be counted apart.
+            audited: positions that earlier runs have read, which are counted separately.
         """
         n = rows.num_rows
         columns = {name: rows.column(name) for name in ("log_partition", "log_offset", "log_timestamp")}
-        keys = {"what": pa.repeat(what, n), "kind": kinds_of(what, rows), "is_known": pa.array(is_known(rows, known))}
+        is_read = pa.array(is_audited(rows, audited))
+        keys = {"what": pa.repeat(what, n), "kind": kinds_of(what, rows), "is_audited": is_read}
         sums = pa.table(columns | keys).group_by(list(_KEY), use_threads=False).aggregate(list(_SUMS))
         names = [*_KEY, "count_all", *(f"{column}_{how}" for column, how in _SUMS[1:])]
         values = [_plain(sums.column(name)) for name in names]
@@ -170,8 +171,8 @@ class Tally:
         columns = {name: rows.column(name) for name in (*keys, "log_offset")}
         named = pa.table(columns).filter(pc.is_valid(topic_ids))
         last = named.group_by(list(keys), use_threads=False).aggregate([("log_offset", "max")])
-        told = (last.column(name).to_pylist() for name in (*keys, "log_offset_max"))
-        for topic_id, topic, log_partition, log_offset in zip(*told, strict=True):
+        values = (last.column(name).to_pylist() for name in (*keys, "log_offset_max"))
+        for topic_id, topic, log_partition, log_offset in zip(*values, strict=True):
             _take(self.names, topic_id, NamedTopic(_number(log_offset), _number(log_partition), topic))
 
     def _name_by_records(self, rows: pa.RecordBatch) -> None:
@@ -219,11 +220,11 @@ def kinds_of(what: str, rows: pa.RecordBatch) -> pa.Array:
     return rows.column(names[what]) if what in names else pa.nulls(rows.num_rows, pa.string())
 
 
-def is_known(rows: pa.RecordBatch, known: Ranges) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def is_audited(rows: pa.RecordBatch, audited: Ranges) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Which rows stand where earlier runs have read, by log_partition and log_offset."""
     partitions, offsets = (numbers_of(rows.column(name), -1) for name in ("log_partition", "log_offset"))
-    found = np.zeros(rows.num_rows, np.bool_)
-    for partition, ranges in known.items():
+    is_in = np.zeros(rows.num_rows, np.bool_)
+    for partition, ranges in audited.items():
         for start, end in ranges:
-            found |= (partitions == partition) & (offsets >= start) & (offsets < end)
-    return found
+            is_in |= (partitions == partition) & (offsets >= start) & (offsets < end)
+    return is_in

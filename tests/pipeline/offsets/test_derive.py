@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from coordinator_replay.pipeline.audit import Expiry
 from coordinator_replay.pipeline.offsets import derive as derive_module
-from coordinator_replay.pipeline.offsets.derive import Derivation, Sources, stretches
+from coordinator_replay.pipeline.offsets.derive import Derivation, Sources, chunks
 from coordinator_replay.pipeline.offsets.interval_rows import Staged
 from coordinator_replay.tables.definition import table
 from tests.pipeline.offsets.reference import Reference, random_steps
@@ -68,7 +68,7 @@ def test_any_interleaving_in_any_slices_is_what_the_coordinator_does(audit_rows,
     log = [row for i, steps in enumerate(batch) for row in written(i, steps)]
     cuts = {i: sorted(random.randint(0, len(steps)) for _ in range(2)) for i, steps in enumerate(batch)}
     # Few commits at a time, so that a stretch goes on from the one before.
-    monkeypatch.setattr(derive_module.stretches, "__defaults__", (random.choice([3, 20, 10_000]),))
+    monkeypatch.setattr(derive_module.chunks, "__defaults__", (random.choice([3, 20, 10_000]),))
     for number in range(3):
         audit_rows(
             tmp_path / "wh",
@@ -163,11 +163,11 @@ def test_commits_know_who_owned_their_partition_and_the_groups_state(tmp_path):
 @settings(max_examples=25)
 @given(counts=st.lists(st.integers(1, 9), min_size=1, max_size=5), most=st.integers(1, 12))
 def test_stretches_hold_each_commit_once_in_log_order(tmp_path_factory, counts, most):
-    folder = tmp_path_factory.mktemp("stretches")
+    folder = tmp_path_factory.mktemp("chunks")
     places = [(partition, 10 * offset) for partition, count in enumerate(counts) for offset in range(count)]
     partitions, offsets = zip(*places, strict=True)
     commits = parquet(folder, "offset_commits", log_partition=partitions, log_offset=offsets)
-    every = stretches(Sources(commits=commits, commit_rows=len(places), markers=[]), most)
+    every = chunks(Sources(commits=commits, commit_rows=len(places), markers=[]), most)
     rows = pq.read_table(commits[0])
     found = []
     for stretch in every:

@@ -1,4 +1,4 @@
-"""Whether a dump is of the log that earlier runs have read: the judgement over what was compared."""
+"""Whether a dump is of the log that earlier runs have read: the decision on what was compared."""
 
 import pytest
 
@@ -13,7 +13,7 @@ from coordinator_replay.pipeline.read.same_log import (
     LookUp,
     Part,
     around,
-    judge,
+    compare_logs,
     logs_after,
     look_up,
     read_epochs,
@@ -39,7 +39,7 @@ def judged(compared, *, epochs=(), anchors=(10, 50, 90), topic_ids=(None, None),
     dump = Dump(Format.SEGMENTS, companions=frozenset(companions))
     earlier = {3: EarlierLog([anchor(offset) for offset in anchors], topic_ids[0], end_offset=100)}
     parts = [Part(folder, (3,), found, topic_ids[1], epochs) for folder, found in compared.items()]
-    return judge(dump, parts, earlier, unopened, look or (lambda shares: [[] for _ in shares]))
+    return compare_logs(dump, parts, earlier, unopened, look or (lambda shares: [[] for _ in shares]))
 
 
 def test_a_dump_with_the_newest_anchor_is_of_the_same_log():
@@ -63,7 +63,7 @@ def test_a_dump_without_any_anchor_goes_on_with_a_note():
 
 
 def test_log_partitions_that_no_run_has_read_are_not_judged():
-    assert judge(Dump(Format.SEGMENTS), [Part(FOLDER, (4,), [])], {}, [], lambda _: []).notes == []
+    assert compare_logs(Dump(Format.SEGMENTS), [Part(FOLDER, (4,), [])], {}, [], lambda _: []).notes == []
 
 
 def test_a_higher_leader_epoch_behind_an_anchor_that_is_there_says_that_the_log_was_truncated():
@@ -189,7 +189,7 @@ def test_records_are_looked_up_without_reading_others(tmp_path):
     whole = [write_batch([LogEntry(key=b"k", value=b"%d" % at)], base_offset=at, leader_epoch=2) for at in (0, 9)]
     path.write_bytes(whole[0] + bytes(bad) + whole[1])
     found = look_up(LookUp(DumpFile(str(path), 3, path.stat().st_size), [anchor(9)]))
-    assert [(one.found.log_offset, one.found.leader_epoch, one.is_same) for one in found] == [(9, 2, False)]
+    assert [(one.other.log_offset, one.other.leader_epoch, one.is_same) for one in found] == [(9, 2, False)]
 
 
 def test_ranges_around_offsets():
