@@ -13,8 +13,8 @@ class CoordinatorReplayError(Exception):
     Keys within URIs are left out of it: errors end in logs, tickets and tables.
     """
 
-    def __init__(self, *told: object) -> None:
-        super().__init__(*(without_secrets(one) if isinstance(one, str) else one for one in told))
+    def __init__(self, *arguments: object) -> None:
+        super().__init__(*(without_secrets(one) if isinstance(one, str) else one for one in arguments))
 
 
 class UsageError(CoordinatorReplayError):

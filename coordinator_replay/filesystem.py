@@ -16,7 +16,7 @@ _ONE_REQUEST = "allow_delayed_open=true"
 """Has a small file put by one request instead of the three of an upload in parts."""
 
 _URI_CHARACTERS = "%/:?#@!$&'()*+,;=~"
-"""What may stand in a URI besides letters, digits and ``_.-``."""
+"""Characters of a URI in addition to letters, digits and ``_.-``."""
 
 
 def open_filesystem(uri: str) -> tuple[Any, str]:

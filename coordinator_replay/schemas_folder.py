@@ -1,4 +1,4 @@
-"""Where the definitions lie: inside the installed package, or beside it in a checkout.
+"""Where the definitions lie: inside the installed package, or next to it in a checkout.
 
 On a cluster the package may be a zip that Spark has sent to the workers: its files are read without being unpacked.
 """

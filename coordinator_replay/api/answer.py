@@ -21,7 +21,7 @@ class Answer(Sequence[T], Generic[T]):
 
     Attributes:
         row_type: the class of the rows.
-        notes: what there is to say beside the rows, one sentence each: that the time lies after the end of the log,
+        notes: sentences that belong to the rows: that the time lies after the end of the log,
             that records are missing, that nothing was found.
         basis: what the answer stands on: the cluster, up to when its log goes, and since when the history is complete;
             ``str`` makes a line of it. None where the answer is not about the log.
@@ -63,11 +63,11 @@ class Answer(Sequence[T], Generic[T]):
     def __repr__(self) -> str:
         rows = "".join(f"\n  {row!r}" for row in self._rows[:10])
         more = f"\n  … {len(self) - 10:,} more" if len(self) > 10 else ""
-        said = "".join(f"\n  ({note})" for note in self._remarks())
-        return f"{len(self):,} × {self.row_type.__name__}{rows}{more}{said}"
+        remarks = "".join(f"\n  ({note})" for note in self._remarks())
+        return f"{len(self):,} × {self.row_type.__name__}{rows}{more}{remarks}"
 
     def _remarks(self) -> tuple[str, ...]:
-        """What there is to say beside the rows, the basis first."""
+        """Sentences that belong to the rows, the basis first."""
         return self.notes if self.basis is None else (f"{self.basis}", *self.notes)
 
     def _names(self) -> list[str]:
@@ -163,5 +163,5 @@ def _array(values: list[Any]) -> "pa.Array":
             return _decimals(values)
         return pa.array([None if value is None else html.text_of(value) for value in values], pa.string())
     except (pa.ArrowInvalid, pa.ArrowTypeError):
-        # A union type or a map: Arrow can't tell its type from values.
+        # A union type or a map: Arrow can't infer its type from values.
         return pa.array([None if value is None else html.text_of(value) for value in values], pa.string())

@@ -88,8 +88,8 @@ class Reasons(Answer[Rebalance]):
     """Rebalances with the evidence for their causes; a notebook shows each with what it rests on.
 
     Attributes:
-        hold_ups: by rebalance id, who held a rebalance up, where the log tells.
-        summary: what there is to say of all of them, in three sentences; none where they are few.
+        hold_ups: by rebalance id, which member blocked a rebalance, where the log shows it.
+        summary: all of them in three sentences; none where they are few.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class Reasons(Answer[Rebalance]):
         self.summary = summary_of(self) if len(self) > MOST_UNSUMMED else []
 
     def _repr_html_(self) -> str:
-        shown = "".join(map(_told, self[: html.MOST_ROWS]))
+        shown = "".join(map(_reason_html, self[: html.MOST_ROWS]))
         left_out = len(self) - html.MOST_ROWS
         return shown + html.notes([f"{left_out:,} more rebalances."] * (left_out > 0)) + html.notes(self._remarks())
 
@@ -114,7 +114,7 @@ class Replayed(Answer[Measures]):
 
     Attributes:
         fidelity: how well the simulation with the recorded settings reproduces the record.
-        assumptions: what the log does not tell, in sentences.
+        assumptions: what the log does not show, in sentences.
         differences: what each alternative changes, in sentences; why there is none where fidelity is too low.
     """
 
@@ -128,7 +128,7 @@ class Replayed(Answer[Measures]):
         self.differences = found.differences
 
 
-def _told(one: Rebalance) -> str:
+def _reason_html(one: Rebalance) -> str:
     """One rebalance: its cause, and beneath it the evidence."""
     head = [one.began_by, one.group_id, "epoch", one.epoch]
     parts: list[Any] = [*one.evidence] if one.evidence else []

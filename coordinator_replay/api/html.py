@@ -66,5 +66,5 @@ def table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 
 
 def notes(texts: Iterable[str]) -> str:
-    """What there is to say beside an answer."""
+    """The notes of an answer."""
     return "".join(f"<p><em>{safe(text)}</em></p>" for text in texts)

@@ -17,7 +17,7 @@ class Page:
     Attributes:
         html: the page.
         facts: what it shows, counted.
-        notes: what there is to say beside it.
+        notes: sentences that belong to it.
         basis: what it stands on, see ``Answer``.
     """
 
@@ -56,7 +56,7 @@ class Pages:
     Attributes:
         index: the overview, to open in a browser.
         facts: what the pages show, counted.
-        notes: what there is to say beside them.
+        notes: sentences that belong to them.
         basis: what they stand on, see ``Answer``.
     """
 
@@ -77,7 +77,7 @@ class Trace:
 
     Attributes:
         groups: their names.
-        notes: what there is to say beside it.
+        notes: sentences that belong to it.
         basis: what it stands on, see ``Answer``.
     """
 

@@ -108,11 +108,11 @@ class Warehouse:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What there is to say of all answers so far: rows of an early time that were purged."""
+        """Notes on all answers so far: rows of an early time that were purged."""
         return tuple(self._tables.notes)
 
     def groups(self, *, at: Time | None = None, types: Sequence[str] = (), states: Sequence[str] = ()) -> Answer[Group]:
-        """The groups there were, as ListGroups would have said.
+        """The groups there were, as ListGroups shows them.
 
         Args:
             at: the point in time; the end of the log if None.
@@ -177,15 +177,15 @@ class Warehouse:
     ) -> Answer[CommittedOffset]:
         """The committed offsets of a group at a point in time (KIP-88), of all partitions that have one.
 
-        The notes tell what expired or was deleted before, when and why, and which partitions have nothing but a
+        The notes say what expired or was deleted before, when and why, and which partitions have nothing but a
         pending transactional commit.
 
         Args:
             group: the group.
             at: the point in time; the end of the log if None.
             topics: only offsets of these topics; all if empty.
-            require_stable: tell partitions with a pending transactional commit as unstable, without an offset.
-            end_offsets: a CSV or JSON-lines file of topic, partition, offset[, time], to tell the lag by.
+            require_stable: show partitions with a pending transactional commit as unstable, without an offset.
+            end_offsets: a CSV or JSON-lines file of topic, partition, offset[, time], to compute the lag.
         """
         moment = self._time(at)
         note = self._tables.check_moment(moment)
@@ -201,9 +201,9 @@ class Warehouse:
         basis = self._at(moment, group)
         nothing = None if found else self._no_offset(group, topics, basis)
         open_partitions = {(one.topic, one.partition) for one in found if not one.is_exact}
-        gone = removal_notes(removed_offsets(self._tables, group, moment), topics, open_partitions)
+        removed = removal_notes(removed_offsets(self._tables, group, moment), topics, open_partitions)
         waiting = pending_notes(pending_commits(self._tables, group, moment), found, topics)
-        notes = [aborted, nothing, open_offsets_note(found), *gone, *waiting, note]
+        notes = [aborted, nothing, open_offsets_note(found), *removed, *waiting, note]
         return Answer(found, CommittedOffset, notes=notes, basis=basis)
 
     def offset_history(
@@ -271,7 +271,7 @@ class Warehouse:
             group: only of this group; of all if None.
             start: those not over before this time.
             end: those that began before this time.
-            causes: only of these causes, or that could also be of them (``matched_by`` tells which); all if empty.
+            causes: only of these causes, or that could also be of them (``matched_by`` says which); all if empty.
             last: only so many, the latest; all if None.
         """
         since = self._time(start)
@@ -297,7 +297,7 @@ class Warehouse:
                 rebalance may have begun by then, since its beginning leaves no record.
             start: those not over before this time.
             end: those that began before this time.
-            causes: only of these causes, or that could also be of them (``matched_by`` tells which); all if empty.
+            causes: only of these causes, or that could also be of them (``matched_by`` says which); all if empty.
             last: only so many, the latest; all if None.
 
         Raises:
@@ -503,7 +503,7 @@ class Warehouse:
 
         Args:
             statement: may hold ``$names``; ``$cluster`` is this warehouse's cluster. ``SHOW TABLES`` and ``DESCRIBE``
-                tell names, types and comments.
+                show names, types and comments.
             query: the name of a saved query, in place of a statement.
             allow_files: let the statement read and write other files, attach databases and load extensions.
             timeout: the longest that it may take, as ``30s``; no limit if None.
@@ -536,9 +536,9 @@ class Warehouse:
         members: int | None = None,
         known: Mapping[str, str | int] | None = None,
     ) -> Replayed:
-        """A group's life replayed through a simulated coordinator with other settings, beside the one on record.
+        """A group's life replayed through a simulated coordinator with other settings, compared with the one on record.
 
-        The first two rows are the recorded life and its own simulation; ``fidelity`` tells how much they agree. No
+        The first two rows are the recorded life and its own simulation; ``fidelity`` says how much they agree. No
         alternative follows where that is too little.
 
         Args:
@@ -549,7 +549,7 @@ class Warehouse:
             end: up to this time, not included; the end of its records if None.
             without_restarts: no restarts: a client that left and came back stays in the group, in every alternative.
             members: so many clients in every alternative.
-            known: settings that the recorded life had and the log does not hold, as ``heartbeat.interval.ms``.
+            known: settings that the recorded life had and the log does not have, as ``heartbeat.interval.ms``.
         """
         # Simulating takes longer to import than most answers to give.
         from coordinator_replay.query.what_if import what_if_of
@@ -586,7 +586,7 @@ class Warehouse:
             end: up to this time; the end of the log if None.
             without_restarts: no restarts: a client that left and came back stays in the group.
             members: so many clients in every group.
-            known: settings that the recorded lives had and the log does not hold.
+            known: settings that the recorded lives had and the log does not have.
         """
         from coordinator_replay.query.what_if import what_if_all
 
@@ -626,8 +626,8 @@ class Warehouse:
             start: from this time on; the start of the log if None.
             end: up to this time; the end of the log if None.
             what_if: settings to try, one mapping for each alternative, as ``what_if`` takes them: the page shows the
-                group's recorded life beside each of them, on one time axis.
-            known: settings that the recorded life had and the log does not hold; only with ``what_if``.
+                group's recorded life and each of them, on one time axis.
+            known: settings that the recorded life had and the log does not have; only with ``what_if``.
 
         Raises:
             UsageError: alternatives are given for all groups at once, or ``known`` without alternatives.
@@ -656,7 +656,7 @@ class Warehouse:
         end: Time | None,
         known: Mapping[str, str | int] | None,
     ) -> Page:
-        """The recorded life of a group beside alternatives."""
+        """The recorded life of a group and alternatives."""
         from coordinator_replay.query.what_if import what_if_of
         from coordinator_replay.report.what_if_page import what_if_page
 
@@ -731,22 +731,22 @@ class Warehouse:
         moment = now or datetime.now(UTC)
         return metrics_of(self._tables, moment, groups=groups, limit=limit, is_openmetrics=is_openmetrics)
 
-    def _time(self, given: Time | None) -> datetime | None:
+    def _time(self, moment: Time | None) -> datetime | None:
         """A point in time as the tables take it."""
-        match given:
+        match moment:
             case None:
                 return None
             case datetime():
-                return given.replace(tzinfo=UTC) if given.tzinfo is None else given.astimezone(UTC)
+                return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
             case date():
-                return datetime.combine(given, time(), UTC)
-        parsed = parse_time(str(given))
+                return datetime.combine(moment, time(), UTC)
+        parsed = parse_time(str(moment))
         return parsed.resolve(self.coverage.last) if isinstance(parsed, LogTime) else parsed
 
-    def _end(self, given: Time | None) -> datetime | None:
+    def _end(self, moment: Time | None) -> datetime | None:
         """The end of a time range; None where it is the end of the log, whose last record belongs to the range."""
-        parsed = parse_time(given) if isinstance(given, str) else None
-        return None if isinstance(parsed, LogTime) and parsed.is_log_end else self._time(given)
+        parsed = parse_time(moment) if isinstance(moment, str) else None
+        return None if isinstance(parsed, LogTime) and parsed.is_log_end else self._time(moment)
 
     def _at(self, moment: datetime | None, group: str | None = None) -> Basis:
         """What an answer about a point in time stands on."""
@@ -800,9 +800,9 @@ def _last(found: list[Rebalance], count: int | None) -> list[Rebalance]:
     return found if count is None else found[max(len(found) - count, 0) :]
 
 
-def _one_of(word: str, known: Sequence[str], what: str) -> str:
-    if word not in known:
-        raise UsageError(f"there is no {what} {word!r}: there are {', '.join(known)}")
+def _one_of(word: str, words: Sequence[str], what: str) -> str:
+    if word not in words:
+        raise UsageError(f"there is no {what} {word!r}: there are {', '.join(words)}")
     return word
 
 

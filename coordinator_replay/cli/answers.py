@@ -59,7 +59,7 @@ last_option = click.option(
 
 
 def show(common: Common, found: "Answer[Any]", asked: Collection[str] = ()) -> None:
-    """Print an answer, and beside it what it stands on and its notes.
+    """Print an answer, and on standard error its basis and its notes.
 
     Args:
         common: in which form.
@@ -67,7 +67,7 @@ def show(common: Common, found: "Answer[Any]", asked: Collection[str] = ()) -> N
         asked: options without which some columns are not shown.
     """
     show_rows(common, columns_for(found.row_type, asked), found)
-    say_beside(found)
+    say_notes(found)
 
 
 def columns_for(row_type: type, asked: Collection[str] = ()) -> list[AnswerColumn]:
@@ -95,7 +95,7 @@ def _with_doubts(shown: Sequence[AnswerColumn], rows: Sequence[Sequence[object]]
 
 
 def say(*texts: str | None) -> None:
-    """Say things beside the answer, where there is something to say."""
+    """Print sentences about the answer on standard error, if there are any."""
     for text in texts:
         if text:
             print_note(text)
@@ -106,7 +106,7 @@ def say_basis(found: "Answer[Any] | Page | Pages | Trace") -> None:
     say(None if found.basis is None else found.basis.line(clock.now()))
 
 
-def say_beside(found: "Answer[Any] | Page | Pages | Trace") -> None:
-    """Say what an answer stands on, and what else there is to say beside it."""
+def say_notes(found: "Answer[Any] | Page | Pages | Trace") -> None:
+    """Print the basis of an answer and its notes on standard error."""
     say_basis(found)
     say(*found.notes)

@@ -21,7 +21,7 @@ from coordinator_replay.cli.answers import (
     from_option,
     group_argument,
     last_option,
-    say_beside,
+    say_notes,
     show,
     show_rows,
     to_option,
@@ -123,7 +123,7 @@ def describe(common: Common, group: str, at: datetime | None) -> None:
     """Describe GROUP as the broker would have at a point in time: state, epochs, assignor, members, assignments."""
     found = open_warehouse(common).describe(group, at=at)
     _print_description(common, found)
-    say_beside(found)
+    say_notes(found)
 
 
 @click.command(
@@ -177,7 +177,7 @@ def rebalances(
         place = [one.name for one in shown].index("cause") + 1
         shown.insert(place, replace(matched_by, heading="MATCHED-BY", rank=1))
     show_rows(common, shown, found)
-    say_beside(found)
+    say_notes(found)
 
 
 @click.command(
@@ -331,7 +331,7 @@ def sql(
         found = warehouse.sql(text, allow_files=allow_files, timeout=timeout)
     if found.columns:
         print_rows(_columns_of_statement(found.columns), found, common.output, is_wide=common.wide)
-    say_beside(found)
+    say_notes(found)
 
 
 def _columns_of_statement(names: Sequence[str]) -> list[AnswerColumn]:

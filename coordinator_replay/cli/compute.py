@@ -50,7 +50,7 @@ def _audit(options: "Options", common: Common, command: str, wait: timedelta = t
     from coordinator_replay.pipeline.broker_logs import find_logs
     from coordinator_replay.store.lock import one_at_a_time
 
-    # Before anything else, so that a mistyped path is told at once.
+    # Before anything else, so that a mistyped path is an error at once.
     dump = find_dump(options.inputs, form=options.format, include_deleted=options.include_deleted)
     logs = find_logs(options.broker_logs, options.broker_log_zone)
     with one_at_a_time(options.warehouse, command, wait=wait, say=lambda text: click.echo(text, err=True)):
@@ -125,8 +125,8 @@ def _audit_alone(options: "Options", common: Common, dump: "Dump", logs: Sequenc
     with _session(options, common, dump, "the next run cleans up after it") as (stages, report):
         summary = run_audit(stages.spark, options, report, dump, logs)
     with closing(Warehouse(options.warehouse, options.cluster)) as warehouse:
-        known = warehouse.completeness
-    print_summary(summary, known, common.output, seconds=time.monotonic() - began)
+        history = warehouse.completeness
+    print_summary(summary, history, common.output, seconds=time.monotonic() - began)
     return summary
 
 
@@ -389,7 +389,7 @@ def decode(inputs: Sequence[str], form: str, include_deleted: bool, verbose: boo
     """Print every record of a dump as JSON lines, in the order of the file, without Spark.
 
     Lines hold what the tables offset_commits, group_records and quarantine would hold, and the kind of the record;
-    subscriptions and assignments of classic members stand beside their bytes as fields. Notes about the files go to
+    subscriptions and assignments of classic members are decoded next to their bytes. Notes about the files go to
     standard error.
     """
     from coordinator_replay.log.dump import Format, find_dump

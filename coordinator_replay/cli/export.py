@@ -73,7 +73,7 @@ def _print_exported(exported: "Exported", out: str, output: str) -> None:
         click.echo(
             f"In {len(behind)} log partition{'s' if len(behind) > 1 else ''} the first record lies behind where the "
             "last export ended: compaction has removed records since, or transaction markers stand there. --again "
-            "reads the topic from its start, which tells what is still alive."
+            "reads the topic from its start, which shows what is still alive."
         )
     click.echo(f"Next: coordinator-replay audit {' '.join(exported.folders)} --warehouse …")
 

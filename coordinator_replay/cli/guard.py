@@ -25,7 +25,7 @@ _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
 
 EXIT_INTERRUPTED = 130
-"""What shells tell of a program that Ctrl-C ended: 128 and the number of the signal."""
+"""What shells return for a program that Ctrl-C ended: 128 and the number of the signal."""
 
 
 class Interrupted(click.ClickException):
@@ -130,9 +130,9 @@ def _close_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _told(problem: BaseException) -> str:
-    said = " ".join(neutral(without_secrets(str(problem))).split())
-    return f"{type(problem).__name__}{f': {said[:_MOST]}' if said else ''}"
+def _described(problem: BaseException) -> str:
+    text = " ".join(neutral(without_secrets(str(problem))).split())
+    return f"{type(problem).__name__}{f': {text[:_MOST]}' if text else ''}"
 
 
 def guarded(run: Callable[[], Any]) -> Any:
@@ -209,7 +209,7 @@ def _drop_frames(problem: BaseException | None) -> None:
 def _report(problem: BaseException) -> None:
     file = _kept()
     where = f"the traceback is in {file}" if file else "no file could be written for the traceback"
-    _say(f"something unexpected happened ({_told(problem)}); {where}: please report it")
+    _say(f"something unexpected happened ({_described(problem)}); {where}: please report it")
 
 
 class GuardedCommand(click.Command):

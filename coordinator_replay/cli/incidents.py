@@ -12,7 +12,7 @@ from coordinator_replay.cli.answers import (
     columns_for,
     from_option,
     say,
-    say_beside,
+    say_notes,
     show,
     show_rows,
     to_option,
@@ -76,7 +76,7 @@ def impact(common: Common, start: datetime | None, end: datetime | None) -> None
         _print_impact_as_json(found)
     else:
         show_rows(common, columns_for(found.row_type), found)
-    say_beside(found)
+    say_notes(found)
 
 
 def _print_impact(common: Common, found: "Impacted") -> None:
@@ -147,7 +147,7 @@ def diff(common: Common, start: datetime | None, end: datetime | None, at: datet
         _print_part(common, found.counts, _MOST_CHANGES, "line")
     else:
         show_rows(common, columns_for(found.row_type), found)
-    say_beside(found)
+    say_notes(found)
 
 
 COMMANDS: list[click.Command] = [consumers, impact, diff]

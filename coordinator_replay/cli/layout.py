@@ -25,7 +25,7 @@ _NARROWEST_ID = 8
 
 _UUID = re.compile(r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 _UUID_START = 5
-"""Characters of a uuid that are enough to tell most members apart, the dash before it included."""
+"""Characters of a uuid that are enough to distinguish most members, the dash before it included."""
 
 _READABLE_ID = 20
 """Cells beyond which an id gets no wider before other columns have what they want."""
@@ -98,7 +98,7 @@ _STYLES: tuple[Callable[[str, int], str], ...] = (_name_and_uuid, _beginning, _b
 
 
 def shortened_ids(texts: Iterable[str], width: int) -> dict[str, str]:
-    """Each id in at most so many cells, or in as many more as it takes to tell them all apart.
+    """Each id in at most so many cells, or in as many more as it takes to distinguish them all.
 
     >>> shortened_ids(["worker-1-8d05801b", "worker-2-9a03038e"], 12)
     {'worker-1-8d05801b': 'worker-1-8d…', 'worker-2-9a03038e': 'worker-2-9a…'}
@@ -209,7 +209,7 @@ class _Fitted:
 def _chosen(fitted: Sequence[_Fitted], width: int) -> list[_Fitted]:
     """The columns to show, in the order in which they were declared.
 
-    Those of rank 1 stay as long as their least widths fit, others only where all are readable beside them, and those
+    Those of rank 1 stay as long as their least widths fit, others only where all are readable with them, and those
     without a value where no other is left out and all are whole.
     """
     kept: list[int] = []

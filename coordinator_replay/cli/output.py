@@ -211,5 +211,5 @@ def print_text(text: str, *, indent: str = "", style: Mapping[str, bool] | None 
 
 
 def print_note(text: str) -> None:
-    """Say something about the answer, beside it: on standard error, where it disturbs no program."""
+    """Print something about the answer on standard error, where it disturbs no program."""
     print_text(text, style={"dim": True}, err=True)

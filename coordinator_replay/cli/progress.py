@@ -13,7 +13,7 @@ _POLL_SECONDS = 0.2
 
 
 class Reporter(Protocol):
-    """Is told which step begins."""
+    """Shows which step begins."""
 
     def __call__(self, step: str, /) -> None:
         """Show that a step begins."""
@@ -46,15 +46,15 @@ def shown_progress(spark: Any, *, console: Console | None = None) -> Iterator[Re
 
 
 def _follow(spark: Any, progress: Progress, line: TaskID, stop: threading.Event) -> None:
-    """Draw the tasks of the stages that run, until told to stop."""
+    """Draw the tasks of the stages that run, until it is stopped."""
     try:
         tracker = spark.sparkContext.statusTracker()
     except Exception:  # noqa: BLE001 - without a tracker there is no bar, and nothing else is lost
         return
     while not stop.wait(_POLL_SECONDS):
         stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-        known = [stage for stage in stages if stage is not None]
-        total = sum(stage.numTasks for stage in known)
-        done = sum(stage.numCompletedTasks for stage in known)
+        running = [stage for stage in stages if stage is not None]
+        total = sum(stage.numTasks for stage in running)
+        done = sum(stage.numCompletedTasks for stage in running)
         if total:
             progress.update(line, total=total, completed=done, tasks=f"{done}/{total} tasks")

@@ -36,7 +36,7 @@ def _duration(one: "Rebalance") -> str:
     if one.duration_ms is not None:
         return f"took {one.duration_ms:,} ms"
     if one.duration_ms_min is None:
-        return "the log does not tell how long it took"
+        return "the log does not show how long it took"
     is_bound = one.duration_ms_max is not None and one.duration_ms_max < _NO_BOUND_MS
     most = f", the whole rebalance at most {one.duration_ms_max:,} ms" if is_bound else ""
     return f"sync took {one.duration_ms_min:,} ms{most}; its join phase is not on record"
@@ -55,11 +55,11 @@ def _cost(one: "Rebalance") -> str:
     return ", ".join(parts)
 
 
-def _held_up(one: "HoldUp") -> str:
+def _blocked(one: "HoldUp") -> str:
     client = " on ".join(name.lstrip("/") for name in (one.client_id, one.client_host) if name)
     name = f"{one.member_id} ({client})" if client else one.member_id
     waiting = [member_id for member_id in one.waiting if member_id != one.member_id]
-    return f"held up by member {name}: {_listed(waiting)} waited {one.held_ms:,} ms for {_listed(one.partitions)}"
+    return f"held up by member {name}: {_listed(waiting)} waited {one.waited_ms:,} ms for {_listed(one.partitions)}"
 
 
 def print_reason(one: "Rebalance", hold_up: "HoldUp | None" = None) -> None:
@@ -67,18 +67,18 @@ def print_reason(one: "Rebalance", hold_up: "HoldUp | None" = None) -> None:
 
     Args:
         one: the rebalance.
-        hold_up: who held it up, where somebody did.
+        hold_up: the member that blocked it, where one did.
     """
     began = one.started_at or one.completed_at
     sure = f", {one.confidence}" if one.confidence else ""
-    when = "at a time not known" if began is None else moment_text(began)
+    when = "at an unknown time" if began is None else moment_text(began)
     number = f"{'generation' if one.group_type == 'classic' else 'epoch'} {one.epoch}"
     matched = " (matched by an alternative)" if one.matched_by == "alternative" else ""
     print_text(f"{when}  {one.group_id}  {number}  {one.cause or 'UNKNOWN'}{sure}{matched}", style={"bold": True})
     print_text(_duration(one), indent="  ")
     print_text(_cost(one), indent="  ")
     if hold_up is not None:
-        print_text(_held_up(hold_up), indent="  ")
+        print_text(_blocked(hold_up), indent="  ")
     for fact in one.evidence or ():
         print_text(f"- {fact}", indent="  ")
     if one.reasons and len(one.reasons) > 1:

@@ -14,7 +14,7 @@ from coordinator_replay.cli.answers import (
     from_option,
     last_option,
     say,
-    say_beside,
+    say_notes,
     show,
     to_option,
 )
@@ -25,7 +25,7 @@ from coordinator_replay.cli.settings import known_option, settings_of
 from coordinator_replay.errors import UsageError
 
 
-def _told(common: Common, path: Path, text: str, **facts: object) -> None:
+def _print_written(common: Common, path: Path, text: str, **facts: object) -> None:
     """Say what was written: a sentence for people, an object for programs."""
     if common.output == "json":
         click.echo(to_json({"file": str(path), **facts}))
@@ -80,7 +80,7 @@ def why(
         if number or found.summary:
             click.echo()
         print_reason(one, found.hold_ups.get(one.rebalance_id))
-    say_beside(found)
+    say_notes(found)
 
 
 @click.command(
@@ -109,7 +109,7 @@ def why(
     "alternatives",
     multiple=True,
     metavar="NAME=VALUE,...",
-    help="Draw GROUP as recorded beside a simulation with these settings; can be given again for another one.",
+    help="Draw GROUP as recorded, next to a simulation with these settings; can be given again for another one.",
 )
 @known_option
 def report(
@@ -137,15 +137,15 @@ def report(
     if is_folder:
         pages = warehouse.write_pages(path, start=start, end=end)
         path, facts = pages.index, pages.facts
-        say_beside(pages)
+        say_notes(pages)
     else:
         tried = [settings_of([one]) for one in alternatives]
         page = warehouse.report(group, start=start, end=end, what_if=tried, known=settings_of(known))
         page.save(path)
         facts = page.facts
-        say_beside(page)
+        say_notes(page)
     shown = ", ".join(counted(number, what.removesuffix("s")) for what, number in facts.items())
-    _told(common, path, f"Wrote {path}: {shown}.", **facts)
+    _print_written(common, path, f"Wrote {path}: {shown}.", **facts)
 
 
 @click.command(
@@ -170,8 +170,8 @@ def trace(common: Common, group: str | None, start: datetime | None, end: dateti
     """
     traced = open_warehouse(common).trace(group, start=start, end=end)
     count = traced.save(path)
-    say_beside(traced)
-    _told(
+    say_notes(traced)
+    _print_written(
         common,
         path,
         f"Wrote {path}: {counted(count, 'event')} of {counted(len(traced.groups), 'group')}.",

@@ -20,10 +20,10 @@ ABORT, COMMIT = 0, 1
 
 
 def write_log(folder: Path, written: Sequence[Batch | MarkerWritten], topics: Iterable[Topic], partition: int) -> Path:
-    """Write the records as one segment of their log partition, and the topics beside it.
+    """Write the records as one segment of their log partition, and the topics next to it.
 
     Args:
-        folder: made anew; the segment comes into ``segments/__consumer_offsets-N`` of it.
+        folder: made for it; the segment comes into ``segments/__consumer_offsets-N`` of it.
         written: all batches and control records, in order.
         topics: every topic there was.
         partition: number of the log partition.

@@ -26,9 +26,9 @@ def _most_first(counts: Counter[str]) -> list[tuple[str, int]]:
     return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
 
 
-def _facts(summary: "Summary", known: "Completeness", seconds: float) -> dict[str, Any]:
+def _facts(summary: "Summary", history: "Completeness", seconds: float) -> dict[str, Any]:
     run = summary.run
-    since = known.since()
+    since = history.since()
     return {
         "run_id": run.run_id,
         "cluster": run.cluster,
@@ -42,7 +42,7 @@ def _facts(summary: "Summary", known: "Completeness", seconds: float) -> dict[st
         "gaps": len(run.gaps),
         "is_history_complete": since.is_whole,
         "complete_since": None if since.since is None else moment_text(since.since),
-        "missing_offsets": sum(one.missing_offsets for one in known.partitions.values()),
+        "missing_offsets": sum(one.missing_offsets for one in history.partitions.values()),
         "kinds": dict(_most_first(summary.kinds)),
         "quarantined": summary.quarantined,
         "groups": [{"type": kind, "state": state, "count": n} for (kind, state), n in sorted(summary.groups.items())],
@@ -87,26 +87,26 @@ def _print_groups(summary: "Summary") -> None:
     click.echo(f"{_counted(summary.rebalances, 'rebalance')} on record{':' if summary.causes else '.'}")
     for cause, n in _most_first(summary.causes):
         click.echo(f"  {n:>12,}  {cause}")
-    known = [f"{summary.expired[status]:,} {words}" for status, words in _STATUSES.items() if summary.expired[status]]
-    if known:
-        click.echo(f"Offsets: {', '.join(known)}.")
+    counts = [f"{summary.expired[status]:,} {words}" for status, words in _STATUSES.items() if summary.expired[status]]
+    if counts:
+        click.echo(f"Offsets: {', '.join(counts)}.")
     if summary.findings:
         by_severity = ((name, summary.findings.get(name, 0)) for name in ("error", "warning", "info"))
-        told = ", ".join(f"{n:,} {name}" for name, n in by_severity if n)
+        severities = ", ".join(f"{n:,} {name}" for name, n in by_severity if n)
         new = summary.new_findings.total()
-        click.echo(f"{_counted(summary.findings.total(), 'finding')}, {new:,} new: {told}.")
+        click.echo(f"{_counted(summary.findings.total(), 'finding')}, {new:,} new: {severities}.")
 
 
-def print_summary(summary: "Summary", known: "Completeness", form: str, *, seconds: float) -> None:
+def print_summary(summary: "Summary", history: "Completeness", form: str, *, seconds: float) -> None:
     """Print what a run did: as text, or as one JSON object where ``form`` is not ``table``.
 
     Args:
         summary: what it did.
-        known: since when the history of the cluster is complete, over all runs.
+        history: since when the history of the cluster is complete, over all runs.
         form: ``table``, ``json`` or ``csv``.
         seconds: how long it took.
     """
-    facts = _facts(summary, known, seconds)
+    facts = _facts(summary, history, seconds)
     if form != "table":
         click.echo(json.dumps(facts))
         return
@@ -120,6 +120,6 @@ def print_summary(summary: "Summary", known: "Completeness", form: str, *, secon
     hidden = max(0, len(run.notes) - _MOST_NOTES) + max(0, len(run.gaps) - _MOST_NOTES)
     if hidden:
         click.echo(f"… and {_counted(hidden, 'more note')} in audit_runs.")
-    if known.partitions:
-        click.echo(known.history_line())
+    if history.partitions:
+        click.echo(history.history_line())
     click.echo(f"Run {run.run_id} of cluster {neutral(run.cluster)} took {seconds:.1f} s.")

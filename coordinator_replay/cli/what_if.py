@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from coordinator_replay.answer_columns import AnswerColumn
-from coordinator_replay.cli.answers import columns_for, from_option, say, say_basis, say_beside, show, to_option
+from coordinator_replay.cli.answers import columns_for, from_option, say, say_basis, say_notes, show, to_option
 from coordinator_replay.cli.completion import GROUP_NAME
 from coordinator_replay.cli.options import WAREHOUSE_VARIABLE, Command, Common, common_options, examples, open_warehouse
 from coordinator_replay.cli.output import print_rows, print_text
@@ -134,7 +134,7 @@ def _print_gains(common: Common, gains: "Answer[Gain]") -> None:
         for one in gains
     ]
     print_rows(columns, rows, "table", is_wide=common.wide)
-    say_beside(gains)
+    say_notes(gains)
 
 
 def _print(common: Common, found: "Replayed") -> None:

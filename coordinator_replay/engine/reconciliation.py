@@ -220,11 +220,11 @@ def assign_partitions(
     owners: dict[tuple[str, int], str],
     changes: list[tuple[str, Assignment, Assignment]],
 ) -> list[tuple[str, int, str, str]]:
-    """Move partitions between owners, everything given up before anything is taken.
+    """Move partitions between owners, everything revoked before anything is assigned.
 
     Args:
         owners: owner by topic and partition; changed in place.
-        changes: member id, what it held, what it holds.
+        changes: member id, what it owned, what it owns.
 
     Returns:
         Partitions taken while another member holds them: topic, partition, the holder, the taker.

@@ -2,7 +2,7 @@
 
 Each line holds what ``offset_commits``, ``group_records`` or ``quarantine`` would hold of the record, and its kind;
 control records get a line too, so that nothing of the log is left out. What classic clients wrote as bytes
-(subscriptions, assignments) stands beside it as fields. Lines come in the order of the file.
+(subscriptions, assignments) is decoded next to it. Lines come in the order of the file.
 """
 
 import base64
@@ -96,11 +96,11 @@ def decode_lines(records: pa.RecordBatch) -> pa.StringArray:
 
 def _segment(file: DumpFile, notes: list[str]) -> Iterator[pa.RecordBatch]:
     for part in read_file(file):
-        notes += [_said(file, note) for note in part.notes]
+        notes += [_note_text(file, note) for note in part.notes]
         yield from bounded(part.records)
 
 
-def _said(file: DumpFile, note: SegmentNote) -> str:
+def _note_text(file: DumpFile, note: SegmentNote) -> str:
     return f"{without_secrets(file.uri)}: {note.text.rstrip('.')} (byte {note.position})"
 
 

@@ -19,7 +19,7 @@ class Expiry:
     """What is asked of expiry.
 
     Attributes:
-        as_of: the moment to judge at; None for the end of the log.
+        as_of: the time that expiry is evaluated at; None for the end of the log.
         retention_ms: offsets.retention.minutes of the brokers; None to infer it, or else to take Kafka's default.
         horizon_ms: how far ahead to look.
         history_every_ms: keep the last commit of each such interval only; None for all.

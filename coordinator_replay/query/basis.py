@@ -41,7 +41,7 @@ class Basis:
         """The basis in one line.
 
         Args:
-            now: the time by which the log's age is told; left out if None.
+            now: the time from which the log's age is counted; left out if None.
         """
         end = "log without times" if self.log_end is None else f"log up to {shown_second(self.log_end)}"
         age = "" if now is None or self.log_end is None else _age(self.log_end, now)

@@ -115,7 +115,7 @@ NOT_IN_THE_LOG = (
     "Principals are not in this log, nor are consumers that use assign() and commit nothing: brokers' request logs "
     "have them."
 )
-"""What is to be said of every answer about who read a topic."""
+"""A note on every answer about who read a topic."""
 
 
 def known_topic_names(warehouse: Warehouse) -> list[str]:

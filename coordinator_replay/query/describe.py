@@ -1,4 +1,4 @@
-"""A group with its members at a point in time, as the broker's describe would have said.
+"""A group with its members at a point in time, as the broker's describe shows it.
 
 A member's current assignment is what it owns: assigned and pending revocation together (``ConsumerGroupMember``,
 ``asConsumerGroupDescribeMember``). The assignor of a consumer group is the one most members ask for; where none asks,
@@ -137,7 +137,7 @@ def missing_records_note(group: DescribedGroup) -> str | None:
     if group.state == UNKNOWN:
         return (
             "The state of the group at that time is not on record: it may not have existed, or have had members that "
-            "the log no longer tells of."
+            "the log no longer shows."
         )
     return "Records of that time are missing from the log: this is what those on record say; members may be missing."
 
@@ -154,7 +154,7 @@ def _assignor(group: Group, members: Iterable[Member]) -> str | None:
     if group.group_type != "consumer":
         return None
     asked = Counter(member.assignor for member in members if member.assignor)
-    # Kafka breaks ties by hash order, which no log tells; the name makes the answer at least the same each time.
+    # Kafka breaks ties by hash order, which no log shows; the name makes the answer at least the same each time.
     return min(asked, key=lambda name: (-asked[name], name)) if asked else DEFAULT_ASSIGNOR
 
 

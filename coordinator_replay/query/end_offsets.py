@@ -1,4 +1,4 @@
-"""End offsets of topics, from a file: what a dump of the coordinator's topic can't tell, and lag needs.
+"""End offsets of topics, from a file: which a dump of the coordinator's topic doesn't have, and lag needs.
 
 The file is CSV (``topic,partition,offset[,time]``, with or without these headings) or JSON lines with the same names.
 """

@@ -19,12 +19,12 @@ def _listed(names: Iterable[object]) -> str:
 
 def _assignment(entries: Iterable[Mapping[str, Any]] | None) -> str:
     """An assignment as ``orders:0-2; audit:1``, or ``nothing``."""
-    told = [
+    topics = [
         f"{entry.get('topic') or entry.get('topic_id') or 'subtopology ' + str(entry.get('subtopology'))}:"
         f"{partition_ranges(entry['partitions'])}"
         for entry in entries or ()
     ]
-    return "; ".join(told) or "nothing"
+    return "; ".join(topics) or "nothing"
 
 
 def _partition_count(assignments: Mapping[str, Any]) -> int:
@@ -36,7 +36,7 @@ def _counted(number: int, what: str) -> str:
 
 
 def _pair(detail: Detail, name: str) -> tuple[Any, Any]:
-    """What a value was before and is now; None where it is not told."""
+    """What a value was before and is now; None where the event does not have it."""
     value = detail.get(name)
     if isinstance(value, list) and len(value) == 2:
         return value[0], value[1]
@@ -113,41 +113,41 @@ def _started(detail: Detail) -> list[str]:
 
 def _target(detail: Detail) -> list[str]:
     targets = detail.get("targets") or {}
-    told = "; ".join(f"{member}: {_assignment(entries)}" for member, entries in list(targets.items())[:_MOST_NAMES])
+    shown = "; ".join(f"{member}: {_assignment(entries)}" for member, entries in list(targets.items())[:_MOST_NAMES])
     more = f"; and {len(targets) - _MOST_NAMES} more members" if len(targets) > _MOST_NAMES else ""
-    return [f"{told}{more}", _changed(detail, "assignment_epoch", "assignment epoch")]
+    return [f"{shown}{more}", _changed(detail, "assignment_epoch", "assignment epoch")]
 
 
 def _topics(detail: Detail) -> list[str]:
     before, now = _pair(detail, "topics")
-    added, gone = sorted(set(now or ()) - set(before or ())), sorted(set(before or ()) - set(now or ()))
+    added, removed = sorted(set(now or ()) - set(before or ())), sorted(set(before or ()) - set(now or ()))
     parts = [f"subscribed to {_listed(added)} as well"] if added else []
-    return parts + ([f"no longer subscribed to {_listed(gone)}"] if gone else [])
+    return parts + ([f"no longer subscribed to {_listed(removed)}"] if removed else [])
 
 
 def _regex(detail: Detail) -> list[str]:
     before, now = _pair(detail, "topics")
     if now is None:
         return [f"regex {detail['regex']!r} is no longer used"]
-    added, gone = sorted(set(now) - set(before or ())), sorted(set(before or ()) - set(now))
+    added, removed = sorted(set(now) - set(before or ())), sorted(set(before or ()) - set(now))
     if before is None:
         return [f"regex {detail['regex']!r} matches {_listed(now) or 'no topic'}"]
     parts = [f"regex {detail['regex']!r} now also matches {_listed(added)}"] if added else []
-    return parts + ([f"regex {detail['regex']!r} no longer matches {_listed(gone)}"] if gone else [])
+    return parts + ([f"regex {detail['regex']!r} no longer matches {_listed(removed)}"] if removed else [])
 
 
 def _topic_metadata(detail: Detail) -> list[str]:
     before, now = _pair(detail, "topics")
-    known = {entry.get("topic") or entry.get("topic_id"): entry["partitions"] for entry in before or ()}
+    left = {entry.get("topic") or entry.get("topic_id"): entry["partitions"] for entry in before or ()}
     parts = []
     for entry in now or ():
         name = entry.get("topic") or entry.get("topic_id")
-        old = known.pop(name, None)
+        old = left.pop(name, None)
         if old is None:
             parts.append(f"{name} with {_counted(entry['partitions'], 'partition')}")
         elif old != entry["partitions"]:
             parts.append(f"partitions of {name} increased from {old} to {entry['partitions']}")
-    return parts + [f"{name} is gone" for name in known]
+    return parts + [f"{name} removed" for name in left]
 
 
 def _protocols(detail: Detail) -> list[str]:
@@ -219,15 +219,15 @@ def _rewound(detail: Detail) -> list[str]:
 _REMOVED: Mapping[str, str] = {
     "DELETED": "DeleteOffsets or topic deleted",
     "GROUP_DELETED": "deleted with the group",
-    "TOMBSTONE": "the log does not tell why",
+    "TOMBSTONE": "the log does not say why",
     "RECORDS_MISSING": "in force until then at least; what ended it is not on record",
 }
 
 
 def _ended(detail: Detail) -> list[str]:
     how = _REMOVED.get(detail["cause"], "")
-    is_told = detail["cause"] not in ("TOMBSTONE", "RECORDS_MISSING")
-    sure = f" ({detail['confidence']})" if detail["confidence"] and is_told else ""
+    has_cause = detail["cause"] not in ("TOMBSTONE", "RECORDS_MISSING")
+    sure = f" ({detail['confidence']})" if detail["confidence"] and has_cause else ""
     of = f"{_of_partitions(detail)} {_range(detail)}"
     return [of, f"{how}{sure}"] if how else [f"{of}{sure}"]
 
@@ -292,6 +292,6 @@ def words_of(event: str, detail: Any) -> str | None:
     try:
         parts = _WORDS.get(event, _plain)(detail)
     except (KeyError, TypeError, ValueError, AttributeError):
-        # A detail of an older release: said as it stands rather than not at all.
+        # A detail of an older release: shown as it is rather than not at all.
         parts = _plain(detail)
     return ", ".join(part for part in parts if part) or None

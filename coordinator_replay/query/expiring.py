@@ -32,12 +32,12 @@ _WITHOUT_RULE = """
 
 def applied_retention(warehouse: Warehouse) -> Retention:
     """The retention that the last finished audit of the cluster applied."""
-    given_ms = next((row[0] for row in warehouse.rows(_SETTINGS)), None)
+    named_ms = next((row[0] for row in warehouse.rows(_SETTINGS)), None)
     applied_ms, is_certain = warehouse.rows(_APPLIED)[0]
-    retention_ms = given_ms or applied_ms or DEFAULT_RETENTION_MS
-    is_known = given_ms is not None or bool(is_certain)
-    if is_certain is None and given_ms is None:
-        # No offset that is left tells; a retention other than the default was inferred from offsets that expired.
+    retention_ms = named_ms or applied_ms or DEFAULT_RETENTION_MS
+    is_known = named_ms is not None or bool(is_certain)
+    if is_certain is None and named_ms is None:
+        # No offset that is left shows it; a retention other than the default was inferred from offsets that expired.
         is_known = retention_ms != DEFAULT_RETENTION_MS
     return Retention(retention_ms, is_known)
 
@@ -54,11 +54,11 @@ def expiring_rows(warehouse: Warehouse, group: str | None, within: timedelta, co
     in_force = _IN_FORCE.format(one_group="" if group is None else "AND group_id = $group")
     [(unknown,)] = warehouse.rows(_WITHOUT_RULE.format(in_force=in_force), group=group)
     if unknown:
-        told = "1 offset was" if unknown == 1 else f"{unknown:,} offsets were"
+        which = "1 offset was" if unknown == 1 else f"{unknown:,} offsets were"
         rest = (
             "is left out: audit --full adds its rule" if unknown == 1 else "are left out: audit --full adds their rule"
         )
-        warehouse.notes.append(f"{told} written by an earlier release and {rest}")
+        warehouse.notes.append(f"{which} written by an earlier release and {rest}")
     retention, end = applied_retention(warehouse), warehouse.coverage.last
     sql = f"SELECT {columns} FROM ({expiring_offsets(in_force)}) ORDER BY expire_at, group_id, topic, partition"  # noqa: S608
     return warehouse.rows(

@@ -65,7 +65,7 @@ def partition_count(warehouse: Warehouse) -> int | None:
     """How many partitions ``__consumer_offsets`` has: by the cluster metadata, or as the groups on record show.
 
     Returns:
-        None where neither tells.
+        None where neither has it.
     """
     audited = warehouse.completeness.partitions
     [(named,)] = warehouse.rows(_NAMED_COUNT)

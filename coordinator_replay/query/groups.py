@@ -1,4 +1,4 @@
-"""Which groups there were at a point in time, as ListGroups would have said.
+"""Which groups there were at a point in time, as ListGroups shows them.
 
 A group's state at a point in time is that of the last row of its ``group_timeline`` up to then. A group that only
 stores offsets has no record of its own: it is a classic group, Empty, without protocol type, for as long as it has
@@ -214,7 +214,7 @@ def unrecorded_states_note(states: Sequence[str]) -> str | None:
     return (
         f"No group is recorded as {' or '.join(unrecorded)}: a classic group writes no record until its rebalance is "
         "over, and until then shows the state before, unless brokers' logs (audit --broker-log) say more. "
-        "findings --rule silent_group and sql --query last-commits tell "
+        "findings --rule silent_group and sql --query last-commits show "
         "which groups have been silent, and since when."
     )
 
@@ -289,7 +289,7 @@ def _recorded_groups(
         at: the point in time; the end of the log if None.
         group: only this one.
         only_own: only groups that have records of their own by then, not those of which offsets, or what is on record
-            from later, tell.
+            from later, prove.
     """
     known = warehouse.completeness
     proven, proven_from = known.proofs(at or END)

@@ -1,4 +1,4 @@
-"""Who held a KIP-848 rebalance up, with which partitions, and who waited for them."""
+"""Which member blocked a KIP-848 rebalance, with which partitions, and which members waited for them."""
 
 from dataclasses import dataclass
 
@@ -15,23 +15,23 @@ _HOLD_UPS = """
         FROM member_timeline WHERE cluster = $cluster {one_group} GROUP BY group_id, member_id
     ), names AS (
         SELECT * REPLACE (min(joined_at) OVER (PARTITION BY group_id, instance) AS joined_at) FROM members
-    ), held AS (
+    ), blocked AS (
         SELECT rebalance_id, group_id, started_at, completed_at, held_up_by, held_up_ms FROM rebalances
         WHERE cluster = $cluster AND held_up_by IS NOT NULL {one_group}
     ), handed AS (
-        SELECT rebalance_id, held.group_id, held_up_by, held_up_ms, coalesce(owned.topic, owned.topic_id) AS topic,
+        SELECT rebalance_id, blocked.group_id, held_up_by, held_up_ms, coalesce(owned.topic, owned.topic_id) AS topic,
                owned.partition, following.member_id AS waited
-        FROM held
-        JOIN partition_ownership AS owned ON owned.cluster = $cluster AND owned.group_id = held.group_id
+        FROM blocked
+        JOIN partition_ownership AS owned ON owned.cluster = $cluster AND owned.group_id = blocked.group_id
          AND owned.member_id = held_up_by AND owned.owned_to > started_at
          AND (completed_at IS NULL OR owned.owned_to <= completed_at)
-        JOIN partition_ownership AS following ON following.cluster = $cluster AND following.group_id = held.group_id
+        JOIN partition_ownership AS following ON following.cluster = $cluster AND following.group_id = blocked.group_id
          AND following.partition = owned.partition AND following.member_id <> held_up_by
          AND coalesce(following.topic, following.topic_id) = coalesce(owned.topic, owned.topic_id)
          AND following.owned_from = owned.owned_to + to_milliseconds(owned.unowned_ms)
-        JOIN names AS waiting ON waiting.group_id = held.group_id AND waiting.member_id = following.member_id
+        JOIN names AS waiting ON waiting.group_id = blocked.group_id AND waiting.member_id = following.member_id
          AND waiting.joined_at <= started_at
-        JOIN member_timeline AS before ON before.cluster = $cluster AND before.group_id = held.group_id
+        JOIN member_timeline AS before ON before.cluster = $cluster AND before.group_id = blocked.group_id
          AND before.member_id = following.member_id
          AND before.valid_from < owned.owned_to AND coalesce(before.valid_to >= owned.owned_to, true)
         WHERE len(list_filter(before.target, lambda one:
@@ -47,11 +47,11 @@ _HOLD_UPS = """
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoldUp:
-    """A member that was the last to give up partitions that others had been assigned.
+    """A member that was the last to revoke partitions that others had been assigned.
 
     Attributes:
-        held_ms: for how long the others waited.
-        partitions: what it gave up in the rebalance, as ``topic-partition``.
+        waited_ms: for how long the others waited.
+        partitions: what it revoked in the rebalance, as ``topic-partition``.
         waiting: the members that took them.
     """
 
@@ -59,13 +59,13 @@ class HoldUp:
     member_id: str
     client_id: str | None
     client_host: str | None
-    held_ms: int
+    waited_ms: int
     partitions: list[str]
     waiting: list[str]
 
 
 def hold_ups(warehouse: Warehouse, group: str | None = None) -> dict[str, HoldUp]:
-    """Who held rebalances up, by rebalance id.
+    """Which member blocked each rebalance, by rebalance id.
 
     Args:
         warehouse: the tables.

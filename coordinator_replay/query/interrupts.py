@@ -12,7 +12,7 @@ import duckdb
 from coordinator_replay.errors import UsageError
 
 _AGAIN_SECONDS = 0.2
-"""After so long a statement that has gone on is told again: between two of one text nothing listens."""
+"""After so long a statement that still runs is interrupted again: between two of one text nothing listens."""
 
 
 @contextmanager
@@ -20,7 +20,7 @@ def ended_by_ctrl_c(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
     """Let Ctrl-C end the statement that the block runs.
 
     DuckDB notices Ctrl-C by itself, but then waits for the tasks of its other threads, and the task of a join may
-    take hours. They end early only where the connection itself is told to interrupt.
+    take hours. They end early only where the connection itself is interrupted.
 
     Args:
         connection: where the block runs its statement.

@@ -100,7 +100,7 @@ class Subscription(NamedTuple):
 
     Attributes:
         topic: None where members may subscribe to any topic (by a regular expression, or in a way that the tables
-            don't tell); empty for the stretches in which the group had members at all.
+            don't say); empty for the ranges in which the group had members at all.
     """
 
     topic: str | None

@@ -83,7 +83,7 @@ OWNERS = """
 
 # Classic and KIP-848 members name their topics, a regular expression may stand for any topic, and a streams group's
 # topology, or a subscription that could not be read, says nothing here: those rows have no topic. Rows with an empty
-# name tell when there were members at all.
+# name are the times at which there were members at all.
 SUBSCRIPTIONS = """
     WITH members AS (
         SELECT group_id, valid_from, valid_to, coalesce(subscribed_topic_regex, '') = '' AND group_type <> 'streams'
@@ -102,12 +102,12 @@ SUBSCRIPTIONS = """
     ), numbered AS (
         SELECT *, sum(CAST(is_new AS INTEGER)) OVER (
             PARTITION BY group_id, topic ORDER BY valid_from NULLS FIRST
-            ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS stretch
+            ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS run
         FROM ordered
     )
     SELECT group_id, topic, CASE WHEN count(valid_from) = count(*) THEN min(valid_from) END AS since,
            CASE WHEN count(valid_to) = count(*) THEN max(valid_to) END
-    FROM numbered GROUP BY group_id, topic, stretch
+    FROM numbered GROUP BY group_id, topic, run
     ORDER BY group_id, topic, since NULLS FIRST
 """
 
@@ -120,10 +120,10 @@ LINE_COUNTS = """
     ) GROUP BY group_id
 """
 
-# Of each stretch of time a line keeps its last commit; what went backwards, or ended otherwise, is always kept.
-# ``$firsts`` and ``$widths`` tell where the first stretch of each group begins, and how long its stretches are;
-# ``$starts`` and ``$ends`` what the figures of each group show. A commit is the last of its stretch where the one that
-# replaced it came in another: each row tells for itself, so that millions of commits are neither sorted nor compared.
+# Of each time range a line keeps its last commit; what went backwards, or ended otherwise, is always kept.
+# ``$firsts`` and ``$widths`` are where the first range of each group begins, and how long its ranges are; ``$starts``
+# and ``$ends`` what the figures of each group show. A commit is the last of its range where the one that replaced it
+# came in another: that is in each row, so that millions of commits are neither sorted nor compared.
 LINES = """
     WITH groups AS (
         SELECT unnest($groups) AS group_id, unnest($firsts) AS first_ms, unnest($widths) AS width,

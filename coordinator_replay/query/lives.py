@@ -1,7 +1,7 @@
 """Lives of groups out of the tables, as pictures need them: bounded in size whatever the tables hold.
 
 Bands of one state, members, owners and committed offsets are put together by the engine, so that a group with
-millions of commits becomes some ten thousand marks. What had to be left out is counted and said.
+millions of commits becomes some ten thousand marks. What had to be left out is counted and noted.
 """
 
 from collections import defaultdict
@@ -253,7 +253,7 @@ class _Reading:
         drawn = sum(len(line.at) for line in lines)
         all_commits = self._line_counts[group][0][0] if group in self._line_counts else 0
         if all_commits > drawn:
-            notes.append(f"Lines show {drawn:,} of {all_commits:,} commits: the last of each short stretch.")
+            notes.append(f"Lines show {drawn:,} of {all_commits:,} commits: the last of each short time range.")
         return GroupLife(
             group=group,
             start=span.start,

@@ -1,4 +1,4 @@
-"""What happened to a group's committed offsets, summed up so that it stands beside what happened to the group.
+"""What happened to a group's committed offsets, summed up for the timeline of the group.
 
 Between two events of the group, all events of one kind and topic are one: a group that commits in a transaction every
 second, or goes back every night, adds a line and not thousands. Every single commit is in ``offset_history``.
@@ -84,7 +84,7 @@ def offset_events(
         detail: topic, partitions, how many (``times``), ``until`` when, and what else the event has; and whether the
         log proves it.
     """
-    told = []
+    events = []
     for row in warehouse.rows(_CHANGES, group=group, start=start, end=end):
         (event, topic, first, last, log_offset, log_partition, times, partitions, lowest, highest, furthest, ended_by,
          confidence, committed, aborted, opened, longest_ms, producers, is_exact) = row  # fmt: skip
@@ -98,5 +98,5 @@ def offset_events(
             detail["furthest_back"] = None if furthest is None or furthest <= 0 else furthest
         if event in ENDED.values():
             detail |= {"cause": ended_by, "confidence": confidence}
-        told.append((event, first, log_partition, log_offset, detail, is_exact))
-    return told
+        events.append((event, first, log_partition, log_offset, detail, is_exact))
+    return events

@@ -87,7 +87,7 @@ class CommittedOffset:
     Attributes:
         committed_offset: None where the partition is unstable and stable offsets were asked for, and where the log does
             not have the offset of that time.
-        valid_from: since when it held.
+        valid_from: since when it was current.
         owner_member_id: who owned the partition when it was committed, None if nobody did or it is not known.
         group_state: the group's state at that moment.
         is_proven: False where the input shows no transaction markers, so that the commit may have been aborted.
@@ -124,8 +124,8 @@ class CommittedOffset:
     lag: int | None = column("LAG", 1, only_with=END_OFFSETS, default=None)
 
 
-# A transactional commit was pending from when it was taken until its marker made it hold, so the history tells that
-# too: rows that do not hold yet. One pass finds both, which counts where the table is large and not clustered.
+# A transactional commit was pending from when it was taken until its marker made it hold, so the history has that
+# too: rows that are not current yet. One pass finds both, which counts where the table is large and not clustered.
 _OFFSETS = f"""
     SELECT {select_list(CommittedOffset)}, {AS_OF} AS holds
     FROM offset_history
@@ -320,7 +320,7 @@ def offsets_at(
         group: the group.
         at: the point in time; the end of the log if None.
         topics: only of these topics; all if empty.
-        require_stable: tell partitions with a pending transactional commit as unstable, without an offset.
+        require_stable: show partitions with a pending transactional commit as unstable, without an offset.
 
     Raises:
         UsageError: the tables don't know the group, or it never committed an offset of a topic asked for.

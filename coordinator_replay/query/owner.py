@@ -21,7 +21,7 @@ class Ownership:
     """One ownership of a partition: a row of ``partition_ownership``.
 
     Attributes:
-        client_id: of the member at that point in time, or of a range its last one; None where it was gone then.
+        client_id: of the member at that point in time, or of a range its last one; None where it had left by then.
         client_host: likewise.
         is_client_inherited: they may be those of an earlier process of this static member.
         is_exact: whether the log proves that the member owned the partition at the time asked about; of those before
@@ -50,7 +50,7 @@ class Ownership:
 
     @property
     def over_at(self) -> datetime | None:
-        """When it was over, before every time on record where no record tells; None while it lasts."""
+        """When it was over, before every time on record where no record says; None while it lasts."""
         return EPOCH if self.owned_to is None and self.to_offset is not None else self.owned_to
 
 
@@ -100,23 +100,29 @@ class Owners:
         if self.owners:
             return self._doubt()
         on_record = "" if self.is_exact else " on record"
-        told = ["No member owned it at that time." if self.is_exact else "Who owned it at that time is not on record."]
+        sentences = [
+            "No member owned it at that time." if self.is_exact else "Who owned it at that time is not on record."
+        ]
         if self.before is not None:
             event = f" ({self.before.release_event})" if self.before.release_event else ""
-            told.append(f"The last owner{on_record} was {self.before.member_id}, until {_until(self.before)}{event}.")
+            sentences.append(
+                f"The last owner{on_record} was {self.before.member_id}, until {_until(self.before)}{event}."
+            )
         if self.after is not None and self.after.owned_from is not None:
-            told.append(f"The next one{on_record} is {self.after.member_id}, from {shown(self.after.owned_from)}.")
-        return " ".join(told)
+            sentences.append(f"The next one{on_record} is {self.after.member_id}, from {shown(self.after.owned_from)}.")
+        return " ".join(sentences)
 
     def _doubt(self) -> str | None:
         """What to say where more than what is shown may be true of the owners."""
-        told = [] if self.is_exact else ["Records of that time are missing from the log: others may have owned it."]
-        told += [
+        sentences = (
+            [] if self.is_exact else ["Records of that time are missing from the log: others may have owned it."]
+        )
+        sentences += [
             f"{one.member_id} may have owned it before {shown(one.owned_from)}: what was before is not on record."
             for one in self.owners
             if one.is_begin_open and one.owned_from is not None
         ]
-        return " ".join(told) or None
+        return " ".join(sentences) or None
 
 
 def _until(one: Ownership) -> str:

@@ -75,7 +75,7 @@ class Rebalance:
 
     @property
     def began_after(self) -> datetime | None:
-        """When it can have begun at the earliest; None where the log does not tell."""
+        """When it can have begun at the earliest; None where the log does not show it."""
         if self.started_at is not None or self.completed_at is None or self.duration_ms_max is None:
             return self.started_at
         return later(self.completed_at, -self.duration_ms_max)

@@ -9,7 +9,7 @@ from coordinator_replay.answer_columns import column
 from coordinator_replay.query.partitions import partition_ranges
 from coordinator_replay.query.warehouse import AS_OF, END, Warehouse, shown
 
-# The last removal of each partition; whether a later commit took its place by then is known by who asks.
+# The last removal of each partition; the caller knows whether a later commit took its place by then.
 _OFFSETS = """
     WITH last AS (
         SELECT topic, partition, committed_offset, valid_to, ended_by, ended_confidence, ended_alternatives,
@@ -58,13 +58,13 @@ _GROUPS = f"""
 """  # noqa: S608 - put together from constants
 
 MOST_NOTES = 10
-"""Sentences about removed offsets beside an answer; the history of a topic has the others."""
+"""Sentences about removed offsets in the notes of an answer; the history of a topic has the others."""
 
 _WORDS = {
     "EXPIRED": "expired (offsets.retention.minutes)",
     "DELETED": "deleted (DeleteOffsets, or the topic was deleted)",
     "GROUP_DELETED": "deleted with the group",
-    "TOMBSTONE": "removed; the log does not tell why",
+    "TOMBSTONE": "removed; the log does not say why",
 }
 
 RECORDS_MISSING = "RECORDS_MISSING"
@@ -76,7 +76,7 @@ class RemovedOffsets:
     """Offsets of one topic that went for one reason at one time.
 
     Attributes:
-        ended_by: EXPIRED, DELETED, GROUP_DELETED, TOMBSTONE where the log does not tell, or RECORDS_MISSING where not
+        ended_by: EXPIRED, DELETED, GROUP_DELETED, TOMBSTONE where the log does not say, or RECORDS_MISSING where not
             even the end is on record.
     """
 
@@ -109,7 +109,7 @@ class DeletedGroup:
     Attributes:
         reason: what took its last offsets: EXPIRED where the broker's cleanup removed the group with them,
             GROUP_DELETED for DeleteGroups, DELETED for DeleteOffsets of a group that only stored offsets. None where it
-            had no offsets: the log does not tell DeleteGroups from the broker's cleanup of empty groups then.
+            had no offsets: the log does not distinguish DeleteGroups from the broker's cleanup of empty groups then.
         offsets_removed: partitions whose offsets were removed and never committed again.
         last_active: when it last had a member; None for a group that only stored offsets.
         is_exact: whether the log proves when it was deleted; False where that is only the time by which it was.
@@ -142,7 +142,7 @@ def deleted_groups(
 ) -> list[DeletedGroup]:
     """Groups that existed once and do not at some time, by when they were deleted.
 
-    A group that only stored offsets is gone with the last of them.
+    A group that only stored offsets ends with the last of them.
 
     Args:
         warehouse: the tables.
@@ -161,20 +161,20 @@ def removal_notes(
     topics: Sequence[str] = (),
     but: Collection[tuple[str, int]] = (),
 ) -> list[str]:
-    """What to say beside a group's offsets about those that are gone, the latest last.
+    """Notes on a group's offsets about those that were removed, the latest last.
 
     Args:
-        removed: what is gone.
+        removed: the removed offsets.
         topics: only of these topics; all if empty.
         but: partitions of which more is not on record than that.
     """
-    told = [
+    wanted = [
         replace(one, partitions=left)
         for one in removed
         if (not topics or one.topic in topics)
         and (left := [partition for partition in one.partitions if (one.topic, partition) not in but])
     ]
-    notes = [f"{one}." for one in told[-MOST_NOTES:]]
-    if len(told) > MOST_NOTES:
-        notes.append(f"Offsets were removed {len(told):,} times, of which these are the latest.")
+    notes = [f"{one}." for one in wanted[-MOST_NOTES:]]
+    if len(wanted) > MOST_NOTES:
+        notes.append(f"Offsets were removed {len(wanted):,} times, of which these are the latest.")
     return notes

@@ -30,7 +30,7 @@ _IN_MEMORY = {
     "RELATION",
     "ANALYZE",
 }
-"""Kinds of statements that touch tables and memory only; tables that they make are gone with the answer."""
+"""Kinds of statements that touch tables and memory only; tables that they make end with the answer."""
 
 _EXPLAINED = re.compile(r"\s*EXPLAIN\s+(?:\([^()]*\)\s*)?(?:ANALYZE\s+)?(?P<statement>.*)", re.IGNORECASE | re.DOTALL)
 _PIVOT = re.compile(r"\s*(?:PIVOT|UNPIVOT|FROM|SELECT|WITH)\b", re.IGNORECASE)

@@ -108,7 +108,7 @@ class SavedQuery:
 
 
 def queries_folder() -> Path:
-    """Where the files lie: inside the installed package, or beside it in a checkout.
+    """Where the files lie: inside the installed package, or next to it in a checkout.
 
     Raises:
         DefinitionError: neither place has them; the installation is broken.

@@ -31,7 +31,7 @@ def run_sql(
     """Answer a statement over the tables of all clusters.
 
     The tables themselves can't be changed from here: the engine sees them as views. ``$cluster`` in the statement is
-    the warehouse's cluster. ``SHOW TABLES`` and ``DESCRIBE`` tell names, types and comments.
+    the warehouse's cluster. ``SHOW TABLES`` and ``DESCRIBE`` show names, types and comments.
 
     Args:
         warehouse: the tables.
@@ -55,9 +55,9 @@ def run_sql(
     needed = [view for name, view in views().items() if name in words]
     for view in needed:
         words |= set(_WORD.findall(view.sql))
-    given = dict(parameters or {})
+    values = dict(parameters or {})
     if _CLUSTER.search(statement):
-        given["cluster"] = warehouse.cluster
+        values["cluster"] = warehouse.cluster
     with warehouse.new_connection() as connection:
         for name in sorted(words.intersection(table_names())):
             warehouse.offer(name, connection=connection)
@@ -68,7 +68,7 @@ def run_sql(
                 sandbox.shut(connection, warehouse.uri)
                 sandbox.check(connection, statement)
             with ended_after(connection, timeout):
-                return fetch(connection, statement, given)
+                return fetch(connection, statement, values)
         except duckdb.Error as problem:
             raise _wrong_statement(problem) from problem
 

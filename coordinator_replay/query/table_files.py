@@ -47,8 +47,8 @@ def _duckdb_type(delta: Any) -> str:
     return f"STRUCT({fields})"
 
 
-def _may_hold(file: TableFile, bounds: Mapping[str, str]) -> bool:
-    """Whether a file can hold rows with these values; cut-off statistics stay bounds."""
+def _may_match(file: TableFile, bounds: Mapping[str, str]) -> bool:
+    """Whether a file can have rows with these values; cut-off statistics stay bounds."""
     lowest, highest = {"cluster": file.cluster, **file.lowest}, {"cluster": file.cluster, **file.highest}
     return all(lowest.get(column, value) <= value <= highest.get(column, value) for column, value in bounds.items())
 
@@ -85,7 +85,7 @@ def select_files(
     # Rows of the declared types: a column that no file has yet reads as null, and a table without files as empty.
     typed = ", ".join(f'CAST(NULL AS {type_}) AS "{name}"' for name, type_ in types.items())
     empty = f"SELECT {typed} WHERE false"
-    files = [file for file in snapshot.every if _may_hold(file, bounds)]
+    files = [file for file in snapshot.every if _may_match(file, bounds)]
     if not files:
         return empty
     partitions = [

@@ -33,7 +33,7 @@ class TimelineEvent:
         group_type: None for an event of its offsets, as are states, epochs and members.
         summary: cause and detail in words; None where there is nothing to add.
         detail: the detail as the table has it, parsed.
-        cause: why the group rebalanced, at the event that tells of the rebalance; None at all others.
+        cause: why the group rebalanced, at the event that is linked to the rebalance; None at all others.
         confidence: how sure that is.
     """
 
@@ -152,9 +152,9 @@ def _offset_event(
     is_exact: bool,
 ) -> TimelineEvent:
     nothing: dict[str, Any] = dict.fromkeys(one.name for one in stored_columns(TimelineEvent))
-    known = {"group_id": group, "log_timestamp": at, "event": event, "summary": words_of(event, detail)}
+    values = {"group_id": group, "log_timestamp": at, "event": event, "summary": words_of(event, detail)}
     place = {"is_exact": is_exact, "log_partition": log_partition, "log_offset": log_offset}
-    return TimelineEvent(**{**nothing, **known, "detail": detail, **place})
+    return TimelineEvent(**{**nothing, **values, "detail": detail, **place})
 
 
 def member_intervals_of(

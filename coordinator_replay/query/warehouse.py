@@ -123,7 +123,7 @@ class Warehouse:
         cluster: the cluster that questions are about; None for the only one that was audited into the warehouse.
 
     Attributes:
-        notes: what to say beside the answers given so far.
+        notes: sentences that belong to the answers so far.
     """
 
     def __init__(self, uri: str, cluster: str | None = None) -> None:
@@ -271,14 +271,14 @@ class Warehouse:
             WarehouseError: a table is missing, lacks a column, or is damaged.
         """
         names = set(_PARAMETER.findall(sql))
-        given = {"cluster": self.cluster, **parameters} if "cluster" in names else parameters
-        used = {name: given[name] for name in names}
+        values = {"cluster": self.cluster, **parameters} if "cluster" in names else parameters
+        used = {name: values[name] for name in names}
         bounds = {
             column: str(used[name]) for column, name in (("cluster", "cluster"), ("group_id", "group")) if name in used
         }
         for name in set(_WORD.findall(sql)).intersection(table_names()):
             self.offer(name, bounds)
-            self._check_kept(name, given)
+            self._check_kept(name, values)
         # Each thread holds a row group: one is enough for one group's rows, and bounds memory on a large machine.
         self.connection.execute("SET threads = 1" if "group_id" in bounds else "RESET threads")
         try:
@@ -301,14 +301,14 @@ class Warehouse:
         if written is None:
             return
         since = datetime.fromisoformat(written)
-        told = f"{name} has nothing from before {shown(since)}: maintain --keep deleted older rows"
+        note = f"{name} has nothing from before {shown(since)}: maintain --keep deleted older rows"
         last = asked.get("at") or asked.get("end")
         if isinstance(last, datetime) and last < since:
-            raise UsageError(f"{told}; ask about a later time")
+            raise UsageError(f"{note}; ask about a later time")
         start = asked.get("start", since)
-        is_partly_gone = start is None or (isinstance(start, datetime) and start < since)
-        if is_partly_gone and told not in self.notes:
-            self.notes.append(told)
+        is_partly_purged = start is None or (isinstance(start, datetime) and start < since)
+        if is_partly_purged and note not in self.notes:
+            self.notes.append(note)
 
     @cached_property
     def clusters(self) -> tuple[str, ...]:
@@ -370,12 +370,12 @@ class Warehouse:
             raise UsageError(f"the warehouse {self.uri} does not know the cluster {self.cluster!r}; it has {known}")
 
     def _range(self, name: str) -> tuple[datetime | None, datetime | None]:
-        """First and last log timestamp of the cluster in a table: from file statistics where these tell."""
+        """First and last log timestamp of the cluster in a table: from file statistics where these have it."""
         files = self.snapshot(name).files(cluster=self.cluster)
         bounds = [(file.lowest.get("log_timestamp"), file.highest.get("log_timestamp")) for file in files]
-        known = [(first, last) for first, last in bounds if first is not None and last is not None]
-        if files and len(known) == len(files):
-            return min(first for first, _ in known), max(last for _, last in known)
+        stated = [(first, last) for first, last in bounds if first is not None and last is not None]
+        if files and len(stated) == len(files):
+            return min(first for first, _ in stated), max(last for _, last in stated)
         sql = f"SELECT min(log_timestamp), max(log_timestamp) FROM {name} WHERE cluster = $cluster"  # noqa: S608
         first, last = self.rows(sql)[0]
         return first, last
@@ -384,7 +384,7 @@ class Warehouse:
         """Make sure that the tables know a moment.
 
         Returns:
-            What to say beside the answer, where the moment lies after the last record read.
+            A note on the answer, where the time lies after the last record read.
 
         Raises:
             UsageError: it lies before the first record, or after the last audit.

@@ -1,4 +1,4 @@
-"""A group's records and what is known of its topics, out of the tables, as ``whatif`` takes them."""
+"""A group's records and what the tables have of its topics, as ``whatif`` takes them."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -57,7 +57,7 @@ _GROUPS_AT_ONCE = 100
 
 
 class _Topics:
-    """What is known of the cluster's topics.
+    """The cluster's topics.
 
     Attributes:
         names: topic name by id.
@@ -69,14 +69,14 @@ class _Topics:
         self.names: dict[str, str] = {}
         self.counts: dict[str, int] = {}
         self.changes: dict[str, list[TopicChange]] = {}
-        for topic_id, topic, count, told in warehouse.rows(_TOPICS):
+        for topic_id, topic, count, changes in warehouse.rows(_TOPICS):
             self.names[topic_id] = topic
             if count is not None:
                 self.counts[topic] = count
-            if told:
+            if changes:
                 self.changes[topic] = [
                     TopicChange(_milliseconds(one["changed_at"]), one["change"], one["partition_count"] or 0)
-                    for one in told
+                    for one in changes
                 ]
 
 
@@ -94,10 +94,10 @@ def what_if_all(
         alternative: settings to try.
         start: from then on; each group's first record if None.
         end: until then, not included; the end of the log if None.
-        known: settings of the recorded lives that the log does not hold.
+        known: settings of the recorded lives that the log does not have.
 
     Returns:
-        the groups, the first ones of them with ranges, and sentences about those for which nothing can be said.
+        the groups, the first ones of them with ranges, and sentences about those without a prediction.
 
     Raises:
         UsageError: a setting is unknown, or the tables know nothing of that range.
@@ -133,7 +133,7 @@ def what_if_all(
     for recorded in _read(warehouse, leading, topics) if leading else ():
         measures = _tried(recorded, [alternative], start, end, known, most_steps=_RANGED_STEPS).alternatives[0].ranges
         names = {"rebalances": "rebalances", "members_interrupted": "interruptions"}
-        ranges[recorded.group_id] = {names[name]: told for name, told in measures.items() if name in names}
+        ranges[recorded.group_id] = {names[name]: spread for name, spread in measures.items() if name in names}
     return [replace(one, ranges=ranges.get(one.group_id)) for one in ranked], notes
 
 
@@ -234,7 +234,7 @@ def what_if_of(
         alternatives: settings to try.
         start: from then on; the group's first record if None.
         end: until then, not included; the end of its records if None.
-        known: settings of the recorded life that the log does not hold.
+        known: settings of the recorded life that the log does not have.
 
     Raises:
         UsageError: the tables don't know the group, it can't be simulated, or a setting is unknown.

@@ -35,7 +35,7 @@ def pause(one: Rebalance) -> str:
     return "not known" if one.commit_pause_ms is None else duration(one.commit_pause_ms)
 
 
-def held_up(one: Rebalance, members: Members) -> str:
+def blocked_by(one: Rebalance, members: Members) -> str:
     """The member that others waited for, and how long."""
     if one.held_up_by is None:
         return "nobody on record"

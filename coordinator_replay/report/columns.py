@@ -1,7 +1,7 @@
 """What a page's script reads instead of rows: columns of plain data, small enough to travel in a page.
 
-Moments are milliseconds since the page's start. Texts are told once, however often they occur. JavaScript's numbers are
-exact up to 2^53: those beyond travel as text, all digits of it.
+Moments are milliseconds since the page's start. Each text is written once. JavaScript's numbers are exact
+up to 2^53: those beyond travel as text, all digits of it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

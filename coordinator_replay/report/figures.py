@@ -93,7 +93,7 @@ def time_figure(name: str, axis: Axis, *, height: int, **options: Any) -> figure
         toolbar_location=None,
         **options,
     )
-    # Dragging chooses a time range. Without a key held down the wheel scrolls the page, as everywhere.
+    # Dragging chooses a time range. Unless a key is pressed the wheel scrolls the page, as everywhere.
     drag = BoxSelectTool(dimensions="width", renderers=[], persistent=False)
     drawn.add_tools(
         drag,
@@ -122,7 +122,7 @@ def rows_figure(name: str, axis: Axis, **options: Any) -> figure:
 
 
 def unowned_bars(drawn: figure, rows: ColumnDataSource, *, fill_alpha: float, hatch_alpha: float) -> Any:
-    """Red hatched bars, one for each stretch of time in which a partition was without an owner.
+    """Red hatched bars, one for each time range in which a partition was without an owner.
 
     Args:
         drawn: a figure of rows.
@@ -147,7 +147,7 @@ def unowned_bars(drawn: figure, rows: ColumnDataSource, *, fill_alpha: float, ha
 
 
 def add_hover(drawn: figure, renderers: Sequence[Any], rows: Sequence[tuple[str, str]], times: Sequence[str]) -> None:
-    """Let marks tell about themselves; what ``@column`` stands for is shown as text, never as markup.
+    """Show a tooltip for marks; the value of ``@column`` is shown as text, never as markup.
 
     Args:
         drawn: the figure.

@@ -33,7 +33,7 @@ class FleetPage:
 
     Attributes:
         lanes: the rows.
-        notes: what there is to say beside the pages.
+        notes: sentences about the pages.
     """
 
     def __init__(self, warehouse: Warehouse, start: datetime | None = None, end: datetime | None = None) -> None:

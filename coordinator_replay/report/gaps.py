@@ -50,9 +50,9 @@ def without(intervals: Iterable[Interval], holes: Iterable[Interval]) -> list[In
 
 
 class Wanted:
-    """Tells when a group wanted the partitions of a topic: while a member subscribed to it, or nobody was a member.
+    """When a group wanted the partitions of a topic: while a member subscribed to it, or nobody was a member.
 
-    Where the log does not prove the state of the group, it tells of nothing.
+    Where the log does not prove the state of the group, it has no such times.
 
     Args:
         life: the group's.

@@ -10,7 +10,7 @@ from coordinator_replay.analysis.reasons import by_frequency
 from coordinator_replay.query.life import GroupLife
 from coordinator_replay.query.rebalances import Rebalance
 from coordinator_replay.query.warehouse import shown
-from coordinator_replay.report.bounds import held_up, moved, pause, took, unowned
+from coordinator_replay.report.bounds import blocked_by, moved, pause, took, unowned
 from coordinator_replay.report.columns import Clock, Columns, columns
 from coordinator_replay.report.members import Members
 from coordinator_replay.report.wording import (
@@ -29,7 +29,7 @@ PAUSES = ("left", "right", "row", "length", "partition", "rebalance")
 FINDINGS = ("left", "right", "row", "colour", "severity", "rule", "message", "times")
 REBALANCES = (
     *("earliest", "latest_start", "end", "at", "row", "id", "cause", "colour", "alpha", "confidence", "began", "ended"),
-    *("took", "epoch", "members", "moved", "unowned", "pause", "held", "what", "evidence", "others"),
+    *("took", "epoch", "members", "moved", "unowned", "pause", "blocked_by", "what", "evidence", "others"),
 )
 
 CONFIDENCE_ALPHA = {"certain": 0.95, "likely": 0.5, "possible": 0.12}
@@ -92,7 +92,7 @@ def causes_of(life: GroupLife) -> list[str]:
 
 
 def began(rebalance: Rebalance) -> datetime | None:
-    """When a rebalance began, as far as the log tells; else when it was over."""
+    """When a rebalance began, as far as the log shows it; else when it was over."""
     return rebalance.began_by or rebalance.completed_at
 
 
@@ -128,7 +128,7 @@ def _rebalance(one: Rebalance, row: int, clock: Clock, members: Members, moves: 
         "moved": moved(one),
         "unowned": unowned(one),
         "pause": pause(one),
-        "held": held_up(one, members),
+        "blocked_by": blocked_by(one, members),
         "what": moves,
         "evidence": "\n".join(map(neutral, one.evidence or ())) or "none on record",
         "others": neutral(", ".join(one.alternatives or ()) or "nothing else"),

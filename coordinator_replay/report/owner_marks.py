@@ -12,7 +12,7 @@ from coordinator_replay.report.wording import duration, neutral
 from coordinator_replay.times import milliseconds
 
 MOST_ROWS = 1000
-"""Rows of one figure; beyond that no screen tells them apart."""
+"""Rows of one figure; with more no screen separates them."""
 
 OWNED = ("left", "right", "row", "partition", "client", "member", "instance", "colour", "release", "length")
 GAPS = ("left", "right", "row", "partition", "length", "before", "release")
@@ -71,11 +71,11 @@ def _owned(
     shown: Sequence[tuple[Partition, Sequence[Holding]]], names: Sequence[str], clock: Clock, members: Members
 ) -> Columns:
     """Ownerships by column: there are ten thousands of them."""
-    held = [holding for _, holdings in shown for holding in holdings]
+    every = [holding for _, holdings in shown for holding in holdings]
     rows = [row for row, (_, holdings) in enumerate(shown) for _ in holdings]
-    lefts = clock.lefts(holding.from_ms for holding in held)
-    rights = clock.rights(holding.to_ms for holding in held)
-    ids = [holding.member_id for holding in held]
+    lefts = clock.lefts(holding.from_ms for holding in every)
+    rights = clock.rights(holding.to_ms for holding in every)
+    ids = [holding.member_id for holding in every]
     labels = {member_id: members.label(member_id) for member_id in set(ids)}
     colours = {member_id: members.colour(member_id) for member_id in labels}
     return packed(
@@ -86,9 +86,9 @@ def _owned(
             "partition": [names[row] for row in rows],
             "client": [labels[member_id] for member_id in ids],
             "member": [neutral(member_id) for member_id in ids],
-            "instance": [neutral(holding.instance_id or "-") for holding in held],
+            "instance": [neutral(holding.instance_id or "-") for holding in every],
             "colour": [colours[member_id] for member_id in ids],
-            "release": [neutral(holding.release_event or "still owned") for holding in held],
+            "release": [neutral(holding.release_event or "still owned") for holding in every],
             "length": [duration(max(right - left, 0)) for left, right in zip(lefts, rights, strict=True)],
         },
         _ENDS,

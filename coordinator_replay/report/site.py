@@ -33,7 +33,7 @@ def page_name(group: str) -> str:
 
 
 def _drawn(warehouse: Warehouse, life: GroupLife, fleet: FleetPage) -> str:
-    """The page of a group; where something in its life can't be drawn, one that says so, beside those of others."""
+    """The page of a group; where something in its life can't be drawn, one that says so, among those of others."""
     index = f"../{INDEX}"
     try:
         return life_page(warehouse, life, Assets(f"../{ASSETS}/"), index=index)

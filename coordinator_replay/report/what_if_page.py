@@ -1,4 +1,4 @@
-"""The page of a group's recorded life beside its life under other settings, on one time axis."""
+"""The page of a group's recorded life and its life under other settings, on one time axis."""
 
 from dataclasses import dataclass
 from typing import Any

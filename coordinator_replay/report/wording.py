@@ -46,7 +46,7 @@ def neutral(text: str | None, most: int = MOST_TEXT) -> str:
 
 
 def shortened(text: str, most: int = 34) -> str:
-    """A long name with its middle left out: the ends tell generated ids apart."""
+    """A long name with its middle left out: the ends distinguish generated ids."""
     return text if len(text) <= most else f"{text[: most // 2]}…{text[-(most // 2 - 1) :]}"
 
 

@@ -60,7 +60,7 @@ class Table:
 
     Attributes:
         about: what a row is; the table's comment.
-        keys: columns that together tell one row from every other.
+        keys: columns that together identify a row.
         clustering: columns that upkeep orders the rows of a partition by; empty for small tables.
         partitioned_by: columns whose values stand in Delta's log instead of in the files.
     """
@@ -136,7 +136,7 @@ def _check_table(table: Table) -> None:
     if "cluster" not in names:
         raise DefinitionError(f"{table.name}: every table has the column 'cluster'")
     if not table.keys:
-        raise DefinitionError(f"{table.name}: 'keys' must say what tells rows apart")
+        raise DefinitionError(f"{table.name}: 'keys' must say what identifies a row")
     if len(table.clustering) > MAX_CLUSTERING:
         raise DefinitionError(f"{table.name}: more than {MAX_CLUSTERING} clustering columns")
     for name in (*table.keys, *table.clustering, *table.partitioned_by):

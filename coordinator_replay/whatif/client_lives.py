@@ -218,7 +218,7 @@ class ClientLives:
         if self.static_restarts:
             yield (
                 f"Restarts of static members: {self.static_restarts}. The log has when they came back, not since when "
-                "they were gone (their last commit and session.timeout.ms bound it), nor whether they were closed or "
+                "they were away (their last commit and session.timeout.ms bound it), nor whether they were closed or "
                 "killed. The middle, and closed, are assumed; ranges cover the rest."
             )
         if self.static_removals:
@@ -228,7 +228,7 @@ class ClientLives:
             )
         if self.static_ends:
             yield (
-                f"Static members that may have gone in the last session.timeout.ms of the log: {self.static_ends}. It "
+                f"Static members that may have left in the last session.timeout.ms of the log: {self.static_ends}. It "
                 "shows that only when the session is over. It is assumed that they stayed; ranges cover the rest."
             )
 

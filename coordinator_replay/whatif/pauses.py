@@ -33,10 +33,10 @@ class Pauses:
         spans: the pauses themselves, in the order in which they ended.
     """
 
-    __slots__ = ("_held", "_interruptions", "_is_over", "_longest_ms", "_start_ms", "_stopped", "_total_ms", "spans")
+    __slots__ = ("_interruptions", "_is_over", "_longest_ms", "_owned", "_start_ms", "_stopped", "_total_ms", "spans")
 
     def __init__(self) -> None:
-        self._held: dict[str, frozenset[Partition]] = {}
+        self._owned: dict[str, frozenset[Partition]] = {}
         self._stopped: dict[Partition, int] = {}
         self._start_ms = 0
         self._longest_ms = self._total_ms = self._interruptions = 0
@@ -51,8 +51,8 @@ class Pauses:
         """A client works on these partitions from now on, and on no others; after the end nothing counts any more."""
         if self._is_over:
             return
-        before, now = self._held.get(name, frozenset()), frozenset(owned)
-        self._held[name] = now
+        before, now = self._owned.get(name, frozenset()), frozenset(owned)
+        self._owned[name] = now
         lost = before - now
         if lost and not has_departed and at_ms >= self._start_ms:
             self._interruptions += 1
@@ -69,7 +69,7 @@ class Pauses:
             wanted: topics that somebody subscribes to; partitions of others were given up for good.
         """
         self._is_over = True
-        if any(self._held.values()):
+        if any(self._owned.values()):
             for partition in sorted(self._stopped):
                 if partition[0] in wanted:
                     self._count(partition, at_ms)

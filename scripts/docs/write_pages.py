@@ -23,7 +23,7 @@ def _cell(text: str) -> str:
 
 def _table_page(table: Table) -> str:
     head = [f"# {table.name}", "", table.about, "", _MADE.format(source=f"`schemas/tables/{table.name}.json`")]
-    head.append(f"A row is told from all others by: {', '.join(f'`{name}`' for name in table.keys)}.")
+    head.append(f"Key: {', '.join(f'`{name}`' for name in table.keys)}.")
     if table.clustering:
         head.append(f"Files are clustered by: {', '.join(f'`{name}`' for name in table.clustering)}.")
     head += ["", "| column | type | meaning |", "|---|---|---|"]

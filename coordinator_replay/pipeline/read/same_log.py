@@ -1,7 +1,7 @@
 """Whether a dump is of the log that earlier runs have read, by the records at the offsets of their anchors.
 
 Two logs that diverge stay different. So the newest anchor that the dump has decides for all below it; where another
-record stands there, older ones tell whether it was ever the same log. A leader that was elected without the newest
+record stands there, older ones show whether it was ever the same log. A leader that was elected without the newest
 records begins a higher leader epoch, and what it lacked is lost (KIP-101).
 """
 

@@ -7,7 +7,7 @@ const axis = (() => {
   const listeners = [];
   let view = whole, chosen = null;
 
-  const tell = (what, value) => { for (const listener of listeners) listener[what]?.(value); };
+  const notify = (what, value) => { for (const listener of listeners) listener[what]?.(value); };
   const time = (moment) => new Date(moment).toISOString().replace("T", " ").replace("Z", "");
 
   function length(milliseconds) {
@@ -23,7 +23,7 @@ const axis = (() => {
     const first = Math.min(Math.max(start, whole[0] - span / 2), whole[1] - span / 2);
     if (first === view[0] && first + span === view[1]) return;
     view = [first, first + span];
-    tell("look", view);
+    notify("look", view);
   }
 
   function choose(range) {
@@ -31,12 +31,12 @@ const axis = (() => {
     document.getElementById("chosen").textContent =
       range ? `${time(range[0])} to ${time(range[1]).slice(11)} (${length(range[1] - range[0])})` : "";
     for (const button of document.querySelectorAll("button[data-chosen]")) button.hidden = !range;
-    tell("choose", range);
+    notify("choose", range);
   }
 
   function point(moment) {
     document.getElementById("pointed").textContent = moment === null ? "" : `${time(moment)} UTC`;
-    tell("point", moment);
+    notify("point", moment);
   }
 
   const actions = {

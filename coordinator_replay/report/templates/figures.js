@@ -47,8 +47,8 @@ const figures = (() => {
     columns.times.forEach((times, line) => {
       const offsets = columns.offset[line], xs = [], ys = [];
       times.forEach((time, place) => {
-        const held = place ? offsets[place - 1] : null;
-        if (held !== null) { xs.push(time); ys.push(held); }
+        const value = place ? offsets[place - 1] : null;
+        if (value !== null) { xs.push(time); ys.push(value); }
         xs.push(time);
         ys.push(offsets[place] ?? null);
       });
