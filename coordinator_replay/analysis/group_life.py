@@ -130,7 +130,7 @@ class GroupReplay:
         self._rebalances.history.heed(before_offset, signs)
 
     def lose_track(self, partition: int, offset: int, at_ms: int | None) -> list[Row]:
-        """Records that no dump has begin to be missing: what they held of the group is not known.
+        """Records that no dump has begin to be missing: their content is not on record.
 
         Args:
             partition: the log partition.

@@ -77,13 +77,13 @@ ENDS = frozenset(
 """Events after which no rebalance of the group is running any more."""
 
 WAIT_FOR_EACH_OTHER = frozenset({GroupType.CONSUMER, GroupType.STREAMS})
-"""Types of groups in which a member gets a partition only after another has given it up."""
+"""Types of groups in which a member gets a partition only after another has revoked it."""
 
 MOST_UNSETTLED = 64
 """How many rebalances wait for later ones to show more of their reasons."""
 
 MOST_HELD_UP = 64
-"""How many rebalances that are not over one member can hold up; a group that is never Stable has ever more of them."""
+"""How many rebalances that are not over one member can block; a group that is never Stable has ever more of them."""
 
 BEGINS = frozenset({EventKind.REBALANCE_STARTED, EventKind.GROUP_EMPTIED})
 """Events that begin a new rebalance in a group of any type."""
@@ -101,7 +101,7 @@ class Rebalance:
         earliest_ms: when it began at the earliest; None where the log does not show it.
         completed_offset: the log offset of the record by which it was over; None while it is not.
         is_counted: the partitions owned at its end were counted.
-        held_up_until_ms: when the member ``held_up_by`` gave up partitions that others waited for.
+        held_up_until_ms: when the member ``held_up_by`` revoked partitions that others waited for.
         unowned_ms_max: None where no partition revoked in it has been without an owner for a time on record.
         settles_ms: up to when a later rebalance may show more of its reason; 0 where none can.
         is_unowned_known: False once a partition went to another member within a join phase that is not on record.
@@ -487,7 +487,7 @@ def _count_unowned(one: Rebalance, unowned_ms: int | None) -> None:
 
 
 def _count_wait(one: Rebalance, handover: Handover, awaited_ms: int) -> None:
-    """A member gave up what the target assignment had given to another: who did so last held the rebalance up."""
+    """A member revoked what the target assignment had given to another: the last one to do so blocked the rebalance."""
     if one.group_type not in WAIT_FOR_EACH_OTHER:
         return
     if one.is_over and time_order(one.completed_ms) < time_order(handover.released_ms):

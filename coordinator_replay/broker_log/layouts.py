@@ -66,7 +66,7 @@ def _parse(text: str, depth: int) -> LogLine | None:
 
 
 def _without_logger(rest: str) -> str:
-    """The message of a line from which time and level are gone already."""
+    """The message of a line without its time and level."""
     without_thread = rest[: rest.rfind(" [")].rstrip() if rest.endswith("]") else rest
     for candidate in (rest, without_thread):
         at = candidate.rfind(" (")

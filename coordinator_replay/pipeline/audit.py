@@ -52,8 +52,8 @@ Report = Callable[[str], None]
 class _Topics:
     """The cluster's topics, as earlier runs knew them and as they are known now."""
 
-    before: topics.KnownTopics
-    now: topics.KnownTopics
+    before: topics.ClusterTopics
+    now: topics.ClusterTopics
 
 
 def run_audit(

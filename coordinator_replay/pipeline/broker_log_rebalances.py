@@ -148,9 +148,9 @@ def _changed(
 
 def _with_lines(rows: pa.Table, chosen: Bools, uris: Sequence[str], partitions: Mapping[str, int]) -> pa.Table:
     """The same rows, some of them with what lines add."""
-    mine = [row for batch in rows.filter(pa.array(chosen)).to_batches() for row in plain_rows(batch)]
-    lines = _lines(uris, mine, partitions)
-    made = batch_of([with_broker_log(row, lines.get(row["group_id"], ())) for row in mine], _SCHEMA)
+    chosen_rows = [row for batch in rows.filter(pa.array(chosen)).to_batches() for row in plain_rows(batch)]
+    lines = _lines(uris, chosen_rows, partitions)
+    made = batch_of([with_broker_log(row, lines.get(row["group_id"], ())) for row in chosen_rows], _SCHEMA)
     whole = pa.concat_tables([pa.Table.from_batches([made], _SCHEMA), rows.filter(pa.array(~chosen))])
     # The rows stay where they were.
     return whole.take(pa.array(np.argsort(np.concatenate([np.flatnonzero(chosen), np.flatnonzero(~chosen)]))))

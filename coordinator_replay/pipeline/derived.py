@@ -22,7 +22,7 @@ from coordinator_replay.pipeline.findings.evaluation import (
 )
 from coordinator_replay.pipeline.findings.metrics import METRICS, MetricsShare, last_groups, write_metrics
 from coordinator_replay.pipeline.findings.news import News
-from coordinator_replay.pipeline.groups.topics import KnownTopics
+from coordinator_replay.pipeline.groups.topics import ClusterTopics
 from coordinator_replay.pipeline.job import Changes, Job
 from coordinator_replay.pipeline.ledger import FinishedRun, Run, lost_ranges, unread
 from coordinator_replay.pipeline.offsets.bucket import MINUTE_SUMS, REMOVED_ROWS, SURVIVOR_ROWS, SumsRange
@@ -48,7 +48,7 @@ class Log:
 
     end: datetime
     sums: SumsRange
-    topics: KnownTopics
+    topics: ClusterTopics
     history: History
 
 

@@ -146,7 +146,7 @@ class GroupContext:
 
     @property
     def are_commits_proven(self) -> bool:
-        """Whether the log tells of each commit if it was made in a transaction; an export doesn't."""
+        """Whether the log shows of each commit if it was made in a transaction; an export doesn't."""
         return self.commits is None or not self.commits.get("unproven")
 
     @property

@@ -99,8 +99,8 @@ def _left_by(member: Member) -> str:
     if member.instance_id is None:
         return "it sent LeaveGroup"
     return (
-        "an admin removed it, since static members (group.instance.id) don't send LeaveGroup on close unless they are "
-        "told to (CloseOptions)"
+        "an admin removed it, since static members (group.instance.id) don't send LeaveGroup on close unless "
+        "CloseOptions ask for it"
     )
 
 

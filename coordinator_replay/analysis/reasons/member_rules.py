@@ -365,7 +365,7 @@ def _unique(removals: list[Departure]) -> tuple[Cause, ...]:
     needs="departures",
 )
 def rebalance_timeout(situation: Situation) -> Finding | None:
-    """A member was removed because it held the others up."""
+    """A member was removed because it blocked the others' rebalance."""
     return _departure(situation, Cause.REBALANCE_TIMEOUT)
 
 

@@ -47,7 +47,7 @@ def reason_of(situation: Situation) -> Reason:
     rows = _rows(situation.group_type, came, went, asked)
     findings = [(rule, finding) for rule in rows if (finding := rule.find(situation)) is not None]
     if not findings:
-        fact = f"no record around this epoch tells why {situation.at()}"
+        fact = f"no record around this epoch shows why {situation.at()}"
         return Reason(Cause.UNKNOWN, JoinReason.UNKNOWN, Confidence.POSSIBLE, (fact,), (), (), None)
     rule, first = findings[0]
     if not situation.opening.is_exact and first.cause not in PROVEN_ALONE:

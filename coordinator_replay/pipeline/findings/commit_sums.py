@@ -145,14 +145,14 @@ def _added_up(cells: dict[str, pa.Array]) -> pa.RecordBatch:
     """One cell for each partition and minute."""
     keys = [numbers_of(cells[name].indices) for name in ("group_id", "topic")]
     sums = Cells([*keys, numbers_of(cells["partition"]), numbers_of(cells["minute"])])
-    told = [
+    columns = [
         *(sums.first(cells[name]) for name in ("group_id", "topic", "partition", "minute")),
         sums.most(numbers_of(cells["log_partition"], NONE)),
         *(sums.sums(numbers_of(cells[name])) for name in ("commits", "bytes", "unproven")),
         sums.least(numbers_of(cells["first_at"])),
         *(sums.most(numbers_of(cells[name])) for name in ("last_at", "last_offset")),
     ]
-    return batch_of_columns(told, _CELL)
+    return batch_of_columns(columns, _CELL)
 
 
 class MinuteSums:
@@ -185,7 +185,7 @@ class MinuteSums:
         is_over = self.minutes * MINUTE_MS < until_ms
         is_hot = self.each >= hot
         sums = Cells([self.groups, is_over.astype(np.int64)])
-        told = [
+        columns = [
             sums.first(pa.array(is_over)),
             self.names.take(sums.first(pa.array(self.groups))),
             sums.most(self.log_partitions),
@@ -200,7 +200,7 @@ class MinuteSums:
             sums.least(np.where(is_hot, self.first_at, NONE)),
             sums.most(np.where(is_hot, self.last_at, NONE)),
         ]
-        return batch_of_columns(told, GROUPS)
+        return batch_of_columns(columns, GROUPS)
 
     def by_kind(self, evidence: pa.Table) -> pa.RecordBatch:
         """Rows in MINUTES.

@@ -62,7 +62,7 @@ STEP_ROWS = "metric_steps"
 TOTALS = "commit_totals"
 """The internal table of what commits come to, kept from run to run."""
 
-EVIDENCE, PENDING, EXPIRED, CAUSES, HELD = "evidence", "pending", "expired", "causes", "held"
+EVIDENCE, PENDING, EXPIRED, CAUSES, OPEN_OFFSETS = "evidence", "pending", "expired", "causes", "open_offsets"
 
 _CHUNK_ROWS = 50_000
 _WRITE_ROWS = 10_000
@@ -75,7 +75,7 @@ SCHEMAS = {
     PARTITION_SUMS: PARTITIONS,
     REWIND_SUMS: REWINDS,
     TOTALS: pa.schema([("group_id", pa.string()), ("what", pa.string()), *_PARTITION, ("sums", pa.string())]),
-    HELD: pa.schema([("group_id", pa.string()), *_PARTITION, ("is_exact", pa.bool_())]),
+    OPEN_OFFSETS: pa.schema([("group_id", pa.string()), *_PARTITION, ("is_exact", pa.bool_())]),
     PENDING: pa.schema(
         [
             ("group_id", pa.string()),
@@ -108,7 +108,7 @@ SCHEMAS = {
     CAUSES: pa.schema([("group_id", pa.string()), ("ended_by", pa.string()), ("tombstone_at", pa.int64())]),
 }
 """What is read about groups, by source: their own evidence, what commits come to (new sums and those of earlier runs),
-the offsets that hold, long transactions, what retention removes, and what each tombstone was."""
+the offsets that are current, long transactions, what retention removes, and what each tombstone was."""
 
 Row = dict[str, Any]
 Chunk = Mapping[str, pa.Table]
@@ -145,7 +145,7 @@ class GroupEvidence:
             totals.add(SUMMARIES[row["what"]], key, orjson.loads(row["sums"]), is_over=True)
         return totals
 
-    def evidence(self, totals: Totals) -> Iterator[EvidenceRow]:
+    def ordered(self, totals: Totals) -> Iterator[EvidenceRow]:
         """All evidence about it, in order."""
         rows = [
             EvidenceRow(row["tag"], time_order(row["at"]), row["name"], row["seq"], orjson.loads(row["detail"]))
@@ -164,11 +164,11 @@ class GroupEvidence:
 
     def _of_partitions(self, totals: Totals) -> Iterator[EvidenceRow]:
         """What the history of each partition comes to, in order."""
-        held = {_key(row): bool(row["is_exact"]) for row in self.rows[HELD]}
+        open_keys = {_key(row): bool(row["is_exact"]) for row in self.rows[OPEN_OFFSETS]}
         sums = totals.every[PARTITION.name]
         for key in sorted(sums):
-            is_last_known = held.get(key, not sums[key]["is_lost"])
-            content = _of_partition(sums[key], key, has_offset=key in held, is_last_known=is_last_known)
+            is_last_known = open_keys.get(key, not sums[key]["is_lost"])
+            content = _of_partition(sums[key], key, has_offset=key in open_keys, is_last_known=is_last_known)
             yield EvidenceRow(Evidence.OFFSETS, 0, key[0], key[1], content)
 
     def expiries(self) -> Iterator[Row]:
@@ -227,10 +227,10 @@ class EvaluationContext:
     Attributes:
         place: where rows go.
         end: timestamp of the last record of the log.
-        until: the moment before which what commits come to is kept for the next run.
-        since: the moment from which on commits were added up again; None where all were.
+        until: the time before which what commits come to is kept for the next run.
+        since: the time from which on commits were added up again; None where all were.
         limits: from when on something is a finding.
-        retention: to judge expiry by.
+        retention: for how long offsets are kept.
         horizon: how far expiry is looked at.
         news: what makes a finding new.
     """
@@ -289,12 +289,12 @@ class EvaluationResult:
 
 def counted(batches: Iterable[pa.RecordBatch | pa.Table], column: str) -> Counter[str]:
     """How often each text stands in a column; nulls are not counted."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for batch in batches:
         for one in pc.value_counts(batch.column(column).cast(pa.string())).to_pylist():
             if one["values"] is not None:
-                found[one["values"]] += one["counts"]
-    return found
+                counts[one["values"]] += one["counts"]
+    return counts
 
 
 def _typed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
@@ -370,20 +370,20 @@ class Evaluation:
         def staged(name: str) -> pa.Table:
             return _table([file.path for file in self.files.staged.get(name, [])], name)
 
-        def told(name: str, source: str, where: Any = None) -> pa.Table:
+        def of_table(name: str, source: str, where: Any = None) -> pa.Table:
             return _table(self.files.uris(name), source, where)
 
         schema = SCHEMAS[EXPIRED]
         coming = pa.Table.from_batches((_typed(batch, schema) for batch in expected.to_batches()), schema)
         return {
-            EVIDENCE: told("group_evidence", EVIDENCE),
+            EVIDENCE: of_table("group_evidence", EVIDENCE),
             GROUP_SUMS: staged(GROUP_SUMS),
             PARTITION_SUMS: staged(PARTITION_SUMS),
             REWIND_SUMS: staged(REWIND_SUMS),
             TOTALS: self._totals(),
-            HELD: told("offset_history", HELD, pc.field("to_offset").is_null()),
+            OPEN_OFFSETS: of_table("offset_history", OPEN_OFFSETS, pc.field("to_offset").is_null()),
             PENDING: self._pending(),
-            EXPIRED: pa.concat_tables([coming, told("expired_offsets", EXPIRED)]),
+            EXPIRED: pa.concat_tables([coming, of_table("expired_offsets", EXPIRED)]),
             CAUSES: self._causes(),
         }
 
@@ -410,7 +410,7 @@ class Evaluation:
 
     def _pending(self) -> pa.Table:
         """Transactional commits that waited long; those replaced within their transaction count by the later one."""
-        schema, found = SCHEMAS[PENDING], []
+        schema, batches = SCHEMAS[PENDING], []
         names = [*(name for name in schema.names if name != "settled_at"), "valid_to"]
         end_ms = milliseconds(self.context.end)
         for batch in read_paths(self.files.uris("pending_offsets"), names):
@@ -418,7 +418,7 @@ class Evaluation:
                 name: batch.column(of).cast(pa.timestamp("ms", tz="UTC"), safe=False).cast(pa.int64())
                 for name, of in (("pending_since", "pending_since"), ("settled_at", "valid_to"))
             }
-            is_told = pc.or_(
+            has_ended = pc.or_(
                 pc.is_null(batch.column("to_offset")), pc.is_in(batch.column("ended_by"), value_set=_PENDING_ENDS)
             )
             took = pc.subtract(pc.fill_null(times["settled_at"], end_ms), times["pending_since"])
@@ -427,35 +427,35 @@ class Evaluation:
             rows = pa.RecordBatch.from_arrays(
                 [column.cast(one.type) for column, one in zip(columns, schema, strict=True)], schema=schema
             )
-            is_proven = pc.and_(is_told, rows.column("is_exact"))
-            found.append(rows.filter(pc.and_(is_proven, is_long).fill_null(False)))
-        return pa.Table.from_batches(found, schema)
+            is_proven = pc.and_(has_ended, rows.column("is_exact"))
+            batches.append(rows.filter(pc.and_(is_proven, is_long).fill_null(False)))
+        return pa.Table.from_batches(batches, schema)
 
     def _evaluate_chunk(self, chunk: Chunk) -> None:
         """Let the rules look at whole groups, and count what happened to them."""
         groups = _by_group(chunk)
         states = MinuteStates(pa.array(list(groups), pa.string()), chunk[EVIDENCE])
         happened, begun, ended = Happened(), dict[int, int](), dict[int, int]()
-        for place, (group_id, known) in enumerate(groups.items()):
-            totals = known.totals()
+        for place, (group_id, evidence) in enumerate(groups.items()):
+            totals = evidence.totals()
             first_at = totals.first_at()
             if first_at is not None:
                 begun[place] = first_at
-            for at_ms, counter in known.tombstones():
+            for at_ms, counter in evidence.tombstones():
                 happened.count(place, at_ms, counter)
-                if not known.rows[HELD]:
+                if not evidence.rows[OPEN_OFFSETS]:
                     ended[place] = max(at_ms, ended.get(place, at_ms))
-            for at_ms in self._evaluate_group(group_id, known, totals):
+            for at_ms in self._evaluate_group(group_id, evidence, totals):
                 happened.count(place, at_ms, "rebalance_count")
             self._keep_totals(group_id, totals)
         self.writer.stage(STEP_ROWS, minute_steps(states, happened, begun=begun, ended=ended))
 
-    def _evaluate_group(self, group_id: str, known: GroupEvidence, totals: Totals) -> list[int]:
+    def _evaluate_group(self, group_id: str, evidence: GroupEvidence, totals: Totals) -> list[int]:
         """Let the rules look at a group; returns when each of its rebalances was, in milliseconds."""
         guard, rebalances, is_replayed = Guard("evaluating findings"), list[int](), True
         with guard:
             evaluator = self.context.evaluator(group_id, totals.every[GROUP.name].get(WHOLE))
-            for row in known.evidence(totals):
+            for row in evidence.ordered(totals):
                 is_replayed &= row.tag != Evidence.FAILURE
                 # What has no time happened in no minute.
                 if row.tag == Evidence.REBALANCE and row.content["is_over"] and row.content["at"] is not None:
@@ -484,9 +484,9 @@ class Evaluation:
     def _find(self, findings: Iterable[FindingRow]) -> None:
         dated = self.context.news.dated(findings, self.first_runs)
         self.result.new += self.context.news.count(dated)
-        for found in dated:
-            self.result.severities[found["severity"]] += 1
-            self._keep(FINDINGS, found)
+        for finding in dated:
+            self.result.severities[finding["severity"]] += 1
+            self._keep(FINDINGS, finding)
 
     def _keep_totals(self, group_id: str, totals: Totals) -> None:
         for what, key, sums in totals.kept():

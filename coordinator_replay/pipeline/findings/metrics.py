@@ -2,8 +2,8 @@
 
 Of each minute in which something happened to a group come its counts, under the group's type and state at the end of
 the minute, and where these have changed, one group less here and one more there. A group of which the log has offsets
-only is a classic one, Empty from its first offset on; it is gone when its last offset is. All of it is columns: groups
-that go on committing have as many minutes as there are.
+only is a classic one, Empty from its first offset on; it ends with its last offset. All of it is columns: groups
+that continue to commit have as many minutes as there are.
 """
 
 from collections import Counter
@@ -33,7 +33,7 @@ COUNTERS = ("rebalance_count", "offset_commits", "expired_offsets", "deleted_off
 
 STEPS = pa.schema([(name, pa.int64()) for name in ("minute", "kind", "delta", *COUNTERS)])
 """What happened in a minute to groups of a kind: how many more or less of them there are, and counts. The minute is
-NONE where no record tells: before the first one that has a time."""
+NONE where no record has a time: before the first one that has a time."""
 
 _DEAD = tuple(number for number, (_, state) in enumerate(NUMBERED, 1) if state is GroupState.DEAD)
 _MINUTE_US = MINUTE_MS * 1000
@@ -55,14 +55,14 @@ class Happened:
         self.counters.append(counter)
 
     def steps(self, states: MinuteStates) -> dict[str, Numbers]:
-        """It in the columns of STEPS."""
+        """All of it in the columns of STEPS."""
         groups, minutes = np.array(self.groups, np.int64), np.array(self.minutes, np.int64)
         what = np.array(self.counters, np.str_)
         counted = {name: (what == name).astype(np.int64) for name in COUNTERS}
         return {"minute": minutes, "kind": states.kinds_at(groups, minutes), **counted}
 
 
-def _came_and_went(states: MinuteStates) -> Iterator[dict[str, Numbers]]:
+def _state_changes(states: MinuteStates) -> Iterator[dict[str, Numbers]]:
     """Groups that came into another state: one more there, one less where they were."""
     before = states.before()
     is_new = states.kinds != before
@@ -80,11 +80,11 @@ def _came_and_went(states: MinuteStates) -> Iterator[dict[str, Numbers]]:
 
 
 def _simple_lives(states: MinuteStates, begun: dict[int, int], ended: dict[int, int]) -> Iterator[dict[str, Numbers]]:
-    """When groups that only have offsets came, and when those went that hold none any more."""
-    told = set(np.unique(states.groups).tolist())
-    simple = [group for group in begun if group not in told]
-    gone = [ended[group] for group in simple if group in ended]
-    for times, delta in (([begun[group] for group in simple], 1), (gone, -1)):
+    """When groups that only have offsets began, and when those ended that have none any more."""
+    with_states = set(np.unique(states.groups).tolist())
+    simple = [group for group in begun if group not in with_states]
+    ends = [ended[group] for group in simple if group in ended]
+    for times, delta in (([begun[group] for group in simple], 1), (ends, -1)):
         minutes = np.floor_divide(np.array(times, np.int64), MINUTE_MS)
         yield {
             "minute": minutes,
@@ -118,42 +118,42 @@ def minute_steps(
         states: of the groups.
         happened: what else happened to them.
         begun: when each one that commits first did, in milliseconds, by the place of its id.
-        ended: when the last offset went of those that hold none any more.
+        ended: when the last offset was removed of those that have none any more.
 
     Returns:
         rows in STEPS.
     """
-    every = [happened.steps(states), *_came_and_went(states), *_simple_lives(states, begun, ended)]
-    told = _added_up(every)
-    return pa.RecordBatch.from_arrays([pa.array(told[name]) for name in STEPS.names], schema=STEPS)
+    every = [happened.steps(states), *_state_changes(states), *_simple_lives(states, begun, ended)]
+    columns = _added_up(every)
+    return pa.RecordBatch.from_arrays([pa.array(columns[name]) for name in STEPS.names], schema=STEPS)
 
 
-def _standing(steps: dict[str, Numbers], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _minute_rows(steps: dict[str, Numbers], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Rows of table ``group_metrics``, kind by kind.
 
-    A log is bounded by its records, while the time between two timestamps is not: what held in the last minute in
-    which the log has a record holds until the next.
+    A log is bounded by its records, while the time between two timestamps is not: the counts of the last minute in
+    which the log has a record stay until the next one.
     """
     minutes = np.unique(steps["minute"][steps["minute"] != NONE])
     if not len(minutes):
         return
     for kind in np.unique(steps["kind"]).tolist():
-        mine = steps["kind"] == kind
-        # What was before the first minute on record holds in it.
-        at = np.searchsorted(minutes, steps["minute"][mine])
+        of_kind = steps["kind"] == kind
+        # What happened before the first minute on record counts in it.
+        at = np.searchsorted(minutes, steps["minute"][of_kind])
         filled = {name: np.zeros(len(minutes), np.int64) for name in ("delta", *COUNTERS)}
         for name, column in filled.items():
-            np.add.at(column, at, steps[name][mine])
+            np.add.at(column, at, steps[name][of_kind])
         groups = np.cumsum(filled["delta"])
-        is_told = (groups > 0) | np.any([filled[name] > 0 for name in COUNTERS], axis=0)
+        has_any = (groups > 0) | np.any([filled[name] > 0 for name in COUNTERS], axis=0)
         group_type, state = NUMBERED[kind - 1]
         counts = {"group_count": groups} | {name: filled[name] for name in COUNTERS}
-        n = int(is_told.sum())
+        n = int(has_any.sum())
         columns: dict[str, Any] = {
-            "bucket": pa.array(minutes[is_told] * _MINUTE_US).cast(pa.timestamp("us", tz="UTC")),
+            "bucket": pa.array(minutes[has_any] * _MINUTE_US).cast(pa.timestamp("us", tz="UTC")),
             "group_type": pa.repeat(str(group_type), n),
             "state": pa.repeat(str(state), n),
-        } | {name: pa.array(numbers[is_told]) for name, numbers in counts.items()}
+        } | {name: pa.array(numbers[has_any]) for name, numbers in counts.items()}
         yield pa.RecordBatch.from_arrays([columns[one.name].cast(one.type) for one in schema], schema=schema)
 
 
@@ -164,8 +164,8 @@ class MetricsShare:
     Attributes:
         steps: files in STEPS.
         minutes: files of commits by minute, in MINUTES.
-        earlier: files of ``group_metrics`` whose commits of minutes before ``since`` go on counting.
-        since: the moment from which on commits were added up again; None where all were.
+        earlier: files of ``group_metrics`` whose commits of minutes before ``since`` still count.
+        since: the time from which on commits were added up again; None where all were.
         place: where rows go.
     """
 
@@ -194,7 +194,7 @@ def _earlier(share: MetricsShare) -> Iterator[dict[str, Numbers]]:
 
 @dataclass(frozen=True, slots=True)
 class MetricsResult:
-    """What the metrics of a cluster came to.
+    """The metrics of a cluster: what was written, and its groups.
 
     Attributes:
         files: what was written.
@@ -223,7 +223,7 @@ def write_metrics(share: MetricsShare) -> MetricsResult:
     added = _added_up([one for one in steps if len(one["minute"])]) if steps else {}
     groups: Counter[tuple[str, str]] = Counter()
     if added and len(added["minute"]):
-        for rows in _standing(added, schema):
+        for rows in _minute_rows(added, schema):
             writer.add(METRICS, rows)
         for kind in np.unique(added["kind"]).tolist():
             group_type, state = NUMBERED[kind - 1]

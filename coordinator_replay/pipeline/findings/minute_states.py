@@ -1,4 +1,4 @@
-"""What groups were at the end of each minute, from the states that ``group_evidence`` tells of."""
+"""What groups were at the end of each minute, from the states in ``group_evidence``."""
 
 import numpy as np
 import numpy.typing as npt
@@ -44,7 +44,7 @@ class MinuteStates:
     """
 
     def __init__(self, group_ids: pa.Array, evidence: pa.Table) -> None:
-        """Find them.
+        """Select them.
 
         Args:
             group_ids: of the groups.
@@ -52,11 +52,11 @@ class MinuteStates:
         """
         states = evidence.filter(pc.equal(evidence.column("tag"), int(Evidence.STATE)))
         group = pc.index_in(states.column("group_id"), group_ids)
-        mine = states.append_column("group", group).filter(pc.is_valid(group))
-        groups, at = _column(mine, "group"), numbers_of(mine.column("at").combine_chunks(), NONE)
+        rows = states.append_column("group", group).filter(pc.is_valid(group))
+        groups, at = _column(rows, "group"), numbers_of(rows.column("at").combine_chunks(), NONE)
         minutes = np.where(at == NONE, NONE, np.floor_divide(at, MINUTE_MS))
-        kinds = numbers_of(pc.index_in(mine.column("name"), _NAMES).combine_chunks(), -1) + 1
-        order = np.lexsort([_column(mine, "seq"), at, groups])
+        kinds = numbers_of(pc.index_in(rows.column("name"), _NAMES).combine_chunks(), -1) + 1
+        order = np.lexsort([_column(rows, "seq"), at, groups])
         is_last = np.ones(len(order), np.bool_)
         is_last[:-1] = np.diff(groups[order]).astype(np.bool_) | np.diff(minutes[order]).astype(np.bool_)
         last = order[is_last & (kinds[order] > 0)]
@@ -71,13 +71,13 @@ class MinuteStates:
         places = self.groups * len(every) + np.searchsorted(every, self.minutes)
         wanted = groups * len(every) + np.searchsorted(every, minutes)
         at = np.searchsorted(places, wanted, side="right") - 1
-        is_known = (at >= 0) & (self.groups[at] == groups)
-        told: Numbers = np.where(is_known, self.kinds[at], SIMPLE)
-        return told
+        has_state = (at >= 0) & (self.groups[at] == groups)
+        kinds: Numbers = np.where(has_state, self.kinds[at], SIMPLE)
+        return kinds
 
     def before(self) -> Numbers:
         """What each group was before each of its states; NONE before the first."""
         kinds = np.full(len(self.kinds), NONE, np.int64)
-        goes_on: npt.NDArray[np.bool_] = self.groups[1:] == self.groups[:-1]
-        kinds[1:] = np.where(goes_on, self.kinds[:-1], NONE)
+        is_same_group: npt.NDArray[np.bool_] = self.groups[1:] == self.groups[:-1]
+        kinds[1:] = np.where(is_same_group, self.kinds[:-1], NONE)
         return kinds

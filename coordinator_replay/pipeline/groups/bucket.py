@@ -51,11 +51,11 @@ _STATE_COLUMNS = ("group_id", "log_partition", "snapshot")
 
 def _ids(uris: Iterable[str]) -> set[str]:
     """The groups that rows of some files are about."""
-    found: set[str] = set()
+    ids: set[str] = set()
     for batch in read_paths(uris, ["group_id"], dictionaries=["group_id"]):
         column = batch.column("group_id")
-        found.update(column.dictionary.take(column.indices.unique().drop_null()).to_pylist())
-    return found
+        ids.update(column.dictionary.take(column.indices.unique().drop_null()).to_pylist())
+    return ids
 
 
 def _snapshots(files: BucketFiles, groups: Collection[str]) -> dict[GroupKey, str]:
@@ -79,18 +79,18 @@ def groups_not_to_continue(files: BucketFiles, names: Mapping[str, str], renamed
     versions: set[int] = set()
     for batch in read_paths([file.uri for file in files.old(STATE_TABLE)], ["snapshot_version"]):
         versions.update(pc.unique(batch.column("snapshot_version")).to_pylist())
-    found = []
+    reasons = []
     if NO_SNAPSHOT in versions:
-        found.append("a group could not be evaluated by the last run, and is tried again")
+        reasons.append("a group could not be evaluated by the last run, and is tried again")
     if versions - {NO_SNAPSHOT, VERSION}:
-        found.append("snapshots of its groups are of another release")
+        reasons.append("snapshots of its groups are of another release")
     if _names_are_old(files, names, renamed):
-        found.append("names of topics have changed in partition_ownership")
-    return found
+        reasons.append("names of topics have changed in partition_ownership")
+    return reasons
 
 
 def _names_are_old(files: BucketFiles, names: Mapping[str, str], renamed: Collection[str]) -> bool:
-    """Whether rows of the bucket lack the name of a topic that is known now, or give another.
+    """Whether rows of the bucket lack the name of a topic that has one now, or have another.
 
     Args:
         files: the bucket's.
@@ -115,7 +115,7 @@ class GroupStep:
 
     Args:
         files: the bucket's; records that are new stand in it already.
-        context: what is known beside the records.
+        context: what the replay needs in addition to the records.
         partitions: what is proven of the bucket's log partitions.
     """
 
@@ -146,10 +146,10 @@ class GroupStep:
 
     def log_partitions(self) -> dict[str, int]:
         """The log partition of each group of the bucket."""
-        found: dict[str, int] = {}
+        partitions: dict[str, int] = {}
         for batch in read_paths(self.files.uris(STATE_TABLE), ["group_id", "log_partition"]):
-            found.update(zip(*(batch.column(name).to_pylist() for name in batch.schema.names), strict=True))
-        return found
+            partitions.update(zip(*(batch.column(name).to_pylist() for name in batch.schema.names), strict=True))
+        return partitions
 
     def _replay(
         self, uris: Sequence[str], writer: TableWriter, snapshots: Mapping[GroupKey, str], *, is_rebuild: bool
@@ -159,39 +159,39 @@ class GroupStep:
         with few_collections():
             context = replace(self.context, is_rebuild=is_rebuild)
             proofs = group_proofs(self.partitions, uris) if is_rebuild else last_proofs(self.partitions)
-            found = replay_groups(rows, context, snapshots=snapshots, signs=self._signs(uris), proofs=proofs)
-            _write(found, writer)
+            replayed = replay_groups(rows, context, snapshots=snapshots, signs=self._signs(uris), proofs=proofs)
+            _write(replayed, writer)
 
     def _signs(self, uris: Sequence[str]) -> LastCommits | None:
         """The last commits before records that may show a departure."""
-        found = pa.Table.from_batches(map(departures, read_paths(uris, record_columns())), DEPARTURE)
-        since = signs_since(found)
+        departed = pa.Table.from_batches(map(departures, read_paths(uris, record_columns())), DEPARTURE)
+        since = signs_since(departed)
         if since is None:
             return None
         near = (pc.field("log_timestamp") >= pa.scalar(since, pa.timestamp("us", tz="UTC"))) | pc.field(
             "log_timestamp"
         ).is_null()
         commits = read_paths(self.files.uris(_COMMITS), COMMIT, near, ["group_id", "topic"])
-        return LastCommits(found, commits)
+        return LastCommits(departed, commits)
 
     def _copy_rebalances(self, groups: Collection[str], writer: TableWriter) -> None:
         """Hand on rebalances of all other groups that are not over; the others are written with their pause."""
-        known = pa.array(sorted(groups), pa.string())
+        replayed = pa.array(sorted(groups), pa.string())
         uris = [file.uri for file in self.files.old(REBALANCES, is_open=True)]
         is_unsettled = pc.field("settled_at_offset").is_null()
         for batch in read_paths(uris, _REBALANCES.names, is_unsettled):
-            is_other = ~as_bools(pc.is_in(batch.column("group_id"), value_set=known))
+            is_other = ~as_bools(pc.is_in(batch.column("group_id"), value_set=replayed))
             others = in_schema(batch.filter(pa.array(is_other)), _REBALANCES)
             writer.stage(REBALANCE_ROWS, as_recorded(others))
 
     def _copy_others(self, groups: Collection[str], writer: TableWriter) -> None:
         """Copy the state and the open rows of all other groups."""
-        known = pa.array(sorted(groups), pa.string())
+        replayed = pa.array(sorted(groups), pa.string())
         for name in (*(name for name in GROUP_TABLES if name != REBALANCES), STATE_TABLE):
             is_open = None if name == STATE_TABLE else True
             uris = [file.uri for file in self.files.old(name, is_open)]
             for batch in read_paths(uris, table(name).file_schema().names):
-                is_other = ~as_bools(pc.is_in(batch.column("group_id"), value_set=known))
+                is_other = ~as_bools(pc.is_in(batch.column("group_id"), value_set=replayed))
                 writer.add(name, batch.filter(pa.array(is_other)), is_open=is_open)
 
 

@@ -64,10 +64,10 @@ def sort_records(batches: Batches, schema: pa.Schema) -> Batches:
     with connected() as connection:
         connection.register("records", pa.RecordBatchReader.from_batches(schema, batches))
         names = ", ".join(RECORD_COLUMNS)
-        found = connection.sql(
+        rows = connection.sql(
             f"SELECT {names} FROM records ORDER BY group_id, log_partition, log_offset"  # noqa: S608 - our own names
         )
-        yield from found.to_arrow_reader(BATCH_ROWS)
+        yield from rows.to_arrow_reader(BATCH_ROWS)
 
 
 def input_rows(batches: Batches) -> Iterator[InputRow]:

@@ -18,10 +18,10 @@ def compact(row: Mapping[str, Any]) -> str:
         return json.dumps(row, separators=(",", ":"))
 
 
-def encode(told: Any) -> str:
+def encode(value: Any) -> str:
     """What ENCODE writes."""
     try:
-        return orjson.dumps(told).decode()
+        return orjson.dumps(value).decode()
     except TypeError:
         # What it does not take, the standard library may: numbers above 64 bits, half of a surrogate pair.
-        return ENCODE(told)
+        return ENCODE(value)

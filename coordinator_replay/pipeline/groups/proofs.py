@@ -1,6 +1,6 @@
-"""What the history of a log partition proves of each of its groups: where it breaks, and from where on it is known.
+"""What the history of a log partition proves of each of its groups: where it breaks, and from where on it is complete.
 
-A group is known at an offset if no key of it is open there. Behind the last offset that is missing, a key is open as
+A group is complete at an offset if no key of it is open there. Behind the last offset that is missing, a key is open as
 long as its first record is still to come: the cleaner may have removed an earlier one for it. So a group is proven from
 the later of two offsets on: the one behind the last that is missing, and the one behind the first record of the last
 key of it that appears in the part that the cleaner may have been at work in.
@@ -45,7 +45,7 @@ class Break(NamedTuple):
 
     Attributes:
         offset: the first offset that is missing; 0 where the history begins.
-        at_ms: the time up to which everything is known; None where no record tells.
+        at_ms: the time up to which no record is missing; None where no record has it.
         is_gap: what is missing was in no copy: it may have been anything.
         proven_from: from where on the group is proven; None where nothing but its records proves it.
         proven_ms: the time of that.
@@ -79,7 +79,7 @@ class GroupProofs:
 
     def breaks(self, group_id: str, log_partition: int) -> list[Break]:
         """Where the history of a group begins and breaks, oldest first; nothing where no record is missing."""
-        found = []
+        breaks = []
         for number, one in enumerate(self.ranges.get(log_partition, ())):
             begins_ms, complete_ms = self.times[log_partition, number]
             proven_from, proven_ms = one.complete_from, complete_ms
@@ -87,10 +87,10 @@ class GroupProofs:
             if last is not None:
                 proven_from, proven_ms = last[0] + 1, latest_ms(last[1], complete_ms)
             is_provable = one.exact_from is not None
-            found.append(
+            breaks.append(
                 Break(one.begins_at, begins_ms, one.is_gap, proven_from if is_provable else None, proven_ms, number)
             )
-        return found
+        return breaks
 
     def last(self, log_partition: int) -> Break | None:
         """What a group that appears behind everything that earlier runs have read begins with."""
@@ -152,13 +152,13 @@ def group_proofs(step: PartitionStep, records: Sequence[str]) -> GroupProofs:
         for number, one in enumerate(ranges):
             if rows is not None and one.exact_from is not None:
                 appearances |= _appearances(rows, partition, number, one)
-    found = GroupProofs(wanted, times, appearances)
-    return replace(found, confirmed=_confirmed(found, records))
+    proofs = GroupProofs(wanted, times, appearances)
+    return replace(proofs, confirmed=_confirmed(proofs, records))
 
 
 def _confirmed(proofs: GroupProofs, records: Sequence[str]) -> dict[Part, list[Record]]:
     """The records that ranges go on from where records are missing: the last of each key, as the cleaner leaves it."""
-    found: dict[Part, list[Record]] = {}
+    by_part: dict[Part, list[Record]] = {}
     broken = {partition for partition, ranges in proofs.ranges.items() if any(not one.is_gap for one in ranges[1:])}
     for batch in read_paths(records, RECORD_COLUMNS, pc.field("log_partition").isin(sorted(broken))) if broken else ():
         partitions, offsets = (numbers_of(batch.column(name)) for name in ("log_partition", "log_offset"))
@@ -166,10 +166,10 @@ def _confirmed(proofs: GroupProofs, records: Sequence[str]) -> dict[Part, list[R
             [rows] = np.nonzero(partitions == partition)
             for number, is_confirmed in proofs.confirmed_in(partition, offsets[rows]):
                 for row in input_rows(iter([batch.take(pa.array(rows[is_confirmed]))])):
-                    found.setdefault((row.group_id, partition, number), []).append(row.record())
-    for records_ in found.values():
+                    by_part.setdefault((row.group_id, partition, number), []).append(row.record())
+    for records_ in by_part.values():
         records_.sort(key=lambda record: record.offset)
-    return found
+    return by_part
 
 
 def _appearances(rows: pa.Table, partition: int, number: int, one: HistoryRange) -> dict[Part, tuple[int, int | None]]:
@@ -178,5 +178,5 @@ def _appearances(rows: pa.Table, partition: int, number: int, one: HistoryRange)
     with connected() as connection:
         connection.register("records", own)
         bounds = {"complete_from": one.complete_from, "exact_from": one.exact_from}
-        found = connection.execute(_APPEARANCES, bounds).fetchall()
-    return {(group_id, partition, number): (first, at) for group_id, first, at in found}
+        rows = connection.execute(_APPEARANCES, bounds).fetchall()
+    return {(group_id, partition, number): (first, at) for group_id, first, at in rows}

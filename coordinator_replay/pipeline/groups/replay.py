@@ -62,13 +62,13 @@ class OutputRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayContext:
-    """What every group's replay knows beside its records.
+    """What every group's replay needs in addition to its records.
 
     Attributes:
         cluster: the cluster's name.
         run_id: the run that the groups' new states are from.
-        topic_names: topic name by id, as far as known.
-        topic_changes: when topics changed, by name, as far as known.
+        topic_names: topic name by id, where a source has it.
+        topic_changes: when topics changed, by name, where a source has it.
         limits: from when on something is a finding.
         is_rebuild: groups begin at the first record of the log.
     """
@@ -109,22 +109,22 @@ class _GroupRun:
     __slots__ = ("at", "breaks", "complete", "context", "guard", "key", "life", "proofs")
 
     def __init__(self, key: GroupKey, snapshot: str | None, context: ReplayContext, proofs: GroupProofs) -> None:
-        known = (context.topic_names, context.topic_changes, context.limits, encode)
+        settings = (context.topic_names, context.topic_changes, context.limits, encode)
         self.key = key
         self.context = context
         self.at = -1
         self.guard = Guard("replaying its records")
         if snapshot is None:
-            self.life = GroupReplay(context.cluster, key[0], *known)
+            self.life = GroupReplay(context.cluster, key[0], *settings)
         else:
-            self.life = GroupReplay.restore(orjson.loads(snapshot), *known)
+            self.life = GroupReplay.restore(orjson.loads(snapshot), *settings)
         self.proofs = proofs
         self.complete: tuple[int, int | None] | None = None
         self.breaks: list[Break] = []
         if snapshot is None and (begins := self._begins()):
             first, *self.breaks = begins
             self.life.replay.is_cleaned = not first.is_gap
-            self._go_on_from(first)
+            self._prove_from(first)
 
     def _begins(self) -> list[Break]:
         """Where the history of the group begins and breaks."""
@@ -133,7 +133,7 @@ class _GroupRun:
         last = self.proofs.last(self.key[1])
         return [] if last is None else [last]
 
-    def _go_on_from(self, one: Break) -> None:
+    def _prove_from(self, one: Break) -> None:
         self.life.replay.proven_from = NOWHERE if one.proven_from is None else one.proven_from
         self.life.proven_ms = one.proven_ms
         self.complete = None if one.proven_from is None else (one.proven_from, one.proven_ms)
@@ -148,7 +148,7 @@ class _GroupRun:
             own = self.proofs.confirmed.get((*self.key, one.number), ())
             rows = self.life.interrupt(*place, own)
             self.life.replay.is_cleaned = True
-        self._go_on_from(one)
+        self._prove_from(one)
         for table, made in rows:
             yield OutputRow(table, False, made)
 
@@ -206,10 +206,10 @@ class _GroupRun:
                 rows.append(self._state(compact(self.life.snapshot())))
                 rows += (OutputRow(table, True, made) for table, made in self.life.finish())
         if self.guard.failure is not None:
-            told = evidence_row(
+            name, row = evidence_row(
                 Scope(self.context.cluster, self.key[0]), Evidence.FAILURE, self.guard.failure.evidence()
             )
-            rows = [self._state(None), OutputRow(told[0], True, {**told[1], "settled_at_offset": None})]
+            rows = [self._state(None), OutputRow(name, True, {**row, "settled_at_offset": None})]
         yield from rows
 
     def _state(self, snapshot: str | None) -> OutputRow:
@@ -239,7 +239,7 @@ def replay_groups(
 
     Args:
         rows: records of whole groups, or those that follow their snapshots, sorted by group, log partition and offset.
-        context: what is known beside the records.
+        context: what the replay needs in addition to the records.
         snapshots: the states that groups go on from; a group without one begins at its first record.
         signs: the last commits before records that may show a departure; None does without.
         proofs: what is proven of groups of which records are missing.
@@ -248,7 +248,7 @@ def replay_groups(
         RuntimeError: records of a group do not come in log order.
         SnapshotError: a snapshot is of another version, or damaged.
     """
-    known = snapshots or {}
+    by_group = snapshots or {}
     large = context.limits.record_max_bytes * context.limits.size_percent // 100
     group: _GroupRun | None = None
     for row in rows:
@@ -256,7 +256,7 @@ def replay_groups(
         if group is None or group.key != key:
             if group is not None:
                 yield from group.finish()
-            group = _GroupRun(key, known.get(key), context, proofs)
+            group = _GroupRun(key, by_group.get(key), context, proofs)
         yield from group.feed(row, signs)
         if row.record_bytes >= large:
             yield _large_record(row, context.cluster)

@@ -1,4 +1,4 @@
-"""Commits as signs of life: the last ones before a record that may show that a member is gone.
+"""Commits as signs of life: the last ones before a record that may show that a member has left.
 
 Commits are nearly all of a log, and few of them stand near a departure. Which record a commit comes before is a matter
 of the commit alone, so batches of commits are brought to the records that follow them, and the last of each partition
@@ -48,9 +48,9 @@ def departures(records: pa.RecordBatch) -> pa.RecordBatch:
         pc.and_(pc.equal(records.column("kind"), kind), pc.equal(records.column("is_tombstone"), by_tombstone))
         for kind, by_tombstone in DEPARTURES.items()
     ]
-    found = records.filter(pc.and_(reduce(pc.or_, may_show), records.column("log_timestamp").is_valid()))
-    at_ms = pa.array(np.floor_divide(numbers_of(found.column("log_timestamp")), 1000))
-    columns = [found.column(name) for name in ("group_id", "log_partition", "log_offset")]
+    rows = records.filter(pc.and_(reduce(pc.or_, may_show), records.column("log_timestamp").is_valid()))
+    at_ms = pa.array(np.floor_divide(numbers_of(rows.column("log_timestamp")), 1000))
+    columns = [rows.column(name) for name in ("group_id", "log_partition", "log_offset")]
     return pa.RecordBatch.from_arrays([*columns, at_ms], schema=DEPARTURE)
 
 
@@ -59,13 +59,13 @@ def record_columns() -> tuple[str, ...]:
     return _RECORD
 
 
-def signs_since(found: pa.Table) -> datetime | None:
+def signs_since(departed: pa.Table) -> datetime | None:
     """The time before which no commit is a sign of life; None where there is no departure.
 
     Args:
-        found: rows in DEPARTURE.
+        departed: rows in DEPARTURE.
     """
-    first = pc.min(found.column("at_ms")).as_py()
+    first = pc.min(departed.column("at_ms")).as_py()
     if first is None:
         return None
     # A whole minute before: that is how commits are picked.
@@ -77,11 +77,11 @@ class _Departures:
     """Records that may show a departure, to be looked up by the commits before them.
 
     A group and log partition has a number. So has an offset: how many of all records' offsets lie below it. A record's
-    place is both in one, and the record that follows a commit has the first place at or behind the commit's.
+    place is both in one, and the record that follows a commit has the first place at or after the commit's.
     """
 
-    def __init__(self, found: pa.Table) -> None:
-        self.rows = found.combine_chunks()
+    def __init__(self, departed: pa.Table) -> None:
+        self.rows = departed.combine_chunks()
         ids = self.rows.column("group_id").combine_chunks()
         self.groups = pc.unique(ids)
         group = numbers_of(pc.index_in(ids, self.groups))
@@ -108,23 +108,23 @@ class _Departures:
         by_name = numbers_of(pc.index_in(column.dictionary, self.groups).fill_null(-1))
         group = np.append(by_name, -1)[codes_of(column)]
         log = numbers_of(commits.column("log_partition"))
-        [mine] = np.nonzero((group >= 0) & np.isin(log, self.logs))
-        places = self.places(group[mine], log[mine], numbers_of(commits.column("log_offset"))[mine])
-        found = np.searchsorted(self.sorted, places)
-        is_last = found == len(self.sorted)
-        found[is_last] = 0
+        [own] = np.nonzero((group >= 0) & np.isin(log, self.logs))
+        places = self.places(group[own], log[own], numbers_of(commits.column("log_offset"))[own])
+        following = np.searchsorted(self.sorted, places)
+        is_last = following == len(self.sorted)
+        following[is_last] = 0
         width = len(self.offsets) + 1
-        is_same = ~is_last & (self.sorted[found] // width == places // width)
-        return mine[is_same], self.order[found[is_same]]
+        is_same = ~is_last & (self.sorted[following] // width == places // width)
+        return own[is_same], self.order[following[is_same]]
 
 
-def _near(commits: pa.RecordBatch, known: _Departures) -> pa.RecordBatch | None:
+def _near(commits: pa.RecordBatch, lookup: _Departures) -> pa.RecordBatch | None:
     """Commits shortly before a record, with the number of that record."""
     is_commit = pc.and_(pc.invert(commits.column("is_tombstone")), pc.is_valid(commits.column("log_timestamp")))
     commits = commits.filter(is_commit.fill_null(False))
-    rows, records = known.following(commits)
+    rows, records = lookup.following(commits)
     at = np.floor_divide(numbers_of(commits.column("log_timestamp")), 1000)[rows]
-    then = known.at_ms[records]
+    then = lookup.at_ms[records]
     is_near = (then - at <= SIGNS_WITHIN_MS) & (at // MINUTE_MS <= then // MINUTE_MS)
     if not is_near.any():
         return None
@@ -140,24 +140,24 @@ class LastCommits:
     """The last commit of each partition before each record that may show a departure, since the one before.
 
     Args:
-        found: rows in DEPARTURE.
+        departed: rows in DEPARTURE.
         commits: batches in COMMIT, group_id and topic as dictionaries.
     """
 
-    def __init__(self, found: pa.Table, commits: Iterable[pa.RecordBatch]) -> None:
-        known = _Departures(found)
-        near = [batch for rows in commits if rows.num_rows and (batch := _near(rows, known)) is not None]
+    def __init__(self, departed: pa.Table, commits: Iterable[pa.RecordBatch]) -> None:
+        lookup = _Departures(departed)
+        near = [batch for rows in commits if rows.num_rows and (batch := _near(rows, lookup)) is not None]
         self.rows = _last(pa.Table.from_batches(near)) if near else None
         self.starts: Mapping[RecordKey, tuple[int, int]] = {}
         if self.rows is not None:
-            self.starts = dict(_ranges(self.rows, known))
+            self.starts = dict(_ranges(self.rows, lookup))
 
     def before(self, record: RecordKey) -> Iterator[LastCommit] | None:
         """The last commits before a record, ordered by topic and partition; None where there are none."""
-        found = self.starts.get(record)
-        if found is None or self.rows is None:
+        place = self.starts.get(record)
+        if place is None or self.rows is None:
             return None
-        rows = self.rows.slice(found[0], found[1] - found[0])
+        rows = self.rows.slice(place[0], place[1] - place[0])
         columns = (rows.column(name).to_pylist() for name in ("topic", "partition", "at_ms", "log_offset"))
         log_partition = record[1]
         return ((topic, number, at, log_partition, offset) for topic, number, at, offset in zip(*columns, strict=True))
@@ -180,12 +180,12 @@ def _last(near: pa.Table) -> pa.Table:
     return near.take(pa.array(order[ends])).combine_chunks()
 
 
-def _ranges(rows: pa.Table, known: _Departures) -> Iterator[tuple[RecordKey, tuple[int, int]]]:
+def _ranges(rows: pa.Table, lookup: _Departures) -> Iterator[tuple[RecordKey, tuple[int, int]]]:
     """Where the rows of each record stand."""
     records = numbers_of(rows.column("record").combine_chunks())
     starts = np.flatnonzero(np.append(True, records[1:] != records[:-1]))
     ends = np.append(starts[1:], len(records))
-    about = known.rows.take(pa.array(records[starts]))
+    about = lookup.rows.take(pa.array(records[starts]))
     keys = (about.column(name).to_pylist() for name in ("group_id", "log_partition", "log_offset"))
     for key, start, end in zip(zip(*keys, strict=True), starts.tolist(), ends.tolist(), strict=True):
         yield key, (start, end)

@@ -38,7 +38,7 @@ class Topic:
     """What one source says of a topic; times in milliseconds.
 
     Attributes:
-        changes: when it changed, oldest first; None where the source does not tell.
+        changes: when it changed, oldest first; None where the source does not have them.
         log_partition: of the record that names it; None where no record of the log does.
         log_offset: of that record.
     """
@@ -77,8 +77,8 @@ class Topic:
 
 
 @dataclass(frozen=True, slots=True)
-class KnownTopics:
-    """What is known of a cluster's topics.
+class ClusterTopics:
+    """A cluster's topics.
 
     Attributes:
         topics: by id.
@@ -93,15 +93,15 @@ class KnownTopics:
 
     @property
     def changes(self) -> dict[str, list[TopicChange]]:
-        """When topics changed, by name, oldest first; a topic that was made anew has another id and the same name."""
-        found: dict[str, list[TopicChange]] = {}
+        """When topics changed, by name, oldest first; a topic created again has another id and the same name."""
+        changes: dict[str, list[TopicChange]] = {}
         for topic in self.topics.values():
             if topic.changes:
-                found[topic.topic] = sorted([*found.get(topic.topic, ()), *topic.changes])
-        return found
+                changes[topic.topic] = sorted([*changes.get(topic.topic, ()), *topic.changes])
+        return changes
 
-    def renamed(self, before: "KnownTopics") -> frozenset[str]:
-        """Ids whose name was not known before, or was another."""
+    def renamed(self, before: "ClusterTopics") -> frozenset[str]:
+        """Ids that had no name before, or another one."""
         names = before.names
         return frozenset(topic_id for topic_id, name in self.names.items() if names.get(topic_id) != name)
 
@@ -162,8 +162,8 @@ def from_file(path: str) -> list[Topic]:
             lines = stream.read().decode("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as problem:
         raise InputError(f"{path}: can't be read: {problem}") from problem
-    found = (_named_topic(line, f"{path}, line {number}") for number, line in enumerate(lines, 1))
-    return [topic for topic in found if topic is not None]
+    topics = (_named_topic(line, f"{path}, line {number}") for number, line in enumerate(lines, 1))
+    return [topic for topic in topics if topic is not None]
 
 
 def _named_topic(line: str, where: str) -> Topic | None:
@@ -213,7 +213,7 @@ def metadata_files(path: str) -> list[DumpFile]:
 
 def read_metadata(file: DumpFile) -> list[MetadataRecord]:
     """A stage: what one file of the metadata log says of topics."""
-    found: list[MetadataRecord] = []
+    records: list[MetadataRecord] = []
     filesystem, path = open_filesystem(file.uri)
     with filesystem.open_input_stream(path, compression=None) as stream:
         for part in read_segment(stream, source=file.uri, log_partition=0):
@@ -223,8 +223,8 @@ def read_metadata(file: DumpFile) -> list[MetadataRecord]:
                 if record is not None and "topicId" in record.fields:
                     fields = record.fields
                     about = (fields["topicId"], fields.get("name"), fields.get("partitionId"))
-                    found.append(MetadataRecord(record.kind, *about, _ms(at)))
-    return found
+                    records.append(MetadataRecord(record.kind, *about, _ms(at)))
+    return records
 
 
 def from_metadata(records: Iterable[MetadataRecord]) -> Iterator[Topic]:
@@ -232,20 +232,20 @@ def from_metadata(records: Iterable[MetadataRecord]) -> Iterator[Topic]:
     by_topic: dict[str, list[MetadataRecord]] = defaultdict(list)
     for record in records:
         by_topic[record.topic_id].append(record)
-    for topic_id, mine in by_topic.items():
-        names = [record.topic for record in mine if record.topic is not None]
+    for topic_id, of_topic in by_topic.items():
+        names = [record.topic for record in of_topic if record.topic is not None]
         if not names:
             continue
-        made = [record for record in mine if record.kind == "PartitionRecord"]
+        made = [record for record in of_topic if record.kind == "PartitionRecord"]
         yield Topic(
             topic_id=topic_id,
             topic=max(names),
             source="cluster_metadata",
             partition_count=len({record.partition for record in made}),
-            created_ms=_time(min, mine, "TopicRecord"),
-            partitions_changed_ms=_time(max, mine, "PartitionRecord"),
-            removed_ms=_time(max, mine, "RemoveTopicRecord"),
-            changes=_changes(mine),
+            created_ms=_time(min, of_topic, "TopicRecord"),
+            partitions_changed_ms=_time(max, of_topic, "PartitionRecord"),
+            removed_ms=_time(max, of_topic, "RemoveTopicRecord"),
+            changes=_changes(of_topic),
         )
 
 
@@ -257,7 +257,7 @@ def _time(choose: Any, records: Iterable[MetadataRecord], kind: str) -> int | No
 def _changes(records: Iterable[MetadataRecord]) -> tuple[TopicChange, ...] | None:
     """When a topic changed, oldest first.
 
-    Its first partitions are written with it; a record about a partition that is known is no change of the topic.
+    Its first partitions are written with it; a further record about one of them is no change of the topic.
     """
     first: dict[int | None, int] = {}
     changes: list[TopicChange] = []
@@ -275,19 +275,19 @@ def _changes(records: Iterable[MetadataRecord]) -> tuple[TopicChange, ...] | Non
     return tuple(sorted(changes)) if changes else None
 
 
-def best_topics(sources: Iterable[Topic]) -> KnownTopics:
+def best_topics(sources: Iterable[Topic]) -> ClusterTopics:
     """One topic an id: the source that counts most, and the longest history of changes that any has."""
     by_id: dict[str, list[Topic]] = defaultdict(list)
     for topic in sources:
         by_id[topic.topic_id].append(topic)
-    return KnownTopics({topic_id: _best(mine) for topic_id, mine in by_id.items()})
+    return ClusterTopics({topic_id: _best(topics) for topic_id, topics in by_id.items()})
 
 
 def _length(topic: Topic) -> int:
     return -1 if topic.changes is None else len(topic.changes)
 
 
-def _best(mine: Sequence[Topic]) -> Topic:
+def _best(topics: Sequence[Topic]) -> Topic:
     def rank(topic: Topic) -> tuple[int, int, int, int, int, str]:
         place = (-1 if number is None else number for number in (topic.log_offset, topic.log_partition))
         # Partitions are only ever added: of two counts the larger is the newer.
@@ -295,4 +295,5 @@ def _best(mine: Sequence[Topic]) -> Topic:
         offset, partition = place
         return SOURCES.index(topic.source), -_length(topic), -offset, -partition, -count, topic.topic
 
-    return replace(min(mine, key=rank), changes=max(mine, key=lambda one: (_length(one), one.changes or ())).changes)
+    longest = max(topics, key=lambda one: (_length(one), one.changes or ()))
+    return replace(min(topics, key=rank), changes=longest.changes)
