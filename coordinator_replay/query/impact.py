@@ -143,7 +143,7 @@ _GROUPS = f"""
           AND coalesce(coalesce(started_at, completed_at) < $end, true)
         GROUP BY group_id
     ), last_ends AS (
-        -- A group that was converted has ids before and none after: the name tells that it is the same topic.
+        -- A group that was converted has ids before and none after: the name shows that it is the same topic.
         SELECT group_id, coalesce(topic, topic_id) AS topic, partition, max(owned_to) AS since,
                coalesce(arg_max(is_exact, owned_to), false) AS is_exact
         FROM partition_ownership WHERE cluster = $cluster

@@ -140,7 +140,7 @@ class _Staged(InProcess):
     folder: Path
 
     def run_on_rows(self, _name: str, _dump: Dump, decode: Any) -> list[Any]:
-        return [stage(self.rows, self.folder, decode.keywords["buckets"], decode.keywords["known"])]
+        return [stage(self.rows, self.folder, decode.keywords["buckets"], decode.keywords["audited"])]
 
 
 @pytest.fixture
