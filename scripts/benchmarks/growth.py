@@ -82,7 +82,7 @@ def files(count: int, work: Path) -> Callable[[], object]:
         (place / f"{offset:020}.log").write_bytes(write_batch([entry], base_offset=offset))
 
     def decode() -> None:
-        shares = [FileShare(file=file, skip=(), known={}) for file in find_dump([str(folder / "dump")]).segments]
+        shares = [FileShare(file=file, skip=(), audited={}) for file in find_dump([str(folder / "dump")]).segments]
         for task in together(shares, lambda share: share.file.size, 2):
             decode_files(task, folder=str(folder / "staged"), buckets=8)
 

@@ -30,7 +30,7 @@ from pathlib import Path
 from coordinator_replay.log.dump import DumpFile
 from coordinator_replay.pipeline.read.decode import FileShare, decode_files
 file = Path(sys.argv[1])
-share = FileShare(file=DumpFile(str(file), 0, file.stat().st_size), skip=(), known={})
+share = FileShare(file=DumpFile(str(file), 0, file.stat().st_size), skip=(), audited={})
 found = decode_files([share], folder=sys.argv[2], buckets=8)
 assert found.tally.end() is not None
 """
