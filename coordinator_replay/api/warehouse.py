@@ -124,10 +124,10 @@ class Warehouse:
         note = self._tables.check_moment(moment)
         of_types = groups_at(self._tables, moment, types=types)
         wanted = {state.lower() for state in states}
-        found = [group for group in of_types if not wanted or group.state.lower() in wanted]
-        nothing = None if found else f"No such group; cluster {self.cluster!r} is covered from {self.coverage}."
+        chosen = [group for group in of_types if not wanted or group.state.lower() in wanted]
+        nothing = None if chosen else f"No such group; cluster {self.cluster!r} is covered from {self.coverage}."
         notes = [nothing, unknown_states_note(of_types, states), unrecorded_states_note(states), note]
-        return Answer(found, Group, notes=[*notes, unaudited_note(self._tables)], basis=self._at(moment))
+        return Answer(chosen, Group, notes=[*notes, unaudited_note(self._tables)], basis=self._at(moment))
 
     def deleted_groups(self, *, at: Time | None = None, types: Sequence[str] = ()) -> Answer[DeletedGroup]:
         """Groups that existed once and no longer do: since when, and what took their offsets.
@@ -138,14 +138,14 @@ class Warehouse:
         """
         moment = self._time(at)
         note = self._tables.check_moment(moment)
-        found = deleted_groups(self._tables, moment, types=types)
+        deleted = deleted_groups(self._tables, moment, types=types)
         if not self._tables.completeness.is_whole:
             # Of these it is not on record whether they were there again.
             unknown = {one.group_id for one in groups_at(self._tables, moment, states=[UNKNOWN])}
-            found = [one for one in found if one.group_id not in unknown]
-        notes = [self._no("deleted group", found), note]
+            deleted = [one for one in deleted if one.group_id not in unknown]
+        notes = [self._no("deleted group", deleted), note]
         # What was deleted at any time before belongs to the answer, too.
-        return Answer(found, DeletedGroup, notes=notes, basis=self._from())
+        return Answer(deleted, DeletedGroup, notes=notes, basis=self._from())
 
     def describe(self, group: str, *, at: Time | None = None) -> Described:
         """A group and its members, as the broker's describe would have shown them.
@@ -156,10 +156,10 @@ class Warehouse:
         """
         moment = self._time(at)
         note = self._tables.check_moment(moment)
-        found = describe_at(self._tables, group, moment)
-        inherited = inherited_note((one.member_id, one.is_client_inherited) for one in found.members)
-        phase = self._join_phase(group, moment) if found.group.state in UNRECORDED_STATES else None
-        return Described(found, [missing_records_note(found.group), phase, inherited, note], self._at(moment, group))
+        answer = describe_at(self._tables, group, moment)
+        inherited = inherited_note((one.member_id, one.is_client_inherited) for one in answer.members)
+        phase = self._join_phase(group, moment) if answer.group.state in UNRECORDED_STATES else None
+        return Described(answer, [missing_records_note(answer.group), phase, inherited, note], self._at(moment, group))
 
     def _join_phase(self, group: str, at: datetime | None) -> str | None:
         """What a broker's log says of a rebalance that was going on."""
@@ -189,22 +189,22 @@ class Warehouse:
         """
         moment = self._time(at)
         note = self._tables.check_moment(moment)
-        found = offsets_at(self._tables, group, moment, topics=topics, require_stable=require_stable)
+        offsets = offsets_at(self._tables, group, moment, topics=topics, require_stable=require_stable)
         if end_offsets is not None:
-            found = with_lag(found, read_end_offsets(Path(end_offsets), parse_absolute_time, moment))
-        unproven = sum(offset.is_proven is False for offset in found)
+            offsets = with_lag(offsets, read_end_offsets(Path(end_offsets), parse_absolute_time, moment))
+        unproven = sum(offset.is_proven is False for offset in offsets)
         aborted = (
             f"{unproven} of these may belong to aborted transactions: the input has no transaction markers."
             if unproven
             else None
         )
         basis = self._at(moment, group)
-        nothing = None if found else self._no_offset(group, topics, basis)
-        open_partitions = {(one.topic, one.partition) for one in found if not one.is_exact}
+        nothing = None if offsets else self._no_offset(group, topics, basis)
+        open_partitions = {(one.topic, one.partition) for one in offsets if not one.is_exact}
         removed = removal_notes(removed_offsets(self._tables, group, moment), topics, open_partitions)
-        waiting = pending_notes(pending_commits(self._tables, group, moment), found, topics)
-        notes = [aborted, nothing, open_offsets_note(found), *removed, *waiting, note]
-        return Answer(found, CommittedOffset, notes=notes, basis=basis)
+        waiting = pending_notes(pending_commits(self._tables, group, moment), offsets, topics)
+        notes = [aborted, nothing, open_offsets_note(offsets), *removed, *waiting, note]
+        return Answer(offsets, CommittedOffset, notes=notes, basis=basis)
 
     def offset_history(
         self,
@@ -225,9 +225,9 @@ class Warehouse:
             end: offsets committed before this time; all if None.
         """
         since = self._time(start)
-        found = offset_changes(self._tables, group, topic, partition, since, self._end(end))
-        notes = [self._no("committed offset", found)]
-        return Answer(found, OffsetChange, notes=notes, basis=self._from(since, group))
+        changes = offset_changes(self._tables, group, topic, partition, since, self._end(end))
+        notes = [self._no("committed offset", changes)]
+        return Answer(changes, OffsetChange, notes=notes, basis=self._from(since, group))
 
     def timeline(self, group: str, *, start: Time | None = None, end: Time | None = None) -> Answer[TimelineEvent]:
         """What happened to a group, in log order.
@@ -238,9 +238,9 @@ class Warehouse:
             end: up to this time, not included; the end of the log if None.
         """
         since = self._time(start)
-        found = timeline_of(self._tables, group, since, self._end(end))
-        notes = [self._no_event(group, found)]
-        return Answer(found, TimelineEvent, notes=notes, basis=self._from(since, group))
+        events = timeline_of(self._tables, group, since, self._end(end))
+        notes = [self._no_event(group, events)]
+        return Answer(events, TimelineEvent, notes=notes, basis=self._from(since, group))
 
     def members(self, group: str, *, start: Time | None = None, end: Time | None = None) -> Answer[MemberInterval]:
         """How each member of a group was, interval by interval, in log order.
@@ -251,10 +251,10 @@ class Warehouse:
             end: intervals that begin before this time; all if None.
         """
         since = self._time(start)
-        found = member_intervals_of(self._tables, group, since, self._end(end))
-        inherited = inherited_note((one.member_id, one.is_client_inherited) for one in found)
-        notes = [inherited, self._no_event(group, found)]
-        return Answer(found, MemberInterval, notes=notes, basis=self._from(since, group))
+        intervals = member_intervals_of(self._tables, group, since, self._end(end))
+        inherited = inherited_note((one.member_id, one.is_client_inherited) for one in intervals)
+        notes = [inherited, self._no_event(group, intervals)]
+        return Answer(intervals, MemberInterval, notes=notes, basis=self._from(since, group))
 
     def rebalances(
         self,
@@ -275,9 +275,9 @@ class Warehouse:
             last: only so many, the latest; all if None.
         """
         since = self._time(start)
-        found = _last(rebalances_of(self._tables, group, since, self._end(end), causes=causes), last)
-        notes = [_alternatives(found, causes), self._no("rebalance", found)]
-        return Answer(found, Rebalance, notes=notes, basis=self._from(since, group))
+        rebalances = _last(rebalances_of(self._tables, group, since, self._end(end), causes=causes), last)
+        notes = [_alternatives(rebalances, causes), self._no("rebalance", rebalances)]
+        return Answer(rebalances, Rebalance, notes=notes, basis=self._from(since, group))
 
     def why(
         self,
@@ -308,20 +308,20 @@ class Warehouse:
         note = self._tables.check_moment(moment)
         since = self._time(start) if moment is None else moment
         if moment is None:
-            found = _last(rebalances_of(self._tables, group, since, self._end(end), causes=causes), last)
+            rebalances = _last(rebalances_of(self._tables, group, since, self._end(end), causes=causes), last)
         else:
-            found = rebalances_at(self._tables, group, moment, causes=causes)
-        held_up = hold_ups(self._tables, group) if any(one.held_up_by for one in found) else {}
+            rebalances = rebalances_at(self._tables, group, moment, causes=causes)
+        held_up = hold_ups(self._tables, group) if any(one.held_up_by for one in rebalances) else {}
         perhaps = None
-        if moment is not None and len(found) > 1:
+        if moment is not None and len(rebalances) > 1:
             perhaps = (
-                f"At {shown(moment)} the rebalance to generation {found[-1].epoch} may have begun or not: "
+                f"At {shown(moment)} the rebalance to generation {rebalances[-1].epoch} may have begun or not: "
                 "the join phase of a classic group leaves no record."
             )
         # What goes on at the end of the log is the last thing that happened to a group.
         phase = None if group is None or end is not None else self._join_phase(group, moment)
-        notes = [phase, perhaps, _alternatives(found, causes), self._no("rebalance", found), note]
-        return Reasons(found, held_up, notes, self._from(since, group))
+        notes = [phase, perhaps, _alternatives(rebalances, causes), self._no("rebalance", rebalances), note]
+        return Reasons(rebalances, held_up, notes, self._from(since, group))
 
     def owner(
         self,
@@ -351,9 +351,9 @@ class Warehouse:
             return self._owners_between(group, topic, partition, start, end)
         moment = self._time(at)
         note = self._tables.check_moment(moment)
-        found = owners_at(self._tables, group, topic, partition, moment)
-        inherited = inherited_note((one.member_id, one.is_client_inherited) for one in found.owners)
-        return Owned(found, [found.hint, inherited, note], self._at(moment, group))
+        owners = owners_at(self._tables, group, topic, partition, moment)
+        inherited = inherited_note((one.member_id, one.is_client_inherited) for one in owners.owners)
+        return Owned(owners, [owners.hint, inherited, note], self._at(moment, group))
 
     def _owners_between(self, group: str, topic: str, partition: int, start: Time | None, end: Time | None) -> Owned:
         since = self._time(start)
@@ -361,8 +361,8 @@ class Warehouse:
         basis = self._from(since, group)
         is_exact = basis.is_complete and all(one.is_exact for one in rows)
         inherited = inherited_note((one.member_id, one.is_client_inherited) for one in rows)
-        found = Owners(owners=tuple(rows), before=None, after=None, is_exact=is_exact)
-        return Owned(found, [self._no("owner", rows), inherited], basis)
+        owners = Owners(owners=tuple(rows), before=None, after=None, is_exact=is_exact)
+        return Owned(owners, [self._no("owner", rows), inherited], basis)
 
     @staticmethod
     def _check_either(at: Time | None, start: Time | None, end: Time | None) -> None:
@@ -378,9 +378,9 @@ class Warehouse:
             end: members there before this time, and commits before it; all if None.
         """
         since = self._time(start)
-        found = consumers_of(self._tables, topic, since, self._end(end))
-        notes = [self._no("consumer", found), NOT_IN_THE_LOG, unaudited_note(self._tables)]
-        return Answer(found, TopicConsumer, notes=notes, basis=self._from(since))
+        consumers = consumers_of(self._tables, topic, since, self._end(end))
+        notes = [self._no("consumer", consumers), NOT_IN_THE_LOG, unaudited_note(self._tables)]
+        return Answer(consumers, TopicConsumer, notes=notes, basis=self._from(since))
 
     def impact(self, *, start: Time | None = None, end: Time | None = None) -> Impacted:
         """What a time range cost over all groups: rebalances, partitions without owner, pauses of commits.
@@ -390,8 +390,8 @@ class Warehouse:
             end: up to this time, not included; the end of the log if None.
         """
         since = self._time(start)
-        found = impact_of(self._tables, since, self._end(end))
-        return Impacted(found, [unaudited_note(self._tables)], self._from(since))
+        groups = impact_of(self._tables, since, self._end(end))
+        return Impacted(groups, [unaudited_note(self._tables)], self._from(since))
 
     def diff(self, start: Time, end: Time | None = None) -> Compared:
         """What changed between two points in time, over all groups, and what lay between.
@@ -407,8 +407,8 @@ class Warehouse:
         notes = [self._tables.check_moment(first), self._tables.check_moment(last)]
         if first is not None and last is not None and last < first:
             raise UsageError(f"{shown(last)} lies before {shown(first)}: give the earlier time first")
-        found = changes_between(Side(self._tables, first), Side(self._tables, last))
-        return Compared(found, [_nothing_changed(found), *notes], self._from(first))
+        changes = changes_between(Side(self._tables, first), Side(self._tables, last))
+        return Compared(changes, [_nothing_changed(changes), *notes], self._from(first))
 
     def diff_with(self, other: str, *, at: Time | None = None) -> Compared:
         """What is not the same in another cluster of this warehouse at a point in time.
@@ -422,10 +422,10 @@ class Warehouse:
         # A cluster that the warehouse does not have is an error, not an empty one.
         tables.check_range(None, None)
         notes = [self._tables.check_moment(moment), tables.check_moment(moment)]
-        found = changes_between(Side(self._tables, moment), Side(tables, moment))
-        remarks = [str(basis_at(tables, moment or END)), _nothing_changed(found), *notes]
+        changes = changes_between(Side(self._tables, moment), Side(tables, moment))
+        remarks = [str(basis_at(tables, moment or END)), _nothing_changed(changes), *notes]
         tables.close()
-        return Compared(found, remarks, self._at(moment))
+        return Compared(changes, remarks, self._at(moment))
 
     def expired(
         self, group: str | None = None, *, statuses: Sequence[str] = (), within: Duration | None = None
@@ -439,11 +439,11 @@ class Warehouse:
         """
         wanted = [_one_of(status.upper(), STATUSES, "status") for status in statuses]
         duration = parse_duration(within) if isinstance(within, str) else within
-        found = expired_offsets(self._tables, group, statuses=wanted, within=duration)
+        offsets = expired_offsets(self._tables, group, statuses=wanted, within=duration)
         return Answer(
-            found,
+            offsets,
             ExpiredOffset,
-            notes=[self._no("expired or expiring offset", found)],
+            notes=[self._no("expired or expiring offset", offsets)],
             basis=self._from(None, group),
         )
 
@@ -471,7 +471,7 @@ class Warehouse:
         """
         lowest = None if severity is None else _one_of(severity.lower(), SEVERITIES, "severity")
         first = self._time(start)
-        found = findings_of(
+        findings = findings_of(
             self._tables,
             severity=lowest,
             rules=rules,
@@ -481,13 +481,13 @@ class Warehouse:
             is_new=is_new,
             since=self._time(since),
         )
-        unproven = sum(not one.is_proven for one in found)
+        unproven = sum(not one.is_proven for one in findings)
         note = (
             f"{unproven} of these rest on commits that may belong to aborted transactions: "
             "the input has no transaction markers."
         )
-        notes = [self._no("finding", found), note if unproven else None]
-        return Answer(found, Finding, notes=notes, basis=self._from(first, group))
+        notes = [self._no("finding", findings), note if unproven else None]
+        return Answer(findings, Finding, notes=notes, basis=self._from(first, group))
 
     def sql(
         self,
@@ -517,8 +517,8 @@ class Warehouse:
             raise UsageError("give either a statement or the name of a saved query")
         most = parse_duration(timeout) if isinstance(timeout, str) else timeout
         if statement is not None:
-            columns, found = run_sql(self._tables, statement, parameters, allow_files=allow_files, timeout=most)
-            return SqlAnswer(columns, found, basis=self._basis_of_statement())
+            columns, values = run_sql(self._tables, statement, parameters, allow_files=allow_files, timeout=most)
+            return SqlAnswer(columns, values, basis=self._basis_of_statement())
         if allow_files:
             raise UsageError("allow_files is for statements: a saved query reads the tables only")
         texts = {name: _text(value) for name, value in parameters.items() if value is not None}
@@ -556,7 +556,7 @@ class Warehouse:
 
         tried = list(alternatives) or ([{}] if without_restarts or members is not None else [])
         since = self._time(start)
-        found = what_if_of(
+        replay = what_if_of(
             self._tables,
             group,
             [alternative_of(values, without_restarts=without_restarts, members=members) for values in tried],
@@ -564,7 +564,7 @@ class Warehouse:
             self._end(end),
             {name: str(value) for name, value in (known or {}).items()},
         )
-        return Replayed(found, self._from(since, group))
+        return Replayed(replay, self._from(since, group))
 
     def what_if_all(
         self,
@@ -591,14 +591,14 @@ class Warehouse:
         from coordinator_replay.query.what_if import what_if_all
 
         since = self._time(start)
-        found, notes = what_if_all(
+        gains, notes = what_if_all(
             self._tables,
             alternative_of(alternative, without_restarts=without_restarts, members=members),
             since,
             self._end(end),
             {name: str(value) for name, value in (known or {}).items()},
         )
-        return Answer(found, Gain, notes=notes, basis=self._from(since))
+        return Answer(gains, Gain, notes=notes, basis=self._from(since))
 
     @staticmethod
     def what_if_settings() -> Answer[TriedSetting]:
@@ -769,35 +769,35 @@ class Warehouse:
             return f"Group {group!r} had no committed offset{_of(topics)} then."
         return f"No committed offset{_of(topics)} of group {group!r} at that time is on record."
 
-    def _no(self, what: str, found: Sequence[object]) -> str | None:
+    def _no(self, what: str, rows: Sequence[object]) -> str | None:
         on_record = "" if self._tables.completeness.is_whole else " on record"
-        return None if found else f"No such {what}{on_record}; the tables cover {self.coverage}."
+        return None if rows else f"No such {what}{on_record}; the tables cover {self.coverage}."
 
-    def _no_event(self, group: str, found: Sequence[object]) -> str | None:
+    def _no_event(self, group: str, rows: Sequence[object]) -> str | None:
         on_record = "" if self._tables.completeness.is_whole else " on record"
         return (
             None
-            if found
+            if rows
             else f"No events of group {group!r}{on_record} in this time range; the tables cover {self.coverage}."
         )
 
 
-def _alternatives(found: Sequence[Rebalance], causes: Sequence[str]) -> str | None:
+def _alternatives(rebalances: Sequence[Rebalance], causes: Sequence[str]) -> str | None:
     """A note on rebalances that have a cause asked for as an alternative only."""
-    others = sum(one.matched_by == "alternative" for one in found)
+    others = sum(one.matched_by == "alternative" for one in rebalances)
     if not others:
         return None
     asked = " or ".join(cause.upper() for cause in causes)
-    return f"{others} of {len(found)} matched by an alternative: another cause is named, {asked} is not ruled out."
+    return f"{others} of {len(rebalances)} matched by an alternative: another cause is named, {asked} is not ruled out."
 
 
-def _nothing_changed(found: Sequence[object]) -> str | None:
-    return None if found else "Nothing that is on record differs."
+def _nothing_changed(changes: Sequence[object]) -> str | None:
+    return None if changes else "Nothing that is on record differs."
 
 
-def _last(found: list[Rebalance], count: int | None) -> list[Rebalance]:
+def _last(rebalances: list[Rebalance], count: int | None) -> list[Rebalance]:
     """The last of some rebalances; all where no number is given."""
-    return found if count is None else found[max(len(found) - count, 0) :]
+    return rebalances if count is None else rebalances[max(len(rebalances) - count, 0) :]
 
 
 def _one_of(word: str, words: Sequence[str], what: str) -> str:

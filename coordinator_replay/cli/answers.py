@@ -58,16 +58,16 @@ last_option = click.option(
 )
 
 
-def show(common: Common, found: "Answer[Any]", asked: Collection[str] = ()) -> None:
+def show(common: Common, answer: "Answer[Any]", asked: Collection[str] = ()) -> None:
     """Print an answer, and on standard error its basis and its notes.
 
     Args:
         common: in which form.
-        found: the answer.
+        answer: the answer.
         asked: options without which some columns are not shown.
     """
-    show_rows(common, columns_for(found.row_type, asked), found)
-    say_notes(found)
+    show_rows(common, columns_for(answer.row_type, asked), answer)
+    say_notes(answer)
 
 
 def columns_for(row_type: type, asked: Collection[str] = ()) -> list[AnswerColumn]:
@@ -101,12 +101,12 @@ def say(*texts: str | None) -> None:
             print_note(text)
 
 
-def say_basis(found: "Answer[Any] | Page | Pages | Trace") -> None:
+def say_basis(answer: "Answer[Any] | Page | Pages | Trace") -> None:
     """Say what an answer stands on, in one line."""
-    say(None if found.basis is None else found.basis.line(clock.now()))
+    say(None if answer.basis is None else answer.basis.line(clock.now()))
 
 
-def say_notes(found: "Answer[Any] | Page | Pages | Trace") -> None:
+def say_notes(answer: "Answer[Any] | Page | Pages | Trace") -> None:
     """Print the basis of an answer and its notes on standard error."""
-    say_basis(found)
-    say(*found.notes)
+    say_basis(answer)
+    say(*answer.notes)

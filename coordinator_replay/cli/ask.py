@@ -89,17 +89,17 @@ def groups(common: Common, at: datetime | None, types: Sequence[str], states: Se
         show(common, open_warehouse(common).groups(at=at, types=types, states=states))
 
 
-def _print_description(common: Common, found: "Described") -> None:
-    group_columns = columns_for(type(found.group))
+def _print_description(common: Common, description: "Described") -> None:
+    group_columns = columns_for(type(description.group))
     if common.output == "table":
-        show_rows(common, group_columns, [found.group])
-        if found:
+        show_rows(common, group_columns, [description.group])
+        if description:
             click.echo()
-            show_rows(common, columns_for(found.row_type), found)
+            show_rows(common, columns_for(description.row_type), description)
         return
-    group = {one.name: getattr(found.group, one.name) for one in group_columns}
-    member_names = [one.name for one in columns_for(found.row_type) if one.name != "group_id"]
-    members = [{name: getattr(member, name) for name in member_names} for member in found]
+    group = {one.name: getattr(description.group, one.name) for one in group_columns}
+    member_names = [one.name for one in columns_for(description.row_type) if one.name != "group_id"]
+    members = [{name: getattr(member, name) for name in member_names} for member in description]
     if common.output == "json":
         print_rows([AnswerColumn(name) for name in (*group, "members")], [[*group.values(), members]], "json")
         return
@@ -121,9 +121,9 @@ def _print_description(common: Common, found: "Described") -> None:
 @at_option
 def describe(common: Common, group: str, at: datetime | None) -> None:
     """Describe GROUP as the broker would have at a point in time: state, epochs, assignor, members, assignments."""
-    found = open_warehouse(common).describe(group, at=at)
-    _print_description(common, found)
-    say_notes(found)
+    description = open_warehouse(common).describe(group, at=at)
+    _print_description(common, description)
+    say_notes(description)
 
 
 @click.command(
@@ -169,15 +169,15 @@ def rebalances(
     last: int | None,
 ) -> None:
     """List rebalances of GROUP, or of all groups: when, why, how sure that is, and what they cost."""
-    found = open_warehouse(common).rebalances(group, start=start, end=end, causes=causes, last=last)
-    shown = columns_for(found.row_type)
+    answer = open_warehouse(common).rebalances(group, start=start, end=end, causes=causes, last=last)
+    shown = columns_for(answer.row_type)
     if causes and common.output == "table":
         # Each cause is followed by whether it is the one asked for.
         *shown, matched_by = shown
         place = [one.name for one in shown].index("cause") + 1
         shown.insert(place, replace(matched_by, heading="MATCHED-BY", rank=1))
-    show_rows(common, shown, found)
-    say_notes(found)
+    show_rows(common, shown, answer)
+    say_notes(answer)
 
 
 @click.command(
@@ -325,13 +325,13 @@ def sql(
     warehouse = open_warehouse(common)
     if name is not None:
         values: dict[str, Any] = dict(parameters)
-        found = warehouse.sql(query=name, timeout=timeout, **values)
+        answer = warehouse.sql(query=name, timeout=timeout, **values)
     else:
         text = sys.stdin.read() if statement == "-" else str(statement)
-        found = warehouse.sql(text, allow_files=allow_files, timeout=timeout)
-    if found.columns:
-        print_rows(_columns_of_statement(found.columns), found, common.output, is_wide=common.wide)
-    say_notes(found)
+        answer = warehouse.sql(text, allow_files=allow_files, timeout=timeout)
+    if answer.columns:
+        print_rows(_columns_of_statement(answer.columns), answer, common.output, is_wide=common.wide)
+    say_notes(answer)
 
 
 def _columns_of_statement(names: Sequence[str]) -> list[AnswerColumn]:

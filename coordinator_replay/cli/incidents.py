@@ -69,20 +69,20 @@ def impact(common: Common, start: datetime | None, end: datetime | None) -> None
     have in common (host, client, topic, partition of __consumer_offsets; from brokers' logs also coordinator and its
     change) is named where it is commoner among them than among the other groups that had members in that time.
     """
-    found = open_warehouse(common).impact(start=start, end=end)
+    answer = open_warehouse(common).impact(start=start, end=end)
     if common.output == "table":
-        _print_impact(common, found)
+        _print_impact(common, answer)
     elif common.output == "json":
-        _print_impact_as_json(found)
+        _print_impact_as_json(answer)
     else:
-        show_rows(common, columns_for(found.row_type), found)
-    say_notes(found)
+        show_rows(common, columns_for(answer.row_type), answer)
+    say_notes(answer)
 
 
-def _print_impact(common: Common, found: "Impacted") -> None:
-    for sentence in found.total.sentences:
+def _print_impact(common: Common, answer: "Impacted") -> None:
+    for sentence in answer.total.sentences:
         print_text(sentence)
-    for rows, most, what in ((found, _MOST_GROUPS, "group"), (found.total.traits, _MOST_TRAITS, "trait")):
+    for rows, most, what in ((answer, _MOST_GROUPS, "group"), (answer.total.traits, _MOST_TRAITS, "trait")):
         if rows:
             click.echo()
         _print_part(common, rows, most, what)
@@ -98,8 +98,8 @@ def _print_part(common: Common, rows: Sequence[object], most: int, what: str) ->
     say(f"{left:,} more {what}{'s' * (left > 1)}: --wide and --output json have them." if left else None)
 
 
-def _print_impact_as_json(found: "Impacted") -> None:
-    total = found.total
+def _print_impact_as_json(answer: "Impacted") -> None:
+    total = answer.total
     values = {
         "start": total.start,
         "end": total.end,
@@ -138,16 +138,16 @@ def diff(common: Common, start: datetime | None, end: datetime | None, at: datet
     if common.other_cluster is not None:
         if start is not None or end is not None:
             raise UsageError("two clusters are compared at a point in time: give --at, or no time")
-        found = open_warehouse(common).diff_with(common.other_cluster, at=at)
+        answer = open_warehouse(common).diff_with(common.other_cluster, at=at)
     elif start is None or at is not None:
         raise UsageError("give the first of two times with --from, or two clusters with --cluster A,B")
     else:
-        found = open_warehouse(common).diff(start, end)
+        answer = open_warehouse(common).diff(start, end)
     if common.output == "table" and not common.wide:
-        _print_part(common, found.counts, _MOST_CHANGES, "line")
+        _print_part(common, answer.counts, _MOST_CHANGES, "line")
     else:
-        show_rows(common, columns_for(found.row_type), found)
-    say_notes(found)
+        show_rows(common, columns_for(answer.row_type), answer)
+    say_notes(answer)
 
 
 COMMANDS: list[click.Command] = [consumers, impact, diff]

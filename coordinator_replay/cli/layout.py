@@ -79,10 +79,10 @@ def _beginning(text: str, width: int) -> str:
 
 def _name_and_uuid(text: str, width: int) -> str:
     """``client-0f3c…``: a client's name, shortened where it must be, and the first digits of the uuid behind it."""
-    found = _UUID.search(text)
-    if found is None or _cells(text) <= width:
+    match = _UUID.search(text)
+    if match is None or _cells(text) <= width:
         return cut(text, width)
-    name, uuid = text[: found.start()], found[0]
+    name, uuid = text[: match.start()], match[0]
     if _cells(name) + _UUID_START < width:
         return cut(text, width)
     return cut(name, max(width - _UUID_START - 1, 1)) + uuid[:_UUID_START] + CUT
@@ -185,7 +185,7 @@ class _Fitted:
         """The width that says enough: of an id the whole name of a client, of a text the beginning."""
         if not self.column.is_id:
             return self.widest if self.least == self.widest else max(self.least, min(self.widest, self.column.good))
-        names = (found.start() if (found := _UUID.search(text)) else _cells(text) for text in self.texts)
+        names = (match.start() if (match := _UUID.search(text)) else _cells(text) for text in self.texts)
         return max(self.least, min(max(names, default=0) + _UUID_START + 1, _READABLE_ID, self.widest))
 
     @property

@@ -104,15 +104,15 @@ def offsets(
         return
     if start or end:
         raise UsageError("--from and --to are for --history; give --at for one point in time")
-    found = warehouse.offsets(group, at=at, topics=topics, require_stable=require_stable, end_offsets=end_file)
+    answer = warehouse.offsets(group, at=at, topics=topics, require_stable=require_stable, end_offsets=end_file)
     asked = [REQUIRE_STABLE] * require_stable + [END_OFFSETS] * (end_file is not None)
-    show(common, found, asked)
+    show(common, answer, asked)
     if reset_file is not None:
         from coordinator_replay.query.offsets import write_reset_file
 
-        written = write_reset_file(found, reset_file)
+        written = write_reset_file(answer, reset_file)
         left_out = (
-            f"; {len(found) - written} partitions left out, unstable or not on record" if written < len(found) else ""
+            f"; {len(answer) - written} partitions left out, unstable or not on record" if written < len(answer) else ""
         )
         say(f"Wrote {written} partitions to {reset_file}{left_out}.")
 
@@ -136,8 +136,8 @@ def offsets(
 )
 def expired(common: Common, group: str | None, statuses: Sequence[str], within: timedelta | None) -> None:
     """Show offsets of GROUP, or of all groups, that expired, are past retention, or expire next."""
-    found = open_warehouse(common).expired(group, statuses=statuses, within=within)
-    show(common, found)
+    answer = open_warehouse(common).expired(group, statuses=statuses, within=within)
+    show(common, answer)
 
 
 COMMANDS: list[click.Command] = [offsets, expired]

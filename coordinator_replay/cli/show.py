@@ -70,17 +70,17 @@ def why(
     begun by then, that one too: its join phase leaves no record. More than ten begin with a summary. As json and csv
     the output is that of rebalances.
     """
-    found = open_warehouse(common).why(group, at=at, start=start, end=end, causes=causes, last=last)
+    reasons = open_warehouse(common).why(group, at=at, start=start, end=end, causes=causes, last=last)
     if common.output != "table":
-        show(common, found)
+        show(common, reasons)
         return
-    for sentence in found.summary:
+    for sentence in reasons.summary:
         print_text(sentence)
-    for number, one in enumerate(found):
-        if number or found.summary:
+    for number, one in enumerate(reasons):
+        if number or reasons.summary:
             click.echo()
-        print_reason(one, found.hold_ups.get(one.rebalance_id))
-    say_notes(found)
+        print_reason(one, reasons.hold_ups.get(one.rebalance_id))
+    say_notes(reasons)
 
 
 @click.command(

@@ -105,7 +105,7 @@ def what_if(
         else:
             show(common, gains)
         return
-    found = open_warehouse(common).what_if(
+    answer = open_warehouse(common).what_if(
         group,
         *tried,
         start=start,
@@ -115,9 +115,9 @@ def what_if(
         known=settings_of(known),
     )
     if common.output == "table":
-        _print(common, found)
+        _print(common, answer)
     else:
-        show(common, found)
+        show(common, answer)
 
 
 def _print_gains(common: Common, gains: "Answer[Gain]") -> None:
@@ -137,26 +137,26 @@ def _print_gains(common: Common, gains: "Answer[Gain]") -> None:
     say_notes(gains)
 
 
-def _print(common: Common, found: "Replayed") -> None:
+def _print(common: Common, answer: "Replayed") -> None:
     """The fidelity first, then a column for each life, then what made the difference and what was assumed."""
-    print_text(str(found.fidelity))
-    for miss in found.fidelity.misses:
+    print_text(str(answer.fidelity))
+    for miss in answer.fidelity.misses:
         print_text(miss, indent="  ")
     click.echo()
-    names = [f"({number}) {one.name}" if number > 1 else one.name for number, one in enumerate(found)]
+    names = [f"({number}) {one.name}" if number > 1 else one.name for number, one in enumerate(answer)]
     for name in names[2:]:
         print_text(name)
-    heads = ["recorded", "simulated", *(f"({number})" for number in range(2, len(found)))]
+    heads = ["recorded", "simulated", *(f"({number})" for number in range(2, len(answer)))]
     # Alternatives are what was asked for: names of measures and the simulated record give way first.
     columns = [AnswerColumn("measure", "MEASURE", 1, 16), *(AnswerColumn(head, head.upper(), 1) for head in heads)]
     columns[2] = AnswerColumn("simulated", "SIMULATED", 2)
-    rows = [[label, *values] for label, values in table_of(found)]
+    rows = [[label, *values] for label, values in table_of(answer)]
     print_rows(columns, rows, "table", is_wide=common.wide)
     click.echo()
-    for text in found.differences:
+    for text in answer.differences:
         print_text(text)
-    say_basis(found)
-    say(*found.assumptions)
+    say_basis(answer)
+    say(*answer.assumptions)
 
 
 COMMANDS: tuple[click.Command, ...] = (what_if,)

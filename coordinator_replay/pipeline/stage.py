@@ -120,15 +120,15 @@ def together(shares: Sequence[Share], size: Callable[[Share], int], parallel: in
     """
     costs = [size(share) + OPEN_COST_BYTES for share in shares]
     limit = min(TASK_BYTES, max(sum(costs) // max(parallel, 1), FEWEST_BYTES))
-    found: list[list[Share]] = []
+    groups: list[list[Share]] = []
     filled = 0
     for share, cost in zip(shares, costs, strict=True):
-        if not found or filled + cost > limit:
-            found.append([])
+        if not groups or filled + cost > limit:
+            groups.append([])
             filled = 0
-        found[-1].append(share)
+        groups[-1].append(share)
         filled += cost
-    return found
+    return groups
 
 
 def result_batch(place: int, result: object) -> pa.RecordBatch:
@@ -142,7 +142,7 @@ def collect_results(spark: SparkSession, name: str, rows: DataFrame) -> list[Any
     context.setJobDescription(name)
     try:
         # Not one by one: toLocalIterator would run a task only when the one before it is done.
-        found = rows.collect()
+        collected = rows.collect()
     finally:
         context.setJobDescription("")
-    return [pickle.loads(row["result"]) for row in sorted(found, key=lambda row: row["place"])]  # noqa: S301 - our own
+    return [pickle.loads(row["result"]) for row in sorted(collected, key=lambda row: row["place"])]  # noqa: S301 - our own

@@ -64,10 +64,10 @@ def basis_at(warehouse: Warehouse, at: datetime, *, group: str | None = None) ->
         at: the point in time.
         group: the group that it is about; all if None.
     """
-    known = warehouse.completeness
+    history = warehouse.completeness
     chosen = _chosen(warehouse, group)
-    is_complete = known.is_whole or all(one.is_complete_at(at) for one in known.some(chosen))
-    return _basis(warehouse, known.since(chosen), of_one_group=group is not None, is_complete=is_complete)
+    is_complete = history.is_whole or all(one.is_complete_at(at) for one in history.some(chosen))
+    return _basis(warehouse, history.since(chosen), of_one_group=group is not None, is_complete=is_complete)
 
 
 def basis_from(warehouse: Warehouse, start: datetime | None = None, *, group: str | None = None) -> Basis:

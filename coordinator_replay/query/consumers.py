@@ -141,16 +141,16 @@ def consumers_of(
     identities = warehouse.rows(_IDENTITIES, topic=topic)
     names = sorted({topic, *(name for name, _ in identities if name)})
     ids = sorted({topic, *(topic_id for _, topic_id in identities if topic_id)})
-    found = warehouse.answers(TopicConsumer, _READERS, names=names, ids=ids, start=start, end=end)
-    if not found and not identities:
+    consumers = warehouse.answers(TopicConsumer, _READERS, names=names, ids=ids, start=start, end=end)
+    if not consumers and not identities:
         _check_topic(warehouse, topic)
-    return found
+    return consumers
 
 
 def _check_topic(warehouse: Warehouse, topic: str) -> None:
-    known = known_topic_names(warehouse)
-    if topic in known:
+    names = known_topic_names(warehouse)
+    if topic in names:
         return
-    near = nearest(topic, known)
+    near = nearest(topic, names)
     hint = f": did you mean {near[0]!r}?" if near else ""
     raise UsageError(f"no record of cluster {warehouse.cluster!r} names a topic {topic!r}{hint}")

@@ -169,7 +169,7 @@ def describe_at(warehouse: Warehouse, group: str, at: datetime | None = None) ->
     Raises:
         UsageError: the tables don't know the group, or it did not exist then.
     """
-    found = group_at(warehouse, group, at)
-    members = () if found.state == UNKNOWN else members_at(warehouse, found, at)
-    shared = {one.name: getattr(found, one.name) for one in columns_of(DescribedGroup) if one.name != "assignor"}
-    return Description(group=DescribedGroup(**shared, assignor=_assignor(found, members)), members=members)
+    described = group_at(warehouse, group, at)
+    members = () if described.state == UNKNOWN else members_at(warehouse, described, at)
+    shared = {one.name: getattr(described, one.name) for one in columns_of(DescribedGroup) if one.name != "assignor"}
+    return Description(group=DescribedGroup(**shared, assignor=_assignor(described, members)), members=members)

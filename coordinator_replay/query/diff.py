@@ -71,8 +71,8 @@ class Side:
     @property
     def exact_partitions(self) -> list[int]:
         """The log partitions of which everything at that time is proven."""
-        known = self.warehouse.completeness.partitions
-        return [number for number, one in known.items() if one.is_complete_at(self.moment)]
+        partitions = self.warehouse.completeness.partitions
+        return [number for number, one in partitions.items() if one.is_complete_at(self.moment)]
 
 
 _CLIENT = "coalesce(instance_id, CASE WHEN NOT coalesce(is_client_inherited, false) THEN client_id END, member_id)"
@@ -186,10 +186,10 @@ def changes_between(before: Side, after: Side) -> list[Change]:
         "exact_before": before.exact_partitions,
         "exact_after": after.exact_partitions,
     }
-    found = [*_groups(before, after), *before.warehouse.answers(Change, _CHANGES, **asked)]
+    changes = [*_groups(before, after), *before.warehouse.answers(Change, _CHANGES, **asked)]
     if before.warehouse.cluster == after.warehouse.cluster and before.moment < after.moment:
-        found += before.warehouse.answers(Change, _BETWEEN, start=before.moment, at=after.moment)
-    return sorted(found, key=lambda one: (one.group_id or "", _ORDER.index(one.what), one.change, one.name or ""))
+        changes += before.warehouse.answers(Change, _BETWEEN, start=before.moment, at=after.moment)
+    return sorted(changes, key=lambda one: (one.group_id or "", _ORDER.index(one.what), one.change, one.name or ""))
 
 
 def _groups(before: Side, after: Side) -> Iterable[Change]:

@@ -55,7 +55,7 @@ def read_end_offsets(
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as problem:
         raise InputError(f"{path} can't be read: {problem}") from problem
-    found: dict[TopicPartition, tuple[datetime | None, int]] = {}
+    ends: dict[TopicPartition, tuple[datetime | None, int]] = {}
     number = 0
     try:
         for number, row in (_json_rows if text.lstrip().startswith("{") else _csv_rows)(text):  # noqa: B007
@@ -64,11 +64,11 @@ def read_end_offsets(
             if at is not None and moment is not None and moment > at:
                 continue
             key = (str(row["topic"]), int(row["partition"]))
-            known = found.get(key)
-            if known is None or known[0] is None or (moment is not None and moment >= known[0]):
-                found[key] = (moment, int(row["offset"]))
+            other = ends.get(key)
+            if other is None or other[0] is None or (moment is not None and moment >= other[0]):
+                ends[key] = (moment, int(row["offset"]))
     except (ValueError, KeyError, TypeError, CoordinatorReplayError) as problem:
         raise InputError(
             f"{path}, line {number or 1}: topic, partition, offset[, time] expected: {problem}"
         ) from problem
-    return {key: offset for key, (_, offset) in found.items()}
+    return {key: offset for key, (_, offset) in ends.items()}

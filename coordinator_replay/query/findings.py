@@ -73,17 +73,17 @@ def findings_of(
     """
     warehouse.check_range(start, end)
     runs = _runs_since(warehouse, is_new=is_new, since=since)
-    found = warehouse.answers(Finding, _FINDINGS, start=start, end=end)
-    known = {*RULES, *(finding.rule for finding in found)}
+    findings = warehouse.answers(Finding, _FINDINGS, start=start, end=end)
+    names = {*RULES, *(finding.rule for finding in findings)}
     for rule in rules:
-        if rule not in known:
-            near = nearest(rule, sorted(known))
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(sorted(known))}"
+        if rule not in names:
+            near = nearest(rule, sorted(names))
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(sorted(names))}"
             raise UsageError(f"there is no rule {rule!r}: {hint}")
     counted = SEVERITIES if severity is None else SEVERITIES[: SEVERITIES.index(severity) + 1]
     return [
         finding
-        for finding in found
+        for finding in findings
         if finding.severity in counted
         and (runs is None or finding.found_in_run in runs)
         and (not rules or finding.rule in rules)

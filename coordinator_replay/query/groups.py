@@ -260,10 +260,10 @@ def groups_at(
     wanted_types = {UNKNOWN.lower(), *(name.lower() for name in types)}
     wanted_states = {name.lower() for name in states}
     return [
-        found
-        for found in _read_groups(warehouse, at, group)
-        if (not types or found.group_type.lower() in wanted_types)
-        and (not wanted_states or found.state.lower() in wanted_states)
+        one
+        for one in _read_groups(warehouse, at, group)
+        if (not types or one.group_type.lower() in wanted_types)
+        and (not wanted_states or one.state.lower() in wanted_states)
     ]
 
 
@@ -291,14 +291,14 @@ def _recorded_groups(
         only_own: only groups that have records of their own by then, not those of which offsets, or what is on record
             from later, prove.
     """
-    known = warehouse.completeness
-    proven, proven_from = known.proofs(at or END)
-    is_plain = only_own or known.is_whole
+    history = warehouse.completeness
+    proven, proven_from = history.proofs(at or END)
+    is_plain = only_own or history.is_whole
     parts = {
         "{holders}": _NO_HOLDERS if only_own else _WITH_OFFSETS,
         "{later}": _NOTHING_LATER if is_plain else _LATER,
         "{proofs}": _NO_PROOFS if is_plain or not proven else _PROOFS,
-        "{is_whole}": "true" if known.is_whole else "false",
+        "{is_whole}": "true" if history.is_whole else "false",
     }
     sql = _GROUPS
     for name, part in parts.items():
@@ -392,9 +392,9 @@ def group_at(warehouse: Warehouse, group: str, at: datetime | None = None) -> Gr
         UsageError: the tables don't know the group, or it did not exist then.
     """
     # The timeline is small; only a group that is not in it needs the table of all offsets to be looked through.
-    found = _read_groups(warehouse, at, group, only_own=True) or groups_at(warehouse, at, group=group)
-    if found:
-        return found[0]
+    groups = _read_groups(warehouse, at, group, only_own=True) or groups_at(warehouse, at, group=group)
+    if groups:
+        return groups[0]
     check_group(warehouse, group)
     first, last = warehouse.rows(_SEEN, group=group)[0]
     deletions = [one.deleted_at for one in deleted_groups(warehouse, at, group=group) if one.deleted_at is not None]

@@ -95,12 +95,12 @@ def spans_of(
     """
     warehouse.check_range(start, end)
     some = "" if group is None else "AND group_id = $group"
-    found = warehouse.rows(life_statements.SPANS.format(some=some), group=group)
-    if not found and group is not None:
+    rows = warehouse.rows(life_statements.SPANS.format(some=some), group=group)
+    if not rows and group is not None:
         check_group(warehouse, group)
     covered = warehouse.coverage
     spans = []
-    for name, first, last, log_partition in found:
+    for name, first, last, log_partition in rows:
         # The last record belongs to the range, which ends before its end.
         until = end or later(max(covered.last, last or covered.last), 1)
         since = start or first or covered.first
@@ -213,7 +213,7 @@ class _Reading:
 
     def _rows(self, statement: str, **more: object) -> Mapping[str, list[tuple[Any, ...]]]:
         """Rows by group, without the group's name."""
-        found: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
+        by_group: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
         rows = self._warehouse.rows(
             statement.replace("{some}", self._some),
             most=self._limits.intervals,
@@ -221,8 +221,8 @@ class _Reading:
             **more,
         )
         for row in rows:
-            found[row[0]].append(row[1:])
-        return found
+            by_group[row[0]].append(row[1:])
+        return by_group
 
     def _thinned(self) -> Mapping[str, list[OffsetLine]]:
         """Committed offsets, so many of each group as its lines may have points."""

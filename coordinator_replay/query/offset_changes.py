@@ -94,7 +94,7 @@ def offset_changes(
 
 
 def _check_topic(warehouse: Warehouse, group: str, topic: str) -> None:
-    known = committed_topics(warehouse, group)
-    if topic in known:
+    committed = committed_topics(warehouse, group)
+    if topic in committed:
         return
-    raise UsageError(no_commit_of(warehouse, group, topic, known))
+    raise UsageError(no_commit_of(warehouse, group, topic, committed))

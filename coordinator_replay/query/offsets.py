@@ -170,7 +170,7 @@ def pending_notes(
         stored: the group's offsets.
         topics: only of these topics; all if empty.
     """
-    known = {(one.topic, one.partition) for one in stored}
+    committed = {(one.topic, one.partition) for one in stored}
     shown_stable = {(one.topic, one.partition) for one in stored if not one.is_unstable}
     waiting = [one for one in pending if (one.topic, one.partition) in shown_stable]
     since = min((one.pending_since for one in waiting if one.pending_since is not None), default=None)
@@ -184,34 +184,34 @@ def pending_notes(
         f"{'' if one.pending_since is None else f' since {shown(one.pending_since)}'} "
         f"(producer id {one.producer_id}, epoch {one.producer_epoch})."
         for one in pending
-        if (one.topic, one.partition) not in known and (not topics or one.topic in topics)
+        if (one.topic, one.partition) not in committed and (not topics or one.topic in topics)
     ]
 
 
-def no_commit_of(warehouse: Warehouse, group: str, topic: str, known: Sequence[str]) -> str:
+def no_commit_of(warehouse: Warehouse, group: str, topic: str, committed: Sequence[str]) -> str:
     """What to say of a topic of which the tables have no committed offset of a group.
 
     Args:
         warehouse: the tables.
         group: the group.
         topic: the topic.
-        known: topics of which they have some.
+        committed: topics of which they have some.
     """
-    near = nearest(topic, known)
+    near = nearest(topic, committed)
     if warehouse.completeness.since(log_partitions_of(warehouse, group)).is_whole:
-        hint = f"did you mean {near[0]!r}?" if near else f"it committed offsets of {', '.join(known) or 'no topic'}"
+        hint = f"did you mean {near[0]!r}?" if near else f"it committed offsets of {', '.join(committed) or 'no topic'}"
         return f"group {group!r} never committed an offset of topic {topic!r}: {hint}"
-    hint = f"did you mean {near[0]!r}?" if near else f"the tables have offsets of {', '.join(known) or 'no topic'}"
+    hint = f"did you mean {near[0]!r}?" if near else f"the tables have offsets of {', '.join(committed) or 'no topic'}"
     return (
         f"no committed offset of group {group!r} for topic {topic!r} is on record, and its log is not complete: {hint}"
     )
 
 
 def _check_topics(warehouse: Warehouse, topics: Sequence[str], group: str) -> None:
-    known = committed_topics(warehouse, group)
+    committed = committed_topics(warehouse, group)
     for topic in topics:
-        if topic not in known:
-            raise UsageError(no_commit_of(warehouse, group, topic, known))
+        if topic not in committed:
+            raise UsageError(no_commit_of(warehouse, group, topic, committed))
 
 
 def _is_open(partition: LogPartition | None, at: datetime, row: Sequence[Any]) -> bool:
@@ -256,14 +256,14 @@ def open_offsets(warehouse: Warehouse, group: str, at: datetime | None = None) -
         group: the group.
         at: the point in time; the end of the log if None.
     """
-    known = warehouse.completeness
-    if known.is_whole:
+    history = warehouse.completeness
+    if history.is_whole:
         return []
     moment = at or END
     rows = [
         (row, partition)
         for row in warehouse.rows(_WITHOUT, group=group, at=moment)
-        if _is_open(partition := known.partitions.get(row[2]), moment, row)
+        if _is_open(partition := history.partitions.get(row[2]), moment, row)
     ]
     if not rows:
         return []
@@ -364,12 +364,12 @@ def _shows_pending(warehouse: Warehouse, log_partitions: Iterable[int], at: date
     The cleaner removes one that was aborted, and one behind which a later commit of its key stands, as soon as its
     transaction is over: where that was open behind the cleaner's work, the log does not show that the commit waited.
     """
-    known = warehouse.completeness
-    if known.is_whole:
+    history = warehouse.completeness
+    if history.is_whole:
         return set(log_partitions)
     return {
         one.log_partition
-        for one in known.some(log_partitions)
+        for one in history.some(log_partitions)
         if one.is_whole or any(_are_over(warehouse, one.log_partition, part, at) for part in one.complete_at(at))
     }
 

@@ -139,10 +139,10 @@ def _check_partition(warehouse: Warehouse, group: str, topic: str, partition: in
     check_group(warehouse, group)
     owned = known_topics(warehouse, group)
     if not warehouse.completeness.since(log_partitions_of(warehouse, group)).is_whole:
-        known = ", ".join(f"{name}:{low}-{high}" for name, (low, high) in owned.items()) or "no partition"
+        choices = ", ".join(f"{name}:{low}-{high}" for name, (low, high) in owned.items()) or "no partition"
         raise UsageError(
             f"no owner of {topic}-{partition} in group {group!r} is on record, and its log is not complete; the tables "
-            f"have owners of {known}"
+            f"have owners of {choices}"
         )
     if topic in owned:
         low, high = owned[topic]
@@ -201,7 +201,7 @@ def owners_between(
     """
     warehouse.check_range(start, end)
     asked = {"group": group, "topic": topic, "partition": partition, "start": start, "end": end}
-    found = warehouse.answers(Ownership, _BETWEEN, **asked)
-    if not found and not warehouse.answers(Ownership, _BETWEEN, **{**asked, "start": None, "end": None}):
+    owners = warehouse.answers(Ownership, _BETWEEN, **asked)
+    if not owners and not warehouse.answers(Ownership, _BETWEEN, **{**asked, "start": None, "end": None}):
         _check_partition(warehouse, group, topic, partition)
-    return found
+    return owners

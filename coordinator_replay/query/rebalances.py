@@ -125,12 +125,12 @@ def rebalances_of(
     check_causes(causes)
     warehouse.check_range(start, end)
     sql = _REBALANCES.format(one_group="" if group is None else "AND group_id = $group")
-    found = warehouse.answers(Rebalance, sql, group=group, start=start, end=end)
-    if not found and group is not None:
+    rebalances = warehouse.answers(Rebalance, sql, group=group, start=start, end=end)
+    if not rebalances and group is not None:
         check_group(warehouse, group)
     if not causes:
-        return found
-    return [replace(one, matched_by=how) for one in found if (how := one.match(causes)) is not None]
+        return rebalances
+    return [replace(one, matched_by=how) for one in rebalances if (how := one.match(causes)) is not None]
 
 
 def rebalances_at(
@@ -150,11 +150,11 @@ def rebalances_at(
     Raises:
         UsageError: as for ``rebalances_of``.
     """
-    found = rebalances_of(warehouse, group, causes=causes)
-    begun = [one for one in found if (by := one.began_by) is None or by <= at]
+    rebalances = rebalances_of(warehouse, group, causes=causes)
+    begun = [one for one in rebalances if (by := one.began_by) is None or by <= at]
     if group is None:
         return begun[-1:]
-    perhaps = [one for one in found if one not in begun and (after := one.began_after) is not None and after <= at]
+    perhaps = [one for one in rebalances if one not in begun and (after := one.began_after) is not None and after <= at]
     return [*begun[-1:], *perhaps[:1]]
 
 
@@ -169,9 +169,9 @@ def check_causes(causes: Sequence[str]) -> None:
     Raises:
         UsageError: one is none of the words that ``rebalances.cause`` takes.
     """
-    known = [str(cause) for cause in Cause]
+    names = [str(cause) for cause in Cause]
     for cause in causes:
-        if cause.upper() not in known:
-            near = nearest(cause.upper(), known)
-            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+        if cause.upper() not in names:
+            near = nearest(cause.upper(), names)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}"
             raise UsageError(f"there is no cause {cause}: {hint}")

@@ -121,18 +121,18 @@ def queries_folder() -> Path:
 
 
 def _read_parameter(line: str, file: str) -> Parameter:
-    found = _PARAMETER.fullmatch(line)
-    if found is None or found["type"] not in _TYPES:
+    match = _PARAMETER.fullmatch(line)
+    if match is None or match["type"] not in _TYPES:
         raise DefinitionError(
             f"{file}: a parameter is declared as 'param NAME TYPE [= DEFAULT]: what it does', TYPE one of "
             f"{', '.join(_TYPES)}: {line!r}"
         )
-    default = found["default"]
+    default = match["default"]
     return Parameter(
-        name=found["name"],
-        type=found["type"],
+        name=match["name"],
+        type=match["type"],
         default=None if default is None else default.strip(),
-        about=found["about"],
+        about=match["about"],
     )
 
 
@@ -167,12 +167,12 @@ def saved_query(name: str) -> SavedQuery:
     Raises:
         UsageError: there is none.
     """
-    known = saved_queries()
-    if name not in known:
-        near = nearest(name, list(known))
+    queries = saved_queries()
+    if name not in queries:
+        near = nearest(name, list(queries))
         hint = f"did you mean {near[0]}?" if near else "coordinator-replay sql --list shows them"
         raise UsageError(f"no saved query is called {name!r}: {hint}")
-    return known[name]
+    return queries[name]
 
 
 def run_saved_query(

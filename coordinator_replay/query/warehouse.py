@@ -194,28 +194,28 @@ class Warehouse:
                 f"there is no warehouse at {self.uri}: the ledger {LEDGER} is not there; run coordinator-replay audit "
                 f"first, or restore a backup"
             )
-        found = NOTHING_FINISHED
+        newest = NOTHING_FINISHED
         for highest, file in newest_files(Snapshot.of(LEDGER, self.path(LEDGER), ledger)):
-            if highest <= found.run_id:
+            if highest <= newest.run_id:
                 break
             [name] = file_names(self.connection, [file.uri])
             rows = f"SELECT run_id, status, table_versions FROM read_parquet([{quoted(name)}])"  # noqa: S608 - quoted
             try:
-                found = newest_of(self.connection.execute(rows).fetchall(), found)
+                newest = newest_of(self.connection.execute(rows).fetchall(), newest)
             except duckdb.Error as problem:
                 raise WarehouseError(f"{file.uri} can't be read: {first_line(problem)}") from problem
-        return found
+        return newest
 
     def _read_bytes(self, uri: str) -> bytes | None:
         """What a small file holds; None where there is none."""
         [name] = file_names(self.connection, [uri])
         try:
-            found = self.connection.execute(f"SELECT content FROM read_blob([{quoted(name)}])").fetchall()  # noqa: S608
+            contents = self.connection.execute(f"SELECT content FROM read_blob([{quoted(name)}])").fetchall()  # noqa: S608
         except duckdb.Error as problem:
             if "FileNotFoundError" in str(problem):
                 return None
             raise WarehouseError(f"{uri} can't be read: {first_line(problem)}") from problem
-        return bytes(found[0][0]) if found else None
+        return bytes(contents[0][0]) if contents else None
 
     def snapshot(self, name: str) -> Snapshot:
         """A table's files, see ``table``."""
@@ -338,13 +338,13 @@ class Warehouse:
         Raises:
             WarehouseError: the audits are those of a release that did not keep it.
         """
-        found = read_completeness(self)
-        if not found.partitions and self.rows(_RUNS_WITH_RECORDS):
+        read = read_completeness(self)
+        if not read.partitions and self.rows(_RUNS_WITH_RECORDS):
             raise WarehouseError(
                 f"the warehouse {self.uri} is of an earlier release, which did not keep since when the history is "
                 "complete: audit the dumps again, into a new warehouse"
             )
-        return found
+        return read
 
     @cached_property
     def coverage(self) -> Coverage:
@@ -354,7 +354,7 @@ class Warehouse:
             UsageError: they don't know it at all.
         """
         self._check_cluster()
-        found = self.rows(
+        rows = self.rows(
             "SELECT max(coalesce(finished_at, started_at)) FROM audit_runs WHERE cluster = $cluster AND status = 'done'"
         )
         ranges = [self._range(name) for name in ("offset_commits", "group_records")]
@@ -362,12 +362,12 @@ class Warehouse:
         lasts = [last for _, last in ranges if last is not None]
         if not firsts or not lasts:
             raise UsageError(f"the warehouse {self.uri} holds no records with a time of the cluster {self.cluster!r}")
-        return Coverage(first=min(firsts), last=max(lasts), audited_at=found[0][0])
+        return Coverage(first=min(firsts), last=max(lasts), audited_at=rows[0][0])
 
     def _check_cluster(self) -> None:
         if self.cluster not in self.clusters:
-            known = ", ".join(map(repr, self.clusters)) or "none yet"
-            raise UsageError(f"the warehouse {self.uri} does not know the cluster {self.cluster!r}; it has {known}")
+            choices = ", ".join(map(repr, self.clusters)) or "none yet"
+            raise UsageError(f"the warehouse {self.uri} does not know the cluster {self.cluster!r}; it has {choices}")
 
     def _range(self, name: str) -> tuple[datetime | None, datetime | None]:
         """First and last log timestamp of the cluster in a table: from file statistics where these have it."""
@@ -464,12 +464,12 @@ def _fetched(relation: duckdb.DuckDBPyRelation) -> tuple[list[str], list[tuple[A
     # DuckDB's own conversion asks for pytz; counting microseconds needs nothing.
     columns = [f"epoch_us(#{place + 1})" if place in moments else f"#{place + 1}" for place in range(len(names))]
     columns += [_UNSHOWN.format(place=place + 1) for place in moments]
-    found = list(zip(*relation.project(", ".join(columns)).fetchall(), strict=True))
-    if not found:
+    values = list(zip(*relation.project(", ".join(columns)).fetchall(), strict=True))
+    if not values:
         return names, []
-    for place, unshown in zip(moments, found[len(names) :], strict=True):
-        found[place] = tuple(
+    for place, unshown in zip(moments, values[len(names) :], strict=True):
+        values[place] = tuple(
             text if text is not None else None if micros is None else EPOCH + timedelta(microseconds=micros)
-            for micros, text in zip(found[place], unshown, strict=True)
+            for micros, text in zip(values[place], unshown, strict=True)
         )
-    return names, list(zip(*found[: len(names)], strict=True))
+    return names, list(zip(*values[: len(names)], strict=True))

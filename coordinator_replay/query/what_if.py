@@ -106,7 +106,7 @@ def what_if_all(
     # A setting that no group can have is an error of the call, and none of a group.
     changed(Settings(protocol="classic"), {**(known or {}), **alternative.values})
     topics = _Topics(warehouse)
-    found, refused, unlike = [], [], []
+    gains, refused, unlike = [], [], []
     groups = [group for (group,) in warehouse.rows(_GROUPS)]
     for first in range(0, len(groups), _GROUPS_AT_ONCE):
         for recorded in _read(warehouse, groups[first : first + _GROUPS_AT_ONCE], topics):
@@ -116,7 +116,7 @@ def what_if_all(
                 refused.append(recorded.group_id)
                 continue
             if one.fidelity.is_enough:
-                found.append(_gain(one))
+                gains.append(_gain(one))
             else:
                 unlike.append(recorded.group_id)
     notes = [
@@ -127,7 +127,7 @@ def what_if_all(
         )
         if names
     ]
-    ranked = sorted(found, key=lambda one: (-one.interruptions_spared, -one.rebalances_spared, one.group_id))
+    ranked = sorted(gains, key=lambda one: (-one.interruptions_spared, -one.rebalances_spared, one.group_id))
     leading = [one.group_id for one in ranked[:_RANGED]]
     ranges: dict[str, dict[str, tuple[int, int]]] = {}
     for recorded in _read(warehouse, leading, topics) if leading else ():

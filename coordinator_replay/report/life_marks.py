@@ -170,12 +170,12 @@ def moves_of(life: GroupLife, members: Members) -> Mapping[str, Moves]:
         giver, before[key] = before.get(key), member_id
         if giver == member_id or from_ms is None or not starts or from_ms < starts[0]:
             continue
-        found = moves[begun[bisect_right(starts, from_ms) - 1][1]]
-        found.count += 1
-        if found.count <= MOST_MOVES:
+        moved = moves[begun[bisect_right(starts, from_ms) - 1][1]]
+        moved.count += 1
+        if moved.count <= MOST_MOVES:
             name = neutral(f"{topic}-{partition}")
             giver = "nobody" if giver is None else members.label(giver)
-            found.first.append(f"{name}: {giver} → {members.label(member_id)}")
+            moved.first.append(f"{name}: {giver} → {members.label(member_id)}")
     return moves
 
 

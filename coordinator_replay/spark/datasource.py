@@ -59,21 +59,21 @@ class SourceOptions:
         Raises:
             UsageError: an option is not known or can't be read, or no path was given.
         """
-        given = {name.lower().replace("-", "").replace("_", ""): value for name, value in options.items()}
-        paths = tuple(json.loads(given.pop("paths", "[]"))) + ((given.pop("path"),) if "path" in given else ())
-        include_deleted = _flag(given, "include-deleted")
-        with_bytes = _flag(given, "with-bytes")
-        if given:
+        by_name = {name.lower().replace("-", "").replace("_", ""): value for name, value in options.items()}
+        paths = tuple(json.loads(by_name.pop("paths", "[]"))) + ((by_name.pop("path"),) if "path" in by_name else ())
+        include_deleted = _flag(by_name, "include-deleted")
+        with_bytes = _flag(by_name, "with-bytes")
+        if by_name:
             raise UsageError(
-                f"{NAME}: unknown option {sorted(given)[0]!r}; the options are include-deleted and with-bytes"
+                f"{NAME}: unknown option {sorted(by_name)[0]!r}; the options are include-deleted and with-bytes"
             )
         if not paths:
             raise UsageError(f"{NAME}: no path; give load() a file, folder, glob or URI of segments")
         return cls(paths, include_deleted, with_bytes)
 
 
-def _flag(given: dict[str, str], name: str) -> bool:
-    text = given.pop(name.replace("-", ""), "false").lower()
+def _flag(options: dict[str, str], name: str) -> bool:
+    text = options.pop(name.replace("-", ""), "false").lower()
     if text not in (*_YES, *_NO):
         raise UsageError(f"{NAME}: option {name} is {text!r}; it must be true or false")
     return text in _YES
@@ -85,13 +85,13 @@ def _columns(wanted: StructType) -> pa.Schema:
     Raises:
         UsageError: it has another column, or one of another type.
     """
-    known = {field.name: field.dataType for field in source_schema()}
+    types = {field.name: field.dataType for field in source_schema()}
     for field in wanted:
-        if field.name not in known:
-            raise UsageError(f"{NAME}: there is no column {field.name!r}; the columns are {', '.join(known)}")
-        if field.dataType != known[field.name]:
+        if field.name not in types:
+            raise UsageError(f"{NAME}: there is no column {field.name!r}; the columns are {', '.join(types)}")
+        if field.dataType != types[field.name]:
             raise UsageError(
-                f"{NAME}: column {field.name} is {known[field.name].simpleString()}, "
+                f"{NAME}: column {field.name} is {types[field.name].simpleString()}, "
                 f"not {field.dataType.simpleString()}"
             )
     return pa.schema([LOG_ROW.field(field.name) for field in wanted])

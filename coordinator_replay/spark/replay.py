@@ -175,7 +175,7 @@ def stream_rows(records: DataFrame) -> DataFrame:
     if "log_timestamp" in types and types["log_timestamp"] != "timestamp":
         raise InputError(f"column log_timestamp is of type {types['log_timestamp']}; wanted is timestamp")
     is_commit = F.col("kind").isNull() | F.col("kind").isin(_commit_kinds())
-    given = {
+    computed = {
         "timestamp_ms": F.unix_millis("log_timestamp") if "log_timestamp" in types else F.lit(None),
         "key_json": F.when(~is_commit, F.col("key_json")),
         "value_json": F.when(~is_commit, F.col("value_json")),
@@ -184,8 +184,8 @@ def stream_rows(records: DataFrame) -> DataFrame:
     defaults = {"missing_before": 0, "record_bytes": 0}
 
     def column(field: pa.Field) -> Column:
-        found = given.get(field.name, F.col(field.name) if field.name in types else F.lit(None))
-        typed = found.cast(from_arrow_type(field.type))
+        expression = computed.get(field.name, F.col(field.name) if field.name in types else F.lit(None))
+        typed = expression.cast(from_arrow_type(field.type))
         default = defaults.get(field.name)
         return (typed if default is None else F.coalesce(typed, F.lit(default))).alias(field.name)
 

@@ -75,14 +75,14 @@ def last_finished(store: Store) -> Finished | None:
     ledger = store.snapshot(LEDGER)
     if ledger is None:
         return None
-    found = NOTHING_FINISHED
+    newest = NOTHING_FINISHED
     for highest, file in newest_files(ledger):
-        if highest <= found.run_id:
+        if highest <= newest.run_id:
             break
         for batch in read_table([file], ["run_id", "status", "table_versions"]):
             rows = batch.to_pylist(maps_as_pydicts="strict")
-            found = newest_of(((row["run_id"], row["status"], row["table_versions"]) for row in rows), found)
-    return found
+            newest = newest_of(((row["run_id"], row["status"], row["table_versions"]) for row in rows), newest)
+    return newest
 
 
 def _lost(path: str, opened: DeltaTable) -> str:
@@ -104,9 +104,11 @@ def _states(store: Store, last: Finished, *, is_ledger_there: bool) -> list[Tabl
                 f"{store.path(LEDGER)}: the ledger is missing, and without it nothing says which audits have finished; "
                 f"restore a backup, or audit into a new warehouse"
             )
-        found = state_of(store.path(name), name, opened.version(), last, read_bytes)
-        # What an unfinished run has left is restored, and that asks for the files itself.
-        return found if found.damage or found.is_ahead else replace(found, damage=_lost(store.path(name), opened))
+        compared = state_of(store.path(name), name, opened.version(), last, read_bytes)
+        if compared.damage or compared.is_ahead:
+            # What an unfinished run has left is restored, and that looks for the files itself.
+            return compared
+        return replace(compared, damage=_lost(store.path(name), opened))
 
     with ThreadPoolExecutor(_TABLES_AT_ONCE) as pool:
         return list(pool.map(state, tables()))

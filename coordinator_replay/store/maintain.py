@@ -140,10 +140,10 @@ class _Upkeep:
         return Kept(name=name, rows_removed=removed, before=before, after=self.size(self.snapshot(name)))
 
     def snapshot(self, name: str) -> Snapshot:
-        found = self.store.snapshot(name)
-        if found is None:
+        snapshot = self.store.snapshot(name)
+        if snapshot is None:
             raise WarehouseError(f"{self.store.path(name)}: the table is missing")
-        return found
+        return snapshot
 
     def size(self, snapshot: Snapshot) -> Size:
         stored = _files(snapshot.uri)

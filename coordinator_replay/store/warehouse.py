@@ -73,13 +73,13 @@ class Store:
         Raises:
             WarehouseError: something else lies in its place, or a table of an older release that can't be used.
         """
-        table, found = declared(name), self.open(name)
-        if found is None:
+        table, opened = declared(name), self.open(name)
+        if opened is None:
             self._check_folder(name)
         try:
-            if found is not None:
-                evolve(found, table, self.path(name))
-                return Snapshot.of(name, self.path(name), found)
+            if opened is not None:
+                evolve(opened, table, self.path(name))
+                return Snapshot.of(name, self.path(name), opened)
             made = DeltaTable.create(
                 delta_uri(self.path(name)),
                 table.arrow_schema(),

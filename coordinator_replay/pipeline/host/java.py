@@ -30,7 +30,7 @@ def check_java() -> None:
         where = f"JAVA_HOME is {home}, and has none" if home else "there is none on the PATH"
         raise PrerequisiteError(f"Java {MINIMUM} or newer is needed, and {where}: {_WAY}")
     printed = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr  # noqa: S603
-    found = re.search(r'version "(?:1\.)?(\d+)', printed)
-    if found is None or int(found.group(1)) < MINIMUM:
-        version = found.group(1) if found else "of unknown version"
+    match = re.search(r'version "(?:1\.)?(\d+)', printed)
+    if match is None or int(match.group(1)) < MINIMUM:
+        version = match.group(1) if match else "of unknown version"
         raise PrerequisiteError(f"Java {MINIMUM} or newer is needed, and {java} is Java {version}: {_WAY}")
