@@ -31,5 +31,5 @@ def schema_files(folder: str, ending: str) -> list[Traversable]:
         folder: its path there.
         ending: how names end.
     """
-    found = (file for file in schemas_folder().joinpath(*folder.split("/")).iterdir() if file.name.endswith(ending))
-    return sorted(found, key=lambda file: file.name)
+    files = (file for file in schemas_folder().joinpath(*folder.split("/")).iterdir() if file.name.endswith(ending))
+    return sorted(files, key=lambda file: file.name)

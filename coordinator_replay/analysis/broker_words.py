@@ -294,7 +294,7 @@ def _by_members(row: dict[str, Any], lines: Sequence[LogLine]) -> dict[str, Any]
 
 def _removals(lines: Sequence[LogLine], left: Collection[str]) -> dict[str, tuple[Cause, LogLine]]:
     """How members were removed, by member; without those of whom lines say one thing and another."""
-    found: dict[str, tuple[Cause, LogLine]] = {}
+    removals: dict[str, tuple[Cause, LogLine]] = {}
     unclear: set[str] = set()
     for line in lines:
         if line.member_id is None or line.member_id not in left or line.event not in ("MEMBER_LEFT", "MEMBER_FENCED"):
@@ -302,9 +302,9 @@ def _removals(lines: Sequence[LogLine], left: Collection[str]) -> dict[str, tupl
         is_session = "session expired" in (line.reason or "")
         timeout = Cause.SESSION_TIMEOUT if is_session else Cause.REBALANCE_TIMEOUT
         cause = timeout if line.event == "MEMBER_FENCED" else Cause.MEMBER_LEAVE
-        if found.setdefault(line.member_id, (cause, line))[0] is not cause:
+        if removals.setdefault(line.member_id, (cause, line))[0] is not cause:
             unclear.add(line.member_id)
-    return {member_id: one for member_id, one in found.items() if member_id not in unclear}
+    return {member_id: one for member_id, one in removals.items() if member_id not in unclear}
 
 
 def _with_reason(row: dict[str, Any], named: _Named | None, line: LogLine) -> dict[str, Any]:

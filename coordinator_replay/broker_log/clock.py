@@ -40,13 +40,13 @@ class RecordedLine:
 
     def offsets(self) -> frozenset[int]:
         """Differences from UTC at which the line and one of the records are of the same time."""
-        found = set()
+        differences = set()
         for recorded in self.recorded_ms:
             difference = self.local_ms - recorded
             offset = round(difference / QUARTER_MS) * QUARTER_MS
             if abs(difference - offset) <= WITHIN_MS and abs(offset) <= FARTHEST_MS:
-                found.add(offset)
-        return frozenset(found)
+                differences.add(offset)
+        return frozenset(differences)
 
 
 @dataclass(frozen=True, slots=True)

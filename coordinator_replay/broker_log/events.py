@@ -246,9 +246,9 @@ def read_event(line: LogLine) -> BrokerEvent | None:
 def _worded(text: str, start: int) -> tuple[str, dict[str, Any]] | None:
     """The event that a text is the wording of, and the fields that it has."""
     for event, pattern in _PATTERNS:
-        found = pattern.match(text, start)
-        if found is not None:
-            return event, _fields(found.groupdict())
+        match = pattern.match(text, start)
+        if match is not None:
+            return event, _fields(match.groupdict())
     return None
 
 

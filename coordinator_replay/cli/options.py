@@ -151,9 +151,9 @@ def _options(command: click.Command) -> dict[str, str]:
     }
 
 
-def _unknown_option(name: str, known: Iterable[str], path: Path) -> UsageError:
+def _unknown_option(name: str, names: Iterable[str], path: Path) -> UsageError:
     written = name.replace("_", "-")
-    near = difflib.get_close_matches(name, known, n=1)
+    near = difflib.get_close_matches(name, names, n=1)
     hint = f"; did you mean {near[0].replace('_', '-')!r}?" if near else ""
     return UsageError(f"{path}: no option is called {written!r}{hint}")
 

@@ -17,9 +17,9 @@ def check_warehouse(path: str) -> str:
     """
     if not path.strip():
         raise UsageError("the path of the warehouse is empty")
-    if "://" not in path and (found := _REFUSED.search(path)) is not None:
+    if "://" not in path and (refused := _REFUSED.search(path)) is not None:
         raise UsageError(
-            f"the path of a warehouse can't hold {found[0]!r}: Spark, deltalake and DuckDB read it in different ways"
+            f"the path of a warehouse can't hold {refused[0]!r}: Spark, deltalake and DuckDB read it in different ways"
         )
     return path
 

@@ -21,7 +21,7 @@ def settings_of(texts: Iterable[str]) -> dict[str, str]:
     Raises:
         UsageError: a text is not of that form.
     """
-    found = {}
+    values = {}
     for text in texts:
         for part in text.split(","):
             name, equals, value = part.strip().partition("=")
@@ -29,5 +29,5 @@ def settings_of(texts: Iterable[str]) -> dict[str, str]:
                 value = "true"
             elif not equals or not name:
                 raise UsageError(f"{text!r} is not of the form NAME=VALUE; what-if --list-settings shows the names")
-            found[name.strip()] = value.strip()
-    return found
+            values[name.strip()] = value.strip()
+    return values

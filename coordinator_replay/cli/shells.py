@@ -75,8 +75,8 @@ class _OwnNames:
 
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem[Any]]:
         """Candidates for the word that is typed."""
-        found: list[CompletionItem[Any]] = super().get_completions(args, incomplete)  # type: ignore[misc]
-        return [item for item in found if item.type != "plain" or _is_offered(str(item.value))]
+        items: list[CompletionItem[Any]] = super().get_completions(args, incomplete)  # type: ignore[misc]
+        return [item for item in items if item.type != "plain" or _is_offered(str(item.value))]
 
 
 class Bash(_OwnNames, BashComplete):
@@ -86,10 +86,10 @@ class Bash(_OwnNames, BashComplete):
 
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem[Any]]:
         """Candidates; behind an open quote, where bash reads no backslash, only those that need none."""
-        found = super().get_completions(args, incomplete)
+        items = super().get_completions(args, incomplete)
         if not re.search("[\"']", os.environ.get("COMP_TYPED", "")):
-            return found
-        return [item for item in found if bash_quoted(str(item.value)) == item.value]
+            return items
+        return [item for item in items if bash_quoted(str(item.value)) == item.value]
 
     def format_completion(self, item: CompletionItem[Any]) -> str:
         """A line for the function above."""

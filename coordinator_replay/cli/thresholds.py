@@ -17,8 +17,8 @@ def parse_threshold(text: str) -> tuple[str, int]:
     Raises:
         UsageError: no threshold has that name, or its value is no number or duration.
     """
-    given, is_there, value = text.partition("=")
-    name = given.strip().replace("-", "_")
+    written, is_there, value = text.partition("=")
+    name = written.strip().replace("-", "_")
     if f"{name}_ms" in THRESHOLD_NAMES:
         name = f"{name}_ms"
     if not is_there or name not in THRESHOLD_NAMES:
@@ -27,7 +27,7 @@ def parse_threshold(text: str) -> tuple[str, int]:
     if name.endswith("_ms"):
         return name, round(parse_duration(value.strip()).total_seconds() * 1000)
     if not (value.strip().isascii() and value.strip().isdigit()):
-        raise UsageError(f"{text!r}: {given.strip()} takes a whole number")
+        raise UsageError(f"{text!r}: {written.strip()} takes a whole number")
     return name, int(value)
 
 

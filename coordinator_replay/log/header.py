@@ -202,10 +202,12 @@ def plausible_positions(data: np.ndarray, start: int, stop: int, size_limit: int
         return []
     size_bytes = [window[byte : byte + span] for byte in range(8, LOG_OVERHEAD)]
     has_size = (size_bytes[0] | size_bytes[1] | size_bytes[2] | size_bytes[3]) != 0
-    found = np.flatnonzero((window[16:] <= 2) & (window[:span] == 0) & (size_bytes[0] < 0x80) & has_size)
-    sizes = np.zeros(len(found), np.int64)
+    candidates = np.flatnonzero((window[16:] <= 2) & (window[:span] == 0) & (size_bytes[0] < 0x80) & has_size)
+    sizes = np.zeros(len(candidates), np.int64)
     for column in size_bytes:
-        sizes = (sizes << 8) | column[found]
-    found = found[(sizes + LOG_OVERHEAD >= MESSAGE_OVERHEAD[0]) & (sizes + LOG_OVERHEAD <= size_limit)] + start
+        sizes = (sizes << 8) | column[candidates]
+    candidates = (
+        candidates[(sizes + LOG_OVERHEAD >= MESSAGE_OVERHEAD[0]) & (sizes + LOG_OVERHEAD <= size_limit)] + start
+    )
     view = data.data
-    return [position for position in found.tolist() if is_plausible(view, position)]
+    return [position for position in candidates.tolist() if is_plausible(view, position)]

@@ -262,14 +262,14 @@ def _read_broker_logs(
         earlier={} if full else broker_logs.earlier_logs(one.broker_logs for one in history.runs),
     )
     read = partial(broker_logs.read_log, context=context)
-    found = job.stages.run("read logs of brokers", logs, read, lambda file: file.size)
-    share = [file for one in found for file in one.files]
-    known = [] if full else [file.uri for file in existing]
-    merge = partial(broker_logs.merge_lines, existing=known, place=job.place)
+    read_logs = job.stages.run("read logs of brokers", logs, read, lambda file: file.size)
+    share = [file for one in read_logs for file in one.files]
+    stored = [] if full else [file.uri for file in existing]
+    merge = partial(broker_logs.merge_lines, existing=stored, place=job.place)
     merged = job.stages.run("put lines of logs together", [share] if share else [], merge)
     added = [file for files in merged for file in files]
-    run.broker_logs += broker_logs.ledger_rows(found)
-    run.notes += broker_logs.notes(found, sum(file.rows for file in added if file.table == broker_logs.TABLE))
+    run.broker_logs += broker_logs.ledger_rows(read_logs)
+    run.notes += broker_logs.notes(read_logs, sum(file.rows for file in added if file.table == broker_logs.TABLE))
     return Changes(added, list(existing) if full else [])
 
 
@@ -279,7 +279,7 @@ def _add_log_lines(job: Job, results: Sequence[BucketResult], changes: Changes) 
     new = [file.path for file in changes.added if file.table == broker_logs.TABLE]
     earlier = [file.uri for file in job.files(broker_logs.TABLE) if file.uri not in removed]
     context = LinesContext(place=job.place, lines=[*earlier, *new], new=new)
-    found = job.stages.run("join rebalances with logs of brokers", results, partial(add_log_lines, context=context))
-    for result, files in zip(results, found, strict=True):
+    joined = job.stages.run("join rebalances with logs of brokers", results, partial(add_log_lines, context=context))
+    for result, files in zip(results, joined, strict=True):
         result.files.take(files.added)
         result.files.removed += files.removed

@@ -112,14 +112,14 @@ class BrokerLogFile:
 
 def _marked(block: bytes, start: int, end: int) -> Iterator[bytes]:
     """Lines of a block that have a mark."""
-    found: dict[int, int] = {}
+    marks: dict[int, int] = {}
     for mark in MARKS:
         at = block.find(mark, start, end)
         while at >= 0:
             stop = block.find(b"\n", at, end)
-            found[max(block.rfind(b"\n", start, at) + 1, start)] = stop
+            marks[max(block.rfind(b"\n", start, at) + 1, start)] = stop
             at = block.find(mark, stop, end)
-    for first, stop in sorted(found.items()):
+    for first, stop in sorted(marks.items()):
         if stop - first <= _LONGEST_BYTES:
             yield block[first:stop]
 

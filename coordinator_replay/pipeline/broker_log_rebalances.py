@@ -86,7 +86,7 @@ def add_log_lines(result: BucketResult, context: LinesContext) -> RebalanceFiles
         result: of the bucket; its rows of this run are staged.
         context: what every bucket is worked on with.
     """
-    found, files = RebalanceFiles(), result.files
+    written, files = RebalanceFiles(), result.files
     partitions = _log_partitions(files)
     writer = TableWriter(context.place, result.bucket)
     for is_open, name in AWAITING_LOGS.items():
@@ -98,10 +98,10 @@ def add_log_lines(result: BucketResult, context: LinesContext) -> RebalanceFiles
     for file in files.old(TABLE) if since else ():
         changed = None if file.uri in removed else _changed(file, since, context.lines, partitions)
         if changed is not None:
-            found.removed.append(file)
+            written.removed.append(file)
             _write(changed, writer, is_open=bool(file.is_open))
-    found.added.extend(writer.close())
-    return found
+    written.added.extend(writer.close())
+    return written
 
 
 def _write(rows: pa.Table, writer: TableWriter, *, is_open: bool) -> None:
@@ -111,22 +111,22 @@ def _write(rows: pa.Table, writer: TableWriter, *, is_open: bool) -> None:
 
 def _log_partitions(files: BucketFiles) -> dict[str, int]:
     """The log partition of each group of the bucket."""
-    found: dict[str, int] = {}
+    partitions: dict[str, int] = {}
     for batch in read_paths(files.uris(_STATES), ["group_id", "log_partition"]):
-        found.update(zip(*(batch.column(name).to_pylist() for name in batch.schema.names), strict=True))
-    return found
+        partitions.update(zip(*(batch.column(name).to_pylist() for name in batch.schema.names), strict=True))
+    return partitions
 
 
 def _first_times(uris: Iterable[str], groups: Iterable[str]) -> dict[str, int]:
     """The time of the first line of each group of a bucket, in milliseconds."""
-    found: dict[str, int] = {}
+    times: dict[str, int] = {}
     where = pc.field("group_id").isin(pa.array(sorted(groups), pa.string())) & pc.field("event").isin(_EVENTS)
     for batch in read_paths(uris, ["group_id", "logged_at", "event"], where):
         firsts = pa.Table.from_batches([batch]).group_by("group_id").aggregate([("logged_at", "min")])
         for row in firsts.to_pylist():
             at_ms = milliseconds(row["logged_at_min"])
-            found[row["group_id"]] = min(at_ms, found.get(row["group_id"], at_ms))
-    return found
+            times[row["group_id"]] = min(at_ms, times.get(row["group_id"], at_ms))
+    return times
 
 
 def _changed(
@@ -159,9 +159,9 @@ def _with_lines(rows: pa.Table, chosen: Bools, uris: Sequence[str], partitions: 
 def _lines(uris: Sequence[str], rows: Sequence[Mapping[str, Any]], partitions: Mapping[str, int]) -> Lines:
     """Lines that may belong to rebalances, by group and in the order of time."""
     over = [row for row in rows if row["completed_at"] is not None]
-    found: dict[str, list[LogLine]] = defaultdict(list)
+    by_group: dict[str, list[LogLine]] = defaultdict(list)
     if not over or not uris:
-        return found
+        return by_group
     begins = [row["completed_at"] - min(_longest_ms(row), LONGEST_MS) for row in over]
     since, until = max(min(begins) - SLACK_MS, 0), max(row["completed_at"] for row in over) + SLACK_MS
     groups = pa.array(sorted({row["group_id"] for row in over}), pa.string())
@@ -172,10 +172,10 @@ def _lines(uris: Sequence[str], rows: Sequence[Mapping[str, Any]], partitions: M
             group, partition = row.pop("group_id"), row.pop("log_partition")
             # Of another log partition it is another group's of this name, or of nobody's.
             if partition is None or partition == partitions.get(group):
-                found[group].append(LogLine(at_ms=row.pop("logged_at"), **row))
-    for of_group in found.values():
+                by_group[group].append(LogLine(at_ms=row.pop("logged_at"), **row))
+    for of_group in by_group.values():
         of_group.sort(key=lambda line: line.order)
-    return found
+    return by_group
 
 
 def _longest_ms(row: Mapping[str, Any]) -> int:

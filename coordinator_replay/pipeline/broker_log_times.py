@@ -74,16 +74,16 @@ def _recorded_times(rebalances: Sequence[str], groups: set[str | None]) -> dict[
 
     A classic group's record has its currentStateTimestamp, the end of the join phase: completed_at less the sync.
     """
-    found: dict[tuple[Any, ...], list[int]] = defaultdict(list)
+    times: dict[tuple[Any, ...], list[int]] = defaultdict(list)
     if not groups:
-        return found
+        return times
     where = ds.field("group_id").isin([group for group in groups if group is not None])
     for batch in read_paths(rebalances, (*_REBALANCE_COLUMNS, "group_type"), where):
         for row in batch.to_pylist():
             if row["group_type"] != "classic":
                 if row["started_at"] is not None:
-                    found["EPOCH_BUMPED", row["group_id"], row["epoch"]].append(milliseconds(row["started_at"]))
+                    times["EPOCH_BUMPED", row["group_id"], row["epoch"]].append(milliseconds(row["started_at"]))
             elif None not in (row["completed_at"], row["duration_ms_min"]):
                 stabilized = row["completed_at"] - timedelta(milliseconds=row["duration_ms_min"])
-                found["STABILIZED", row["group_id"], row["epoch"]].append(milliseconds(stabilized))
-    return found
+                times["STABILIZED", row["group_id"], row["epoch"]].append(milliseconds(stabilized))
+    return times

@@ -123,11 +123,11 @@ def earlier_logs(runs: Iterable[Sequence[Mapping[str, Any]]]) -> dict[str, ReadL
 
 def ledger_rows(results: Iterable[LogResult]) -> list[dict[str, Any]]:
     """How far files were read, for column ``broker_logs`` of ``audit_runs``; each content once."""
-    found: dict[str, ReadLog] = {}
+    by_uri: dict[str, ReadLog] = {}
     for one in results:
         if one.read is not None:
-            found[one.read.head] = max(one.read, found.get(one.read.head, one.read), key=lambda log: log.position)
-    return [asdict(one) for one in found.values()]
+            by_uri[one.read.head] = max(one.read, by_uri.get(one.read.head, one.read), key=lambda log: log.position)
+    return [asdict(one) for one in by_uri.values()]
 
 
 def notes(results: Sequence[LogResult], new: int) -> Iterator[str]:
@@ -216,12 +216,12 @@ def merge_lines(files: Sequence[DataFile], existing: Sequence[str], place: Place
         return []
     bounds = pc.min_max(rows.column("logged_at"))
     where = (ds.field("logged_at") >= bounds["min"]) & (ds.field("logged_at") <= bounds["max"])
-    known = {key for batch in read_paths(existing, _KEYS, where) for key in _keys(batch)}
+    stored = {key for batch in read_paths(existing, _KEYS, where) for key in _keys(batch)}
     rows = rows.sort_by([("logged_at", "ascending"), ("source", "ascending")])
     kept: list[int] = []
     for number, key in enumerate(_keys(rows)):
-        if key not in known:
-            known.add(key)
+        if key not in stored:
+            stored.add(key)
             kept.append(number)
     writer = TableWriter(place, None)
     rows = rows.take(pa.array(kept, pa.int64())).sort_by([("group_id", "ascending"), ("logged_at", "ascending")])

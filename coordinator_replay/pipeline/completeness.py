@@ -333,9 +333,9 @@ class Completeness:
                 yield partition
 
 
-def completeness(known: Mapping[int, Sequence[Copy]], new: Sequence[Copy]) -> Completeness:
+def completeness(earlier: Mapping[int, Sequence[Copy]], new: Sequence[Copy]) -> Completeness:
     """What copies that earlier runs have read, and those of this one, prove together."""
-    every: dict[int, list[Copy]] = {partition: list(copies) for partition, copies in known.items()}
+    every: dict[int, list[Copy]] = {partition: list(copies) for partition, copies in earlier.items()}
     for copy in new:
         every.setdefault(copy.bounds.log_partition, []).append(copy)
     return Completeness({partition: history_of(copies) for partition, copies in sorted(every.items())}, new)

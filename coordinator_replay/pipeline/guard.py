@@ -78,11 +78,11 @@ class Guard:
 
 def _where(traceback: TracebackType | None) -> str:
     """The innermost place of this package, as module and function."""
-    found = ""
+    place = ""
     while traceback is not None:
         code = traceback.tb_frame.f_code
         path = Path(code.co_filename)
         if path.is_relative_to(_PACKAGE):
-            found = f"{path.relative_to(_PACKAGE).with_suffix('').as_posix()}: {code.co_name}"
+            place = f"{path.relative_to(_PACKAGE).with_suffix('').as_posix()}: {code.co_name}"
         traceback = traceback.tb_next
-    return found
+    return place

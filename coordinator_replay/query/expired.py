@@ -72,7 +72,7 @@ def expired_offsets(
         rows = expiring_rows(warehouse, group, within, select_list(ExpiredOffset))
     if not rows and group is not None:
         check_group(warehouse, group)
-    found = [row_of(ExpiredOffset, row) for row in rows]
+    offsets = [row_of(ExpiredOffset, row) for row in rows]
     if statuses:
-        found = [offset for offset in found if offset.status in statuses]
-    return found
+        offsets = [offset for offset in offsets if offset.status in statuses]
+    return offsets

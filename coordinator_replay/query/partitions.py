@@ -35,10 +35,10 @@ class TopicPartitions:
 
 def topic_partitions(*lists: Iterable[dict[str, Any]] | None) -> tuple[TopicPartitions, ...]:
     """Assignments as the tables hold them, together and in order."""
-    found: dict[tuple[str | None, str | None], set[int]] = {}
+    by_topic: dict[tuple[str | None, str | None], set[int]] = {}
     for entry in (entry for entries in lists for entry in entries or ()):
-        found.setdefault((entry["topic"], entry["topic_id"]), set()).update(entry["partitions"])
-    ordered = sorted(found.items(), key=lambda item: (item[0][0] or "", item[0][1] or ""))
+        by_topic.setdefault((entry["topic"], entry["topic_id"]), set()).update(entry["partitions"])
+    ordered = sorted(by_topic.items(), key=lambda item: (item[0][0] or "", item[0][1] or ""))
     return tuple(
         TopicPartitions(topic_id=topic_id, topic=topic, partitions=tuple(sorted(partitions)))
         for (topic, topic_id), partitions in ordered

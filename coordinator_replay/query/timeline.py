@@ -172,7 +172,7 @@ def member_intervals_of(
         UsageError: the tables don't know the group, or nothing of that time range.
     """
     warehouse.check_range(start, end)
-    found = warehouse.answers(MemberInterval, _INTERVALS, group=group, start=start, end=end)
-    if not found:
+    intervals = warehouse.answers(MemberInterval, _INTERVALS, group=group, start=start, end=end)
+    if not intervals:
         check_group(warehouse, group)
-    return found
+    return intervals

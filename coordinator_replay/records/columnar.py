@@ -262,7 +262,7 @@ def read_columns(layout: Layout, array: pa.BinaryArray, rows: Rows) -> Columns:
         rows: which of them to read.
     """
     shape = len(layout.fields), len(rows)
-    found = Columns(
+    columns = Columns(
         layout=layout,
         data=_bytes_of(array),
         first=np.zeros(shape, np.int64),
@@ -270,15 +270,15 @@ def read_columns(layout: Layout, array: pa.BinaryArray, rows: Rows) -> Columns:
         opening=np.full(len(rows), -1, np.int16),
         in_order=np.zeros(len(rows), np.bool_),
     )
-    results = (found.first, found.length, found.opening, found.in_order)
-    _read_rows(found.data, _bounds_of(array), rows, layout.columns, layout.is_flexible, *results)
-    found.length[:, ~found.in_order] = -1
+    results = (columns.first, columns.length, columns.opening, columns.in_order)
+    _read_rows(columns.data, _bounds_of(array), rows, layout.columns, layout.is_flexible, *results)
+    columns.length[:, ~columns.in_order] = -1
     for field in layout.fields:
         if field.type == "string":
-            wrong = _not_unicode(found.texts(field.name))
-            found.in_order[wrong] = False
-            found.length[:, wrong] = -1
-    return found
+            wrong = _not_unicode(columns.texts(field.name))
+            columns.in_order[wrong] = False
+            columns.length[:, wrong] = -1
+    return columns
 
 
 def lengths_of(array: pa.BinaryArray) -> npt.NDArray[np.int32]:

@@ -69,11 +69,11 @@ def _open(data: bytes) -> dict[str, Any] | None:
         "subscription": _reading(blob("ConsumerProtocolSubscription"), data),
         "assignment": _reading(blob("ConsumerProtocolAssignment"), data),
     }
-    found = {name: reading for name, reading in readings.items() if reading is not None}
-    if not found:
+    readable = {name: reading for name, reading in readings.items() if reading is not None}
+    if not readable:
         return None
-    fewest = min(left for _, left in found.values())
-    fitting = {name: fields for name, (fields, left) in found.items() if left == fewest}
+    fewest = min(left for _, left in readable.values())
+    fitting = {name: fields for name, (fields, left) in readable.items() if left == fewest}
     version = next(iter(fitting.values()))["version"]
     return {"version": version, **{name: _typed(fields) for name, fields in fitting.items()}}
 

@@ -195,7 +195,7 @@ def _values(field: Field, version: int, flexible: bool) -> _Read:
 
 
 def _tagged_fields(fields: list[Field], version: int) -> _Read:
-    known = {field.tag: (field.name, _values(field, version, True)) for field in fields}
+    by_tag = {field.tag: (field.name, _values(field, version, True)) for field in fields}
     defaults = {field.name: field.default for field in fields}
 
     def read(source: _Source) -> dict[str, Any]:
@@ -205,10 +205,10 @@ def _tagged_fields(fields: list[Field], version: int) -> _Read:
             tag, size = source.uvarint(), source.uvarint()
             if size > source.remaining:
                 raise RecordError(ErrorClass.BUFFER_UNDERFLOW)
-            if tag not in known:
+            if tag not in by_tag:
                 unknown.append({"tag": tag, "data": source.base64(size)})
                 continue
-            name, value_of = known[tag]
+            name, value_of = by_tag[tag]
             end = source.at + size
             value = value_of(source)
             if source.at != end or name in found:

@@ -119,11 +119,11 @@ class FleetPage:
 
 
 def _by_group(findings: Iterable[Finding]) -> Mapping[str, Sequence[Finding]]:
-    found: dict[str, list[Finding]] = defaultdict(list)
+    by_group: dict[str, list[Finding]] = defaultdict(list)
     for one in findings:
         if one.group_id is not None:
-            found[one.group_id].append(one)
-    return found
+            by_group[one.group_id].append(one)
+    return by_group
 
 
 def fleet_page(

@@ -105,11 +105,11 @@ def metrics_of(
         "1 where no record that decides an answer is missing from the log, 0 where one may be.",
         [((), float(warehouse.completeness.is_whole))],
     )
-    found = warehouse.rows(_FINDINGS)
+    findings = warehouse.rows(_FINDINGS)
     gauges.add(
         "findings",
         "Findings by rule.",
-        [((rule, severity), count) for rule, severity, count in found],
+        [((rule, severity), count) for rule, severity, count in findings],
         ("rule", "severity"),
     )
     everyone = groups_at(warehouse)

@@ -29,10 +29,10 @@ Partition = tuple[str, int]
 
 def partitions_of(life: GroupLife) -> Mapping[Partition, Sequence[Holding]]:
     """Ownerships by topic and partition, in their order."""
-    found: dict[Partition, list[Holding]] = {}
+    partitions: dict[Partition, list[Holding]] = {}
     for holding in life.holdings:
-        found.setdefault((holding.topic, holding.partition), []).append(holding)
-    return {partition: found[partition] for partition in sorted(found)}
+        partitions.setdefault((holding.topic, holding.partition), []).append(holding)
+    return {partition: partitions[partition] for partition in sorted(partitions)}
 
 
 def partition_columns(life: GroupLife, clock: Clock, members: Members) -> Mapping[str, Columns]:

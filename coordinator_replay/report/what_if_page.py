@@ -90,7 +90,7 @@ def _shown(value: object) -> str:
 
 
 def _rows(answer: WhatIf) -> list[RebalanceRow]:
-    found = [
+    rows = [
         RebalanceRow(
             life=label,
             at_ms=moment_of(one),
@@ -105,4 +105,4 @@ def _rows(answer: WhatIf) -> list[RebalanceRow]:
         for label, life in zip(life_labels(answer), answer.lives, strict=True)
         for one in life.rebalances
     ]
-    return sorted(found, key=lambda row: row.at_ms)
+    return sorted(rows, key=lambda row: row.at_ms)

@@ -106,8 +106,8 @@ def _files_of(name: str, uri: str, opened: DeltaTable) -> Iterator[TableFile]:
             return {column: value for column, value in values if value is not None}
 
         def value(column: str, place: int = place) -> Any:
-            found = columns.get(f"partition.{column}")
-            return None if found is None else found[place]
+            values = columns.get(f"partition.{column}")
+            return None if values is None else values[place]
 
         yield TableFile(
             table=name,

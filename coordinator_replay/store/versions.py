@@ -87,11 +87,11 @@ def newest_of(rows: Iterable[tuple[str, str | None, Mapping[str, int] | None]], 
         rows: of the ledger: run_id, status, table_versions.
         so_far: the newest one of other rows.
     """
-    found = so_far
+    newest = so_far
     for run_id, status, versions in rows:
-        if status == "done" and run_id > found.run_id:
-            found = Finished(run_id, versions or {})
-    return found
+        if status == "done" and run_id > newest.run_id:
+            newest = Finished(run_id, versions or {})
+    return newest
 
 
 def newest_files(ledger: Snapshot) -> Iterator[tuple[str, TableFile]]:
@@ -122,25 +122,25 @@ def state_of(path: str, name: str, newest: int | None, last: Finished, read: Rea
     Raises:
         WarehouseError: its log can't be read.
     """
-    known = last.versions.get(name)
+    audited = last.versions.get(name)
     if newest is None:
-        damage = "" if known is None else f"{path}: the table is missing, the last audit left it at version {known}"
+        damage = "" if audited is None else f"{path}: the table is missing, the last audit left it at version {audited}"
         return TableState(name, None, 0, damage=damage)
-    if known is not None and newest < known:
+    if audited is not None and newest < audited:
         return TableState(
             name,
             newest,
             newest,
-            damage=f"{path} is at version {newest}, the last audit left it at version {known}: part of its log was "
+            damage=f"{path} is at version {newest}, the last audit left it at version {audited}: part of its log was "
             f"lost, or an older copy put in its place",
         )
-    return _after(path, name, newest, known or 0, read)
+    return _after(path, name, newest, audited or 0, read)
 
 
-def _after(path: str, name: str, newest: int, known: int, read: Read) -> TableState:
+def _after(path: str, name: str, newest: int, audited: int, read: Read) -> TableState:
     """What the commits after a version that counts have made of a table."""
-    good, counts, is_ahead, foreign = {known}, known, False, ""
-    for version in range(known + 1, newest + 1):
+    good, counts, is_ahead, foreign = {audited}, audited, False, ""
+    for version in range(audited + 1, newest + 1):
         commit = _commit(path, version, read)
         if commit is None:
             continue

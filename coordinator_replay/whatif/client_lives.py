@@ -196,10 +196,10 @@ class ClientLives:
                     self.static_ends += 1
                     window = Window(earliest_ms, end_ms - 1, may_have_stayed=True)
             self._close(client, now.away_ms, CLOSED, "certain", window)
-        found = [_client_life(number, client) for number, client in enumerate(self.clients, 1)]
-        self.libraries = [client.library for client in found]
+        lives = [_client_life(number, client) for number, client in enumerate(self.clients, 1)]
+        self.libraries = [client.library for client in lives]
         library = one_library(self.libraries)
-        return tuple(client if library is None else replace(client, library=library) for client in found)
+        return tuple(client if library is None else replace(client, library=library) for client in lives)
 
     def assumptions(self) -> Iterable[str]:
         """What was assumed of departures, and what is known of libraries."""

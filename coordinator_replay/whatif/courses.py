@@ -23,14 +23,14 @@ def courses(life: Life) -> list[Life]:
         spread_life = replace(life, clients=_spread_arrivals(life.clients))
         return [spread_life] if spread_life != life else []
     spread = [(number + 1) / (open_count + 1) for number in range(open_count)]
-    found: list[Life] = []
+    lives: list[Life] = []
     for how in (CLOSED, CRASHED):
         for shares in ([0.0] * open_count, [0.5] * open_count, [1.0] * open_count, spread):
             clients = _spread_arrivals(life.clients) if shares is spread else life.clients
             course = replace(life, clients=_course(clients, how, iter(shares)))
-            if course not in found:
-                found.append(course)
-    return found
+            if course not in lives:
+                lives.append(course)
+    return lives
 
 
 def _course(clients: Sequence[ClientLife], how: str, shares: Iterator[float]) -> Clients:
@@ -50,15 +50,15 @@ def _spread_arrivals(clients: Sequence[ClientLife]) -> Clients:
     """Clients that came in the same join phase one after the other."""
     together = Counter(visit.arrived_ms for client in clients for visit in client.visits)
     places: Counter[int] = Counter()
-    found = []
+    spread = []
     for client in clients:
         visits = []
         for visit in client.visits:
             delay_ms = visit.later_ms * places[visit.arrived_ms] // together[visit.arrived_ms]
             places[visit.arrived_ms] += 1
             visits.append(replace(visit, arrived_ms=visit.arrived_ms + delay_ms))
-        found.append(replace(client, visits=tuple(visits)))
-    return tuple(found)
+        spread.append(replace(client, visits=tuple(visits)))
+    return tuple(spread)
 
 
 def _departure(visit: Visit, window: Window, how: str, share: float) -> Visit:
@@ -80,7 +80,7 @@ def in_range(clients: Sequence[ClientLife], start_ms: int, end_ms: int, lead_ms:
         end_ms: until then, not included.
         lead_ms: the lead.
     """
-    found = []
+    lives = []
     for client in clients:
         visits = []
         last_before = max((visit.arrived_ms for visit in client.visits if visit.arrived_ms < start_ms), default=None)
@@ -96,8 +96,8 @@ def in_range(clients: Sequence[ClientLife], start_ms: int, end_ms: int, lead_ms:
             window = visit.window if visit.window is not None and visit.window.earliest_ms < end_ms else None
             visits.append(replace(visit, arrived_ms=arrived, departed_ms=departed, window=window))
         if visits:
-            found.append(replace(client, visits=tuple(visits)))
-    return tuple(found)
+            lives.append(replace(client, visits=tuple(visits)))
+    return tuple(lives)
 
 
 def _is_on_record(client: ClientLife, visit: Visit, start_ms: int, lead_ms: int) -> bool:

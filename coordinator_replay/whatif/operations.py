@@ -71,22 +71,22 @@ def operations_of(group_id: str, records: Iterable[Record]) -> list[Operation]:
     if records and first_ms is None:
         raise UsageError(f"no record of group {group_id} carries a time: its life can't be simulated")
     replay = Replay(group_id)
-    found: list[Operation] = []
+    operations: list[Operation] = []
     for record in records:
         for events in replay.apply_in_operations(record):
-            _append(found, events, first_ms or 0)
-    _append(found, replay.settle(), first_ms or 0)
-    return found
+            _append(operations, events, first_ms or 0)
+    _append(operations, replay.settle(), first_ms or 0)
+    return operations
 
 
-def _append(found: list[Operation], events: Sequence[Event], first_ms: int) -> None:
+def _append(operations: list[Operation], events: Sequence[Event], first_ms: int) -> None:
     if not events:
         return
     done = [event.changes["join_done_ms"] for event in events if event.changes.get("join_done_ms") is not None]
-    before_ms = found[-1].at_ms if found else None
+    before_ms = operations[-1].at_ms if operations else None
     at_ms = max(events[-1].timestamp_ms or 0, before_ms or first_ms)
     join_done = min(max(done[-1], before_ms or 0), at_ms) if done else None
-    found.append(Operation(at_ms, before_ms, events, join_done))
+    operations.append(Operation(at_ms, before_ms, events, join_done))
 
 
 def measured_heartbeat(operations: Sequence[Operation]) -> int | None:
@@ -129,17 +129,17 @@ def measured_heartbeat(operations: Sequence[Operation]) -> int | None:
 def measured_session(operations: Sequence[Operation]) -> int | None:
     """Session timeout of a consumer group in ms, where a static member that went away was removed after it."""
     away: dict[str | None, int] = {}
-    found: list[int] = []
+    sessions: list[int] = []
     for one in operations:
         for event in one.events:
             kind = str(event.kind)
             if kind == "MEMBER_AWAY":
                 away[event.member_id] = one.at_ms
             elif kind == "MEMBER_LEFT" and event.member_id in away:
-                found.append(one.at_ms - away[event.member_id])
+                sessions.append(one.at_ms - away[event.member_id])
             elif event.member_id in away:
                 del away[event.member_id]
-    return max(min(found), 1) if found else None
+    return max(min(sessions), 1) if sessions else None
 
 
 def chosen_protocols(operations: Sequence[Operation]) -> list[str]:
@@ -167,16 +167,16 @@ def measured_initial_delay(operations: Sequence[Operation]) -> int | None:
 def measured_revocation(operations: Sequence[Operation]) -> int | None:
     """How long members of a consumer group take to give up partitions, in ms: the median on record."""
     asked: dict[str | None, int] = {}
-    found: list[int] = []
+    times: list[int] = []
     for one in operations:
         for event in one.events:
             since = asked.pop(event.member_id, None) if event.member_id is not None else None
             current = event.member.current if event.member is not None else None
             if since is not None and str(event.kind) in ("MEMBER_RECONCILING", "MEMBER_RECONCILED"):
-                found.append(one.at_ms - since)
+                times.append(one.at_ms - since)
             if current is not None and current.state == MemberState.UNREVOKED_PARTITIONS:
                 asked[event.member_id] = one.at_ms
-    return sorted(found)[len(found) // 2] if found else None
+    return sorted(times)[len(times) // 2] if times else None
 
 
 def assigned_partitions(operations: Sequence[Operation]) -> dict[str, list[TopicChange]]:

@@ -41,7 +41,7 @@ class Revision(NamedTuple):
 
 def revisions(situation: Situation) -> list[Revision]:
     """What the rebalance that begins shows of earlier ones."""
-    found = []
+    changed = []
     rejoined = poll_timeout_rejoin(situation) if situation.joined else None
     if rejoined is not None:
         for one in returns(situation)[0]:
@@ -51,14 +51,14 @@ def revisions(situation: Situation) -> list[Revision]:
                     f"it came back {gap} later {situation.at(one.offset)}: it had exceeded max.poll.interval.ms "
                     f"({lasting(one.departed.timeout_ms)})"
                 )
-                found.append(
+                changed.append(
                     Revision(one.departed.member_id, False, Cause.POLL_TIMEOUT_REJOIN, rejoined.confidence, fact)
                 )
     for departure in departures(situation):
         if departure.back_as is not None:
             fact = f"{departure.member_id} was removed later {situation.at()}: it had not left before"
-            found.append(Revision(departure.back_as, True, Cause.MEMBER_RESTART, departure.confidence, fact))
-    return found
+            changed.append(Revision(departure.back_as, True, Cause.MEMBER_RESTART, departure.confidence, fact))
+    return changed
 
 
 def revised(reason: Reason, revision: Revision) -> Reason:

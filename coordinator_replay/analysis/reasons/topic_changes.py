@@ -95,20 +95,20 @@ TopicChange(at_ms=9, change='partitions_added', partition_count=2)]}
     """
     names: dict[str, str] = {}
     partitions: dict[str, set[int]] = {}
-    found: dict[str, list[TopicChange]] = {}
+    by_topic: dict[str, list[TopicChange]] = {}
     for event in events:
         if event.kind == "TopicRecord" and event.topic is not None:
             names[event.topic_id] = event.topic
             partitions[event.topic_id] = set()
-            found.setdefault(event.topic, []).append(TopicChange(event.at_ms, CREATED, 0))
+            by_topic.setdefault(event.topic, []).append(TopicChange(event.at_ms, CREATED, 0))
         name = names.get(event.topic_id)
         if name is None:
             continue
         if event.kind == "PartitionRecord" and event.partition is not None:
-            _count(found[name], partitions[event.topic_id], event.partition, event.at_ms)
+            _count(by_topic[name], partitions[event.topic_id], event.partition, event.at_ms)
         elif event.kind == "RemoveTopicRecord":
-            found[name].append(TopicChange(event.at_ms, REMOVED, 0))
-    return found
+            by_topic[name].append(TopicChange(event.at_ms, REMOVED, 0))
+    return by_topic
 
 
 def _count(changes: list[TopicChange], numbers: set[int], partition: int, at_ms: int) -> None:

@@ -37,8 +37,8 @@ def sync(shard: Shard, live: LiveClassicGroup, request: Request, reply: Reply) -
     live.waiting_syncs[member_id] = reply
     if member_id != group.leader:
         return NOTHING_TO_DO
-    given = {entry["memberId"]: entry["assignment"] for entry in body["assignments"]}
-    assignments = {known: given.get(known, "") for known in group.members}
+    by_member = {entry["memberId"]: entry["assignment"] for entry in body["assignments"]}
+    assignments = {known: by_member.get(known, "") for known in group.members}
     return Outcome(
         (live.record(assignments),),
         when_written=lambda: rebalance.take_assignment(shard, live, assignments, generation),

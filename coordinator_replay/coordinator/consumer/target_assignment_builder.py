@@ -180,13 +180,13 @@ def _computed(
     def spec(member: Member, target: Assignment, named_topics: Sequence[str] = ()) -> MemberSpec:
         subscription = member.subscription or NEW_SUBSCRIPTION
         key = (tuple(named_topics) or subscription.topics, subscription.regex)
-        found = ids_by_subscription.get(key)
-        if found is None:
+        interned = ids_by_subscription.get(key)
+        if interned is None:
             names = _names_in_order(group, subscription, named_topics)
             by_name = shard.topics.by_name
             ids = tuple(by_name[name].topic_id for name in names if name in by_name)
-            found = ids_by_subscription[key] = ids, len(names)
-        return MemberSpec(subscription.instance_id, *found, target)
+            interned = ids_by_subscription[key] = ids, len(names)
+        return MemberSpec(subscription.instance_id, *interned, target)
 
     state, targets = update.state, update.state.targets
     for member_id in state.members:

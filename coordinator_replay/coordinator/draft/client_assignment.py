@@ -151,27 +151,27 @@ def heartbeat(shard: Shard, request: Request, _: Reply) -> Outcome:
     if is_leaving(body):
         return leave(shard, body)
     update, member, subscription = find_member(shard, request)
-    found = offer(update, member.member_id, body["clientAssignors"])
+    offered = offer(update, member.member_id, body["clientAssignors"])
     updated = progress(
         update,
         member,
         subscription,
         body["topicPartitions"],
-        is_bumped=found.is_new,
-        keeps_target=found.name is not None,
+        is_bumped=offered.is_new,
+        keeps_target=offered.name is not None,
     )
     start_session(shard, update.group_id, updated.member_id)
     response = response_of(shard, body, member, updated)
-    return Outcome(update.records, response, follow_up(shard, update.group_id, updated, found, response))
+    return Outcome(update.records, response, follow_up(shard, update.group_id, updated, offered, response))
 
 
 def offer(update: GroupUpdate, member_id: str, brought: Sequence[Mapping[str, Any]] | None) -> Offer:
     """What a heartbeat means for the assignment; what was left out of it is as in the last one."""
     members = {*update.group.members, member_id}
-    known = {other: assignors for other, assignors in client_assignment(update).assignors.items() if other in members}
-    before = known.get(member_id, ())
-    known[member_id] = before if brought is None else tuple(dict(one) for one in brought)
-    return Offer(known, known[member_id] != before, common_assignor(known, members))
+    others = {other: assignors for other, assignors in client_assignment(update).assignors.items() if other in members}
+    before = others.get(member_id, ())
+    others[member_id] = before if brought is None else tuple(dict(one) for one in brought)
+    return Offer(others, others[member_id] != before, common_assignor(others, members))
 
 
 def common_assignor(assignors: Mapping[str, Assignors], members: Collection[str]) -> str | None:
@@ -271,9 +271,9 @@ def install(shard: Shard, request: Request, _: Reply) -> Outcome:
     targets = _checked(body["members"], prepared)
     records: list[NewRecord] = []
     for member_id in group.members:
-        known = group.reconciliation.target_of(member_id)
+        before = group.reconciliation.target_of(member_id)
         target = targets.get(member_id, NOTHING)
-        if known is None or known.assigned != target:
+        if before is None or before.assigned != target:
             records.append(record_helpers.target(update.group_id, member_id, target))
     records.append(record_helpers.target_epoch(update.group_id, prepared.epoch, shard.now_ms))
 

@@ -89,10 +89,10 @@ def _owned(member_id: str, owned: Any) -> tuple[Partition, ...]:
 
 
 def _by_topic(partitions: list[Partition]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
+    by_topic: dict[str, list[int]] = {}
     for topic, number in partitions:
-        found.setdefault(topic, []).append(number)
-    return {topic: found[topic] for topic in sorted(found)}
+        by_topic.setdefault(topic, []).append(number)
+    return {topic: by_topic[topic] for topic in sorted(by_topic)}
 
 
 def _is_numbers(value: Any) -> bool:

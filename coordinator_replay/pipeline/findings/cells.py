@@ -26,7 +26,7 @@ def _find(keys: npt.NDArray[np.int64], slots: Numbers, cells: Numbers, firsts: N
     Returns:
         How many keys there are.
     """
-    found = 0
+    count = 0
     mask = len(slots) - 1
     for row in range(keys.shape[0]):
         mixed = np.int64(0)
@@ -37,10 +37,10 @@ def _find(keys: npt.NDArray[np.int64], slots: Numbers, cells: Numbers, firsts: N
         while True:
             cell = slots[slot]
             if cell < 0:
-                slots[slot] = found
-                firsts[found] = row
-                cells[row] = found
-                found += 1
+                slots[slot] = count
+                firsts[count] = row
+                cells[row] = count
+                count += 1
                 break
             is_same = True
             for column in range(keys.shape[1]):
@@ -51,7 +51,7 @@ def _find(keys: npt.NDArray[np.int64], slots: Numbers, cells: Numbers, firsts: N
                 cells[row] = cell
                 break
             slot = (slot + 1) & mask
-    return found
+    return count
 
 
 @compiled
@@ -79,8 +79,8 @@ class Cells:
         table = np.full(1 << max(2 * n - 1, 1).bit_length(), -1, np.int64)
         self.cells = np.empty(n, np.int64)
         firsts = np.empty(n, np.int64)
-        found = _find(np.stack(keys, axis=1), table, self.cells, firsts)
-        self.firsts = firsts[:found]
+        count = _find(np.stack(keys, axis=1), table, self.cells, firsts)
+        self.firsts = firsts[:count]
 
     def first(self, column: pa.Array) -> pa.Array:
         """What each key begins with."""

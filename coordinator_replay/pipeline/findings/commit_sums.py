@@ -270,7 +270,7 @@ def _partition_sums(rows: Mapping[str, pa.Array]) -> pa.RecordBatch:
 
     # A client may commit any 64 bits, those of NONE too.
     rows_of_newest, rows_of_last = pa.array(at_newest, mask=~has_any), pa.array(sums.order[sums.lasts])
-    found = [
+    columns = [
         pa.repeat(True, len(sums.starts)),
         sums.first(groups),
         sums.first(topics),
@@ -291,7 +291,7 @@ def _partition_sums(rows: Mapping[str, pa.Array]) -> pa.RecordBatch:
         rows["committed_offset"].take(rows_of_newest),
         rows["previous_offset"].take(rows_of_newest),
     ]
-    return batch_of_columns(found, PARTITIONS)
+    return batch_of_columns(columns, PARTITIONS)
 
 
 def _is_empty(states: pa.Array) -> npt.NDArray[np.bool_]:
@@ -313,6 +313,6 @@ def interval_sums(rows: Mapping[str, pa.Array]) -> Iterator[tuple[str, pa.Record
     Args:
         rows: columns of the history by name, at least one row.
     """
-    for name, found in ((PARTITION_SUMS, _partition_sums(rows)), (REWIND_SUMS, _rewinds(rows))):
-        if found.num_rows:
-            yield name, found
+    for name, batch in ((PARTITION_SUMS, _partition_sums(rows)), (REWIND_SUMS, _rewinds(rows))):
+        if batch.num_rows:
+            yield name, batch

@@ -512,8 +512,8 @@ def _count_damage(
     message: str | None,
 ) -> None:
     def best(choose: Any, *values: Any) -> Any:
-        known = [value for value in values if value is not None]
-        return choose(known, default=None)
+        present = [value for value in values if value is not None]
+        return choose(present, default=None)
 
     at_ms = None if at_us is None else at_us // 1000
     text = None if message is None else message[:200]

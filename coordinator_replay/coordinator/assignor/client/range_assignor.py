@@ -74,9 +74,9 @@ class _TopicRun:
 
     def give(self, member: str, numbers: Collection[int], assignment: Assignment) -> None:
         """Give partitions to a member."""
-        given: list[Partition] = [(self.topic, number) for number in numbers]
-        assignment[member].extend(given)
-        self._given[member] += len(given)
+        partitions: list[Partition] = [(self.topic, number) for number in numbers]
+        assignment[member].extend(partitions)
+        self._given[member] += len(partitions)
         if self._given[member] > self._base:
             self._extra -= 1
         self.unassigned = [number for number in self.unassigned if number not in numbers]
