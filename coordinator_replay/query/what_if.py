@@ -36,7 +36,7 @@ _TOPICS = (
     "SELECT topic_id, topic, partition_count, changes FROM topics WHERE cluster = $cluster ORDER BY topic, topic_id"
 )
 
-_JUDGED = """
+_REBALANCES = """
     SELECT group_id, epoch, epoch_ms(completed_at), cause, confidence, commit_pause_ms
     FROM rebalances
     WHERE cluster = $cluster {some}
@@ -179,16 +179,17 @@ def _read(warehouse: Warehouse, groups: Sequence[str], topics: _Topics) -> Itera
         unread[group] = unread.get(group, 0) + 1 if record is None else 0
         if record is not None:
             records.setdefault(group, []).append(record)
-    judged: dict[str, list[dict[str, Any]]] = {group: [] for group in groups}
+    rebalances: dict[str, list[dict[str, Any]]] = {group: [] for group in groups}
     columns = ("epoch", "completed_at", "cause", "confidence", "commit_pause_ms")
-    for group, *row in warehouse.rows(_JUDGED.replace("{some}", some), **asked):
-        judged[group].append(dict(zip(columns, row, strict=True)))
+    for group, *row in warehouse.rows(_REBALANCES.replace("{some}", some), **asked):
+        rebalances[group].append(dict(zip(columns, row, strict=True)))
     commits: dict[str, dict[str, int]] = {group: {} for group in groups}
     for group, member_id, at_ms in warehouse.rows(_LAST_COMMITS.replace("{some}", some), **asked):
         commits[group][member_id] = at_ms
     end_ms = _milliseconds(warehouse.coverage.last)
     for group, own in records.items():
-        yield Recorded(group, own, topics.names, topics.counts, topics.changes, judged[group], end_ms, commits[group])
+        of_group = rebalances[group], end_ms, commits[group]
+        yield Recorded(group, own, topics.names, topics.counts, topics.changes, *of_group)
 
 
 def _record(

@@ -119,7 +119,7 @@ def _rebalance(one: Rebalance, row: int, clock: Clock, members: Members, moves: 
         "cause": neutral(one.cause or "UNKNOWN"),
         "colour": COLOURS[row % len(COLOURS)],
         "alpha": CONFIDENCE_ALPHA.get(one.confidence or "", 0.12),
-        "confidence": one.confidence or "not judged",
+        "confidence": one.confidence or "not inferred",
         "began": "not on record" if one.started_at is None else shown(one.started_at),
         "ended": _ended(one),
         "took": took(one),
