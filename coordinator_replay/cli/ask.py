@@ -253,7 +253,7 @@ def findings(
     )
     if common.output == "table" and not common.wide and terminal_width() is not None:
         _print_findings(found)
-        say_beside(found)
+        say_notes(found)
     else:
         show(common, found)
     if exit_code and not found:
