@@ -123,10 +123,15 @@ def copy_of(run_id: str, bounds: CopyBounds, offsets: Numbers) -> Copy:
     breaks = np.flatnonzero(offsets[1:] != offsets[:-1] + 1)
     starts = offsets[np.append(0, breaks + 1)] if len(offsets) else np.array([end], np.int64)
     stops = offsets[np.append(breaks, len(offsets) - 1)] + 1 if len(offsets) else np.array([end], np.int64)
+    if stops[-1] < end:
+        # Behind the last record there may be a gap, too: then an empty range at the end stands behind it.
+        starts, stops = np.append(starts, end), np.append(stops, end)
     gap_before = np.zeros(len(starts), np.bool_)
     before = np.append(bounds.covered_from, stops[:-1])
     for low, high in bounds.gaps:
         gap_before |= (before < high) & (starts > low)
+    if starts[-1] == stops[-1] and len(starts) > 1 and not gap_before[-1]:
+        starts, stops, gap_before = starts[:-1], stops[:-1], gap_before[:-1]
     if bounds.end != end:
         bounds = CopyBounds(**{name: getattr(bounds, name) for name in CopyBounds.__slots__} | {"end": end})
     return Copy(run_id, bounds, starts, stops, gap_before)
