@@ -10,7 +10,7 @@ import pytest
 
 from coordinator_replay import Warehouse
 from coordinator_replay.analysis.findings.thresholds import DEFAULTS
-from tests.cleaner.lives import dump_torn, dump_with_gaps, recorded_life
+from tests.cleaner.lives import dump_with_gaps, recorded_life
 from tests.completeness.exports import write_export
 from tests.completeness.test_compacted_copy import COMPLETE, metadata, whole_of
 from tests.pipeline.in_process import audit
@@ -54,11 +54,7 @@ def dumps_of(kind: str, name: str, seed: int, folder: Path) -> list[Path]:
         return [dump_with_gaps(into, life, random)]
     if kind == "exports":
         return [write_export(into, life)]
-    if kind == "compacted":
-        return [life.dump(into)]
-    before = life.copy()
-    life.live_randomly(1.0, random)
-    return [dump_torn(into, before, life.files(), random)]
+    return [life.dump(into)]
 
 
 def judge_findings(kind: str, name: str, seeds: range, audit, folder: Path) -> int:
@@ -84,6 +80,6 @@ def test_a_copy_with_a_gap_finds_nothing_that_the_whole_log_does_not_have(audit,
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", list(COMPLETE))
-@pytest.mark.parametrize("kind", ["compacted", "gaps", "torn", "exports", "nights"])
+@pytest.mark.parametrize("kind", ["compacted", "gaps", "exports", "nights"])
 def test_many_copies_find_nothing_that_the_whole_log_does_not_have(kind, name, audit, tmp_path):
     assert judge_findings(kind, name, range(6), audit, tmp_path)
