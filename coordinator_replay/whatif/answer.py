@@ -121,6 +121,10 @@ def _differences(before: Measures, after: Measures) -> Iterable[str]:
     appear += [f"{count} {cause}" for cause, count in after.causes.items() if cause not in before.causes]
     least_and_most = " ({:,} to {:,})".format(*after.ranges["rebalances"]) if "rebalances" in after.ranges else ""
     parts = [f"{before.rebalances} rebalances become {after.rebalances}{least_and_most}"]
+    if not after.is_predictable:
+        least, most = after.ranges["rebalances"]
+        yield f"{after.name}: can't be predicted from this record: from {least:,} to {most:,} rebalances are possible."
+        return
     if vanish:
         parts.append(f"{', '.join(vanish)} vanish")
     if appear:

@@ -137,7 +137,7 @@ class ClassicConsumer(Consumer):
         if self.library != LIBRDKAFKA or self.joined_ms is None:
             return 0
         wait_ms = self.joined_ms + JOIN_INTERVAL_MS - around.now_ms
-        return wait_ms + self.wake_ms if wait_ms > 0 else 0
+        return max(wait_ms + self.wake_ms, 0) if wait_ms > 0 else 0
 
     def _assigned(self, around: Surroundings, assignment: str) -> None:
         read = read_assignment(assignment).partitions if assignment else ()

@@ -2,15 +2,20 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 
 from coordinator_replay.engine.model import Member, Subscription
 from coordinator_replay.whatif.libraries import libraries_sentence, library_of, one_library
 from coordinator_replay.whatif.operations import Operation
-from coordinator_replay.whatif.script import CLOSED, CRASHED, ClientLife, Visit, Window
+from coordinator_replay.whatif.script import CLOSED, CRASHED, ClientLife, Ending, Visit, Window
 from coordinator_replay.whatif.settings import Settings
 
 TIMEOUTS = frozenset({"SESSION_TIMEOUT"})
-NOT_SURE = "LEAVE_OR_TIMEOUT"
+SURE = "certain"
+SOON = 0.5
+"""A client that was back after this share of its session timeout was probably closed."""
+COORDINATORS = frozenset({"POLL_TIMEOUT_REJOIN", "REBALANCE_TIMEOUT"})
+"""Causes of departures at their own time, whichever way they end: the client lives on."""
 
 
 @dataclass
@@ -49,7 +54,8 @@ class ClientLives:
         self.clients: list[_Client] = []
         self.by_member: dict[str, _Client] = {}
         self.libraries: list[str | None] = []
-        self.unsure = self.crashed = self.static_restarts = self.static_removals = self.static_ends = 0
+        self.unsure_leaves = self.unlikely_timeouts = self.unsure_timeouts = self.crashed = 0
+        self.static_restarts = self.static_removals = self.static_ends = 0
 
     def take(self, operation: Operation) -> None:
         """Take the next operation."""
@@ -96,16 +102,38 @@ class ClientLives:
         elif cause in TIMEOUTS:
             removed_ms = operation.join_done_ms or operation.at_ms
             self.crashed += 1
-            # Its last heartbeat was one session timeout before; a commit shows that it was there even later.
-            departed_ms = max(removed_ms - self._session(subscription), self._last_sign(client.now))
-            window = None
+            departed_ms, window, other = self._died_ms(client.now, removed_ms), None, None
             if subscription.instance_id and subscription.uses_classic_protocol:
                 self.static_removals += 1
                 window = Window(departed_ms, min(departed_ms + self.settings.heartbeat(), removed_ms - 1))
-            self._close(client, departed_ms, CRASHED, confidence, window)
+            elif confidence != SURE:
+                self.unsure_timeouts += 1
+                other = Ending(max(at_ms, client.now.arrived_ms + 1), CLOSED, is_unlikely=True)
+            self._close(client, departed_ms, CRASHED, confidence, window, other)
         else:
-            self.unsure += cause in (NOT_SURE, "")
-            self._close(client, max(at_ms, client.now.arrived_ms + 1), CLOSED, confidence)
+            other = self._timeout(client.now, cause, confidence, operation)
+            self.unsure_leaves += other is not None
+            self._close(client, max(at_ms, client.now.arrived_ms + 1), CLOSED, confidence, other=other)
+
+    def _timeout(self, now: _Open, cause: str, confidence: str, operation: Operation) -> Ending | None:
+        """The session timeout that a departure may be that is more likely a leave; None where it can be none.
+
+        A session runs from the last heartbeat. Under the classic protocol a commit renews it
+        (``GroupMetadataManager.rescheduleClassicGroupMemberHeartbeat``); under the other one the last heartbeat may lie
+        one interval before the last commit.
+        """
+        subscription = now.subscriptions[-1][1]
+        if (cause == "MEMBER_LEAVE" and confidence == SURE) or cause in COORDINATORS:
+            return None
+        removed_ms = operation.join_done_ms or operation.at_ms
+        slack_ms = 0 if subscription.uses_classic_protocol else self.settings.heartbeat()
+        if self._last_sign(now) > removed_ms - self._session(subscription) + slack_ms:
+            return None
+        return Ending(self._died_ms(now, removed_ms), CRASHED)
+
+    def _died_ms(self, now: _Open, removed_ms: int) -> int:
+        """When a member died whose session was over at a moment: one session before, but not before its last commit."""
+        return max(removed_ms - self._session(now.subscriptions[-1][1]), self._last_sign(now))
 
     def _away(self, member: Member, at_ms: int) -> None:
         client = self.by_member.get(member.member_id)
@@ -158,8 +186,28 @@ class ClientLives:
         """The first time at which a client can have left: after it joined, and after its last commit."""
         return max([now.arrived_ms, *(self.last_commits.get(one, 0) for one in now.member_ids)]) + 1
 
+    def _weighed(self, visit: Visit, following: Visit | None) -> Visit:
+        """A visit that may have ended with a session timeout: unlikely where its client was back soon after.
+
+        Who died comes back as likely before its session is over as after; who was closed comes back after its removal,
+        mostly at once.
+        """
+        other = visit.other_ending
+        if other is None or other.how != CRASHED or following is None or visit.departed_ms is None:
+            return visit
+        away_ms = following.arrived_ms - visit.departed_ms
+        is_soon = away_ms < self._session(visit.subscriptions[-1][1]) * SOON
+        self.unlikely_timeouts += is_soon
+        return replace(visit, other_ending=other._replace(is_unlikely=is_soon))
+
     def _close(
-        self, client: _Client, departed_ms: int | None, how: str, confidence: str, window: Window | None = None
+        self,
+        client: _Client,
+        departed_ms: int | None,
+        how: str,
+        confidence: str,
+        window: Window | None = None,
+        other: Ending | None = None,
     ) -> None:
         now = client.now
         if now is not None:
@@ -174,6 +222,7 @@ class ClientLives:
                     subscriptions,
                     window,
                     now.later_ms,
+                    other,
                 )
             )
         client.now = None
@@ -196,6 +245,8 @@ class ClientLives:
                     self.static_ends += 1
                     window = Window(earliest_ms, end_ms - 1, may_have_stayed=True)
             self._close(client, now.away_ms, CLOSED, "certain", window)
+        for client in self.clients:
+            client.visits = [self._weighed(*pair) for pair in zip_longest(client.visits, client.visits[1:])]
         lives = [_client_life(number, client) for number, client in enumerate(self.clients, 1)]
         self.libraries = [client.library for client in lives]
         library = one_library(self.libraries)
@@ -205,10 +256,16 @@ class ClientLives:
         """What was assumed of departures, and what is known of libraries."""
         if self.libraries and self.settings.library is None:
             yield libraries_sentence(self.libraries)
-        if self.unsure:
+        if self.unsure_leaves:
             yield (
-                f"Departures that may be a leave or a session timeout: {self.unsure}. The log can't tell which; they "
-                "are simulated as a leave."
+                f"Departures that may be a leave or a session timeout: {self.unsure_leaves}. The log can't tell which; "
+                "they are simulated as a leave. Ranges cover session timeouts, of all and of every second; of those "
+                f"whose client was back within half its session timeout ({self.unlikely_timeouts}) no more than one."
+            )
+        if self.unsure_timeouts:
+            yield (
+                f"Session timeouts that may be leaves: {self.unsure_timeouts}. Missing commits make timeouts likely; "
+                "ranges cover leaves."
             )
         if self.crashed:
             yield (

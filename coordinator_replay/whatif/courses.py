@@ -3,6 +3,7 @@
 Where the log does not show when and how a client departed, all that it leaves open is tried: ``courses``.
 """
 
+import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -11,26 +12,68 @@ from coordinator_replay.whatif.script import CLOSED, CRASHED, ClientLife, Life, 
 
 Clients = tuple[ClientLife, ...]
 
+FEW = 3
+"""Unlikely endings that are tried."""
+
 
 def courses(life: Life) -> list[Life]:
-    """Lives that differ in what the log leaves open: all clients closed or all killed, early, in between or late.
+    """Lives that differ in what the log leaves open: how dynamic members departed, and when and how static ones did."""
+    lives: list[Life] = []
+    for course in (*_other_endings(life), *_other_departures(life)):
+        if course != life and course not in lives:
+            lives.append(course)
+    return lives
+
+
+def _other_endings(life: Life) -> Iterator[Life]:
+    """Departures that may be a leave or a session timeout the other way: all, every second, and unlikely ones alone.
+
+    A few unlikely ones stand for each of them.
+    """
+    endings = [visit.other_ending for client in life.clients for visit in client.visits if visit.other_ending]
+    likely = [number for number, ending in enumerate(endings) if not ending.is_unlikely]
+    unlikely = [number for number, ending in enumerate(endings) if ending.is_unlikely]
+    few = unlikely[:: max(len(unlikely) // FEW, 1)][:FEW]
+    for numbers in (likely, likely[::2], likely[1::2], *([*likely, one] for one in few), *([one] for one in few)):
+        yield replace(life, clients=_with_other_endings(life.clients, numbers))
+
+
+def _with_other_endings(clients: Sequence[ClientLife], numbers: Sequence[int]) -> Clients:
+    """Clients some of whose departures are read the other way, by their place among those with two readings."""
+    places = itertools.count()
+    return tuple(
+        replace(
+            client,
+            visits=tuple(
+                _with_other_ending(visit) if visit.other_ending is not None and next(places) in numbers else visit
+                for visit in client.visits
+            ),
+        )
+        for client in clients
+    )
+
+
+def _with_other_ending(visit: Visit) -> Visit:
+    if visit.other_ending is None:
+        return visit
+    return replace(visit, departed_ms=visit.other_ending.departed_ms, how=visit.other_ending.how, other_ending=None)
+
+
+def _other_departures(life: Life) -> Iterator[Life]:
+    """All static members closed or all killed, early, in between or late.
 
     What coincides shares a rebalance: in one course of each kind departures are spread over what is open of them, and
     arrivals of one join phase over that. Where only arrivals are open, that is the one other course.
     """
     open_count = sum(visit.window is not None for client in life.clients for visit in client.visits)
     if not open_count:
-        spread_life = replace(life, clients=_spread_arrivals(life.clients))
-        return [spread_life] if spread_life != life else []
+        yield replace(life, clients=_spread_arrivals(life.clients))
+        return
     spread = [(number + 1) / (open_count + 1) for number in range(open_count)]
-    lives: list[Life] = []
     for how in (CLOSED, CRASHED):
         for shares in ([0.0] * open_count, [0.5] * open_count, [1.0] * open_count, spread):
             clients = _spread_arrivals(life.clients) if shares is spread else life.clients
-            course = replace(life, clients=_course(clients, how, iter(shares)))
-            if course not in lives:
-                lives.append(course)
-    return lives
+            yield replace(life, clients=_course(clients, how, iter(shares)))
 
 
 def _course(clients: Sequence[ClientLife], how: str, shares: Iterator[float]) -> Clients:
@@ -94,7 +137,9 @@ def in_range(clients: Sequence[ClientLife], start_ms: int, end_ms: int, lead_ms:
             arrived = visit.arrived_ms if visit.arrived_ms >= start_ms else start_ms - lead_ms
             departed = visit.departed_ms if visit.departed_ms is not None and visit.departed_ms < end_ms else None
             window = visit.window if visit.window is not None and visit.window.earliest_ms < end_ms else None
-            visits.append(replace(visit, arrived_ms=arrived, departed_ms=departed, window=window))
+            other = visit.other_ending
+            other = other if other is not None and arrived < other.departed_ms < end_ms else None
+            visits.append(replace(visit, arrived_ms=arrived, departed_ms=departed, window=window, other_ending=other))
         if visits:
             lives.append(replace(client, visits=tuple(visits)))
     return tuple(lives)
@@ -130,7 +175,7 @@ def with_members(clients: Sequence[ClientLife], count: int) -> tuple[ClientLife,
     kept = list(clients[:count])
     for number in range(len(kept), count):
         model = clients[0]
-        visit = replace(model.visits[0], departed_ms=None, member_ids=(), window=None)
+        visit = replace(model.visits[0], departed_ms=None, member_ids=(), window=None, other_ending=None)
         kept.append(
             replace(
                 model,

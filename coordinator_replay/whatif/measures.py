@@ -8,6 +8,9 @@ from dataclasses import dataclass, field, replace
 
 from coordinator_replay.answer_columns import column
 
+FEW = 3
+"""Of so few rebalances twice as many are no refusal."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measures:
@@ -32,6 +35,8 @@ class Measures:
         stable_share: share of the time that the group was Stable; null for classic groups, whose join phases are not
             on record.
         ranges: least and most of each measure that depends on what is not on record, by field; empty where none does.
+        variants_left_out: how many variants that the record allows were not simulated: with any, ranges may be too
+            narrow, and a value without a range may have one.
     """
 
     group_id: str = ""
@@ -48,6 +53,13 @@ class Measures:
     commit_pause_ms_max: int | None
     stable_share: float | None
     ranges: dict[str, tuple[int, int]] = field(default_factory=dict)
+    variants_left_out: int = 0
+
+    @property
+    def is_predictable(self) -> bool:
+        """Whether the record bounds the number of rebalances: the most are not more than twice the least."""
+        least, most = self.ranges.get("rebalances", (0, 0))
+        return most <= 2 * max(least, FEW)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,14 +117,20 @@ RANGED = (
 """Measures that get a range."""
 
 
-def with_ranges(likely: Measures, others: Sequence[Measures]) -> Measures:
-    """A life's measures with the least and the most that it and other courses of the same life have."""
+def with_ranges(likely: Measures, others: Sequence[Measures], left_out: int) -> Measures:
+    """A life's measures with the least and the most that it and other variants of the same life have.
+
+    Args:
+        likely: the likeliest variant.
+        others: the other ones that were simulated.
+        left_out: how many were not.
+    """
     ranges = {}
     for name in RANGED:
         numbers = [number for one in (likely, *others) if (number := getattr(one, name)) is not None]
         if numbers and min(numbers) < max(numbers):
             ranges[name] = (min(numbers), max(numbers))
-    return replace(likely, ranges=ranges)
+    return replace(likely, ranges=ranges, variants_left_out=left_out)
 
 
 def open_rankings(lives: Sequence[Measures]) -> list[list[str]]:
@@ -147,7 +165,12 @@ def table_of(lives: Sequence[Measures]) -> list[tuple[str, list[object]]]:
 
 
 def _cell(one: Measures, name: str) -> object:
-    return with_range(getattr(one, name), one.ranges.get(name))
+    value, bounds = getattr(one, name), one.ranges.get(name)
+    if name == "rebalances" and bounds is not None and not one.is_predictable:
+        return f"{bounds[0]:,} to {bounds[1]:,}"
+    if one.variants_left_out and value is not None and name in RANGED:
+        return f"{with_range(value, bounds)}, not all variants"
+    return with_range(value, bounds)
 
 
 def with_range(value: object, bounds: tuple[int, int] | None) -> object:

@@ -5,8 +5,8 @@ the library of the clients (``open_settings``), and the timing of the clients (`
 simulated with what is possible, within the steps that an answer may take.
 """
 
+import itertools
 from collections.abc import Iterable, Sequence
-from itertools import product
 
 from coordinator_replay.whatif.alternative import Alternative
 from coordinator_replay.whatif.courses import courses
@@ -66,6 +66,8 @@ class Ranges:
                 if compare(on_record, tried.lived, None, None).share >= share:
                     self._courses.append(course)
 
+        self._courses_left_out = self._left_out
+
     def _can_afford(self, steps: int) -> bool:
         can = steps <= self._left
         self._left_out += not can
@@ -81,13 +83,14 @@ class Ranges:
         """
         self._left -= likely.steps
         others = []
+        left_out_before = self._left_out - self._courses_left_out
         for course, settings, clients, timing in self._combinations(one, tried):
             if not self._can_afford(likely.steps * (1 if settings is tried else SHORTEST_FACTOR)):
                 continue
             other = live_again(course, self._recorded, settings, clients, one.name, timing)
             self._left -= other.steps
             others.append(other.measures)
-        return likely._replace(measures=with_ranges(likely.measures, others))
+        return likely._replace(measures=with_ranges(likely.measures, others, self._left_out - left_out_before))
 
     def _combinations(self, one: Alternative, tried: Settings) -> list[Combination]:
         """All that may be, but for the likeliest; what differs from that in one thing comes first."""
@@ -95,12 +98,13 @@ class Ranges:
         own = clients_of(self._life, one)
         timings = other_timings(tried, own)
         ranked: list[tuple[int, Combination]] = [(1, (self._life, tried, own, timing)) for timing in timings]
-        for course, settings, is_librdkafka in product(self._courses, (tried, shorter), (False, True)):
+        draws = itertools.cycle((LIKELIEST, *timings))
+        for course, settings, is_librdkafka in itertools.product(self._courses, (tried, shorter), (False, True)):
             own = clients_of(course, one)
             clients = with_librdkafka(tried, own) if is_librdkafka else own
             differences = (course is not self._life) + (settings is not tried) + is_librdkafka
             if settings is not None and clients is not None and differences:
-                ranked.append((differences, (course, settings, clients, LIKELIEST)))
+                ranked.append((differences, (course, settings, clients, next(draws))))
         return [combination for _, combination in sorted(ranked, key=lambda it: it[0])]
 
     def notes(self, alternatives: Sequence[Settings]) -> Iterable[str]:

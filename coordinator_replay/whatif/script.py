@@ -29,6 +29,20 @@ class Window(NamedTuple):
     may_have_stayed: bool = False
 
 
+class Ending(NamedTuple):
+    """How a visit may have ended, too, where the log can't tell whether a member left or its session timed out.
+
+    Attributes:
+        departed_ms: when it closed or died then.
+        how: ``closed`` or ``crashed``.
+        is_unlikely: it takes a coincidence, or is at odds with commits: not more than one of those is tried at once.
+    """
+
+    departed_ms: int
+    how: str
+    is_unlikely: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Visit:
     """A client's time in the group, from its start to its end.
@@ -42,6 +56,7 @@ class Visit:
         subscriptions: what it asked for, and from when on.
         window: where it is not on record when and how it departed; ``departed_ms`` and ``how`` are assumed then.
         later_ms: for so much longer it may have come: the join phase of a classic group is not on record.
+        other_ending: the other reading of its departure, where the record has two.
     """
 
     arrived_ms: int
@@ -52,6 +67,7 @@ class Visit:
     subscriptions: tuple[tuple[int, Subscription], ...]
     window: Window | None = None
     later_ms: int = 0
+    other_ending: Ending | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ its own, which stands still for as long. Its output has the times of the life.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -80,9 +80,10 @@ class Fleet:
         self._last_owned: dict[str, tuple[Sequence[Partition], int]] = {}
         for at_ms, image in self._later:
             self._agenda.happen(at_ms, self._topics_changed(image))
-        for client in clients:
-            for visit in client.visits:
-                self._agenda.happen(visit.arrived_ms, self._arrival(client, visit))
+        visits = [(client, visit) for client in clients for visit in client.visits]
+        for number, (client, visit) in enumerate(visits):
+            arrived_ms, departed_ms = _shifted(visit, timing, number)
+            self._agenda.happen(arrived_ms, self._arrival(client, replace(visit, departed_ms=departed_ms)))
 
     @property
     def now_ms(self) -> int:
@@ -279,6 +280,15 @@ class Fleet:
     def _stir(self) -> None:
         """Something happened: everybody beats in its usual interval for a while."""
         self._heartbeats.stir(self.now_ms)
+
+
+def _shifted(visit: Visit, timing: Timing, number: int) -> tuple[int, int | None]:
+    """When a client comes and departs with a timing; it stays as long as it has at least a moment to do so."""
+    later_ms, earlier_ms = timing.shift_ms(2 * number), timing.shift_ms(2 * number + 1)
+    if visit.departed_ms is None:
+        return visit.arrived_ms + later_ms, None
+    spare_ms = max((visit.departed_ms - visit.arrived_ms) // 2, 0)
+    return visit.arrived_ms + min(later_ms, spare_ms), visit.departed_ms - min(earlier_ms, spare_ms)
 
 
 def simulate(life: Life, settings: Settings, clients: Sequence[ClientLife], timing: Timing = LIKELIEST) -> Simulated:

@@ -3,16 +3,21 @@
 * A heartbeat is sent one interval after the answer to the last one. So the moments drift: when an event comes, the next
   heartbeat of each member may lie anywhere in its interval. While something goes on they differ less, but which of two
   members comes first decides whether the other one waits for another interval.
+* A client that starts connects, finds its coordinator and joins, under each protocol with other requests; one that
+  closes finishes its work first. Which of two that come or go together is first is open.
 * librdkafka joins when its main loop wakes, which it does for whatever there is to do, and at least once a second
-  (``rd_kafka_thread_main``).
+  (``rd_kafka_thread_main``); or it need not wait at all, where its last join was long enough ago.
 """
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from coordinator_replay.whatif.libraries import LIBRDKAFKA
+from coordinator_replay.whatif.libraries import JOIN_INTERVAL_MS, LIBRDKAFKA
 from coordinator_replay.whatif.script import ClientLife
 from coordinator_replay.whatif.settings import COOPERATIVE, Settings
+
+SHIFT_MS = 1_000
+"""So much later a client may come, or earlier depart, than its record under other settings says."""
 
 GOLDEN = 0.618_033_988_749_895
 """Multiples of it, modulo one, lie evenly spread, however many there are."""
@@ -23,7 +28,7 @@ class Timing(NamedTuple):
 
     Attributes:
         drift: which set of moments; 0: heartbeats keep the moments that they had when their member joined.
-        wake_ms: how long librdkafka's main loop sleeps after a member may join.
+        wake_ms: how long librdkafka's main loop sleeps after a member may join; negative: by how much less it waits.
     """
 
     drift: int = 0
@@ -38,6 +43,14 @@ class Timing(NamedTuple):
         """
         return round(interval_ms * ((number + self.drift * (number + 1)) * GOLDEN % 1)) if self.drift else 0
 
+    def shift_ms(self, number: int) -> int:
+        """By how much a client comes later, or departs earlier.
+
+        Args:
+            number: which arrival or departure, in any order.
+        """
+        return round(SHIFT_MS * ((number + 1) * (self.drift + 1) * GOLDEN % 1)) if self.drift else 0
+
 
 LIKELIEST = Timing()
 
@@ -50,7 +63,7 @@ DRAWS = 8
 
 def other_timings(settings: Settings, clients: Sequence[ClientLife]) -> list[Timing]:
     """Other timings than the likeliest: late joins where librdkafka waits, and other moments of heartbeats."""
-    late = [Timing(wake_ms=WAKE_MS)] if _is_waiting(settings, clients) else []
+    late = [Timing(wake_ms=WAKE_MS), Timing(wake_ms=-JOIN_INTERVAL_MS)] if _is_waiting(settings, clients) else []
     return [*late, *(Timing(drift=number + 1) for number in range(DRAWS))]
 
 
@@ -63,10 +76,10 @@ def timings_sentences(alternatives: Iterable[Settings], clients: Sequence[Client
     """
     yield (
         f"The log does not show when in their interval heartbeats were sent: ranges include {DRAWS} other sets of such "
-        "moments."
+        f"moments, with which clients come up to {SHIFT_MS:,} ms later and go as much earlier."
     )
     if any(_is_waiting(settings, clients) for settings in alternatives):
-        yield f"librdkafka may wait up to {WAKE_MS:,} ms longer before it rejoins: ranges include that."
+        yield f"librdkafka may wait up to {WAKE_MS:,} ms longer before it rejoins, or not at all: ranges include that."
 
 
 def _is_waiting(settings: Settings, clients: Sequence[ClientLife]) -> bool:

@@ -104,8 +104,8 @@ def write_broker_log(broker: Broker, groups: Iterable[str], path: Path) -> None:
             out.write(json.dumps(entry) + "\n")
 
 
-def copy_dump(broker: Broker, folder: Path) -> None:
-    """Copy the segments of a broker that has stopped, and let Kafka's own classes decode them."""
+def copy_segments(broker: Broker, folder: Path) -> list[Path]:
+    """Copy the segments of a broker that has stopped; where they are then."""
     segments = []
     for segment in broker.segments():
         copy = folder / "segments" / segment.parent.name / segment.name
@@ -115,6 +115,12 @@ def copy_dump(broker: Broker, folder: Path) -> None:
     metadata.mkdir(parents=True, exist_ok=True)
     for segment in broker.segments("__cluster_metadata"):
         shutil.copyfile(segment, metadata / segment.name)
+    return segments
+
+
+def copy_dump(broker: Broker, folder: Path) -> None:
+    """Copy the segments of a broker that has stopped, and let Kafka's own classes decode them."""
+    segments = copy_segments(broker, folder)
     command = java_command("coordinatorreplay.DecodeSegments", *map(str, segments), options=_QUICK)
     with (folder / "decoded.jsonl").open("wb") as out:
         subprocess.run(command, stdout=out, check=True)

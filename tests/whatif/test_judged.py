@@ -2,11 +2,25 @@
 
 from pathlib import Path
 
+import pytest
+
+from coordinator_replay.whatif.answer import what_if
 from scripts.whatif.judge import page
+from scripts.whatif.sample import recorded_groups
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+PAGE = REPOSITORY / "docs" / "what-if-judged.md"
 
 
+@pytest.mark.long
 def test_the_page_is_up_to_date() -> None:
-    written = (REPOSITORY / "docs" / "what-if-judged.md").read_text(encoding="utf-8")
-    assert written == page(REPOSITORY), "run scripts/judge-what-if"
+    assert PAGE.read_text(encoding="utf-8") == page(REPOSITORY), "run scripts/judge-what-if"
+
+
+def test_what_was_recorded_and_how_well_it_is_reproduced_are_up_to_date() -> None:
+    written = PAGE.read_text(encoding="utf-8")
+    for name, group in recorded_groups(REPOSITORY / "tests" / "data" / "variants").items():
+        answer = what_if(group, [])
+        assert f"| {name} | {answer.recorded.rebalances} | {answer.recorded.partitions_reassigned} |" in written
+        one = answer.fidelity
+        assert f"| variants | {name} | {one.matched} : {one.recorded} : {one.simulated} | {one.share:.0%} |" in written

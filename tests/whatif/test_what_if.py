@@ -21,6 +21,7 @@ LIFECYCLES = Path(__file__).parents[1] / "data" / "group-lifecycles"
 JAVA_CLIENTS = Path(__file__).parents[1] / "data" / "java-clients"
 
 KNOWN = {"heartbeat.interval.ms": "500"}
+INTERVALS = {**KNOWN, "group.initial.rebalance.delay.ms": "300", "metadata.max.age.ms": "2000"}
 STATIC = {"group.instance.id": "per-client", "session.timeout.ms": "6000"}
 COOPERATIVE = {"partition.assignment.strategy": "cooperative-sticky"}
 CONSUMER = {"group.protocol": "consumer", "session.timeout.ms": "5000", **KNOWN}
@@ -31,11 +32,21 @@ def groups() -> dict[str, Recorded]:
     return recorded_groups(VARIANTS)
 
 
-def tried(group: str, *values: dict[str, str], without_restarts: bool = False, members: int | None = None) -> WhatIf:
+NO_RANGES = 0
+"""Steps for ranges; most tests are about the likeliest values."""
+
+
+def tried(
+    group: str,
+    *values: dict[str, str],
+    without_restarts: bool = False,
+    members: int | None = None,
+    most_steps: int | None = NO_RANGES,
+) -> WhatIf:
     alternatives = [
         Alternative(values=one, without_restarts=without_restarts, members=members) for one in values or ({},)
     ]
-    return what_if(groups()[group], alternatives)
+    return what_if(groups()[group], alternatives, most_steps=most_steps)
 
 
 @pytest.mark.parametrize("group", ["dynamic", "static", "patient", "new", "newstatic"])
@@ -83,10 +94,10 @@ def test_what_a_life_of_static_members_leaves_open_is_a_range_that_holds_the_tru
 
 
 def test_rebalances_of_a_life_of_dynamic_members_are_nearly_certain() -> None:
-    """Only where heartbeats come, and members of one join phase, is open."""
-    for one in tried("shop-v-dynamic", {}, STATIC, CONSUMER).alternatives:
+    """Where heartbeats come, who comes first, and how one member departed is open."""
+    for one in tried("shop-v-dynamic", {}, CONSUMER | INTERVALS, most_steps=None).alternatives:
         least, most = one.ranges.get("rebalances", (one.rebalances, one.rebalances))
-        assert most - least <= 1
+        assert most - least <= 3
 
 
 def test_a_static_member_was_there_when_it_committed_last() -> None:
@@ -105,10 +116,11 @@ def test_a_static_member_was_there_when_it_committed_last() -> None:
 
 
 def test_courses_that_would_have_left_another_record_are_none_of_the_life() -> None:
-    """Under the settings on record every course leaves that record, but for what may come a moment after its end."""
-    (again,) = tried("shop-v-static", {}).alternatives
+    """Under the settings on record every course leaves that record, but for who comes first, and what ends after it."""
+    (again,) = tried("shop-v-static", {}, most_steps=None).alternatives
     assert again.rebalances == 7
-    assert again.ranges.get("rebalances", (7, 7)) in ((7, 7), (6, 7))
+    least, most = again.ranges.get("rebalances", (7, 7))
+    assert 6 <= least <= 7 <= most <= 8
 
 
 def test_what_comes_a_moment_after_the_end_is_no_miss() -> None:
@@ -132,7 +144,8 @@ def test_more_members_than_there_were_join_once() -> None:
 
 
 def test_the_same_question_has_the_same_answer() -> None:
-    assert tried("shop-v-coop", CONSUMER, STATIC) == tried("shop-v-coop", CONSUMER, STATIC)
+    first, second = (tried("shop-v-coop", CONSUMER, most_steps=20_000) for _ in range(2))
+    assert first == second
 
 
 def test_a_time_range_without_any_event_is_a_quiet_life() -> None:
@@ -149,7 +162,7 @@ def test_a_group_whose_beginning_is_not_on_record_is_taken_up_with_its_first_rec
     late = next(place for place, record in enumerate(group.records) if is_late(record, group))
     records = [record._replace(missing_before=record.missing_before + late) for record in group.records[late:]]
     cut = Recorded(group.group_id, records, group.names, group.counts, group.changes)
-    answer = what_if(cut, [Alternative(values=CONSUMER)])
+    answer = what_if(cut, [Alternative(values=CONSUMER)], most_steps=NO_RANGES)
     assert any("start of the group is not on record" in text for text in answer.assumptions)
     assert answer.recorded.rebalances < 14
 
@@ -221,9 +234,11 @@ def test_a_long_rest_in_between_changes_nothing_and_takes_no_time(name: str) -> 
     rested = [one if one.timestamp_ms < GROWN_MS else later(one, month_ms) for one in group.records]
     longer = Recorded(group.group_id, rested, group.names, group.counts, {})
     usual = what_if(
-        Recorded(group.group_id, group.records, group.names, group.counts, {}), [Alternative(values=CONSUMER)]
+        Recorded(group.group_id, group.records, group.names, group.counts, {}),
+        [Alternative(values=CONSUMER)],
+        most_steps=NO_RANGES,
     )
-    answer = what_if(longer, [Alternative(values=CONSUMER)])
+    answer = what_if(longer, [Alternative(values=CONSUMER)], most_steps=NO_RANGES)
     assert answer.end_ms - answer.start_ms > month_ms
     assert answer.fidelity.matched == usual.fidelity.matched
     for after, before in zip(answer.measures, usual.measures, strict=True):

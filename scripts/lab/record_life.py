@@ -1,0 +1,201 @@
+"""Records random lives: ``python -m lab.record_life --out DIR SEED …``, each under all of its settings at once.
+
+Kept of each are the segments of ``__consumer_offsets``, the log of the cluster's metadata, and ``life.json``.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+from kafka_broker import Broker
+from kafka_jars import java_command
+
+from lab.member import SILENT, Member
+from lab.random_life import JAVA, Client, Drawn, draw, settings_of
+from lab.recording import copy_segments
+
+_ASSIGNORS = {
+    "range": "org.apache.kafka.clients.consumer.RangeAssignor",
+    "cooperative-sticky": "org.apache.kafka.clients.consumer.CooperativeStickyAssignor",
+}
+_RESTART_SECONDS = 0.1
+_PRODUCE_SECONDS = 2.0
+_QUICK = ["-Xmx768m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
+
+
+class _Restarted(Member):
+    """A consumer that is started again after a fatal error, such as UNRELEASED_INSTANCE_ID, until it is ended."""
+
+    def run(self) -> None:
+        """Poll until told to end."""
+        while not (self._leaves or self._crashes):
+            consumer = Consumer(self.settings, logger=SILENT)
+            consumer.subscribe(self.topics)
+            is_alive = True
+            while is_alive and not (self._leaves or self._crashes):
+                self._answer(consumer)
+                try:
+                    message = consumer.poll(0.1)
+                    error = message.error() if message is not None else None
+                    is_alive = error is None or not error.fatal()
+                except KafkaException as problem:
+                    is_alive = not problem.args[0].fatal()
+            if self._leaves or not is_alive:
+                consumer.close()
+            del consumer
+            if not is_alive:
+                time.sleep(_RESTART_SECONDS)
+
+    def crash_soon(self) -> None:
+        """End it without a word to the coordinator, and without waiting for it."""
+        self._crashes = True
+
+    def hang(self, seconds: float) -> None:
+        """Let it not poll for a while, without waiting for it."""
+        threading.Thread(target=self.stall, args=(seconds,), daemon=True).start()
+
+
+class _Recording:
+    def __init__(self, life: Drawn, bootstrap: str) -> None:
+        self.life, self.bootstrap = life, bootstrap
+        command = java_command("coordinatorreplay.Members", options=_QUICK)
+        self.java = subprocess.Popen(command, stdin=subprocess.PIPE, text=True, encoding="utf-8")
+        self.members: dict[str, _Restarted] = {}
+        self.lock = threading.Lock()
+        self.late = 0.0
+
+    def play(self) -> None:
+        """Let everything happen at its time."""
+        admin = AdminClient({"bootstrap.servers": self.bootstrap}, logger=SILENT)
+        topics = [NewTopic(name, num_partitions=count) for name, count in self.life.topics.items()]
+        for future in admin.create_topics(topics).values():
+            future.result(60)
+        time.sleep(2)
+        actions: list[Callable[[float], None]] = [
+            lambda began, group=group, client=client: self._client(began, group, client)  # type: ignore[misc]
+            for group in self.life.groups
+            for client in self.life.clients
+        ]
+        actions.append(lambda began: self._grow(began, admin))
+        if self.life.commits:
+            actions.append(self._produce)
+        began = time.monotonic() + 1
+        threads = [threading.Thread(target=action, args=(began,), daemon=True) for action in actions]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self._wait(began, self.life.seconds)
+
+    def _wait(self, began: float, seconds: float) -> None:
+        time.sleep(max(began + seconds - time.monotonic(), 0))
+        self.late = max(self.late, time.monotonic() - began - seconds)
+
+    def _client(self, began: float, group: str, client: Client) -> None:
+        for at, what, seconds in client.steps:
+            self._wait(began, at)
+            (self._java if client.library == JAVA else self._librdkafka)(group, client, what, seconds)
+
+    def _java(self, group: str, client: Client, what: str, seconds: float) -> None:
+        key = f"{group}/{client.name}"
+        words = [what, key]
+        if what == "start":
+            chosen = settings_of(self.life, self.life.groups[group], client)
+            chosen |= {"bootstrap.servers": self.bootstrap, "group.id": group}
+            if "partition.assignment.strategy" in chosen:
+                chosen["partition.assignment.strategy"] = _ASSIGNORS[chosen["partition.assignment.strategy"]]
+            chosen["metadata.max.age.ms"] = self.life.intervals["metadata.max.age.ms"]
+            words += [",".join(self.life.topics), *(f"{name}={value}" for name, value in chosen.items())]
+        elif what == "stall":
+            words.append(str(round(seconds * 1000)))
+        with self.lock:
+            if self.java.stdin is not None:
+                self.java.stdin.write(" ".join(words) + "\n")
+                self.java.stdin.flush()
+
+    def _librdkafka(self, group: str, client: Client, what: str, seconds: float) -> None:
+        key = f"{group}/{client.name}"
+        if what == "start":
+            chosen = settings_of(self.life, self.life.groups[group], client)
+            refresh = {"topic.metadata.refresh.interval.ms": self.life.intervals["metadata.max.age.ms"]}
+            self.members[key] = _Restarted(self.bootstrap, group, list(self.life.topics), chosen | refresh)
+        elif what == "stall":
+            self.members[key].hang(seconds)
+        elif what == "close":
+            self.members.pop(key).leave()
+        else:
+            self.members.pop(key).crash()
+
+    def _grow(self, began: float, admin: AdminClient) -> None:
+        for at, topic, count in self.life.growth:
+            self._wait(began, at)
+            for future in admin.create_partitions([NewPartitions(topic, count)]).values():
+                future.result(60)
+
+    def _produce(self, began: float) -> None:
+        """A message for each partition again and again, so that there is something to commit."""
+        producer = Producer({"bootstrap.servers": self.bootstrap}, logger=SILENT)
+        while time.monotonic() < began + self.life.seconds:
+            for topic, count in self.life.topics.items():
+                for partition in range(count):
+                    producer.produce(topic, b"x", partition=partition)
+            producer.flush(10)
+            time.sleep(_PRODUCE_SECONDS)
+
+    def end(self) -> None:
+        """End clients after the broker has stopped, so that their end leaves no record."""
+        for member in self.members.values():
+            member.crash_soon()
+        self.java.kill()
+        self.java.wait()
+
+
+def broker_settings(life: Drawn) -> dict[str, str]:
+    """Settings of the broker."""
+    session = next(group["session.timeout.ms"] for name, group in life.groups.items() if name.endswith("-new"))
+    heartbeat = life.intervals["heartbeat.interval.ms"]
+    return {
+        "group.initial.rebalance.delay.ms": life.intervals["group.initial.rebalance.delay.ms"],
+        "group.min.session.timeout.ms": "1000",
+        "group.consumer.min.session.timeout.ms": "1000",
+        "group.consumer.session.timeout.ms": session,
+        "group.consumer.min.heartbeat.interval.ms": "100",
+        "group.consumer.heartbeat.interval.ms": heartbeat,
+        "auto.create.topics.enable": "false",
+    }
+
+
+def record(seed: int, folder: Path) -> None:
+    """Record one life into a folder of its own."""
+    life = draw(seed)
+    with tempfile.TemporaryDirectory(prefix="random-life-") as scratch:
+        broker = Broker(Path(scratch), broker_settings(life))
+        with broker:
+            recording = _Recording(life, broker.bootstrap)
+            recording.play()
+        recording.end()
+        copy_segments(broker, folder)
+    (folder / "life.json").write_text(json.dumps(life.as_json() | {"late_seconds": round(recording.late, 2)}, indent=1))
+    print(f"life {seed}: {life.seconds:.0f} s, at most {recording.late:.2f} s late", file=sys.stderr)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Parse and record."""
+    parser = argparse.ArgumentParser(prog="record_life", description=__doc__)
+    parser.add_argument("seeds", type=int, nargs="+")
+    parser.add_argument("--out", type=Path, required=True, help="folder to write to, one folder for each seed")
+    options = parser.parse_args(arguments)
+    for seed in options.seeds:
+        record(seed, options.out / str(seed))
+
+
+if __name__ == "__main__":
+    main()
