@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import permutations
@@ -12,6 +13,7 @@ from coordinator_replay.whatif.alternative import Alternative
 from coordinator_replay.whatif.answer import WhatIf, what_if
 from coordinator_replay.whatif.measures import Measures
 from coordinator_replay.whatif.recorded import Recorded
+from scripts.whatif.lives import JUDGED, LIVES, judged_life, lives_part
 from scripts.whatif.sample import recorded_groups
 
 VARIANTS: Mapping[str, Mapping[str, str]] = {
@@ -71,7 +73,9 @@ SOURCES = ("shop-v-dynamic", "shop-v-coop", "shop-v-new", "shop-v-static", "shop
 
 def page(repository: Path) -> str:
     """The page, in Markdown."""
-    return "\n".join([*variants_part(repository), ""])
+    with ProcessPoolExecutor(2) as pool:
+        judged = pool.map(judged_life, sorted((repository / LIVES).iterdir()))
+        return "\n".join([*variants_part(repository), "", *lives_part(list(judged)), ""])
 
 
 def variants_part(repository: Path) -> list[str]:
@@ -240,13 +244,6 @@ def _known(group: str) -> dict[str, str]:
     """The session timeout of a consumer group, which only its broker has; classic members have it on record."""
     is_consumer = VARIANTS[group]["group.protocol"] == "consumer"
     return {"session.timeout.ms": VARIANTS[group]["session.timeout.ms"]} if is_consumer else {}
-
-
-JUDGED = (
-    ("rebalances", "rebalances"),
-    ("partitions_reassigned", "partitions reassigned"),
-    ("unowned_ms_total", "without owner in total, ms"),
-)
 
 
 def _most_off(measure: str, truth: int) -> float:

@@ -6,6 +6,7 @@ import pytest
 
 from coordinator_replay.whatif.answer import what_if
 from scripts.whatif.judge import page
+from scripts.whatif.lives import LIVES, LOOKED_AT, judged_life
 from scripts.whatif.sample import recorded_groups
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -24,3 +25,14 @@ def test_what_was_recorded_and_how_well_it_is_reproduced_are_up_to_date() -> Non
         assert f"| {name} | {answer.recorded.rebalances} | {answer.recorded.partitions_reassigned} |" in written
         one = answer.fidelity
         assert f"| variants | {name} | {one.matched} : {one.recorded} : {one.simulated} | {one.share:.0%} |" in written
+
+
+def test_what_a_short_life_predicts_is_up_to_date() -> None:
+    life = judged_life(REPOSITORY / LIVES / "103")
+    assert "\n".join(life.lines) in PAGE.read_text(encoding="utf-8"), "run scripts/judge-what-if"
+
+
+def test_half_of_the_lives_were_looked_at_by_nobody() -> None:
+    names = {folder.name for folder in (REPOSITORY / LIVES).iterdir()}
+    assert set(LOOKED_AT) < names
+    assert 2 * len(LOOKED_AT) <= len(names)

@@ -1,0 +1,147 @@
+"""Holds predictions against random lives, each recorded under six settings at once by a real broker."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from coordinator_replay.whatif.alternative import Alternative
+from coordinator_replay.whatif.answer import what_if
+from coordinator_replay.whatif.measures import Measures
+from scripts.whatif.sample import recorded_groups
+
+LIVES = Path("tests") / "data" / "lives"
+
+LOOKED_AT = ("101", "102", "103", "104", "105", "106")
+"""Lives that whoever builds the ranges may look at; all others only judge."""
+
+JUDGED = (
+    ("rebalances", "rebalances"),
+    ("partitions_reassigned", "partitions reassigned"),
+    ("unowned_ms_total", "without owner in total, ms"),
+)
+
+
+@dataclass
+class Calibration:
+    """How ranges of one measure fare.
+
+    Attributes:
+        held: for each prediction, whether its range (or its only value) is what was recorded.
+        widths: from least to most, as a share of the value; 0 where that is not more than 1.
+    """
+
+    held: list[bool] = field(default_factory=list)
+    widths: list[float] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        """As a cell of a table."""
+        count = len(self.held)
+        if not count:
+            return "-"
+        return f"{sum(self.held)} of {count} ({sum(self.held) / count:.0%}), width {median(self.widths):.0%}"
+
+
+@dataclass
+class JudgedLife:
+    """A life's predictions, held against what was recorded."""
+
+    name: str
+    lines: list[str] = field(default_factory=list)
+    measures: dict[str, Calibration] = field(default_factory=lambda: {name: Calibration() for name, _ in JUDGED})
+    refused: int = 0
+    asked: int = 0
+
+
+def judged_life(folder: Path) -> JudgedLife:
+    """Predict each of the six settings of a life from each other one, intervals given."""
+    life = json.loads((folder / "life.json").read_text(encoding="utf-8"))
+    groups = recorded_groups(folder)
+    recorded = {name: what_if(group, []).recorded for name, group in groups.items()}
+    found = JudgedLife(folder.name)
+    found.lines += [f"### Life {folder.name}", "", _described(life), ""]
+    found.lines += ["| from | to | reproduced | " + " | ".join(label for _, label in JUDGED) + " |", "|---" * 6 + "|"]
+    for source, group in groups.items():
+        own = life["groups"][source]
+        is_consumer = own["group.protocol"] == "consumer"
+        known = life["intervals"] | ({"session.timeout.ms": own["session.timeout.ms"]} if is_consumer else {})
+        others = [name for name in groups if name != source]
+        answer = what_if(
+            group, [Alternative(values=life["groups"][one] | life["intervals"]) for one in others], known=known
+        )
+        share = f"{answer.fidelity.share:.0%}"
+        found.asked += len(others)
+        if not answer.alternatives:
+            found.refused += len(others)
+            found.lines.append(f"| {_short(source)} | all others | {share} | nothing is predicted |" + " |" * 2)
+        for other, one in zip(others, answer.alternatives, strict=False):
+            found.refused += not one.is_predictable
+            cells = [_cell(found, name, one, recorded[other]) for name, _ in JUDGED]
+            found.lines.append(f"| {_short(source)} | {_short(other)} | {share} | " + " | ".join(cells) + " |")
+    return found
+
+
+def _cell(found: JudgedLife, name: str, one: Measures, recorded: Measures) -> str:
+    value, truth = getattr(one, name), getattr(recorded, name)
+    if value is None or truth is None:
+        return "-"
+    least, most = one.ranges.get(name, (value, value))
+    if not one.is_predictable:
+        return f"refused : {truth:,}"
+    calibration = found.measures[name]
+    calibration.held.append(least <= truth <= most)
+    calibration.widths.append(0.0 if most - least <= 1 else (most - least) / max(value, 1))
+    text = f"{value:,} ({least:,} to {most:,}) : {truth:,}" if least < most else f"{value:,} : {truth:,}"
+    return text if calibration.held[-1] else f"**{text}**"
+
+
+def _short(group: str) -> str:
+    return group.rpartition("-")[2]
+
+
+def _described(life: dict[str, Any]) -> str:
+    """What happens in a life, in a sentence."""
+    steps = [what for client in life["clients"] for _, what, _ in client["steps"]]
+    counts = [
+        (steps.count(what), word) for what, word in (("start", "starts"), ("close", "closes"), ("crash", "crashes"))
+    ]
+    counts += [(steps.count("stall"), "pauses beyond max.poll.interval.ms"), (len(life["growth"]), "topics that grow")]
+    libraries = " and ".join(sorted({client["library"] for client in life["clients"]}))
+    return (
+        f"{len(life['clients'])} clients ({libraries}), {len(life['topics'])} topics, {life['seconds']:.0f} s; "
+        f"{', '.join(f'{count} {word}' for count, word in counts if count)}; "
+        f"{'with' if life['commits'] else 'without'} commits. Clients acted up to {life['late_seconds']} s late."
+    )
+
+
+def lives_part(judged: Sequence[JudgedLife]) -> Iterable[str]:
+    """The part of the page about random lives."""
+    yield from (
+        "## Random lives",
+        "",
+        "Lives drawn from a seed (`scripts/lab/random_life.py`), each recorded by a broker (4.3.1) in six groups at",
+        "once; clients are librdkafka's and Java's. Each group is predicted from each other one with intervals given.",
+        "Some lives were looked at while ranges were built, the others only judge: nothing was changed for them.",
+        "A value without a range counts as a range of one number. The width is the median of (most - least) / value,",
+        "0 where most and least differ by not more than 1. Predictions are refused where the record isn't reproduced,",
+        "or where most is more than twice the least; these are not in the other columns.",
+        "",
+        "| lives | " + " | ".join(label for _, label in JUDGED) + " | refused |",
+        "|---" * 5 + "|",
+    )
+    for label, is_looked_at in (("looked at", True), ("only judged", False)):
+        chosen = [one for one in judged if (one.name in LOOKED_AT) is is_looked_at]
+        cells = []
+        for name, _ in JUDGED:
+            total = Calibration()
+            for one in chosen:
+                total.held += one.measures[name].held
+                total.widths += one.measures[name].widths
+            cells.append(str(total))
+        refused, asked = sum(one.refused for one in chosen), sum(one.asked for one in chosen)
+        names = ", ".join(one.name for one in chosen)
+        yield f"| {label}: {names} | {' | '.join(cells)} | {refused} of {asked} |"
+    for one in judged:
+        yield from ("", *one.lines)
