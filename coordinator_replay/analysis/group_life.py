@@ -139,6 +139,9 @@ class GroupReplay:
         """
         events = self.replay.settle(missing_from=offset)
         rows = list(self._fold(events)) if events else []
+        until_ms = latest_ms(self._now_ms, at_ms)
+        rows += self._members.interrupt(self._members, until_ms, offset)
+        rows += self._ownership.interrupt(self._ownership, until_ms, offset)
         self._rebalances.lose_track()
         rows += self._fold([self.replay.lose_track(partition, offset, at_ms, self.group_type)])
         return _settled(rows, offset)

@@ -480,3 +480,17 @@ def test_a_rebalance_that_is_exact_in_a_compacted_log_is_that_of_the_whole_log(s
                     assert [row[name] for name in about] == whole[row["rebalance_id"]], (group_id, second.offset)
                     compared += 1
     assert compared > 100
+
+
+def test_intervals_are_proven_up_to_a_gap_and_not_beyond() -> None:
+    group_id, records = next(one for one in group_records("group-lifecycles") if one[0] == "shop-newstatic")
+    life = GroupReplay("test", group_id)
+    half = next(at for at, record in enumerate(records) if record.offset == 50)
+    rows = [row for record in records[:half] for row in life.feed(record)]
+    gap_ms = records[half - 1].timestamp_ms + 5
+    rows += life.lose_track(records[0].partition, 50, gap_ms)
+    rows += [row for record in records[half + 5 :] for row in life.feed(record)]
+    for name, end in (("member_timeline", "valid_to"), ("partition_ownership", "owned_to")):
+        behind = [row for row in table([*rows, *life.finish()], name) if row[end] is None or row[end] > gap_ms]
+        assert behind
+        assert not any(row["is_exact"] for row in behind)
