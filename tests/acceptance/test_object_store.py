@@ -4,6 +4,7 @@ Stages run in this process; ``test_spark_audits_into_an_object_store`` lets Spar
 """
 
 import json
+import re
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -96,6 +97,11 @@ def ask(*arguments: str) -> str:
     return done.stdout
 
 
+def without_runs(answer: str) -> str:
+    """An answer without the run that first stored a finding: each warehouse has runs of its own."""
+    return re.sub(r'"found_in_run":"[^"]*"', "", answer)
+
+
 def test_every_command_answers_as_on_this_machine(
     audit: Audit, whole: Path, uploaded: Sequence[str], s3: str, tmp_path: Path
 ):
@@ -125,7 +131,7 @@ def test_every_command_answers_as_on_this_machine(
     for question in questions:
         command, *rest = question
         here, far = (ask(command, *rest, "--warehouse", place, "--output", "json") for place in (str(whole), there))
-        assert far == here, question
+        assert without_runs(far) == without_runs(here), question
         assert far or command == "expired", question
     for command in ("report", "trace"):
         ask(command, "--warehouse", there, "--out", str(tmp_path / command))

@@ -20,8 +20,8 @@ def whole_cluster(folder: Path) -> Iterator[list[str]]:
             yield [command, "--output", form]
         for name in saved_queries():
             yield ["sql", "--query", name, "--output", form]
-    yield ["diff", "--from", "-1h"]
-    yield ["diff", "--from", "-1h", "--output", "csv"]
+    yield ["diff", "--from", "-1m"]
+    yield ["diff", "--from", "-1m", "--output", "csv"]
     yield ["groups", "--at", "now", "--wide"]
     yield ["groups", "--deleted", "--output", "json"]
     yield ["sql", "FROM group_timeline", "--output", "json"]

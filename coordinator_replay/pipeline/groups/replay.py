@@ -135,7 +135,8 @@ class _GroupRun:
 
     def _prove_from(self, one: Break) -> None:
         self.life.replay.proven_from = NOWHERE if one.proven_from is None else one.proven_from
-        self.life.proven_ms = one.proven_ms
+        # Where nothing proves the group, it has no time either: nights don't know the one that a rebuild finds.
+        self.life.proven_ms = None if one.proven_from is None else one.proven_ms
         self.complete = None if one.proven_from is None else (one.proven_from, one.proven_ms)
 
     def _pass(self, one: Break) -> Iterator[OutputRow]:
