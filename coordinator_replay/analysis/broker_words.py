@@ -97,9 +97,8 @@ class LogLine(NamedTuple):
 
     @property
     def order(self) -> tuple[int, int, str, int]:
-        """Where it stands among lines of its group: in a millisecond by generation, its end before the next begins."""
-        step = -1 if self.epoch is None else 3 * self.epoch + _STEPS.get(self.event, 0)
-        return self.at_ms, step, self.text, -1 if self.broker is None else self.broker
+        """Where it stands among lines of its group."""
+        return self.at_ms, step_of(self.event, self.epoch), self.text, -1 if self.broker is None else self.broker
 
     @property
     def words(self) -> str:
@@ -111,6 +110,21 @@ class LogLine(NamedTuple):
     def names(self, members: Iterable[str]) -> bool:
         """Whether it is about one of some members."""
         return any(one == self.member_id or one in self.text for one in members if one)
+
+
+def step_of(event: str, epoch: int | None) -> int:
+    """The order of lines of one millisecond: by generation, its end before the next one begins."""
+    return -1 if epoch is None else 3 * epoch + _STEPS.get(event, 0)
+
+
+def searched_from_ms(row: Row) -> int:
+    """From when on lines may belong to a rebalance that is over.
+
+    Args:
+        row: of table ``rebalances``, times in milliseconds since 1970.
+    """
+    longest_ms = LONGEST_MS if row["duration_ms_max"] is None else min(row["duration_ms_max"], LONGEST_MS)
+    return int(row["completed_at"] - longest_ms - SLACK_MS)
 
 
 class _Named(NamedTuple):
@@ -196,9 +210,7 @@ def _back_from(lines: Sequence[LogLine], end: int, row: Row, contradicting: Coll
         contradicting: places of lines that are not used.
     """
     logged: list[LogLine] = []
-    before, longest_ms = row["epoch"] - (row["attempts"] or 1), row["duration_ms_max"]
-    longest_ms = LONGEST_MS if longest_ms is None else min(longest_ms, LONGEST_MS)
-    since_ms = row["completed_at"] - longest_ms - SLACK_MS
+    before, since_ms = row["epoch"] - (row["attempts"] or 1), searched_from_ms(row)
     for place in range(end - 1, -1, -1):
         line = lines[place]
         if line.event not in _OF_CLASSIC or place in contradicting:

@@ -75,9 +75,9 @@ class Impacted(Answer[GroupImpact]):
         total: the cost over all groups, and what those concerned have in common.
     """
 
-    def __init__(self, found: Impact, notes: Iterable[str | None] = (), basis: Basis | None = None) -> None:
-        super().__init__(found.groups, GroupImpact, notes=notes, basis=basis)
-        self.total = found
+    def __init__(self, impact: Impact, notes: Iterable[str | None] = (), basis: Basis | None = None) -> None:
+        super().__init__(impact.groups, GroupImpact, notes=notes, basis=basis)
+        self.total = impact
 
     def _repr_html_(self) -> str:
         traits = Answer(self.total.traits, CommonTrait)._repr_html_() if self.total.traits else ""

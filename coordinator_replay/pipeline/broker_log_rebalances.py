@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 
 from coordinator_replay.analysis.broker_words import (
     EVENTS,
-    LONGEST_MS,
     SLACK_MS,
     LogLine,
+    searched_from_ms,
     with_broker_log,
 )
 from coordinator_replay.pipeline.bucket import BucketResult
@@ -162,8 +162,7 @@ def _lines(uris: Sequence[str], rows: Sequence[Mapping[str, Any]], partitions: M
     by_group: dict[str, list[LogLine]] = defaultdict(list)
     if not over or not uris:
         return by_group
-    begins = [row["completed_at"] - min(_longest_ms(row), LONGEST_MS) for row in over]
-    since, until = max(min(begins) - SLACK_MS, 0), max(row["completed_at"] for row in over) + SLACK_MS
+    since, until = max(min(map(searched_from_ms, over)), 0), max(row["completed_at"] for row in over) + SLACK_MS
     groups = pa.array(sorted({row["group_id"] for row in over}), pa.string())
     where = pc.field("group_id").isin(groups) & pc.field("event").isin(_EVENTS)
     where &= (pc.field("logged_at") >= moment_of_ms(since)) & (pc.field("logged_at") <= moment_of_ms(until))
@@ -176,7 +175,3 @@ def _lines(uris: Sequence[str], rows: Sequence[Mapping[str, Any]], partitions: M
     for of_group in by_group.values():
         of_group.sort(key=lambda line: line.order)
     return by_group
-
-
-def _longest_ms(row: Mapping[str, Any]) -> int:
-    return LONGEST_MS if row["duration_ms_max"] is None else int(row["duration_ms_max"])

@@ -206,36 +206,27 @@ def _group_changes(group_id: str, old: Group | None, new: Group | None, before: 
         for one, side in ((old, before), (new, after))
     )
     if old is None or new is None:
-        state = (old or new).state if old or new else None  # type: ignore[union-attr]  # one of them is there
         change = ADDED if old is None else REMOVED
+        pairs = [("group", None if old is None else old.state, None if new is None else new.state)]
+    else:
+        change = CHANGED
+        pairs = [
+            ("type", old.group_type, new.group_type),
+            ("state", old.state, new.state),
+            ("protocol", old.protocol, new.protocol),
+        ]
+        pairs = [(what, was, is_now) for what, was, is_now in pairs if was != is_now]
+    for what, was, is_now in pairs:
         yield Change(
             group_id=group_id,
-            what="group",
+            what=what,
             change=change,
             name=None,
-            before=None if old is None else state,
-            after=None if new is None else state,
+            before=was,
+            after=is_now,
             number=None,
             is_exact=is_exact,
         )
-        return
-    pairs = (
-        ("type", old.group_type, new.group_type),
-        ("state", old.state, new.state),
-        ("protocol", old.protocol, new.protocol),
-    )
-    for what, was, is_now in pairs:
-        if was != is_now:
-            yield Change(
-                group_id=group_id,
-                what=what,
-                change=CHANGED,
-                name=None,
-                before=was,
-                after=is_now,
-                number=None,
-                is_exact=is_exact,
-            )
 
 
 def counted_changes(changes: Sequence[Change]) -> list[ChangeCount]:

@@ -10,8 +10,9 @@ once more does not count: a group that is loaded is in the state of its last rec
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Any
 
-from coordinator_replay.analysis.broker_words import LONGEST_MS, SLACK_MS
+from coordinator_replay.analysis.broker_words import LONGEST_MS, SLACK_MS, step_of
 from coordinator_replay.engine.model import GroupState
 from coordinator_replay.query.warehouse import END, Warehouse, shown
 
@@ -27,8 +28,6 @@ _LINES = f"""
     WHERE cluster = $cluster AND logged_at <= $at AND logged_at >= $since {{one_group}}
       AND event IN ('{_PREPARING}', 'STABILIZED', 'ASSIGNMENT_RECEIVED', 'GROUP_EMPTY')
       AND coalesce(logged_at >= loaded_at, true)
-    ORDER BY group_id, logged_at,
-             3 * epoch + CASE event WHEN '{_PREPARING}' THEN 2 WHEN 'ASSIGNMENT_RECEIVED' THEN 1 ELSE 0 END
 """  # noqa: S608 - put together from constants
 
 
@@ -85,15 +84,21 @@ def join_phases(
     sql = _LINES.format(one_group="" if group is None else "AND group_id = $group")
     times = [one.since for one in recorded.values()]
     since = max(min(times) - _SLACK, (at or max(times)) - timedelta(milliseconds=LONGEST_MS)) if times else END
-    found: dict[str, JoinPhase] = {}
-    for name, log_partition, *line in warehouse.rows(sql, at=at or END, since=since, group=group):
+    phases: dict[str, JoinPhase] = {}
+    lines = warehouse.rows(sql, at=at or END, since=since, group=group)
+    for name, log_partition, *line in sorted(lines, key=_order):
         last = recorded.get(name)
         if last is None or log_partition not in (None, last.log_partition):
             continue
-        phase = _next(found.pop(name, None), last, *line)
+        phase = _next(phases.pop(name, None), last, *line)
         if phase is not None:
-            found[name] = phase
-    return found
+            phases[name] = phase
+    return phases
+
+
+def _order(line: tuple[Any, ...]) -> tuple[datetime, int]:
+    _, _, event, epoch, logged_at, _ = line
+    return logged_at, step_of(event, epoch)
 
 
 def _next(

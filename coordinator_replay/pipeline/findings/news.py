@@ -30,10 +30,10 @@ class News:
     def first_runs(self) -> dict[str, str | None]:
         """By finding id the run that first stored it; None of one that a release without this column stored."""
         schema = table(FINDINGS).arrow_schema(["finding_id", FOUND_IN_RUN])
-        found: dict[str, str | None] = {}
+        runs: dict[str, str | None] = {}
         for batch in read_paths(self.earlier, schema.names):
-            found.update(zip(*(column.to_pylist() for column in in_schema(batch, schema).columns), strict=True))
-        return found
+            runs.update(zip(*(column.to_pylist() for column in in_schema(batch, schema).columns), strict=True))
+        return runs
 
     def dated(self, findings: Iterable[FindingRow], first_runs: dict[str, str | None]) -> list[FindingRow]:
         """Findings with the run that first stored each."""
