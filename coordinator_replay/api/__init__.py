@@ -5,8 +5,21 @@ Spark* of the documentation lists the stable names.
 """
 
 from coordinator_replay.api.answer import Answer, SqlAnswer
-from coordinator_replay.api.answers import Described, Owned, Reasons, Replayed
+from coordinator_replay.api.answers import Compared, Described, Impacted, Owned, Reasons, Replayed
 from coordinator_replay.api.page import Page, Pages, Trace
 from coordinator_replay.api.warehouse import Warehouse
 
-__all__ = ["Answer", "Described", "Owned", "Page", "Pages", "Reasons", "Replayed", "SqlAnswer", "Trace", "Warehouse"]
+__all__ = [
+    "Answer",
+    "Compared",
+    "Described",
+    "Impacted",
+    "Owned",
+    "Page",
+    "Pages",
+    "Reasons",
+    "Replayed",
+    "SqlAnswer",
+    "Trace",
+    "Warehouse",
+]

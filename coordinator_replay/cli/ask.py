@@ -76,7 +76,8 @@ if TYPE_CHECKING:
     metavar="STATE",
     type=click.Choice(GROUP_STATES, case_sensitive=False),
     help=f"Only groups in this state: {', '.join(GROUP_STATES)}. A classic group that rebalances has no record of it "
-    "until the rebalance is over, and shows the state before. Unknown: records that the log no longer has decide it.",
+    "until the rebalance is over, and shows the state before, unless brokers' logs were audited. Unknown: records that "
+    "the log no longer has decide it.",
 )
 @click.option("--deleted", is_flag=True, help="Groups that existed before and no longer do: since when, and why.")
 def groups(common: Common, at: datetime | None, types: Sequence[str], states: Sequence[str], deleted: bool) -> None:

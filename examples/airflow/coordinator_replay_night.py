@@ -62,12 +62,12 @@ with DAG(
     pages = BashOperator(task_id="pages", bash_command=f"coordinator-replay report --out {PAGES}/", **asking)
     metrics = BashOperator(task_id="metrics", bash_command=f"coordinator-replay metrics --out {METRICS}", **asking)
     push = BashOperator(task_id="push", bash_command=PUSH, **asking)
-    # Fails, and so alerts, where there is an error; a new attempt would find the same.
+    # Fails, and so alerts, where there is a new error; a new attempt would find the same.
     findings = BashOperator(
         task_id="findings",
         bash_command=(
             "coordinator-replay findings --severity warning"
-            ' && test -z "$(coordinator-replay findings --severity error --output json)"'
+            ' && test -z "$(coordinator-replay findings --new --severity error --output json)"'
         ),
         retries=0,
         **asking,

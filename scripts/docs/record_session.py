@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 _ROOT = Path(__file__).resolve().parents[2]
-DOCUMENTS = (_ROOT / "README.md", _ROOT / "docs" / "demo.md")
+DOCUMENTS = (_ROOT / "README.md", _ROOT / "docs" / "demo.md", _ROOT / "docs" / "cookbook.md")
 
 _SESSION = re.compile(r"(?<=^```console\n)\$ coordinator-replay .*?(?=^```)", re.MULTILINE | re.DOTALL)
 _LONGEST_LINE = 200

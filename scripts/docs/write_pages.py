@@ -45,10 +45,10 @@ def _tables_index() -> str:
     lines += [f"| [{name}]({name}.md) | {_cell(table.about)} |" for name, table in tables().items()]
     lines += [
         "",
-        "Intervals hold from `valid_from` on and end before `valid_to`; a null `valid_to` still holds at the end of",
+        "Intervals begin at `valid_from` and end before `valid_to`; one whose `valid_to` is null goes on at the end of",
     ]
     lines += [
-        "the log read. Moments are UTC, durations milliseconds. `is_exact = false` means that records are missing from"
+        "the log read. Times are UTC, durations milliseconds. `is_exact = false` means that records are missing from"
     ]
     lines += ["the log before this row, so that steps in between were not seen.", "", "## Views", ""]
     lines += [f"- `{name}`: {view.about}" for name, view in views().items()]

@@ -194,7 +194,7 @@ RULES: Mapping[str, Rule] = {
     "offset_lost": Rule(
         Severity.WARNING,
         "Offsets of partitions that had an owner lately expired.",
-        "`offsets --at` a moment before shows what they were, and `--reset-file` puts them back.",
+        "`offsets --at` a time before shows what they were, and `--reset-file` puts them back.",
         ("owned_lately_ms",),
         rests_on_commits=True,
     ),

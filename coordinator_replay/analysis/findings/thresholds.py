@@ -18,10 +18,10 @@ class Thresholds:
     Attributes:
         stuck_ms: for how long a group may be on its way to Stable; twice a consumer's default rebalance timeout.
         unrevoked_ms: for how long a member may keep what it must revoke, where its rebalance timeout is not known.
-        storm_rebalances: that many rebalances beyond those which growing or shrinking takes, within storm_window_ms.
-        storm_window_ms: see storm_rebalances.
-        flapping_returns: a static member came back so often within flapping_window_ms.
-        flapping_window_ms: see flapping_returns.
+        storm_rebalances: that many rebalances beyond those which growing or shrinking takes, within storm-window.
+        storm_window_ms: the time in which storm-rebalances are counted.
+        flapping_returns: a static member came back so often within flapping-window.
+        flapping_window_ms: the time in which flapping-returns are counted.
         unbalanced_ms: for how long an assignment may be lopsided.
         unowned_ms: for how long a partition may have no owner in a group that reads the rest of its topic.
         mixed_protocols_ms: how long the migration of a group from one protocol to the other may take.
