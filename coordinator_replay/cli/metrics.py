@@ -2,7 +2,9 @@
 
 import sys
 import tempfile
+from http.client import HTTPException
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,11 +12,17 @@ from coordinator_replay.cli.answers import say
 from coordinator_replay.cli.clock import now
 from coordinator_replay.cli.options import Command, Common, common_options, examples, open_warehouse
 from coordinator_replay.cli.reasons import counted
-from coordinator_replay.errors import UsageError
+from coordinator_replay.errors import PrerequisiteError, UsageError
 from coordinator_replay.safe_text import neutral
+
+if TYPE_CHECKING:
+    from coordinator_replay.report.metrics import Metrics
 
 DEFAULT_LIMIT = 1000
 """Each group costs about ten series."""
+
+PUSH_JOB = "coordinator-replay"
+"""The job of what is pushed; with the cluster it is the group of metrics that the next push replaces."""
 
 _READABLE = 0o644
 """The collector is another user than the one who audits."""
@@ -31,11 +39,22 @@ def _write(text: str, path: Path) -> None:
         raise UsageError(f"{path} can't be written: {problem.strerror}") from problem
 
 
+def _push(written: "Metrics", cluster: str, gateway: str) -> None:
+    """Replace what an earlier push of the cluster left at a Pushgateway."""
+    from prometheus_client import push_to_gateway
+
+    try:
+        push_to_gateway(gateway, PUSH_JOB, written.registry, {"cluster": cluster})
+    except (OSError, HTTPException, ValueError) as problem:
+        raise PrerequisiteError(f"the Pushgateway {gateway} did not take the metrics: {problem}") from problem
+
+
 @click.command(
     cls=Command,
     epilog=examples(
         "coordinator-replay metrics --out /var/lib/node_exporter/offsets.prom",
         "coordinator-replay metrics --groups 'payments.*' --openmetrics",
+        "coordinator-replay metrics --pushgateway http://pushgateway:9091",
     ),
 )
 @common_options()
@@ -54,18 +73,32 @@ def _write(text: str, path: Path) -> None:
     type=click.Path(dir_okay=False, path_type=Path),
     help="The file to write, replaced at once; standard output if not given.",
 )
-def metrics(common: Common, pattern: str | None, limit: int, is_openmetrics: bool, path: Path | None) -> None:
+@click.option(
+    "--pushgateway",
+    "gateway",
+    metavar="URL",
+    help=f"Push to this Pushgateway, in place of what was pushed before for the cluster (job {PUSH_JOB}).",
+)
+def metrics(
+    common: Common, pattern: str | None, limit: int, is_openmetrics: bool, path: Path | None, gateway: str | None
+) -> None:
     """Write the groups at the end of the log as metrics for Prometheus.
 
-    States, epochs, members, rebalances by cause, time without owner, expiring offsets, findings by rule, and the age of
-    the log; run it after each audit, into the folder of node_exporter's textfile collector.
+    States, epochs, members, rebalances by cause, removed members, time without owner, expiring offsets, findings by
+    rule, completeness, and the age of the log; run it after each audit, into the folder of node_exporter's textfile
+    collector or to a Pushgateway.
     """
-    written = open_warehouse(common).metrics(now=now(), groups=pattern, limit=limit, is_openmetrics=is_openmetrics)
+    warehouse = open_warehouse(common)
+    written = warehouse.metrics(now=now(), groups=pattern, limit=limit, is_openmetrics=is_openmetrics)
     if written.left_out:
         say(f"{counted(written.left_out, 'group')} without own series: --limit allows {limit}.")
+    if gateway is not None:
+        _push(written, warehouse.cluster, gateway)
+        say(f"Pushed to {gateway}: {counted(written.groups, 'group')}.")
     if path is not None:
         _write(written.text, path)
         say(f"Wrote {path}: {counted(written.groups, 'group')}.")
+    if path is not None or gateway is not None:
         return
     is_seen = sys.stdout.isatty()
     for line in written.text.split("\n")[:-1]:

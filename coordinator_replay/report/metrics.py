@@ -26,6 +26,11 @@ _REBALANCES = """
     GROUP BY ALL ORDER BY ALL
 """
 
+_REMOVED_MEMBERS = """
+    SELECT group_id, coalesce(cause, 'UNKNOWN'), sum(len(members_left)) FROM rebalances
+    WHERE cluster = $cluster AND len(members_left) > 0 GROUP BY ALL ORDER BY ALL
+"""
+
 _UNOWNED = """
     SELECT group_id, sum(unowned_ms) / 1000 FROM partition_ownership
     WHERE cluster = $cluster AND unowned_ms IS NOT NULL GROUP BY group_id ORDER BY group_id
@@ -44,11 +49,13 @@ class Metrics:
 
     Attributes:
         text: what a collector reads.
+        registry: the same for the functions of ``prometheus_client``.
         groups: how many groups have series of their own.
         left_out: how many groups that were asked for have none, because of the limit.
     """
 
     text: str
+    registry: CollectorRegistry
     groups: int
     left_out: int
 
@@ -100,10 +107,12 @@ def metrics_of(
     )
     audited = None if covered.audited_at is None else covered.audited_at.timestamp()
     gauges.add("audit_end_timestamp_seconds", "When the last audit ended.", [((), audited)])
+    whole = Counter(one.is_whole for one in warehouse.completeness.partitions.values())
     gauges.add(
-        "log_complete",
-        "1 where no record that decides an answer is missing from the log, 0 where one may be.",
-        [((), float(warehouse.completeness.is_whole))],
+        "log_partitions",
+        "Partitions of __consumer_offsets, by whether the log has all that decides an answer about the past.",
+        [((is_complete,), whole[is_complete == "true"]) for is_complete in ("true", "false")],
+        ("complete",),
     )
     findings = warehouse.rows(_FINDINGS)
     gauges.add(
@@ -123,7 +132,7 @@ def metrics_of(
     _add_groups(gauges, warehouse, chosen, rebalances)
     generate: Callable[[CollectorRegistry], bytes] = generate_openmetrics if is_openmetrics else generate_latest
     written = generate(gauges.registry)
-    return Metrics(text=written.decode(), groups=len(chosen), left_out=left_out)
+    return Metrics(text=written.decode(), registry=gauges.registry, groups=len(chosen), left_out=left_out)
 
 
 def _wanted(groups: Sequence[Group], expression: str | None) -> list[Group]:
@@ -169,6 +178,12 @@ def _add_groups(
         "group_rebalances",
         "Rebalances on record, by cause.",
         [((name, cause), count) for name, cause, count in rebalances if name in names],
+        ("group", "cause"),
+    )
+    gauges.add(
+        "group_removed_members",
+        "Members removed in rebalances on record, by the cause of the rebalance.",
+        [((name, cause), count) for name, cause, count in warehouse.rows(_REMOVED_MEMBERS) if name in names],
         ("group", "cause"),
     )
     gauges.add(

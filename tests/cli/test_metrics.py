@@ -50,6 +50,11 @@ def test_metrics_are_what_the_commands_answer(folder):
     assert sum(samples(text, "group_rebalances").values()) == len(
         [one for one in warehouse.rebalances() if one.group_id in {group.group_id for group in groups}]
     )
+    removed = Counter((one.group_id, str(one.cause)) for one in warehouse.rebalances() for _ in one.members_left or ())
+    assert removed
+    assert samples(text, "group_removed_members") == {(cause, name): n for (name, cause), n in removed.items()}
+    whole = Counter(one.is_whole for one in warehouse._tables.completeness.partitions.values())
+    assert samples(text, "log_partitions") == {("true",): whole[True], ("false",): whole[False]}
     assert sum(samples(text, "findings").values()) == len(warehouse.findings())
     assert sum(samples(text, "groups").values()) == len(groups)
     expiries = [one for one in warehouse.expired() if one.group_id in {group.group_id for group in groups}]

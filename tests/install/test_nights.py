@@ -121,7 +121,7 @@ def gateway(received: list[tuple[str, str, str]]) -> Iterator[str]:
     server = HTTPServer(("127.0.0.1", 0), Taking)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}/metrics/job/coordinator-replay"
+        yield f"http://127.0.0.1:{server.server_port}"
     finally:
         server.shutdown()
 
@@ -149,7 +149,7 @@ def test_a_night_of_a_copy_leaves_tables_pages_and_metrics_and_ends_with_the_cod
     assert re.search(r"^warning +\w+_\w+ ", run.stdout, re.MULTILINE), run.stdout
     assert "shop-billing" in (tmp_path / "served" / "index.html").read_text("utf-8")
     ((method, path, body),) = received
-    assert (method, path) == ("PUT", "/metrics/job/coordinator-replay")
+    assert (method, path) == ("PUT", "/metrics/job/coordinator-replay/cluster/prod")
     assert 'coordinator_replay_group_members{cluster="prod"' in body
     assert {line.split()[0] for line in body.splitlines()} == {
         line.split()[0] for line in (tmp_path / "offsets.prom").read_text().splitlines()

@@ -3,7 +3,7 @@
 Cluster ``default``, 2026-11-20 from 02:00 to 02:20 UTC, audited at 03:00:
 
 - ``payments``, a consumer group: m-1 joins at 02:00, the static m-2 at 02:10; partition 1 of orders goes from m-1 to
-  m-2. It commits plainly and in transactions, one of which is still open at the end.
+  m-2, while m-0 comes and goes. It commits plainly and in transactions, one of which is still open at the end.
 - ``legacy``, a classic group: stable at 02:02, empty at 02:05, deleted at 02:06.
 - ``simple`` only holds an offset; ``txn-only`` only holds a pending one.
 
@@ -241,6 +241,7 @@ def rebalances() -> list[Row]:
         one("r2", "02:10", "02:10:20", epoch=3, cause="MEMBER_JOIN", duration_ms=20000, duration_ms_min=20000,
             duration_ms_max=20000, commit_pause_ms=6000, members_before=1, members_after=2, partitions_moved=1,
             partitions_added=0, unowned_ms_max=5000, held_up_by="m-1", held_up_ms=15000, trigger_members=["m-2"],
+            members_joined=["m-0", "m-2"], members_left=["m-0"],
             evidence=["member m-2 joined (3:103)", "epoch 2 to 3 (3:103)"]),
         one("r3", None, "02:02", group_id="legacy", group_type="classic", epoch=1, cause="GROUP_CREATED",
             duration_ms_min=40, duration_ms_max=60_000, members_before=0, members_after=1, partitions_moved=0,
