@@ -15,7 +15,8 @@ LAST = 9
 """Rank of what is shown only where there is room for everything."""
 
 PYTHON, REQUIRE_STABLE, END_OFFSETS = "Python", "--require-stable", "--end-offsets"
-"""What ``only_with`` may be: the Python API, which no command shows, and options."""
+STREAMS, SHARE, CLASSIC_MEMBERS = "streams groups", "share groups", "classic members"
+"""What ``only_with`` may be: the Python API, which no command shows, options, and what kind of group it is."""
 
 Row = TypeVar("Row")
 
@@ -31,7 +32,7 @@ class AnswerColumn:
         least: cells that its text may be cut down to; None where it is shown whole or not at all.
         is_id: whether it names one of several, so that shortened texts must stay different.
         good: cells of its text that count for more than another column of a higher rank.
-        only_with: the option without which it is not shown; empty for what is always shown.
+        only_with: the option or kind of group without which it is not shown; empty for what is always shown.
         sql: the expression that it is read by; empty for the stored column of its name.
         read: makes the value of what the engine returns; None where that is the value.
         text: makes what a table shows of the value; None where that is its usual text.

@@ -1,4 +1,4 @@
--- Groups that still use the classic protocol, or were converted back to it, with the number of groups on KIP-848.
+-- Groups that still use the classic protocol, in full or by some members, or were converted back to it, with the number of groups on KIP-848.
 WITH last AS (
     SELECT group_id, arg_max(group_type, seq) AS group_type, arg_max(event, seq) AS event,
            arg_max(member_count, seq) AS members,
@@ -10,11 +10,18 @@ WITH last AS (
 clients AS (
     SELECT group_id, list_sort(list_distinct(list(CASE WHEN is_client_inherited THEN instance_id ELSE client_id END))) AS clients FROM member_timeline
     WHERE cluster = $cluster AND to_offset IS NULL GROUP BY group_id
+),
+-- Consumer groups of which some member's newest record is that of a classic member.
+in_migration AS (
+    SELECT group_id FROM (
+        SELECT group_id, arg_max(coalesce(value_json, '{}'), log_offset) AS newest FROM group_records
+        WHERE cluster = $cluster AND kind = 'ConsumerGroupMemberMetadata' GROUP BY group_id, member_id
+    ) WHERE json_extract_string(newest, '$.classicMemberMetadata') IS NOT NULL
 )
-SELECT group_id, CASE WHEN conversions > 0 THEN 'converted back'
+SELECT group_id, CASE WHEN group_type = 'consumer' THEN 'has classic members' WHEN conversions > 0 THEN 'converted back'
                       WHEN is_whole THEN 'never converted' ELSE 'no conversion on record' END AS what, members,
        converted_at, clients[1:10] AS clients,
        (SELECT count(*) FROM last WHERE group_type = 'consumer') AS groups_on_kip_848
 FROM last LEFT JOIN clients USING (group_id)
-WHERE group_type = 'classic' AND event <> 'GROUP_DELETED' AND members > 0
+WHERE (group_type = 'classic' OR group_id IN (SELECT group_id FROM in_migration)) AND event <> 'GROUP_DELETED' AND members > 0
 ORDER BY what, group_id

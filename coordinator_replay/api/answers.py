@@ -26,12 +26,14 @@ class Described(Answer[Member]):
     Attributes:
         group: the group itself.
         assignor: the assignor or protocol that distributes the partitions; None where there is none.
+        kinds: the columns that this kind of group has, as ``only_with`` names them.
     """
 
     def __init__(self, found: Description, notes: Iterable[str | None] = (), basis: Basis | None = None) -> None:
         super().__init__(found.members, Member, notes=notes, basis=basis)
         self.group = found.group
         self.assignor = found.group.assignor
+        self.kinds = found.kinds
 
     def _repr_html_(self) -> str:
         return Answer([self.group], type(self.group))._repr_html_() + super()._repr_html_()

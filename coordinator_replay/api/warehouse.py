@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from coordinator_replay.api.answer import Answer, SqlAnswer
 from coordinator_replay.api.answers import Compared, Described, Impacted, Owned, Reasons, Replayed
 from coordinator_replay.api.page import Page, Pages, Trace
+from coordinator_replay.engine.model import GroupType
 from coordinator_replay.errors import UsageError, WarehouseError
 from coordinator_replay.query.basis import Basis, basis_at, basis_from
 from coordinator_replay.query.choices import SEVERITIES, STATUSES
@@ -159,7 +160,8 @@ class Warehouse:
         answer = describe_at(self._tables, group, moment)
         inherited = inherited_note((one.member_id, one.is_client_inherited) for one in answer.members)
         phase = self._join_phase(group, moment) if answer.group.state in UNRECORDED_STATES else None
-        return Described(answer, [missing_records_note(answer.group), phase, inherited, note], self._at(moment, group))
+        notes = [missing_records_note(answer.group), answer.not_ready, phase, inherited, note]
+        return Described(answer, notes, self._at(moment, group))
 
     def _join_phase(self, group: str, at: datetime | None) -> str | None:
         """What a broker's log says of a rebalance that was going on."""
@@ -765,6 +767,11 @@ class Warehouse:
 
     def _no_offset(self, group: str, topics: Sequence[str], basis: Basis) -> str:
         """What to say where no committed offset is shown."""
+        if any(one.group_type == GroupType.SHARE for one in groups_at(self._tables, None, group=group)):
+            return (
+                f"{group!r} is a share group: its offsets are in __share_group_state, which is not in this log; "
+                "describe shows what its members have."
+            )
         if basis.is_complete:
             return f"Group {group!r} had no committed offset{_of(topics)} then."
         return f"No committed offset{_of(topics)} of group {group!r} at that time is on record."

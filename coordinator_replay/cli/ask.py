@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from coordinator_replay.answer_columns import AnswerColumn
+from coordinator_replay.answer_columns import CLASSIC_MEMBERS, LAST, SHARE, STREAMS, AnswerColumn
 from coordinator_replay.cli.answers import (
     any_group_argument,
     at_option,
@@ -91,15 +91,23 @@ def groups(common: Common, at: datetime | None, types: Sequence[str], states: Se
 
 
 def _print_description(common: Common, description: "Described") -> None:
-    group_columns = columns_for(type(description.group))
+    # Programs get the same fields of every group, people those of its kind.
+    kinds = description.kinds if common.output == "table" else (STREAMS, SHARE, CLASSIC_MEMBERS)
+    group_columns = columns_for(type(description.group), kinds)
+    member_columns = columns_for(description.row_type, kinds)
+    if STREAMS in kinds:
+        # Tasks say by subtopology what the partitions of topics follow from.
+        member_columns = [
+            replace(one, rank=LAST) if one.name.endswith("_assignment") else one for one in member_columns
+        ]
     if common.output == "table":
         show_rows(common, group_columns, [description.group])
         if description:
             click.echo()
-            show_rows(common, columns_for(description.row_type), description)
+            show_rows(common, member_columns, description)
         return
     group = {one.name: getattr(description.group, one.name) for one in group_columns}
-    member_names = [one.name for one in columns_for(description.row_type) if one.name != "group_id"]
+    member_names = [one.name for one in member_columns if one.name != "group_id"]
     members = [{name: getattr(member, name) for name in member_names} for member in description]
     if common.output == "json":
         print_rows([AnswerColumn(name) for name in (*group, "members")], [[*group.values(), members]], "json")

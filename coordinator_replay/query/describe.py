@@ -7,14 +7,26 @@ the first of the broker's default list.
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from coordinator_replay.answer_columns import LAST, column, columns_of, select_list
+from coordinator_replay.answer_columns import (
+    CLASSIC_MEMBERS,
+    LAST,
+    SHARE,
+    STREAMS,
+    column,
+    select_list,
+    stored_columns,
+)
+from coordinator_replay.engine.model import GroupState, GroupType
+from coordinator_replay.query.group_records import Tasks, newest_records, not_ready_note
 from coordinator_replay.query.groups import UNKNOWN, Group, group_at
 from coordinator_replay.query.partitions import TopicPartitions, target_partitions, topic_partitions
 from coordinator_replay.query.warehouse import END, MEMBERS_AS_OF, Warehouse
+
+Topics = tuple[TopicPartitions, ...]
 
 DEFAULT_ASSIGNOR = "uniform"
 """First of ``group.consumer.assignors`` as brokers ship it; the setting itself is not in this topic."""
@@ -41,13 +53,25 @@ class Member:
         since: since when it is as it is.
         is_client_inherited: client id and host may be those of an earlier process of this static member.
         is_begin_open: whether it may have been so before, too: the log does not have what was before ``since``.
+        is_upgraded: whether it uses the consumer protocol; None outside of consumer groups.
+        process_id: of a streams member, like what follows; None in other groups, and where its record is missing.
+        member_topology_epoch: the topology epoch that it sent.
+        active_tasks: tasks that it runs, as the broker describes them: without those it must give up.
+        standby_tasks: likewise.
+        warmup_tasks: likewise.
+        active_tasks_pending_revocation: tasks that it must give up and has not given up yet.
+        standby_tasks_pending_revocation: likewise.
+        warmup_tasks_pending_revocation: likewise.
+        target_active_tasks: tasks that it is to have.
+        target_standby_tasks: likewise.
+        target_warmup_tasks: likewise.
     """
 
     group_id: str = column("GROUP", LAST, 12, is_id=True)
-    member_id: str = column("CONSUMER-ID", 1, 10, is_id=True)
-    instance_id: str | None = column("GROUP-INSTANCE-ID", 4, 8, is_id=True)
-    client_host: str | None = column("HOST", 4, 8, is_id=True)
     client_id: str | None = column("CLIENT-ID", 1, 8, is_id=True)
+    client_host: str | None = column("HOST", 2, 8, is_id=True)
+    instance_id: str | None = column("GROUP-INSTANCE-ID", 3, 8, is_id=True)
+    member_id: str = column("CONSUMER-ID", 4, 10, is_id=True)
     is_client_inherited: bool = column(sql="coalesce(is_client_inherited, false)")
     rack_id: str | None
     partition_count: int = column("#PARTITIONS", 5, is_computed=True)
@@ -66,6 +90,18 @@ class Member:
     assignor: str | None
     since: datetime | None = column(sql="valid_from")
     is_begin_open: bool = column(sql="coalesce(is_begin_open, true)")
+    is_upgraded: bool | None = column("UPGRADED", 1, only_with=CLASSIC_MEMBERS, default=None)
+    process_id: str | None = column("PROCESS", 3, 8, is_id=True, only_with=STREAMS, default=None)
+    member_topology_epoch: int | None = column(only_with=STREAMS, default=None)
+    active_tasks: Tasks | None = column("ACTIVE", 1, 8, only_with=STREAMS, default=None)
+    standby_tasks: Tasks | None = column("STANDBY", 1, 8, only_with=STREAMS, default=None)
+    warmup_tasks: Tasks | None = column("WARMUP", 1, 8, only_with=STREAMS, default=None)
+    active_tasks_pending_revocation: Tasks | None = column(only_with=STREAMS, default=None)
+    standby_tasks_pending_revocation: Tasks | None = column(only_with=STREAMS, default=None)
+    warmup_tasks_pending_revocation: Tasks | None = column(only_with=STREAMS, default=None)
+    target_active_tasks: Tasks | None = column("TARGET-ACTIVE", 2, 8, only_with=STREAMS, default=None)
+    target_standby_tasks: Tasks | None = column("TARGET-STANDBY", 2, 8, only_with=STREAMS, default=None)
+    target_warmup_tasks: Tasks | None = column("TARGET-WARMUP", 2, 8, only_with=STREAMS, default=None)
 
     def __post_init__(self) -> None:
         """Count the partitions that it owns."""
@@ -91,6 +127,12 @@ class DescribedGroup:
 
     Attributes:
         assignor: the assignor or protocol that distributes the partitions; None where there is none.
+        topology_epoch: of a streams group.
+        validated_topology_epoch: the one that the coordinator has validated against the topics; None where it has none,
+            or is of 4.1, which does not record it.
+        initialized_topics: of a share group, the partitions whose state the share coordinator has initialized.
+        initializing_topics: those that wait for it.
+        deleting_topics: those whose state is being deleted.
     """
 
     group_id: str = column("GROUP", 1, 12, is_id=True)
@@ -104,14 +146,36 @@ class DescribedGroup:
     since: datetime | None = column("SINCE", 3)
     is_exact: bool
     log_partition: int | None
+    topology_epoch: int | None = column("TOPOLOGY-EPOCH", 2, only_with=STREAMS, default=None)
+    validated_topology_epoch: int | None = column(only_with=STREAMS, default=None)
+    initialized_topics: Topics | None = column("INITIALIZED", 2, 12, only_with=SHARE, default=None)
+    initializing_topics: Topics | None = column("INITIALIZING", 2, 12, only_with=SHARE, default=None)
+    deleting_topics: Topics | None = column("DELETING", 5, 12, only_with=SHARE, default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Description:
-    """A group and its members at a point in time."""
+    """A group and its members at a point in time.
+
+    Attributes:
+        group: the group.
+        members: its members.
+        not_ready: what a streams group that is NotReady waits for.
+    """
 
     group: DescribedGroup
     members: tuple[Member, ...]
+    not_ready: str | None = None
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The columns that this kind of group has, as ``only_with`` names them."""
+        kinds = {
+            STREAMS: self.group.group_type == GroupType.STREAMS,
+            SHARE: self.group.group_type == GroupType.SHARE,
+            CLASSIC_MEMBERS: any(one.is_upgraded is False for one in self.members),
+        }
+        return tuple(kind for kind, is_so in kinds.items() if is_so)
 
 
 def inherited_note(members: Iterable[tuple[str, bool]]) -> str | None:
@@ -171,5 +235,14 @@ def describe_at(warehouse: Warehouse, group: str, at: datetime | None = None) ->
     """
     described = group_at(warehouse, group, at)
     members = () if described.state == UNKNOWN else members_at(warehouse, described, at)
-    shared = {one.name: getattr(described, one.name) for one in columns_of(DescribedGroup) if one.name != "assignor"}
-    return Description(group=DescribedGroup(**shared, assignor=_assignor(described, members)), members=members)
+    names = [one.name for one in stored_columns(DescribedGroup) if one.name != "assignor"]
+    shared = {name: getattr(described, name) for name in names} | {"assignor": _assignor(described, members)}
+    if described.group_type == "classic" or described.state == UNKNOWN:
+        return Description(group=DescribedGroup(**shared), members=members)
+    records = newest_records(warehouse, group, at)
+    is_ready = described.state != GroupState.NOT_READY
+    return Description(
+        group=DescribedGroup(**shared, **records.group_fields()),
+        members=tuple(replace(one, **records.member_fields(one.member_id)) for one in members),
+        not_ready=None if is_ready else not_ready_note(warehouse, records.topology, at),
+    )

@@ -163,6 +163,10 @@ def test_how_much_of_the_log_is_each_groups(ask, name: str):
     assert {row["group_id"]: row["records"] for row in rows} == dict(records)
     assert {row["group_id"]: row["bytes"] for row in rows} == dict(sizes)
     assert rows[0]["bytes"] == max(sizes.values())
+    grown = ask(name, "sql", "--query", "log-partition-growth")
+    assert sum(row["bytes"] for row in grown) == sum(sizes.values())
+    assert grown == sorted(grown, key=lambda row: -row["bytes"])
+    assert {row["largest_group_bytes"] for row in grown} <= set(sizes.values())
 
 
 @pytest.mark.parametrize("name", AUDITED)

@@ -108,9 +108,9 @@ def test_describe_in_the_words_of_kafkas_tool(ask):
         GROUP     TYPE      ASSIGNMENT-STRATEGY  STATE        GROUP-EPOCH  TARGET-ASSIGNMENT-EPOCH  #MEMBERS  SINCE
         payments  consumer  uniform              Reconciling            3                        3         2  2026-11-20T02:10:05.000Z
 
-        GROUP     CONSUMER-ID  GROUP-INSTANCE-ID  HOST       CLIENT-ID   #PARTITIONS  CURRENT-EPOCH  MEMBER-STATE          CURRENT-ASSIGNMENT  PENDING-REVOCATION  TARGET-EPOCH  TARGET-ASSIGNMENT
-        payments  m-1          -                  /10.0.0.1  client-m-1            2              2  UNREVOKED_PARTITIONS  orders:0,1          orders:1                       3  orders:0
-        payments  m-2          two                /10.0.0.1  client-m-2            0              2  STABLE                -                   -                              3  orders:1
+        GROUP     CLIENT-ID   HOST       GROUP-INSTANCE-ID  CONSUMER-ID  #PARTITIONS  CURRENT-EPOCH  MEMBER-STATE          CURRENT-ASSIGNMENT  PENDING-REVOCATION  TARGET-EPOCH  TARGET-ASSIGNMENT
+        payments  client-m-1  /10.0.0.1  -                  m-1                    2              2  UNREVOKED_PARTITIONS  orders:0,1          orders:1                       3  orders:0
+        payments  client-m-2  /10.0.0.1  two                m-2                    0              2  STABLE                -                   -                              3  orders:1
         """)  # noqa: E501
     assert told.stderr == ""
 

@@ -313,7 +313,14 @@ def ask_saved(warehouse: Warehouse, name: str) -> Reply:
 
 def saved_query_names() -> list[str]:
     """Saved queries that tell of groups; those about runs and records tell of the dump itself."""
-    about_dump = {"audit-runs", "record-kinds", "undecoded-records", "what-fills-the-topic", "log-partitions"}
+    about_dump = {
+        "audit-runs",
+        "log-partition-growth",
+        "log-partitions",
+        "record-kinds",
+        "undecoded-records",
+        "what-fills-the-topic",
+    }
     return sorted(one.name for one in Warehouse.saved_queries() if one.name not in about_dump)
 
 

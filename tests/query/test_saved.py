@@ -150,6 +150,21 @@ def test_a_subscription_alternates_when_it_changes_back(tmp_path: Path):
     assert (found["member"], found["changes"], found["changes_back"], found["current_topics"]) == ("twice", 2, 1, ["a"])
 
 
+def test_a_consumer_group_with_a_classic_member_is_listed(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path)
+    joined = {"cluster": "default", "group_id": "payments", "kind": "ConsumerGroupMemberMetadata", "log_partition": 3}
+    rows = [
+        {"member_id": "m-1", "log_offset": 200, "value_json": '{"classicMemberMetadata":null}'},
+        {"member_id": "m-2", "log_offset": 201, "value_json": '{"classicMemberMetadata":{}}'},
+    ]
+    write_rows(folder, "group_records", [{**joined, **row, "log_timestamp": at("02:15")} for row in rows])
+    listed = {one["group_id"]: one["what"] for one in answers(Warehouse(str(folder)), "classic-protocol-groups")}
+    assert listed["payments"] == "has classic members"
+    upgraded = {"member_id": "m-2", "log_offset": 202, "value_json": '{"classicMemberMetadata":null}'}
+    write_rows(folder, "group_records", [{**joined, **upgraded, "log_timestamp": at("02:16")}])
+    assert "payments" not in {one["group_id"] for one in answers(Warehouse(str(folder)), "classic-protocol-groups")}
+
+
 def test_a_replaced_static_member_of_a_classic_group_goes_by_its_instance_id(tmp_path: Path):
     folder = write_small_warehouse(tmp_path)
     own = {"group_type": "classic", "instance_id": "pod-0", "client_id": "gone", "client_host": "/10.9.9.9"}

@@ -1,0 +1,197 @@
+"""What a group's newest records up to a point in time say that no other table has.
+
+These are the tasks and the topology of a streams group, the share-partition state of a share group, and which members
+of a consumer group use the classic protocol. A record that the log no longer has leaves its fields at None.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from coordinator_replay.query.partitions import TopicPartitions, partition_ranges, topic_partitions
+from coordinator_replay.query.warehouse import END, Warehouse
+
+_NEWEST = """
+    SELECT kind, coalesce(member_id, ''), value_json FROM group_records
+    WHERE cluster = $cluster AND group_id = $group AND coalesce(log_timestamp <= $at, true)
+      AND (kind LIKE 'StreamsGroup%' OR kind IN ('ShareGroupStatePartitionMetadata', 'ConsumerGroupMemberMetadata'))
+    QUALIFY row_number() OVER (PARTITION BY kind, member_id ORDER BY log_offset DESC) = 1
+"""
+
+_TOPICS = "SELECT topic, source, created_at, removed_at FROM topics WHERE cluster = $cluster"
+
+Value = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubtopologyTasks:
+    """Tasks of one subtopology, by their partitions."""
+
+    subtopology_id: str
+    partitions: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"{self.subtopology_id}:{partition_ranges(self.partitions)}"
+
+
+Tasks = tuple[SubtopologyTasks, ...]
+
+
+def _tasks(value: Value | None, name: str) -> Tasks | None:
+    if value is None:
+        return None
+    return tuple(
+        SubtopologyTasks(subtopology_id=one["subtopologyId"], partitions=tuple(sorted(one["partitions"])))
+        for one in sorted(value.get(name) or (), key=lambda one: str(one["subtopologyId"]))
+    )
+
+
+def _topics(value: Value | None, name: str) -> tuple[TopicPartitions, ...] | None:
+    if value is None:
+        return None
+    return topic_partitions(
+        {"topic": one["topicName"], "topic_id": one["topicId"], "partitions": one.get("partitions", ())}
+        for one in value.get(name) or ()
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topology:
+    """The topology of a streams group.
+
+    Attributes:
+        epoch: its epoch.
+        validated_epoch: the epoch that the coordinator has validated against the topics; None where it has none, or
+            the broker does not record it (4.1).
+        source_topics: topics that the application reads.
+        internal_topics: repartition and changelog topics.
+    """
+
+    epoch: int
+    validated_epoch: int | None
+    source_topics: tuple[str, ...]
+    internal_topics: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRecords:
+    """The newest record of each kind and member, as their values."""
+
+    values: Mapping[tuple[str, str], Value]
+
+    def _value(self, kind: str, member_id: str = "") -> Value | None:
+        return self.values.get((kind, member_id))
+
+    @property
+    def topology(self) -> Topology | None:
+        """The topology of a streams group; None where none is on record."""
+        value = self._value("StreamsGroupTopology")
+        if value is None:
+            return None
+        subtopologies = value.get("subtopologies") or ()
+        validated = (self._value("StreamsGroupMetadata") or {}).get("validatedTopologyEpoch", -1)
+        return Topology(
+            epoch=value.get("epoch", 0),
+            validated_epoch=None if validated < 0 else validated,
+            source_topics=_sorted(name for one in subtopologies for name in one.get("sourceTopics") or ()),
+            internal_topics=_sorted(
+                topic["name"]
+                for one in subtopologies
+                for kind in ("repartitionSourceTopics", "stateChangelogTopics")
+                for topic in one.get(kind) or ()
+            ),
+        )
+
+    def group_fields(self) -> dict[str, Any]:
+        """What ``DescribedGroup`` has of these records."""
+        topology = self.topology
+        share = self._value("ShareGroupStatePartitionMetadata")
+        return {
+            "topology_epoch": None if topology is None else topology.epoch,
+            "validated_topology_epoch": None if topology is None else topology.validated_epoch,
+            "initialized_topics": _topics(share, "initializedTopics"),
+            "initializing_topics": _topics(share, "initializingTopics"),
+            "deleting_topics": _topics(share, "deletingTopics"),
+        }
+
+    def member_fields(self, member_id: str) -> dict[str, Any]:
+        """What ``Member`` has of these records."""
+        consumer = self._value("ConsumerGroupMemberMetadata", member_id)
+        streams = self._value("StreamsGroupMemberMetadata", member_id) or {}
+        current = self._value("StreamsGroupCurrentMemberAssignment", member_id)
+        target = self._value("StreamsGroupTargetAssignmentMember", member_id)
+        fields: dict[str, Any] = {
+            "is_upgraded": None if consumer is None else not consumer.get("classicMemberMetadata"),
+            "process_id": streams.get("processId"),
+            "member_topology_epoch": streams.get("topologyEpoch"),
+        }
+        for kind in ("active", "standby", "warmup"):
+            fields[f"{kind}_tasks"] = _tasks(current, f"{kind}Tasks")
+            fields[f"{kind}_tasks_pending_revocation"] = _tasks(current, f"{kind}TasksPendingRevocation")
+            fields[f"target_{kind}_tasks"] = _tasks(target, f"{kind}Tasks")
+        return fields
+
+
+def _sorted(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(set(names)))
+
+
+def newest_records(warehouse: Warehouse, group: str, at: datetime | None = None) -> GroupRecords:
+    """The newest records of a group up to a point in time.
+
+    Args:
+        warehouse: the tables.
+        group: the group.
+        at: the point in time; the end of the log if None.
+    """
+    rows = warehouse.rows(_NEWEST, group=group, at=at or END)
+    return GroupRecords({(kind, member): json.loads(value) for kind, member, value in rows if value is not None})
+
+
+def not_ready_note(warehouse: Warehouse, topology: Topology | None, at: datetime | None = None) -> str:
+    """What a streams group that is NotReady waits for, as far as the log and the cluster metadata show.
+
+    Args:
+        warehouse: the tables.
+        topology: its topology.
+        at: the point in time; the end of the log if None.
+    """
+    if topology is None:
+        return "NotReady: the log has no topology of this group."
+    validated = (
+        "no topology epoch of this group as validated (brokers of 4.1 record none)"
+        if topology.validated_epoch is None
+        else f"topology epoch {topology.validated_epoch} as the validated one, and the group is at {topology.epoch}"
+    )
+    needed = (*topology.source_topics, *topology.internal_topics)
+    missing = _missing_topics(warehouse, needed, at or END)
+    if missing is None:
+        which = (
+            f"It needs the source topics {', '.join(topology.source_topics) or 'none'} and the internal topics "
+            f"{', '.join(topology.internal_topics) or 'none'}; which of them were missing is not in this log: audit "
+            "with --cluster-metadata."
+        )
+    elif missing:
+        which = f"By the cluster metadata these topics did not exist then: {', '.join(missing)}."
+    else:
+        which = "By the cluster metadata all of its topics existed then; the next heartbeat validates them."
+    return f"NotReady: the log has {validated}. {which}"
+
+
+def _missing_topics(warehouse: Warehouse, names: Iterable[str], at: datetime) -> list[str] | None:
+    """Topics that did not exist at a point in time; None where there is no dump of the cluster metadata."""
+    rows = [
+        (topic, created, removed)
+        for topic, source, created, removed in warehouse.rows(_TOPICS)
+        if source == "cluster_metadata"
+    ]
+    if not rows:
+        return None
+    existed = {
+        topic
+        for topic, created, removed in rows
+        if (created is None or created <= at) and (removed is None or removed > at)
+    }
+    return [name for name in names if name not in existed]
