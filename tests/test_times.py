@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from coordinator_replay.arrow_times import TIMESTAMP, shown, timestamps, timestamps_of
-from coordinator_replay.query.warehouse import fetch
+from coordinator_replay.query.fetch import fetch
 from coordinator_replay.times import LATEST_MS, moment_of_ms, moment_of_us, shown_ms
 
 INT64 = st.integers(-(2**63), 2**63 - 1)

@@ -45,10 +45,9 @@ from coordinator_replay.query.rebalances import Rebalance, rebalances_at, rebala
 from coordinator_replay.query.removed import DeletedGroup, deleted_groups, removal_notes, removed_offsets
 from coordinator_replay.query.saved import SavedQuery, run_saved_query, saved_queries
 from coordinator_replay.query.sql import run_sql
+from coordinator_replay.query.tables import END, Coverage, Tables, shown
 from coordinator_replay.query.timeline import MemberInterval, TimelineEvent, member_intervals_of, timeline_of
 from coordinator_replay.query.times import LogTime, parse_absolute_time, parse_duration, parse_time
-from coordinator_replay.query.warehouse import END, Coverage, shown
-from coordinator_replay.query.warehouse import Warehouse as Tables
 from coordinator_replay.whatif.alternative import TriedSetting, alternative_of, tried_settings
 from coordinator_replay.whatif.measures import Gain
 

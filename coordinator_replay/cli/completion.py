@@ -9,15 +9,15 @@ from click.shell_completion import CompletionItem
 from coordinator_replay.errors import CoordinatorReplayError
 
 if TYPE_CHECKING:
-    from coordinator_replay.query.warehouse import Warehouse
+    from coordinator_replay.query.tables import Tables
 
 Candidates = Callable[[click.Context], Sequence[str]]
 
 
-def _warehouse(ctx: click.Context) -> "Warehouse | None":
-    from coordinator_replay.query.warehouse import Warehouse
+def _warehouse(ctx: click.Context) -> "Tables | None":
+    from coordinator_replay.query.tables import Tables
 
-    return Warehouse(ctx.params["warehouse"], ctx.params["cluster"]) if ctx.params.get("warehouse") else None
+    return Tables(ctx.params["warehouse"], ctx.params["cluster"]) if ctx.params.get("warehouse") else None
 
 
 def _group(ctx: click.Context) -> str:

@@ -63,11 +63,11 @@ def _cluster(common: Common) -> str:
     Raises:
         UsageError: nobody named it, and the warehouse has others than the one that such an audit would add.
     """
-    from coordinator_replay.query.warehouse import DEFAULT_CLUSTER, Warehouse
+    from coordinator_replay.query.tables import DEFAULT_CLUSTER, Tables
 
     if common.cluster is not None:
         return common.cluster
-    warehouse = Warehouse(absolute(common.warehouse))
+    warehouse = Tables(absolute(common.warehouse))
     try:
         others = warehouse.clusters
     except WarehouseError:
@@ -119,12 +119,12 @@ def _print_plan(options: "Options", common: Common) -> None:
 def _audit_alone(options: "Options", common: Common, dump: "Dump", logs: Sequence["DumpFile"]) -> "Summary":
     from coordinator_replay.cli.summary import print_summary
     from coordinator_replay.pipeline.audit import run_audit
-    from coordinator_replay.query.warehouse import Warehouse
+    from coordinator_replay.query.tables import Tables
 
     began = time.monotonic()
     with _session(options, common, dump, "the next run cleans up after it") as (stages, report):
         summary = run_audit(stages.spark, options, report, dump, logs)
-    with closing(Warehouse(options.warehouse, options.cluster)) as warehouse:
+    with closing(Tables(options.warehouse, options.cluster)) as warehouse:
         history = warehouse.completeness
     print_summary(summary, history, common.output, seconds=time.monotonic() - began)
     return summary
@@ -337,7 +337,7 @@ def demo(common: Common) -> None:
     Without --warehouse the tables are made in ./demo-warehouse.
     """
     from coordinator_replay.pipeline.audit import Options
-    from coordinator_replay.query.warehouse import DEFAULT_CLUSTER
+    from coordinator_replay.query.tables import DEFAULT_CLUSTER
 
     warehouse = absolute(common.warehouse or "demo-warehouse")
     bundled = files("coordinator_replay") / "demo_dump"

@@ -4,7 +4,6 @@ An option given on the command line counts before the environment, the environme
 file before the default.
 """
 
-import difflib
 import functools
 import re
 import tomllib
@@ -19,6 +18,7 @@ from coordinator_replay.cli.guard import GuardedCommand
 from coordinator_replay.cli.paths import check_warehouse
 from coordinator_replay.cli.times import ABSOLUTE_TIME, CLOCK_RULE, DURATION, TIME
 from coordinator_replay.errors import CoordinatorReplayError, InputError, UsageError, WarehouseError
+from coordinator_replay.query.similar import did_you_mean
 from coordinator_replay.query.times import RULE, LogTime
 
 if TYPE_CHECKING:
@@ -153,9 +153,8 @@ def _options(command: click.Command) -> dict[str, str]:
 
 def _unknown_option(name: str, names: Iterable[str], path: Path) -> UsageError:
     written = name.replace("_", "-")
-    near = difflib.get_close_matches(name, names, n=1)
-    hint = f"; did you mean {near[0].replace('_', '-')!r}?" if near else ""
-    return UsageError(f"{path}: no option is called {written!r}{hint}")
+    hint = did_you_mean(written, [name.replace("_", "-") for name in names])
+    return UsageError(f"{path}: no option is called {written!r}{hint and f'; {hint}'}")
 
 
 def read_config(path: Path, ctx: click.Context) -> dict[str, Any]:

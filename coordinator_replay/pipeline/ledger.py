@@ -12,6 +12,7 @@ from coordinator_replay.pipeline.read.tally import Ranges, Tally
 from coordinator_replay.secret_text import without_secrets
 from coordinator_replay.store.scan import read_table
 from coordinator_replay.store.snapshot import Snapshot
+from coordinator_replay.store.versions import has_new_records
 from coordinator_replay.times import milliseconds
 from coordinator_replay.version import __version__
 
@@ -102,7 +103,7 @@ class Run:
     @property
     def has_new_records(self) -> bool:
         """Whether it read records that no run before had read."""
-        return bool(self.records_decoded or self.records_quarantined or self.control_records)
+        return has_new_records(self.records_decoded, self.records_quarantined, self.control_records)
 
     def fail(self, groups: Sequence[str]) -> None:
         """Count groups that could not be evaluated, and name the first ones."""
@@ -224,7 +225,7 @@ def _finished(row: Mapping[str, Any]) -> FinishedRun:
         groups_failed=row["groups_failed"] or 0,
         lost_from=row["lost_from"] or {},
         broker_logs=row.get("broker_logs") or (),
-        has_new_records=bool(row["records_decoded"] or row["records_quarantined"] or row["control_records"]),
+        has_new_records=has_new_records(row["records_decoded"], row["records_quarantined"], row["control_records"]),
     )
 
 

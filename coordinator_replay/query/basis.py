@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from coordinator_replay.query.completeness import CompleteSince, log_partitions_of, shown_second
-from coordinator_replay.query.warehouse import Warehouse
+from coordinator_replay.query.tables import Tables
 
 _UNITS = {"d": timedelta(days=1), "h": timedelta(hours=1), "min": timedelta(minutes=1), "s": timedelta(seconds=1)}
 
@@ -56,7 +56,7 @@ class Basis:
         return f"; {past} before {shown_second(self.complete_since, is_rounded_up=True)} is not complete"
 
 
-def basis_at(warehouse: Warehouse, at: datetime, *, group: str | None = None) -> Basis:
+def basis_at(warehouse: Tables, at: datetime, *, group: str | None = None) -> Basis:
     """What an answer about a point in time stands on.
 
     Args:
@@ -70,7 +70,7 @@ def basis_at(warehouse: Warehouse, at: datetime, *, group: str | None = None) ->
     return _basis(warehouse, history.since(chosen), of_one_group=group is not None, is_complete=is_complete)
 
 
-def basis_from(warehouse: Warehouse, start: datetime | None = None, *, group: str | None = None) -> Basis:
+def basis_from(warehouse: Tables, start: datetime | None = None, *, group: str | None = None) -> Basis:
     """What an answer about a time range stands on.
 
     Args:
@@ -82,20 +82,20 @@ def basis_from(warehouse: Warehouse, start: datetime | None = None, *, group: st
     return _basis(warehouse, since, of_one_group=group is not None, is_complete=since.has_all_from(start))
 
 
-def basis_of_group(warehouse: Warehouse, start: datetime, log_partition: int | None) -> Basis:
+def basis_of_group(warehouse: Tables, start: datetime, log_partition: int | None) -> Basis:
     """What an answer about a group stands on, from a time on, where the group's log partition is known."""
     since = warehouse.completeness.since(None if log_partition is None else [log_partition])
     return _basis(warehouse, since, of_one_group=True, is_complete=since.has_all_from(start))
 
 
-def _chosen(warehouse: Warehouse, group: str | None) -> list[int] | None:
+def _chosen(warehouse: Tables, group: str | None) -> list[int] | None:
     """The log partitions that an answer is from; None for all."""
     if group is None or warehouse.completeness.is_whole:
         return None
     return log_partitions_of(warehouse, group)
 
 
-def _basis(warehouse: Warehouse, since: CompleteSince, *, of_one_group: bool, is_complete: bool) -> Basis:
+def _basis(warehouse: Tables, since: CompleteSince, *, of_one_group: bool, is_complete: bool) -> Basis:
     return Basis(
         cluster=warehouse.cluster,
         log_end=warehouse.completeness.log_end,

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from coordinator_replay.errors import UsageError
-from coordinator_replay.query.warehouse import nearest
+from coordinator_replay.query.similar import did_you_mean
 from coordinator_replay.tables.names import table_names
 from coordinator_replay.tables.views import views
 
@@ -22,8 +22,7 @@ Answer = tuple[list[str], list[tuple[Any, ...]]]
 def unknown_table(name: str) -> UsageError:
     """What to say of a table that the contract does not have."""
     names = [*table_names(), *views()]
-    near = nearest(name, names)
-    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}"
+    hint = did_you_mean(name, names, f"there are {', '.join(names)}")
     return UsageError(f"no table is called {name}: {hint}")
 
 

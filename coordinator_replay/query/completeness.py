@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from coordinator_replay.times import EPOCH, LATEST
 
 if TYPE_CHECKING:
-    from coordinator_replay.query.warehouse import Warehouse
+    from coordinator_replay.query.tables import Tables
 
 _PARTITIONS = """
     SELECT log_partition, first_offset, end_offset, end_timestamp, complete_from_offset, complete_since, records,
@@ -276,11 +276,11 @@ def _partition(row: Sequence[Any]) -> LogPartition:
     )
 
 
-def read_completeness(warehouse: "Warehouse") -> Completeness:
+def read_completeness(warehouse: "Tables") -> Completeness:
     """What the audits have read of the log partitions of the warehouse's cluster."""
     return Completeness({row[0]: _partition(row) for row in warehouse.rows(_PARTITIONS)})
 
 
-def log_partitions_of(warehouse: "Warehouse", group: str) -> list[int]:
+def log_partitions_of(warehouse: "Tables", group: str) -> list[int]:
     """The log partition that a group's records are from; empty where none is on record."""
     return [number for (number,) in warehouse.rows(_OF_GROUP, group=group)]

@@ -6,7 +6,8 @@ from datetime import datetime
 from coordinator_replay.answer_columns import column, select_list
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.partitions import partition_ranges
-from coordinator_replay.query.warehouse import Warehouse, nearest
+from coordinator_replay.query.similar import did_you_mean
+from coordinator_replay.query.tables import Tables
 
 _IDENTITIES = """
     SELECT topic, topic_id FROM topics WHERE cluster = $cluster AND (topic = $topic OR topic_id = $topic)
@@ -118,13 +119,13 @@ NOT_IN_THE_LOG = (
 """A note on every answer about who read a topic."""
 
 
-def known_topic_names(warehouse: Warehouse) -> list[str]:
+def known_topic_names(warehouse: Tables) -> list[str]:
     """Every topic that some record names."""
     return sorted(name for (name,) in warehouse.rows(_NAMES) if name is not None)
 
 
 def consumers_of(
-    warehouse: Warehouse, topic: str, start: datetime | None = None, end: datetime | None = None
+    warehouse: Tables, topic: str, start: datetime | None = None, end: datetime | None = None
 ) -> list[TopicConsumer]:
     """Who read a topic in a time range, by group and then by when they began.
 
@@ -147,10 +148,9 @@ def consumers_of(
     return consumers
 
 
-def _check_topic(warehouse: Warehouse, topic: str) -> None:
+def _check_topic(warehouse: Tables, topic: str) -> None:
     names = known_topic_names(warehouse)
     if topic in names:
         return
-    near = nearest(topic, names)
-    hint = f": did you mean {near[0]!r}?" if near else ""
-    raise UsageError(f"no record of cluster {warehouse.cluster!r} names a topic {topic!r}{hint}")
+    hint = did_you_mean(topic, names)
+    raise UsageError(f"no record of cluster {warehouse.cluster!r} names a topic {topic!r}{hint and f': {hint}'}")

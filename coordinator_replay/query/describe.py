@@ -24,7 +24,7 @@ from coordinator_replay.engine.model import GroupState, GroupType
 from coordinator_replay.query.group_records import Tasks, newest_records, not_ready_note
 from coordinator_replay.query.groups import UNKNOWN, Group, group_at
 from coordinator_replay.query.partitions import TopicPartitions, target_partitions, topic_partitions
-from coordinator_replay.query.warehouse import END, MEMBERS_AS_OF, Warehouse
+from coordinator_replay.query.tables import END, MEMBERS_AS_OF, Tables
 
 Topics = tuple[TopicPartitions, ...]
 
@@ -206,7 +206,7 @@ def missing_records_note(group: DescribedGroup) -> str | None:
     return "Records of that time are missing from the log: this is what those on record say; members may be missing."
 
 
-def members_at(warehouse: Warehouse, group: Group, at: datetime | None = None) -> tuple[Member, ...]:
+def members_at(warehouse: Tables, group: Group, at: datetime | None = None) -> tuple[Member, ...]:
     """The members of a group at a point in time, by member id."""
     asked = {"group": group.group_id, "at": at or END, "target_epoch": group.assignment_epoch}
     return tuple(warehouse.answers(Member, _MEMBERS, **asked))
@@ -222,7 +222,7 @@ def _assignor(group: Group, members: Iterable[Member]) -> str | None:
     return min(asked, key=lambda name: (-asked[name], name)) if asked else DEFAULT_ASSIGNOR
 
 
-def describe_at(warehouse: Warehouse, group: str, at: datetime | None = None) -> Description:
+def describe_at(warehouse: Tables, group: str, at: datetime | None = None) -> Description:
     """A group as it was at a point in time.
 
     Args:

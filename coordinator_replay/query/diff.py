@@ -7,7 +7,7 @@ from datetime import datetime
 from coordinator_replay.answer_columns import column, select_list
 from coordinator_replay.query.groups import Group, groups_at
 from coordinator_replay.query.partitions import partition_ranges
-from coordinator_replay.query.warehouse import AS_OF, END, MEMBERS_AS_OF, Warehouse
+from coordinator_replay.query.tables import AS_OF, END, MEMBERS_AS_OF, Tables
 
 ADDED, REMOVED, CHANGED = "added", "removed", "changed"
 
@@ -60,7 +60,7 @@ class ChangeCount:
 class Side:
     """A point in time of a cluster; the end of its log if ``at`` is None."""
 
-    warehouse: Warehouse
+    warehouse: Tables
     at: datetime | None = None
 
     @property

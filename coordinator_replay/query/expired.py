@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from coordinator_replay.answer_columns import column, row_of, select_list
 from coordinator_replay.query.expiring import expiring_rows
 from coordinator_replay.query.groups import check_group
-from coordinator_replay.query.warehouse import Warehouse
+from coordinator_replay.query.tables import Tables
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ _EXPIRED = f"""
 
 
 def expired_offsets(
-    warehouse: Warehouse,
+    warehouse: Tables,
     group: str | None = None,
     *,
     statuses: Sequence[str] = (),

@@ -10,7 +10,7 @@ from typing import Any
 
 from coordinator_replay.analysis.expiration import DEFAULT_RETENTION_MS
 from coordinator_replay.analysis.expiring import Retention, expiring_offsets
-from coordinator_replay.query.warehouse import Warehouse
+from coordinator_replay.query.tables import Tables
 from coordinator_replay.times import later
 
 _SETTINGS = """
@@ -30,7 +30,7 @@ _WITHOUT_RULE = """
 """
 
 
-def applied_retention(warehouse: Warehouse) -> Retention:
+def applied_retention(warehouse: Tables) -> Retention:
     """The retention that the last finished audit of the cluster applied."""
     named_ms = next((row[0] for row in warehouse.rows(_SETTINGS)), None)
     applied_ms, is_certain = warehouse.rows(_APPLIED)[0]
@@ -42,7 +42,7 @@ def applied_retention(warehouse: Warehouse) -> Retention:
     return Retention(retention_ms, is_known)
 
 
-def expiring_rows(warehouse: Warehouse, group: str | None, within: timedelta, columns: str) -> list[tuple[Any, ...]]:
+def expiring_rows(warehouse: Tables, group: str | None, within: timedelta, columns: str) -> list[tuple[Any, ...]]:
     """Offsets in force that are past retention, or will be within a horizon, the earliest first.
 
     Args:

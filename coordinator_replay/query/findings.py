@@ -8,7 +8,9 @@ from coordinator_replay.analysis.findings.rules import RULES
 from coordinator_replay.answer_columns import column, select_list
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.choices import SEVERITIES
-from coordinator_replay.query.warehouse import Warehouse, nearest
+from coordinator_replay.query.similar import did_you_mean
+from coordinator_replay.query.tables import Tables
+from coordinator_replay.store.versions import has_new_records
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +48,7 @@ _FINDINGS = f"""
 
 
 def findings_of(
-    warehouse: Warehouse,
+    warehouse: Tables,
     *,
     severity: str | None = None,
     rules: Sequence[str] = (),
@@ -77,8 +79,7 @@ def findings_of(
     names = {*RULES, *(finding.rule for finding in findings)}
     for rule in rules:
         if rule not in names:
-            near = nearest(rule, sorted(names))
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(sorted(names))}"
+            hint = did_you_mean(rule, sorted(names), f"there are {', '.join(sorted(names))}")
             raise UsageError(f"there is no rule {rule!r}: {hint}")
     counted = SEVERITIES if severity is None else SEVERITIES[: SEVERITIES.index(severity) + 1]
     return [
@@ -92,18 +93,16 @@ def findings_of(
 
 
 _RUNS = """
-    SELECT run_id, started_at,
-           coalesce(records_decoded, 0) + coalesce(records_quarantined, 0) + coalesce(control_records, 0)
+    SELECT run_id, started_at, records_decoded, records_quarantined, control_records
     FROM audit_runs WHERE cluster = $cluster AND status = 'done' ORDER BY run_id
 """
 
 
-def _runs_since(warehouse: Warehouse, *, is_new: bool, since: datetime | None) -> set[str] | None:
+def _runs_since(warehouse: Tables, *, is_new: bool, since: datetime | None) -> set[str] | None:
     """The runs whose findings are asked for; None for all."""
     if not is_new and since is None:
         return None
     runs = warehouse.rows(_RUNS)
-    last_reading = max((run_id for run_id, _, records in runs if records), default="") if is_new else ""
-    return {
-        run_id for run_id, started_at, _ in runs if run_id >= last_reading and (since is None or started_at >= since)
-    }
+    reading = [run_id for run_id, _, *counts in runs if has_new_records(*counts)]
+    first = max(reading, default="") if is_new else ""
+    return {run_id for run_id, started_at, *_ in runs if run_id >= first and (since is None or started_at >= since)}

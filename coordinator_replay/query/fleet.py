@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from coordinator_replay.query.findings import Finding, findings_of
 from coordinator_replay.query.groups import groups_at
-from coordinator_replay.query.warehouse import Coverage, Warehouse
+from coordinator_replay.query.tables import Coverage, Tables
 from coordinator_replay.times import later
 
 MOST_ROWS = 500
@@ -145,14 +145,14 @@ def _answers(kind: type[Answer], rows: Sequence[tuple[Any, ...]]) -> tuple[Answe
     return tuple(kind(**dict(zip(names, row, strict=True))) for row in rows)
 
 
-def _kinds(warehouse: Warehouse, at: datetime | None) -> tuple[tuple[str, str, int], ...]:
+def _kinds(warehouse: Tables, at: datetime | None) -> tuple[tuple[str, str, int], ...]:
     counted: dict[tuple[str, str], int] = {}
     for group in groups_at(warehouse, at):
         counted[group.group_type, group.state] = counted.get((group.group_type, group.state), 0) + 1
     return tuple((kind, state, count) for (kind, state), count in sorted(counted.items()))
 
 
-def fleet_of(warehouse: Warehouse, start: datetime | None = None, end: datetime | None = None) -> Fleet:
+def fleet_of(warehouse: Tables, start: datetime | None = None, end: datetime | None = None) -> Fleet:
     """The groups of the cluster over a time range.
 
     Args:

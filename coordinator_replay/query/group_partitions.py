@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable
 
 from coordinator_replay.coordinator.java_order import string_hash
-from coordinator_replay.query.warehouse import Warehouse
+from coordinator_replay.query.tables import Tables
 
 _NAMED_COUNT = """
     SELECT max(partition_count) FROM topics WHERE cluster = $cluster AND topic = '__consumer_offsets'
@@ -61,7 +61,7 @@ def fitting_count(groups: Iterable[tuple[str, int]], highest: int) -> int | None
     return fitting.pop() if len(fitting) == 1 else None
 
 
-def partition_count(warehouse: Warehouse) -> int | None:
+def partition_count(warehouse: Tables) -> int | None:
     """How many partitions ``__consumer_offsets`` has: by the cluster metadata, or as the groups on record show.
 
     Returns:
@@ -74,14 +74,14 @@ def partition_count(warehouse: Warehouse) -> int | None:
     return fitting_count(warehouse.rows(_ON_RECORD), max(audited))
 
 
-def unaudited_partition(warehouse: Warehouse, group: str) -> int | None:
+def unaudited_partition(warehouse: Tables, group: str) -> int | None:
     """The log partition of a group where no audit has read it; None where one has, or where that is not known."""
     count = partition_count(warehouse)
     partition = None if count is None else log_partition_of(group, count)
     return None if partition in warehouse.completeness.partitions else partition
 
 
-def unaudited_note(warehouse: Warehouse) -> str | None:
+def unaudited_note(warehouse: Tables) -> str | None:
     """What to say of a list of all groups where some log partitions were not audited."""
     count = partition_count(warehouse)
     missing = sorted(set(range(count or 0)) - set(warehouse.completeness.partitions))

@@ -19,7 +19,8 @@ from coordinator_replay.errors import UsageError
 from coordinator_replay.query.group_partitions import unaudited_partition
 from coordinator_replay.query.join_phases import JoinPhase, Recorded, join_phases
 from coordinator_replay.query.removed import deleted_groups
-from coordinator_replay.query.warehouse import AS_OF, END, Warehouse, nearest, shown
+from coordinator_replay.query.similar import did_you_mean
+from coordinator_replay.query.tables import AS_OF, END, Tables, shown
 
 DELETED = "GROUP_DELETED"
 
@@ -241,7 +242,7 @@ def _one_group(sql: str, group: str | None) -> str:
 
 
 def groups_at(
-    warehouse: Warehouse,
+    warehouse: Tables,
     at: datetime | None = None,
     *,
     group: str | None = None,
@@ -267,9 +268,7 @@ def groups_at(
     ]
 
 
-def _read_groups(
-    warehouse: Warehouse, at: datetime | None, group: str | None, *, only_own: bool = False
-) -> list[Group]:
+def _read_groups(warehouse: Tables, at: datetime | None, group: str | None, *, only_own: bool = False) -> list[Group]:
     """The groups at a point in time, see ``_recorded_groups``; in a rebalance where a broker's log shows one."""
     found = _recorded_groups(warehouse, at, group, only_own=only_own)
     phases = _phases(warehouse, found, at, group)
@@ -280,7 +279,7 @@ def _read_groups(
 
 
 def _recorded_groups(
-    warehouse: Warehouse, at: datetime | None, group: str | None, *, only_own: bool = False
+    warehouse: Tables, at: datetime | None, group: str | None, *, only_own: bool = False
 ) -> list[Group]:
     """The groups at a point in time, as records have them.
 
@@ -307,9 +306,7 @@ def _recorded_groups(
     return warehouse.answers(Group, _one_group(sql, group), **asked)
 
 
-def _phases(
-    warehouse: Warehouse, groups: Sequence[Group], at: datetime | None, group: str | None
-) -> dict[str, JoinPhase]:
+def _phases(warehouse: Tables, groups: Sequence[Group], at: datetime | None, group: str | None) -> dict[str, JoinPhase]:
     recorded = {
         one.group_id: Recorded(one.epoch, one.since, one.log_partition)
         for one in groups
@@ -318,7 +315,7 @@ def _phases(
     return join_phases(warehouse, recorded, at, group=group) if recorded else {}
 
 
-def join_phase_at(warehouse: Warehouse, group: str, at: datetime | None = None) -> JoinPhase | None:
+def join_phase_at(warehouse: Tables, group: str, at: datetime | None = None) -> JoinPhase | None:
     """The rebalance of a classic group that was going on at a point in time by a broker's log; None if none was.
 
     Args:
@@ -330,12 +327,12 @@ def join_phase_at(warehouse: Warehouse, group: str, at: datetime | None = None) 
     return _phases(warehouse, recorded, at, group).get(group)
 
 
-def known_groups(warehouse: Warehouse) -> list[str]:
+def known_groups(warehouse: Tables) -> list[str]:
     """Every group that the tables ever saw in the cluster."""
     return [name for (name,) in warehouse.rows(_one_group(_KNOWN, None))]
 
 
-def lively_groups(warehouse: Warehouse, start: datetime | None = None, end: datetime | None = None) -> list[str]:
+def lively_groups(warehouse: Tables, start: datetime | None = None, end: datetime | None = None) -> list[str]:
     """Groups that something happened to within a time range, those with most events first.
 
     Raises:
@@ -345,7 +342,7 @@ def lively_groups(warehouse: Warehouse, start: datetime | None = None, end: date
     return [name for (name,) in warehouse.rows(_LIVELY, start=start, end=end)]
 
 
-def check_group(warehouse: Warehouse, group: str) -> None:
+def check_group(warehouse: Tables, group: str) -> None:
     """Make sure that the tables know a group, at any time.
 
     Raises:
@@ -361,15 +358,14 @@ def check_group(warehouse: Warehouse, group: str) -> None:
             f"group {group!r} is not in this warehouse: its log partition {unaudited} was not audited; "
             f"cluster {warehouse.cluster!r} is covered from {covered}"
         )
-    near = nearest(group, known_groups(warehouse))
-    hint = f"; did you mean {near[0]!r}?" if near else ","
+    hint = did_you_mean(group, known_groups(warehouse))
     on_record = "" if warehouse.completeness.is_whole else " on record"
     raise UsageError(
-        f"no group {group!r}{on_record} in cluster {warehouse.cluster!r}, covered from {covered}{hint}".rstrip(",")
+        f"no group {group!r}{on_record} in cluster {warehouse.cluster!r}, covered from {covered}{hint and f'; {hint}'}"
     )
 
 
-def outcomes_at(warehouse: Warehouse, at: datetime | None = None, *, group: str | None = None) -> dict[str, Outcome]:
+def outcomes_at(warehouse: Tables, at: datetime | None = None, *, group: str | None = None) -> dict[str, Outcome]:
     """What every group that ever was had come to by a point in time: its state then, or its deletion.
 
     Args:
@@ -385,7 +381,7 @@ def outcomes_at(warehouse: Warehouse, at: datetime | None = None, *, group: str 
     return {one.group_id: one for one in (*deleted, *alive)}
 
 
-def group_at(warehouse: Warehouse, group: str, at: datetime | None = None) -> Group:
+def group_at(warehouse: Tables, group: str, at: datetime | None = None) -> Group:
     """A group as it was at a point in time.
 
     Raises:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from coordinator_replay.query.warehouse import Warehouse
+from coordinator_replay.query.tables import Tables
 
 # Who takes a partition over waited for it only if its target had it before it was free: a member that leaves also frees
 # what others are assigned afterwards. A member that joins while others wait begins a rebalance of its own: it waited in
@@ -64,7 +64,7 @@ class HoldUp:
     waiting: list[str]
 
 
-def hold_ups(warehouse: Warehouse, group: str | None = None) -> dict[str, HoldUp]:
+def hold_ups(warehouse: Tables, group: str | None = None) -> dict[str, HoldUp]:
     """Which member blocked each rebalance, by rebalance id.
 
     Args:

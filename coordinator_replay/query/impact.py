@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from coordinator_replay.answer_columns import column, select_list
-from coordinator_replay.query.warehouse import Warehouse, shown
+from coordinator_replay.query.tables import Tables, shown
 from coordinator_replay.times import LATEST
 
 
@@ -210,7 +210,7 @@ _TRAITS = f"""
 """  # noqa: S608 - as above
 
 
-def impact_of(warehouse: Warehouse, start: datetime | None = None, end: datetime | None = None) -> Impact:
+def impact_of(warehouse: Tables, start: datetime | None = None, end: datetime | None = None) -> Impact:
     """What a time range cost over all groups.
 
     Args:
@@ -239,7 +239,7 @@ def impact_of(warehouse: Warehouse, start: datetime | None = None, end: datetime
 
 
 def _traits(
-    warehouse: Warehouse, names: Sequence[str], group_count: int, asked: dict[str, datetime]
+    warehouse: Tables, names: Sequence[str], group_count: int, asked: dict[str, datetime]
 ) -> tuple[CommonTrait, ...]:
     """What the groups concerned have in common; nothing where these are one, or all that there are."""
     others = group_count - len(names)

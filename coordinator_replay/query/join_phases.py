@@ -14,7 +14,7 @@ from typing import Any
 
 from coordinator_replay.analysis.broker_words import LONGEST_MS, SLACK_MS, step_of
 from coordinator_replay.engine.model import GroupState
-from coordinator_replay.query.warehouse import END, Warehouse, shown
+from coordinator_replay.query.tables import END, Tables, shown
 
 _PREPARING = "PREPARING_REBALANCE"
 _SLACK = timedelta(milliseconds=SLACK_MS)
@@ -71,7 +71,7 @@ class JoinPhase:
 
 
 def join_phases(
-    warehouse: Warehouse, recorded: Mapping[str, Recorded], at: datetime | None = None, *, group: str | None = None
+    warehouse: Tables, recorded: Mapping[str, Recorded], at: datetime | None = None, *, group: str | None = None
 ) -> dict[str, JoinPhase]:
     """The rebalances that were going on, by group.
 

@@ -20,7 +20,7 @@ from coordinator_replay.query.findings import Finding, findings_of
 from coordinator_replay.query.groups import Outcome, check_group, outcomes_at
 from coordinator_replay.query.life import GroupLife, Holding, MemberSpan, OffsetLine, Pause, StateBand, Subscription
 from coordinator_replay.query.rebalances import COLUMNS, Rebalance
-from coordinator_replay.query.warehouse import Warehouse
+from coordinator_replay.query.tables import Tables
 from coordinator_replay.times import EPOCH, later, milliseconds
 
 _POINTS_EACH = range(40, 1600)
@@ -80,7 +80,7 @@ def _latest(latest_first: Sequence[Interval], most: int, what: str, notes: list[
 
 
 def spans_of(
-    warehouse: Warehouse, group: str | None = None, start: datetime | None = None, end: datetime | None = None
+    warehouse: Tables, group: str | None = None, start: datetime | None = None, end: datetime | None = None
 ) -> list[Span]:
     """The time range that pictures of a group show: from its first record to the end of the log.
 
@@ -110,7 +110,7 @@ def spans_of(
 
 
 def life_of(
-    warehouse: Warehouse,
+    warehouse: Tables,
     group: str,
     start: datetime | None = None,
     end: datetime | None = None,
@@ -136,7 +136,7 @@ def life_of(
 
 
 def lives_of(
-    warehouse: Warehouse,
+    warehouse: Tables,
     spans: Sequence[Span],
     start: datetime | None = None,
     end: datetime | None = None,
@@ -177,7 +177,7 @@ class _Reading:
 
     def __init__(
         self,
-        warehouse: Warehouse,
+        warehouse: Tables,
         spans: Sequence[Span],
         start: datetime | None,
         end: datetime | None,

@@ -7,7 +7,7 @@ from coordinator_replay.answer_columns import column, row_of, select_list
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.groups import check_group
 from coordinator_replay.query.offsets import committed_topics, no_commit_of
-from coordinator_replay.query.warehouse import Warehouse
+from coordinator_replay.query.tables import Tables
 
 MOST_CHANGES = 100_000
 """Commits in one answer: the latest; a narrower time range shows the others."""
@@ -59,7 +59,7 @@ _CHANGES = f"""
 
 
 def offset_changes(
-    warehouse: Warehouse,
+    warehouse: Tables,
     group: str,
     topic: str,
     partition: int | None = None,
@@ -93,7 +93,7 @@ def offset_changes(
     return [row_of(OffsetChange, row) for row in reversed(rows[:MOST_CHANGES])]
 
 
-def _check_topic(warehouse: Warehouse, group: str, topic: str) -> None:
+def _check_topic(warehouse: Tables, group: str, topic: str) -> None:
     committed = committed_topics(warehouse, group)
     if topic in committed:
         return

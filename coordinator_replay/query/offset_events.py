@@ -7,7 +7,7 @@ second, or goes back every night, adds a line and not thousands. Every single co
 from datetime import datetime
 from typing import Any
 
-from coordinator_replay.query.warehouse import Warehouse
+from coordinator_replay.query.tables import Tables
 
 FIRST_COMMIT = "OFFSETS_FIRST_COMMIT"
 FIRST_ON_RECORD = "OFFSETS_FIRST_ON_RECORD"
@@ -75,7 +75,7 @@ _CHANGES = f"""
 
 
 def offset_events(
-    warehouse: Warehouse, group: str, start: datetime | None = None, end: datetime | None = None
+    warehouse: Tables, group: str, start: datetime | None = None, end: datetime | None = None
 ) -> list[tuple[str, datetime | None, int, int, dict[str, Any], bool]]:
     """What happened to the offsets of a group in a time range, in log order.
 

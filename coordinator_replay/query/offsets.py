@@ -29,7 +29,8 @@ from coordinator_replay.query.completeness import CompleteRange, LogPartition, l
 from coordinator_replay.query.groups import check_group
 from coordinator_replay.query.partitions import partition_ranges
 from coordinator_replay.query.removed import RECORDS_MISSING
-from coordinator_replay.query.warehouse import AS_OF, END, Warehouse, nearest, shown
+from coordinator_replay.query.similar import did_you_mean
+from coordinator_replay.query.tables import AS_OF, END, Tables, shown
 
 # Partitions without an offset in force: what ended the last one on record, and what comes next.
 _WITHOUT = f"""
@@ -147,7 +148,7 @@ class PendingCommit:
     pending_since: datetime | None
 
 
-def pending_commits(warehouse: Warehouse, group: str, at: datetime | None = None) -> list[PendingCommit]:
+def pending_commits(warehouse: Tables, group: str, at: datetime | None = None) -> list[PendingCommit]:
     """Partitions with a pending transactional commit at a point in time.
 
     Args:
@@ -188,7 +189,7 @@ def pending_notes(
     ]
 
 
-def no_commit_of(warehouse: Warehouse, group: str, topic: str, committed: Sequence[str]) -> str:
+def no_commit_of(warehouse: Tables, group: str, topic: str, committed: Sequence[str]) -> str:
     """What to say of a topic of which the tables have no committed offset of a group.
 
     Args:
@@ -197,17 +198,17 @@ def no_commit_of(warehouse: Warehouse, group: str, topic: str, committed: Sequen
         topic: the topic.
         committed: topics of which they have some.
     """
-    near = nearest(topic, committed)
+    names = ", ".join(committed) or "no topic"
     if warehouse.completeness.since(log_partitions_of(warehouse, group)).is_whole:
-        hint = f"did you mean {near[0]!r}?" if near else f"it committed offsets of {', '.join(committed) or 'no topic'}"
+        hint = did_you_mean(topic, committed, f"it committed offsets of {names}")
         return f"group {group!r} never committed an offset of topic {topic!r}: {hint}"
-    hint = f"did you mean {near[0]!r}?" if near else f"the tables have offsets of {', '.join(committed) or 'no topic'}"
+    hint = did_you_mean(topic, committed, f"the tables have offsets of {names}")
     return (
         f"no committed offset of group {group!r} for topic {topic!r} is on record, and its log is not complete: {hint}"
     )
 
 
-def _check_topics(warehouse: Warehouse, topics: Sequence[str], group: str) -> None:
+def _check_topics(warehouse: Tables, topics: Sequence[str], group: str) -> None:
     committed = committed_topics(warehouse, group)
     for topic in topics:
         if topic not in committed:
@@ -248,7 +249,7 @@ def _is_removed(partition: LogPartition | None, at: datetime, row: Sequence[Any]
     return not partition.has_hole_between(removed_at, at)
 
 
-def open_offsets(warehouse: Warehouse, group: str, at: datetime | None = None) -> list[CommittedOffset]:
+def open_offsets(warehouse: Tables, group: str, at: datetime | None = None) -> list[CommittedOffset]:
     """Partitions of which the log has no offset at a point in time, and does not prove that there was none.
 
     Args:
@@ -300,13 +301,13 @@ def open_offsets_note(offsets: Iterable[CommittedOffset]) -> str | None:
     return f"The committed offsets of {named} at that time are not on record; there may have been none."
 
 
-def committed_topics(warehouse: Warehouse, group: str) -> list[str]:
+def committed_topics(warehouse: Tables, group: str) -> list[str]:
     """Topics of which a group ever committed offsets."""
     return [topic for (topic,) in warehouse.rows(_TOPICS, group=group)]
 
 
 def offsets_at(
-    warehouse: Warehouse,
+    warehouse: Tables,
     group: str,
     at: datetime | None = None,
     *,
@@ -358,7 +359,7 @@ def offsets_at(
     ]
 
 
-def _shows_pending(warehouse: Warehouse, log_partitions: Iterable[int], at: datetime) -> set[int]:
+def _shows_pending(warehouse: Tables, log_partitions: Iterable[int], at: datetime) -> set[int]:
     """Log partitions of which every transactional commit is on record that was pending at a point in time.
 
     The cleaner removes one that was aborted, and one behind which a later commit of its key stands, as soon as its
@@ -374,7 +375,7 @@ def _shows_pending(warehouse: Warehouse, log_partitions: Iterable[int], at: date
     }
 
 
-def _are_over(warehouse: Warehouse, log_partition: int, part: CompleteRange, at: datetime) -> bool:
+def _are_over(warehouse: Tables, log_partition: int, part: CompleteRange, at: datetime) -> bool:
     """Whether the transactions that were open where a range begins to be exact were over at a point in time."""
     if not part.exact_from_offset:
         return part.exact_from_offset == 0

@@ -7,7 +7,8 @@ from coordinator_replay.answer_columns import LAST, column, select_list
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.completeness import log_partitions_of
 from coordinator_replay.query.groups import check_group, groups_at
-from coordinator_replay.query.warehouse import END, MEMBERS_AS_OF, Warehouse, nearest, shown
+from coordinator_replay.query.similar import did_you_mean
+from coordinator_replay.query.tables import END, MEMBERS_AS_OF, Tables, shown
 from coordinator_replay.times import EPOCH
 
 _TOPICS = """
@@ -129,12 +130,12 @@ def _until(one: Ownership) -> str:
     return "an unknown time" if one.owned_to is None else shown(one.owned_to)
 
 
-def known_topics(warehouse: Warehouse, group: str) -> dict[str, tuple[int, int]]:
+def known_topics(warehouse: Tables, group: str) -> dict[str, tuple[int, int]]:
     """Topics of which a group ever owned partitions, each with the lowest and the highest of them."""
     return {name: (low, high) for name, low, high in warehouse.rows(_TOPICS, group=group)}
 
 
-def _check_partition(warehouse: Warehouse, group: str, topic: str, partition: int) -> None:
+def _check_partition(warehouse: Tables, group: str, topic: str, partition: int) -> None:
     """Say what the tables do know of a partition of which they have no owner."""
     check_group(warehouse, group)
     owned = known_topics(warehouse, group)
@@ -149,12 +150,11 @@ def _check_partition(warehouse: Warehouse, group: str, topic: str, partition: in
         raise UsageError(
             f"group {group!r} never owned partition {partition} of {topic!r}; the tables have {low} to {high}"
         )
-    near = nearest(topic, list(owned))
-    hint = f"did you mean {near[0]!r}?" if near else f"it owned {', '.join(map(repr, owned)) or 'no partition at all'}"
+    hint = did_you_mean(topic, list(owned), f"it owned {', '.join(map(repr, owned)) or 'no partition at all'}")
     raise UsageError(f"group {group!r} never owned a partition of {topic!r}: {hint}")
 
 
-def owners_at(warehouse: Warehouse, group: str, topic: str, partition: int, at: datetime | None = None) -> Owners:
+def owners_at(warehouse: Tables, group: str, topic: str, partition: int, at: datetime | None = None) -> Owners:
     """Who owned a partition at a point in time.
 
     Args:
@@ -184,7 +184,7 @@ def owners_at(warehouse: Warehouse, group: str, topic: str, partition: int, at: 
 
 
 def owners_between(
-    warehouse: Warehouse, group: str, topic: str, partition: int, start: datetime | None, end: datetime | None
+    warehouse: Tables, group: str, topic: str, partition: int, start: datetime | None, end: datetime | None
 ) -> list[Ownership]:
     """Every ownership of a partition that touches a time range, in order.
 

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from coordinator_replay.query.rebalances import Rebalance
-from coordinator_replay.query.warehouse import shown
+from coordinator_replay.query.tables import shown
 
 MOST_UNSUMMED = 10
 """Rebalances that are read one by one without a summary."""

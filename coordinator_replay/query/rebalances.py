@@ -8,7 +8,8 @@ from coordinator_replay.analysis.reasons import Cause
 from coordinator_replay.answer_columns import column, select_list, stored_columns
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.groups import check_group
-from coordinator_replay.query.warehouse import Warehouse, nearest
+from coordinator_replay.query.similar import did_you_mean
+from coordinator_replay.query.tables import Tables
 from coordinator_replay.times import later
 
 _CAUSES = "SELECT DISTINCT cause FROM rebalances WHERE cluster = $cluster AND cause IS NOT NULL ORDER BY cause"
@@ -103,7 +104,7 @@ COLUMNS = tuple(one.name for one in stored_columns(Rebalance))
 
 
 def rebalances_of(
-    warehouse: Warehouse,
+    warehouse: Tables,
     group: str | None = None,
     start: datetime | None = None,
     end: datetime | None = None,
@@ -133,9 +134,7 @@ def rebalances_of(
     return [replace(one, matched_by=how) for one in rebalances if (how := one.match(causes)) is not None]
 
 
-def rebalances_at(
-    warehouse: Warehouse, group: str | None, at: datetime, *, causes: Sequence[str] = ()
-) -> list[Rebalance]:
+def rebalances_at(warehouse: Tables, group: str | None, at: datetime, *, causes: Sequence[str] = ()) -> list[Rebalance]:
     """The rebalance under way at a point in time, or else the last one before it.
 
     A classic rebalance leaves no record until it ends. Where the point lies between the earliest and the latest moment
@@ -158,7 +157,7 @@ def rebalances_at(
     return [*begun[-1:], *perhaps[:1]]
 
 
-def known_causes(warehouse: Warehouse) -> list[str]:
+def known_causes(warehouse: Tables) -> list[str]:
     """Every cause that a rebalance of the cluster has."""
     return [cause for (cause,) in warehouse.rows(_CAUSES)]
 
@@ -172,6 +171,5 @@ def check_causes(causes: Sequence[str]) -> None:
     names = [str(cause) for cause in Cause]
     for cause in causes:
         if cause.upper() not in names:
-            near = nearest(cause.upper(), names)
-            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}"
+            hint = did_you_mean(cause.upper(), names, f"there are {', '.join(names)}")
             raise UsageError(f"there is no cause {cause}: {hint}")

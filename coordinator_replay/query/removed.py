@@ -7,7 +7,7 @@ from datetime import datetime
 from coordinator_replay.analysis.expiration import TOPIC_DELETED
 from coordinator_replay.answer_columns import column
 from coordinator_replay.query.partitions import partition_ranges
-from coordinator_replay.query.warehouse import AS_OF, END, Warehouse, shown
+from coordinator_replay.query.tables import AS_OF, END, Tables, shown
 
 # The last removal of each partition; the caller knows whether a later commit took its place by then.
 _OFFSETS = """
@@ -126,7 +126,7 @@ class DeletedGroup:
     is_exact: bool
 
 
-def removed_offsets(warehouse: Warehouse, group: str, at: datetime | None = None) -> list[RemovedOffsets]:
+def removed_offsets(warehouse: Tables, group: str, at: datetime | None = None) -> list[RemovedOffsets]:
     """Offsets that a group had once and no longer has at some time, with when and why they went.
 
     Args:
@@ -138,7 +138,7 @@ def removed_offsets(warehouse: Warehouse, group: str, at: datetime | None = None
 
 
 def deleted_groups(
-    warehouse: Warehouse, at: datetime | None = None, *, group: str | None = None, types: Sequence[str] = ()
+    warehouse: Tables, at: datetime | None = None, *, group: str | None = None, types: Sequence[str] = ()
 ) -> list[DeletedGroup]:
     """Groups that existed once and do not at some time, by when they were deleted.
 

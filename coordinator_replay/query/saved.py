@@ -22,29 +22,30 @@ from typing import Any
 
 from coordinator_replay.answer_columns import column
 from coordinator_replay.errors import DefinitionError, UsageError
+from coordinator_replay.query.similar import did_you_mean
 from coordinator_replay.query.sql import run_sql
+from coordinator_replay.query.tables import Tables
 from coordinator_replay.query.times import LogTime, parse_time
-from coordinator_replay.query.warehouse import Warehouse, nearest
 
 _PARAMETER = re.compile(r"param (?P<name>[a-z][a-z_]*) (?P<type>[a-z]+)(?: = (?P<default>[^:]+))?: (?P<about>.+)")
 _USED = re.compile(r"\$([a-z_]+)")
 
 
-def _number(text: str, warehouse: Warehouse) -> float:
+def _number(text: str, warehouse: Tables) -> float:
     value = float(text)
     return int(value) if value == int(value) else value
 
 
-def _text(text: str, warehouse: Warehouse) -> str:
+def _text(text: str, warehouse: Tables) -> str:
     return text
 
 
-def _time(text: str, warehouse: Warehouse) -> datetime:
+def _time(text: str, warehouse: Tables) -> datetime:
     parsed = parse_time(text)
     return parsed.resolve(warehouse.coverage.last) if isinstance(parsed, LogTime) else parsed
 
 
-_TYPES: dict[str, Callable[[str, Warehouse], Any]] = {"text": _text, "number": _number, "time": _time}
+_TYPES: dict[str, Callable[[str, Tables], Any]] = {"text": _text, "number": _number, "time": _time}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +66,7 @@ class Parameter:
     def __str__(self) -> str:
         return self.name if self.default is None else f"{self.name}={self.default}"
 
-    def read(self, text: str, warehouse: Warehouse) -> Any:
+    def read(self, text: str, warehouse: Tables) -> Any:
         """A value as it was typed, in the parameter's type.
 
         Raises:
@@ -169,14 +170,13 @@ def saved_query(name: str) -> SavedQuery:
     """
     queries = saved_queries()
     if name not in queries:
-        near = nearest(name, list(queries))
-        hint = f"did you mean {near[0]}?" if near else "coordinator-replay sql --list shows them"
+        hint = did_you_mean(name, list(queries), "coordinator-replay sql --list shows them")
         raise UsageError(f"no saved query is called {name!r}: {hint}")
     return queries[name]
 
 
 def run_saved_query(
-    warehouse: Warehouse, name: str, values: Mapping[str, str] | None = None, timeout: timedelta | None = None
+    warehouse: Tables, name: str, values: Mapping[str, str] | None = None, timeout: timedelta | None = None
 ) -> tuple[list[str], list[tuple[Any, ...]]]:
     """Answer a saved query.
 

@@ -10,8 +10,9 @@ import duckdb
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query import sandbox
 from coordinator_replay.query.catalog import catalog_answer, unknown_table
+from coordinator_replay.query.fetch import fetch
 from coordinator_replay.query.interrupts import ended_after
-from coordinator_replay.query.warehouse import Warehouse, fetch
+from coordinator_replay.query.tables import Tables
 from coordinator_replay.tables.names import table_names
 from coordinator_replay.tables.views import views
 
@@ -21,7 +22,7 @@ _UNKNOWN_TABLE = re.compile(r"Table with name (\S+) does not exist")
 
 
 def run_sql(
-    warehouse: Warehouse,
+    warehouse: Tables,
     statement: str,
     parameters: Mapping[str, object] | None = None,
     *,

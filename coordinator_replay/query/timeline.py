@@ -11,7 +11,7 @@ from coordinator_replay.query.event_words import words_of
 from coordinator_replay.query.groups import check_group
 from coordinator_replay.query.offset_events import offset_events
 from coordinator_replay.query.partitions import TopicPartitions, target_partitions, topic_partitions
-from coordinator_replay.query.warehouse import Warehouse
+from coordinator_replay.query.tables import Tables
 
 
 def _parsed(detail: str | None) -> Any:
@@ -110,7 +110,7 @@ _INTERVALS = f"""
 
 
 def timeline_of(
-    warehouse: Warehouse, group: str, start: datetime | None = None, end: datetime | None = None
+    warehouse: Tables, group: str, start: datetime | None = None, end: datetime | None = None
 ) -> list[TimelineEvent]:
     """What happened to a group and its offsets in a time range, in log order.
 
@@ -158,7 +158,7 @@ def _offset_event(
 
 
 def member_intervals_of(
-    warehouse: Warehouse, group: str, start: datetime | None = None, end: datetime | None = None
+    warehouse: Tables, group: str, start: datetime | None = None, end: datetime | None = None
 ) -> list[MemberInterval]:
     """The intervals of a group's members that touch a time range, in log order.
 

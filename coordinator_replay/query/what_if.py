@@ -10,7 +10,7 @@ from coordinator_replay.analysis.reasons.topic_changes import TopicChange
 from coordinator_replay.engine.model import Record
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.groups import check_group
-from coordinator_replay.query.warehouse import Warehouse
+from coordinator_replay.query.tables import Tables
 from coordinator_replay.records.blobs import open_blobs
 from coordinator_replay.times import EPOCH
 from coordinator_replay.whatif.alternative import Alternative
@@ -65,7 +65,7 @@ class _Topics:
         changes: when topics changed.
     """
 
-    def __init__(self, warehouse: Warehouse) -> None:
+    def __init__(self, warehouse: Tables) -> None:
         self.names: dict[str, str] = {}
         self.counts: dict[str, int] = {}
         self.changes: dict[str, list[TopicChange]] = {}
@@ -81,7 +81,7 @@ class _Topics:
 
 
 def what_if_all(
-    warehouse: Warehouse,
+    warehouse: Tables,
     alternative: Alternative,
     start: datetime | None = None,
     end: datetime | None = None,
@@ -155,7 +155,7 @@ def _gain(one: WhatIf) -> Gain:
     )
 
 
-def recorded_of(warehouse: Warehouse, group: str) -> Recorded:
+def recorded_of(warehouse: Tables, group: str) -> Recorded:
     """What is on record of a group.
 
     Raises:
@@ -167,7 +167,7 @@ def recorded_of(warehouse: Warehouse, group: str) -> Recorded:
     raise UsageError(f"group {group!r} has no members on record: there is nothing to replay")
 
 
-def _read(warehouse: Warehouse, groups: Sequence[str], topics: _Topics) -> Iterator[Recorded]:
+def _read(warehouse: Tables, groups: Sequence[str], topics: _Topics) -> Iterator[Recorded]:
     """What is on record of groups, read by one statement for each table; groups without records are left out."""
     some = "AND group_id = $group" if len(groups) == 1 else "AND list_contains($groups, group_id)"
     asked: dict[str, object] = {"groups": list(groups)} | ({"group": groups[0]} if len(groups) == 1 else {})
@@ -220,7 +220,7 @@ def _record(
 
 
 def what_if_of(
-    warehouse: Warehouse,
+    warehouse: Tables,
     group: str,
     alternatives: Sequence[Alternative],
     start: datetime | None = None,

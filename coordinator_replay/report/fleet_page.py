@@ -9,7 +9,7 @@ from coordinator_replay.query.findings import Finding
 from coordinator_replay.query.fleet import MOST_ROWS, fleet_of
 from coordinator_replay.query.life import GroupLife
 from coordinator_replay.query.lives import Detail, lives_of, spans_of
-from coordinator_replay.query.warehouse import Warehouse
+from coordinator_replay.query.tables import Tables
 from coordinator_replay.report.columns import Clock
 from coordinator_replay.report.fleet_figures import cause_data, causes_of, fleet_figures
 from coordinator_replay.report.lanes import Lane, lane_data, lane_of
@@ -36,7 +36,7 @@ class FleetPage:
         notes: sentences about the pages.
     """
 
-    def __init__(self, warehouse: Warehouse, start: datetime | None = None, end: datetime | None = None) -> None:
+    def __init__(self, warehouse: Tables, start: datetime | None = None, end: datetime | None = None) -> None:
         self._warehouse = warehouse
         self._start = start
         self.fleet = fleet_of(warehouse, start, end)
@@ -126,9 +126,7 @@ def _by_group(findings: Iterable[Finding]) -> Mapping[str, Sequence[Finding]]:
     return by_group
 
 
-def fleet_page(
-    warehouse: Warehouse, start: datetime | None = None, end: datetime | None = None
-) -> tuple[str, FleetPage]:
+def fleet_page(warehouse: Tables, start: datetime | None = None, end: datetime | None = None) -> tuple[str, FleetPage]:
     """The page of the cluster as HTML, complete in itself, and what it was made from.
 
     Args:

@@ -12,7 +12,7 @@ from coordinator_replay.query.basis import basis_of_group
 from coordinator_replay.query.life import GroupLife
 from coordinator_replay.query.lives import life_of
 from coordinator_replay.query.rebalances import Rebalance
-from coordinator_replay.query.warehouse import Warehouse, shown
+from coordinator_replay.query.tables import Tables, shown
 from coordinator_replay.report import bounds
 from coordinator_replay.report.columns import Clock
 from coordinator_replay.report.life_figures import life_figures
@@ -149,7 +149,7 @@ def _owner_keys(members: Members) -> tuple[list[Key], str]:
 
 
 def group_page(
-    warehouse: Warehouse, group: str, start: datetime | None = None, end: datetime | None = None
+    warehouse: Tables, group: str, start: datetime | None = None, end: datetime | None = None
 ) -> tuple[str, GroupLife]:
     """The page of a group as HTML, and what it was made from.
 
@@ -166,7 +166,7 @@ def group_page(
     return life_page(warehouse, life), life
 
 
-def life_page(warehouse: Warehouse, life: GroupLife, assets: Assets = INSIDE, index: str | None = None) -> str:
+def life_page(warehouse: Tables, life: GroupLife, assets: Assets = INSIDE, index: str | None = None) -> str:
     """The page of a life as HTML.
 
     Args:

@@ -9,7 +9,7 @@ from typing import Any
 from coordinator_replay.analysis.reasons import by_frequency
 from coordinator_replay.query.life import GroupLife
 from coordinator_replay.query.rebalances import Rebalance
-from coordinator_replay.query.warehouse import shown
+from coordinator_replay.query.tables import shown
 from coordinator_replay.report.bounds import blocked_by, moved, pause, took, unowned
 from coordinator_replay.report.columns import Clock, Columns, columns
 from coordinator_replay.report.members import Members

@@ -18,7 +18,7 @@ from prometheus_client.openmetrics.exposition import generate_latest as generate
 
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.groups import UNKNOWN, Group, groups_at
-from coordinator_replay.query.warehouse import Warehouse
+from coordinator_replay.query.tables import Tables
 from coordinator_replay.re2_patterns import compile_pattern
 
 _REBALANCES = """
@@ -78,7 +78,7 @@ class _Gauges:
 
 
 def metrics_of(
-    warehouse: Warehouse,
+    warehouse: Tables,
     now: datetime,
     *,
     groups: str | None = None,
@@ -153,7 +153,7 @@ def _first(groups: Sequence[Group], rebalances: Sequence[tuple[str, str, int]], 
 
 
 def _add_groups(
-    gauges: _Gauges, warehouse: Warehouse, chosen: Sequence[Group], rebalances: Sequence[tuple[str, str, int]]
+    gauges: _Gauges, warehouse: Tables, chosen: Sequence[Group], rebalances: Sequence[tuple[str, str, int]]
 ) -> None:
     names = {one.group_id for one in chosen}
     gauges.add(

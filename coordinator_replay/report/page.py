@@ -23,7 +23,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from coordinator_replay.errors import UsageError
-from coordinator_replay.query.warehouse import shown
+from coordinator_replay.query.tables import shown
 from coordinator_replay.report.wording import duration
 from coordinator_replay.safe_text import neutral, neutral_json
 from coordinator_replay.times import milliseconds

@@ -11,7 +11,7 @@ from pathlib import Path
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.life import GroupLife
 from coordinator_replay.query.lives import GROUPS_AT_ONCE, lives_of, spans_of
-from coordinator_replay.query.warehouse import Warehouse
+from coordinator_replay.query.tables import Tables
 from coordinator_replay.report.fleet_figures import fleet_figures
 from coordinator_replay.report.fleet_page import FleetPage
 from coordinator_replay.report.group_page import life_page
@@ -32,7 +32,7 @@ def page_name(group: str) -> str:
     return f"{readable}-{digest}.html" if readable else f"{digest}.html"
 
 
-def _drawn(warehouse: Warehouse, life: GroupLife, fleet: FleetPage) -> str:
+def _drawn(warehouse: Tables, life: GroupLife, fleet: FleetPage) -> str:
     """The page of a group; where something in its life can't be drawn, one that says so, among those of others."""
     index = f"../{INDEX}"
     try:
@@ -62,7 +62,7 @@ def _collected_by_hand() -> Iterator[Callable[[], int]]:
 
 
 def write_site(
-    warehouse: Warehouse, folder: Path, start: datetime | None = None, end: datetime | None = None
+    warehouse: Tables, folder: Path, start: datetime | None = None, end: datetime | None = None
 ) -> FleetPage:
     """Write the pages: ``index.html`` for all groups, one in ``groups/`` for each.
 

@@ -16,7 +16,7 @@ from coordinator_replay.errors import UsageError
 from coordinator_replay.query.life import GroupLife, MemberSpan
 from coordinator_replay.query.lives import Detail, Limits, life_of, lives_of, spans_of
 from coordinator_replay.query.rebalances import COLUMNS
-from coordinator_replay.query.warehouse import Warehouse
+from coordinator_replay.query.tables import Tables
 from coordinator_replay.report.gaps import Wanted
 from coordinator_replay.report.members import Members
 from coordinator_replay.report.owner_marks import partitions_of
@@ -261,7 +261,7 @@ def write_trace(lives: Sequence[GroupLife], path: Path, basis: str | None = None
     return count
 
 
-def trace_of(warehouse: Warehouse, group: str, start: datetime | None = None, end: datetime | None = None) -> GroupLife:
+def trace_of(warehouse: Tables, group: str, start: datetime | None = None, end: datetime | None = None) -> GroupLife:
     """What a trace of a group is made from.
 
     Raises:
@@ -271,7 +271,7 @@ def trace_of(warehouse: Warehouse, group: str, start: datetime | None = None, en
 
 
 def traces_of(
-    warehouse: Warehouse, groups: Sequence[str], start: datetime | None = None, end: datetime | None = None
+    warehouse: Tables, groups: Sequence[str], start: datetime | None = None, end: datetime | None = None
 ) -> list[GroupLife]:
     """What a trace of several groups is made from, in their order: as many statements for many groups as for one.
 

@@ -6,7 +6,7 @@ A client has one colour in all lives, whatever member ids it had in them.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from coordinator_replay.query.warehouse import shown
+from coordinator_replay.query.tables import shown
 from coordinator_replay.report.columns import Clock, Columns, columns
 from coordinator_replay.report.wording import COLOURS, UNKNOWN_COLOUR, counted_as, duration, neutral
 from coordinator_replay.times import EPOCH, later

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from coordinator_replay.query.warehouse import Warehouse
+from coordinator_replay.query.tables import Tables
 from coordinator_replay.report.columns import Clock
 from coordinator_replay.report.members import MOST_IN_LEGEND
 from coordinator_replay.report.page import INSIDE, Assets, render_page
@@ -43,7 +43,7 @@ class RebalanceRow:
     unowned: str
 
 
-def what_if_page(warehouse: Warehouse, answer: WhatIf, assets: Assets = INSIDE) -> str:
+def what_if_page(warehouse: Tables, answer: WhatIf, assets: Assets = INSIDE) -> str:
     """The page as HTML.
 
     Args:

@@ -14,15 +14,13 @@ from pyarrow.fs import FileSelector
 
 from coordinator_replay.errors import WarehouseError
 from coordinator_replay.filesystem import open_filesystem
+from coordinator_replay.store.duckdb_connection import connected
 from coordinator_replay.store.layout import LEDGER, RESTORED_PROPERTY
-from coordinator_replay.store.scan import read_table
 from coordinator_replay.store.versions import (
-    NOTHING_FINISHED,
     RECORD_TABLES,
     Finished,
     TableState,
-    newest_files,
-    newest_of,
+    last_finished,
     refuse,
     state_of,
 )
@@ -47,44 +45,6 @@ class Begun:
     undone: tuple[str, ...]
 
 
-def read_bytes(uri: str) -> bytes | None:
-    """What a small file holds; None where there is none.
-
-    Raises:
-        WarehouseError: it can't be read.
-    """
-    filesystem, path = open_filesystem(uri)
-    try:
-        with filesystem.open_input_stream(path) as stream:
-            return bytes(stream.read())
-    except FileNotFoundError:
-        return None
-    except OSError as problem:
-        raise WarehouseError(f"{uri} can't be read: {problem}") from problem
-
-
-def last_finished(store: Store) -> Finished | None:
-    """The newest run that is done, by the ledger; None where there is no ledger.
-
-    Args:
-        store: the warehouse.
-
-    Raises:
-        WarehouseError: the ledger can't be read.
-    """
-    ledger = store.snapshot(LEDGER)
-    if ledger is None:
-        return None
-    newest = NOTHING_FINISHED
-    for highest, file in newest_files(ledger):
-        if highest <= newest.run_id:
-            break
-        for batch in read_table([file], ["run_id", "status", "table_versions"]):
-            rows = batch.to_pylist(maps_as_pydicts="strict")
-            newest = newest_of(((row["run_id"], row["status"], row["table_versions"]) for row in rows), newest)
-    return newest
-
-
 def _lost(path: str, opened: DeltaTable) -> str:
     """What there is to say of a table whose folder lacks files that its log names; empty where none is missing."""
     named = {unquote(name) for name in opened.get_add_actions().column("path").to_pylist() if "://" not in name}
@@ -97,15 +57,15 @@ def _lost(path: str, opened: DeltaTable) -> str:
 def _states(store: Store, last: Finished, *, is_ledger_there: bool) -> list[TableState]:
     def state(name: str) -> TableState:
         opened = store.open(name)
-        if opened is None:
-            return state_of(store.path(name), name, None, last, read_bytes)
-        if not is_ledger_there and opened.version() > 0:
+        version = None if opened is None else opened.version()
+        with connected() as connection:
+            compared = state_of(connection, store.path(name), name, version, last)
+        if not is_ledger_there and version:
             raise WarehouseError(
                 f"{store.path(LEDGER)}: the ledger is missing, and without it nothing says which audits have finished; "
                 f"restore a backup, or audit into a new warehouse"
             )
-        compared = state_of(store.path(name), name, opened.version(), last, read_bytes)
-        if compared.damage or compared.is_ahead:
+        if opened is None or compared.damage or compared.is_ahead:
             # What an unfinished run has left is restored, and that looks for the files itself.
             return compared
         return replace(compared, damage=_lost(store.path(name), opened))
@@ -128,8 +88,10 @@ def begin(store: Store, *, except_derived: bool = False, undoes: bool = True) ->
         WarehouseError: a table is missing, lacks files, was rolled back, or was changed by somebody else; or the
             warehouse was made by another release.
     """
-    last = last_finished(store)
-    states = _states(store, last or NOTHING_FINISHED, is_ledger_there=last is not None)
+    ledger = store.snapshot(LEDGER)
+    with connected() as connection:
+        last = last_finished(connection, ledger)
+    states = _states(store, last, is_ledger_there=ledger is not None)
     # All are looked at before any is touched.
     for state in states:
         if not (except_derived and state.name not in RECORD_TABLES):
@@ -145,7 +107,7 @@ def begin(store: Store, *, except_derived: bool = False, undoes: bool = True) ->
             is_rebuilt = except_derived and state.name not in RECORD_TABLES
             versions[state.name] = _restore(store, state, may_lack_files=is_rebuilt)
             undone.append(state.name)
-    return Begun(last or NOTHING_FINISHED, versions, tuple(undone))
+    return Begun(last, versions, tuple(undone))
 
 
 def _restore(store: Store, state: TableState, *, may_lack_files: bool) -> int:

@@ -2,9 +2,12 @@
 
 import re
 from collections.abc import Iterable
+from typing import Any
 from urllib.parse import unquote, urlparse
 
 import duckdb
+
+from coordinator_replay.errors import WarehouseError
 
 THROUGH_ARROW = "arrow://"
 """Before the name of a file that DuckDB reaches through pyarrow's filesystems."""
@@ -44,3 +47,42 @@ def file_names(connection: duckdb.DuckDBPyConnection, uris: Iterable[str]) -> li
             connection.register_filesystem(ArrowFiles())
         return [name or f"{THROUGH_ARROW}{uri}" for name, (uri, _) in zip(names, paths, strict=True)]
     return [name for name in names if name is not None]
+
+
+def read_file(connection: duckdb.DuckDBPyConnection, select: str, uri: str) -> list[tuple[Any, ...]]:
+    """The rows of a small file.
+
+    Args:
+        connection: what reads it.
+        select: a SELECT up to the function that reads it, such as ``read_parquet``.
+        uri: the file, as a path or URI.
+
+    Raises:
+        WarehouseError: it can't be read.
+    """
+    [name] = file_names(connection, [uri])
+    try:
+        return connection.execute(f"{select}([{quoted(name)}])").fetchall()
+    except duckdb.Error as problem:
+        raise WarehouseError(f"{uri} can't be read: {first_line(problem)}") from problem
+
+
+def read_bytes(connection: duckdb.DuckDBPyConnection, uri: str) -> bytes | None:
+    """The bytes of a small file; None where there is none.
+
+    Raises:
+        WarehouseError: it can't be read.
+    """
+    try:
+        contents = read_file(connection, "SELECT content FROM read_blob", uri)
+    except WarehouseError as problem:
+        # What pyarrow's filesystems say of it.
+        if "FileNotFoundError" in str(problem.__cause__):
+            return None
+        raise
+    return bytes(contents[0][0]) if contents else None
+
+
+def first_line(problem: Exception) -> str:
+    """What an engine's error says, without the statement it repeats."""
+    return str(problem).split("\n", 1)[0]

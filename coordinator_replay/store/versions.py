@@ -14,19 +14,21 @@ counts.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from coordinator_replay.errors import WarehouseError
-from coordinator_replay.store.layout import LEDGER, RESTORED_PROPERTY, RUN_PROPERTY, UPKEEP_PROPERTY
-from coordinator_replay.store.snapshot import Snapshot, TableFile
+import duckdb
 
-Read = Callable[[str], bytes | None]
-"""Gives the bytes of a file by its path or URI; None where there is none."""
+from coordinator_replay.errors import WarehouseError
+from coordinator_replay.store.duckdb_files import read_bytes, read_file
+from coordinator_replay.store.layout import LEDGER, RESTORED_PROPERTY, RUN_PROPERTY, UPKEEP_PROPERTY
+from coordinator_replay.store.snapshot import Snapshot
 
 RECORD_TABLES = frozenset({"offset_commits", "group_records", "control_records", "quarantine", LEDGER})
 """Tables that no other is made from; all others can be rebuilt by ``--full``."""
+
+_LEDGER_ROWS = "SELECT run_id, status, table_versions FROM read_parquet"
 
 _CHANGES_DATA = b'"dataChange":true'
 
@@ -45,6 +47,11 @@ class Finished(NamedTuple):
 
 NOTHING_FINISHED = Finished("", {})
 """What the ledger says of a warehouse that no run has finished in."""
+
+
+def has_new_records(records_decoded: int | None, records_quarantined: int | None, control_records: int | None) -> bool:
+    """Whether a run read records that no run before had read: the counts of its row in the ledger."""
+    return bool(records_decoded or records_quarantined or control_records)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,44 +87,44 @@ class _Commit:
         return int(written) if str(written).isdigit() else None
 
 
-def newest_of(rows: Iterable[tuple[str, str | None, Mapping[str, int] | None]], so_far: Finished) -> Finished:
-    """The newest run that is done.
+def last_finished(connection: duckdb.DuckDBPyConnection, ledger: Snapshot | None) -> Finished:
+    """The newest run that is done, by the ledger, if there is one.
 
-    Args:
-        rows: of the ledger: run_id, status, table_versions.
-        so_far: the newest one of other rows.
+    Raises:
+        WarehouseError: the ledger can't be read.
     """
-    newest = so_far
-    for run_id, status, versions in rows:
-        if status == "done" and run_id > newest.run_id:
-            newest = Finished(run_id, versions or {})
+    newest = NOTHING_FINISHED
+    # The files that may hold the newest run come first: each with the highest id that it can hold.
+    bounded = [(str(file.highest.get("run_id", "~")), file.uri) for file in (ledger.every if ledger else ())]
+    for highest, uri in sorted(bounded, reverse=True):
+        if highest <= newest.run_id:
+            break
+        for run_id, status, versions in read_file(connection, _LEDGER_ROWS, uri):
+            if status == "done" and run_id > newest.run_id:
+                newest = Finished(run_id, versions or {})
     return newest
 
 
-def newest_files(ledger: Snapshot) -> Iterator[tuple[str, TableFile]]:
-    """The files of the ledger, those that may hold the newest run first: each with the highest id that it can hold."""
-    bounded = [(str(file.highest.get("run_id", "~")), file) for file in ledger.every]
-    yield from sorted(bounded, key=lambda one: one[0], reverse=True)
-
-
-def _commit(path: str, version: int, read: Read) -> _Commit | None:
+def _commit(connection: duckdb.DuckDBPyConnection, path: str, version: int) -> _Commit | None:
     """A commit of a table's log; None where the log does not go back to it any more."""
-    written = read(f"{path}/_delta_log/{version:020}.json")
+    written = read_bytes(connection, f"{path}/_delta_log/{version:020}.json")
     if written is None:
         return None
     info = next((line for line in written.splitlines() if line.startswith(b'{"commitInfo"')), b"{}")
     return _Commit(version, json.loads(info).get("commitInfo", {}), _CHANGES_DATA in written)
 
 
-def state_of(path: str, name: str, newest: int | None, last: Finished, read: Read) -> TableState:
+def state_of(
+    connection: duckdb.DuckDBPyConnection, path: str, name: str, newest: int | None, last: Finished
+) -> TableState:
     """How a table compares with the ledger.
 
     Args:
+        connection: what its log is read by.
         path: where the table lies.
         name: which it is.
         newest: its newest version; None where it is missing.
         last: the newest run that is done.
-        read: gives the bytes of a file; None where there is none.
 
     Raises:
         WarehouseError: its log can't be read.
@@ -134,14 +141,14 @@ def state_of(path: str, name: str, newest: int | None, last: Finished, read: Rea
             damage=f"{path} is at version {newest}, the last audit left it at version {audited}: part of its log was "
             f"lost, or an older copy put in its place",
         )
-    return _after(path, name, newest, audited or 0, read)
+    return _after(connection, path, name, newest, audited or 0)
 
 
-def _after(path: str, name: str, newest: int, audited: int, read: Read) -> TableState:
+def _after(connection: duckdb.DuckDBPyConnection, path: str, name: str, newest: int, audited: int) -> TableState:
     """What the commits after a version that counts have made of a table."""
     good, counts, is_ahead, foreign = {audited}, audited, False, ""
     for version in range(audited + 1, newest + 1):
-        commit = _commit(path, version, read)
+        commit = _commit(connection, path, version)
         if commit is None:
             continue
         if commit.restored() in good:

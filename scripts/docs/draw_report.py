@@ -14,7 +14,7 @@ from pathlib import Path
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
-from coordinator_replay.query.warehouse import Warehouse
+from coordinator_replay.query.tables import Tables
 from coordinator_replay.report.group_page import group_page
 
 PICTURE = Path(__file__).resolve().parents[2] / "docs" / "images" / "report.png"
@@ -32,7 +32,7 @@ _PLACE = """(cause) => {
 
 def take(warehouse: Path, browser: str) -> bytes:
     """The picture as PNG."""
-    html, _ = group_page(Warehouse(str(warehouse)), GROUP)
+    html, _ = group_page(Tables(str(warehouse)), GROUP)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as started:
         file = Path(folder) / "page.html"
         file.write_text(html, encoding="utf-8")

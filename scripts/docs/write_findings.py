@@ -132,7 +132,7 @@ def audit_samples(warehouse: str) -> None:
 def relist(warehouse: str) -> None:
     """Write the list from a warehouse; reasons stay with what is still found."""
     from coordinator_replay.query.findings import findings_of
-    from coordinator_replay.query.warehouse import Warehouse
+    from coordinator_replay.query.tables import Tables
 
     known = json.loads(LIST.read_text(encoding="utf-8")) if LIST.exists() else {}
     reasons = {
@@ -151,7 +151,7 @@ def relist(warehouse: str) -> None:
                 "times": one.occurrences,
                 "why": reasons.get((name, one.rule, one.group_id, one.topic, one.partition), ""),
             }
-            for one in findings_of(Warehouse(warehouse, name))
+            for one in findings_of(Tables(warehouse, name))
         ]
     LIST.write_text(json.dumps(listed, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 

@@ -7,7 +7,7 @@ import pytest
 from coordinator_replay.query.describe import describe_at
 from coordinator_replay.query.groups import groups_at
 from coordinator_replay.query.offsets import offsets_at
-from coordinator_replay.query.warehouse import Warehouse
+from coordinator_replay.query.tables import Tables
 from tests.acceptance.conftest import AUDITED
 from tests.samples import Sample, lines
 
@@ -49,7 +49,7 @@ def told_of(member, answer, name):
 
 @pytest.mark.parametrize("name", AUDITED)
 def test_describe_at_a_quiet_checkpoint_is_what_the_broker_answered(audited, name):
-    warehouse = Warehouse(str(audited), name)
+    warehouse = Tables(str(audited), name)
     compared = 0
     for checkpoint in quiet(name):
         for answer in checkpoint["groups"]:
@@ -82,7 +82,7 @@ def test_describe_at_a_quiet_checkpoint_is_what_the_broker_answered(audited, nam
 
 @pytest.mark.parametrize("name", AUDITED)
 def test_groups_at_a_quiet_checkpoint_are_those_the_broker_listed(audited, name):
-    warehouse = Warehouse(str(audited), name)
+    warehouse = Tables(str(audited), name)
     for checkpoint in quiet(name):
         mine = {
             (group.group_id, group.group_type.capitalize(), group.state)
@@ -94,7 +94,7 @@ def test_groups_at_a_quiet_checkpoint_are_those_the_broker_listed(audited, name)
 
 @pytest.mark.parametrize("name", AUDITED)
 def test_offsets_at_a_quiet_checkpoint_are_those_the_broker_listed(audited, name):
-    warehouse = Warehouse(str(audited), name)
+    warehouse = Tables(str(audited), name)
     compared = 0
     for checkpoint in quiet(name):
         for answer in checkpoint["groups"]:

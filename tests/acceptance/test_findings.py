@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from coordinator_replay.query.findings import findings_of
-from coordinator_replay.query.warehouse import Warehouse
+from coordinator_replay.query.tables import Tables
 from tests.acceptance.conftest import AUDITED
 from tests.acceptance.test_checkpoints import moment, quiet
 from tests.samples import NAMES, Sample
@@ -46,7 +46,7 @@ def check(warehouse: Path, name: str) -> None:
             "partition": one.partition,
             "times": one.occurrences,
         }
-        for one in findings_of(Warehouse(str(warehouse), name))
+        for one in findings_of(Tables(str(warehouse), name))
     ]
     wanted = [{key: one[key] for key in one if key != "why"} for one in EXPECTED[name]]
     assert sorted(found, key=str) == sorted(wanted, key=str)
@@ -67,7 +67,7 @@ def test_findings_of_the_other_samples_are_those_on_the_list(others, name):
 @pytest.mark.parametrize("name", AUDITED)
 def test_groups_counted_at_the_end_of_a_minute_are_those_the_broker_listed(audited, name):
     """A checkpoint can be compared where nothing happened to any group between it and the end of its minute."""
-    warehouse = Warehouse(str(audited), name)
+    warehouse = Tables(str(audited), name)
     changed = [at for (at,) in warehouse.rows("SELECT log_timestamp FROM group_timeline WHERE cluster = $cluster")]
     compared = 0
     for checkpoint in quiet(name):
@@ -88,7 +88,7 @@ def test_groups_counted_at_the_end_of_a_minute_are_those_the_broker_listed(audit
 
 @pytest.mark.parametrize("name", AUDITED)
 def test_metrics_count_what_the_tables_count(audited, name):
-    warehouse = Warehouse(str(audited), name)
+    warehouse = Tables(str(audited), name)
     (sums,) = warehouse.rows(
         "SELECT sum(rebalance_count), sum(offset_commits), sum(expired_offsets + deleted_offsets) FROM group_metrics "
         "WHERE cluster = $cluster"

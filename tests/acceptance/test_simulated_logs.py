@@ -18,7 +18,7 @@ from coordinator_replay.query.describe import Description, Member, describe_at
 from coordinator_replay.query.groups import groups_at
 from coordinator_replay.query.offsets import offsets_at
 from coordinator_replay.query.partitions import TopicPartitions
-from coordinator_replay.query.warehouse import Warehouse
+from coordinator_replay.query.tables import Tables
 from coordinator_replay.records.blobs import BlobError, read_assignment
 from tests.acceptance.simulated_steps import CLASSIC, CONSUMER, Offsets, Step, play
 from tests.coordinator.recorded_scripts import SCRIPTS
@@ -64,7 +64,7 @@ Partitions = list[str]
 class Tables:
     """The tables as of any step, each question asked once between two records of its group."""
 
-    def __init__(self, warehouse: Warehouse) -> None:
+    def __init__(self, warehouse: Tables) -> None:
         self.warehouse = warehouse
         self._answers: dict[tuple[Any, ...], Any] = {}
 
@@ -201,7 +201,7 @@ def compare(name: str, run_audit: Callable[..., Summary], folder: Path) -> Count
     """Play a script, audit its log, and compare every step; returns which rules were needed how often."""
     steps = play(name, folder / "out")
     run_audit(folder / "tables", folder / "out" / "segments", topics=str(folder / "out" / "topics.csv"))
-    tables, used = Tables(Warehouse(str(folder / "tables"))), Counter[str]()
+    tables, used = Tables(Tables(str(folder / "tables"))), Counter[str]()
     for number, step in enumerate(steps):
         try:
             check(step, tables, used)

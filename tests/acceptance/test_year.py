@@ -11,7 +11,7 @@ from coordinator_replay.analysis.findings.thresholds import Thresholds
 from coordinator_replay.pipeline.audit import Summary
 from coordinator_replay.query.offsets import offsets_at
 from coordinator_replay.query.rebalances import rebalances_of
-from coordinator_replay.query.warehouse import Warehouse
+from coordinator_replay.query.tables import Tables
 from coordinator_replay.store.maintain import Upkeep, run_maintain
 from tests.fleet import write_fleet
 from tests.pipeline.in_process import audit, contents, cut
@@ -31,7 +31,7 @@ def question_seconds(warehouse: Path) -> float:
 
     def ask() -> float:
         began = time.process_time()
-        asked = Warehouse(str(warehouse))
+        asked = Tables(str(warehouse))
         rebalances_of(asked, None)
         offsets_at(asked, "team-000001")
         return time.process_time() - began

@@ -399,10 +399,10 @@ def test_help_loads_neither_an_engine_nor_arrow():
 
 def test_a_plain_warehouse_is_read_without_arrow(folder: Path):
     script = (
-        "import sys; from coordinator_replay.query.warehouse import Warehouse; "
+        "import sys; from coordinator_replay.query.tables import Warehouse; "
         "from coordinator_replay.query.describe import describe_at; "
         "from coordinator_replay.query.offsets import offsets_at; "
-        f"w = Warehouse({str(folder)!r}); describe_at(w, 'payments'); offsets_at(w, 'payments'); w.coverage; "
+        f"w = Tables({str(folder)!r}); describe_at(w, 'payments'); offsets_at(w, 'payments'); w.coverage; "
         "print({'pyarrow', 'pandas', 'numpy', 'pytz', 'pyspark'} & set(sys.modules))"
     )
     told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
@@ -421,7 +421,7 @@ def test_saved_queries_are_listed_and_run_by_name(ask):
     [
         (("sql",), "give either a statement or --query NAME"),
         (("sql", "SELECT 1", "--query", "rewinds"), "give either a statement or --query NAME"),
-        (("sql", "--query", "rewind"), "did you mean rewinds?"),
+        (("sql", "--query", "rewind"), "did you mean 'rewinds'?"),
     ],
 )
 def test_sql_wants_one_question(ask, arguments: tuple[str, ...], message: str):
@@ -442,7 +442,7 @@ def test_show_tables_and_describe_tell_names_and_comments(ask):
             (one.name, one.type, one.about) for one in table("rebalances").columns
         ]
     assert answer(ask("sql", "DESCRIBE SELECT 1 AS a")).splitlines()[1].startswith("a ")
-    assert "did you mean rebalances?" in ask("sql", "DESCRIBE rebalance").stderr
+    assert "did you mean 'rebalances'?" in ask("sql", "DESCRIBE rebalance").stderr
 
 
 def test_parameters_are_for_saved_queries(ask):

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from coordinator_replay.cli.guard import GuardedCommand, guarded
 from coordinator_replay.cli.main import main
-from coordinator_replay.query.warehouse import Warehouse
+from coordinator_replay.query.tables import Tables
 from tests.query.small_warehouse import write_small_warehouse
 from tests.samples import Sample
 
@@ -38,7 +38,7 @@ def test_what_nobody_thought_of_ends_in_a_sentence(folder, tmp_path, monkeypatch
     def fail(*_, **__):
         raise problem
 
-    monkeypatch.setattr(Warehouse, "rows", fail)
+    monkeypatch.setattr(Tables, "rows", fail)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     result = CliRunner().invoke(main, ["groups", "--warehouse", str(folder)])
     assert result.exit_code == 1

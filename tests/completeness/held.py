@@ -6,7 +6,7 @@ from pathlib import Path
 import duckdb
 
 from coordinator_replay import Warehouse
-from coordinator_replay.query.warehouse import Warehouse as Tables
+from coordinator_replay.query.tables import Tables
 
 
 class _HeldTables(Tables):

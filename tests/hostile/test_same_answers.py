@@ -13,7 +13,7 @@ import pytest
 
 from coordinator_replay.cli import clock
 from coordinator_replay.query.saved import saved_queries
-from coordinator_replay.query.warehouse import Warehouse
+from coordinator_replay.query.tables import Tables
 from tests.hostile import lives
 from tests.hostile.questions import ask
 from tests.pipeline.in_process import audit_here
@@ -107,14 +107,14 @@ def differing(
     warehouse: Path, folder: Path, times: int, monkeypatch: pytest.MonkeyPatch, groups: Sequence[str]
 ) -> list[tuple[str, ...]]:
     """Questions of which the answers are not all the same."""
-    connect = Warehouse.new_connection
+    connect = Tables.new_connection
     # How long ago a log ended is said beside each answer.
     now = clock.now()
     monkeypatch.setattr(clock, "now", lambda: now)
     first: dict[tuple[str, ...], str] = {}
     wrong = []
     for threads in THREADS[:times]:
-        monkeypatch.setattr(Warehouse, "new_connection", lambda self, threads=threads: Threaded(connect(self), threads))
+        monkeypatch.setattr(Tables, "new_connection", lambda self, threads=threads: Threaded(connect(self), threads))
         for question in questions(folder, groups):
             found = answer(warehouse, question)
             if first.setdefault(tuple(question), found) != found:

@@ -11,7 +11,7 @@ import pytest
 from coordinator_replay.analysis.findings.thresholds import Thresholds
 from coordinator_replay.pipeline.audit import Expiry
 from coordinator_replay.query.groups import groups_at
-from coordinator_replay.query.warehouse import Warehouse
+from coordinator_replay.query.tables import Tables
 from tests.fleet import cut_nights, write_fleet
 from tests.pipeline.in_process import audit, content, contents, cut
 from tests.pipeline.staged_rows import audit_rows, commit, group_record
@@ -110,7 +110,7 @@ def test_running_again_changes_nothing(audit, tmp_path):
 @pytest.mark.parametrize("name", ["group-lifecycles", "expiration"])
 def test_the_summary_counts_what_the_tables_have(name, audit, tmp_path):
     done = audit(tmp_path / "wh", Sample(name).segments)
-    listed = groups_at(Warehouse(str(tmp_path / "wh")))
+    listed = groups_at(Tables(str(tmp_path / "wh")))
     assert done.groups == Counter((group.group_type, group.state) for group in listed)
     rows = {
         table: [json.loads(row) for row in content(tmp_path / "wh", table)]

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator_replay.query.warehouse import Warehouse
+from coordinator_replay.query.tables import Tables
 from tests.query.small_warehouse import write_small_warehouse
 
 
@@ -13,7 +13,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def warehouse(folder: Path) -> Iterator[Warehouse]:
-    opened = Warehouse(str(folder))
+def warehouse(folder: Path) -> Iterator[Tables]:
+    opened = Tables(str(folder))
     yield opened
     opened.connection.close()

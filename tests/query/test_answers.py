@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator_replay.api.warehouse import Warehouse as Answers
+from coordinator_replay.api.warehouse import Warehouse
 from coordinator_replay.errors import InputError, UsageError
 from coordinator_replay.query import offset_changes
 from coordinator_replay.query.describe import describe_at, inherited_note
@@ -21,8 +21,8 @@ from coordinator_replay.query.partitions import topic_partitions
 from coordinator_replay.query.rebalances import rebalances_of
 from coordinator_replay.query.removed import deleted_groups, removed_offsets
 from coordinator_replay.query.sql import run_sql
+from coordinator_replay.query.tables import Tables
 from coordinator_replay.query.timeline import member_intervals_of, timeline_of
-from coordinator_replay.query.warehouse import Warehouse
 from tests.query.small_warehouse import (
     RETENTION_MS,
     SPARED,
@@ -38,39 +38,39 @@ from tests.query.small_warehouse import (
 )
 
 
-def test_a_group_is_what_its_last_event_up_to_the_moment_says(warehouse: Warehouse):
+def test_a_group_is_what_its_last_event_up_to_the_moment_says(warehouse: Tables):
     states = [group_at(warehouse, "payments", at(clock)).state for clock in ("02:00", "02:00:01", "02:09:59", "02:10")]
     assert states == ["Assigning", "Reconciling", "Stable", "Assigning"]
 
 
-def test_classic_groups_have_the_protocol_of_their_own_record(warehouse: Warehouse):
+def test_classic_groups_have_the_protocol_of_their_own_record(warehouse: Tables):
     stable, empty = (group_at(warehouse, "legacy", at(clock)) for clock in ("02:02", "02:05"))
     assert (stable.state, stable.protocol_type, stable.protocol) == ("Stable", "consumer", "range")
     assert (empty.state, empty.protocol_type, empty.protocol) == ("Empty", "consumer", None)
 
 
-def test_deleted_group_is_gone_from_the_moment_of_its_deletion(warehouse: Warehouse):
+def test_deleted_group_is_gone_from_the_moment_of_its_deletion(warehouse: Tables):
     assert "legacy" in {group.group_id for group in groups_at(warehouse, at("02:05:59"))}
     assert "legacy" not in {group.group_id for group in groups_at(warehouse, at("02:06"))}
     with pytest.raises(UsageError, match=r"'legacy' does not exist at 2026-11-20T02:06:00.000Z.* was deleted at"):
         group_at(warehouse, "legacy", at("02:06"))
 
 
-def test_groups_that_only_hold_offsets_stored_or_pending_are_empty_classic_groups(warehouse: Warehouse):
+def test_groups_that_only_hold_offsets_stored_or_pending_are_empty_classic_groups(warehouse: Tables):
     for name, since in (("simple", "02:03"), ("txn-only", "02:18")):
         assert name not in {group.group_id for group in groups_at(warehouse, at(since) - timedelta(seconds=1))}
         group = group_at(warehouse, name, at(since))
         assert (group.group_type, group.protocol_type, group.state) == ("classic", "", "Empty")
 
 
-def test_groups_are_chosen_by_type_and_state_in_any_case(warehouse: Warehouse):
+def test_groups_are_chosen_by_type_and_state_in_any_case(warehouse: Tables):
     assert [group.group_id for group in groups_at(warehouse, types=["CONSUMER"])] == ["payments"]
     assert [group.group_id for group in groups_at(warehouse, states=["empty"])] == ["simple", "txn-only"]
     assert groups_at(warehouse, types=["consumer"], states=["Empty"]) == []
 
 
 def test_clusters_do_not_mix(folder: Path):
-    other = Warehouse(str(folder), "other")
+    other = Tables(str(folder), "other")
     assert [(group.group_id, group.group_type) for group in groups_at(other)] == [("payments", "share")]
     assert [member.member_id for member in describe_at(other, "payments").members] == ["m-9"]
     assert [offset.committed_offset for offset in offsets_at(other, "payments")] == [999]
@@ -80,7 +80,7 @@ def test_clusters_do_not_mix(folder: Path):
     assert known_groups(other) == ["payments"]
 
 
-def test_member_owns_what_it_has_not_given_up_yet(warehouse: Warehouse):
+def test_member_owns_what_it_has_not_given_up_yet(warehouse: Tables):
     first, second = describe_at(warehouse, "payments", at("02:10:10")).members
     assert [str(topic) for topic in first.current_assignment] == ["orders:0,1"]
     assert [str(topic) for topic in first.pending_revocation] == ["orders:1"]
@@ -88,28 +88,28 @@ def test_member_owns_what_it_has_not_given_up_yet(warehouse: Warehouse):
     assert (first.partition_count, second.partition_count) == (2, 0)
 
 
-def test_intervals_of_members_are_half_open(warehouse: Warehouse):
+def test_intervals_of_members_are_half_open(warehouse: Tables):
     epochs = [
         describe_at(warehouse, "payments", at(clock)).members[0].member_epoch for clock in ("02:00:01", "02:00:02")
     ]
     assert epochs == [0, 2]
 
 
-def test_assignor_is_the_one_most_members_ask_for_else_the_brokers_default(warehouse: Warehouse):
+def test_assignor_is_the_one_most_members_ask_for_else_the_brokers_default(warehouse: Tables):
     assert describe_at(warehouse, "payments").group.assignor == "range"
     assert describe_at(warehouse, "payments", at("02:05")).group.assignor == "uniform"
     assert describe_at(warehouse, "legacy", at("02:03")).group.assignor == "range"
     assert describe_at(warehouse, "simple").group.assignor is None
 
 
-def test_unknown_group_names_the_nearest_and_what_is_covered(warehouse: Warehouse):
+def test_unknown_group_names_the_nearest_and_what_is_covered(warehouse: Tables):
     with pytest.raises(
         UsageError, match=r"no group 'payment' in cluster 'default', covered from .*; did you mean 'payments'"
     ):
         describe_at(warehouse, "payment")
 
 
-def test_offsets_are_told_whether_or_not_anybody_consumes_the_topic(warehouse: Warehouse):
+def test_offsets_are_told_whether_or_not_anybody_consumes_the_topic(warehouse: Tables):
     told = {
         (found.topic, found.partition): found.committed_offset
         for found in offsets_at(warehouse, "payments", at("02:05"))
@@ -117,7 +117,7 @@ def test_offsets_are_told_whether_or_not_anybody_consumes_the_topic(warehouse: W
     assert told == {("audit", 0): 7, ("orders", 0): 100, ("orders", 1): 90}
 
 
-def test_offsets_at_any_moment_are_those_of_the_intervals_that_hold_it(warehouse: Warehouse):
+def test_offsets_at_any_moment_are_those_of_the_intervals_that_hold_it(warehouse: Tables):
     own = [row for row in history() if (row["cluster"], row["group_id"]) == ("default", "payments")]
     edges = {moment for row in own for moment in (row["valid_from"], row["valid_to"]) if moment is not None}
     for moment in sorted({edge + timedelta(milliseconds=step) for edge in edges for step in (-1, 0, 1)}):
@@ -130,7 +130,7 @@ def test_offsets_at_any_moment_are_those_of_the_intervals_that_hold_it(warehouse
         assert Counter((found.topic, found.partition, found.committed_offset) for found in told) == expected
 
 
-def test_partition_is_unstable_while_a_transactional_commit_of_it_is_pending(warehouse: Warehouse):
+def test_partition_is_unstable_while_a_transactional_commit_of_it_is_pending(warehouse: Tables):
     def unstable(clock: str) -> set[int]:
         found = offsets_at(warehouse, "payments", at(clock), topics=["orders"], require_stable=True)
         return {one.partition for one in found if one.is_unstable and one.committed_offset is None}
@@ -138,7 +138,7 @@ def test_partition_is_unstable_while_a_transactional_commit_of_it_is_pending(war
     assert [unstable(clock) for clock in ("02:12:59", "02:13", "02:14", "02:15")] == [set(), {1}, set(), {0}]
 
 
-def test_partition_with_only_a_pending_commit_is_not_told(warehouse: Warehouse):
+def test_partition_with_only_a_pending_commit_is_not_told(warehouse: Tables):
     assert {found.partition for found in offsets_at(warehouse, "payments", require_stable=True)} == {0, 1}
     assert offsets_at(warehouse, "txn-only", require_stable=True) == []
 
@@ -147,18 +147,18 @@ def test_settled_pending_commits_count_only_while_they_were_pending(tmp_path: Pa
     folder = write_small_warehouse(tmp_path)
     settled = offset("orders", 0, 130, "02:05", "02:06", producer_id=9, ended_by="ABORT")
     write_rows(folder, "pending_offsets", [settled])
-    warehouse = Warehouse(str(folder))
+    warehouse = Tables(str(folder))
     for clock, is_unstable in (("02:04:59", False), ("02:05", True), ("02:06", False)):
         told = offsets_at(warehouse, "payments", at(clock), require_stable=True)
         assert [one.is_unstable for one in told if (one.topic, one.partition) == ("orders", 0)] == [is_unstable]
 
 
-def test_unknown_topic_names_the_nearest_that_the_group_had(warehouse: Warehouse):
+def test_unknown_topic_names_the_nearest_that_the_group_had(warehouse: Tables):
     with pytest.raises(UsageError, match="never committed an offset of topic 'order': did you mean 'orders'"):
         offsets_at(warehouse, "payments", topics=["order"])
 
 
-def test_reset_file_has_the_lines_that_kafkas_tool_takes(warehouse: Warehouse, tmp_path: Path):
+def test_reset_file_has_the_lines_that_kafkas_tool_takes(warehouse: Tables, tmp_path: Path):
     path = tmp_path / "reset.csv"
     assert write_reset_file(offsets_at(warehouse, "payments", at("02:05")), path) == 3
     assert path.read_text() == "audit,0,7\norders,0,100\norders,1,90\n"
@@ -166,7 +166,7 @@ def test_reset_file_has_the_lines_that_kafkas_tool_takes(warehouse: Warehouse, t
     assert path.read_text() == "orders,1,200\n"
 
 
-def test_nothing_to_reset_to_writes_no_file(warehouse: Warehouse, tmp_path: Path):
+def test_nothing_to_reset_to_writes_no_file(warehouse: Tables, tmp_path: Path):
     with pytest.raises(UsageError, match="no committed offset to write"):
         write_reset_file(offsets_at(warehouse, "txn-only"), tmp_path / "reset.csv")
     assert not (tmp_path / "reset.csv").exists()
@@ -182,7 +182,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_lag_is_told_where_end_offsets_are_given_and_nowhere_else(warehouse: Warehouse, tmp_path: Path, form: str):
+def test_lag_is_told_where_end_offsets_are_given_and_nowhere_else(warehouse: Tables, tmp_path: Path, form: str):
     path = tmp_path / "ends"
     path.write_text(FORMS[form])
     ends = read_end_offsets(path, at)
@@ -220,14 +220,14 @@ def test_a_bad_line_of_end_offsets_is_named(tmp_path: Path, text: str):
         read_end_offsets(path, at)
 
 
-def test_owner_is_told_by_topic_name_or_id_with_its_host_then(warehouse: Warehouse):
+def test_owner_is_told_by_topic_name_or_id_with_its_host_then(warehouse: Tables):
     by_name = owners_at(warehouse, "payments", "orders", 1, at("02:05"))
     assert by_name == owners_at(warehouse, "payments", by_name.owners[0].topic_id or "", 1, at("02:05"))
     assert [(one.member_id, one.client_host) for one in by_name.owners] == [("m-1", "/10.0.0.1")]
     assert owners_at(warehouse, "payments", "orders", 1).owners[0].member_id == "m-2"
 
 
-def test_where_nobody_owned_a_partition_the_owners_around_are_named(warehouse: Warehouse):
+def test_where_nobody_owned_a_partition_the_owners_around_are_named(warehouse: Tables):
     hole = owners_at(warehouse, "payments", "orders", 1, at("02:10:15"))
     assert hole.owners == ()
     assert "last owner was m-1, until 2026-11-20T02:10:15.000Z (REVOKED)" in (hole.hint or "")
@@ -239,11 +239,11 @@ def test_shared_partitions_have_all_their_owners(tmp_path: Path):
     folder = write_small_warehouse(tmp_path)
     write_rows(folder, "partition_ownership", [owned(0, "m-3", "02:03")])
     assert len(ownership()) == 3
-    told = owners_at(Warehouse(str(folder)), "payments", "orders", 0)
+    told = owners_at(Tables(str(folder)), "payments", "orders", 0)
     assert [one.member_id for one in told.owners] == ["m-1", "m-3"]
 
 
-def test_a_partition_nobody_ever_owned_is_refused_with_those_that_were(warehouse: Warehouse):
+def test_a_partition_nobody_ever_owned_is_refused_with_those_that_were(warehouse: Tables):
     with pytest.raises(UsageError, match="partition 9 of 'orders'; the tables have 0 to 1"):
         owners_at(warehouse, "payments", "orders", 9)
     with pytest.raises(UsageError, match="a partition of 'ordres': did you mean 'orders'"):
@@ -261,7 +261,7 @@ def test_groups_that_only_stored_offsets_are_gone_with_the_last_of_them(tmp_path
         offset("orders", 0, 3, "02:01", "02:05", group_id="back", ended_by="EXPIRED", to_offset=5),
         offset("orders", 0, 4, "02:10", group_id="back"),
     ])  # fmt: skip
-    warehouse = Warehouse(str(folder))
+    warehouse = Tables(str(folder))
     found = {one.group_id: one for one in deleted_groups(warehouse)}
     assert set(found) == {"gone", "legacy"}
     gone = found["gone"]
@@ -276,26 +276,26 @@ def test_removed_offsets_are_told_once_by_reason_unless_committed_again(tmp_path
            "ended_alternatives": ["EXPIRED"]}  # fmt: skip
     write_rows(folder, "offset_history", [offset("old", place, place, "02:01", "02:05", **why) for place in range(4)])
     write_rows(folder, "offset_history", [offset("old", 3, 50, "02:06", group_id="simple")])
-    (found,) = removed_offsets(Warehouse(str(folder)), "simple")
+    (found,) = removed_offsets(Tables(str(folder)), "simple")
     assert str(found) == (
         "old:0-2 deleted (DeleteOffsets, or the topic was deleted) at 2026-11-20T02:05:00.000Z, likely: too young. "
         "Could also be: EXPIRED"
     )
-    assert [list(one.partitions) for one in removed_offsets(Warehouse(str(folder)), "simple", at("02:05:30"))] == [
+    assert [list(one.partitions) for one in removed_offsets(Tables(str(folder)), "simple", at("02:05:30"))] == [
         [0, 1, 2, 3]
     ]
 
 
 def test_history_of_offsets_is_bounded_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(offset_changes, "MOST_CHANGES", 2)
-    warehouse = Warehouse(str(write_small_warehouse(tmp_path)))
+    warehouse = Tables(str(write_small_warehouse(tmp_path)))
     told = offset_changes.offset_changes(warehouse, "payments", "orders")
     assert [(one.partition, one.committed_offset) for one in told] == [(0, 150), (1, 200)]
     assert warehouse.notes == ["Only the latest 2 commits are shown: narrow the time range"]
 
 
 def expiring(folder: Path) -> list[tuple[str, str, int, str | None, object]]:
-    found = expired_offsets(Warehouse(str(folder)), within=timedelta(days=30))
+    found = expired_offsets(Tables(str(folder)), within=timedelta(days=30))
     return [(one.group_id, one.topic, one.partition, one.rule, one.expire_at) for one in found]
 
 
@@ -321,12 +321,12 @@ def test_offsets_expire_by_their_rule_whatever_the_horizon_of_the_audit(tmp_path
 def test_offsets_of_a_release_that_wrote_no_rule_are_said_to_be_left_out(tmp_path: Path):
     folder = write_small_warehouse(tmp_path)
     write_rows(folder, "offset_history", [offset("old", 0, 6, "02:03", group_id="old", rule=None, is_protected=None)])
-    warehouse = Warehouse(str(folder))
+    warehouse = Tables(str(folder))
     assert "old" not in {one.group_id for one in expired_offsets(warehouse, within=timedelta(days=30))}
     assert warehouse.notes == ["1 offset was written by an earlier release and is left out: audit --full adds its rule"]
 
 
-def test_timeline_is_in_log_order_between_two_moments(warehouse: Warehouse):
+def test_timeline_is_in_log_order_between_two_moments(warehouse: Tables):
     told = timeline_of(warehouse, "payments")
     assert [event.seq for event in told if event.seq is not None] == [0, 1, 2, 3, 4, 5]
     assert [event.log_offset for event in told] == sorted(event.log_offset for event in told)
@@ -337,7 +337,7 @@ def test_timeline_is_in_log_order_between_two_moments(warehouse: Warehouse):
     }  # fmt: skip
 
 
-def test_offset_events_stand_between_those_of_the_group(warehouse: Warehouse):
+def test_offset_events_stand_between_those_of_the_group(warehouse: Tables):
     events = [one for one in timeline_of(warehouse, "payments") if one.seq is None]
     assert [(one.event, one.log_timestamp, one.summary) for one in events] == [
         ("OFFSETS_FIRST_COMMIT", at("02:01"), "audit:0 offset 7"),
@@ -366,12 +366,12 @@ def test_offset_events_of_one_kind_between_two_events_of_the_group_are_one(tmp_p
                ended_by="ABORT" if step % 3 else "COMMIT")
         for step in range(30)
     ])  # fmt: skip
-    told = {one.event: one for one in timeline_of(Warehouse(str(folder)), "payments", at("02:15:00"), at("02:16:30"))}
+    told = {one.event: one for one in timeline_of(Tables(str(folder)), "payments", at("02:15:00"), at("02:16:30"))}
     assert list(told)[-2:] == ["OFFSETS_REWOUND", "OFFSETS_SET_WHILE_EMPTY"]
     assert told["OFFSETS_REWOUND"].summary == "orders:1 to offsets 241 to 300, furthest back by 119, 60 commits"
     assert told["OFFSETS_REWOUND"].detail["until"] == at("02:15:59")
     assert told["OFFSETS_SET_WHILE_EMPTY"].summary == "orders:0 to offset 5, furthest back by 145"
-    (pending,) = timeline_of(Warehouse(str(folder)), "payments", at("02:16:30"), None)
+    (pending,) = timeline_of(Tables(str(folder)), "payments", at("02:16:30"), None)
     assert pending.summary == "orders:3 30 transactional commits, 10 committed, 20 aborted, longest 2.0 s"
 
 
@@ -380,10 +380,10 @@ def test_commits_of_groups_without_members_are_no_resets(tmp_path: Path):
     write_rows(folder, "offset_history", [
         offset("logs", 0, 6, "02:04", group_id="simple", group_state="Empty", from_offset=6, previous_offset=5),
     ])  # fmt: skip
-    assert [one.event for one in timeline_of(Warehouse(str(folder)), "simple")] == ["OFFSETS_FIRST_COMMIT"]
+    assert [one.event for one in timeline_of(Tables(str(folder)), "simple")] == ["OFFSETS_FIRST_COMMIT"]
 
 
-def test_member_intervals_that_touch_the_stretch_are_told(warehouse: Warehouse):
+def test_member_intervals_that_touch_the_stretch_are_told(warehouse: Tables):
     told = member_intervals_of(warehouse, "payments", at("02:10:05"), at("02:10:20"))
     assert [(one.member_id, one.from_offset) for one in told] == [("m-2", 103), ("m-1", 104)]
 
@@ -396,7 +396,7 @@ def test_the_event_that_tells_of_a_rebalance_says_why(tmp_path: Path):
         event("payments", 7, "02:10", "MEMBER_RECONCILED", "Assigning>Assigning", **started),
         event("payments", 8, "02:10", "REBALANCE_STARTED", "Stable>Assigning", **{**started, "epoch": 2}),
     ])  # fmt: skip
-    events = [one for one in timeline_of(Warehouse(str(folder)), "payments") if one.seq is not None]
+    events = [one for one in timeline_of(Tables(str(folder)), "payments") if one.seq is not None]
     told = [(one.seq, one.cause, one.confidence) for one in events]
     assert told == [
         *((seq, None, None) for seq in range(6)),
@@ -406,7 +406,7 @@ def test_the_event_that_tells_of_a_rebalance_says_why(tmp_path: Path):
     ]
 
 
-def test_timeline_of_an_unknown_group_or_time_is_refused_and_a_quiet_one_is_empty(warehouse: Warehouse):
+def test_timeline_of_an_unknown_group_or_time_is_refused_and_a_quiet_one_is_empty(warehouse: Tables):
     assert timeline_of(warehouse, "legacy", at("02:10"), None) == []
     assert [one.event for one in timeline_of(warehouse, "simple")] == ["OFFSETS_FIRST_COMMIT"]
     with pytest.raises(UsageError, match="no group"):
@@ -415,27 +415,27 @@ def test_timeline_of_an_unknown_group_or_time_is_refused_and_a_quiet_one_is_empt
         timeline_of(warehouse, "payments", at("06:00"), None)
 
 
-def test_who_held_a_rebalance_up_with_which_partitions_and_who_waited(warehouse: Warehouse):
+def test_who_held_a_rebalance_up_with_which_partitions_and_who_waited(warehouse: Tables):
     (one,) = hold_ups(warehouse, "payments").values()
     assert (one.rebalance_id, one.member_id, one.client_id, one.waited_ms) == ("r2", "m-1", "client-m-1", 15_000)
     assert (one.partitions, one.waiting) == (["orders-1"], ["m-2"])
     assert hold_ups(warehouse, "legacy") == {}
 
 
-def test_rebalances_of_a_stretch_are_those_under_way_in_it(warehouse: Warehouse):
+def test_rebalances_of_a_stretch_are_those_under_way_in_it(warehouse: Tables):
     assert [one.rebalance_id for one in rebalances_of(warehouse)] == ["r1", "r3", "r2"]
     assert [one.rebalance_id for one in rebalances_of(warehouse, start=at("02:10:10"), end=at("02:10:11"))] == ["r2"]
     assert [one.rebalance_id for one in rebalances_of(warehouse, end=at("02:02"))] == ["r1"]
     assert [one.rebalance_id for one in rebalances_of(warehouse, "payments", causes=["group_created"])] == ["r1"]
 
 
-def test_a_cause_that_never_occurred_is_refused_and_one_that_did_elsewhere_is_not(warehouse: Warehouse):
+def test_a_cause_that_never_occurred_is_refused_and_one_that_did_elsewhere_is_not(warehouse: Tables):
     assert rebalances_of(warehouse, "legacy", causes=["MEMBER_JOIN"]) == []
-    with pytest.raises(UsageError, match="did you mean MEMBER_JOIN"):
+    with pytest.raises(UsageError, match="did you mean 'MEMBER_JOIN'"):
         rebalances_of(warehouse, causes=["MEMBER_JOINED"])
 
 
-def test_what_expires_next_is_computed_for_any_horizon(warehouse: Warehouse):
+def test_what_expires_next_is_computed_for_any_horizon(warehouse: Tables):
     assert [one.status for one in expired_offsets(warehouse)] == ["EXPIRED", "DUE", "EXPIRING"]
     assert expired_offsets(warehouse, within=timedelta(hours=1)) == []
     for within in (timedelta(minutes=100), timedelta(days=4000), timedelta.max):
@@ -447,7 +447,7 @@ def test_what_expires_next_is_computed_for_any_horizon(warehouse: Warehouse):
         expired_offsets(warehouse, "nobody")
 
 
-def test_findings_come_gravest_first_and_down_to_a_severity(warehouse: Warehouse):
+def test_findings_come_gravest_first_and_down_to_a_severity(warehouse: Tables):
     assert [one.finding_id for one in findings_of(warehouse)] == ["f2", "f3", "f1"]
     assert [one.finding_id for one in findings_of(warehouse, severity="warning")] == ["f2", "f3"]
     assert [one.finding_id for one in findings_of(warehouse, group="payments", rules=["storm"])] == ["f1"]
@@ -455,7 +455,7 @@ def test_findings_come_gravest_first_and_down_to_a_severity(warehouse: Warehouse
         findings_of(warehouse, rules=["rewinds"])
 
 
-def test_sql_reaches_every_table_and_view_of_all_clusters(warehouse: Warehouse):
+def test_sql_reaches_every_table_and_view_of_all_clusters(warehouse: Tables):
     names, rows = run_sql(warehouse, "SELECT cluster, count(*) AS n FROM Rebalances GROUP BY 1 ORDER BY 1")
     assert (names, rows) == (["cluster", "n"], [("default", 3), ("other", 1)])
     _, rows = run_sql(warehouse, "SELECT activity, timestamp FROM event_log WHERE case_id = 'other/payments'")
@@ -465,13 +465,13 @@ def test_sql_reaches_every_table_and_view_of_all_clusters(warehouse: Warehouse):
 @pytest.mark.parametrize(
     ("statement", "message"),
     [
-        ("SELECT * FROM rebalance", "no table is called rebalance: did you mean rebalances?"),
+        ("SELECT * FROM rebalance", "no table is called rebalance: did you mean 'rebalances'?"),
         ("SELEC 1", "syntax error"),
         ("SELECT nope FROM rebalances", '"nope" not found'),
         ("DELETE FROM rebalances", "Can only delete from base table"),
     ],
 )
-def test_a_wrong_statement_is_told_in_the_engines_words(warehouse: Warehouse, statement: str, message: str):
+def test_a_wrong_statement_is_told_in_the_engines_words(warehouse: Tables, statement: str, message: str):
     with pytest.raises(UsageError) as refused:
         run_sql(warehouse, statement)
     assert message in str(refused.value)
@@ -491,7 +491,7 @@ def test_owner_and_describe_say_where_client_and_host_are_those_of_a_replaced_me
     replaced = member("payments", "m-3", "02:12", None, 300, instance_id="three", is_client_inherited=True)
     write_rows(folder, "member_timeline", [replaced])
     write_rows(folder, "partition_ownership", [owned(7, "m-3", "02:12", instance_id="three")])
-    asked = Answers(str(folder))
+    asked = Warehouse(str(folder))
     for found in (asked.describe("payments"), asked.owner("payments", "orders", 7), asked.members("payments")):
         assert any("m-3 may be those of an earlier process" in note for note in found.notes)
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from coordinator_replay.query.saved import run_saved_query
-from coordinator_replay.query.warehouse import Warehouse
+from coordinator_replay.query.tables import Tables
 from tests.pipeline.in_process import audit_here
 from tests.samples import DATA
 
@@ -24,19 +24,19 @@ FORGED = (
 
 
 @pytest.fixture(scope="module")
-def audited(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
+def audited(tmp_path_factory: pytest.TempPathFactory) -> Tables:
     folder = tmp_path_factory.mktemp("logs")
     (folder / "server.log").write_bytes((RECORDED / "server.log").read_bytes() + FORGED.encode())
     audit_here(folder / "wh", RECORDED / "segments", broker_logs=[str(folder / "server.log")], broker_log_zone="UTC")
-    return Warehouse(str(folder / "wh"))
+    return Tables(str(folder / "wh"))
 
 
-def ask(warehouse: Warehouse, name: str, **values: Any) -> list[dict[str, Any]]:
+def ask(warehouse: Tables, name: str, **values: Any) -> list[dict[str, Any]]:
     names, rows = run_saved_query(warehouse, name, values)
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
-def test_members_that_went_have_a_record_and_refusals_have_none(audited: Warehouse) -> None:
+def test_members_that_went_have_a_record_and_refusals_have_none(audited: Tables) -> None:
     rows = ask(audited, "broker-log-members")
     went = [row for row in rows if row["event"] in ("MEMBER_LEFT", "MEMBER_FENCED")]
     assert len(went) == 11
@@ -49,12 +49,12 @@ def test_members_that_went_have_a_record_and_refusals_have_none(audited: Warehou
     assert (refused["instance_id"], refused["note"]) == ("pick-0", "leaves no record")
 
 
-def test_a_generation_that_never_came_is_shown(audited: Warehouse) -> None:
+def test_a_generation_that_never_came_is_shown(audited: Tables) -> None:
     [row] = ask(audited, "broker-log-contradictions")
     assert (row["generation"], row["note"]) == (77, "no record of this generation at this time")
 
 
-def test_was_it_a_failover(audited: Warehouse) -> None:
+def test_was_it_a_failover(audited: Tables) -> None:
     rows = ask(audited, "coordinator-failovers", partition="2")
     assert [row["is_failover"] for row in rows] == [False, True]
     assert rows[1]["loaded_at"] == datetime(2026, 11, 23, 13, 58, 20, tzinfo=UTC)

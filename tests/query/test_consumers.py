@@ -7,7 +7,7 @@ import pytest
 
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.consumers import TopicConsumer, consumers_of
-from coordinator_replay.query.warehouse import Warehouse
+from coordinator_replay.query.tables import Tables
 from tests.query.small_warehouse import ORDERS, at, member, offset, orders, write_rows, write_small_warehouse
 
 
@@ -15,7 +15,7 @@ def readers(rows: list[TopicConsumer]) -> list[tuple[str, str, str | None, list[
     return [(one.group_id, one.how, one.client_id, one.partitions) for one in rows]
 
 
-def test_a_topic_is_asked_for_by_name_or_id(warehouse: Warehouse):
+def test_a_topic_is_asked_for_by_name_or_id(warehouse: Tables):
     by_name = [one for one in consumers_of(warehouse, "orders") if one.group_id == "payments"]
     assert [(one.client_id, one.instance_id, one.first_at, one.last_at) for one in by_name] == [
         ("client-m-1", None, at("02:00"), None),
@@ -25,7 +25,7 @@ def test_a_topic_is_asked_for_by_name_or_id(warehouse: Warehouse):
     assert consumers_of(warehouse, ORDERS) == consumers_of(warehouse, "orders")
 
 
-def test_a_time_range_has_those_who_were_there_with_what_they_had_in_it(warehouse: Warehouse):
+def test_a_time_range_has_those_who_were_there_with_what_they_had_in_it(warehouse: Tables):
     early = consumers_of(warehouse, "orders", at("02:05"), at("02:09"))
     late = consumers_of(warehouse, "orders", at("02:11"), None)
     assert readers(early) == [("payments", "subscribed", "client-m-1", [0, 1])]
@@ -36,7 +36,7 @@ def test_a_time_range_has_those_who_were_there_with_what_they_had_in_it(warehous
     ]
 
 
-def test_a_topic_that_no_record_names_is_an_error_with_a_proposal(warehouse: Warehouse):
+def test_a_topic_that_no_record_names_is_an_error_with_a_proposal(warehouse: Tables):
     with pytest.raises(UsageError, match="names a topic 'ordres': did you mean 'orders'"):
         consumers_of(warehouse, "ordres")
 
@@ -59,7 +59,7 @@ def test_a_regular_expression_reads_what_the_group_has_resolved_it_to(tmp_path: 
         member("any", "a-1", "02:03", None, 7, subscribed_topics=None, subscribed_topic_regex="or.*"),
         member("any", "a-2", "02:03", "02:05", 8, subscribed_topics=None, subscribed_topic_regex="or.*"),
     ])  # fmt: skip
-    found = [one for one in consumers_of(Warehouse(str(folder)), "orders") if one.group_id == "any"]
+    found = [one for one in consumers_of(Tables(str(folder)), "orders") if one.group_id == "any"]
     assert [(one.how, one.client_id, one.first_at, one.last_at, one.partitions) for one in found] == [
         ("regex", "client-a-1", at("02:06"), at("02:08"), [])
     ]
@@ -71,7 +71,7 @@ def test_a_group_without_members_that_read_the_topic_is_known_by_its_commits(tmp
         offset("orders", 3, 1, "02:04", "02:07", group_id="tool"),
         offset("orders", 3, 2, "02:07", group_id="tool", is_exact=False),
     ])  # fmt: skip
-    tables = Warehouse(str(folder))
+    tables = Tables(str(folder))
     (tool,) = (one for one in consumers_of(tables, "orders") if one.group_id == "tool")
     assert (tool.how, tool.first_at, tool.last_at, tool.partitions) == ("commits", at("02:04"), at("02:07"), [3])
     assert tool.is_exact is False
@@ -84,5 +84,5 @@ def test_client_and_host_of_an_earlier_process_are_not_named(tmp_path: Path):
     write_rows(folder, "member_timeline", [
         member("heirs", "h-1", "02:03", None, 7, instance_id="one", is_client_inherited=True, assigned=orders(2)),
     ])  # fmt: skip
-    (heir,) = (one for one in consumers_of(Warehouse(str(folder)), "orders") if one.group_id == "heirs")
+    (heir,) = (one for one in consumers_of(Tables(str(folder)), "orders") if one.group_id == "heirs")
     assert (heir.client_id, heir.client_host, heir.instance_id) == (None, None, "one")

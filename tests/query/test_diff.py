@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from coordinator_replay import Warehouse as Answers
+from coordinator_replay import Warehouse
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.diff import Change, Side, changes_between, counted_changes
-from coordinator_replay.query.warehouse import Warehouse
+from coordinator_replay.query.tables import Tables
 from tests.query.small_warehouse import at, member, offset, write_rows, write_small_warehouse
 
 
@@ -17,12 +17,12 @@ def facts(found: list[Change]) -> set[tuple[str | None, str, str, str | None, st
 
 
 @pytest.mark.parametrize("clock", ["02:00", "02:05", "02:10:10", "02:20", None])
-def test_a_time_does_not_differ_from_itself(warehouse: Warehouse, clock: str | None):
+def test_a_time_does_not_differ_from_itself(warehouse: Tables, clock: str | None):
     side = Side(warehouse, None if clock is None else at(clock))
     assert changes_between(side, side) == []
 
 
-def test_what_changed_and_what_lay_between(warehouse: Warehouse):
+def test_what_changed_and_what_lay_between(warehouse: Tables):
     found = facts(changes_between(Side(warehouse, at("02:09")), Side(warehouse, at("02:21"))))
     assert {
         ("payments", "member", "added", "two on /10.0.0.1", None, "1"),
@@ -36,7 +36,7 @@ def test_what_changed_and_what_lay_between(warehouse: Warehouse):
     assert not {one for one in found if one[0] == "legacy"}
 
 
-def test_the_other_direction_is_the_mirror_image(warehouse: Warehouse):
+def test_the_other_direction_is_the_mirror_image(warehouse: Tables):
     """Of what is at the two times; what lay between them has a direction."""
     turned = {"added": "removed", "removed": "added", "advanced": "rewound", "rewound": "advanced"}
     early, late = Side(warehouse, at("02:04")), Side(warehouse, at("02:15"))
@@ -55,7 +55,7 @@ def test_partitions_that_did_not_move_are_named_where_others_of_the_topic_did(tm
         offset("back", 0, 9, "02:03", "02:12", group_id="some"), offset("back", 0, 2, "02:12", group_id="some"),
         offset("back", 1, 9, "02:03", group_id="some"),
     ])  # fmt: skip
-    tables = Warehouse(str(folder))
+    tables = Tables(str(folder))
     found = [one for one in changes_between(Side(tables, at("02:10")), Side(tables)) if one.group_id == "some"]
     assert facts(found) == {
         ("some", "offset", "advanced", "logs-0", "5", "9"),
@@ -72,7 +72,7 @@ def test_changes_of_a_kind_are_counted_and_partitions_are_ranges(tmp_path: Path)
             offset("logs", place, 5, "02:03", "02:12", group_id="some"),
             offset("logs", place, 8, "02:12", group_id="some"))
     ])  # fmt: skip
-    tables = Warehouse(str(folder))
+    tables = Tables(str(folder))
     counts = counted_changes(changes_between(Side(tables, at("02:10")), Side(tables)))
     assert [(one.change, one.count, one.detail) for one in counts if one.group_id == "some"] == [
         ("advanced", 5, "+15 in all: logs:0-4")
@@ -85,12 +85,12 @@ def test_a_restarted_client_is_no_change(tmp_path: Path):
         member("some", "id-before", "02:03", "02:12", 7, client_id="worker"),
         member("some", "id-after", "02:12", None, 9, client_id="worker"),
     ])  # fmt: skip
-    tables = Warehouse(str(folder))
+    tables = Tables(str(folder))
     found = changes_between(Side(tables, at("02:10")), Side(tables, at("02:15")))
     assert [one for one in found if one.group_id == "some" and one.what in ("member", "subscription")] == []
 
 
-def test_findings_that_are_new_or_over(warehouse: Warehouse):
+def test_findings_that_are_new_or_over(warehouse: Tables):
     found = changes_between(Side(warehouse, at("02:05")), Side(warehouse, at("02:15")))
     assert {(one.change, one.name) for one in found if one.what == "finding"} == {
         ("over", "storm"), ("over", "stuck_transaction"), ("over", "rewind"),
@@ -102,7 +102,7 @@ def test_findings_that_are_new_or_over(warehouse: Warehouse):
 
 
 def test_clusters_differ_in_what_one_has_and_the_other_has_not(folder: Path):
-    answers = Answers(folder)
+    answers = Warehouse(folder)
     found = answers.diff_with("other")
     assert ("payments", "type", "changed", None, "consumer", "share") in facts(list(found))
     assert ("simple", "group", "removed", None, "Empty", None) in facts(list(found))
@@ -114,4 +114,4 @@ def test_clusters_differ_in_what_one_has_and_the_other_has_not(folder: Path):
 
 def test_times_are_in_their_order(folder: Path):
     with pytest.raises(UsageError, match="give the earlier time first"):
-        Answers(folder).diff("02:10", "02:05")
+        Warehouse(folder).diff("02:10", "02:05")

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from coordinator_replay.query.hold_ups import hold_ups
-from coordinator_replay.query.warehouse import Warehouse
+from coordinator_replay.query.tables import Tables
 from tests.query.small_warehouse import Row, at, member, orders, owned, write_rows, write_small_warehouse
 
 GROUP = "shipping"
@@ -30,7 +30,7 @@ def handed(partition: int, to: str) -> list[Row]:
     ]
 
 
-def warehouse(folder: Path, members: list[Row]) -> Warehouse:
+def warehouse(folder: Path, members: list[Row]) -> Tables:
     """One rebalance began at 03:00, one at 03:00:10; of three partitions, each of three members took one."""
     write_small_warehouse(folder)
     write_rows(folder, "rebalances", [rebalance("first", "03:00"), rebalance("second", "03:00:10")])
@@ -40,7 +40,7 @@ def warehouse(folder: Path, members: list[Row]) -> Warehouse:
         "partition_ownership",
         [row for number, to in enumerate(("early", "late", "heir")) for row in handed(number, to)],
     )
-    return Warehouse(str(folder))
+    return Tables(str(folder))
 
 
 def test_only_who_was_to_get_a_partition_before_it_was_free_waited_and_only_since_it_joined(tmp_path: Path):

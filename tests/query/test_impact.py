@@ -7,12 +7,12 @@ import pytest
 
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.impact import impact_of
-from coordinator_replay.query.warehouse import Warehouse
+from coordinator_replay.query.tables import Tables
 from tests.query.small_warehouse import at, member, owned, rebalances, write_rows, write_small_warehouse
 
 
 @pytest.fixture(scope="module")
-def crashed(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
+def crashed(tmp_path_factory: pytest.TempPathFactory) -> Tables:
     """A host with members of three groups fails at 02:13; two other groups are elsewhere."""
     folder = write_small_warehouse(tmp_path_factory.mktemp("crashed"))
     hosts = {"a": "/10.1.1.1", "b": "/10.1.1.1", "c": "/10.1.1.1", "d": "/10.2.2.2", "e": "/10.1.1.1"}
@@ -34,7 +34,7 @@ def crashed(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
     write_rows(
         folder, "rebalances", [one(template, "a", "02:13"), one(template, "c", "02:13:40"), one(template, "d", "02:05")]
     )
-    return Warehouse(str(folder))
+    return Tables(str(folder))
 
 
 def one(template: dict[str, Any], group: str, start: str) -> dict[str, Any]:
@@ -42,7 +42,7 @@ def one(template: dict[str, Any], group: str, start: str) -> dict[str, Any]:
             "completed_at": at(start), "cause": "SESSION_TIMEOUT", "commit_pause_ms": 700}  # fmt: skip
 
 
-def test_the_groups_that_lost_something_in_that_time_come_first(crashed: Warehouse):
+def test_the_groups_that_lost_something_in_that_time_come_first(crashed: Tables):
     found = impact_of(crashed, at("02:13"), at("02:14"))
     assert [(one.group_id, one.rebalances, one.unowned_partitions, one.unowned_ms) for one in found.groups] == [
         ("a", 1, 1, 30_000),
@@ -58,12 +58,12 @@ def test_the_groups_that_lost_something_in_that_time_come_first(crashed: Warehou
     ]
 
 
-def test_only_the_part_within_the_range_counts(crashed: Warehouse):
+def test_only_the_part_within_the_range_counts(crashed: Tables):
     found = impact_of(crashed, at("02:13:20"), at("02:13:31"))
     assert {one.group_id: one.unowned_ms for one in found.groups} == {"a": 10_000, "b": 1000}
 
 
-def test_what_is_commoner_among_the_groups_concerned_is_named_with_both_counts(crashed: Warehouse):
+def test_what_is_commoner_among_the_groups_concerned_is_named_with_both_counts(crashed: Tables):
     found = impact_of(crashed, at("02:13"), at("02:14"))
     assert found.group_count == 6
     traits = [(one.trait, one.value, one.concerned, one.concerned_groups, one.others, one.other_groups)
@@ -71,7 +71,7 @@ def test_what_is_commoner_among_the_groups_concerned_is_named_with_both_counts(c
     assert traits == [("host", "/10.1.1.1", 3, 3, 1, 3)]
 
 
-def test_one_group_alone_has_nothing_in_common(crashed: Warehouse):
+def test_one_group_alone_has_nothing_in_common(crashed: Tables):
     assert impact_of(crashed, at("02:05"), at("02:06")).traits == ()
 
 
@@ -87,19 +87,19 @@ def test_a_coordinator_that_changed_is_named_where_brokers_logs_tell(tmp_path: P
          "event": "COORDINATOR_ELECTED", "text": f"Elected {broker} for {partition}"}
         for partition, clock, broker in ((7, "02:01", 1), (8, "02:02", 1), (7, "02:13", 2))
     ])  # fmt: skip
-    found = impact_of(Warehouse(str(folder)), at("02:13"), at("02:14"))
+    found = impact_of(Tables(str(folder)), at("02:13"), at("02:14"))
     assert {(one.trait, one.value, one.concerned, one.others) for one in found.traits} == {
         ("log partition", "7", 2, 0), ("coordinator", "broker 2", 2, 0), ("coordinator change", "to broker 2", 2, 0),
     }  # fmt: skip
 
 
-def test_nothing_happened(crashed: Warehouse):
+def test_nothing_happened(crashed: Tables):
     found = impact_of(crashed, at("02:16"), at("02:17"))
     assert (found.groups, found.traits) == ((), ())
     assert found.sentences[0].endswith(": 0 of 6 groups concerned.")
 
 
-def test_the_last_record_belongs_to_a_range_without_end_and_no_time_after_it_counts(crashed: Warehouse):
+def test_the_last_record_belongs_to_a_range_without_end_and_no_time_after_it_counts(crashed: Tables):
     until_now = impact_of(crashed, at("02:13:30"))
     beyond = impact_of(crashed, at("02:13:30"), at("02:50"))
     assert {one.group_id: one.unowned_ms for one in until_now.groups} == {"b": 390_000, "c": 0}

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from coordinator_replay.cli.main import main
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.sql import run_sql
-from coordinator_replay.query.warehouse import Warehouse
+from coordinator_replay.query.tables import Tables
 
 _PRESSED_AGAIN_AND_AGAIN = """
 import os, signal, threading
@@ -45,7 +45,7 @@ ENDLESS = "SELECT sum(a.range * b.range) FROM range(10000000) a, range(10000000)
 
 @pytest.mark.parametrize("statement", [ENDLESS, f"SELECT 1; {ENDLESS}", f"CREATE TABLE x AS {ENDLESS}; FROM x"])
 def test_a_statement_ends_with_its_time(folder, statement: str):
-    warehouse = Warehouse(str(folder))
+    warehouse = Tables(str(folder))
     began = time.monotonic()
     with pytest.raises(UsageError, match=r"ended: it took longer than 0:00:00\.300000"):
         run_sql(warehouse, statement, timeout=timedelta(milliseconds=300))

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 from coordinator_replay.query.rebalance_summary import summary_of
 from coordinator_replay.query.rebalances import Rebalance, rebalances_of
-from coordinator_replay.query.warehouse import Warehouse
+from coordinator_replay.query.tables import Tables
 from tests.query.small_warehouse import at
 
 
-def many(warehouse: Warehouse) -> list[Rebalance]:
+def many(warehouse: Tables) -> list[Rebalance]:
     """Twelve of five groups with five causes; the last one is not over."""
     _, _, moved = rebalances_of(warehouse)
     causes = ["SESSION_TIMEOUT"] * 5 + ["MEMBER_JOIN"] * 3 + ["MEMBER_LEAVE"] * 2 + ["UNKNOWN", "CLIENT_UPGRADE"]
@@ -20,7 +20,7 @@ def many(warehouse: Warehouse) -> list[Rebalance]:
     return [*found[:-1], replace(found[-1], completed_at=None, completed_offset=None, duration_ms=None)]
 
 
-def test_how_many_and_why_which_groups_and_what_they_cost(warehouse: Warehouse):
+def test_how_many_and_why_which_groups_and_what_they_cost(warehouse: Tables):
     assert summary_of(many(warehouse)) == [
         "12 rebalances of 5 groups from 2026-11-20T02:10:00.000Z to 2026-11-20T02:10:00.000Z: SESSION_TIMEOUT 5, "
         "MEMBER_JOIN 3, MEMBER_LEAVE 2, 2 by 2 other causes.",
@@ -30,7 +30,7 @@ def test_how_many_and_why_which_groups_and_what_they_cost(warehouse: Warehouse):
     ]
 
 
-def test_what_is_not_on_record_is_not_invented(warehouse: Warehouse):
+def test_what_is_not_on_record_is_not_invented(warehouse: Tables):
     bare = [
         replace(one, cause=None, commit_pause_ms=None, duration_ms=None, trigger_members=None, started_at=at("02:01"))
         for one in many(warehouse)[:2]

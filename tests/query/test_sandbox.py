@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from coordinator_replay.cli.main import main
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.sql import run_sql
-from coordinator_replay.query.warehouse import Warehouse
+from coordinator_replay.query.tables import Tables
 
 HARMFUL = [
     "FROM read_text('{secret}')",
@@ -55,7 +55,7 @@ def test_no_statement_reads_or_writes_a_file(place, statement):
     before = sorted(place.rglob("*"))
     filled = statement.format(secret=place / "secret.csv", inside=place / "inside", folder=place)
     with pytest.raises(UsageError) as refused:
-        run_sql(Warehouse(str(place / "inside")), filled)
+        run_sql(Tables(str(place / "inside")), filled)
     assert "\n" not in str(refused.value).strip() or "LINE" in str(refused.value)
     assert sorted(place.rglob("*")) == before
 
@@ -77,7 +77,7 @@ def test_no_statement_reads_or_writes_a_file(place, statement):
     ],
 )
 def test_questions_about_the_tables_are_answered(place, statement):
-    names, rows = run_sql(Warehouse(str(place / "inside")), statement)
+    names, rows = run_sql(Tables(str(place / "inside")), statement)
     assert names
     assert rows
 
@@ -85,7 +85,7 @@ def test_questions_about_the_tables_are_answered(place, statement):
 @pytest.mark.parametrize("name", ["in[side]", "with blank", "it's"])
 def test_so_they_are_in_folders_of_any_name(place, name):
     (place / "inside").rename(place / name)
-    _, rows = run_sql(Warehouse(str(place / name)), "SELECT count(*) FROM rebalances")
+    _, rows = run_sql(Tables(str(place / name)), "SELECT count(*) FROM rebalances")
     assert rows[0][0] > 0
 
 

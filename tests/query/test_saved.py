@@ -9,21 +9,21 @@ import pytest
 from coordinator_replay.errors import DefinitionError, UsageError
 from coordinator_replay.query import saved
 from coordinator_replay.query.saved import queries_folder, run_saved_query, saved_queries, saved_query
-from coordinator_replay.query.warehouse import Warehouse
+from coordinator_replay.query.tables import Tables
 from coordinator_replay.tables.definition import tables
 from tests.query.small_warehouse import ROWS, at, event, member, offset, owned, write_rows, write_small_warehouse
 
 
 @pytest.fixture(scope="module")
-def empty(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
+def empty(tmp_path_factory: pytest.TempPathFactory) -> Tables:
     folder = tmp_path_factory.mktemp("empty")
     for name in tables():
         write_rows(folder, name, [])
-    return Warehouse(str(folder))
+    return Tables(str(folder))
 
 
 @pytest.fixture(scope="module")
-def troubled(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
+def troubled(tmp_path_factory: pytest.TempPathFactory) -> Tables:
     """The small warehouse, with an offset that went back and a partition that two members own."""
     folder = write_small_warehouse(tmp_path_factory.mktemp("troubled"))
     write_rows(
@@ -32,16 +32,16 @@ def troubled(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
         [offset("orders", 1, 120, "02:16", from_offset=500, group_state="Empty")],
     )
     write_rows(folder, "partition_ownership", [owned(0, "m-2", "02:11")])
-    return Warehouse(str(folder))
+    return Tables(str(folder))
 
 
-def answers(warehouse: Warehouse, name: str) -> list[dict[str, Any]]:
+def answers(warehouse: Tables, name: str) -> list[dict[str, Any]]:
     names, rows = run_saved_query(warehouse, name)
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in queries_folder().glob("*.sql")))
-def test_every_saved_query_runs(warehouse: Warehouse, empty: Warehouse, name: str):
+def test_every_saved_query_runs(warehouse: Tables, empty: Tables, name: str):
     query = saved_query(name)
     assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", query.name)
     assert query.about.endswith((".", "?"))
@@ -53,29 +53,29 @@ def test_every_saved_query_runs(warehouse: Warehouse, empty: Warehouse, name: st
 
 
 @pytest.fixture(scope="module")
-def turned_round(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
+def turned_round(tmp_path_factory: pytest.TempPathFactory) -> Tables:
     """The rows of the small warehouse, each table's written in the opposite order."""
     folder = tmp_path_factory.mktemp("turned round")
     for name in tables():
         write_rows(folder, name, (ROWS[name]() if name in ROWS else [])[::-1])
-    return Warehouse(str(folder))
+    return Tables(str(folder))
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in queries_folder().glob("*.sql")))
-def test_no_answer_hangs_on_the_order_of_rows_in_the_files(warehouse: Warehouse, turned_round: Warehouse, name: str):
+def test_no_answer_hangs_on_the_order_of_rows_in_the_files(warehouse: Tables, turned_round: Tables, name: str):
     assert run_saved_query(turned_round, name) == run_saved_query(warehouse, name)
     assert "any_value(" not in saved_query(name).sql, (
         "which value it takes depends on the threads: take min or a struct"
     )
 
 
-def test_rewinds(troubled: Warehouse):
+def test_rewinds(troubled: Tables):
     (found,) = answers(troubled, "rewinds")
     assert (found["group_id"], found["topic"], found["partition"]) == ("payments", "orders", 1)
     assert (found["from_offset"], found["to_offset"], found["delta"]) == (200, 120, 80)
 
 
-def test_two_owners(troubled: Warehouse, warehouse: Warehouse):
+def test_two_owners(troubled: Tables, warehouse: Tables):
     (found,) = answers(troubled, "two-owners")
     assert ({found["member_id"], found["other_member_id"]}, found["overlap_from"], found["overlap_to"]) == (
         {"m-1", "m-2"},
@@ -95,7 +95,7 @@ def test_two_owners_by_records_without_times(tmp_path: Path):
 
     rows = [owner(0, "m-1", 5, 9), owner(0, "m-2", 7, None), owner(1, "m-1", 5, 9), owner(1, "m-2", 9, None)]
     write_rows(folder, "partition_ownership", rows)
-    (overlap,) = answers(Warehouse(str(folder)), "two-owners")
+    (overlap,) = answers(Tables(str(folder)), "two-owners")
     assert (overlap["partition"], overlap["member_id"], overlap["other_member_id"]) == (0, "m-1", "m-2")
     assert (overlap["overlap_from"], overlap["from_offset"]) == (None, 7)
 
@@ -104,13 +104,13 @@ def test_a_partition_of_any_number_costs_the_list_of_owners_nothing(tmp_path: Pa
     """Its topic would have two billion partitions that nobody owned."""
     folder = write_small_warehouse(tmp_path)
     write_rows(folder, "partition_ownership", [owned(2**31 - 1, "m-1", "02:11", topic="orders-by-region")])
-    found = answers(Warehouse(str(folder)), "never-owned-partitions")
+    found = answers(Tables(str(folder)), "never-owned-partitions")
     assert [(one["topic"], one["partition"], one["what"]) for one in found] == [
         ("orders-by-region", number, "no owner on record") for number in range(500)
     ]
 
 
-def test_manual_offset_changes(troubled: Warehouse):
+def test_manual_offset_changes(troubled: Tables):
     assert [(found["group_id"], found["lowest"]) for found in answers(troubled, "manual-offset-changes")] == [
         ("payments", 120)
     ]
@@ -131,7 +131,7 @@ def test_offsets_of_groups_without_members_are_told_apart(tmp_path: Path):
         committed("sought", 10, "02:01", "02:02"), committed("sought", 3, "02:02", previous_offset=10),
         committed("early", 10, "02:01"), committed("cut", 10, "02:01"), committed("restored", 10, "02:01"),
     ])  # fmt: skip
-    found = {(one["group_id"], one["what"]) for one in answers(Warehouse(str(folder)), "manual-offset-changes")}
+    found = {(one["group_id"], one["what"]) for one in answers(Tables(str(folder)), "manual-offset-changes")}
     assert found == {
         ("sought", "moved back; no members on record"),
         ("early", "before the first member joined"),
@@ -146,7 +146,7 @@ def test_a_subscription_alternates_when_it_changes_back(tmp_path: Path):
         for name, lists in (("once", [["a"], ["a", "b"], ["a", "b"]]), ("twice", [["a"], ["b", "a"], ["a"]]))
         for place, topics in enumerate(lists)
     ])  # fmt: skip
-    (found,) = answers(Warehouse(str(folder)), "alternating-subscriptions")
+    (found,) = answers(Tables(str(folder)), "alternating-subscriptions")
     assert (found["member"], found["changes"], found["changes_back"], found["current_topics"]) == ("twice", 2, 1, ["a"])
 
 
@@ -177,43 +177,43 @@ def test_a_replaced_static_member_of_a_classic_group_goes_by_its_instance_id(tmp
                                                 epoch=1, member_count=1)])  # fmt: skip
     write_rows(folder, "rebalances", [{"rebalance_id": "s", "cluster": "default", "group_id": "static",
                                        "cause": "MEMBER_LEAVE", "trigger_members": ["pod-0-b"]}])  # fmt: skip
-    asked = Warehouse(str(folder))
+    asked = Tables(str(folder))
     (found,) = (one for one in answers(asked, "rebalance-triggers") if one["group_id"] == "static")
     assert (found["client"], found["client_host"]) == ("pod-0", None)
     (found,) = (one for one in answers(asked, "classic-protocol-groups") if one["group_id"] == "static")
     assert found["clients"] == ["pod-0"]
 
 
-def test_a_group_with_members_is_not_shown_as_gone(warehouse: Warehouse):
+def test_a_group_with_members_is_not_shown_as_gone(warehouse: Tables):
     found = {one["group_id"]: one for one in answers(warehouse, "last-commits")}
     assert (found["payments"]["state"], found["payments"]["members"]) == ("Stable", 2)
     assert (found["simple"]["state"], found["simple"]["members"]) == ("Empty", 0)
     assert list(found)[-1] == "payments"
 
 
-def test_stuck_transactions_are_those_still_pending(warehouse: Warehouse):
+def test_stuck_transactions_are_those_still_pending(warehouse: Tables):
     found = [(one["group_id"], one["partition"], one["pending_ms"]) for one in answers(warehouse, "stuck-transactions")]
     assert found == [("payments", 0, 300_000), ("payments", 2, 300_000), ("txn-only", 0, 120_000)]
 
 
-def test_offsets_that_somebody_needs_are_told_before_they_expire(warehouse: Warehouse):
+def test_offsets_that_somebody_needs_are_told_before_they_expire(warehouse: Tables):
     assert [(one["group_id"], one["status"]) for one in answers(warehouse, "expiring-offsets-still-needed")] == [
         ("simple", "EXPIRING")
     ]
 
 
-def test_longest_downtime(warehouse: Warehouse):
+def test_longest_downtime(warehouse: Tables):
     (found,) = answers(warehouse, "longest-partition-downtime")
     assert (found["partition"], found["unowned_ms"], found["unowned_to"]) == (1, 5000, at("02:10:20"))
 
 
-def test_blocking_members(warehouse: Warehouse):
+def test_blocking_members(warehouse: Tables):
     (found,) = answers(warehouse, "blocking-members")
     assert (found["member_id"], found["blocking_ms"], found["partitions"]) == ("m-1", 15_000, 1)
 
 
 def test_unknown_names_are_refused_with_the_nearest():
-    with pytest.raises(UsageError, match="did you mean rewinds"):
+    with pytest.raises(UsageError, match="did you mean 'rewinds'"):
         saved_query("rewind")
 
 
@@ -258,7 +258,7 @@ WHERE cluster = $cluster AND coalesce(group_id = $group, true) AND coalesce(star
     ],
 )
 def test_parameters_take_what_is_typed_or_their_defaults(
-    parametrised, warehouse: Warehouse, values: dict[str, str], expected: list[str]
+    parametrised, warehouse: Tables, values: dict[str, str], expected: list[str]
 ):
     parametrised(PARAMETRISED)
     assert [row[0] for row in run_saved_query(warehouse, "own", values)[1]] == expected
@@ -272,7 +272,7 @@ def test_parameters_take_what_is_typed_or_their_defaults(
         ({"from": "soon"}, "invalid time 'soon'"),
     ],
 )
-def test_wrong_parameters_are_named(parametrised, warehouse: Warehouse, values: dict[str, str], message: str):
+def test_wrong_parameters_are_named(parametrised, warehouse: Tables, values: dict[str, str], message: str):
     parametrised(PARAMETRISED)
     with pytest.raises(UsageError, match=message):
         run_saved_query(warehouse, "own", values)

@@ -10,7 +10,7 @@ from deltalake.schema import PrimitiveType
 from coordinator_replay.errors import WarehouseError
 from coordinator_replay.query.groups import groups_at
 from coordinator_replay.query.table_files import select_files
-from coordinator_replay.query.warehouse import Warehouse
+from coordinator_replay.query.tables import Tables
 from coordinator_replay.store.duckdb_files import local_path, quoted
 from coordinator_replay.store.layout import UPKEEP_PROPERTY
 from tests.query.small_warehouse import offset, write_rows
@@ -19,7 +19,7 @@ COUNT = "SELECT count(*) FROM offset_history WHERE cluster = $cluster AND group_
 
 
 def count(folder: Path, group: str) -> int:
-    return int(Warehouse(str(folder)).rows(COUNT, group=group)[0][0])
+    return int(Tables(str(folder)).rows(COUNT, group=group)[0][0])
 
 
 def test_files_without_the_group_are_not_even_opened(tmp_path: Path):
@@ -59,20 +59,20 @@ def test_a_column_that_older_files_lack_reads_as_null(tmp_path: Path):
     newer = Field("newer", PrimitiveType("string"))
     table.alter.add_columns([newer])
     write_rows(tmp_path, "offset_history", [offset("u", 0, 1, "02:00")])
-    answer = Warehouse(str(tmp_path)).rows("SELECT topic, newer FROM offset_history ORDER BY topic")
+    answer = Tables(str(tmp_path)).rows("SELECT topic, newer FROM offset_history ORDER BY topic")
     assert answer == [("t", None), ("u", None)]
 
 
 def test_a_column_that_the_table_lacks_is_told_as_an_older_warehouse(tmp_path: Path):
     write_rows(tmp_path, "offset_history", [])
     with pytest.raises(WarehouseError, match=r'not those of this release: .*"newer"'):
-        Warehouse(str(tmp_path)).rows("SELECT newer FROM offset_history")
+        Tables(str(tmp_path)).rows("SELECT newer FROM offset_history")
 
 
 def test_empty_tables_have_their_columns_and_types(tmp_path: Path):
     for name in ("member_timeline", "audit_runs"):
         write_rows(tmp_path, name, [])
-    warehouse = Warehouse(str(tmp_path))
+    warehouse = Tables(str(tmp_path))
     typed = "SELECT assigned[1].partitions[1] + 1, valid_from AT TIME ZONE 'UTC' FROM member_timeline"
     assert warehouse.rows(typed) == []
     assert warehouse.rows("SELECT to_offsets[3] + 1 FROM audit_runs") == []
@@ -82,21 +82,21 @@ def test_empty_tables_have_their_columns_and_types(tmp_path: Path):
 def test_a_warehouse_can_have_any_name(folder: Path, tmp_path: Path, name: str):
     copy = tmp_path / name
     shutil.copytree(folder, copy)
-    assert groups_at(Warehouse(str(copy))) == groups_at(Warehouse(str(folder)))
+    assert groups_at(Tables(str(copy))) == groups_at(Tables(str(folder)))
 
 
 def test_a_file_uri_is_a_path_on_this_machine(folder: Path):
     assert local_path("s3://bucket/warehouse") is None
-    assert groups_at(Warehouse(folder.as_uri())) == groups_at(Warehouse(str(folder)))
+    assert groups_at(Tables(folder.as_uri())) == groups_at(Tables(str(folder)))
 
 
 def test_partition_columns_are_those_of_each_file(tmp_path: Path):
     for cluster, bucket in (("default", 3), ("it's", 3), ("default", 7)):
         write_rows(tmp_path, "offset_history", [offset("t", 0, 1, "02:00", cluster=cluster, bucket=bucket)])
-    rows = Warehouse(str(tmp_path)).rows("SELECT cluster, bucket, is_open FROM offset_history ORDER BY ALL")
+    rows = Tables(str(tmp_path)).rows("SELECT cluster, bucket, is_open FROM offset_history ORDER BY ALL")
     assert rows == [("default", 3, False), ("default", 7, False), ("it's", 3, False)]
     seven = "SELECT topic FROM offset_history WHERE bucket = 7 AND cluster = $cluster"
-    assert Warehouse(str(tmp_path)).rows(seven) == [("t",)]
+    assert Tables(str(tmp_path)).rows(seven) == [("t",)]
 
 
 def test_a_table_with_features_that_its_files_do_not_show_is_refused(tmp_path: Path):
@@ -109,7 +109,7 @@ def test_a_table_with_features_that_its_files_do_not_show_is_refused(tmp_path: P
 
 def test_no_file_is_named_when_none_can_hold_the_row(tmp_path: Path):
     write_rows(tmp_path, "offset_history", [offset("t", 0, 1, "02:00")])
-    opened = Warehouse(str(tmp_path))
+    opened = Tables(str(tmp_path))
     table, snapshot = opened.table("offset_history"), opened.snapshot("offset_history")
     assert "read_parquet" not in select_files(opened.connection, table, snapshot, {"group_id": "zzz"})
     assert "read_parquet" not in select_files(opened.connection, table, snapshot, {"cluster": "other"})

@@ -7,7 +7,7 @@ import pytest
 from deltalake import DeltaTable
 
 from coordinator_replay.errors import WarehouseError
-from coordinator_replay.query.warehouse import Warehouse
+from coordinator_replay.query.tables import Tables
 from coordinator_replay.store.opening import delta_uri
 from coordinator_replay.store.warehouse import Store
 from tests.store.warehouses import Run
@@ -23,7 +23,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
 
 
 def ask(store: Store, sql: str) -> list[int]:
-    return [value for (value,) in Warehouse(store.uri).rows(sql)]
+    return [value for (value,) in Tables(store.uri).rows(sql)]
 
 
 def opened(store: Store, name: str) -> DeltaTable:

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from coordinator_replay import Warehouse as Replay
-from coordinator_replay.query.warehouse import Warehouse
+from coordinator_replay import Warehouse
+from coordinator_replay.query.tables import Tables
 from coordinator_replay.report.fleet_page import fleet_page
 from coordinator_replay.report.group_page import group_page
 from coordinator_replay.report.site import write_site
@@ -111,7 +111,7 @@ def open_page(browser: Any, tmp_path: Path) -> Iterator[Open]:
 @pytest.fixture(scope="module")
 def what_if_html(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A group's recorded life, its simulation, and two alternatives."""
-    warehouse = Replay(write_variants(tmp_path_factory.mktemp("variants")))
+    warehouse = Warehouse(write_variants(tmp_path_factory.mktemp("variants")))
     heartbeat = {"heartbeat.interval.ms": 500}
     tried = [{"group.instance.id": "per-client"}, {"group.protocol": "consumer", **heartbeat}]
     return warehouse.report("shop-v-dynamic", what_if=tried, known=heartbeat).html
@@ -125,7 +125,7 @@ def box_of(opened: Opened, name: str) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("size", SIZES, ids=str)
-def test_a_groups_page_shows_its_marks(open_page: Open, warehouse: Warehouse, size: tuple[int, int, str]):
+def test_a_groups_page_shows_its_marks(open_page: Open, warehouse: Tables, size: tuple[int, int, str]):
     opened = open_page(group_page(warehouse, "payments")[0], "group", size)
     assert opened.complaints == []
     assert len(opened.requests) == 1
@@ -140,7 +140,7 @@ def test_a_groups_page_shows_its_marks(open_page: Open, warehouse: Warehouse, si
     assert gap
 
 
-def test_owners_can_be_switched_to_members_and_offsets_to_what_was_committed(open_page: Open, warehouse: Warehouse):
+def test_owners_can_be_switched_to_members_and_offsets_to_what_was_committed(open_page: Open, warehouse: Tables):
     opened = open_page(group_page(warehouse, "payments")[0], "switched", WIDE)
     assert (
         opened.model("owners-by-partition", "found.visible"),
@@ -201,14 +201,14 @@ def drag(opened: Opened, figure: str, since: str, until: str) -> None:
     opened.page.wait_for_timeout(200)
 
 
-def test_hovering_over_a_rebalance_tells_its_reason_and_evidence(open_page: Open, warehouse: Warehouse):
+def test_hovering_over_a_rebalance_tells_its_reason_and_evidence(open_page: Open, warehouse: Tables):
     opened = open_page(group_page(warehouse, "payments")[0], "hover", WIDE)
     told = hover(opened, 1)
     for text in ("MEMBER_JOIN", "certain", "member m-2 joined (3:103)", "orders-1: client-m-1 → client-m-2"):
         assert text in told
 
 
-def test_hostile_names_are_shown_and_do_nothing(open_page: Open, warehouse: Warehouse):
+def test_hostile_names_are_shown_and_do_nothing(open_page: Open, warehouse: Tables):
     opened = open_page(group_page(warehouse, GROUP)[0], "hostile", WIDE)
     assert "<img src=x onerror=alert(1)>" in hover(opened, 0)
     opened.page.click("button[data-show=owners-by-member]")
@@ -218,7 +218,7 @@ def test_hostile_names_are_shown_and_do_nothing(open_page: Open, warehouse: Ware
     assert EVIL[:20] in opened.page.locator("tbody[data-rows=rebalances]").inner_text()
 
 
-def test_rebalances_can_be_filtered_and_sorted(open_page: Open, warehouse: Warehouse):
+def test_rebalances_can_be_filtered_and_sorted(open_page: Open, warehouse: Tables):
     opened = open_page(group_page(warehouse, "payments")[0], "filtered", WIDE)
     first, second = opened.shown("rebalances")
     opened.page.click("th:has-text('Took') button")
@@ -230,7 +230,7 @@ def test_rebalances_can_be_filtered_and_sorted(open_page: Open, warehouse: Wareh
     assert opened.page.inner_text("[data-count=rebalances]") == "1 of 2 shown"
 
 
-def test_a_chosen_time_range_filters_tables_and_can_be_zoomed_to(open_page: Open, warehouse: Warehouse):
+def test_a_chosen_time_range_filters_tables_and_can_be_zoomed_to(open_page: Open, warehouse: Tables):
     opened = open_page(group_page(warehouse, "payments")[0], "brushed", WIDE)
     drag(opened, "owners-by-partition", "02:08", "02:12")
     assert opened.shown("rebalances") == ["2026-11-20T02:10:00.000Z"]
@@ -246,7 +246,7 @@ def test_a_chosen_time_range_filters_tables_and_can_be_zoomed_to(open_page: Open
     assert opened.complaints == []
 
 
-def test_one_crosshair_goes_through_all_figures(open_page: Open, warehouse: Warehouse):
+def test_one_crosshair_goes_through_all_figures(open_page: Open, warehouse: Tables):
     opened = open_page(group_page(warehouse, "payments")[0], "crosshair", WIDE)
     x, y = spot(opened, "owners-by-partition", milliseconds("02:10"))
     opened.page.mouse.move(x - 20, y)
@@ -257,7 +257,7 @@ def test_one_crosshair_goes_through_all_figures(open_page: Open, warehouse: Ware
     assert opened.page.inner_text("#pointed").startswith("2026-11-20 02:")
 
 
-def test_offsets_are_steps(open_page: Open, warehouse: Warehouse):
+def test_offsets_are_steps(open_page: Open, warehouse: Tables):
     opened = open_page(group_page(warehouse, "payments")[0], "steps", WIDE)
     times, offsets = opened.model(
         "offset-lines-data",
@@ -268,7 +268,7 @@ def test_offsets_are_steps(open_page: Open, warehouse: Warehouse):
     assert times[1] == times[2] == milliseconds("02:11")
 
 
-def test_a_click_on_a_rebalance_leads_to_its_row(open_page: Open, warehouse: Warehouse):
+def test_a_click_on_a_rebalance_leads_to_its_row(open_page: Open, warehouse: Tables):
     opened = open_page(group_page(warehouse, "payments")[0], "clicked", WIDE)
     x, y = spot(opened, "rebalances", *opened.model("rebalances-data", "[found.data.at[1], found.data.row[1]]"))
     opened.page.mouse.click(x, y)
@@ -277,7 +277,7 @@ def test_a_click_on_a_rebalance_leads_to_its_row(open_page: Open, warehouse: War
 
 
 @pytest.fixture(scope="module")
-def site(warehouse: Warehouse, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def site(warehouse: Tables, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     write_site(warehouse, folder)
     return folder
@@ -345,7 +345,7 @@ def test_groups_can_be_sorted(open_page: Open, site: Path):
 
 
 @pytest.mark.parametrize("size", SIZES, ids=str)
-def test_the_fleets_page_is_drawn(open_page: Open, warehouse: Warehouse, size: tuple[int, int, str]):
+def test_the_fleets_page_is_drawn(open_page: Open, warehouse: Tables, size: tuple[int, int, str]):
     opened = open_page(fleet_page(warehouse)[0], "fleet", size)
     assert opened.complaints == []
     assert len(opened.requests) == 1
@@ -354,7 +354,7 @@ def test_the_fleets_page_is_drawn(open_page: Open, warehouse: Warehouse, size: t
     assert (0x2E, 0x9E, 0x5B) in opened.colours(opened.page.locator("table.lanes").bounding_box())
 
 
-def test_on_paper_there_are_no_controls(open_page: Open, warehouse: Warehouse):
+def test_on_paper_there_are_no_controls(open_page: Open, warehouse: Tables):
     opened = open_page(group_page(warehouse, "payments")[0], "paper", NARROW)
     opened.page.emulate_media(media="print")
     assert not opened.page.locator(".controls").first.is_visible()

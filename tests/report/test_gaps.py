@@ -8,7 +8,7 @@ import pytest
 from coordinator_replay.query.groups import group_at
 from coordinator_replay.query.life import GroupLife
 from coordinator_replay.query.lives import life_of, lives_of, spans_of
-from coordinator_replay.query.warehouse import Warehouse
+from coordinator_replay.query.tables import Tables
 from coordinator_replay.report.columns import Clock
 from coordinator_replay.report.gaps import Wanted, gaps_between, without
 from coordinator_replay.report.members import Members
@@ -28,7 +28,7 @@ def gaps(life: GroupLife, topic: str) -> list[tuple[int, int]]:
     return [(since, until) for since, until, _ in Wanted(life).gaps(topic, holdings, milliseconds(life.end))]
 
 
-def test_gaps_are_those_between_owners_and_after_the_last_one(warehouse: Warehouse):
+def test_gaps_are_those_between_owners_and_after_the_last_one(warehouse: Tables):
     life = life_of(warehouse, "payments")
     second = [holding for holding in life.holdings if holding.partition == 1]
     end_ms = milliseconds(life.end)
@@ -54,7 +54,7 @@ def test_what_is_left_outside_of_other_intervals(holes, left):
 
 
 @pytest.fixture(scope="module")
-def leaving(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
+def leaving(tmp_path_factory: pytest.TempPathFactory) -> Tables:
     """A group that leaves a topic at 02:05 and its last member at 02:15; another one that subscribes by pattern."""
     folder = write_small_warehouse(tmp_path_factory.mktemp("leaving"))
     both, one = {"subscribed_topics": ["orders", "audit"]}, {"subscribed_topics": ["orders"]}
@@ -90,40 +90,40 @@ def leaving(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
             event("doomed", 1, "02:12", "GROUP_DELETED", "Empty>Dead"),
         ],
     )
-    return Warehouse(str(folder))
+    return Tables(str(folder))
 
 
-def test_a_topic_that_the_group_left_is_not_without_owner(leaving: Warehouse):
+def test_a_topic_that_the_group_left_is_not_without_owner(leaving: Tables):
     life = life_of(leaving, "leaver")
     # Nobody is a member from 02:15 on: then every partition is without an owner.
     assert gaps(life, "audit") == [(ms("02:15"), milliseconds(life.end))]
     assert gaps(life, "orders") == [(ms("02:15"), milliseconds(life.end))]
 
 
-def test_a_pattern_may_stand_for_any_topic(leaving: Warehouse):
+def test_a_pattern_may_stand_for_any_topic(leaving: Tables):
     life = life_of(leaving, "pattern")
     assert gaps(life, "audit") == [(ms("02:05"), milliseconds(life.end))]
 
 
-def test_partitions_of_a_deleted_group_are_not_without_owner(leaving: Warehouse):
+def test_partitions_of_a_deleted_group_are_not_without_owner(leaving: Tables):
     assert gaps(life_of(leaving, "doomed"), "audit") == [(ms("02:10"), ms("02:12"))]
 
 
-def test_the_last_record_of_the_log_belongs_to_the_life(leaving: Warehouse):
+def test_the_last_record_of_the_log_belongs_to_the_life(leaving: Tables):
     life = life_of(leaving, "leaver")
     assert leaving.coverage.last == at("02:20")
     assert life.end == at("02:20") + MILLISECOND
     assert life.states[-1].state == group_at(leaving, "leaver").state == "Reconciling"
 
 
-def test_commits_are_those_written_in_the_range_and_not_those_that_held(warehouse: Warehouse, folder: Path):
+def test_commits_are_those_written_in_the_range_and_not_those_that_held(warehouse: Tables, folder: Path):
     assert life_of(warehouse, "payments").commit_count == 2
     late = life_of(warehouse, "payments", at("02:05"))
     assert (late.commit_count, sum(len(line.at) for line in late.lines)) == (1, 5)
     assert life_of(warehouse, "payments", at("02:05"), at("02:20")).commit_count == 0
 
 
-def test_lives_of_many_groups_are_those_of_each(warehouse: Warehouse):
+def test_lives_of_many_groups_are_those_of_each(warehouse: Tables):
     spans = spans_of(warehouse)
     lives = list(lives_of(warehouse, spans))
     assert [life.group for life in lives] == [span.group for span in spans]
@@ -131,7 +131,7 @@ def test_lives_of_many_groups_are_those_of_each(warehouse: Warehouse):
         assert life == life_of(warehouse, life.group)
 
 
-def test_what_was_left_out_is_said(warehouse: Warehouse):
+def test_what_was_left_out_is_said(warehouse: Tables):
     from coordinator_replay.query.lives import Limits
 
     (span,) = (span for span in spans_of(warehouse) if span.group == "payments")
@@ -157,7 +157,7 @@ def test_a_handover_within_a_join_phase_has_a_lower_bound_only(tmp_path: Path):
         ],
     )
     write_rows(folder, "group_timeline", [event("eager", 0, "02:00", "MEMBER_JOINED", ">Stable")])
-    life = life_of(Warehouse(str(folder)), "eager")
+    life = life_of(Tables(str(folder)), "eager")
     gaps = partition_columns(life, Clock(life.start, life.end), Members(life))["gaps"]
     lengths = [gaps["length"]["texts"][place] for place in gaps["length"]["at"]]
     # From 02:15 on nobody follows: that lasts at the end of the log.

@@ -11,7 +11,7 @@ from coordinator_replay.query.groups import group_at, groups_at, known_groups
 from coordinator_replay.query.lives import life_of
 from coordinator_replay.query.removed import deleted_groups
 from coordinator_replay.query.saved import run_saved_query
-from coordinator_replay.query.warehouse import Warehouse, shown
+from coordinator_replay.query.tables import Tables, shown
 from coordinator_replay.report.fleet_page import fleet_page
 from coordinator_replay.report.group_page import group_page
 from coordinator_replay.report.life_marks import causes_of
@@ -23,14 +23,14 @@ __all__ = ["audit"]
 
 
 @pytest.fixture(params=["expiration", "group-lifecycles"])
-def warehouse(request: pytest.FixtureRequest, audit, tmp_path: Path) -> Iterator[Warehouse]:
+def warehouse(request: pytest.FixtureRequest, audit, tmp_path: Path) -> Iterator[Tables]:
     audit(tmp_path / "wh", Sample(request.param).segments)
-    opened = Warehouse(str(tmp_path / "wh"))
+    opened = Tables(str(tmp_path / "wh"))
     yield opened
     opened.connection.close()
 
 
-def test_what_became_of_a_group_is_the_same_everywhere(warehouse: Warehouse):
+def test_what_became_of_a_group_is_the_same_everywhere(warehouse: Tables):
     alive = {one.group_id: one.state for one in groups_at(warehouse)}
     deleted = {one.group_id: one for one in deleted_groups(warehouse)}
     lanes = {lane.group: lane.state for lane in fleet_page(warehouse)[1].lanes}
@@ -50,7 +50,7 @@ def test_what_became_of_a_group_is_the_same_everywhere(warehouse: Warehouse):
             group_at(warehouse, name)
 
 
-def test_the_usual_cause_of_a_group_is_the_same_everywhere(warehouse: Warehouse):
+def test_the_usual_cause_of_a_group_is_the_same_everywhere(warehouse: Tables):
     _, rows = run_saved_query(warehouse, "flapping-groups", {"threshold": "1"})
     lanes = {lane.group: lane.usual_cause for lane in fleet_page(warehouse)[1].lanes}
     assert len(rows) > 3

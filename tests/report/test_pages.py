@@ -12,7 +12,7 @@ from bokeh.models.annotations import BoxAnnotation
 from coordinator_replay.engine.model import Record
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.lives import life_of, spans_of
-from coordinator_replay.query.warehouse import Warehouse
+from coordinator_replay.query.tables import Tables
 from coordinator_replay.report.columns import Clock
 from coordinator_replay.report.fleet_page import fleet_page
 from coordinator_replay.report.group_page import group_page, life_page
@@ -35,7 +35,7 @@ from tests.whatif.variants import VARIANTS
 
 
 @pytest.fixture(scope="module")
-def page(warehouse: Warehouse) -> Page:
+def page(warehouse: Tables) -> Page:
     return Page(group_page(warehouse, "payments")[0])
 
 
@@ -54,7 +54,7 @@ def bounded(tmp_path_factory: pytest.TempPathFactory) -> Page:
         for value, (since, until) in enumerate(zip(moments, [*moments[1:], None], strict=True))
     ]
     write_rows(folder, "offset_history", history)
-    return Page(group_page(Warehouse(str(folder)), "bounded")[0])
+    return Page(group_page(Tables(str(folder)), "bounded")[0])
 
 
 def test_every_figure_has_its_place_and_every_source_its_data(page: Page):
@@ -112,7 +112,7 @@ def test_owners_are_told_by_client_id_with_a_legend(page: Page):
         assert name in page.text
 
 
-def test_members_that_share_a_client_id_are_told_apart(warehouse: Warehouse):
+def test_members_that_share_a_client_id_are_told_apart(warehouse: Tables):
     life = life_of(warehouse, "payments")
     shared = replace(life, members=tuple(one._replace(client_id="app", instance_id=None) for one in life.members))
     members = Members(shared)
@@ -135,8 +135,8 @@ def test_a_replaced_static_member_of_a_classic_group_is_not_named_by_its_predece
     write_rows(
         folder, "group_timeline", [event("static", 0, "02:01", "MEMBER_JOINED", ">Stable", group_type="classic")]
     )
-    life = life_of(Warehouse(str(folder)), "static")
-    page = Page(life_page(Warehouse(str(folder)), life))
+    life = life_of(Tables(str(folder)), "static")
+    page = Page(life_page(Tables(str(folder)), life))
     assert page.column("owned", "client") == ["pod-0", "pod-0"]
     assert page.column("members", "client") == [
         "gone /10.9.9.9",
@@ -162,27 +162,27 @@ def test_a_partition_that_nobody_owned_is_a_mark_of_its_own(page: Page):
 
 def test_what_the_log_does_not_prove_is_said(page: Page, tmp_path: Path):
     events = [{**row, "is_state_exact": row["seq"] < 4} for row in timeline()]
-    thinned = Warehouse(str(write_small_warehouse(tmp_path, group_timeline=events)))
+    thinned = Tables(str(write_small_warehouse(tmp_path, group_timeline=events)))
     words = "Records of this time range are missing from the log"
     assert words in Page(group_page(thinned, "payments")[0]).text
     assert words not in page.text
 
 
-def test_pages_begin_with_what_they_stand_on(page: Page, warehouse: Warehouse):
+def test_pages_begin_with_what_they_stand_on(page: Page, warehouse: Tables):
     line = "Cluster default, log up to 2026-11-20T02:20:00Z."
     assert line in page.text
     fleet = Page(fleet_page(warehouse)[0]).text
     assert f"{line} History is complete in all 2 log partitions; no offset is missing." in fleet
 
 
-def test_a_page_of_a_part_of_the_time_has_only_that(warehouse: Warehouse):
+def test_a_page_of_a_part_of_the_time_has_only_that(warehouse: Tables):
     _, life = group_page(warehouse, "payments", at("02:05"), at("02:12"))
     assert [rebalance.rebalance_id for rebalance in life.rebalances] == ["r2"]
     assert next((band.state, band.until) for band in life.states) == ("Stable", at("02:10"))
     assert (life.start, life.end) == (at("02:05"), at("02:12"))
 
 
-def test_a_group_that_only_holds_offsets_has_a_page(warehouse: Warehouse):
+def test_a_group_that_only_holds_offsets_has_a_page(warehouse: Tables):
     page = Page(group_page(warehouse, "simple")[0])
     assert "only holds offsets" in page.text
     assert page.column("offset-lines", "name") == ["logs-0"]
@@ -193,13 +193,13 @@ def test_other_clusters_never_show_through(page: Page):
     assert "MEMBER_LEAVE" not in page.text
 
 
-def test_unknown_groups_have_no_page(warehouse: Warehouse):
+def test_unknown_groups_have_no_page(warehouse: Tables):
     with pytest.raises(UsageError, match="did you mean 'payments'"):
         group_page(warehouse, "paymets")
 
 
 @pytest.mark.parametrize("make", [lambda warehouse: group_page(warehouse, GROUP), fleet_page], ids=["group", "fleet"])
-def test_names_from_a_dump_stay_text(warehouse: Warehouse, make):
+def test_names_from_a_dump_stay_text(warehouse: Tables, make):
     html = make(warehouse)[0]
     page = Page(html)
     assert "<img src=x" not in html
@@ -213,7 +213,7 @@ def test_names_from_a_dump_stay_text(warehouse: Warehouse, make):
     assert "49" not in page.cells
 
 
-def test_no_figure_holds_controls_or_tex(warehouse: Warehouse):
+def test_no_figure_holds_controls_or_tex(warehouse: Tables):
     for text in strings(Page(group_page(warehouse, GROUP)[0]).data):
         assert not re.search(r"[\x00-\x09\x0b-\x1f\u202e]|\$\$", text), text
 
@@ -232,7 +232,7 @@ def test_only_the_pages_own_scripts_may_run_and_nothing_may_be_loaded(page: Page
     ]
 
 
-def test_the_fleets_page_has_every_part(warehouse: Warehouse):
+def test_the_fleets_page_has_every_part(warehouse: Tables):
     page = Page(fleet_page(warehouse)[0])
     assert page.column("causes", "cause")
     for part in ("Findings", "Groups", "Offsets that expire", "What the tables cover"):
@@ -241,7 +241,7 @@ def test_the_fleets_page_has_every_part(warehouse: Warehouse):
     assert "failed" in page.cells
 
 
-def test_every_group_is_a_row_with_a_lane(warehouse: Warehouse):
+def test_every_group_is_a_row_with_a_lane(warehouse: Tables):
     made = fleet_page(warehouse)[1]
     assert {lane.group for lane in made.lanes} == {span.group for span in spans_of(warehouse)}
     lane = next(lane for lane in made.lanes if lane.group == "payments")
@@ -250,7 +250,7 @@ def test_every_group_is_a_row_with_a_lane(warehouse: Warehouse):
     assert lane.ticks.count("M") == 2
 
 
-def test_a_lane_has_no_more_marks_than_can_be_seen(warehouse: Warehouse):
+def test_a_lane_has_no_more_marks_than_can_be_seen(warehouse: Tables):
     life = life_of(warehouse, "payments")
     step = timedelta(milliseconds=20)
     bands = tuple(
@@ -268,7 +268,7 @@ def test_text_for_figures():
     assert len(neutral("x" * 1000)) == 300
 
 
-def test_names_in_replayed_lives_are_text_and_never_markup(warehouse: Warehouse):
+def test_names_in_replayed_lives_are_text_and_never_markup(warehouse: Tables):
     text = json.dumps([record._asdict() for record in recorded_groups(VARIANTS)["shop-v-new"].records])
     for name, hostile in (("new-0", EVIL), ("new-1", EVIL), ("shop-v-new", GROUP)):
         text = text.replace(json.dumps(name), json.dumps(hostile))

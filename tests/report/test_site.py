@@ -7,14 +7,14 @@ import pytest
 
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.lives import spans_of
-from coordinator_replay.query.warehouse import Warehouse
+from coordinator_replay.query.tables import Tables
 from coordinator_replay.report.site import page_name, write_site
 from tests.report.hostile import GROUP
 from tests.report.pages import Page
 
 
 @pytest.fixture(scope="module")
-def site(warehouse: Warehouse, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def site(warehouse: Tables, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site") / "fleet"
     write_site(warehouse, folder)
     return folder
@@ -26,7 +26,7 @@ def links(page: Path) -> list[str]:
     return [link for link in found if link is not None]
 
 
-def test_every_group_has_a_page_that_the_index_links_to(site: Path, warehouse: Warehouse):
+def test_every_group_has_a_page_that_the_index_links_to(site: Path, warehouse: Tables):
     linked = {link for link in links(site / "index.html") if link.startswith("groups/")}
     assert linked == {f"groups/{page_name(span.group)}" for span in spans_of(warehouse)}
 
@@ -65,7 +65,7 @@ def test_names_of_files_are_safe_and_different():
         assert len(name) < 100
 
 
-def test_a_part_of_the_time_can_be_written(warehouse: Warehouse, tmp_path: Path):
+def test_a_part_of_the_time_can_be_written(warehouse: Tables, tmp_path: Path):
     from tests.query.small_warehouse import at
 
     made = write_site(warehouse, tmp_path, at("02:05"), at("02:12"))
@@ -74,7 +74,7 @@ def test_a_part_of_the_time_can_be_written(warehouse: Warehouse, tmp_path: Path)
         write_site(warehouse, tmp_path, at("23:00"))
 
 
-def test_a_file_in_the_way_is_told(warehouse: Warehouse, tmp_path: Path):
+def test_a_file_in_the_way_is_told(warehouse: Tables, tmp_path: Path):
     (tmp_path / "file").touch()
     with pytest.raises(UsageError, match="can't be written"):
         write_site(warehouse, tmp_path / "file")

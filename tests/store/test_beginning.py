@@ -5,10 +5,11 @@ import pytest
 from deltalake import DeltaTable
 
 from coordinator_replay.errors import WarehouseError
-from coordinator_replay.store.beginning import begin, last_finished, read_bytes
+from coordinator_replay.store.beginning import begin
+from coordinator_replay.store.duckdb_connection import connected
 from coordinator_replay.store.layout import LEDGER, RUN_PROPERTY, STATS_PROPERTY
 from coordinator_replay.store.opening import delta_uri
-from coordinator_replay.store.versions import NOTHING_FINISHED, TableState, state_of
+from coordinator_replay.store.versions import TableState, last_finished, state_of
 from coordinator_replay.store.warehouse import Store
 from tests.store.warehouses import WRITTEN, Run, held, prepare
 
@@ -18,7 +19,9 @@ def opened(store: Store, name: str) -> DeltaTable:
 
 
 def state(store: Store, name: str, newest: int) -> TableState:
-    return state_of(store.path(name), name, newest, last_finished(store) or NOTHING_FINISHED, read_bytes)
+    with connected() as connection:
+        last = last_finished(connection, store.snapshot(LEDGER))
+        return state_of(connection, store.path(name), name, newest, last)
 
 
 def test_a_place_without_tables_is_ready(store: Store):
@@ -32,8 +35,7 @@ def test_the_newest_finished_run_of_any_cluster_counts(store: Store):
     Run(store, 1).whole()
     Run(store, 2, "other").whole()
     third = Run(store, 3).whole()
-    last = last_finished(store)
-    assert last is not None
+    last = begin(store).last
     assert last.run_id == third.run_id
     assert last.versions["offset_commits"] == 3
     assert last.versions[LEDGER] == 3

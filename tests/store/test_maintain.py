@@ -9,7 +9,7 @@ from deltalake import DeltaTable
 from coordinator_replay.errors import UsageError, WarehouseError
 from coordinator_replay.filesystem import open_filesystem
 from coordinator_replay.query.rebalances import rebalances_of
-from coordinator_replay.query.warehouse import Warehouse
+from coordinator_replay.query.tables import Tables
 from coordinator_replay.store import compaction
 from coordinator_replay.store.beginning import begin
 from coordinator_replay.store.compaction import groups_of_small
@@ -170,7 +170,7 @@ def test_history_that_was_over_is_purged_and_does_not_come_back(store: Store):
     # What was purged stays so, even if more is to be kept from now on.
     assert maintain(store, NOW, keep=1000 * DAY)["rebalances"].rows_removed == 0
     assert kept_since(snapshot(store, "rebalances").properties) == since
-    asked = Warehouse(store.uri)
+    asked = Tables(store.uri)
     with pytest.raises(UsageError, match="nothing from before 2026-08-22"):
         rebalances_of(asked, None, end=NOW - 95 * DAY)
     assert len(rebalances_of(asked, None, start=NOW - 2 * DAY)) == 3

@@ -163,9 +163,9 @@ def test_two_empty_segments_do_not_make_a_reader_spin(tmp_path: Path):
 def test_expiry_is_not_assumed_to_take_seven_days(spark: object, tmp_path: Path):
     """The broker of this sample kept offsets for a minute; nobody tells the audit."""
     from coordinator_replay.pipeline.audit import Options, run_audit
-    from coordinator_replay.query.warehouse import Warehouse
+    from coordinator_replay.query.tables import Tables
 
     run = run_audit(spark, Options(inputs=[Sample("expiration").segments], warehouse=str(tmp_path))).run  # type: ignore[arg-type]
     assert any("offset retention: 1 minutes, inferred" in note for note in run.notes)
-    found = Warehouse(str(tmp_path)).rows("SELECT DISTINCT retention_ms FROM expired_offsets")
+    found = Tables(str(tmp_path)).rows("SELECT DISTINCT retention_ms FROM expired_offsets")
     assert found == [(60_000,)]

@@ -10,7 +10,7 @@ from coordinator_replay.pipeline.audit import Expiry
 from coordinator_replay.pipeline.offsets.causes import SURVIVORS, infer_retention
 from coordinator_replay.pipeline.offsets.interval_rows import STAGED
 from coordinator_replay.query.removed import removed_offsets
-from coordinator_replay.query.warehouse import Warehouse
+from coordinator_replay.query.tables import Tables
 from tests.pipeline.in_process import audit
 from tests.pipeline.staged_rows import audit_rows, commit, emptied, group_record, marker, moment, ms
 from tests.samples import Sample
@@ -266,7 +266,7 @@ def test_the_deletion_of_a_topic_is_known_from_the_clusters_metadata(retention_m
         assert row["ended_by"] == "DELETED" and row["ended_alternatives"] == []
         assert row["ended_confidence"] == ("likely" if retention_ms is None else "certain")
         assert row["ended_evidence"] == ["the topic was deleted 466 ms earlier (cluster metadata)"]
-    [told] = removed_offsets(Warehouse(str(tmp_path / "wh")), "classic-topic-deleted")
+    [told] = removed_offsets(Tables(str(tmp_path / "wh")), "classic-topic-deleted")
     assert "classic-topic-deleted.gone:0,1 deleted with its topic at 2026-11-23T17:54:27.017Z" in str(told)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from coordinator_replay.pipeline.audit import Expiry
 from coordinator_replay.query.expired import ExpiredOffset, expired_offsets
-from coordinator_replay.query.warehouse import Warehouse
+from coordinator_replay.query.tables import Tables
 from tests.pipeline.in_process import audit
 from tests.samples import Sample
 
@@ -19,7 +19,7 @@ DAY = timedelta(days=1)
 @pytest.mark.parametrize("horizon", [timedelta(0), 6 * DAY, 7 * DAY, 400 * DAY], ids=str)
 def test_a_question_with_a_horizon_is_answered_as_an_audit_with_it(audit, tmp_path, sample, horizon):
     def still_there(folder, **asked):
-        found = expired_offsets(Warehouse(str(folder)), statuses=("DUE", "EXPIRING"), **asked)
+        found = expired_offsets(Tables(str(folder)), statuses=("DUE", "EXPIRING"), **asked)
         return sorted(found, key=lambda one: (one.group_id, one.topic, one.partition))
 
     ahead, short = tmp_path / "ahead", tmp_path / "short"
@@ -38,14 +38,14 @@ def test_what_expires_next_is_what_the_broker_removed_next(audit, tmp_path):
     audit(whole, Sample("expiration").segments)
     removed = {
         (one.group_id, one.topic, one.partition, one.committed_offset): one.expire_at
-        for one in expired_offsets(Warehouse(str(whole)), statuses=("EXPIRED",))
+        for one in expired_offsets(Tables(str(whole)), statuses=("EXPIRED",))
     }
     assert len(removed) == 14
     first = min(removed.values())
     audit(folder, Sample("expiration").segments, expiry=Expiry(as_of=first, retention_ms=60_000, horizon_ms=60_000))
     told = {
         (one.group_id, one.topic, one.partition, one.committed_offset): one.expire_at
-        for one in expired_offsets(Warehouse(str(folder)), statuses=("DUE", "EXPIRING"))
+        for one in expired_offsets(Tables(str(folder)), statuses=("DUE", "EXPIRING"))
     }
     # A later commit of a live group, or a rule that changed, moves some; none that is told later went at another time.
     assert {key: told[key] for key in told.keys() & removed.keys()} == {

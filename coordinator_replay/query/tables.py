@@ -1,14 +1,13 @@
-"""The warehouse as questions see it: SQL over its tables by name, and what they cover.
+"""The tables as questions see them: SQL over them by name, and what they cover.
 
 "As of T" is answered from ``valid_from``/``valid_to`` and log positions. Of each table the newest version is read that
 finished runs have left: what an audit is writing just now, or one that was killed has left, is not seen.
 """
 
-import difflib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,24 +19,16 @@ from deltalake.exceptions import DeltaError
 from coordinator_replay.answer_columns import Row, row_of
 from coordinator_replay.errors import UsageError, WarehouseError
 from coordinator_replay.query.completeness import Completeness, read_completeness
-from coordinator_replay.query.interrupts import ended_by_ctrl_c
+from coordinator_replay.query.fetch import fetch
 from coordinator_replay.query.table_files import select_files
-from coordinator_replay.store.duckdb_files import file_names, local_path, quoted
+from coordinator_replay.store.duckdb_files import first_line, local_path
 from coordinator_replay.store.layout import LEDGER
 from coordinator_replay.store.opening import check_place, open_table
 from coordinator_replay.store.snapshot import Snapshot
-from coordinator_replay.store.versions import (
-    NOTHING_FINISHED,
-    Finished,
-    newest_files,
-    newest_of,
-    refuse,
-    state_of,
-    ways_out,
-)
+from coordinator_replay.store.versions import Finished, last_finished, refuse, state_of, ways_out
 from coordinator_replay.tables.migrations import KEPT_SINCE_PROPERTY
 from coordinator_replay.tables.names import table_names
-from coordinator_replay.times import EPOCH, LATEST
+from coordinator_replay.times import LATEST
 
 DEFAULT_CLUSTER = "default"
 """What an audit calls the cluster where nobody named it."""
@@ -58,12 +49,6 @@ MEMBERS_AS_OF = (
     "(valid_from <= $at OR valid_from IS NULL) AND (valid_to > $at OR (valid_to IS NULL AND to_offset IS NULL))"
 )
 """The same of ``member_timeline``: what is over and has no end on record was over before any time on record."""
-
-_UNSHOWN = """CASE
-    WHEN epoch_us(#{place}) BETWEEN -62135596800000000 AND 253402300799999999 THEN NULL
-    ELSE #{place}::VARCHAR
-END"""
-"""The text of a moment outside the years 1 to 9999; null for all others."""
 
 _RUNS_WITH_RECORDS = """
     SELECT run_id FROM audit_runs WHERE cluster = $cluster AND status = 'done' AND cardinality(to_offsets) > 0 LIMIT 1
@@ -105,18 +90,8 @@ def shown(moment: datetime) -> str:
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def nearest(name: str, names: Sequence[str], count: int = 1) -> list[str]:
-    """Names most like the given one, best first."""
-    lowered = name.lower()
-    alike = [other for other in names if lowered in other.lower() or (other and other.lower() in lowered)]
-    if len(alike) < count and len(names) > 20_000:
-        names = [other for other in names if other[:1].lower() == lowered[:1]]
-    close = difflib.get_close_matches(name, names, n=count, cutoff=0.5)
-    return list(dict.fromkeys([*close, *sorted(alike, key=len)]))[:count]
-
-
-class Warehouse:
-    """Reads tables under one path or object-store URI.
+class Tables:
+    """The tables under one path or object-store URI, as finished runs have left them.
 
     Args:
         uri: where each table is a folder of its own name.
@@ -164,7 +139,7 @@ class Warehouse:
         if name not in self._open:
             opened = self._newest(name)
             version = None if opened is None else opened.version()
-            state = state_of(self.path(name), name, version, self._finished, self._read_bytes)
+            state = state_of(self.connection, self.path(name), name, version, self._finished)
             refuse(state)
             if opened is None:
                 raise WarehouseError(
@@ -186,36 +161,15 @@ class Warehouse:
     def _finished(self) -> Finished:
         """The newest run that is done."""
         ledger = self._newest(LEDGER)
-        if ledger is None:
-            root = local_path(self.uri)
-            if root is not None and not Path(root).is_dir():
-                raise WarehouseError(f"there is no warehouse at {self.uri}: the folder does not exist")
-            raise WarehouseError(
-                f"there is no warehouse at {self.uri}: the ledger {LEDGER} is not there; run coordinator-replay audit "
-                f"first, or restore a backup"
-            )
-        newest = NOTHING_FINISHED
-        for highest, file in newest_files(Snapshot.of(LEDGER, self.path(LEDGER), ledger)):
-            if highest <= newest.run_id:
-                break
-            [name] = file_names(self.connection, [file.uri])
-            rows = f"SELECT run_id, status, table_versions FROM read_parquet([{quoted(name)}])"  # noqa: S608 - quoted
-            try:
-                newest = newest_of(self.connection.execute(rows).fetchall(), newest)
-            except duckdb.Error as problem:
-                raise WarehouseError(f"{file.uri} can't be read: {first_line(problem)}") from problem
-        return newest
-
-    def _read_bytes(self, uri: str) -> bytes | None:
-        """What a small file holds; None where there is none."""
-        [name] = file_names(self.connection, [uri])
-        try:
-            contents = self.connection.execute(f"SELECT content FROM read_blob([{quoted(name)}])").fetchall()  # noqa: S608
-        except duckdb.Error as problem:
-            if "FileNotFoundError" in str(problem):
-                return None
-            raise WarehouseError(f"{uri} can't be read: {first_line(problem)}") from problem
-        return bytes(contents[0][0]) if contents else None
+        if ledger is not None:
+            return last_finished(self.connection, Snapshot.of(LEDGER, self.path(LEDGER), ledger))
+        root = local_path(self.uri)
+        if root is not None and not Path(root).is_dir():
+            raise WarehouseError(f"there is no warehouse at {self.uri}: the folder does not exist")
+        raise WarehouseError(
+            f"there is no warehouse at {self.uri}: the ledger {LEDGER} is not there; run coordinator-replay audit "
+            f"first, or restore a backup"
+        )
 
     def snapshot(self, name: str) -> Snapshot:
         """A table's files, see ``table``."""
@@ -421,55 +375,3 @@ class Warehouse:
         covered = self.coverage
         if (start is not None and start > covered.last) or (end is not None and end <= covered.first):
             raise UsageError(f"that time range is not covered: cluster {self.cluster!r} is covered from {covered}")
-
-
-def first_line(problem: Exception) -> str:
-    """What an engine's error says, without the statement it repeats."""
-    return str(problem).split("\n", 1)[0]
-
-
-def fetch(
-    connection: duckdb.DuckDBPyConnection, statement: str, parameters: Mapping[str, object]
-) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """The columns and rows that answer a statement; timestamps as UTC datetimes, those outside its calendar as text.
-
-    Args:
-        connection: the engine, which knows the tables that the statement names.
-        statement: SQL.
-        parameters: a value for each of its ``$names``.
-
-    Returns:
-        Names of the columns, and the rows; no columns where the statement has no answer.
-
-    Raises:
-        KeyboardInterrupt: Ctrl-C was pressed.
-        UsageError: a value is larger than Python's type for it.
-        duckdb.Error: the statement is wrong, or a file can't be read.
-    """
-    try:
-        with ended_by_ctrl_c(connection):
-            relation = connection.sql(statement, params=dict(parameters) or None)
-            return ([], []) if relation is None else _fetched(relation)
-    except OverflowError as problem:
-        raise UsageError(
-            f"a value of the answer is too large to be shown: cast its column to VARCHAR ({problem})"
-        ) from problem
-
-
-def _fetched(relation: duckdb.DuckDBPyRelation) -> tuple[list[str], list[tuple[Any, ...]]]:
-    names = relation.columns
-    moments = [place for place, type_ in enumerate(relation.types) if str(type_) == "TIMESTAMP WITH TIME ZONE"]
-    if not moments:
-        return names, relation.fetchall()
-    # DuckDB's own conversion asks for pytz; counting microseconds needs nothing.
-    columns = [f"epoch_us(#{place + 1})" if place in moments else f"#{place + 1}" for place in range(len(names))]
-    columns += [_UNSHOWN.format(place=place + 1) for place in moments]
-    values = list(zip(*relation.project(", ".join(columns)).fetchall(), strict=True))
-    if not values:
-        return names, []
-    for place, unshown in zip(moments, values[len(names) :], strict=True):
-        values[place] = tuple(
-            text if text is not None else None if micros is None else EPOCH + timedelta(microseconds=micros)
-            for micros, text in zip(values[place], unshown, strict=True)
-        )
-    return names, list(zip(*values[: len(names)], strict=True))
