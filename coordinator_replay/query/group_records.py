@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from coordinator_replay.query.partitions import TopicPartitions, partition_ranges, topic_partitions
-from coordinator_replay.query.warehouse import END, Warehouse
+from coordinator_replay.query.tables import END, Tables
 
 _NEWEST = """
     SELECT kind, coalesce(member_id, ''), value_json FROM group_records
@@ -138,7 +138,7 @@ def _sorted(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(set(names)))
 
 
-def newest_records(warehouse: Warehouse, group: str, at: datetime | None = None) -> GroupRecords:
+def newest_records(warehouse: Tables, group: str, at: datetime | None = None) -> GroupRecords:
     """The newest records of a group up to a point in time.
 
     Args:
@@ -150,7 +150,7 @@ def newest_records(warehouse: Warehouse, group: str, at: datetime | None = None)
     return GroupRecords({(kind, member): json.loads(value) for kind, member, value in rows if value is not None})
 
 
-def not_ready_note(warehouse: Warehouse, topology: Topology | None, at: datetime | None = None) -> str:
+def not_ready_note(warehouse: Tables, topology: Topology | None, at: datetime | None = None) -> str:
     """What a streams group that is NotReady waits for, as far as the log and the cluster metadata show.
 
     Args:
@@ -180,7 +180,7 @@ def not_ready_note(warehouse: Warehouse, topology: Topology | None, at: datetime
     return f"NotReady: the log has {validated}. {which}"
 
 
-def _missing_topics(warehouse: Warehouse, names: Iterable[str], at: datetime) -> list[str] | None:
+def _missing_topics(warehouse: Tables, names: Iterable[str], at: datetime) -> list[str] | None:
     """Topics that did not exist at a point in time; None where there is no dump of the cluster metadata."""
     rows = [
         (topic, created, removed)

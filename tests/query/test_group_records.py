@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from coordinator_replay.query.group_records import GroupRecords, Topology, newest_records, not_ready_note
-from coordinator_replay.query.warehouse import Warehouse
+from coordinator_replay.query.tables import Tables
 from tests.query.small_warehouse import write_small_warehouse
 
 TASKS = {
@@ -58,9 +58,9 @@ def test_internal_topics_are_those_that_the_coordinator_makes():
     ],
 )
 def test_without_the_cluster_metadata_no_topic_is_said_to_be_missing(tmp_path: Path, topology, sentence: str):
-    note = not_ready_note(Warehouse(str(write_small_warehouse(tmp_path))), topology)
+    note = not_ready_note(Tables(str(write_small_warehouse(tmp_path))), topology)
     assert sentence in note
 
 
 def test_a_group_without_records_has_none(tmp_path: Path):
-    assert newest_records(Warehouse(str(write_small_warehouse(tmp_path))), "nobody").values == {}
+    assert newest_records(Tables(str(write_small_warehouse(tmp_path))), "nobody").values == {}

@@ -158,11 +158,11 @@ def test_a_consumer_group_with_a_classic_member_is_listed(tmp_path: Path):
         {"member_id": "m-2", "log_offset": 201, "value_json": '{"classicMemberMetadata":{}}'},
     ]
     write_rows(folder, "group_records", [{**joined, **row, "log_timestamp": at("02:15")} for row in rows])
-    listed = {one["group_id"]: one["what"] for one in answers(Warehouse(str(folder)), "classic-protocol-groups")}
+    listed = {one["group_id"]: one["what"] for one in answers(Tables(str(folder)), "classic-protocol-groups")}
     assert listed["payments"] == "has classic members"
     upgraded = {"member_id": "m-2", "log_offset": 202, "value_json": '{"classicMemberMetadata":null}'}
     write_rows(folder, "group_records", [{**joined, **upgraded, "log_timestamp": at("02:16")}])
-    assert "payments" not in {one["group_id"] for one in answers(Warehouse(str(folder)), "classic-protocol-groups")}
+    assert "payments" not in {one["group_id"] for one in answers(Tables(str(folder)), "classic-protocol-groups")}
 
 
 def test_a_replaced_static_member_of_a_classic_group_goes_by_its_instance_id(tmp_path: Path):
