@@ -1,4 +1,7 @@
-"""One warehouse with whole audits of recorded dumps in it, a cluster for each sample; and commands typed on it."""
+"""One warehouse with whole audits of recorded dumps in it, a cluster for each sample; and commands typed on it.
+
+The audits run in this process: test_object_store.py holds Spark's against them, row by row.
+"""
 
 import json
 from collections.abc import Callable
@@ -9,6 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from coordinator_replay.cli.main import main
+from tests.pipeline.in_process import audit_here
 from tests.samples import Sample
 
 AUDITED = ("group-lifecycles", "java-clients", "kafka-3.9")
@@ -18,41 +22,40 @@ Ask = Callable[..., list[dict[str, Any]]]
 Told = Callable[..., str]
 
 
-def audit(spark: Any, warehouse: Path, name: str) -> None:
-    from coordinator_replay.pipeline.audit import Options, run_audit
-
-    metadata = str(Sample(name).folder / "cluster-metadata")
-    options = Options(inputs=[Sample(name).segments], warehouse=str(warehouse), cluster=name, cluster_metadata=metadata)
-    run_audit(spark, options)
+def audit(warehouse: Path, name: str) -> None:
+    """Audit a sample with what was recorded of its cluster."""
+    metadata = Sample(name).folder / "cluster-metadata"
+    names = {"cluster_metadata": str(metadata)} if metadata.exists() else {}
+    audit_here(warehouse, Sample(name).segments, cluster=name, **names)
 
 
 @pytest.fixture(scope="session")
-def audited(spark, tmp_path_factory) -> Path:
+def audited(tmp_path_factory) -> Path:
     """The warehouse's folder."""
     warehouse = tmp_path_factory.mktemp("audited")
     for name in AUDITED:
-        audit(spark, warehouse, name)
+        audit(warehouse, name)
     return warehouse
 
 
 @pytest.fixture(scope="session")
-def expired(spark: Any, audited: Path) -> str:
+def expired(audited: Path) -> str:
     """The dump of a broker that let offsets expire, audited into the same warehouse; its cluster's name."""
-    audit(spark, audited, "expiration")
+    audit(audited, "expiration")
     return "expiration"
 
 
 @pytest.fixture(scope="session")
-def transactional(spark: Any, audited: Path) -> str:
+def transactional(audited: Path) -> str:
     """The dump of transactions that committed, aborted and stayed open, likewise."""
-    audit(spark, audited, "transactions")
+    audit(audited, "transactions")
     return "transactions"
 
 
 @pytest.fixture(scope="session")
-def compacted(spark: Any, audited: Path) -> str:
+def compacted(audited: Path) -> str:
     """The dump of a log that was compacted while it was written, likewise."""
-    audit(spark, audited, "compacted")
+    audit(audited, "compacted")
     return "compacted"
 
 

@@ -16,8 +16,6 @@ from tests.acceptance.conftest import AUDITED
 from tests.acceptance.recorded import CLOCK, answered, at, decoded, journal
 from tests.samples import Sample, lines
 
-pytestmark = pytest.mark.spark
-
 
 @pytest.mark.parametrize("name", AUDITED)
 def test_what_groups_are_there_of_every_type_and_in_which_state(ask, name: str):

@@ -22,9 +22,6 @@ from tests.acceptance.conftest import AUDITED, Ask, Typed
 from tests.acceptance.recorded import CLOCK, Rows, at, decoded, journal, last_answer
 from tests.samples import NAMES, Sample
 
-pytestmark = pytest.mark.spark
-
-
 # --- offsets were 0 after a restart ----------------------------------------------------------------------------------
 
 

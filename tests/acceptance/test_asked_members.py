@@ -18,8 +18,6 @@ from tests.acceptance.conftest import AUDITED, Ask, Typed
 from tests.acceptance.recorded import answered, at, broker_log, decoded, journal, last_answer
 from tests.samples import Sample, lines
 
-pytestmark = pytest.mark.spark
-
 LONG_MS = 100
 """Records and lines of the broker's log are stamped a few milliseconds apart: shorter rebalances have no middle."""
 

@@ -11,8 +11,6 @@ from coordinator_replay.query.tables import Tables
 from tests.acceptance.conftest import AUDITED
 from tests.samples import Sample, lines
 
-pytestmark = pytest.mark.spark
-
 PENDING_LEFT_OUT = {"kafka-3.9"}
 """Samples whose broker leaves out of a member's assignment what the member is about to give up."""
 

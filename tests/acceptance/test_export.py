@@ -1,17 +1,21 @@
 """Exports from a running cluster, taken one after the other, are in the tables with each record once."""
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 from deltalake import DeltaTable
 
 from coordinator_replay.errors import PrerequisiteError
 from coordinator_replay.log.exports import ExportFolder
-from tests.acceptance.exports import PARTITIONS, TOPIC, commit, export, exported, written
+from tests.acceptance.exports import PARTITIONS, TOPIC, commit, environment, export, exported, written
 from tests.brokers import Broker, running_broker
+from tests.docs.test_site import DOCS, code_blocks
 
 from kafka_source import kafka_source_jars  # isort: skip - tests.brokers puts the folder on the path
 
@@ -103,3 +107,16 @@ def test_client_settings_reach_the_clients_and_what_they_lack_is_said(jars, tmp_
     assert "JAAS" in run.stderr
     assert "Traceback" not in run.stderr
     assert not list((tmp_path / "dump").glob("export-*"))
+
+
+def test_the_recipe_for_a_session_of_ones_own_reads_every_record(broker, jars, tmp_path):
+    commit(broker, 60)
+    (code,) = code_blocks(DOCS / "dumps.md", "python")
+    recipe = code.replace("broker-1:9092", broker.bootstrap).replace("[0, 1, 2]", "[0, 1, 2, 3]")
+    opening = "from coordinator_replay.pipeline.host.session import open_session"
+    recipe = recipe.replace("/dumps/2026-11-20", str(tmp_path / "dump"))
+    typed = f"{opening}\nspark = open_session('recipe', with_kafka=True)\n{recipe}"
+    run = subprocess.run([sys.executable, "-c", typed], env=environment(jars), capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    read = pyarrow.parquet.read_table(tmp_path / "dump", columns=["partition", "offset"]).to_pylist()
+    assert sorted((row["partition"], row["offset"]) for row in read) == written(broker)

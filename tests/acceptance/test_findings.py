@@ -9,31 +9,20 @@ import pytest
 
 from coordinator_replay.query.findings import findings_of
 from coordinator_replay.query.tables import Tables
-from tests.acceptance.conftest import AUDITED
+from tests.acceptance.conftest import AUDITED, audit
 from tests.acceptance.test_checkpoints import moment, quiet
-from tests.samples import NAMES, Sample
-
-pytestmark = pytest.mark.spark
+from tests.samples import NAMES
 
 EXPECTED = json.loads((Path(__file__).parents[1] / "data" / "findings.json").read_text(encoding="utf-8"))
 REST = sorted(set(NAMES) - set(AUDITED))
 
 
 @pytest.fixture(scope="module")
-def others(spark, tmp_path_factory) -> Path:
-    """The other samples, audited; minutes of work."""
-    from coordinator_replay.pipeline.audit import Options, run_audit
-
+def others(tmp_path_factory) -> Path:
+    """The other samples, audited."""
     warehouse = tmp_path_factory.mktemp("others")
     for name in REST:
-        metadata = Sample(name).folder / "cluster-metadata"
-        options = Options(
-            inputs=[Sample(name).segments],
-            warehouse=str(warehouse),
-            cluster=name,
-            cluster_metadata=str(metadata) if metadata.exists() else None,
-        )
-        run_audit(spark, options)
+        audit(warehouse, name)
     return warehouse
 
 

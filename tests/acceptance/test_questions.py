@@ -21,8 +21,6 @@ from tests.acceptance.conftest import AUDITED, Ask, Told
 from tests.acceptance.recorded import CLOCK, at, decoded
 from tests.samples import Sample, lines
 
-pytestmark = pytest.mark.spark
-
 CLOCK_MS = 3
 """Records, log lines and the journal of one moment are stamped so far apart."""
 

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from coordinator_replay.cli.main import main
-from tests.docs.test_site import typed_commands
+from tests.docs.test_site import DOCS, code_blocks, typed_commands
 from tests.pipeline.in_process import audit_here
 from tests.samples import Sample
 
@@ -67,3 +67,21 @@ def test_a_question_in_the_documents_is_answered(words, folder, monkeypatch):
     monkeypatch.setenv("COORDINATOR_REPLAY_WAREHOUSE", "warehouse")
     run = CliRunner().invoke(main, list(here(words)))
     assert run.exit_code == 0, run.stderr
+
+
+def test_a_statement_in_the_documents_is_answered(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    (statement,) = code_blocks(DOCS / "audit.md", "sql")
+    run = CliRunner().invoke(main, ["sql", "-", "--warehouse", "warehouse", "--output", "json"], input=statement)
+    assert (run.exit_code, '"rebalances"' in run.stdout) == (0, True), run.stderr
+
+
+def test_python_in_the_documents_asks_a_warehouse(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    (code,) = [one for one in code_blocks(DOCS / "python-and-spark.md", "python") if "Warehouse(" in one]
+    recorded = (
+        code.replace("/data/audit", "warehouse").replace('"prod"', '"default"').replace("payments", "shop-billing")
+    )
+    named = {"__name__": "documented"}
+    exec(recorded.replace("2026-11-20T02:13", AFTER["--at"]), named)
+    assert len(named["warehouse"].rebalances("shop-billing")) > 1

@@ -25,6 +25,11 @@ def test_made_pages_are_those_of_the_definitions():
     assert (done.returncode, done.stdout) == (0, ""), f"run scripts/write-docs: {done.stderr}"
 
 
+def code_blocks(page: Path, language: str) -> list[str]:
+    """The blocks of a page that are code of a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
 def typed_commands() -> list[tuple[str, list[str]]]:
     found = []
     for path in [ROOT / "README.md", *PAGES]:

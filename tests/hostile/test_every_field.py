@@ -7,14 +7,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from click.testing import CliRunner
 
-from coordinator_replay.cli.main import main
 from tests.acceptance.processes import tables
 from tests.hostile import lives
 from tests.hostile.questions import ask, faults, one_group, what_if, whole_cluster
-
-pytestmark = pytest.mark.spark
+from tests.pipeline.in_process import audit_here
 
 SEED = int(os.environ.get("HOSTILE_SEED", "1"))
 RANDOM_NUMBERS = int(os.environ.get("HOSTILE_NUMBERS", "1"))
@@ -33,20 +30,15 @@ class Tried(NamedTuple):
     alone: Path
 
 
-def audit(dump: Path, warehouse: Path, *options: str) -> None:
-    result = CliRunner().invoke(main, ["audit", str(dump), "--warehouse", str(warehouse), *options])
-    assert result.exit_code == 0, result.output
-
-
 @pytest.fixture(scope="module")
-def tried(spark, tmp_path_factory) -> Tried:
+def tried(tmp_path_factory) -> Tried:
     folder, rng = tmp_path_factory.mktemp("hostile"), random.Random(SEED)
     changes = [*lives.integer_changes(rng, RANDOM_NUMBERS), *lives.text_changes(rng), *lives.blob_changes(rng)]
     rng.shuffle(changes)
     dump = lives.write_dump(folder / "dump", list(lives.lives_with(changes, rng)), names=NAMES)
-    audit(folder / "dump", folder / "warehouse")
+    audit_here(folder / "warehouse", folder / "dump")
     lives.write_intact(folder / "alone", dump)
-    audit(folder / "alone", folder / "warehouse-alone")
+    audit_here(folder / "warehouse-alone", folder / "alone")
     return Tried(dump, folder / "warehouse", folder / "warehouse-alone")
 
 
@@ -104,10 +96,10 @@ def test_other_settings_are_tried_on_every_life(tried, group):
     assert faults(ask(tried.warehouse, question), question) == []
 
 
-def test_times_of_the_log_itself_may_be_any(spark, tmp_path):
+def test_times_of_the_log_itself_may_be_any(tmp_path):
     """The end of the log is where they say, which may be the last millisecond that can be shown."""
     times = lives.write_times(tmp_path / "dump")
-    audit(tmp_path / "dump", tmp_path / "warehouse")
+    audit_here(tmp_path / "warehouse", tmp_path / "dump")
     wrong = [
         fault
         for question in (*whole_cluster(tmp_path), *(one for group in times[::3] for one in one_group(group, tmp_path)))
