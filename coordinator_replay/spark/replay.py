@@ -1,24 +1,29 @@
 """Replay of decoded records as DataFrames, without a warehouse.
 
 The records may come from the data source, from ``decode_record`` over somebody's copy of the topic, or from the tables
-of an audit. Spark brings whole groups to tasks, sorted; a task replays them one after the other with the function that
-the audit's stage uses, as a stream, so that it holds one group's state and a batch of rows.
+of an audit. Spark brings whole groups together, a bucket of them a task; a task replays them one after the other with
+the function that the audit's stage uses, as a stream, so that it holds one group's state and a batch of rows.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type
+from pyspark.sql.types import StructType
 
 from coordinator_replay.errors import InputError
-from coordinator_replay.pipeline.groups.replay import ReplayContext, few_collections
+from coordinator_replay.pipeline.groups.input_rows import InputRow, records_in_order
+from coordinator_replay.pipeline.groups.replay import OutputRow, ReplayContext, few_collections
 from coordinator_replay.pipeline.groups.replay import replay_groups as replay_rows
+from coordinator_replay.pipeline.groups.signs import LastCommits, find_departures
 from coordinator_replay.records.kinds import record_kinds
-from coordinator_replay.spark.record_stream import STREAM, RecordStream
+from coordinator_replay.store.duckdb_connection import connected
+from coordinator_replay.store.scan import reader_of
 from coordinator_replay.store.writer import batch_of
 from coordinator_replay.tables.definition import table
 
@@ -30,6 +35,32 @@ _INTERNAL = ("settled_at_offset", "bucket", "is_open")
 
 _NEEDED = ("group_id", "kind", "key_json", "value_json", "log_partition", "log_offset")
 _CHUNK_ROWS = 5_000
+
+STREAM = pa.schema(
+    [
+        ("group_id", pa.string()),
+        ("log_partition", pa.int32()),
+        ("log_offset", pa.int64()),
+        ("timestamp_ms", pa.int64()),
+        ("kind", pa.string()),
+        ("key_json", pa.string()),
+        ("value_json", pa.string()),
+        ("value_version", pa.int16()),
+        ("missing_before", pa.int64()),
+        ("record_bytes", pa.int32()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("is_commit", pa.bool_()),
+    ]
+)
+"""The columns that a replay takes: those of ``InputRow``, and topic and partition of commits."""
+
+_RECORDS_AND_COMMITS = """
+CREATE TEMP TABLE stream AS
+SELECT * EXCLUDE (timestamp_ms), make_timestamp(timestamp_ms * 1000) AS log_timestamp FROM batches;
+CREATE TEMP VIEW records AS SELECT *, value_json IS NULL AS is_tombstone FROM stream WHERE NOT is_commit;
+CREATE TEMP VIEW commits AS SELECT *, false AS is_tombstone FROM stream WHERE is_commit;
+"""
 
 
 def table_schema(name: str) -> pa.Schema:
@@ -100,14 +131,12 @@ def replay_groups(
     context = ReplayContext(cluster=cluster, topic_names=dict(topic_names or {}))
 
     def replay(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with few_collections():
-            yield from _replayed(batches, context)
+        return _replayed(batches, context)
 
     # The number keeps adaptive execution from merging tasks: it sees bytes, not what Python does with them.
-    bucket = F.pmod(F.hash("group_id"), F.lit(count))
-    in_order = stream_rows(records).repartitionById(count, bucket)
-    in_order = in_order.sortWithinPartitions("group_id", "log_partition", "log_offset")
-    rows = in_order.mapInArrow(replay, from_arrow_schema(ROW, prefer_timestamp_ntz=False))
+    bucketed = replay_input(records).withColumn("bucket", F.pmod(F.hash("group_id"), F.lit(count)))
+    by_bucket = bucketed.repartitionById(count, "bucket").groupBy("bucket")
+    rows = by_bucket.applyInArrow(replay, from_arrow_schema(ROW, prefer_timestamp_ntz=False))
     made = {name: rows.where(F.col(name).isNotNull()).select(f"{name}.*") for name in TABLES}
     return Replay(rows=rows, **made)
 
@@ -121,7 +150,7 @@ def replay_group(
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Replay one group here, record by record, for people who debug.
 
-    Its records are fetched from Spark in order, a part at a time.
+    All its records are fetched from Spark first.
 
     Args:
         records: as for ``replay_groups``.
@@ -136,30 +165,16 @@ def replay_group(
     Raises:
         InputError: as for ``replay_groups``; or there is no record of the group.
     """
-    own = stream_rows(records).where(F.col("group_id") == group_id).orderBy("log_partition", "log_offset")
-    stream = RecordStream(_fetched(own))
+    own = replay_input(records).where(F.col("group_id") == group_id).toArrow().to_batches()
+    if not own:
+        raise InputError(f"the DataFrame has no record of group {group_id!r}")
     context = ReplayContext(cluster=cluster, topic_names=dict(topic_names or {}))
-    is_known = False
-    for one in replay_rows(stream, context, signs=stream):
-        is_known = True
+    for one in _replay(own, context):
         if one.table in TABLES:
             yield one.table, {name: value for name, value in one.row.items() if name not in _INTERNAL}
-    if not is_known:
-        raise InputError(f"the DataFrame has no record of group {group_id!r}")
 
 
-def _fetched(rows: DataFrame) -> Iterator[pa.RecordBatch]:
-    """Rows in STREAM, a part at a time."""
-    waiting: list[dict[str, Any]] = []
-    for row in rows.toLocalIterator():
-        waiting.append(row.asDict())
-        if len(waiting) >= _CHUNK_ROWS:
-            yield pa.RecordBatch.from_pylist(waiting, schema=STREAM)
-            waiting = []
-    yield pa.RecordBatch.from_pylist(waiting, schema=STREAM)
-
-
-def stream_rows(records: DataFrame) -> DataFrame:
+def replay_input(records: DataFrame) -> DataFrame:
     """Decoded records in STREAM; of commits only those that store an offset, and no JSON.
 
     Raises:
@@ -195,24 +210,86 @@ def stream_rows(records: DataFrame) -> DataFrame:
     return kept.select(*map(column, STREAM))
 
 
+def replay_schema(name: str) -> StructType:
+    """The columns of one of TABLES, for ``replay_in_pandas``."""
+    return from_arrow_schema(table_schema(name), prefer_timestamp_ntz=False)
+
+
+def replay_in_pandas(
+    name: str, *, cluster: str = "default", topic_names: Mapping[str, str] | None = None
+) -> Callable[[pd.DataFrame], pd.DataFrame]:
+    """The function that ``groupBy("group_id").applyInPandas`` takes to replay groups one by one.
+
+    It is for grouped maps of your own: a call a group costs more than ``replay_groups``, which brings a bucket of them
+    to each call. The records are those of ``replay_input``, the columns of the result those of ``replay_schema``::
+
+        replay_input(log).groupBy("group_id").applyInPandas(replay_in_pandas("rebalances"), replay_schema("rebalances"))
+
+    Args:
+        name: one of TABLES: the rows that it returns.
+        cluster: the cluster's name in the results.
+        topic_names: topic name by id.
+    """
+    context, schema = ReplayContext(cluster=cluster, topic_names=dict(topic_names or {})), table_schema(name)
+
+    def replay(records: pd.DataFrame) -> pd.DataFrame:
+        batch = pa.RecordBatch.from_pandas(records, schema=STREAM, preserve_index=False)
+        rows: pd.DataFrame = batch_of(
+            [one.row for one in _replay([batch], context) if one.table == name], schema
+        ).to_pandas()
+        return rows
+
+    return replay
+
+
 def _commit_kinds() -> list[str]:
     return [kind.name for kind in record_kinds().values() if kind.is_offset_commit]
 
 
+def _replay(batches: Iterable[pa.RecordBatch], context: ReplayContext) -> Iterator[OutputRow]:
+    """Replay whole groups.
+
+    Args:
+        batches: rows in STREAM, in any order.
+        context: what the replay needs in addition.
+    """
+    with connected() as connection:
+        connection.register("batches", reader_of(batches, STREAM))
+        connection.execute(_RECORDS_AND_COMMITS)
+        signs = None if find_departures(connection) is None else LastCommits(connection)
+        yield from replay_rows(_each_once(records_in_order(connection)), context, signs=signs)
+
+
+def _each_once(rows: Iterable[InputRow]) -> Iterator[InputRow]:
+    """Sorted records.
+
+    Raises:
+        InputError: a record comes twice.
+    """
+    before = None
+    for row in rows:
+        if before == (place := row[:3]):
+            raise InputError(
+                f"group {row.group_id!r}: the record at offset {row.log_offset} of log partition {row.log_partition} "
+                f"comes twice; drop duplicates by log_partition and log_offset first"
+            )
+        before = place
+        yield row
+
+
 def _replayed(batches: Iterable[pa.RecordBatch], context: ReplayContext) -> Iterator[pa.RecordBatch]:
-    stream = RecordStream(batches)
+    """Replay whole groups: rows in ROW."""
     waiting: dict[str, list[Mapping[str, Any]]] = {name: [] for name in TABLES}
-    for one in replay_rows(stream, context, signs=stream):
-        if one.table not in waiting:
-            continue
-        rows = waiting[one.table]
-        rows.append(one.row)
-        if len(rows) >= _CHUNK_ROWS:
-            yield _batch(one.table, rows)
-            waiting[one.table] = []
-    for name, rows in waiting.items():
-        if rows:
-            yield _batch(name, rows)
+    with few_collections():
+        for one in _replay(batches, context):
+            if one.table not in waiting:
+                continue
+            rows = waiting[one.table]
+            rows.append(one.row)
+            if len(rows) >= _CHUNK_ROWS:
+                yield _batch(one.table, rows)
+                waiting[one.table] = []
+        yield from (_batch(name, rows) for name, rows in waiting.items() if rows)
 
 
 def _batch(name: str, rows: list[Mapping[str, Any]]) -> pa.RecordBatch:

@@ -8,7 +8,6 @@ import pyarrow.dataset as ds
 from coordinator_replay.errors import WarehouseError
 from coordinator_replay.filesystem import open_filesystem
 from coordinator_replay.store.snapshot import TableFile
-from coordinator_replay.store.writer import DataFile
 
 BATCH_ROWS = 50_000
 """How many rows a batch has at most."""
@@ -45,16 +44,6 @@ def read_paths(
             raise WarehouseError(f"{uri} can't be read: {problem}") from problem
 
 
-def read_staged(
-    files: Iterable[DataFile],
-    columns: Sequence[str],
-    where: ds.Expression | None = None,
-    dictionaries: Sequence[str] = (),
-) -> Batches:
-    """Rows of files that workers of this run wrote, see ``read_paths``."""
-    return read_paths((file.path for file in files), columns, where, dictionaries)
-
-
 def read_table(
     files: Iterable[TableFile],
     columns: Sequence[str],
@@ -65,9 +54,14 @@ def read_table(
     return read_paths((file.uri for file in files), columns, where, dictionaries)
 
 
-def rows_of(batches: Batches, schema: pa.Schema) -> pa.Table:
+def rows_of(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
     """Batches as one table in the columns of a schema; columns that a batch lacks are null."""
     return pa.Table.from_batches((in_schema(batch, schema) for batch in batches), schema)
+
+
+def reader_of(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatchReader:
+    """Batches for DuckDB in the columns of a schema, which are read once; columns that a batch lacks are null."""
+    return pa.RecordBatchReader.from_batches(schema, (in_schema(batch, schema) for batch in batches))
 
 
 def in_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

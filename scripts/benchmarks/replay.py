@@ -85,6 +85,7 @@ def _group_records(lives: Iterator[tuple[str, int]], path: Path) -> None:
             "value_version": pa.array([0] * n, pa.int16()),
             "missing_before": pa.array([0] * n, pa.int64()),
             "record_bytes": pa.array([200] * n, pa.int32()),
+            "is_tombstone": pa.array([value is None for value in columns["value_json"]]),
         }
     )
     pq.write_table(rows, path, row_group_size=_ROW_GROUP)
@@ -93,27 +94,14 @@ def _group_records(lives: Iterator[tuple[str, int]], path: Path) -> None:
 def _replay_share(path: str, place: Any, context: Any) -> int:
     """What the audit's bucket stage does with groups: sort, replay, write all rows."""
     from coordinator_replay.pipeline.bucket_files import TableWriter
-    from coordinator_replay.pipeline.groups.replay import (
-        RECORD_COLUMNS,
-        few_collections,
-        input_rows,
-        replay_groups,
-        sort_records,
-    )
+    from coordinator_replay.pipeline.groups.bucket import write_rows
+    from coordinator_replay.pipeline.groups.input_rows import RECORDS, group_records, records_in_order
+    from coordinator_replay.pipeline.groups.replay import few_collections, replay_groups
     from coordinator_replay.store.scan import read_paths
 
-    schema = pq.read_schema(path)
-    rows = input_rows(sort_records(read_paths([path], RECORD_COLUMNS), schema))
-    writer, waiting = TableWriter(place, 0), dict[tuple[str, bool], list[Any]]()
-    with few_collections():
-        for table, is_open, row in replay_groups(rows, context):
-            kept = waiting.setdefault((table, is_open), [])
-            kept.append(row)
-            if len(kept) >= 10_000:
-                writer.add_rows(table, kept, is_open=is_open)
-                waiting[table, is_open] = []
-    for (table, is_open), kept in waiting.items():
-        writer.add_rows(table, kept, is_open=is_open)
+    writer = TableWriter(place, 0)
+    with group_records(read_paths([path], RECORDS.names)) as records, few_collections():
+        write_rows(replay_groups(records_in_order(records), context), writer)
     return len(writer.close())
 
 

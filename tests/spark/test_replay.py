@@ -9,7 +9,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 
 from coordinator_replay.errors import InputError
-from coordinator_replay.spark import replay_group, replay_groups
+from coordinator_replay.spark import replay_group, replay_groups, replay_in_pandas, replay_input, replay_schema
 from coordinator_replay.spark.replay import TABLES, table_schema
 from tests.pipeline.in_process import audit  # noqa: F401 - a fixture
 from tests.samples import Sample
@@ -65,6 +65,16 @@ def test_the_number_of_tasks_changes_nothing(session):
     one, many = (replay_groups(log, tasks=tasks).rebalances for tasks in (1, 7))
     assert many.rdd.getNumPartitions() == 7
     assert_df_equality(one, many, ignore_row_order=True)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_a_grouped_map_of_ones_own_gives_the_rows_of_an_audit(session, audit, tmp_path, table):  # noqa: F811 - as above
+    audit(tmp_path, Sample("group-lifecycles").segments)
+    by_group = replay_input(log_of(session, "group-lifecycles")).groupBy("group_id")
+    ours = by_group.applyInPandas(replay_in_pandas(table, topic_names=names_of(tmp_path)), replay_schema(table))
+    rows = DeltaTable(f"{tmp_path}/{table}").to_pyarrow_table().select(table_schema(table).names)
+    audited = session.createDataFrame(rows.cast(table_schema(table)), replay_schema(table))
+    assert_df_equality(ours, audited, ignore_row_order=True, ignore_nullable=True)
 
 
 def test_one_group_is_replayed_here_as_in_tasks(session):

@@ -6,17 +6,19 @@ are copied.
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from duckdb import DuckDBPyConnection
 
 from coordinator_replay.analysis.group_life import VERSION
 from coordinator_replay.pipeline.bucket_files import BucketFiles, TableWriter
 from coordinator_replay.pipeline.columns import as_bools
-from coordinator_replay.pipeline.groups.input_rows import RECORD_COLUMNS, input_rows, sort_records
-from coordinator_replay.pipeline.groups.proofs import group_proofs, last_proofs
+from coordinator_replay.pipeline.groups.input_rows import RECORDS, group_records, groups_of, records_in_order
+from coordinator_replay.pipeline.groups.proofs import GroupProofs, group_proofs, last_proofs
 from coordinator_replay.pipeline.groups.replay import (
     GROUP_TABLES,
     NO_SNAPSHOT,
@@ -27,35 +29,18 @@ from coordinator_replay.pipeline.groups.replay import (
     few_collections,
     replay_groups,
 )
-from coordinator_replay.pipeline.groups.signs import (
-    COMMIT,
-    DEPARTURE,
-    LastCommits,
-    departures,
-    record_columns,
-    signs_since,
-)
+from coordinator_replay.pipeline.groups.signs import COMMITS, LastCommits, find_departures
 from coordinator_replay.pipeline.log_partitions import PartitionStep
 from coordinator_replay.pipeline.offsets.pauses import REBALANCE_ROWS, as_recorded
 from coordinator_replay.pipeline.offsets.pauses import TABLE as REBALANCES
-from coordinator_replay.store.scan import in_schema, read_paths
+from coordinator_replay.store.scan import in_schema, read_paths, reader_of
 from coordinator_replay.store.writer import batch_of
 from coordinator_replay.tables.definition import table
 
 _CHUNK_ROWS = 10_000
 _REBALANCES = table(REBALANCES).file_schema().remove_metadata()
 _RECORDS, _COMMITS = "group_records", "offset_commits"
-_RECORD_SCHEMA = table(_RECORDS).arrow_schema(list(RECORD_COLUMNS)).remove_metadata()
 _STATE_COLUMNS = ("group_id", "log_partition", "snapshot")
-
-
-def _ids(uris: Iterable[str]) -> set[str]:
-    """The groups that rows of some files are about."""
-    ids: set[str] = set()
-    for batch in read_paths(uris, ["group_id"], dictionaries=["group_id"]):
-        column = batch.column("group_id")
-        ids.update(column.dictionary.take(column.indices.unique().drop_null()).to_pylist())
-    return ids
 
 
 def _snapshots(files: BucketFiles, groups: Collection[str]) -> dict[GroupKey, str]:
@@ -126,13 +111,15 @@ class GroupStep:
 
     def resume(self, writer: TableWriter) -> None:
         """Replay groups with new records from their snapshots."""
-        uris = [file.path for file in self.files.new(_RECORDS)]
-        groups = _ids(uris)
-        self._copy_rebalances(groups, writer)
-        self.files.remove(REBALANCES, is_open=True)
-        if not groups:
-            return
-        self._replay(uris, writer, _snapshots(self.files, groups), is_rebuild=False)
+        with self._records([file.path for file in self.files.new(_RECORDS)]) as records:
+            groups = groups_of(records)
+            self._copy_rebalances(groups, writer)
+            self.files.remove(REBALANCES, is_open=True)
+            if not groups:
+                return
+            context = replace(self.context, is_rebuild=False)
+            proofs = last_proofs(self.partitions)
+            self._replay(records, context, proofs, writer, _snapshots(self.files, groups))
         self._copy_others(groups, writer)
         for name in GROUP_TABLES:
             self.files.remove(name, is_open=True)
@@ -142,7 +129,13 @@ class GroupStep:
         """Replay all groups of the bucket from their first record."""
         for name in (*GROUP_TABLES, STATE_TABLE):
             self.files.remove(name)
-        self._replay(self.files.uris(_RECORDS), writer, {}, is_rebuild=True)
+        with self._records(self.files.uris(_RECORDS)) as records:
+            context = replace(self.context, is_rebuild=True)
+            self._replay(records, context, group_proofs(self.partitions, records), writer, {})
+
+    @staticmethod
+    def _records(uris: Iterable[str]) -> AbstractContextManager[DuckDBPyConnection]:
+        return group_records(read_paths(uris, RECORDS.names))
 
     def log_partitions(self) -> dict[str, int]:
         """The log partition of each group of the bucket."""
@@ -152,27 +145,28 @@ class GroupStep:
         return partitions
 
     def _replay(
-        self, uris: Sequence[str], writer: TableWriter, snapshots: Mapping[GroupKey, str], *, is_rebuild: bool
+        self,
+        records: DuckDBPyConnection,
+        context: ReplayContext,
+        proofs: GroupProofs,
+        writer: TableWriter,
+        snapshots: Mapping[GroupKey, str],
     ) -> None:
-        records = (in_schema(batch, _RECORD_SCHEMA) for batch in read_paths(uris, RECORD_COLUMNS))
-        rows = input_rows(sort_records(records, _RECORD_SCHEMA))
+        signs = self._signs(records)
         with few_collections():
-            context = replace(self.context, is_rebuild=is_rebuild)
-            proofs = group_proofs(self.partitions, uris) if is_rebuild else last_proofs(self.partitions)
-            replayed = replay_groups(rows, context, snapshots=snapshots, signs=self._signs(uris), proofs=proofs)
-            _write(replayed, writer)
+            rows = records_in_order(records)
+            write_rows(replay_groups(rows, context, snapshots=snapshots, signs=signs, proofs=proofs), writer)
 
-    def _signs(self, uris: Sequence[str]) -> LastCommits | None:
+    def _signs(self, records: DuckDBPyConnection) -> LastCommits | None:
         """The last commits before records that may show a departure."""
-        departed = pa.Table.from_batches(map(departures, read_paths(uris, record_columns())), DEPARTURE)
-        since = signs_since(departed)
+        since = find_departures(records)
         if since is None:
             return None
-        near = (pc.field("log_timestamp") >= pa.scalar(since, pa.timestamp("us", tz="UTC"))) | pc.field(
-            "log_timestamp"
-        ).is_null()
-        commits = read_paths(self.files.uris(_COMMITS), COMMIT, near, ["group_id", "topic"])
-        return LastCommits(departed, commits)
+        at = pc.field("log_timestamp")
+        near = (at >= pa.scalar(since, pa.timestamp("us", tz="UTC"))) | at.is_null()
+        commits = read_paths(self.files.uris(_COMMITS), COMMITS.names, near)
+        records.register("commits", reader_of(commits, COMMITS))
+        return LastCommits(records)
 
     def _copy_rebalances(self, groups: Collection[str], writer: TableWriter) -> None:
         """Hand on rebalances of all other groups that are not over; the others are written with their pause."""
@@ -195,7 +189,8 @@ class GroupStep:
                 writer.add(name, batch.filter(pa.array(is_other)), is_open=is_open)
 
 
-def _write(rows: Iterator[OutputRow], writer: TableWriter) -> None:
+def write_rows(rows: Iterator[OutputRow], writer: TableWriter) -> None:
+    """Write what a replay gives, a chunk at a time."""
     waiting: dict[tuple[str, bool], list[Mapping[str, Any]]] = defaultdict(list)
     for name, is_open, row in rows:
         kept = waiting[name, is_open]

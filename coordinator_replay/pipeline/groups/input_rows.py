@@ -1,23 +1,29 @@
-"""Group records as a replay takes them: sorted rows of ``group_records``, and what becomes of each."""
+"""Group records as a replay takes them: rows of ``group_records`` in DuckDB, sorted, and what becomes of each."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from itertools import starmap
 from typing import NamedTuple
 
-import numpy as np
 import orjson
 import pyarrow as pa
-import pyarrow.compute as pc
+from duckdb import DuckDBPyConnection
 
 from coordinator_replay.engine.model import Record
-from coordinator_replay.pipeline.columns import NONE, array_of, numbers_of
 from coordinator_replay.records.blobs import open_blobs
 from coordinator_replay.store.duckdb_connection import connected
-from coordinator_replay.store.scan import BATCH_ROWS, Batches
+from coordinator_replay.store.scan import BATCH_ROWS, reader_of
+from coordinator_replay.tables.definition import table
 
-RECORD_COLUMNS = (
-    *("group_id", "log_partition", "log_offset", "log_timestamp", "kind", "key_json", "value_json"),
-    *("value_version", "missing_before", "record_bytes"),
+RECORDS = (
+    table("group_records")
+    .arrow_schema(
+        [
+            *("group_id", "log_partition", "log_offset", "log_timestamp", "kind", "key_json", "value_json"),
+            *("value_version", "missing_before", "record_bytes", "is_tombstone"),
+        ]
+    )
+    .remove_metadata()
 )
 """What is read of ``group_records``."""
 
@@ -54,34 +60,40 @@ class InputRow(NamedTuple):
         )
 
 
-def sort_records(batches: Batches, schema: pa.Schema) -> Batches:
-    """Group records sorted by group, log partition and log offset; what does not fit into memory goes to disk.
+AS_INPUT = """
+SELECT group_id, log_partition, log_offset, epoch_ms(log_timestamp) AS timestamp_ms, kind, key_json, value_json,
+    value_version, coalesce(missing_before, 0) AS missing_before, coalesce(record_bytes, 0) AS record_bytes
+FROM records
+"""
+"""SQL for the columns of ``InputRow``."""
+
+
+@contextmanager
+def group_records(batches: Iterable[pa.RecordBatch]) -> Iterator[DuckDBPyConnection]:
+    """DuckDB with the table ``records``; what does not fit into memory goes to disk.
 
     Args:
-        batches: rows of ``group_records``, at least RECORD_COLUMNS.
-        schema: of the batches.
+        batches: rows of ``group_records``, which are read once.
     """
     with connected() as connection:
-        connection.register("records", pa.RecordBatchReader.from_batches(schema, batches))
-        names = ", ".join(RECORD_COLUMNS)
-        rows = connection.sql(
-            f"SELECT {names} FROM records ORDER BY group_id, log_partition, log_offset"  # noqa: S608 - our own names
-        )
-        yield from rows.to_arrow_reader(BATCH_ROWS)
+        connection.register("batches", reader_of(batches, RECORDS))
+        connection.execute("CREATE TEMP TABLE records AS SELECT * FROM batches")
+        yield connection
 
 
-def input_rows(batches: Batches) -> Iterator[InputRow]:
-    """Rows to replay.
+def groups_of(connection: DuckDBPyConnection) -> list[str]:
+    """The groups that ``records`` are about, sorted."""
+    rows = connection.execute("SELECT DISTINCT group_id FROM records ORDER BY group_id").fetchall()
+    return [group_id for (group_id,) in rows]
 
-    Args:
-        batches: in RECORD_COLUMNS.
-    """
-    for batch in batches:
-        at = numbers_of(batch.column("log_timestamp"), NONE)
-        columns = {
-            "timestamp_ms": array_of(np.where(at == NONE, NONE, np.floor_divide(at, 1000)), pa.int64()).to_pylist(),
-            "missing_before": pc.fill_null(batch.column("missing_before"), 0).to_pylist(),
-            "record_bytes": pc.fill_null(batch.column("record_bytes"), 0).to_pylist(),
-        }
-        every = (columns[name] if name in columns else batch.column(name).to_pylist() for name in InputRow._fields)
-        yield from starmap(InputRow, zip(*every, strict=True))
+
+def records_in_order(connection: DuckDBPyConnection) -> Iterator[InputRow]:
+    """The rows of ``records`` by group, log partition and log offset; DuckDB does nothing else meanwhile."""
+    rows = connection.sql(f"{AS_INPUT} ORDER BY group_id, log_partition, log_offset")
+    for batch in rows.to_arrow_reader(BATCH_ROWS):
+        yield from input_rows(batch)
+
+
+def input_rows(batch: pa.RecordBatch) -> Iterator[InputRow]:
+    """Rows that ``AS_INPUT`` has selected."""
+    return starmap(InputRow, zip(*(column.to_pylist() for column in batch.columns), strict=True))

@@ -10,30 +10,28 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
+from duckdb import DuckDBPyConnection
 
 from coordinator_replay.engine.model import Record
 from coordinator_replay.pipeline.columns import Bools, Numbers, numbers_of
 from coordinator_replay.pipeline.completeness import HistoryRange
-from coordinator_replay.pipeline.groups.input_rows import RECORD_COLUMNS, input_rows
+from coordinator_replay.pipeline.groups.input_rows import AS_INPUT, input_rows
 from coordinator_replay.pipeline.log_partitions import PartitionStep
-from coordinator_replay.store.duckdb_connection import connected
-from coordinator_replay.store.scan import read_paths
+from coordinator_replay.store.scan import BATCH_ROWS
+from coordinator_replay.store.writer import some
 from coordinator_replay.times import latest_ms
-
-KEY = ("group_id", "log_partition", "log_offset", "log_timestamp", "kind", "key_json")
-"""What is read of ``group_records`` to find out when the keys of a group appear."""
 
 Part = tuple[str, int, int]
 """A group, its log partition, and the number of a range of its history."""
+
+_KEYS = "SELECT group_id, log_offset, log_timestamp, kind, key_json FROM records WHERE log_partition = $partition"
 
 _APPEARANCES = """
 SELECT group_id, max(appears) AS last_appears, arg_max(appears_ms, appears) AS last_appears_ms
 FROM (
     SELECT group_id, min(log_offset) AS appears, arg_min(epoch_ms(log_timestamp), log_offset) AS appears_ms
-    FROM records GROUP BY group_id, kind, key_json
+    FROM own_keys GROUP BY group_id, kind, key_json
 ) AS keys
 WHERE appears >= $complete_from AND appears < $exact_from
 GROUP BY group_id
@@ -121,12 +119,12 @@ def last_proofs(step: PartitionStep) -> GroupProofs:
     return GroupProofs({one: step.completeness.ranges[one] for one in step.completeness.open_partitions()})
 
 
-def group_proofs(step: PartitionStep, records: Sequence[str]) -> GroupProofs:
+def group_proofs(step: PartitionStep, records: DuckDBPyConnection) -> GroupProofs:
     """What the history of a bucket's log partitions proves of its groups.
 
     Args:
         step: the log partitions.
-        records: files of ``group_records``: all of the bucket's.
+        records: DuckDB with all ``records`` of the bucket's groups.
     """
     wanted = last_proofs(step).ranges
     if not wanted:
@@ -142,41 +140,32 @@ def group_proofs(step: PartitionStep, records: Sequence[str]) -> GroupProofs:
     }
     appearances: dict[Part, tuple[int, int | None]] = {}
     for partition, ranges in wanted.items():
-        rows = (
-            pa.Table.from_batches(
-                [batch.select(list(KEY)) for batch in read_paths(records, KEY, pc.field("log_partition") == partition)],
-            )
-            if records
-            else None
-        )
+        keys = records.sql(_KEYS, params={"partition": partition}).to_arrow_table()
         for number, one in enumerate(ranges):
-            if rows is not None and one.exact_from is not None:
-                appearances |= _appearances(rows, partition, number, one)
+            if one.exact_from is not None:
+                appearances |= _appearances(records, keys, partition, number, one)
     proofs = GroupProofs(wanted, times, appearances)
     return replace(proofs, confirmed=_confirmed(proofs, records))
 
 
-def _confirmed(proofs: GroupProofs, records: Sequence[str]) -> dict[Part, list[Record]]:
+def _confirmed(proofs: GroupProofs, records: DuckDBPyConnection) -> dict[Part, list[Record]]:
     """The records that ranges go on from where records are missing: the last of each key, as the cleaner leaves it."""
     by_part: dict[Part, list[Record]] = {}
     broken = {partition for partition, ranges in proofs.ranges.items() if any(not one.is_gap for one in ranges[1:])}
-    for batch in read_paths(records, RECORD_COLUMNS, pc.field("log_partition").isin(sorted(broken))) if broken else ():
-        partitions, offsets = (numbers_of(batch.column(name)) for name in ("log_partition", "log_offset"))
-        for partition in broken:
-            [rows] = np.nonzero(partitions == partition)
-            for number, is_confirmed in proofs.confirmed_in(partition, offsets[rows]):
-                for row in input_rows(iter([batch.take(pa.array(rows[is_confirmed]))])):
+    for partition in broken:
+        own = f"{AS_INPUT} WHERE log_partition = $partition ORDER BY log_offset"
+        for batch in records.sql(own, params={"partition": partition}).to_arrow_reader(BATCH_ROWS):
+            for number, is_confirmed in proofs.confirmed_in(partition, numbers_of(batch.column("log_offset"))):
+                for row in input_rows(some(batch, is_confirmed)):
                     by_part.setdefault((row.group_id, partition, number), []).append(row.record())
-    for records_ in by_part.values():
-        records_.sort(key=lambda record: record.offset)
     return by_part
 
 
-def _appearances(rows: pa.Table, partition: int, number: int, one: HistoryRange) -> dict[Part, tuple[int, int | None]]:
-    offsets = numbers_of(rows.column("log_offset").combine_chunks())
-    own = rows.filter(pa.array((offsets >= one.complete_from) | one.copy.has(offsets)))
-    with connected() as connection:
-        connection.register("records", own)
-        bounds = {"complete_from": one.complete_from, "exact_from": one.exact_from}
-        rows = connection.execute(_APPEARANCES, bounds).fetchall()
+def _appearances(
+    records: DuckDBPyConnection, keys: pa.Table, partition: int, number: int, one: HistoryRange
+) -> dict[Part, tuple[int, int | None]]:
+    offsets = numbers_of(keys.column("log_offset").combine_chunks())
+    records.register("own_keys", keys.filter(pa.array((offsets >= one.complete_from) | one.copy.has(offsets))))
+    bounds = {"complete_from": one.complete_from, "exact_from": one.exact_from}
+    rows = records.execute(_APPEARANCES, bounds).fetchall()
     return {(group_id, partition, number): (first, at) for group_id, first, at in rows}

@@ -6,11 +6,9 @@ import pyarrow as pa
 import pytest
 
 from coordinator_replay.analysis.reasons.signs import SIGNS_WITHIN_MS
-from coordinator_replay.pipeline.groups.signs import COMMIT, DEPARTURE, MINUTE_MS, LastCommits
-from coordinator_replay.tables.definition import table
+from coordinator_replay.pipeline.groups.input_rows import RECORDS, group_records
+from coordinator_replay.pipeline.groups.signs import COMMITS, MINUTE_MS, LastCommits, find_departures
 from tests.pipeline.staged_rows import ms
-
-COMMITS = table("offset_commits").arrow_schema(list(COMMIT)).remove_metadata()
 
 
 def log_of(random):
@@ -51,26 +49,45 @@ def last_by_search(commits, departures):
     return sorted((*key, *last) for key, last in found.items())
 
 
-def batches(commits):
-    rows = pa.Table.from_pylist(commits, schema=COMMITS)
-    for name in ("group_id", "topic"):
-        place = COMMITS.get_field_index(name)
-        rows = rows.set_column(place, name, rows.column(name).dictionary_encode())
-    return rows.to_batches(max_chunksize=17)
+def last_by_join(commits, departures):
+    """The last commits before each departure, asked for in the order of the records."""
+    shown = {"kind": "GroupMetadata", "key_json": "{}", "value_json": "{}", "is_tombstone": False}
+    rows = [{**one, **shown, "log_timestamp": one["at_ms"] * 1000} for one in departures]
+    with group_records(pa.Table.from_pylist(rows, RECORDS).to_batches()) as records:
+        assert (find_departures(records) is None) is not bool(departures)
+        records.register("commits", pa.Table.from_pylist(commits, COMMITS))
+        last = LastCommits(records)
+        for group, partition, offset in sorted(
+            (*map(one.get, ("group_id", "log_partition", "log_offset")),) for one in departures
+        ):
+            for topic, number, at_ms, _, committed_at in last.before((group, partition, offset)) or ():
+                yield group, partition, offset, topic, number, at_ms, committed_at
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_the_last_commits_are_those_that_a_search_finds(seed):
     commits, departures = log_of(Random(seed))
-    if not departures:
-        return
-    last = LastCommits(pa.Table.from_pylist(departures, DEPARTURE), batches(commits))
-    found = [
-        (one["group_id"], one["log_partition"], one["log_offset"], topic, partition, at_ms, offset)
-        for one in departures
-        for topic, partition, at_ms, _, offset in last.before(
-            (one["group_id"], one["log_partition"], one["log_offset"])
-        )
-        or ()
+    assert list(last_by_join(commits, departures)) == last_by_search(commits, departures)
+
+
+def test_a_record_that_is_passed_over_takes_its_commits_along():
+    place = {"group_id": "g", "log_partition": 0}
+    commits = [
+        {
+            **place,
+            "log_offset": offset,
+            "topic": "t",
+            "partition": 0,
+            "is_tombstone": False,
+            "log_timestamp": ms(0) * 1000,
+        }
+        for offset in (0, 2)
     ]
-    assert sorted(found) == last_by_search(commits, departures)
+    rows = [
+        {**place, "log_offset": offset, "log_timestamp": ms(0) * 1000, "kind": "GroupMetadata", "is_tombstone": False}
+        for offset in (1, 3)
+    ]
+    with group_records(pa.Table.from_pylist(rows, RECORDS).to_batches()) as records:
+        find_departures(records)
+        records.register("commits", pa.Table.from_pylist(commits, COMMITS))
+        assert list(LastCommits(records).before(("g", 0, 3))) == [("t", 0, ms(0), 0, 2)]
