@@ -60,12 +60,6 @@ def are_among(column: pa.Array, values: pa.Array) -> Bools:
     return is_in
 
 
-def array_of(numbers: Numbers, type_: pa.DataType) -> pa.Array:
-    """Numbers as a column, null for NONE."""
-    is_nothing = numbers == NONE
-    return pa.array(numbers, pa.int64(), mask=is_nothing if is_nothing.any() else None).cast(type_)
-
-
 def packed(keys: Sequence[Numbers]) -> list[Numbers]:
     """Several numbers as one that sorts as they do, the first before all others; themselves where they are too large.
 
@@ -80,66 +74,6 @@ def packed(keys: Sequence[Numbers]) -> list[Numbers]:
             return list(keys)
         code = code * width + (key - low)
     return [code]
-
-
-class Sums:
-    """Rows brought together by key, and sums of their values for each key.
-
-    Args:
-        keys: numbers that name the key of a row; at least one row.
-        within: what rows of a key are sorted by; None to leave them as they come.
-    """
-
-    def __init__(self, keys: Sequence[Numbers], within: Numbers | None = None) -> None:
-        order = np.arange(len(keys[0])) if within is None else np.argsort(within, kind="stable")
-        codes = packed(keys)
-        for code in reversed(codes):
-            order = order[np.argsort(code[order], kind="stable")]
-        changes = np.zeros(len(order), np.bool_)
-        changes[0] = True
-        for code in codes:
-            in_order = code[order]
-            changes[1:] |= in_order[1:] != in_order[:-1]
-        self.order = order
-        self.starts = np.flatnonzero(changes)
-        self.lasts = np.append(self.starts[1:], len(order)) - 1
-
-    def first(self, column: pa.Array) -> pa.Array:
-        """What each key begins with."""
-        return column.take(pa.array(self.order[self.starts]))
-
-    def last(self, numbers: Numbers) -> Numbers:
-        """What each key ends with."""
-        last: Numbers = numbers[self.order[self.lasts]]
-        return last
-
-    def counts(self) -> Numbers:
-        """How many rows each key has."""
-        return self.lasts - self.starts + 1
-
-    def sums(self, numbers: Numbers) -> Numbers:
-        """Sums by key."""
-        return np.add.reduceat(numbers[self.order], self.starts)
-
-    def most(self, numbers: Numbers) -> Numbers:
-        """Largest values by key; NONE is below all."""
-        return np.maximum.reduceat(numbers[self.order], self.starts)
-
-    def least(self, numbers: Numbers) -> Numbers:
-        """Least values by key, NONE where there is no other."""
-        numbers = np.where(numbers == NONE, _NO_END, numbers)[self.order]
-        least = np.minimum.reduceat(numbers, self.starts)
-        result: Numbers = np.where(least == _NO_END, NONE, least)
-        return result
-
-
-def batch_of_columns(columns: Sequence[pa.Array | Numbers], schema: pa.Schema) -> pa.RecordBatch:
-    """Columns, and numbers with NONE for null, in the types of a schema."""
-    arrays = [
-        array_of(column, field.type) if isinstance(column, np.ndarray) else column.cast(field.type)
-        for field, column in zip(schema, columns, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def plain_rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:

@@ -8,14 +8,16 @@ each caller a cursor, whose registered rows no other cursor sees.
 import atexit
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
 from threading import Lock
+from typing import Any
 
 import duckdb
+import pyarrow as pa
 
 MEMORY = "1GB"
 """Enough to sort a bucket; what is larger is sorted on disk."""
@@ -72,3 +74,17 @@ def connected(*, threads: int | None = 1) -> Iterator[duckdb.DuckDBPyConnection]
     """
     with _database(os.getpid(), threads).cursor() as cursor:
         yield cursor
+
+
+def select(sql: str, parameters: Mapping[str, Any], /, **relations: pa.Table | pa.RecordBatchReader) -> pa.Table:
+    """What a query gives.
+
+    Args:
+        sql: the query; it names parameters as ``$name``.
+        parameters: what they stand for.
+        relations: what it selects from.
+    """
+    with connected() as connection:
+        for name, rows in relations.items():
+            connection.register(name, rows)
+        return connection.sql(sql, params=dict(parameters)).to_arrow_table()

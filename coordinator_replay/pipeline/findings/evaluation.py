@@ -44,8 +44,8 @@ from coordinator_replay.pipeline.findings.commit_sums import (
     REWIND_SUMS,
     REWINDS,
 )
-from coordinator_replay.pipeline.findings.metrics import Happened, minute_steps
-from coordinator_replay.pipeline.findings.minute_states import STATES, MinuteStates
+from coordinator_replay.pipeline.findings.metrics import BEGAN, ENDED, minute_steps
+from coordinator_replay.pipeline.findings.minute_states import STATES
 from coordinator_replay.pipeline.findings.news import News
 from coordinator_replay.pipeline.groups.json_text import encode
 from coordinator_replay.pipeline.guard import Guard
@@ -433,22 +433,20 @@ class Evaluation:
 
     def _evaluate_chunk(self, chunk: Chunk) -> None:
         """Let the rules look at whole groups, and count what happened to them."""
-        groups = _by_group(chunk)
-        states = MinuteStates(pa.array(list(groups), pa.string()), chunk[EVIDENCE])
-        happened, begun, ended = Happened(), dict[int, int](), dict[int, int]()
-        for place, (group_id, evidence) in enumerate(groups.items()):
+        happened: list[tuple[str, int, str]] = []
+        for group_id, evidence in _by_group(chunk).items():
             totals = evidence.totals()
-            first_at = totals.first_at()
-            if first_at is not None:
-                begun[place] = first_at
-            for at_ms, counter in evidence.tombstones():
-                happened.count(place, at_ms, counter)
-                if not evidence.rows[OPEN_OFFSETS]:
-                    ended[place] = max(at_ms, ended.get(place, at_ms))
-            for at_ms in self._evaluate_group(group_id, evidence, totals):
-                happened.count(place, at_ms, "rebalance_count")
+            removed = list(evidence.tombstones())
+            happened += ((group_id, at_ms, counter) for at_ms, counter in removed)
+            if (first_at := totals.first_at()) is not None:
+                happened.append((group_id, first_at, BEGAN))
+                if removed and not evidence.rows[OPEN_OFFSETS]:
+                    happened.append((group_id, max(at_ms for at_ms, _ in removed), ENDED))
+            rebalances = self._evaluate_group(group_id, evidence, totals)
+            happened += ((group_id, at_ms, "rebalance_count") for at_ms in rebalances)
             self._keep_totals(group_id, totals)
-        self.writer.stage(STEP_ROWS, minute_steps(states, happened, begun=begun, ended=ended))
+        for steps in minute_steps(chunk[EVIDENCE], happened).to_batches():
+            self.writer.stage(STEP_ROWS, steps)
 
     def _evaluate_group(self, group_id: str, evidence: GroupEvidence, totals: Totals) -> list[int]:
         """Let the rules look at a group; returns when each of its rebalances was, in milliseconds."""

@@ -1,14 +1,11 @@
 """What groups were at the end of each minute, from the states in ``group_evidence``."""
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from coordinator_replay.analysis.findings.evidence import KINDS, Evidence
 from coordinator_replay.analysis.findings.thresholds import MINUTE_MS
 from coordinator_replay.engine.model import GroupState, GroupType
-from coordinator_replay.pipeline.columns import NONE, Numbers, distinct, numbers_of
+from coordinator_replay.pipeline.columns import NONE
 
 NUMBERED = tuple(KINDS)
 """Types and states. A kind is the number of one of them, from 1 on: sums by numbers are far faster than by texts."""
@@ -27,57 +24,18 @@ STATES = pa.schema(
 )
 """What is read of ``group_evidence``."""
 
-_NAMES = pa.array(KINDS.values(), pa.string())
+_KINDS = ", ".join(f"('{name}', {number})" for number, name in enumerate(KINDS.values(), 1))
 
+_NONE = f"'{NONE}'::BIGINT"
 
-def _column(rows: pa.Table, name: str) -> Numbers:
-    return numbers_of(rows.column(name).combine_chunks())
+MINUTE_STATES = f"""
+SELECT group_id, minute, kind FROM (
+    SELECT group_id, coalesce("at" // {MINUTE_MS}, {_NONE}) AS minute,
+        arg_max(name, {{'at': coalesce("at", {_NONE}), 'seq': seq}}) AS name
+    FROM evidence WHERE tag = {int(Evidence.STATE)} GROUP BY ALL
+) AS last_states JOIN (VALUES {_KINDS}) AS kinds (name, kind) USING (name)
+"""  # noqa: S608 - our own names and numbers
+"""SQL for the kind that each group is from the end of a minute on, of the minutes in which it came into a state.
 
-
-class MinuteStates:
-    """States of some groups, the last one of each minute in which they came into one.
-
-    Attributes:
-        groups: which group it is, as the place of its id.
-        minutes: when, in minutes since 1970; NONE before the group's first record with a time.
-        kinds: what the group was from the end of that minute on. All are sorted by group and minute.
-    """
-
-    def __init__(self, group_ids: pa.Array, evidence: pa.Table) -> None:
-        """Select them.
-
-        Args:
-            group_ids: of the groups.
-            evidence: rows of ``group_evidence``, STATES among its columns; of other groups and tags too.
-        """
-        states = evidence.filter(pc.equal(evidence.column("tag"), int(Evidence.STATE)))
-        group = pc.index_in(states.column("group_id"), group_ids)
-        rows = states.append_column("group", group).filter(pc.is_valid(group))
-        groups, at = _column(rows, "group"), numbers_of(rows.column("at").combine_chunks(), NONE)
-        minutes = np.where(at == NONE, NONE, np.floor_divide(at, MINUTE_MS))
-        kinds = numbers_of(pc.index_in(rows.column("name"), _NAMES).combine_chunks(), -1) + 1
-        order = np.lexsort([_column(rows, "seq"), at, groups])
-        is_last = np.ones(len(order), np.bool_)
-        is_last[:-1] = np.diff(groups[order]).astype(np.bool_) | np.diff(minutes[order]).astype(np.bool_)
-        last = order[is_last & (kinds[order] > 0)]
-        self.groups, self.minutes, self.kinds = groups[last], minutes[last], kinds[last]
-
-    def kinds_at(self, groups: Numbers, minutes: Numbers) -> Numbers:
-        """What groups were at the end of minutes; SIMPLE before their first state."""
-        if not len(self.groups):
-            return np.full(len(groups), SIMPLE, np.int64)
-        # A minute's number among all of them, so that a group and a minute are one number.
-        every = distinct(np.concatenate([self.minutes, minutes]))
-        places = self.groups * len(every) + np.searchsorted(every, self.minutes)
-        wanted = groups * len(every) + np.searchsorted(every, minutes)
-        at = np.searchsorted(places, wanted, side="right") - 1
-        has_state = (at >= 0) & (self.groups[at] == groups)
-        kinds: Numbers = np.where(has_state, self.kinds[at], SIMPLE)
-        return kinds
-
-    def before(self) -> Numbers:
-        """What each group was before each of its states; NONE before the first."""
-        kinds = np.full(len(self.kinds), NONE, np.int64)
-        is_same_group: npt.NDArray[np.bool_] = self.groups[1:] == self.groups[:-1]
-        kinds[1:] = np.where(is_same_group, self.kinds[:-1], NONE)
-        return kinds
+The table ``evidence`` has STATES among its columns, of other tags, too. The minute is NONE before the group's first
+record with a time; before its first state a group is SIMPLE."""

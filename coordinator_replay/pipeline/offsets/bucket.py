@@ -12,7 +12,7 @@ from coordinator_replay.analysis.expiration import Rule
 from coordinator_replay.analysis.findings.evidence import Evidence
 from coordinator_replay.pipeline.bucket_files import BucketFiles, TableWriter
 from coordinator_replay.pipeline.columns import Bools, as_bools, numbers_of
-from coordinator_replay.pipeline.findings.commit_sums import COMMIT, CommitSums, interval_sums
+from coordinator_replay.pipeline.findings.commit_sums import COMMIT, CommitSums, by_group, by_kind, interval_sums
 from coordinator_replay.pipeline.findings.minute_states import STATES
 from coordinator_replay.pipeline.log_partitions import PartitionStep
 from coordinator_replay.pipeline.offsets.causes import SURVIVORS
@@ -212,8 +212,7 @@ class OffsetStep:
         since = _at_least(rows, self.ends, "from_offset") if not self.is_rebuild else np.ones(rows.num_rows, np.bool_)
         begun = some(rows, since)
         if begun.num_rows:
-            columns = {name: begun.column(name) for name in begun.schema.names}
-            for name, sums in interval_sums(columns):
+            for name, sums in interval_sums(begun):
                 writer.stage(name, sums)
 
     def _group_tombstones(self) -> pa.Table:
@@ -283,8 +282,12 @@ class OffsetStep:
         states = rows_of(
             read_paths(self.files.uris("group_evidence"), STATES.names, pc.field("tag") == int(Evidence.STATE)), STATES
         )
-        writer.stage(GROUP_SUMS, minutes.by_group(wanted.hot, wanted.until))
-        writer.stage(MINUTE_SUMS, minutes.by_kind(states))
+        for name, added in (
+            (GROUP_SUMS, by_group(minutes, wanted.hot, wanted.until)),
+            (MINUTE_SUMS, by_kind(minutes, states)),
+        ):
+            for batch in added.to_batches():
+                writer.stage(name, batch)
 
     def _add_recent(self, sums: CommitSums, since: datetime | None) -> None:
         """Add commits of earlier runs whose minutes were not over."""
