@@ -24,9 +24,9 @@ from coordinator_replay.pipeline.bucket import BucketResult
 from coordinator_replay.pipeline.bucket_files import BucketFiles, Place, TableWriter
 from coordinator_replay.pipeline.columns import Bools, plain_rows
 from coordinator_replay.pipeline.offsets.pauses import AWAITING_LOGS, TABLE
-from coordinator_replay.store.scan import in_schema, read_paths, rows_of
+from coordinator_replay.store.scan import read_paths, rows_of
 from coordinator_replay.store.snapshot import TableFile
-from coordinator_replay.store.writer import DataFile, batch_of
+from coordinator_replay.store.writer import DataFile, batch_of, conform
 from coordinator_replay.tables.definition import table
 from coordinator_replay.times import milliseconds, moment_of_ms
 
@@ -91,7 +91,7 @@ def add_log_lines(result: BucketResult, context: LinesContext) -> RebalanceFiles
     writer = TableWriter(context.place, result.bucket)
     for is_open, name in AWAITING_LOGS.items():
         staged = [file.path for file in files.staged.get(name, [])]
-        rows = pa.Table.from_batches((in_schema(one, _SCHEMA) for one in read_paths(staged, _SCHEMA.names)), _SCHEMA)
+        rows = pa.Table.from_batches((conform(one, _SCHEMA) for one in read_paths(staged, _SCHEMA.names)), _SCHEMA)
         _write(_with_lines(rows, np.ones(rows.num_rows, np.bool_), context.lines, partitions), writer, is_open=is_open)
     since = _first_times(context.new, partitions)
     removed = {file.uri for file in files.removed}

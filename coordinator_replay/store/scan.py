@@ -8,6 +8,7 @@ import pyarrow.dataset as ds
 from coordinator_replay.errors import WarehouseError
 from coordinator_replay.filesystem import open_filesystem
 from coordinator_replay.store.snapshot import TableFile
+from coordinator_replay.store.writer import conform
 
 BATCH_ROWS = 50_000
 """How many rows a batch has at most."""
@@ -56,20 +57,9 @@ def read_table(
 
 def rows_of(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
     """Batches as one table in the columns of a schema; columns that a batch lacks are null."""
-    return pa.Table.from_batches((in_schema(batch, schema) for batch in batches), schema)
+    return pa.Table.from_batches((conform(batch, schema) for batch in batches), schema)
 
 
 def reader_of(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatchReader:
     """Batches for DuckDB in the columns of a schema, which are read once; columns that a batch lacks are null."""
-    return pa.RecordBatchReader.from_batches(schema, (in_schema(batch, schema) for batch in batches))
-
-
-def in_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """A batch in the columns and types of a schema, by name; others are left out, missing ones null."""
-    arrays = [
-        batch.column(field.name).cast(field.type)
-        if field.name in batch.schema.names
-        else pa.nulls(batch.num_rows, field.type)
-        for field in schema
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+    return pa.RecordBatchReader.from_batches(schema, (conform(batch, schema) for batch in batches))

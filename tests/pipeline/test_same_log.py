@@ -14,7 +14,7 @@ from coordinator_replay.log.schema import LOG_RECORD
 from coordinator_replay.log.writer import LogEntry, write_batch
 from coordinator_replay.pipeline.audit import Options
 from coordinator_replay.pipeline.audit import audit as run_stages
-from coordinator_replay.store.scan import in_schema
+from coordinator_replay.store.writer import conform
 from tests.pipeline.in_process import InProcess, audit, content
 from tests.samples import Sample
 
@@ -38,7 +38,7 @@ def audit_export():
         )
         values = pa.array([change(value) for value in rows["value"].to_pylist()], pa.binary())
         named = named.set_column(named.schema.get_field_index("value"), "value", values)
-        batches = [in_schema(batch, LOG_RECORD) for batch in named.combine_chunks().to_batches(len(rows) // parts + 1)]
+        batches = [conform(batch, LOG_RECORD) for batch in named.combine_chunks().to_batches(len(rows) // parts + 1)]
 
         class InParts(InProcess):
             def run_on_rows(self, _name, _dump, stage):

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from coordinator_replay.analysis.findings.evaluate import FINDINGS, FindingRow
 from coordinator_replay.pipeline.job import Job
 from coordinator_replay.pipeline.ledger import FinishedRun, Run
-from coordinator_replay.store.scan import in_schema, read_paths
+from coordinator_replay.store.scan import read_paths
+from coordinator_replay.store.writer import conform
 from coordinator_replay.tables.definition import table
 
 FOUND_IN_RUN = "found_in_run"
@@ -32,7 +33,7 @@ class News:
         schema = table(FINDINGS).arrow_schema(["finding_id", FOUND_IN_RUN])
         runs: dict[str, str | None] = {}
         for batch in read_paths(self.earlier, schema.names):
-            runs.update(zip(*(column.to_pylist() for column in in_schema(batch, schema).columns), strict=True))
+            runs.update(zip(*(column.to_pylist() for column in conform(batch, schema).columns), strict=True))
         return runs
 
     def dated(self, findings: Iterable[FindingRow], first_runs: dict[str, str | None]) -> list[FindingRow]:
@@ -46,7 +47,7 @@ class News:
     def count_earlier(self) -> Counter[str]:
         """How many of those stored are new, by severity."""
         schema = table(FINDINGS).arrow_schema(["severity", FOUND_IN_RUN])
-        batches = (in_schema(batch, schema) for batch in read_paths(self.earlier, schema.names))
+        batches = (conform(batch, schema) for batch in read_paths(self.earlier, schema.names))
         return sum((self.count(batch.to_pylist()) for batch in batches), Counter[str]())
 
 

@@ -33,8 +33,8 @@ from coordinator_replay.pipeline.groups.signs import COMMITS, LastCommits, find_
 from coordinator_replay.pipeline.log_partitions import PartitionStep
 from coordinator_replay.pipeline.offsets.pauses import REBALANCE_ROWS, as_recorded
 from coordinator_replay.pipeline.offsets.pauses import TABLE as REBALANCES
-from coordinator_replay.store.scan import in_schema, read_paths, reader_of
-from coordinator_replay.store.writer import batch_of
+from coordinator_replay.store.scan import read_paths, reader_of
+from coordinator_replay.store.writer import batch_of, conform
 from coordinator_replay.tables.definition import table
 
 _CHUNK_ROWS = 10_000
@@ -175,7 +175,7 @@ class GroupStep:
         is_unsettled = pc.field("settled_at_offset").is_null()
         for batch in read_paths(uris, _REBALANCES.names, is_unsettled):
             is_other = ~as_bools(pc.is_in(batch.column("group_id"), value_set=replayed))
-            others = in_schema(batch.filter(pa.array(is_other)), _REBALANCES)
+            others = conform(batch.filter(pa.array(is_other)), _REBALANCES)
             writer.stage(REBALANCE_ROWS, as_recorded(others))
 
     def _copy_others(self, groups: Collection[str], writer: TableWriter) -> None:

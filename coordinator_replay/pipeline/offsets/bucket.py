@@ -22,7 +22,7 @@ from coordinator_replay.pipeline.offsets.pauses import CommitPauses
 from coordinator_replay.pipeline.offsets.proofs import offset_proofs
 from coordinator_replay.store.duckdb_connection import connected
 from coordinator_replay.store.scan import read_paths, rows_of
-from coordinator_replay.store.writer import some
+from coordinator_replay.store.writer import conform, some
 from coordinator_replay.tables.definition import table
 from coordinator_replay.times import microseconds
 
@@ -203,7 +203,7 @@ class OffsetStep:
             opened.append(current)
         removed = some(rows, kinds == Staged.REMOVED)
         if removed.num_rows:
-            writer.stage(REMOVED_ROWS, _in_staged(_with_group_tombstones(removed, tombstones)))
+            writer.stage(REMOVED_ROWS, conform(_with_group_tombstones(removed, tombstones), STAGED))
 
     def _stage_interval_sums(self, rows: pa.RecordBatch, writer: TableWriter) -> None:
         """Add up intervals that began in this run; earlier ones are in the tables' sums."""
@@ -232,11 +232,8 @@ class OffsetStep:
         names = table(REMOVED).file_schema().names
         for batch in read_paths([file.uri for file in files], names):
             if batch.num_rows:
-                kept = _in_staged(batch)
-                place = kept.schema.get_field_index("kind")
-                kinds = pa.array(np.full(batch.num_rows, Staged.REMOVED, np.int8))
-                kept = kept.set_column(place, "kind", kinds)
-                writer.stage(REMOVED_ROWS, _in_staged(_with_group_tombstones(kept, tombstones)))
+                kept = conform(batch, STAGED, kind=int(Staged.REMOVED))
+                writer.stage(REMOVED_ROWS, conform(_with_group_tombstones(kept, tombstones), STAGED))
 
     def _stage_open(self, opened: Sequence[pa.RecordBatch], writer: TableWriter) -> None:
         if self.context.end is not None:
@@ -244,7 +241,7 @@ class OffsetStep:
                 writer.stage(SURVIVOR_ROWS, _survivors(rows, self.context.end))
         if self.context.as_of is None:
             for rows in opened:
-                writer.stage(OPEN_ROWS, _in_staged(rows))
+                writer.stage(OPEN_ROWS, conform(rows, STAGED))
             return
         for rows in self._as_of(self.context.as_of):
             writer.stage(OPEN_ROWS, rows)
@@ -309,14 +306,6 @@ def _at_least(rows: pa.RecordBatch, ends: Mapping[int, int], column: str) -> Boo
     for partition, end in ends.items():
         is_after &= (partitions != partition) | (offsets >= end)
     return is_after
-
-
-def _in_staged(rows: pa.RecordBatch) -> pa.RecordBatch:
-    arrays = [
-        rows.column(one.name).cast(one.type) if one.name in rows.schema.names else pa.nulls(rows.num_rows, one.type)
-        for one in STAGED
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=STAGED)
 
 
 def _with_group_tombstones(removed: pa.RecordBatch, tombstones: pa.Table) -> pa.RecordBatch:

@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from coordinator_replay.analysis.broker_words import BY_RECORDS, LOG_COLUMNS, by_records
 from coordinator_replay.pipeline.bucket_files import BucketFiles, TableWriter
 from coordinator_replay.pipeline.columns import Bools, Numbers, as_bools, distinct, numbers_of, plain_rows
-from coordinator_replay.store.scan import in_schema, read_paths, rows_of
-from coordinator_replay.store.writer import batch_of, some
+from coordinator_replay.store.scan import read_paths, rows_of
+from coordinator_replay.store.writer import batch_of, conform, some
 from coordinator_replay.tables.definition import table
 from coordinator_replay.times import LATEST_MS, milliseconds
 
@@ -241,13 +241,13 @@ class PauseStep:
 
     def _new(self) -> Iterator[pa.RecordBatch]:
         uris = [file.path for file in self.files.staged.get(REBALANCE_ROWS, [])]
-        return (in_schema(batch, _SCHEMA) for batch in read_paths(uris, _SCHEMA.names))
+        return (conform(batch, _SCHEMA) for batch in read_paths(uris, _SCHEMA.names))
 
     def _earlier(self) -> Iterator[pa.RecordBatch]:
         """Rebalances of earlier runs that were over, and whose pause was not final."""
         uris = [file.uri for file in self.files.old(TABLE, is_open=True)]
         is_over = pc.field("settled_at_offset").is_valid()
-        return (as_recorded(in_schema(batch, _SCHEMA)) for batch in read_paths(uris, _SCHEMA.names, is_over))
+        return (as_recorded(conform(batch, _SCHEMA)) for batch in read_paths(uris, _SCHEMA.names, is_over))
 
     def _ownership(self, rebalances: pa.Table) -> Iterator[pa.RecordBatch]:
         first = pc.min(pc.coalesce(rebalances.column("started_at"), rebalances.column("completed_at"))).as_py()
