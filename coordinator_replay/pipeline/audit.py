@@ -10,11 +10,13 @@ from functools import partial
 
 from pyspark.sql import SparkSession
 
+from coordinator_replay.analysis.findings.evaluate import FINDINGS
 from coordinator_replay.log.dump import Dump, DumpFile, find_dump
 from coordinator_replay.pipeline import broker_logs
 from coordinator_replay.pipeline.broker_log_rebalances import LinesContext, add_log_lines
 from coordinator_replay.pipeline.bucket import BucketContext, BucketResult, reasons_to_rebuild, run_bucket
 from coordinator_replay.pipeline.bucket_files import TableWriter
+from coordinator_replay.pipeline.commit_sums import SumsRange
 from coordinator_replay.pipeline.derived import (
     Log,
     add_up_metrics,
@@ -31,13 +33,13 @@ from coordinator_replay.pipeline.groups.replay import ReplayContext
 from coordinator_replay.pipeline.host.catalog import register_tables
 from coordinator_replay.pipeline.job import Changes, Job, begin_job, look_at_job
 from coordinator_replay.pipeline.ledger import Run
-from coordinator_replay.pipeline.offsets.bucket import OffsetContext, SumsRange
-from coordinator_replay.pipeline.offsets.pauses import AWAITING_LOGS
-from coordinator_replay.pipeline.offsets.pauses import TABLE as REBALANCES
+from coordinator_replay.pipeline.offsets.offset_step import OffsetContext
 from coordinator_replay.pipeline.options import Expiry, Options, Summary
 from coordinator_replay.pipeline.plan import History, Plan, Wanted, plan_buckets, sums_range
 from coordinator_replay.pipeline.read.tally import Tally
 from coordinator_replay.pipeline.reading import Reading, read_dump
+from coordinator_replay.pipeline.rebalance_pauses import AWAITING_LOGS
+from coordinator_replay.pipeline.rebalance_pauses import TABLE as REBALANCES
 from coordinator_replay.pipeline.stage import SparkStages, Stages
 from coordinator_replay.store.scan import read_table
 from coordinator_replay.tables.definition import tables
@@ -105,7 +107,7 @@ def audit(
         results = _run_buckets(job, run, plan, names, sums, has_logs=has_logs)
         summary = Summary(run)
         count_records(results, reading.tally.records(), summary)
-        news = news_of(job, run, reading.history.runs)
+        news = news_of(job.files(FINDINGS), run, reading.history.runs)
         changes = _write_topics(job, names)
         if logs:
             report("reading logs of brokers")

@@ -23,7 +23,7 @@ from coordinator_replay.analysis.broker_words import (
 from coordinator_replay.pipeline.bucket import BucketResult
 from coordinator_replay.pipeline.bucket_files import BucketFiles, Place, TableWriter
 from coordinator_replay.pipeline.columns import Bools, plain_rows
-from coordinator_replay.pipeline.offsets.pauses import AWAITING_LOGS, TABLE
+from coordinator_replay.pipeline.rebalance_pauses import AWAITING_LOGS, TABLE
 from coordinator_replay.store.scan import read_paths, rows_of
 from coordinator_replay.store.snapshot import TableFile
 from coordinator_replay.store.writer import DataFile, batch_of, conform

@@ -11,15 +11,15 @@ from enum import StrEnum
 
 from coordinator_replay.pipeline.bucket_files import BucketFiles, Place, TableWriter
 from coordinator_replay.pipeline.completeness import COPIES, NO_OFFSETS, completeness, copy_of, read_copies, without
-from coordinator_replay.pipeline.groups.bucket import GroupStep, groups_not_to_continue
+from coordinator_replay.pipeline.groups.group_step import GroupStep, groups_not_to_continue
 from coordinator_replay.pipeline.groups.replay import ReplayContext
 from coordinator_replay.pipeline.log_partitions import PartitionStep
-from coordinator_replay.pipeline.offsets.bucket import OffsetContext, OffsetStep
-from coordinator_replay.pipeline.offsets.pauses import PauseStep
+from coordinator_replay.pipeline.offsets.offset_step import OffsetContext, OffsetStep
 from coordinator_replay.pipeline.read.copies import DumpCopy
 from coordinator_replay.pipeline.read.decode import StagedFile
 from coordinator_replay.pipeline.read.same_log import EarlierLog
 from coordinator_replay.pipeline.read.tally import Ranges
+from coordinator_replay.pipeline.rebalance_pauses import PauseStep
 from coordinator_replay.pipeline.settle import Settled, Settlement, offsets_by_copy
 from coordinator_replay.store.snapshot import TableFile
 

@@ -11,6 +11,7 @@ from coordinator_replay.analysis.findings.evidence import Evidence
 from coordinator_replay.analysis.reasons.topic_changes import REMOVED as TOPIC_REMOVED
 from coordinator_replay.pipeline.bucket import BucketResult
 from coordinator_replay.pipeline.bucket_files import TableWriter
+from coordinator_replay.pipeline.commit_sums import MINUTE_SUMS, SumsRange
 from coordinator_replay.pipeline.findings.evaluation import (
     STEP_ROWS,
     TOTALS,
@@ -20,14 +21,15 @@ from coordinator_replay.pipeline.findings.evaluation import (
     counted,
     evaluate_bucket,
 )
+from coordinator_replay.pipeline.findings.expiry import Horizon
 from coordinator_replay.pipeline.findings.metrics import METRICS, MetricsShare, last_groups, write_metrics
 from coordinator_replay.pipeline.findings.news import News
 from coordinator_replay.pipeline.groups.topics import ClusterTopics
+from coordinator_replay.pipeline.interval_rows import REMOVED_ROWS
 from coordinator_replay.pipeline.job import Changes, Job
 from coordinator_replay.pipeline.ledger import FinishedRun, Run, lost_ranges, unread
-from coordinator_replay.pipeline.offsets.bucket import MINUTE_SUMS, REMOVED_ROWS, SURVIVOR_ROWS, SumsRange
 from coordinator_replay.pipeline.offsets.causes import REMOVED, CausesResult, CausesShare, find_causes
-from coordinator_replay.pipeline.offsets.expiry import Horizon
+from coordinator_replay.pipeline.offsets.offset_step import SURVIVOR_ROWS
 from coordinator_replay.pipeline.options import Summary
 from coordinator_replay.pipeline.plan import History
 from coordinator_replay.pipeline.read.tally import CONTROL, QUARANTINE

@@ -10,9 +10,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from coordinator_replay.pipeline.bucket import Action, BucketShare
+from coordinator_replay.pipeline.commit_sums import SumsRange
 from coordinator_replay.pipeline.completeness import LAST_OFFSET
 from coordinator_replay.pipeline.ledger import FinishedRun, below
-from coordinator_replay.pipeline.offsets.bucket import SumsRange
 from coordinator_replay.pipeline.read.copies import DumpCopy
 from coordinator_replay.pipeline.read.decode import DecodedFile, StagedFile
 from coordinator_replay.pipeline.read.same_log import EarlierLog

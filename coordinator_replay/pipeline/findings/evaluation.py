@@ -37,21 +37,21 @@ from coordinator_replay.analysis.findings.totals import (
 )
 from coordinator_replay.engine.model import GroupState
 from coordinator_replay.pipeline.bucket_files import BucketFiles, Place, TableWriter
-from coordinator_replay.pipeline.findings.commit_sums import (
+from coordinator_replay.pipeline.commit_sums import (
+    GROUP_SUMS,
     GROUPS,
     PARTITION_SUMS,
     PARTITIONS,
     REWIND_SUMS,
     REWINDS,
 )
+from coordinator_replay.pipeline.findings.expiry import Horizon, expected_offsets
 from coordinator_replay.pipeline.findings.metrics import BEGAN, ENDED, minute_steps
-from coordinator_replay.pipeline.findings.minute_states import STATES
 from coordinator_replay.pipeline.findings.news import News
-from coordinator_replay.pipeline.groups.json_text import encode
 from coordinator_replay.pipeline.guard import Guard
-from coordinator_replay.pipeline.offsets.bucket import GROUP_SUMS, OPEN_ROWS
-from coordinator_replay.pipeline.offsets.expiry import Horizon, expected_offsets
-from coordinator_replay.pipeline.offsets.interval_rows import STAGED
+from coordinator_replay.pipeline.interval_rows import OPEN_ROWS, STAGED
+from coordinator_replay.pipeline.json_text import encode
+from coordinator_replay.pipeline.minute_states import STATES
 from coordinator_replay.store.scan import read_paths
 from coordinator_replay.store.writer import DataFile
 from coordinator_replay.times import milliseconds, time_order

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from coordinator_replay.analysis.findings.evaluate import FINDINGS, FindingRow
-from coordinator_replay.pipeline.job import Job
 from coordinator_replay.pipeline.ledger import FinishedRun, Run
 from coordinator_replay.store.scan import read_paths
+from coordinator_replay.store.snapshot import TableFile
 from coordinator_replay.store.writer import conform
 from coordinator_replay.tables.definition import table
 
@@ -51,14 +51,14 @@ class News:
         return sum((self.count(batch.to_pylist()) for batch in batches), Counter[str]())
 
 
-def news_of(job: Job, run: Run, earlier: Sequence[FinishedRun]) -> News:
+def news_of(stored: Iterable[TableFile], run: Run, earlier: Sequence[FinishedRun]) -> News:
     """What makes a finding new in this run.
 
     Args:
-        job: whose table of findings.
+        stored: files of the findings that are stored.
         run: this run, its records counted.
         earlier: runs that are done, the newest first.
     """
     reading = (one.run_id for one in earlier if one.has_new_records)
     since = run.run_id if run.has_new_records else next(reading, run.run_id)
-    return News(run_id=run.run_id, since=since, earlier=[file.uri for file in job.files(FINDINGS)])
+    return News(run_id=run.run_id, since=since, earlier=[file.uri for file in stored])

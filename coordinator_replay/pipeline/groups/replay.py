@@ -21,10 +21,10 @@ from coordinator_replay.engine.model import Record
 from coordinator_replay.engine.replay import NOWHERE
 from coordinator_replay.pipeline.completeness import LAST_OFFSET
 from coordinator_replay.pipeline.groups.input_rows import InputRow
-from coordinator_replay.pipeline.groups.json_text import compact, encode
 from coordinator_replay.pipeline.groups.proofs import Break, GroupProofs
 from coordinator_replay.pipeline.groups.signs import LastCommit, RecordKey
 from coordinator_replay.pipeline.guard import Guard
+from coordinator_replay.pipeline.json_text import compact, encode
 
 GROUP_TABLES = (
     "group_timeline",

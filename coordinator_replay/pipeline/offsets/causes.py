@@ -25,7 +25,7 @@ from coordinator_replay.analysis.expiration import (
 from coordinator_replay.analysis.expiring import Retention, expire_at
 from coordinator_replay.pipeline.bucket_files import Place, TableWriter
 from coordinator_replay.pipeline.columns import numbers_of
-from coordinator_replay.pipeline.offsets.interval_rows import STAGED
+from coordinator_replay.pipeline.interval_rows import STAGED
 from coordinator_replay.store.duckdb_connection import connected
 from coordinator_replay.store.scan import BATCH_ROWS, Batches, read_paths
 from coordinator_replay.store.writer import DataFile, some

@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from coordinator_replay.pipeline.columns import are_among, as_bools, numbers_of
+from coordinator_replay.pipeline.interval_rows import Staged
 from coordinator_replay.pipeline.offsets import events
 from coordinator_replay.pipeline.offsets.interval_pass import find_offset_intervals
-from coordinator_replay.pipeline.offsets.interval_rows import Staged
 from coordinator_replay.pipeline.offsets.intervals import Event
 from coordinator_replay.pipeline.offsets.proofs import NOTHING_MISSING, OffsetProofs
 from coordinator_replay.store.scan import Batches, read_paths

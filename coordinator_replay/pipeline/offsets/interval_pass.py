@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coordinator_replay.analysis.expiration import Rule
+from coordinator_replay.pipeline.interval_rows import HISTORY, STAGED, Staged
 from coordinator_replay.pipeline.offsets.events import EVENTS, UNKNOWN_STATE
-from coordinator_replay.pipeline.offsets.interval_rows import HISTORY, STAGED, Staged
 from coordinator_replay.pipeline.offsets.intervals import (
     LATEST,
     NO_STATES,

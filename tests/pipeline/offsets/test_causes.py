@@ -7,8 +7,8 @@ import pytest
 from deltalake import DeltaTable
 
 from coordinator_replay.pipeline.audit import Expiry
+from coordinator_replay.pipeline.interval_rows import STAGED
 from coordinator_replay.pipeline.offsets.causes import SURVIVORS, infer_retention
-from coordinator_replay.pipeline.offsets.interval_rows import STAGED
 from coordinator_replay.query.removed import removed_offsets
 from coordinator_replay.query.tables import Tables
 from tests.pipeline.in_process import audit

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator_replay.pipeline.audit import Expiry
+from coordinator_replay.pipeline.interval_rows import Staged
 from coordinator_replay.pipeline.offsets import derive as derive_module
 from coordinator_replay.pipeline.offsets.derive import Derivation, Sources, chunks
-from coordinator_replay.pipeline.offsets.interval_rows import Staged
 from coordinator_replay.tables.definition import table
 from tests.pipeline.offsets.reference import Reference, random_steps
 from tests.pipeline.staged_rows import audit_rows, commit, emptied, marker, moment, ms

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_replay.pipeline.completeness import CopyBounds, copy_of, history_of
+from coordinator_replay.pipeline.interval_rows import STAGED, Staged
 from coordinator_replay.pipeline.offsets.events import EVENTS
 from coordinator_replay.pipeline.offsets.interval_pass import find_offset_intervals
-from coordinator_replay.pipeline.offsets.interval_rows import STAGED, Staged
 from coordinator_replay.pipeline.offsets.intervals import Event
 from coordinator_replay.pipeline.offsets.proofs import NOTHING_MISSING, OffsetProofs
 from tests.pipeline.offsets.reference import Reference, random_steps

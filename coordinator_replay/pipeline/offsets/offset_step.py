@@ -12,14 +12,23 @@ from coordinator_replay.analysis.expiration import Rule
 from coordinator_replay.analysis.findings.evidence import Evidence
 from coordinator_replay.pipeline.bucket_files import BucketFiles, TableWriter
 from coordinator_replay.pipeline.columns import Bools, as_bools, numbers_of
-from coordinator_replay.pipeline.findings.commit_sums import COMMIT, CommitSums, by_group, by_kind, interval_sums
-from coordinator_replay.pipeline.findings.minute_states import STATES
+from coordinator_replay.pipeline.commit_sums import (
+    COMMIT,
+    GROUP_SUMS,
+    MINUTE_SUMS,
+    CommitSums,
+    SumsRange,
+    by_group,
+    by_kind,
+    interval_sums,
+)
+from coordinator_replay.pipeline.interval_rows import OPEN_ROWS, REMOVED_ROWS, STAGED, Staged
 from coordinator_replay.pipeline.log_partitions import PartitionStep
+from coordinator_replay.pipeline.minute_states import STATES
 from coordinator_replay.pipeline.offsets.causes import SURVIVORS
 from coordinator_replay.pipeline.offsets.derive import Derivation, Sources
-from coordinator_replay.pipeline.offsets.interval_rows import STAGED, Staged
-from coordinator_replay.pipeline.offsets.pauses import CommitPauses
 from coordinator_replay.pipeline.offsets.proofs import offset_proofs
+from coordinator_replay.pipeline.rebalance_pauses import CommitPauses
 from coordinator_replay.store.duckdb_connection import connected
 from coordinator_replay.store.scan import read_paths, rows_of
 from coordinator_replay.store.writer import conform, some
@@ -28,35 +37,11 @@ from coordinator_replay.times import microseconds
 
 HISTORY, PENDING, REMOVED, EXPIRED = "offset_history", "pending_offsets", "removed_offsets", "expired_offsets"
 
-OPEN_ROWS, REMOVED_ROWS = "open_offsets", "removed_rows"
-"""Staged rows of offsets that are current at the end of the log, and of those that a tombstone removed and whose cause
-may still change; in STAGED."""
-
 SURVIVOR_ROWS = "survivors"
 """Staged ages of offsets that are current, in SURVIVORS."""
 
-GROUP_SUMS, MINUTE_SUMS = "group_sums", "minute_sums"
-"""Staged sums of commits, see ``commit_sums``."""
-
 _BY_AGE = pa.array([str(rule) for rule in (Rule.EMPTY_SINCE, Rule.SIMPLE_GROUP, Rule.UNSUBSCRIBED_TOPIC)])
 _MOMENT = pa.timestamp("us", tz="UTC")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SumsRange:
-    """Which commits the sums of this run are about.
-
-    Commits that earlier runs have followed, in minutes before ``since``, are in the tables' sums already.
-
-    Attributes:
-        since: the time from which on all commits are added up again; None adds all of them up.
-        until: minutes before this time are over: later runs need not add them up again.
-        hot: so many commits of each partition in a minute are too many.
-    """
-
-    since: datetime | None
-    until: datetime
-    hot: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

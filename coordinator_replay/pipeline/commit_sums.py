@@ -1,12 +1,13 @@
 """Commits added up by group, minute and partition: nothing of a commit leaves its task but its share of a sum."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import datetime
 
 import pyarrow as pa
 
 from coordinator_replay.analysis.findings.thresholds import MINUTE_MS
-from coordinator_replay.pipeline.findings.minute_states import MINUTE_STATES, SIMPLE
+from coordinator_replay.pipeline.minute_states import MINUTE_STATES, SIMPLE
 from coordinator_replay.store.duckdb_connection import select
 from coordinator_replay.store.scan import rows_of
 from coordinator_replay.times import milliseconds
@@ -89,6 +90,26 @@ REWINDS = pa.schema(
 
 PARTITION_SUMS, REWIND_SUMS = "partition_sums", "rewinds"
 """What rows of the history come to, by the name of their staged files."""
+
+GROUP_SUMS, MINUTE_SUMS = "group_sums", "minute_sums"
+"""What commits come to, by the name of their staged files: rows in GROUPS and in MINUTES."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SumsRange:
+    """Which commits the sums of this run are about.
+
+    Commits that earlier runs have followed, in minutes before ``since``, are in the tables' sums already.
+
+    Attributes:
+        since: the time from which on all commits are added up again; None adds all of them up.
+        until: minutes before this time are over: later runs need not add them up again.
+        hot: so many commits of each partition in a minute are too many.
+    """
+
+    since: datetime | None
+    until: datetime
+    hot: int
 
 
 _CELLS = f"""

@@ -62,3 +62,7 @@ the offset expire), since when (null: since the group's first record), whether a
 group's own tombstone follows in the same operation, the last owner, and the group's state before."""
 
 STAGED = pa.schema([("kind", pa.int8()), *HISTORY, *PRODUCER, *EXPIRY, ("commits_merged", pa.int64())])
+
+OPEN_ROWS, REMOVED_ROWS = "open_offsets", "removed_rows"
+"""Staged rows of offsets that are current at the end of the log, and of those that a tombstone removed and whose cause
+may still change; in STAGED."""

@@ -6,7 +6,7 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from coordinator_replay.pipeline.offsets.pauses import WITHIN_MS, CommitPauses
+from coordinator_replay.pipeline.rebalance_pauses import WITHIN_MS, CommitPauses
 from coordinator_replay.tables.definition import table
 from tests.pipeline.staged_rows import moment
 

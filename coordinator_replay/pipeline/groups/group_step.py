@@ -31,8 +31,8 @@ from coordinator_replay.pipeline.groups.replay import (
 )
 from coordinator_replay.pipeline.groups.signs import COMMITS, LastCommits, find_departures
 from coordinator_replay.pipeline.log_partitions import PartitionStep
-from coordinator_replay.pipeline.offsets.pauses import REBALANCE_ROWS, as_recorded
-from coordinator_replay.pipeline.offsets.pauses import TABLE as REBALANCES
+from coordinator_replay.pipeline.rebalance_pauses import REBALANCE_ROWS, as_recorded
+from coordinator_replay.pipeline.rebalance_pauses import TABLE as REBALANCES
 from coordinator_replay.store.scan import read_paths, reader_of
 from coordinator_replay.store.writer import batch_of, conform
 from coordinator_replay.tables.definition import table
