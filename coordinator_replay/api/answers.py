@@ -29,11 +29,11 @@ class Described(Answer[Member]):
         kinds: the columns that this kind of group has, as ``only_with`` names them.
     """
 
-    def __init__(self, found: Description, notes: Iterable[str | None] = (), basis: Basis | None = None) -> None:
-        super().__init__(found.members, Member, notes=notes, basis=basis)
-        self.group = found.group
-        self.assignor = found.group.assignor
-        self.kinds = found.kinds
+    def __init__(self, description: Description, notes: Iterable[str | None] = (), basis: Basis | None = None) -> None:
+        super().__init__(description.members, Member, notes=notes, basis=basis)
+        self.group = description.group
+        self.assignor = description.group.assignor
+        self.kinds = description.kinds
 
     def _repr_html_(self) -> str:
         return Answer([self.group], type(self.group))._repr_html_() + super()._repr_html_()
@@ -48,11 +48,11 @@ class Owned(Answer[Ownership]):
         is_exact: whether the log proves that there were these owners and no others.
     """
 
-    def __init__(self, found: Owners, notes: Iterable[str | None] = (), basis: Basis | None = None) -> None:
-        super().__init__(found.owners, Ownership, notes=notes, basis=basis)
-        self.before = found.before
-        self.after = found.after
-        self.is_exact = found.is_exact
+    def __init__(self, owners: Owners, notes: Iterable[str | None] = (), basis: Basis | None = None) -> None:
+        super().__init__(owners.owners, Ownership, notes=notes, basis=basis)
+        self.before = owners.before
+        self.after = owners.after
+        self.is_exact = owners.is_exact
 
 
 class Compared(Answer[Change]):
@@ -120,14 +120,14 @@ class Replayed(Answer[Measures]):
         differences: what each alternative changes, in sentences; why there is none where fidelity is too low.
     """
 
-    def __init__(self, found: "WhatIf", basis: Basis | None = None) -> None:
-        lives = (found.recorded, found.simulated, *found.alternatives)
-        rows = [replace(one, group_id=found.group_id) for one in lives]
-        notes = [str(found.fidelity), *found.fidelity.misses, *found.differences, *found.assumptions]
+    def __init__(self, what_if: "WhatIf", basis: Basis | None = None) -> None:
+        lives = (what_if.recorded, what_if.simulated, *what_if.alternatives)
+        rows = [replace(one, group_id=what_if.group_id) for one in lives]
+        notes = [str(what_if.fidelity), *what_if.fidelity.misses, *what_if.differences, *what_if.assumptions]
         super().__init__(rows, Measures, notes=notes, basis=basis)
-        self.fidelity = found.fidelity
-        self.assumptions = found.assumptions
-        self.differences = found.differences
+        self.fidelity = what_if.fidelity
+        self.assumptions = what_if.assumptions
+        self.differences = what_if.differences
 
 
 def _reason_html(one: Rebalance) -> str:

@@ -257,21 +257,21 @@ def findings(
     --from and --to choose those that were the case in that time range: last seen in it or later, first seen before its
     end.
     """
-    found = open_warehouse(common).findings(
+    answer = open_warehouse(common).findings(
         severity=severity, rules=rules, group=group, start=start, end=end, is_new=is_new, since=since
     )
     if common.output == "table" and not common.wide and terminal_width() is not None:
-        _print_findings(found)
-        say_notes(found)
+        _print_findings(answer)
+        say_notes(answer)
     else:
-        show(common, found)
-    if exit_code and not found:
+        show(common, answer)
+    if exit_code and not answer:
         sys.exit(EXIT_NOTHING)
 
 
-def _print_findings(found: Iterable["Finding"]) -> None:
+def _print_findings(shown: Iterable["Finding"]) -> None:
     """On a terminal each finding is a sentence that goes on in the next line, below its rule, time and group."""
-    for one in found:
+    for one in shown:
         times = "" if one.last_seen is None else f"  {moment_text(one.last_seen)}"
         group = "" if one.group_id is None else f"  {one.group_id}"
         print_text(f"{one.severity}  {one.rule}{times}{group}", style={"bold": True})

@@ -26,17 +26,17 @@ def _group(ctx: click.Context) -> str:
 
 
 def _groups(ctx: click.Context) -> Sequence[str]:
-    from coordinator_replay.query.groups import known_groups
+    from coordinator_replay.query.groups import group_names
 
     warehouse = _warehouse(ctx)
-    return known_groups(warehouse) if warehouse else ()
+    return group_names(warehouse) if warehouse else ()
 
 
 def _owned_topics(ctx: click.Context) -> Sequence[str]:
-    from coordinator_replay.query.owner import known_topics
+    from coordinator_replay.query.owner import owned_topics
 
     warehouse = _warehouse(ctx)
-    return list(known_topics(warehouse, _group(ctx))) if warehouse else ()
+    return list(owned_topics(warehouse, _group(ctx))) if warehouse else ()
 
 
 def _committed_topics(ctx: click.Context) -> Sequence[str]:
@@ -47,17 +47,17 @@ def _committed_topics(ctx: click.Context) -> Sequence[str]:
 
 
 def _topics(ctx: click.Context) -> Sequence[str]:
-    from coordinator_replay.query.consumers import known_topic_names
+    from coordinator_replay.query.consumers import topic_names
 
     warehouse = _warehouse(ctx)
-    return known_topic_names(warehouse) if warehouse else ()
+    return topic_names(warehouse) if warehouse else ()
 
 
 def _causes(ctx: click.Context) -> Sequence[str]:
-    from coordinator_replay.query.rebalances import known_causes
+    from coordinator_replay.query.rebalances import recorded_causes
 
     warehouse = _warehouse(ctx)
-    return known_causes(warehouse) if warehouse else ()
+    return recorded_causes(warehouse) if warehouse else ()
 
 
 def _rules(ctx: click.Context) -> Sequence[str]:

@@ -38,7 +38,7 @@ Cell = str | datetime
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class TextTable:
     """A table ready to print.
 
     Attributes:
@@ -250,7 +250,7 @@ def lay_out(
     width: int | None,
     numbers: Sequence[bool],
     nothing: str,
-) -> Table:
+) -> TextTable:
     """Fit a table into a terminal.
 
     Args:
@@ -278,7 +278,7 @@ def _laid_out(
     width: int | None,
     numbers: Sequence[bool],
     nothing: str,
-) -> Table:
+) -> TextTable:
     fitted = [
         _Fitted(column, column_cells, times, is_number=is_number, nothing=nothing)
         for column, column_cells, is_number in zip(columns, cells, numbers, strict=True)
@@ -293,7 +293,7 @@ def _laid_out(
     heading, *lines = (GAP.join(line).rstrip() for line in zip(*(one.aligned() for one in chosen), strict=True))
     if width is not None:
         heading, lines = cut(heading, width), [cut(line, width) for line in lines]
-    return Table(
+    return TextTable(
         date=times.date,
         heading=heading,
         lines=lines,

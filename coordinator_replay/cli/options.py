@@ -83,7 +83,7 @@ def _continued(line: str) -> list[str]:
     return parts
 
 
-class Failure(click.ClickException):
+class CommandFailure(click.ClickException):
     """An error on its way to the user: one sentence, and the exit code of its kind."""
 
     exit_code = EXIT_FAILED
@@ -101,15 +101,15 @@ class Failure(click.ClickException):
             print_text(f"Error: {self.format_message()}", err=True)
 
 
-class WrongUse(Failure):
+class WrongUse(CommandFailure):
     """The user's call or input is at fault."""
 
     exit_code = EXIT_USAGE
 
 
-def failure(error: CoordinatorReplayError) -> Failure:
+def failure(error: CoordinatorReplayError) -> CommandFailure:
     """What ends the program for an error: exit code 2 where the user's call or input is at fault, else 1."""
-    return WrongUse(error) if isinstance(error, UsageError | InputError | WarehouseError) else Failure(error)
+    return WrongUse(error) if isinstance(error, UsageError | InputError | WarehouseError) else CommandFailure(error)
 
 
 def _print_causes(error: BaseException) -> None:

@@ -178,8 +178,8 @@ class Completeness:
 
     def proofs(self, at: datetime) -> tuple[list[int], list[int]]:
         """Log partitions in which absence can be proven at a point in time, and ``proven_from`` of each."""
-        found = {number: one.proven_from(at) for number, one in self.partitions.items()}
-        proven = {number: offset for number, offset in found.items() if offset is not None}
+        offsets = {number: one.proven_from(at) for number, one in self.partitions.items()}
+        proven = {number: offset for number, offset in offsets.items() if offset is not None}
         return list(proven), list(proven.values())
 
     def since(self, log_partitions: Iterable[int] | None = None) -> "CompleteSince":

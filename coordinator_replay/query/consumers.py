@@ -119,7 +119,7 @@ NOT_IN_THE_LOG = (
 """A note on every answer about who read a topic."""
 
 
-def known_topic_names(warehouse: Tables) -> list[str]:
+def topic_names(warehouse: Tables) -> list[str]:
     """Every topic that some record names."""
     return sorted(name for (name,) in warehouse.rows(_NAMES) if name is not None)
 
@@ -149,7 +149,7 @@ def consumers_of(
 
 
 def _check_topic(warehouse: Tables, topic: str) -> None:
-    names = known_topic_names(warehouse)
+    names = topic_names(warehouse)
     if topic in names:
         return
     hint = did_you_mean(topic, names)

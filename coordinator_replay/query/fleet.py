@@ -76,7 +76,7 @@ class Expiring:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class AuditRun:
     """What one audit read; the numbers of records that are not known are None."""
 
     started_at: datetime | None
@@ -94,7 +94,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gap:
+class MissingOffsets:
     """Offsets of the log that no input had, as one run found."""
 
     log_partition: int
@@ -116,7 +116,7 @@ class Undecoded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fleet:
+class ClusterGroups:
     """A cluster's groups at a glance.
 
     Attributes:
@@ -132,12 +132,12 @@ class Fleet:
     causes: tuple[CauseCount, ...]
     expiring: tuple[Expiring, ...]
     findings: tuple[Finding, ...]
-    runs: tuple[Run, ...]
-    gaps: tuple[Gap, ...]
+    runs: tuple[AuditRun, ...]
+    gaps: tuple[MissingOffsets, ...]
     undecoded: tuple[Undecoded, ...]
 
 
-Answer = TypeVar("Answer", CauseCount, Expiring, Run, Gap, Undecoded)
+Answer = TypeVar("Answer", CauseCount, Expiring, AuditRun, MissingOffsets, Undecoded)
 
 
 def _answers(kind: type[Answer], rows: Sequence[tuple[Any, ...]]) -> tuple[Answer, ...]:
@@ -152,7 +152,7 @@ def _kinds(warehouse: Tables, at: datetime | None) -> tuple[tuple[str, str, int]
     return tuple((kind, state, count) for (kind, state), count in sorted(counted.items()))
 
 
-def fleet_of(warehouse: Tables, start: datetime | None = None, end: datetime | None = None) -> Fleet:
+def fleet_of(warehouse: Tables, start: datetime | None = None, end: datetime | None = None) -> ClusterGroups:
     """The groups of the cluster over a time range.
 
     Args:
@@ -168,7 +168,7 @@ def fleet_of(warehouse: Tables, start: datetime | None = None, end: datetime | N
     begin, stop = start or covered.first, end or later(covered.last, 1)
     asked = {"start": begin, "end": stop}
     unit = next(unit for unit, length in _UNITS.items() if stop - begin <= length)
-    return Fleet(
+    return ClusterGroups(
         start=begin,
         end=stop,
         coverage=covered,
@@ -177,7 +177,7 @@ def fleet_of(warehouse: Tables, start: datetime | None = None, end: datetime | N
         causes=_answers(CauseCount, warehouse.rows(_CAUSES, unit=unit, **asked)),
         expiring=_answers(Expiring, warehouse.rows(_EXPIRING)),
         findings=tuple(findings_of(warehouse)),
-        runs=_answers(Run, warehouse.rows(_RUNS)),
-        gaps=_answers(Gap, warehouse.rows(_GAPS)),
+        runs=_answers(AuditRun, warehouse.rows(_RUNS)),
+        gaps=_answers(MissingOffsets, warehouse.rows(_GAPS)),
         undecoded=_answers(Undecoded, warehouse.rows(_QUARANTINE)),
     )

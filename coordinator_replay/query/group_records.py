@@ -58,7 +58,7 @@ def _topics(value: Value | None, name: str) -> tuple[TopicPartitions, ...] | Non
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Topology:
+class GroupTopology:
     """The topology of a streams group.
 
     Attributes:
@@ -85,14 +85,14 @@ class GroupRecords:
         return self.values.get((kind, member_id))
 
     @property
-    def topology(self) -> Topology | None:
+    def topology(self) -> GroupTopology | None:
         """The topology of a streams group; None where none is on record."""
         value = self._value("StreamsGroupTopology")
         if value is None:
             return None
         subtopologies = value.get("subtopologies") or ()
         validated = (self._value("StreamsGroupMetadata") or {}).get("validatedTopologyEpoch", -1)
-        return Topology(
+        return GroupTopology(
             epoch=value.get("epoch", 0),
             validated_epoch=None if validated < 0 else validated,
             source_topics=_sorted(name for one in subtopologies for name in one.get("sourceTopics") or ()),
@@ -150,7 +150,7 @@ def newest_records(warehouse: Tables, group: str, at: datetime | None = None) ->
     return GroupRecords({(kind, member): json.loads(value) for kind, member, value in rows if value is not None})
 
 
-def not_ready_note(warehouse: Tables, topology: Topology | None, at: datetime | None = None) -> str:
+def not_ready_note(warehouse: Tables, topology: GroupTopology | None, at: datetime | None = None) -> str:
     """What a streams group that is NotReady waits for, as far as the log and the cluster metadata show.
 
     Args:

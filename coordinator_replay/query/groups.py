@@ -17,7 +17,7 @@ from coordinator_replay.answer_columns import PYTHON, column
 from coordinator_replay.engine.model import GroupState
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.group_partitions import unaudited_partition
-from coordinator_replay.query.join_phases import JoinPhase, Recorded, join_phases
+from coordinator_replay.query.join_phases import JoinPhase, RecordedGeneration, join_phases
 from coordinator_replay.query.removed import deleted_groups
 from coordinator_replay.query.similar import did_you_mean
 from coordinator_replay.query.tables import AS_OF, END, Tables, shown
@@ -108,7 +108,7 @@ _GROUPS = f"""
         LEFT JOIN later ON later.group_id = holders.group_id
         LEFT JOIN deleted ON deleted.group_id = holders.group_id
     ),
-    found AS (
+    listed AS (
         SELECT coalesce(alive.group_id, stored.group_id, open.group_id) AS id, last,
                coalesce(last.log_partition, stored.log_partition, open.log_partition) AS log_partition,
                CASE WHEN last IS NOT NULL AND last.state = 'Dead' THEN '{UNKNOWN}'
@@ -129,12 +129,12 @@ _GROUPS = f"""
            CASE WHEN NOT is_unknown THEN last.epoch END, CASE WHEN NOT is_unknown THEN last.assignment_epoch END,
            CASE WHEN NOT is_unknown THEN coalesce(last.member_count, 0) END,
            make_timestamptz(last.since), is_exact AND NOT is_unknown, log_partition
-    FROM (SELECT *, state = '{UNKNOWN}' AS is_unknown FROM found) AS found
+    FROM (SELECT *, state = '{UNKNOWN}' AS is_unknown FROM listed) AS listed
     LEFT JOIN protocols ON protocols.group_id = id
     ORDER BY id
 """  # noqa: S608 - put together from constants
 
-_KNOWN = """
+_GROUP_NAMES = """
     SELECT DISTINCT group_id FROM group_timeline WHERE cluster = $cluster {one_group}
     UNION SELECT DISTINCT group_id FROM offset_history WHERE cluster = $cluster {one_group}
     UNION SELECT DISTINCT group_id FROM pending_offsets WHERE cluster = $cluster {one_group}
@@ -188,7 +188,7 @@ class Group:
     log_partition: int | None
 
 
-class Outcome(NamedTuple):
+class LastState(NamedTuple):
     """What a group had come to by a point in time.
 
     Attributes:
@@ -270,11 +270,11 @@ def groups_at(
 
 def _read_groups(warehouse: Tables, at: datetime | None, group: str | None, *, only_own: bool = False) -> list[Group]:
     """The groups at a point in time, see ``_recorded_groups``; in a rebalance where a broker's log shows one."""
-    found = _recorded_groups(warehouse, at, group, only_own=only_own)
-    phases = _phases(warehouse, found, at, group)
+    groups = _recorded_groups(warehouse, at, group, only_own=only_own)
+    phases = _phases(warehouse, groups, at, group)
     return [
         one if (phase := phases.get(one.group_id)) is None else replace(one, state=phase.state, since=phase.since)
-        for one in found
+        for one in groups
     ]
 
 
@@ -308,7 +308,7 @@ def _recorded_groups(
 
 def _phases(warehouse: Tables, groups: Sequence[Group], at: datetime | None, group: str | None) -> dict[str, JoinPhase]:
     recorded = {
-        one.group_id: Recorded(one.epoch, one.since, one.log_partition)
+        one.group_id: RecordedGeneration(one.epoch, one.since, one.log_partition)
         for one in groups
         if one.group_type == "classic" and one.epoch is not None and one.since is not None
     }
@@ -327,9 +327,9 @@ def join_phase_at(warehouse: Tables, group: str, at: datetime | None = None) -> 
     return _phases(warehouse, recorded, at, group).get(group)
 
 
-def known_groups(warehouse: Tables) -> list[str]:
+def group_names(warehouse: Tables) -> list[str]:
     """Every group that the tables ever saw in the cluster."""
-    return [name for (name,) in warehouse.rows(_one_group(_KNOWN, None))]
+    return [name for (name,) in warehouse.rows(_one_group(_GROUP_NAMES, None))]
 
 
 def lively_groups(warehouse: Tables, start: datetime | None = None, end: datetime | None = None) -> list[str]:
@@ -349,7 +349,7 @@ def check_group(warehouse: Tables, group: str) -> None:
         UsageError: they don't; the message says so where its log partition was not audited, and names the most similar
             groups.
     """
-    if warehouse.rows(_one_group(_KNOWN, group), group=group):
+    if warehouse.rows(_one_group(_GROUP_NAMES, group), group=group):
         return
     covered = warehouse.coverage
     unaudited = unaudited_partition(warehouse, group)
@@ -358,14 +358,14 @@ def check_group(warehouse: Tables, group: str) -> None:
             f"group {group!r} is not in this warehouse: its log partition {unaudited} was not audited; "
             f"cluster {warehouse.cluster!r} is covered from {covered}"
         )
-    hint = did_you_mean(group, known_groups(warehouse))
+    hint = did_you_mean(group, group_names(warehouse))
     on_record = "" if warehouse.completeness.is_whole else " on record"
     raise UsageError(
         f"no group {group!r}{on_record} in cluster {warehouse.cluster!r}, covered from {covered}{hint and f'; {hint}'}"
     )
 
 
-def outcomes_at(warehouse: Tables, at: datetime | None = None, *, group: str | None = None) -> dict[str, Outcome]:
+def outcomes_at(warehouse: Tables, at: datetime | None = None, *, group: str | None = None) -> dict[str, LastState]:
     """What every group that ever was had come to by a point in time: its state then, or its deletion.
 
     Args:
@@ -373,9 +373,9 @@ def outcomes_at(warehouse: Tables, at: datetime | None = None, *, group: str | N
         at: the point in time; the end of the log if None.
         group: only this one.
     """
-    alive = (Outcome(one.group_id, one.group_type, one.state) for one in groups_at(warehouse, at, group=group))
+    alive = (LastState(one.group_id, one.group_type, one.state) for one in groups_at(warehouse, at, group=group))
     deleted = (
-        Outcome(one.group_id, one.group_type, str(GroupState.DEAD), one.deleted_at)
+        LastState(one.group_id, one.group_type, str(GroupState.DEAD), one.deleted_at)
         for one in deleted_groups(warehouse, at, group=group)
     )
     return {one.group_id: one for one in (*deleted, *alive)}

@@ -32,7 +32,7 @@ _LINES = f"""
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedGeneration:
     """What the last record of a classic group says of it.
 
     Attributes:
@@ -71,7 +71,11 @@ class JoinPhase:
 
 
 def join_phases(
-    warehouse: Tables, recorded: Mapping[str, Recorded], at: datetime | None = None, *, group: str | None = None
+    warehouse: Tables,
+    recorded: Mapping[str, RecordedGeneration],
+    at: datetime | None = None,
+    *,
+    group: str | None = None,
 ) -> dict[str, JoinPhase]:
     """The rebalances that were going on, by group.
 
@@ -102,7 +106,12 @@ def _order(line: tuple[Any, ...]) -> tuple[datetime, int]:
 
 
 def _next(
-    phase: JoinPhase | None, last: Recorded, event: str, epoch: int | None, logged_at: datetime, reason: str | None
+    phase: JoinPhase | None,
+    last: RecordedGeneration,
+    event: str,
+    epoch: int | None,
+    logged_at: datetime,
+    reason: str | None,
 ) -> JoinPhase | None:
     """The phase that a group is in after one more line."""
     if epoch is None or logged_at < last.since - _SLACK:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from coordinator_replay.query.expired import ExpiredOffset
 from coordinator_replay.query.findings import Finding
-from coordinator_replay.query.groups import Outcome
+from coordinator_replay.query.groups import LastState
 from coordinator_replay.query.rebalances import Rebalance
 
 
@@ -55,7 +55,7 @@ class MemberSpan(NamedTuple):
     to_ms: int | None
 
 
-class Holding(NamedTuple):
+class OwnedInterval(NamedTuple):
     """An interval in which a member owned a partition.
 
     Attributes:
@@ -95,7 +95,7 @@ class OffsetLine(NamedTuple):
     marked: list[dict[str, Any]]
 
 
-class Subscription(NamedTuple):
+class SubscribedInterval(NamedTuple):
     """A time range in which some member of the group subscribed to a topic.
 
     Attributes:
@@ -108,7 +108,7 @@ class Subscription(NamedTuple):
     until: datetime | None
 
 
-class Pause(NamedTuple):
+class CommitPause(NamedTuple):
     """The longest pause between two commits of a partition around a rebalance: its ``commit_pause_ms``."""
 
     rebalance_id: str
@@ -136,15 +136,15 @@ class GroupLife:
     start: datetime
     end: datetime
     log_partition: int | None
-    outcome: Outcome
+    outcome: LastState
     states: tuple[StateBand, ...]
     members: tuple[MemberSpan, ...]
-    holdings: tuple[Holding, ...]
+    holdings: tuple[OwnedInterval, ...]
     rebalances: tuple[Rebalance, ...]
-    pauses: tuple[Pause, ...]
+    pauses: tuple[CommitPause, ...]
     lines: tuple[OffsetLine, ...]
     commit_count: int
-    subscriptions: tuple[Subscription, ...]
+    subscriptions: tuple[SubscribedInterval, ...]
     expirations: tuple[ExpiredOffset, ...]
     findings: tuple[Finding, ...]
     notes: tuple[str, ...]

@@ -17,8 +17,16 @@ from coordinator_replay.engine.model import GroupState
 from coordinator_replay.query import life_statements
 from coordinator_replay.query.expired import ExpiredOffset, expired_offsets
 from coordinator_replay.query.findings import Finding, findings_of
-from coordinator_replay.query.groups import Outcome, check_group, outcomes_at
-from coordinator_replay.query.life import GroupLife, Holding, MemberSpan, OffsetLine, Pause, StateBand, Subscription
+from coordinator_replay.query.groups import LastState, check_group, outcomes_at
+from coordinator_replay.query.life import (
+    CommitPause,
+    GroupLife,
+    MemberSpan,
+    OffsetLine,
+    OwnedInterval,
+    StateBand,
+    SubscribedInterval,
+)
 from coordinator_replay.query.rebalances import COLUMNS, Rebalance
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.times import EPOCH, later, milliseconds
@@ -68,8 +76,8 @@ class Span:
     log_partition: int | None = None
 
 
-Interval = TypeVar("Interval", MemberSpan, Holding)
-Answer = TypeVar("Answer", StateBand, MemberSpan, Holding, Subscription, Rebalance, Pause, OffsetLine)
+Interval = TypeVar("Interval", MemberSpan, OwnedInterval)
+Answer = TypeVar("Answer", StateBand, MemberSpan, OwnedInterval, SubscribedInterval, Rebalance, CommitPause, OffsetLine)
 
 
 def _latest(latest_first: Sequence[Interval], most: int, what: str, notes: list[str]) -> tuple[Interval, ...]:
@@ -168,7 +176,7 @@ def lives_of(
         chosen = spans[first : first + GROUPS_AT_ONCE]
         read = _Reading(warehouse, chosen, start, end, limits, detail=detail)
         for span in chosen:
-            outcome = outcomes.get(span.group) or Outcome(span.group, "classic", str(GroupState.DEAD))
+            outcome = outcomes.get(span.group) or LastState(span.group, "classic", str(GroupState.DEAD))
             yield read.life(span, outcome, tuple(expirations[span.group]), tuple(findings[span.group]))
 
 
@@ -204,9 +212,11 @@ class _Reading:
         with_owners, with_offsets = detail >= Detail.OWNERS, detail >= Detail.OFFSETS
         has_pauses = any(one.commit_pause_ms is not None for of in self._rebalances.values() for one in of)
         self._members = self._answers(MemberSpan._make, life_statements.MEMBERS) if with_owners else {}
-        self._holdings = self._answers(Holding._make, life_statements.OWNERS) if with_owners else {}
-        self._subscriptions = self._answers(Subscription._make, life_statements.SUBSCRIPTIONS) if with_owners else {}
-        self._pauses = self._answers(Pause._make, life_statements.PAUSES) if with_offsets and has_pauses else {}
+        self._holdings = self._answers(OwnedInterval._make, life_statements.OWNERS) if with_owners else {}
+        self._subscriptions = (
+            self._answers(SubscribedInterval._make, life_statements.SUBSCRIPTIONS) if with_owners else {}
+        )
+        self._pauses = self._answers(CommitPause._make, life_statements.PAUSES) if with_offsets and has_pauses else {}
         self._line_counts = self._rows(life_statements.LINE_COUNTS) if with_offsets else {}
         self._lines = self._thinned() if self._line_counts else {}
         self._counts = self._rows(life_statements.COMMIT_COUNTS) if with_offsets else {}
@@ -244,7 +254,7 @@ class _Reading:
         return {group: list(map(make, rows)) for group, rows in self._rows(statement, **more).items()}
 
     def life(
-        self, span: Span, outcome: Outcome, expirations: tuple[ExpiredOffset, ...], findings: tuple[Finding, ...]
+        self, span: Span, outcome: LastState, expirations: tuple[ExpiredOffset, ...], findings: tuple[Finding, ...]
     ) -> GroupLife:
         """One of the groups."""
         group, most = span.group, self._limits.intervals

@@ -130,7 +130,7 @@ def _until(one: Ownership) -> str:
     return "an unknown time" if one.owned_to is None else shown(one.owned_to)
 
 
-def known_topics(warehouse: Tables, group: str) -> dict[str, tuple[int, int]]:
+def owned_topics(warehouse: Tables, group: str) -> dict[str, tuple[int, int]]:
     """Topics of which a group ever owned partitions, each with the lowest and the highest of them."""
     return {name: (low, high) for name, low, high in warehouse.rows(_TOPICS, group=group)}
 
@@ -138,7 +138,7 @@ def known_topics(warehouse: Tables, group: str) -> dict[str, tuple[int, int]]:
 def _check_partition(warehouse: Tables, group: str, topic: str, partition: int) -> None:
     """Say what the tables do know of a partition of which they have no owner."""
     check_group(warehouse, group)
-    owned = known_topics(warehouse, group)
+    owned = owned_topics(warehouse, group)
     if not warehouse.completeness.since(log_partitions_of(warehouse, group)).is_whole:
         choices = ", ".join(f"{name}:{low}-{high}" for name, (low, high) in owned.items()) or "no partition"
         raise UsageError(

@@ -157,7 +157,7 @@ def rebalances_at(warehouse: Tables, group: str | None, at: datetime, *, causes:
     return [*begun[-1:], *perhaps[:1]]
 
 
-def known_causes(warehouse: Tables) -> list[str]:
+def recorded_causes(warehouse: Tables) -> list[str]:
     """Every cause that a rebalance of the cluster has."""
     return [cause for (cause,) in warehouse.rows(_CAUSES)]
 

@@ -105,7 +105,7 @@ class Tables:
         self.uri = uri.rstrip("/") or uri
         self._named_cluster = cluster
         self.notes: list[str] = []
-        self._found: dict[str, DeltaTable | None] = {}
+        self._newest_tables: dict[str, DeltaTable | None] = {}
         self._open: dict[str, DeltaTable] = {}
         self._snapshots: dict[str, Snapshot] = {}
 
@@ -152,10 +152,10 @@ class Tables:
 
     def _newest(self, name: str) -> DeltaTable | None:
         """A table as it is now, whoever has written it; None where there is none."""
-        if name not in self._found:
+        if name not in self._newest_tables:
             check_place(self.uri)
-            self._found[name] = open_table(self.path(name))
-        return self._found[name]
+            self._newest_tables[name] = open_table(self.path(name))
+        return self._newest_tables[name]
 
     @cached_property
     def _finished(self) -> Finished:

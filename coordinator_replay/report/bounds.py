@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from coordinator_replay.query.rebalances import Rebalance
-from coordinator_replay.report.members import Members
+from coordinator_replay.report.members import MemberIdentities
 from coordinator_replay.report.wording import counted_as, duration
 
 
@@ -35,7 +35,7 @@ def pause(one: Rebalance) -> str:
     return "not known" if one.commit_pause_ms is None else duration(one.commit_pause_ms)
 
 
-def blocked_by(one: Rebalance, members: Members) -> str:
+def blocked_by(one: Rebalance, members: MemberIdentities) -> str:
     """The member that others waited for, and how long."""
     if one.held_up_by is None:
         return "nobody on record"

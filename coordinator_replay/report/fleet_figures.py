@@ -9,7 +9,7 @@ from bokeh.models import BasicTicker, Range1d
 from bokeh.plotting import figure
 
 from coordinator_replay.analysis.reasons import by_frequency
-from coordinator_replay.query.fleet import Fleet
+from coordinator_replay.query.fleet import ClusterGroups
 from coordinator_replay.report.columns import Clock, columns
 from coordinator_replay.report.figures import Axis, add_hover, source, time_figure
 from coordinator_replay.report.wording import COLOURS, neutral
@@ -29,13 +29,13 @@ def fleet_figures() -> list[figure]:
     return [drawn]
 
 
-def causes_of(fleet: Fleet) -> Mapping[str, str]:
+def causes_of(fleet: ClusterGroups) -> Mapping[str, str]:
     """Causes, the most frequent first, with their colours."""
     causes = by_frequency(cause for one in fleet.causes for cause in repeat(one.cause, one.count))
     return {cause: COLOURS[place % len(COLOURS)] for place, cause in enumerate(causes)}
 
 
-def cause_data(fleet: Fleet, clock: Clock) -> Mapping[str, Any]:
+def cause_data(fleet: ClusterGroups, clock: Clock) -> Mapping[str, Any]:
     """Rebalances of each day, hour or minute, stacked by cause: columns of the figure, and how high it is."""
     colours = causes_of(fleet)
     order = list(colours)

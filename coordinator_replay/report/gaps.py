@@ -7,7 +7,7 @@ A topic that no member subscribes to any more is not without an owner: the group
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
-from coordinator_replay.query.life import GroupLife, Holding
+from coordinator_replay.query.life import GroupLife, OwnedInterval
 from coordinator_replay.times import LATEST_MS, milliseconds
 
 Interval = tuple[int, int]
@@ -17,7 +17,7 @@ _ALWAYS = -1
 _FOREVER = LATEST_MS + 1
 
 
-def gaps_between(holdings: Iterable[Holding], end_ms: int) -> Iterator[tuple[int, int, Holding]]:
+def gaps_between(holdings: Iterable[OwnedInterval], end_ms: int) -> Iterator[tuple[int, int, OwnedInterval]]:
     """Stretches in which nobody owned a partition, each with the ownership before it; the last may reach the end.
 
     Args:
@@ -25,7 +25,7 @@ def gaps_between(holdings: Iterable[Holding], end_ms: int) -> Iterator[tuple[int
         end_ms: where the page ends.
     """
     until: int | None = None
-    last: Holding | None = None
+    last: OwnedInterval | None = None
     for holding in sorted(holdings, key=lambda one: _ALWAYS if one.from_ms is None else one.from_ms):
         if last is not None and until is not None and holding.from_ms is not None and holding.from_ms > until:
             yield until, holding.from_ms, last
@@ -49,7 +49,7 @@ def without(intervals: Iterable[Interval], holes: Iterable[Interval]) -> list[In
     return left
 
 
-class Wanted:
+class WantedTimes:
     """When a group wanted the partitions of a topic: while a member subscribed to it, or nobody was a member.
 
     Where the log does not prove the state of the group, it has no such times.
@@ -77,7 +77,9 @@ class Wanted:
             self._left[topic] = [*without(with_members, [*to_any_topic, *to_this_one]), *self._deleted]
         return self._left[topic]
 
-    def gaps(self, topic: str, holdings: Iterable[Holding], end_ms: int) -> Iterator[tuple[int, int, Holding]]:
+    def gaps(
+        self, topic: str, holdings: Iterable[OwnedInterval], end_ms: int
+    ) -> Iterator[tuple[int, int, OwnedInterval]]:
         """As ``gaps_between``, without the time in which the group did not want the topic."""
         for since, until, holding in gaps_between(holdings, end_ms):
             for begin, stop in without([(since, until)], self._left_alone(topic)):

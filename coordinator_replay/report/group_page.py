@@ -24,7 +24,7 @@ from coordinator_replay.report.life_marks import (
     state_columns,
     state_rows,
 )
-from coordinator_replay.report.members import MOST_IN_LEGEND, Members
+from coordinator_replay.report.members import MOST_IN_LEGEND, MemberIdentities
 from coordinator_replay.report.offset_marks import offset_columns, topic_colours
 from coordinator_replay.report.owner_marks import (
     MOST_ROWS,
@@ -94,7 +94,7 @@ def _kind(life: GroupLife) -> str:
     return outcome.group_type if life.states else "only holds offsets"
 
 
-def _row(one: Rebalance, members: Members) -> RebalanceRow:
+def _row(one: Rebalance, members: MemberIdentities) -> RebalanceRow:
     def ranked(number: int | None) -> str:
         return "" if number is None else str(number)
 
@@ -112,7 +112,7 @@ def _row(one: Rebalance, members: Members) -> RebalanceRow:
     )
 
 
-def life_data(life: GroupLife, members: Members) -> Mapping[str, Any]:
+def life_data(life: GroupLife, members: MemberIdentities) -> Mapping[str, Any]:
     """What the page's script puts into the figures of a life: the columns of each source, the rows of each figure."""
     clock = Clock(life.start, life.end)
     partitions = [neutral(f"{topic}-{number}") for topic, number in partitions_of(life)]
@@ -142,7 +142,7 @@ def _rows(labels: Sequence[str], each: int, most: int) -> Mapping[str, Any]:
     return {"labels": list(labels[:MOST_ROWS]) or ["none"], "each": each, "most": most}
 
 
-def _owner_keys(members: Members) -> tuple[list[Key], str]:
+def _owner_keys(members: MemberIdentities) -> tuple[list[Key], str]:
     legend = [(owner.label, owner.colour) for owner in members.legend]
     more = f"and {len(legend) - MOST_IN_LEGEND:,} more members" if len(legend) > MOST_IN_LEGEND else ""
     return [*legend[:MOST_IN_LEGEND], ("no owner", GAP_COLOUR)], more
@@ -175,7 +175,7 @@ def life_page(warehouse: Tables, life: GroupLife, assets: Assets = INSIDE, index
         assets: where the page finds its scripts.
         index: the way to the page of all groups, where there is one.
     """
-    members = Members(life)
+    members = MemberIdentities(life)
     owners, more = _owner_keys(members)
     states = dict.fromkeys(band.state for band in life.states)
     return render_page(

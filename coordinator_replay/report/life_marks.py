@@ -12,7 +12,7 @@ from coordinator_replay.query.rebalances import Rebalance
 from coordinator_replay.query.tables import shown
 from coordinator_replay.report.bounds import blocked_by, moved, pause, took, unowned
 from coordinator_replay.report.columns import Clock, Columns, columns
-from coordinator_replay.report.members import Members
+from coordinator_replay.report.members import MemberIdentities
 from coordinator_replay.report.wording import (
     COLOURS,
     SEVERITY_COLOURS,
@@ -38,12 +38,12 @@ CONFIDENCE_ALPHA = {"certain": 0.95, "likely": 0.5, "possible": 0.12}
 MOST_MOVES = 12
 """Partitions that hovering names."""
 
-STATE, PAUSED, FOUND = "state", "commits paused", "findings"
+STATE, PAUSED, FINDINGS_ROW = "state", "commits paused", "findings"
 
 
 def state_rows(life: GroupLife) -> list[str]:
     """Names of the rows beneath each other in the first figure: those that have something to show."""
-    return [STATE, *([PAUSED] if life.pauses else []), *([FOUND] if life.findings else [])]
+    return [STATE, *([PAUSED] if life.pauses else []), *([FINDINGS_ROW] if life.findings else [])]
 
 
 def state_columns(life: GroupLife, clock: Clock) -> Mapping[str, Columns]:
@@ -73,7 +73,7 @@ def finding_columns(life: GroupLife, clock: Clock) -> Columns:
         {
             "left": clock.left(one.first_seen),
             "right": clock.right(one.last_seen or one.first_seen),
-            "row": state_rows(life).index(FOUND),
+            "row": state_rows(life).index(FINDINGS_ROW),
             "colour": SEVERITY_COLOURS.get(one.severity, UNKNOWN_COLOUR),
             "severity": one.severity,
             "rule": neutral(one.rule),
@@ -96,7 +96,7 @@ def began(rebalance: Rebalance) -> datetime | None:
     return rebalance.began_by or rebalance.completed_at
 
 
-def rebalance_columns(life: GroupLife, clock: Clock, members: Members) -> Columns:
+def rebalance_columns(life: GroupLife, clock: Clock, members: MemberIdentities) -> Columns:
     """Rebalances: a mark each, the time that they took for certain, and that which they may have taken."""
     place = {cause: row for row, cause in enumerate(causes_of(life))}
     moves = moves_of(life, members)
@@ -107,7 +107,7 @@ def rebalance_columns(life: GroupLife, clock: Clock, members: Members) -> Column
     return columns(rows, REBALANCES, ("earliest", "latest_start", "end", "at"))
 
 
-def _rebalance(one: Rebalance, row: int, clock: Clock, members: Members, moves: str) -> dict[str, Any]:
+def _rebalance(one: Rebalance, row: int, clock: Clock, members: MemberIdentities, moves: str) -> dict[str, Any]:
     latest_start = clock.left(one.began_by or one.completed_at)
     return {
         "earliest": min(clock.left(one.began_after or one.began_by or one.completed_at), latest_start),
@@ -159,7 +159,7 @@ class Moves:
         return "\n".join([*self.first, *more]) or "none moved"
 
 
-def moves_of(life: GroupLife, members: Members) -> Mapping[str, Moves]:
+def moves_of(life: GroupLife, members: MemberIdentities) -> Mapping[str, Moves]:
     """What changed hands in each rebalance: ownerships that began with it or before the next one began."""
     begun = sorted(((began(one) or life.start, one.rebalance_id) for one in life.rebalances), key=lambda pair: pair[0])
     starts = [milliseconds(moment) for moment, _ in begun]

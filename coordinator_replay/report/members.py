@@ -17,7 +17,7 @@ class Owner(NamedTuple):
     colour: str
 
 
-class Members:
+class MemberIdentities:
     """The members of a life: a static member is the same one under every member id.
 
     A static member that was replaced in a classic group goes by its instance id: the client id on record is that of the

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from itertools import compress
 from typing import Any
 
-from coordinator_replay.query.life import GroupLife, Holding, MemberSpan
+from coordinator_replay.query.life import GroupLife, MemberSpan, OwnedInterval
 from coordinator_replay.report.columns import Clock, Columns, columns, packed
-from coordinator_replay.report.gaps import Wanted
-from coordinator_replay.report.members import Members
+from coordinator_replay.report.gaps import WantedTimes
+from coordinator_replay.report.members import MemberIdentities
 from coordinator_replay.report.wording import duration, neutral
 from coordinator_replay.times import milliseconds
 
@@ -27,19 +27,19 @@ Partition = tuple[str, int]
 """A topic's name, and the number of one of its partitions."""
 
 
-def partitions_of(life: GroupLife) -> Mapping[Partition, Sequence[Holding]]:
+def partitions_of(life: GroupLife) -> Mapping[Partition, Sequence[OwnedInterval]]:
     """Ownerships by topic and partition, in their order."""
-    partitions: dict[Partition, list[Holding]] = {}
+    partitions: dict[Partition, list[OwnedInterval]] = {}
     for holding in life.holdings:
         partitions.setdefault((holding.topic, holding.partition), []).append(holding)
     return {partition: partitions[partition] for partition in sorted(partitions)}
 
 
-def partition_columns(life: GroupLife, clock: Clock, members: Members) -> Mapping[str, Columns]:
+def partition_columns(life: GroupLife, clock: Clock, members: MemberIdentities) -> Mapping[str, Columns]:
     """Who owned each partition, and when nobody did although the group wanted it."""
     shown = list(partitions_of(life).items())[:MOST_ROWS]
     names = [neutral(f"{topic}-{partition}") for (topic, partition), _ in shown]
-    wanted, end_ms = Wanted(life), milliseconds(life.end)
+    wanted, end_ms = WantedTimes(life), milliseconds(life.end)
     gaps: list[dict[str, Any]] = []
     for row, ((topic, _), holdings) in enumerate(shown):
         starts = {holding.from_ms for holding in holdings}
@@ -60,7 +60,7 @@ def partition_columns(life: GroupLife, clock: Clock, members: Members) -> Mappin
     return {"owned": _owned(shown, names, clock, members), "gaps": columns(gaps, GAPS, _ENDS)}
 
 
-def _gap_length(length_ms: int, before: Holding, *, is_followed: bool) -> str:
+def _gap_length(length_ms: int, before: OwnedInterval, *, is_followed: bool) -> str:
     """How long nobody owned a partition: a lower bound where an owner followed after a time that is not on record."""
     if is_followed and before.unowned_ms is None:
         return f"at least {duration(length_ms)}: the join phase is not on record"
@@ -68,7 +68,10 @@ def _gap_length(length_ms: int, before: Holding, *, is_followed: bool) -> str:
 
 
 def _owned(
-    shown: Sequence[tuple[Partition, Sequence[Holding]]], names: Sequence[str], clock: Clock, members: Members
+    shown: Sequence[tuple[Partition, Sequence[OwnedInterval]]],
+    names: Sequence[str],
+    clock: Clock,
+    members: MemberIdentities,
 ) -> Columns:
     """Ownerships by column: there are ten thousands of them."""
     every = [holding for _, holdings in shown for holding in holdings]
@@ -95,12 +98,12 @@ def _owned(
     )
 
 
-def identities_of(life: GroupLife, members: Members) -> Mapping[str, str]:
+def identities_of(life: GroupLife, members: MemberIdentities) -> Mapping[str, str]:
     """The members that are rows, by identity, each with its name."""
     return {members.identity(one.member_id): members.label(one.member_id) for one in life.members}
 
 
-def member_columns(life: GroupLife, clock: Clock, members: Members) -> Mapping[str, Columns]:
+def member_columns(life: GroupLife, clock: Clock, members: MemberIdentities) -> Mapping[str, Columns]:
     """What each member owned, as a share of the most that one of them did."""
     place = {identity: row for row, identity in enumerate(list(identities_of(life, members))[:MOST_ROWS])}
     most = max((member.partitions for member in life.members), default=0) or 1

@@ -17,8 +17,8 @@ from coordinator_replay.query.life import GroupLife, MemberSpan
 from coordinator_replay.query.lives import Detail, Limits, life_of, lives_of, spans_of
 from coordinator_replay.query.rebalances import COLUMNS
 from coordinator_replay.query.tables import Tables
-from coordinator_replay.report.gaps import Wanted
-from coordinator_replay.report.members import Members
+from coordinator_replay.report.gaps import WantedTimes
+from coordinator_replay.report.members import MemberIdentities
 from coordinator_replay.report.owner_marks import partitions_of
 from coordinator_replay.times import milliseconds
 
@@ -136,7 +136,7 @@ def _members(life: GroupLife, bounds: _Bounds) -> dict[str, list[Span]]:
 
 
 def _owners(life: GroupLife, bounds: _Bounds) -> dict[str, list[Span]]:
-    members = Members(life)
+    members = MemberIdentities(life)
     clients = {member.member_id: member.client_id for member in life.members if not member.is_client_inherited}
     spans: dict[tuple[str, int], list[Span]] = {}
     for holding in life.holdings:
@@ -205,7 +205,7 @@ def _member_steps(life: GroupLife, bounds: _Bounds) -> Iterator[tuple[int, int]]
 
 
 def _unowned_steps(life: GroupLife, bounds: _Bounds) -> Iterator[tuple[int, int]]:
-    wanted = Wanted(life)
+    wanted = WantedTimes(life)
     for (topic, _), holdings in partitions_of(life).items():
         for since, until, _ in wanted.gaps(topic, holdings, milliseconds(life.end)):
             begin, end = bounds.span_of_ms(since, until)

@@ -29,7 +29,7 @@ MOST_TABLE_ROWS = 2000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RebalanceRow:
+class LifeRebalanceRow:
     """A rebalance of one of the lives, as the table shows it."""
 
     life: str
@@ -89,9 +89,9 @@ def _shown(value: object) -> str:
     return "–" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def _rows(answer: WhatIf) -> list[RebalanceRow]:
+def _rows(answer: WhatIf) -> list[LifeRebalanceRow]:
     rows = [
-        RebalanceRow(
+        LifeRebalanceRow(
             life=label,
             at_ms=moment_of(one),
             at=shown_ms(moment_of(one)),

@@ -43,9 +43,9 @@ class _Parser:
         return token
 
     def expect(self, token: str) -> None:
-        found = self.next()
-        if found != token:
-            raise self.error(f"has {found or 'its end'!r} where {token!r} must stand")
+        actual = self.next()
+        if actual != token:
+            raise self.error(f"has {actual or 'its end'!r} where {token!r} must stand")
 
     def type(self) -> pa.DataType:
         word = self.next()

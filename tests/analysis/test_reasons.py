@@ -14,7 +14,6 @@ from coordinator_replay.analysis.reasons import TABLE, Cause, JoinReason, TopicC
 from coordinator_replay.analysis.reasons.vocabulary import JOIN_REASONS, MEANING
 from coordinator_replay.engine import Record
 from scripts.reasons.judge import COMPACTED, DOCUMENT, Verdict, document, judge_all, whole
-from scripts.reasons.rows import TABLE_DOCUMENT, draw
 from tests.analysis.classic_log import ClassicLog, member
 from tests.engine.coordinator import TOPIC, Coordinator
 from tests.engine.lives import GROUP, Writer
@@ -174,9 +173,8 @@ def test_every_row_names_a_position_in_the_log_and_says_how_sure_it_is(verdicts:
         assert not (one.row["confidence"] == "certain" and one.row["alternatives"])
 
 
-def test_the_documents_say_what_the_judge_and_the_rules_say(verdicts: list[Verdict], with_log: list[Verdict]) -> None:
+def test_the_document_says_what_the_judge_says(verdicts: list[Verdict], with_log: list[Verdict]) -> None:
     assert DOCUMENT.read_text(encoding="utf-8") == document(verdicts, with_log), "run scripts/judge-reasons"
-    assert TABLE_DOCUMENT.read_text(encoding="utf-8") == draw(), "run scripts/judge-reasons"
 
 
 def test_every_cause_has_a_meaning_and_a_row() -> None:

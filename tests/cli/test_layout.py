@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from coordinator_replay.answer_columns import AnswerColumn
-from coordinator_replay.cli.layout import Cell, Table, cut, lay_out, shortened_ids
+from coordinator_replay.cli.layout import Cell, TextTable, cut, lay_out, shortened_ids
 
 START = datetime(2026, 11, 20, 2, 13, 5, tzinfo=UTC)
 
 
 def table(
     columns: list[AnswerColumn], rows: list[list[Cell]], width: int | None, numbers: list[bool] | None = None
-) -> Table:
+) -> TextTable:
     numbers = numbers or [False] * len(columns)
     return lay_out(columns, rows, width=width, numbers=numbers, nothing="-")
 

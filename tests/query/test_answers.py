@@ -13,7 +13,7 @@ from coordinator_replay.query.describe import describe_at, inherited_note
 from coordinator_replay.query.end_offsets import read_end_offsets
 from coordinator_replay.query.expired import expired_offsets
 from coordinator_replay.query.findings import findings_of
-from coordinator_replay.query.groups import group_at, groups_at, known_groups
+from coordinator_replay.query.groups import group_at, group_names, groups_at
 from coordinator_replay.query.hold_ups import hold_ups
 from coordinator_replay.query.offsets import offsets_at, with_lag, write_reset_file
 from coordinator_replay.query.owner import owners_at
@@ -77,7 +77,7 @@ def test_clusters_do_not_mix(folder: Path):
     assert [found.cause for found in rebalances_of(other)] == ["MEMBER_LEAVE"]
     assert [found.finding_id for found in findings_of(other)] == ["f4"]
     assert [found.committed_offset for found in expired_offsets(other)] == [1]
-    assert known_groups(other) == ["payments"]
+    assert group_names(other) == ["payments"]
 
 
 def test_member_owns_what_it_has_not_given_up_yet(warehouse: Tables):

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator_replay.query.group_records import GroupRecords, Topology, newest_records, not_ready_note
+from coordinator_replay.query.group_records import GroupRecords, GroupTopology, newest_records, not_ready_note
 from coordinator_replay.query.tables import Tables
 from tests.query.small_warehouse import write_small_warehouse
 
@@ -13,7 +13,7 @@ TASKS = {
     "standbyTasks": [{"subtopologyId": "1", "partitions": [7]}],
     "warmupTasks": [],
 }
-TOPOLOGY = Topology(epoch=1, validated_epoch=0, source_topics=("orders",), internal_topics=("app-repartition",))
+TOPOLOGY = GroupTopology(epoch=1, validated_epoch=0, source_topics=("orders",), internal_topics=("app-repartition",))
 
 
 def test_tasks_are_shown_by_subtopology_as_ranges():
@@ -40,7 +40,7 @@ def test_internal_topics_are_those_that_the_coordinator_makes():
     records = GroupRecords(
         {("StreamsGroupTopology", ""): value, ("StreamsGroupMetadata", ""): {"validatedTopologyEpoch": 1}}
     )
-    assert records.topology == Topology(
+    assert records.topology == GroupTopology(
         epoch=2,
         validated_epoch=1,
         source_topics=("orders",),

@@ -10,8 +10,8 @@ from coordinator_replay.query.life import GroupLife
 from coordinator_replay.query.lives import life_of, lives_of, spans_of
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.report.columns import Clock
-from coordinator_replay.report.gaps import Wanted, gaps_between, without
-from coordinator_replay.report.members import Members
+from coordinator_replay.report.gaps import WantedTimes, gaps_between, without
+from coordinator_replay.report.members import MemberIdentities
 from coordinator_replay.report.owner_marks import partition_columns
 from coordinator_replay.times import milliseconds
 from tests.query.small_warehouse import ORDERS, at, event, member, owned, write_rows, write_small_warehouse
@@ -25,7 +25,7 @@ def ms(time: str) -> int:
 
 def gaps(life: GroupLife, topic: str) -> list[tuple[int, int]]:
     holdings = [holding for holding in life.holdings if holding.topic == topic]
-    return [(since, until) for since, until, _ in Wanted(life).gaps(topic, holdings, milliseconds(life.end))]
+    return [(since, until) for since, until, _ in WantedTimes(life).gaps(topic, holdings, milliseconds(life.end))]
 
 
 def test_gaps_are_those_between_owners_and_after_the_last_one(warehouse: Tables):
@@ -158,7 +158,7 @@ def test_a_handover_within_a_join_phase_has_a_lower_bound_only(tmp_path: Path):
     )
     write_rows(folder, "group_timeline", [event("eager", 0, "02:00", "MEMBER_JOINED", ">Stable")])
     life = life_of(Tables(str(folder)), "eager")
-    gaps = partition_columns(life, Clock(life.start, life.end), Members(life))["gaps"]
+    gaps = partition_columns(life, Clock(life.start, life.end), MemberIdentities(life))["gaps"]
     lengths = [gaps["length"]["texts"][place] for place in gaps["length"]["at"]]
     # From 02:15 on nobody follows: that lasts at the end of the log.
     assert lengths == ["at least 1.0 s: the join phase is not on record", "4.0 s", "5.0 min"]

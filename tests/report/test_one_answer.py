@@ -7,7 +7,7 @@ import pytest
 
 from coordinator_replay.analysis.reasons import by_frequency
 from coordinator_replay.errors import UsageError
-from coordinator_replay.query.groups import group_at, groups_at, known_groups
+from coordinator_replay.query.groups import group_at, group_names, groups_at
 from coordinator_replay.query.lives import life_of
 from coordinator_replay.query.removed import deleted_groups
 from coordinator_replay.query.saved import run_saved_query
@@ -34,7 +34,7 @@ def test_what_became_of_a_group_is_the_same_everywhere(warehouse: Tables):
     alive = {one.group_id: one.state for one in groups_at(warehouse)}
     deleted = {one.group_id: one for one in deleted_groups(warehouse)}
     lanes = {lane.group: lane.state for lane in fleet_page(warehouse)[1].lanes}
-    names = known_groups(warehouse)
+    names = group_names(warehouse)
     assert deleted.keys() | alive.keys() == set(names) == lanes.keys()
     assert any(life_of(warehouse, one).states == () for one in deleted), "none that only held offsets"
     for name in names:

@@ -18,7 +18,7 @@ from coordinator_replay.report.fleet_page import fleet_page
 from coordinator_replay.report.group_page import group_page, life_page
 from coordinator_replay.report.lanes import UNITS, lane_of
 from coordinator_replay.report.life_figures import life_figures
-from coordinator_replay.report.members import Members
+from coordinator_replay.report.members import MemberIdentities
 from coordinator_replay.report.trace import trace_events
 from coordinator_replay.report.what_if_page import what_if_page
 from coordinator_replay.report.wording import neutral
@@ -115,7 +115,7 @@ def test_owners_are_told_by_client_id_with_a_legend(page: Page):
 def test_members_that_share_a_client_id_are_told_apart(warehouse: Tables):
     life = life_of(warehouse, "payments")
     shared = replace(life, members=tuple(one._replace(client_id="app", instance_id=None) for one in life.members))
-    members = Members(shared)
+    members = MemberIdentities(shared)
     assert len({owner.label for owner in members.legend}) == 2
     assert all(owner.label.startswith("app …") for owner in members.legend)
     assert members.colour("m-1") != members.colour("m-2")
