@@ -143,6 +143,8 @@ _REASONS = {
 }
 """What the cluster's own errors mean for an export."""
 
+_NO_SPACE = "No space left on device"
+
 
 def sentence(problem: Exception) -> str:
     """What a failure means for an export, and its innermost cause, the cluster's or its client's, without Spark's."""
@@ -223,15 +225,20 @@ def _ask_partitions(
 def cluster_errors(options: ExportOptions) -> Iterator[None]:
     """Turn what Spark and Kafka's clients raise in the block into an error of ours: one sentence.
 
+    A full disk is not the cluster's: the next run makes up for it once there is space.
+
     Raises:
         PrerequisiteError: the session lacks the Kafka source.
         InputError: the cluster can't be read.
+        PySparkException, Py4JJavaError: there is no space left.
     """
     try:
         yield
     except (PySparkException, Py4JJavaError) as problem:
         if isinstance(problem, AnalysisException) and "kafka" in str(problem):
             raise _without_source() from problem
+        if _NO_SPACE in str(problem):
+            raise
         raise InputError(f"{options.bootstrap_servers}: {TOPIC} can't be exported: {sentence(problem)}") from problem
 
 

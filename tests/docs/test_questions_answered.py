@@ -19,12 +19,14 @@ NAMES = {
     "payments": "shop-billing",
     "my-group": "shop-billing",
     "payments-new": "shop-migrate",
+    "orders-share": "shop-share",
+    "word-count": "shop-streams",
     "orders": "shop.orders",
     "orders:3": "shop.orders:0",
     "prod,copy": "default,default",
     "3": "0",
 }
-AFTER = {"--from": "2026-11-21T08:32:13Z", "--to": "2026-11-21T08:34:40Z", "--at": "2026-11-21T08:32:20Z"}
+AFTER = {"--from": "2026-11-21T08:32:13Z", "--to": "2026-11-21T08:34:40Z", "--at": "2026-11-21T08:34:00Z"}
 """The recorded log is of two minutes and a half."""
 
 QUESTIONS = sorted({tuple(words) for _, words in typed_commands() if words[0] not in MADE})

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pyarrow.parquet
 import pytest
+from pyspark.errors import PySparkException
 
 from coordinator_replay.errors import InputError, PrerequisiteError
 from coordinator_replay.log.dump import find_dump
-from coordinator_replay.pipeline.export import Exported, ExportOptions, run_export
+from coordinator_replay.pipeline.export import Exported, ExportOptions, cluster_errors, run_export
 from coordinator_replay.pipeline.export_folders import ExportedDump
 from coordinator_replay.pipeline.host.jars import DELTA, KAFKA_SOURCE, cache_folder
 
@@ -35,6 +36,19 @@ def test_of_what_sparks_resolver_fetches_only_a_librarys_own_jars_are_kept():
     assert KAFKA_SOURCE.has(f"{source.group}_{source.artifact}-{source.version}.jar")
     assert not KAFKA_SOURCE.has(f"{source.group}_spark-tags_2.13-{source.version}.jar")
     assert all(jar.group != DELTA.jars[0].group for jar in others)
+
+
+@pytest.mark.parametrize(
+    ("cause", "expected"),
+    [
+        ("java.io.IOException: No space left on device", PySparkException),
+        ("org.apache.kafka.common.errors.TopicAuthorizationException: Not authorized", InputError),
+    ],
+)
+def test_a_full_disk_is_no_error_of_the_cluster(cause, expected):
+    options = ExportOptions(bootstrap_servers="broker-1:9092", out="/dumps/prod")
+    with pytest.raises(expected), cluster_errors(options):
+        raise PySparkException(f"[STREAM_FAILED] Query terminated\nCaused by: {cause}")
 
 
 def test_an_export_whose_first_record_lies_behind_the_end_of_the_last_one_is_told_from_a_first_one():
