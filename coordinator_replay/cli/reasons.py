@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from coordinator_replay.cli.output import moment_text, print_text
+from coordinator_replay.query.rebalances import SHORT_WAIT_MS
 
 if TYPE_CHECKING:
     from coordinator_replay.query.hold_ups import HoldUp
@@ -10,9 +11,6 @@ if TYPE_CHECKING:
 
 _MOST_NAMED = 8
 """Partitions or members that a line names; the rest is counted."""
-
-_NO_BOUND_MS = 300_000
-"""Default of max.poll.interval.ms, up to which members may take to join: so long says no more than that default."""
 
 
 def counted(number: int | None, what: str) -> str:
@@ -37,8 +35,7 @@ def _duration(one: "Rebalance") -> str:
         return f"took {one.duration_ms:,} ms"
     if one.duration_ms_min is None:
         return "the log does not show how long it took"
-    is_bound = one.duration_ms_max is not None and one.duration_ms_max < _NO_BOUND_MS
-    most = f", the whole rebalance at most {one.duration_ms_max:,} ms" if is_bound else ""
+    most = "" if one.limit_ms is None else f", the whole rebalance at most {one.limit_ms:,} ms"
     return f"sync took {one.duration_ms_min:,} ms{most}; its join phase is not on record"
 
 
@@ -77,7 +74,7 @@ def print_reason(one: "Rebalance", hold_up: "HoldUp | None" = None) -> None:
     print_text(f"{when}  {one.group_id}  {number}  {one.cause or 'UNKNOWN'}{sure}{matched}", style={"bold": True})
     print_text(_duration(one), indent="  ")
     print_text(_cost(one), indent="  ")
-    if hold_up is not None:
+    if hold_up is not None and hold_up.waited_ms >= SHORT_WAIT_MS:
         print_text(_blocked(hold_up), indent="  ")
     for fact in one.evidence or ():
         print_text(f"- {fact}", indent="  ")

@@ -15,6 +15,13 @@ from coordinator_replay.times import later
 _CAUSES = "SELECT DISTINCT cause FROM rebalances WHERE cluster = $cluster AND cause IS NOT NULL ORDER BY cause"
 
 
+_MAX_POLL_INTERVAL_MS = 300_000
+"""Default of max.poll.interval.ms, up to which members may take to join."""
+
+SHORT_WAIT_MS = 100
+"""A shorter wait for a member is that of its next heartbeat or poll, and no reason to look at it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rebalance:
     """A rebalance: a row of the table of that name.
@@ -80,6 +87,12 @@ class Rebalance:
         if self.started_at is not None or self.completed_at is None or self.duration_ms_max is None:
             return self.started_at
         return later(self.completed_at, -self.duration_ms_max)
+
+    @property
+    def limit_ms(self) -> int | None:
+        """What it took at most; None where that says no more than how long members may take to join by default."""
+        is_bound = self.duration_ms_max is not None and self.duration_ms_max < _MAX_POLL_INTERVAL_MS
+        return self.duration_ms_max if is_bound else None
 
     def match(self, causes: Sequence[str]) -> str | None:
         """How one of the causes, in any case, matches: by the ``cause`` or by an ``alternative``; None if none does."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from coordinator_replay.query.rebalances import Rebalance
+from coordinator_replay.query.rebalances import SHORT_WAIT_MS, Rebalance
 from coordinator_replay.report.members import MemberIdentities
 from coordinator_replay.report.wording import counted_as, duration
 
@@ -14,8 +14,8 @@ def took(one: Rebalance) -> str:
     if one.duration_ms is not None:
         return duration(one.duration_ms)
     # A classic rebalance: its join phase is not on record, and the sync says nothing without an upper bound.
-    least = [] if one.duration_ms_min is None else [f"at least {duration(one.duration_ms_min)}"]
-    most = [] if one.duration_ms_max is None else [f"at most {duration(one.duration_ms_max)}"]
+    least = [f"at least {duration(one.duration_ms_min)}"] if one.duration_ms_min else []
+    most = [] if one.limit_ms is None else [f"at most {duration(one.limit_ms)}"]
     return ", ".join([*least, *most]) or "not known"
 
 
@@ -36,9 +36,9 @@ def pause(one: Rebalance) -> str:
 
 
 def blocked_by(one: Rebalance, members: MemberIdentities) -> str:
-    """The member that others waited for, and how long."""
-    if one.held_up_by is None:
-        return "nobody on record"
+    """The member that others waited for, and how long; empty where none is on record, or nobody waited long."""
+    if one.held_up_by is None or (one.held_up_ms or 0) < SHORT_WAIT_MS:
+        return ""
     return f"{members.label(one.held_up_by)}, {duration(one.held_up_ms)}"
 
 

@@ -12,7 +12,7 @@ from coordinator_replay.analysis.reasons import by_frequency
 from coordinator_replay.query.fleet import ClusterGroups
 from coordinator_replay.report.columns import Clock, columns
 from coordinator_replay.report.figures import Axis, add_hover, source, time_figure
-from coordinator_replay.report.wording import COLOURS, neutral
+from coordinator_replay.report.wording import cause_colour, neutral
 
 CAUSES = ("left", "right", "bottom", "top", "since", "cause", "count", "colour")
 
@@ -32,7 +32,7 @@ def fleet_figures() -> list[figure]:
 def causes_of(fleet: ClusterGroups) -> Mapping[str, str]:
     """Causes, the most frequent first, with their colours."""
     causes = by_frequency(cause for one in fleet.causes for cause in repeat(one.cause, one.count))
-    return {cause: COLOURS[place % len(COLOURS)] for place, cause in enumerate(causes)}
+    return {cause: cause_colour(cause) for cause in causes}
 
 
 def cause_data(fleet: ClusterGroups, clock: Clock) -> Mapping[str, Any]:

@@ -1,7 +1,8 @@
 """When nobody owned a partition although the group wanted it.
 
 A topic that no member subscribes to any more is not without an owner: the group has left it, as the saved query
-``abandoned-topics`` says. Nor is a partition of a group that was deleted.
+``abandoned-topics`` says. Nor is a partition of a group that was deleted, or whose
+last member left and never came back.
 """
 
 from collections.abc import Iterable, Iterator
@@ -63,18 +64,20 @@ class WantedTimes:
         for one in life.subscriptions:
             self._subscriptions.setdefault(one.topic, []).append(_interval(one.since, one.until))
         # Where the log does not prove the group, who owned what is not on record.
-        self._deleted = [
-            _interval(band.since, band.until) for band in life.states if band.state == "Dead" or not band.is_exact
+        self._over = [
+            _interval(band.since, band.until)
+            for band in life.states
+            if band.state == "Dead" or not band.is_exact or (band.state == "Empty" and band is life.states[-1])
         ]
         self._left: dict[str, list[Interval]] = {}
 
     def _left_alone(self, topic: str) -> list[Interval]:
-        """When the group had members, and none of them subscribed to the topic; and when the group was deleted."""
+        """When the group had members, and none of them subscribed to the topic; and when the group was over."""
         if topic not in self._left:
             with_members = self._subscriptions.get("", [])
             to_any_topic = self._subscriptions.get(None, [])
             to_this_one = self._subscriptions.get(topic, [])
-            self._left[topic] = [*without(with_members, [*to_any_topic, *to_this_one]), *self._deleted]
+            self._left[topic] = [*without(with_members, [*to_any_topic, *to_this_one]), *self._over]
         return self._left[topic]
 
     def gaps(

@@ -25,7 +25,7 @@ from coordinator_replay.report.life_marks import (
     state_rows,
 )
 from coordinator_replay.report.members import MOST_IN_LEGEND, MemberIdentities
-from coordinator_replay.report.offset_marks import offset_columns, topic_colours
+from coordinator_replay.report.offset_marks import moving_lines, offset_columns, topic_colours, unmoved_partitions
 from coordinator_replay.report.owner_marks import (
     MOST_ROWS,
     identities_of,
@@ -49,6 +49,21 @@ Key = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
+class Ways:
+    """The ways from a group's page to others: to all groups, and to the groups before and after it by name.
+
+    Attributes:
+        index: the page of all groups.
+        before: name and page of the group before; None for the first.
+        after: likewise.
+    """
+
+    index: str
+    before: tuple[str, str] | None = None
+    after: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class RebalanceRow:
     """A rebalance as the table shows it; ranks are for sorting, empty where a number is not known."""
 
@@ -59,6 +74,7 @@ class RebalanceRow:
     unowned: str
     rank_unowned: str
     pause: str
+    blocked_by: str
     rank_pause: str
     joined: Sequence[str]
     left: Sequence[str]
@@ -106,6 +122,7 @@ def _row(one: Rebalance, members: MemberIdentities) -> RebalanceRow:
         unowned=bounds.unowned(one),
         rank_unowned=ranked(one.unowned_ms_max),
         pause=bounds.pause(one),
+        blocked_by=bounds.blocked_by(one, members),
         rank_pause=ranked(one.commit_pause_ms),
         joined=[members.label(member) for member in one.members_joined or ()],
         left=[members.label(member) for member in one.members_left or ()],
@@ -119,6 +136,7 @@ def life_data(life: GroupLife, members: MemberIdentities) -> Mapping[str, Any]:
     return {
         "start": milliseconds(life.start),
         "end": milliseconds(life.end),
+        "hidden": [] if moving_lines(life) else ["offsets"],
         "sources": {
             **state_columns(life, clock),
             "pauses": pause_columns(life, clock),
@@ -166,14 +184,14 @@ def group_page(
     return life_page(warehouse, life), life
 
 
-def life_page(warehouse: Tables, life: GroupLife, assets: Assets = INSIDE, index: str | None = None) -> str:
+def life_page(warehouse: Tables, life: GroupLife, assets: Assets = INSIDE, ways: Ways | None = None) -> str:
     """The page of a life as HTML.
 
     Args:
         warehouse: the tables that it is from.
         life: the group's.
         assets: where the page finds its scripts.
-        index: the way to the page of all groups, where there is one.
+        ways: the ways to other pages, where there are some.
     """
     members = MemberIdentities(life)
     owners, more = _owner_keys(members)
@@ -184,7 +202,7 @@ def life_page(warehouse: Tables, life: GroupLife, assets: Assets = INSIDE, index
         life_data(life, members),
         assets,
         life=life,
-        index=index,
+        ways=ways,
         last=later(life.end, -1) if life.end > warehouse.coverage.last else life.end,
         cluster=warehouse.cluster,
         basis=str(basis_of_group(warehouse, life.start, life.log_partition)),
@@ -196,6 +214,7 @@ def life_page(warehouse: Tables, life: GroupLife, assets: Assets = INSIDE, index
         owners=owners,
         owners_about=more,
         topics=list(topic_colours(life).items())[:MOST_TOPICS],
+        unmoved=unmoved_partitions(life),
         rebalances=[_row(one, members) for one in life.rebalances[:MOST_TABLE_ROWS]],
         expirations=life.expirations[:MOST_TABLE_ROWS],
         most=MOST_TABLE_ROWS,

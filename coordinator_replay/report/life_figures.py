@@ -49,12 +49,10 @@ def _states(axis: Axis) -> figure:
 
 
 def _rebalances(axis: Axis) -> figure:
-    """A row for each cause: a mark for each rebalance, a bar for as long as it took for certain, a range beyond."""
+    """A row for each cause: a mark for each rebalance, and a bar for as long as it took for certain."""
     drawn = rows_figure("rebalances", axis)
     data = source("rebalances", life_marks.REBALANCES)
-    drawn.hbar(left="earliest", right="latest_start", y="row", height=0.34, color="colour", fill_alpha=0.14,
-               line_alpha=0.7, line_dash="dotted", source=data)  # fmt: skip
-    drawn.hbar(left="latest_start", right="end", y="row", height=0.34, color="colour", alpha=0.65, source=data)
+    drawn.hbar(left="at", right="end", y="row", height=0.34, color="colour", alpha=0.65, source=data)
     marks = drawn.scatter(
         "at", "row", size=11, fill_color="colour", line_color="colour", line_width=2, fill_alpha="alpha", source=data,
         name="rebalance-marks",

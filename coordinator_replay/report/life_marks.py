@@ -14,10 +14,10 @@ from coordinator_replay.report.bounds import blocked_by, moved, pause, took, uno
 from coordinator_replay.report.columns import Clock, Columns, columns
 from coordinator_replay.report.members import MemberIdentities
 from coordinator_replay.report.wording import (
-    COLOURS,
     SEVERITY_COLOURS,
     STATE_COLOURS,
     UNKNOWN_COLOUR,
+    cause_colour,
     counted_as,
     neutral,
 )
@@ -28,7 +28,7 @@ UNSEEN = ("left", "right", "row")
 PAUSES = ("left", "right", "row", "length", "partition", "rebalance")
 FINDINGS = ("left", "right", "row", "colour", "severity", "rule", "message", "times")
 REBALANCES = (
-    *("earliest", "latest_start", "end", "at", "row", "id", "cause", "colour", "alpha", "confidence", "began", "ended"),
+    *("at", "end", "row", "id", "cause", "colour", "alpha", "confidence", "began", "ended"),
     *("took", "epoch", "members", "moved", "unowned", "pause", "blocked_by", "what", "evidence", "others"),
 )
 
@@ -104,23 +104,21 @@ def rebalance_columns(life: GroupLife, clock: Clock, members: MemberIdentities) 
         _rebalance(one, place[one.cause or "UNKNOWN"], clock, members, str(moves.get(one.rebalance_id, Moves())))
         for one in life.rebalances
     ]
-    return columns(rows, REBALANCES, ("earliest", "latest_start", "end", "at"))
+    return columns(rows, REBALANCES, ("at", "end"))
 
 
 def _rebalance(one: Rebalance, row: int, clock: Clock, members: MemberIdentities, moves: str) -> dict[str, Any]:
-    latest_start = clock.left(one.began_by or one.completed_at)
+    at = clock.left(began(one))
     return {
-        "earliest": min(clock.left(one.began_after or one.began_by or one.completed_at), latest_start),
-        "latest_start": latest_start,
-        "end": latest_start if _is_over_untimed(one) else max(clock.right(one.completed_at), latest_start),
-        "at": latest_start,
+        "at": at,
+        "end": at if _is_over_untimed(one) else max(clock.right(one.completed_at), at),
         "row": row,
         "id": one.rebalance_id,
         "cause": neutral(one.cause or "UNKNOWN"),
-        "colour": COLOURS[row % len(COLOURS)],
+        "colour": cause_colour(one.cause),
         "alpha": CONFIDENCE_ALPHA.get(one.confidence or "", 0.12),
         "confidence": one.confidence or "not inferred",
-        "began": "not on record" if one.started_at is None else shown(one.started_at),
+        "began": _began(one),
         "ended": _ended(one),
         "took": took(one),
         "epoch": "-" if one.epoch is None else str(one.epoch),
@@ -128,11 +126,21 @@ def _rebalance(one: Rebalance, row: int, clock: Clock, members: MemberIdentities
         "moved": moved(one),
         "unowned": unowned(one),
         "pause": pause(one),
-        "blocked_by": blocked_by(one, members),
+        "blocked_by": blocked_by(one, members) or "nobody for long on record",
         "what": moves,
         "evidence": "\n".join(map(neutral, one.evidence or ())) or "none on record",
         "others": neutral(", ".join(one.alternatives or ()) or "nothing else"),
     }
+
+
+def _began(one: Rebalance) -> str:
+    """When it began; where neither the log nor a broker's log has that, between which times it may have."""
+    if one.started_at is not None:
+        return shown(one.started_at)
+    if one.began_by is None:
+        return "not on record"
+    after = "" if one.began_after is None else f"after {shown(one.began_after)}, "
+    return f"not on record: {after}by {shown(one.began_by)}"
 
 
 def _is_over_untimed(one: Rebalance) -> bool:

@@ -1,11 +1,12 @@
-"""Members by the names that people gave them: client ids, in a colour each."""
+"""Members by the names that people gave them: client ids, a colour for each client, a shade for each incarnation."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from coordinator_replay.query.life import GroupLife
-from coordinator_replay.report.wording import COLOURS, UNKNOWN_COLOUR, neutral, shortened
+from coordinator_replay.report.wording import COLOURS, UNKNOWN_COLOUR, neutral, shade, shortened
+from coordinator_replay.times import LATEST_MS
 
 MOST_IN_LEGEND = 40
 
@@ -43,8 +44,8 @@ class MemberIdentities:
             identities.setdefault(holding.member_id, holding.instance_id or holding.member_id)
         self._identities: Mapping[str, str] = identities
         order = list(dict.fromkeys(identities.values()))
-        self._colours = {identity: COLOURS[place % len(COLOURS)] for place, identity in enumerate(order)}
         named = Counter(clients.values())
+        self._colours = _colours(order, clients, _lifetimes(life, identities))
         self._labels = {identity: _label(identity, clients.get(identity), named) for identity in order}
 
     def label(self, member_id: str) -> str:
@@ -64,6 +65,41 @@ class MemberIdentities:
     def legend(self) -> Sequence[Owner]:
         """The members in the order in which they came."""
         return [Owner(self._labels[identity], colour) for identity, colour in self._colours.items()]
+
+
+def _lifetimes(life: GroupLife, identities: Mapping[str, str]) -> Mapping[str, tuple[int, int]]:
+    """From when to when each identity was a member, in milliseconds since 1970."""
+    lifetimes: dict[str, tuple[int, int]] = {}
+    for one in life.members:
+        since, until = one.from_ms or 0, LATEST_MS if one.to_ms is None else one.to_ms
+        first, last = lifetimes.get(identities[one.member_id], (since, until))
+        lifetimes[identities[one.member_id]] = min(first, since), max(last, until)
+    return lifetimes
+
+
+def _colours(
+    order: Sequence[str], clients: Mapping[str, str], lifetimes: Mapping[str, tuple[int, int]]
+) -> Mapping[str, str]:
+    """The colour of each identity.
+
+    Members with the same client id are one client where the next one came when the one before had gone; those that
+    were there at the same time are several.
+    """
+    colours: dict[str, str] = {}
+    running: dict[str, list[list[int]]] = {}
+    place = 0
+    for identity in sorted(order, key=lambda one: lifetimes.get(one, (0, 0))):
+        since, until = lifetimes.get(identity, (0, LATEST_MS))
+        instances = running.setdefault(clients.get(identity, identity), [])
+        instance = next((one for one in instances if one[0] <= since), None)
+        if instance is None:
+            # When its last incarnation went, its colour, and how many incarnations it had.
+            instance = [until, place, 0]
+            instances.append(instance)
+            place += 1
+        colours[identity] = shade(COLOURS[instance[1] % len(COLOURS)], instance[2])
+        instance[0], instance[2] = until, instance[2] + 1
+    return {identity: colours[identity] for identity in order}
 
 
 def _label(identity: str, client: str | None, named: Counter[str]) -> str:

@@ -1,9 +1,10 @@
-"""What a group's page shows of committed offsets: steps, and what went backwards or was taken away."""
+"""What a group's page shows of committed offsets: steps where they moved, and what went backwards or was taken away."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from coordinator_replay.query.life import GroupLife, OffsetLine
+from coordinator_replay.query.partitions import partition_ranges
 from coordinator_replay.report.columns import EXACT, Columns, columns, packed
 from coordinator_replay.report.wording import COLOURS, GAP_COLOUR, neutral
 
@@ -11,25 +12,40 @@ LINES = ("times", "offset", "progress", "name", "colour", "note")
 ENDS = ("at", "offset", "progress", "name", "what", "colour", "text")
 
 
+def moving_lines(life: GroupLife) -> Sequence[OffsetLine]:
+    """The lines in which an offset moved, or was rewound or taken away."""
+    return [line for line in life.lines if line.marked or min(line.offsets) != max(line.offsets)]
+
+
+def unmoved_partitions(life: GroupLife) -> str:
+    """The partitions whose committed offset did not move, as ``orders:0-3; payments:1``."""
+    moving = {(line.topic, line.partition) for line in moving_lines(life)}
+    by_topic: dict[str, set[int]] = {}
+    for line in life.lines:
+        if (line.topic, line.partition) not in moving:
+            by_topic.setdefault(line.topic, set()).add(line.partition)
+    return "; ".join(f"{topic}:{partition_ranges(sorted(numbers))}" for topic, numbers in sorted(by_topic.items()))
+
+
 def topic_colours(life: GroupLife) -> Mapping[str, str]:
     """A colour for the lines of each topic."""
-    topics = dict.fromkeys(line.topic for line in life.lines)
+    topics = dict.fromkeys(line.topic for line in moving_lines(life))
     return {topic: COLOURS[place % len(COLOURS)] for place, topic in enumerate(topics)}
 
 
 def offset_columns(life: GroupLife) -> Mapping[str, Columns]:
     """A line for each partition as times and offsets, from which the page's script makes steps."""
-    colours = topic_colours(life)
-    points = [_points(line) for line in life.lines]
+    colours, shown = topic_colours(life), moving_lines(life)
+    points = [_points(line) for line in shown]
     # The script knows progress from the first offset of a line, and the ends of lines from a missing offset.
     lines: dict[str, list[Any]] = {
         "times": [times for times, _ in points],
         "offset": [offsets for _, offsets in points],
-        "name": [_name(line) for line in life.lines],
-        "colour": [colours[line.topic] for line in life.lines],
-        "note": [_note(line) for line in life.lines],
+        "name": [_name(line) for line in shown],
+        "colour": [colours[line.topic] for line in shown],
+        "note": [_note(line) for line in shown],
     }
-    marks = [mark for line in life.lines for mark in _marks(line)]
+    marks = [mark for line in shown for mark in _marks(line)]
     return {"offset-lines": packed(lines, ("times",)), "offset-ends": columns(marks, ENDS, ("at",))}
 
 

@@ -3,7 +3,7 @@
 import gc
 import hashlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -14,7 +14,7 @@ from coordinator_replay.query.lives import GROUPS_AT_ONCE, lives_of, spans_of
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.report.fleet_figures import fleet_figures
 from coordinator_replay.report.fleet_page import FleetPage
-from coordinator_replay.report.group_page import life_page
+from coordinator_replay.report.group_page import Ways, life_page
 from coordinator_replay.report.life_figures import life_figures
 from coordinator_replay.report.page import Assets, undrawn_page, write_assets, write_page
 
@@ -32,15 +32,14 @@ def page_name(group: str) -> str:
     return f"{readable}-{digest}.html" if readable else f"{digest}.html"
 
 
-def _drawn(warehouse: Tables, life: GroupLife, fleet: FleetPage) -> str:
+def _drawn(warehouse: Tables, life: GroupLife, fleet: FleetPage, ways: Ways) -> str:
     """The page of a group; where something in its life can't be drawn, one that says so, among those of others."""
-    index = f"../{INDEX}"
     try:
-        return life_page(warehouse, life, Assets(f"../{ASSETS}/"), index=index)
+        return life_page(warehouse, life, Assets(f"../{ASSETS}/"), ways)
     except Exception as problem:  # noqa: BLE001 - what clients wrote into one group's records keeps no other from its page
         note = f"The page of group {life.group!r} could not be drawn ({type(problem).__name__}: {problem})."
         fleet.notes.append(note)
-        return undrawn_page(life.group, warehouse.cluster, note, index=index, assets=f"../{ASSETS}/")
+        return undrawn_page(life.group, warehouse.cluster, note, index=ways.index, assets=f"../{ASSETS}/")
 
 
 @contextmanager
@@ -59,6 +58,15 @@ def _collected_by_hand() -> Iterator[Callable[[], int]]:
     finally:
         if was_enabled:
             gc.enable()
+
+
+def _ways_of(groups: Sequence[str]) -> Mapping[str, Ways]:
+    """The ways from each group's page."""
+    pages = [None, *((group, page_name(group)) for group in groups), None]
+    return {
+        group: Ways(f"../{INDEX}", before, after)
+        for group, before, after in zip(groups, pages, pages[2:], strict=False)
+    }
 
 
 def write_site(
@@ -85,10 +93,12 @@ def write_site(
     except OSError as problem:
         raise UsageError(f"{folder} can't be written: {problem.strerror}") from problem
     write_assets(folder / ASSETS, [fleet_figures, life_figures])
+    spans = spans_of(warehouse, None, start, end)
+    ways = _ways_of(sorted(span.group for span in spans))
     with _collected_by_hand() as collect:
-        for number, life in enumerate(lives_of(warehouse, spans_of(warehouse, None, start, end), start, end)):
+        for number, life in enumerate(lives_of(warehouse, spans, start, end)):
             name = page_name(life.group)
-            write_page(_drawn(warehouse, life, page), folder / GROUPS / name)
+            write_page(_drawn(warehouse, life, page, ways[life.group]), folder / GROUPS / name)
             page.add(life, f"{GROUPS}/{name}")
             if number % GROUPS_AT_ONCE == 0:
                 collect()

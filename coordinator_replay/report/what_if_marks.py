@@ -8,7 +8,7 @@ from typing import Any
 
 from coordinator_replay.query.tables import shown
 from coordinator_replay.report.columns import Clock, Columns, columns
-from coordinator_replay.report.wording import COLOURS, UNKNOWN_COLOUR, counted_as, duration, neutral
+from coordinator_replay.report.wording import COLOURS, UNKNOWN_COLOUR, cause_colour, counted_as, duration, neutral
 from coordinator_replay.times import EPOCH, later
 from coordinator_replay.whatif.answer import WhatIf
 from coordinator_replay.whatif.measure import Lived, moment_of
@@ -39,7 +39,7 @@ def clients_of(answer: WhatIf) -> Mapping[str, str]:
 def causes_of(answer: WhatIf) -> Mapping[str, str]:
     """The colour of each cause of a rebalance, over all lives."""
     causes = dict.fromkeys(str(row["cause"]) for life in answer.lives for row in life.rebalances)
-    return {cause: COLOURS[place % len(COLOURS)] for place, cause in enumerate(causes)}
+    return {cause: cause_colour(cause) for cause in causes}
 
 
 def rebalance_columns(answer: WhatIf, clock: Clock) -> Columns:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 
+from coordinator_replay.analysis.reasons.vocabulary import Cause
 from coordinator_replay.safe_text import UNSAFE
 
 MOST_TEXT = 300
@@ -31,7 +32,11 @@ COLOURS = [
     "#fdae6b", "#74c476", "#b3a2d6", "#c49c94", "#f7b6d2", "#c7c7c7", "#dbdb8d", "#3f6fa8", "#a05d1a",
 ]
 # fmt: on
-"""Of members, causes and topics: without the red that stands for a partition that nobody owns."""
+"""Of clients, causes and topics: without the red that stands for a partition that nobody owns."""
+
+_CAUSE_COLOURS = {str(cause): COLOURS[place % len(COLOURS)] for place, cause in enumerate(sorted(Cause))}
+_SHADES = (0.0, 0.35, 0.6, 0.2, 0.5)
+"""How far each incarnation of a client is from the client's own colour, on the way to white."""
 
 _TEX = re.compile(r"\$(?=\$)|\\(?=[\[(])")
 
@@ -43,6 +48,18 @@ def neutral(text: str | None, most: int = MOST_TEXT) -> str:
     # A zero-width space keeps the marks of TeX apart, which Bokeh would hand to MathJax.
     shown = _TEX.sub(lambda match: match[0] + "\u200b", shown)
     return shown if len(shown) <= most else f"{shown[: most - 1]}…"
+
+
+def cause_colour(cause: str | None) -> str:
+    """The colour that a cause has on every page."""
+    return _CAUSE_COLOURS.get(cause or Cause.UNKNOWN, UNKNOWN_COLOUR)
+
+
+def shade(colour: str, incarnation: int) -> str:
+    """The colour of a client's first, second, … incarnation."""
+    share = _SHADES[incarnation % len(_SHADES)]
+    parts = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
+    return "#" + "".join(f"{round(part + (255 - part) * share):02x}" for part in parts)
 
 
 def shortened(text: str, most: int = 34) -> str:

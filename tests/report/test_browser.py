@@ -274,6 +274,27 @@ def test_a_click_on_a_rebalance_leads_to_its_row(open_page: Open, warehouse: Tab
     opened.page.mouse.click(x, y)
     opened.page.wait_for_timeout(300)
     assert opened.page.get_attribute("tr.pointed", "id") == "rebalance-r2"
+    opened.page.click("tr.pointed a.back")
+    assert opened.page.evaluate("document.getElementById('draw-rebalances').getBoundingClientRect().top") > 0
+
+
+A4 = (794, 1123, "light")
+"""Portrait, at the 96 pixels an inch that browsers print with."""
+
+
+@pytest.mark.parametrize("is_fleet", [True, False])
+def test_on_a4_nothing_is_cut(open_page: Open, warehouse: Tables, is_fleet: bool):
+    html = fleet_page(warehouse)[0] if is_fleet else group_page(warehouse, "payments")[0]
+    opened = open_page(html, "a4", A4)
+    opened.page.emulate_media(media="print")
+    opened.page.wait_for_timeout(300)
+    assert opened.fits()
+    assert (
+        opened.page.evaluate(
+            "[...document.querySelectorAll('.wide')].filter((one) => one.scrollWidth > one.clientWidth + 1).length"
+        )
+        == 0
+    )
 
 
 @pytest.fixture(scope="module")

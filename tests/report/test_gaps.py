@@ -109,6 +109,27 @@ def test_partitions_of_a_deleted_group_are_not_without_owner(leaving: Tables):
     assert gaps(life_of(leaving, "doomed"), "audit") == [(ms("02:10"), ms("02:12"))]
 
 
+def test_a_group_that_was_shut_down_is_not_without_owner_to_the_end(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path)
+    write_rows(
+        folder,
+        "partition_ownership",
+        [
+            owned(0, "m-1", "02:00", "02:05", group_id="shut", release_event="MEMBER_LEFT"),
+            owned(0, "m-2", "02:07", "02:10", group_id="shut", release_event="MEMBER_LEFT"),
+        ],
+    )
+    events = [
+        event("shut", 0, "02:00", "MEMBER_JOINED", ">Stable"),
+        event("shut", 1, "02:05", "GROUP_EMPTIED", "Stable>Empty"),
+        event("shut", 2, "02:07", "MEMBER_JOINED", "Empty>Stable"),
+        event("shut", 3, "02:10", "GROUP_EMPTIED", "Stable>Empty"),
+    ]
+    write_rows(folder, "group_timeline", events)
+    # Between two members there was nobody; after the last one nobody was wanted.
+    assert gaps(life_of(Tables(str(folder)), "shut"), "orders") == [(ms("02:05"), ms("02:07"))]
+
+
 def test_the_last_record_of_the_log_belongs_to_the_life(leaving: Tables):
     life = life_of(leaving, "leaver")
     assert leaving.coverage.last == at("02:20")

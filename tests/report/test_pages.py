@@ -11,9 +11,11 @@ from bokeh.models.annotations import BoxAnnotation
 
 from coordinator_replay.engine.model import Record
 from coordinator_replay.errors import UsageError
+from coordinator_replay.query.fleet import fleet_of
 from coordinator_replay.query.lives import life_of, spans_of
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.report.columns import Clock
+from coordinator_replay.report.fleet_figures import causes_of
 from coordinator_replay.report.fleet_page import fleet_page
 from coordinator_replay.report.group_page import group_page, life_page
 from coordinator_replay.report.lanes import UNITS, lane_of
@@ -21,7 +23,7 @@ from coordinator_replay.report.life_figures import life_figures
 from coordinator_replay.report.members import MemberIdentities
 from coordinator_replay.report.trace import trace_events
 from coordinator_replay.report.what_if_page import what_if_page
-from coordinator_replay.report.wording import neutral
+from coordinator_replay.report.wording import COLOURS, neutral, shade
 from coordinator_replay.safe_text import UNSAFE
 from coordinator_replay.safe_text import neutral as neutral_text
 from coordinator_replay.whatif.alternative import Alternative
@@ -79,11 +81,11 @@ def test_figures_of_a_page_share_axis_crosshair_and_brush():
     assert len({box.id for one in drawn for box in one.center if isinstance(box, BoxAnnotation)}) == 1
 
 
-def test_a_classic_rebalance_is_drawn_as_a_range(bounded: Page):
-    (earliest,), (latest,), (end,) = (
-        bounded.column("rebalances", name) for name in ("earliest", "latest_start", "end")
-    )
-    assert (end - latest, end - earliest) == (20, 4000)
+def test_a_classic_rebalance_is_drawn_for_as_long_as_it_took_for_certain(bounded: Page):
+    (at_least,), (end,), (began,) = (bounded.column("rebalances", name) for name in ("at", "end", "began"))
+    assert end - at_least == 20
+    # When it may have begun is said by hovering alone.
+    assert re.fullmatch(r"not on record: after (\S+), by (\S+)", began)
     assert bounded.column("rebalances", "took") == ["at least 20 ms, at most 4.0 s"]
     assert "at least 20 ms, at most 4.0 s" in bounded.cells
 
@@ -119,6 +121,40 @@ def test_members_that_share_a_client_id_are_told_apart(warehouse: Tables):
     assert len({owner.label for owner in members.legend}) == 2
     assert all(owner.label.startswith("app …") for owner in members.legend)
     assert members.colour("m-1") != members.colour("m-2")
+
+
+def test_a_client_has_one_colour_and_each_of_its_incarnations_a_shade(warehouse: Tables):
+    life = life_of(warehouse, "payments")
+    first = life.members[0]
+    times = {"a": (0, 10), "b": (10, 20), "c": (5, 15), "d": (20, None)}
+    spans = tuple(
+        first._replace(member_id=name, instance_id=None, client_id="app", from_ms=since, to_ms=until)
+        for name, (since, until) in times.items()
+    )
+    members = MemberIdentities(replace(life, members=spans, holdings=()))
+    assert [members.colour(name) for name in ("a", "b", "d")] == [
+        shade(COLOURS[0], incarnation) for incarnation in range(3)
+    ]
+    # It was there at the same time as others: another instance of the client.
+    assert members.colour("c") == COLOURS[1]
+
+
+def test_a_cause_has_the_same_colour_on_all_pages(page: Page, warehouse: Tables):
+    drawn = dict(zip(page.column("rebalances", "cause"), page.column("rebalances", "colour"), strict=True))
+    listed = causes_of(fleet_of(warehouse, None, None))
+    assert drawn
+    assert drawn == {cause: listed[cause] for cause in drawn}
+
+
+def test_committed_offsets_that_did_not_move_are_a_sentence_and_no_line(warehouse: Tables):
+    life = life_of(warehouse, "payments")
+    still = life.lines[0]._replace(topic="still", at=[1, 2], offsets=[7, 7], until=[None, None], marked=[])
+    shown = replace(life, lines=(*life.lines, still, still._replace(partition=still.partition + 1)))
+    page = Page(life_page(warehouse, shown))
+    assert f"still:{still.partition},{still.partition + 1}" in page.text
+    assert not any(name.startswith("still") for name in page.column("offset-lines", "name"))
+    assert page.data["hidden"] == []
+    assert Page(life_page(warehouse, replace(life, lines=(still,)))).data["hidden"] == ["offsets"]
 
 
 def test_a_replaced_static_member_of_a_classic_group_is_not_named_by_its_predecessors_client(tmp_path: Path):
@@ -185,7 +221,7 @@ def test_a_page_of_a_part_of_the_time_has_only_that(warehouse: Tables):
 def test_a_group_that_only_holds_offsets_has_a_page(warehouse: Tables):
     page = Page(group_page(warehouse, "simple")[0])
     assert "only holds offsets" in page.text
-    assert page.column("offset-lines", "name") == ["logs-0"]
+    assert "did not move: logs:0" in page.text
 
 
 def test_other_clusters_never_show_through(page: Page):
@@ -227,9 +263,8 @@ def test_only_the_pages_own_scripts_may_run_and_nothing_may_be_loaded(page: Page
     directives = dict(part.strip().split(" ", 1) for part in policy.split(";"))
     assert directives["default-src"] == "'none'"
     assert directives["script-src"].split() == page.hashes
-    assert not [
-        value for _, attributes in page.elements for name, value in attributes.items() if name in ("src", "href")
-    ]
+    loaded = [value for _, attributes in page.elements for name, value in attributes.items() if name in ("src", "href")]
+    assert set(loaded) == {"#draw-rebalances"}
 
 
 def test_the_fleets_page_has_every_part(warehouse: Tables):

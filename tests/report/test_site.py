@@ -35,9 +35,30 @@ def test_every_link_leads_to_a_file_of_the_folder(site: Path):
     for page in site.rglob("*.html"):
         assert links(page)
         for link in links(page):
+            if link.startswith("#"):
+                elements = Page(page.read_text("utf-8")).elements
+                assert link[1:] in {attributes.get("id") for _, attributes in elements}
+                continue
             target = (page.parent / link).resolve()
             assert target.is_file(), link
             assert target.is_relative_to(site.resolve())
+
+
+def test_a_groups_page_leads_to_the_group_before_and_after_it(site: Path, warehouse: Tables):
+    names = sorted(span.group for span in spans_of(warehouse))
+    assert len(names) > 2
+    neighbours = zip([None, *names], names, [*names[1:], None], strict=False)
+    for before, group, after in neighbours:
+        elements = Page((site / "groups" / page_name(group)).read_text("utf-8")).elements
+        ways = {
+            attributes["rel"]: attributes["href"]
+            for _, attributes in elements
+            if "rel" in attributes and "href" in attributes
+        }
+        wanted = {"prev": before, "next": after}
+        assert {rel: href for rel, href in ways.items() if rel in wanted} == {
+            rel: page_name(name) for rel, name in wanted.items() if name is not None
+        }
 
 
 def test_pages_share_their_scripts_and_run_no_other(site: Path):

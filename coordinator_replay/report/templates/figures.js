@@ -68,6 +68,10 @@ const figures = (() => {
       named(`${name}-data`).data = name === "offset-lines" ? steps(columns) : columns;
     }
     for (const [name, top] of Object.entries(data.tops ?? {})) named(name).y_range.setv({ start: 0, end: top });
+    for (const name of data.hidden ?? []) {
+      const { Range1d } = Bokeh.require("models/ranges/range1d");
+      named(name).setv({ visible: false, y_range: new Range1d({ start: 0, end: 1 }) });
+    }
     const [start, end] = axis.view();
     named("times").setv({ start, end });
     fit();
