@@ -14,10 +14,10 @@ from coordinator_replay.query.basis import Basis, basis_at, basis_from
 from coordinator_replay.query.choices import SEVERITIES, STATUSES
 from coordinator_replay.query.consumers import NOT_IN_THE_LOG, TopicConsumer, consumers_of
 from coordinator_replay.query.describe import describe_at, inherited_note, missing_records_note
-from coordinator_replay.query.diff import Side, changes_between
+from coordinator_replay.query.diff import Side, changes_between, side_of_run
 from coordinator_replay.query.end_offsets import read_end_offsets
 from coordinator_replay.query.expired import ExpiredOffset, expired_offsets
-from coordinator_replay.query.findings import Finding, findings_of
+from coordinator_replay.query.findings import Finding, findings_of, terms_of
 from coordinator_replay.query.group_partitions import unaudited_note
 from coordinator_replay.query.groups import (
     UNKNOWN,
@@ -47,7 +47,7 @@ from coordinator_replay.query.saved import SavedQuery, run_saved_query, saved_qu
 from coordinator_replay.query.sql import run_sql
 from coordinator_replay.query.tables import END, Coverage, Tables, shown
 from coordinator_replay.query.timeline import MemberInterval, TimelineEvent, member_intervals_of, timeline_of
-from coordinator_replay.query.times import LogTime, parse_absolute_time, parse_duration, parse_time
+from coordinator_replay.query.times import LogTime, is_run_id, parse_absolute_time, parse_duration, parse_time
 from coordinator_replay.whatif.alternative import TriedSetting, alternative_of, tried_settings
 from coordinator_replay.whatif.measures import Gain
 
@@ -398,18 +398,18 @@ class Warehouse:
         """What changed between two points in time, over all groups, and what lay between.
 
         Args:
-            start: the first point in time.
+            start: the first point in time, or the run id of an audit: the end of the log as that one had read it.
             end: the second one; the end of the log if None.
 
         Raises:
-            UsageError: the second time lies before the first.
+            UsageError: the second time lies before the first, or no audit has such a run id.
         """
-        first, last = self._time(start), self._time(end)
-        notes = [self._tables.check_moment(first), self._tables.check_moment(last)]
-        if first is not None and last is not None and last < first:
-            raise UsageError(f"{shown(last)} lies before {shown(first)}: give the earlier time first")
-        changes = changes_between(Side(self._tables, first), Side(self._tables, last))
-        return Compared(changes, [_nothing_changed(changes), *notes], self._from(first))
+        first, last = self._side(start), self._side(end)
+        notes = [self._tables.check_moment(first.at), self._tables.check_moment(last.at)]
+        if last.moment < first.moment:
+            raise UsageError(f"{shown(last.moment)} lies before {shown(first.moment)}: give the earlier time first")
+        changes = changes_between(first, last)
+        return Compared(changes, [_nothing_changed(changes), *notes], self._from(first.at))
 
     def diff_with(self, other: str, *, at: Time | None = None) -> Compared:
         """What is not the same in another cluster of this warehouse at a point in time.
@@ -487,7 +487,8 @@ class Warehouse:
             f"{unproven} of these rest on commits that may belong to aborted transactions: "
             "the input has no transaction markers."
         )
-        notes = [self._no("finding", findings), note if unproven else None]
+        absent = [rule for rule in rules if all(one.rule != rule for one in findings)]
+        notes = [self._no("finding", findings), *terms_of(self._tables, absent), note if unproven else None]
         return Answer(findings, Finding, notes=notes, basis=self._from(first, group))
 
     def sql(
@@ -743,6 +744,12 @@ class Warehouse:
                 return datetime.combine(moment, time(), UTC)
         parsed = parse_time(str(moment))
         return parsed.resolve(self.coverage.last) if isinstance(parsed, LogTime) else parsed
+
+    def _side(self, moment: Time | None) -> Side:
+        """A point in time, or what an audit had read, as something to compare."""
+        if isinstance(moment, str) and is_run_id(moment):
+            return side_of_run(self._tables, moment)
+        return Side(self._tables, self._time(moment))
 
     def _end(self, moment: Time | None) -> datetime | None:
         """The end of a time range; None where it is the end of the log, whose last record belongs to the range."""

@@ -23,9 +23,9 @@ _EXACT = AnswerColumn("is_exact", "EXACT", 1)
 """Shown where the log does not prove a row of the answer."""
 
 
-def _open_at_the_end(
-    ctx: click.Context, param: click.Parameter, value: datetime | LogTime | None
-) -> datetime | LogTime | None:
+def open_at_the_end(
+    ctx: click.Context, param: click.Parameter, value: datetime | LogTime | str | None
+) -> datetime | LogTime | str | None:
     """The end of a time range; None where it is the end of the log, whose last record belongs to the range."""
     return None if isinstance(value, LogTime) and value.is_log_end else value
 
@@ -36,7 +36,7 @@ to_option = click.option(
     "--to",
     "end",
     type=TIME,
-    callback=_open_at_the_end,
+    callback=open_at_the_end,
     help="Up to this time, not included; default (and now): the end of the log, included.",
 )
 group_argument = click.argument("group", type=GROUP_NAME)

@@ -269,12 +269,21 @@ def findings(
         sys.exit(EXIT_NOTHING)
 
 
+def _lasted(one: "Finding") -> str | None:
+    """From when to when a finding was the case; no record says where it has no time."""
+    if one.first_seen is None or one.last_seen is None:
+        return None
+    first, last = moment_text(one.first_seen), moment_text(one.last_seen)
+    if one.ended_at is None:
+        return f"since {first}"
+    return last if first == last else f"{first} to {last}"
+
+
 def _print_findings(shown: Iterable["Finding"]) -> None:
     """On a terminal each finding is a sentence that goes on in the next line, below its rule, time and group."""
     for one in shown:
-        times = "" if one.last_seen is None else f"  {moment_text(one.last_seen)}"
-        group = "" if one.group_id is None else f"  {one.group_id}"
-        print_text(f"{one.severity}  {one.rule}{times}{group}", style={"bold": True})
+        parts = [one.severity, one.rule, _lasted(one), one.group_id]
+        print_text("  ".join(part for part in parts if part), style={"bold": True})
         print_text(one.message or "", indent="  ")
 
 

@@ -11,6 +11,7 @@ from coordinator_replay.cli.answers import (
     at_option,
     columns_for,
     from_option,
+    open_at_the_end,
     say,
     say_notes,
     show,
@@ -20,6 +21,7 @@ from coordinator_replay.cli.answers import (
 from coordinator_replay.cli.completion import ANY_TOPIC_NAME
 from coordinator_replay.cli.options import Command, Common, common_options, examples, open_warehouse
 from coordinator_replay.cli.output import print_rows, print_text
+from coordinator_replay.cli.times import TIME_OR_RUN
 from coordinator_replay.errors import UsageError
 
 if TYPE_CHECKING:
@@ -121,19 +123,24 @@ def _print_impact_as_json(answer: "Impacted") -> None:
     epilog=examples(
         "coordinator-replay diff --from yesterday",
         "coordinator-replay diff --from 2026-11-20T02:10 --to 2026-11-20T02:20 --wide",
+        "coordinator-replay diff --from 20261119T230012.104412Z --to 20261120T230009.551830Z",
         "coordinator-replay diff --cluster prod,copy --at 2026-11-20T02:10",
     ),
 )
 @common_options(compares=True)
-@from_option
-@to_option
+@click.option("--from", "start", type=TIME_OR_RUN, help="The first time, or the run id of an audit.")
+@click.option(
+    "--to", "end", type=TIME_OR_RUN, callback=open_at_the_end, help="The second one; default: the end of the log."
+)
 @at_option
-def diff(common: Common, start: datetime | None, end: datetime | None, at: datetime | None) -> None:
+def diff(common: Common, start: datetime | str | None, end: datetime | str | None, at: datetime | None) -> None:
     """Show what changed between two points in time, or what differs in two clusters at one.
 
     Groups, their states and protocols, members by client and host, subscriptions, assignors, owners and offsets, and
     between two times rebalances by cause and findings that are new or over. A table counts the changes of each group;
-    --wide, --output json and csv have each of them. Two clusters of one warehouse are given as --cluster A,B.
+    --wide, --output json and csv have each of them. Two clusters of one warehouse are given as --cluster A,B. Two
+    nights are given by their run ids, which sql --query audit-runs lists: each stands for the end of the log as that
+    audit had read it, and findings are new that the first one had not stored.
     """
     if common.other_cluster is not None:
         if start is not None or end is not None:

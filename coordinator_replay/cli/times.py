@@ -3,7 +3,14 @@
 from datetime import UTC, datetime, timedelta
 
 from coordinator_replay.cli.parsed import Parsed
-from coordinator_replay.query.times import ABSOLUTE_RULE, LogTime, parse_absolute_time, parse_duration, parse_time
+from coordinator_replay.query.times import (
+    ABSOLUTE_RULE,
+    LogTime,
+    parse_absolute_time,
+    parse_duration,
+    parse_time,
+    parse_time_or_run,
+)
 
 CLOCK_RULE = f"{ABSOLUTE_RULE}, or now (by the clock of this machine)"
 """What may be typed where no log has been read yet."""
@@ -15,6 +22,9 @@ def _by_the_clock(text: str) -> datetime:
 
 TIME = Parsed("time", parse_time, LogTime)
 """A time; what is counted from the end of the log is resolved when the warehouse is open."""
+
+TIME_OR_RUN = Parsed("time or run id", parse_time_or_run, LogTime)
+"""A time, or the run id of an audit for the end of the log as that one had read it."""
 
 ABSOLUTE_TIME = Parsed("time", _by_the_clock)
 """A time where no log has been read yet: only full dates, and ``now`` by this machine's clock."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from coordinator_replay.answer_columns import column, select_list
+from coordinator_replay.errors import UsageError
 from coordinator_replay.query.groups import Group, groups_at
 from coordinator_replay.query.partitions import partition_ranges
 from coordinator_replay.query.tables import AS_OF, END, MEMBERS_AS_OF, Tables
@@ -21,7 +22,8 @@ class Change:
             ``subscription`` of a client; ``owner`` and ``offset`` of a partition; between: ``rebalance``, ``finding``.
         change: ``added``, ``removed`` or ``changed``; of offsets ``advanced``, ``rewound``, or ``not moved`` while
             others of the topic did; of rebalances and findings what lay between: ``between``, ``new``, or ``over`` of a
-            finding that was the case at the first time and was seen last before the second.
+            finding that was the case at the first time and ended before the second. Between two audits those are new
+            that the first one had not stored and the second one had.
         name: of what changed: a client, a partition, a cause, a rule.
         before: its value at the first time, None where it was not there.
         after: likewise at the second time.
@@ -58,10 +60,15 @@ class ChangeCount:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A point in time of a cluster; the end of its log if ``at`` is None."""
+    """A point in time of a cluster; the end of its log if ``at`` is None.
+
+    Attributes:
+        run: the audit that had read the log up to then; None where a time was asked for.
+    """
 
     warehouse: Tables
     at: datetime | None = None
+    run: str | None = None
 
     @property
     def moment(self) -> datetime:
@@ -78,11 +85,12 @@ class Side:
 _CLIENT = "coalesce(instance_id, CASE WHEN NOT coalesce(is_client_inherited, false) THEN client_id END, member_id)"
 
 _FACTS = f"""
-    SELECT group_id, 'member' AS what, {_CLIENT} || coalesce(' on ' || host, '') AS name, count(*)::VARCHAR AS value,
-           min(log_partition) AS log_partition, bool_and(coalesce(is_exact, false)) AS is_exact
-    FROM members_SIDE GROUP BY ALL
+    SELECT group_id, 'member' AS what, client || coalesce(CASE WHEN is_hosted THEN ' on ' || host END, '') AS name,
+           count(*)::VARCHAR AS value, min(log_partition) AS log_partition,
+           bool_and(coalesce(is_exact, false)) AS is_exact
+    FROM members_SIDE JOIN hosted USING (group_id, client) GROUP BY ALL
     UNION ALL
-    SELECT group_id, 'subscription', {_CLIENT},
+    SELECT group_id, 'subscription', client,
            list_aggregate(list_sort(list_distinct(list(coalesce(subscribed_topic_regex,
                array_to_string(list_sort(subscribed_topics), ', '))))), 'string_agg', '; '),
            min(log_partition), bool_and(coalesce(is_exact, false))
@@ -96,7 +104,7 @@ _FACTS = f"""
            list_aggregate(list_sort(list_distinct(list(coalesce(client, owned.member_id)))), 'string_agg', ', '),
            min(owned.log_partition), bool_and(coalesce(owned.is_exact, false))
     FROM partition_ownership AS owned
-    LEFT JOIN (SELECT group_id, member_id, {_CLIENT} AS client FROM members_SIDE) AS clients USING (group_id, member_id)
+    LEFT JOIN (SELECT group_id, member_id, client FROM members_SIDE) AS clients USING (group_id, member_id)
     WHERE owned.cluster = $cluster_SIDE AND (owned_from <= $at_SIDE OR owned_from IS NULL)
       AND (owned_to > $at_SIDE OR (owned_to IS NULL AND to_offset IS NULL))
     GROUP BY ALL
@@ -108,7 +116,8 @@ _FACTS = f"""
 """  # noqa: S608 - put together from constants
 
 _MEMBERS = f"""
-    SELECT *, CASE WHEN NOT coalesce(is_client_inherited, false) THEN client_host END AS host FROM member_timeline
+    SELECT *, {_CLIENT} AS client, CASE WHEN NOT coalesce(is_client_inherited, false) THEN client_host END AS host
+    FROM member_timeline
     WHERE cluster = $cluster_SIDE AND {MEMBERS_AS_OF.replace("$at", "$at_SIDE")}
     QUALIFY row_number() OVER (PARTITION BY group_id, member_id ORDER BY from_offset DESC) = 1
 """  # noqa: S608 - as above
@@ -120,7 +129,13 @@ def _of(side: str, sql: str) -> str:
 
 _CHANGES = f"""
     WITH members_before AS ({_of("before", _MEMBERS)}), members_after AS ({_of("after", _MEMBERS)}),
-    before AS ({_of("before", _FACTS)}), after AS ({_of("after", _FACTS)}),
+    hosted AS (
+        -- Where one of the times doesn't have a client's host, no change of it is on record.
+        SELECT group_id, client, count(*) = count(host) AS is_hosted
+        FROM (SELECT group_id, client, host FROM members_before UNION ALL
+              SELECT group_id, client, host FROM members_after)
+        GROUP BY ALL
+    ), before AS ({_of("before", _FACTS)}), after AS ({_of("after", _FACTS)}),
     pairs AS (
         SELECT coalesce(before.group_id, after.group_id) AS group_id, coalesce(before.what, after.what) AS what,
                coalesce(before.name, after.name) AS name, before.value AS old, after.value AS new,
@@ -157,17 +172,46 @@ _BETWEEN = f"""
           AND coalesce(coalesce(started_at, completed_at) <= $at, true)
         GROUP BY ALL
         UNION ALL
-        SELECT group_id, 'finding', CASE WHEN first_seen > $start THEN 'new' ELSE 'over' END, rule, NULL, message, NULL,
-               true
-        FROM findings
-        WHERE cluster = $cluster AND first_seen <= $at
-          AND (first_seen > $start OR (last_seen >= $start AND last_seen < $at AND $at < TIMESTAMPTZ '{END}'))
+        SELECT group_id, 'finding', CASE WHEN is_new THEN 'new' ELSE 'over' END, rule, NULL, message, NULL, true
+        FROM (
+            SELECT *, coalesce(CASE WHEN $first_run IS NULL THEN first_seen > $start AND first_seen <= $at
+                                    ELSE found_in_run > $first_run AND coalesce(found_in_run <= $last_run, true) END,
+                               false) AS is_new
+            FROM findings WHERE cluster = $cluster
+        )
+        WHERE is_new OR (first_seen <= $start AND ended_at >= $start AND ended_at <= $at)
     )
     SELECT {select_list(Change)} FROM between_them
 """  # noqa: S608 - as above
 
 _ORDER = ("group", "type", "state", "protocol", "assignor", "member", "subscription", "owner", "offset", "rebalance",
           "finding")  # fmt: skip
+
+
+_RUNS = """
+    SELECT log_end, log_end < (SELECT max(log_end) FROM audit_runs WHERE cluster = $cluster AND status = 'done')
+    FROM audit_runs WHERE cluster = $cluster AND status = 'done' AND run_id = $run
+"""
+
+
+def side_of_run(warehouse: Tables, run: str) -> Side:
+    """The end of the log as an audit had read it.
+
+    Args:
+        warehouse: the tables.
+        run: the audit's id.
+
+    Raises:
+        UsageError: the cluster has no such audit that is done.
+    """
+    ends = warehouse.rows(_RUNS, run=run)
+    if not ends or ends[0][0] is None:
+        raise UsageError(
+            f"no audit of cluster {warehouse.cluster!r} that is done has the run id {run!r}: sql --query audit-runs "
+            f"lists them"
+        )
+    log_end, is_earlier = ends[0]
+    return Side(warehouse, log_end if is_earlier else None, run)
 
 
 def changes_between(before: Side, after: Side) -> list[Change]:
@@ -188,7 +232,9 @@ def changes_between(before: Side, after: Side) -> list[Change]:
     }
     changes = [*_groups(before, after), *before.warehouse.answers(Change, _CHANGES, **asked)]
     if before.warehouse.cluster == after.warehouse.cluster and before.moment < after.moment:
-        changes += before.warehouse.answers(Change, _BETWEEN, start=before.moment, at=after.moment)
+        # A time has no run: what an audit stored up to it shows in the times of findings alone.
+        runs = {"first_run": before.run if after.run or after.at is None else None, "last_run": after.run}
+        changes += before.warehouse.answers(Change, _BETWEEN, start=before.moment, at=after.moment, **runs)
     return sorted(changes, key=lambda one: (one.group_id or "", _ORDER.index(one.what), one.change, one.name or ""))
 
 

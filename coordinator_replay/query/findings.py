@@ -1,10 +1,13 @@
 """What an operator should look at, the most severe and latest first."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from coordinator_replay.analysis.findings.rules import RULES
+from coordinator_replay.analysis.findings.observation import lasting, threshold_shown
+from coordinator_replay.analysis.findings.rules import RULES, Rule
+from coordinator_replay.analysis.findings.thresholds import DEFAULTS, Thresholds
 from coordinator_replay.answer_columns import column, select_list
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.choices import SEVERITIES
@@ -29,6 +32,7 @@ class Finding:
     member_id: str | None
     first_seen: datetime | None = column("FIRST-SEEN", 6)
     last_seen: datetime | None = column("LAST-SEEN", 2)
+    ended_at: datetime | None = column("ENDED", 4)
     occurrences: int | None = column("TIMES", 6)
     message: str | None = column("MESSAGE", 1, 48, good=80)
     detail: str | None
@@ -90,6 +94,27 @@ def findings_of(
         and (not rules or finding.rule in rules)
         and (group is None or finding.group_id == group)
     ]
+
+
+_SETTINGS = """
+    SELECT settings FROM audit_runs WHERE cluster = $cluster AND status = 'done' ORDER BY run_id DESC LIMIT 1
+"""
+
+
+def terms_of(warehouse: Tables, rules: Sequence[str]) -> list[str]:
+    """What it takes for each of these rules to find something, with the numbers of the last audit, in sentences."""
+    rows = warehouse.rows(_SETTINGS)
+    settings = json.loads(rows[0][0] or "{}") if rows else {}
+    limits = DEFAULTS.with_changes(settings.get("thresholds", {}))
+    return [f"{name}: {_terms(RULES[name], limits, settings.get('horizon_ms'))}" for name in rules if name in RULES]
+
+
+def _terms(rule: Rule, limits: Thresholds, horizon_ms: int | None) -> str:
+    numbers = [" ".join(threshold_shown(name, getattr(limits, name))) for name in rule.thresholds]
+    if rule is RULES["offset_expiring"] and horizon_ms is not None:
+        numbers.append(f"horizon {lasting(horizon_ms)} (--horizon)")
+    parts = [f"thresholds of the last audit: {', '.join(numbers)}"] if numbers else []
+    return "; ".join([rule.about.rstrip("."), *parts, *([f"it needs {rule.needs}"] if rule.needs else [])]) + "."
 
 
 _RUNS = """

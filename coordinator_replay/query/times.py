@@ -159,6 +159,27 @@ def parse_time(text: str, rule: str = RULE) -> datetime | LogTime:
         raise UsageError(f"invalid time {text!r}: write {rule}") from None
 
 
+_RUN_ID = re.compile(r"\d{8}T\d{6}\.\d{6}Z\+*")
+
+
+def is_run_id(text: str) -> bool:
+    """Whether a text is the id of an audit, which is the time of its beginning in a form of its own.
+
+    >>> is_run_id("20261120T023000.000123Z"), is_run_id("2026-11-20T02:30")
+    (True, False)
+    """
+    return _RUN_ID.fullmatch(text.strip()) is not None
+
+
+def parse_time_or_run(text: str) -> datetime | LogTime | str:
+    """Read a time, or take the id of an audit as it is.
+
+    Raises:
+        UsageError: the text is neither.
+    """
+    return text.strip() if is_run_id(text) else parse_time(text)
+
+
 def parse_absolute_time(text: str, rule: str = ABSOLUTE_RULE) -> datetime:
     """Read a time that must stand for itself, as in a file that knows nothing of a log's end.
 

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from coordinator_replay.analysis.findings.observation import lasting
+from coordinator_replay.analysis.findings.observation import threshold_shown
 from coordinator_replay.analysis.findings.rules import RULES, Severity
 from coordinator_replay.analysis.findings.thresholds import DEFAULTS
 
@@ -23,9 +23,10 @@ most severe first, and `audit --fail-on warning` ends with code 3 if there is a 
 written by `scripts/document-findings`.
 
 A finding has the same id in every audit that finds it. There are findings about the end of the log and about the time
-before: a group that was stuck yesterday has one with its end. `occurrences`, `first_seen` and `last_seen` sum up what
-belongs to one finding; `detail` has the numbers behind the sentence as JSON; `log_partition` and `log_offset` point to
-the record that shows it best.
+before: a group that was stuck yesterday has one with its end, `ended_at`, which is null while it goes on. Partitions of
+one fact are one finding: offsets of a topic that were rewound or reset within ten minutes of each other, commits of one
+owner that stopped. `occurrences`, `first_seen` and `last_seen` sum up what belongs to one finding; `detail` has the
+numbers behind the sentence as JSON; `log_partition` and `log_offset` point to the record that shows it best.
 
 Durations are measured up to the last record of the whole dump. If the partitions of `__consumer_offsets` were
 copied at very different times, groups of the earlier copies seem silent.
@@ -63,26 +64,16 @@ def _meanings() -> dict[str, str]:
     return found
 
 
-def _shown(name: str) -> str:
-    return name.removesuffix("_ms").replace("_", "-")
-
-
-def _value(name: str, number: int) -> str:
-    if not name.endswith("_ms"):
-        return f"{number:,}"
-    days, rest = divmod(number, 86_400_000)
-    return f"{days} d" if days and not rest else lasting(number)
-
-
 def _rules() -> list[str]:
     lines = []
     for severity in Severity:
         lines += [f"## {severity.capitalize()}", ""]
         for name, rule in RULES.items():
             if rule.severity is severity:
-                used = ", ".join(f"`{_shown(one)}`" for one in rule.thresholds)
+                used = ", ".join(f"`{threshold_shown(one, 0)[0]}`" for one in rule.thresholds)
                 lines += [f"### `{name}`", "", f"{rule.about} {rule.advice}", ""]
                 lines += [f"Thresholds: {used}.", ""] if used else []
+                lines += [f"Needs {rule.needs}.", ""] if rule.needs else []
     return lines
 
 
@@ -106,8 +97,8 @@ def write() -> str:
     """The page."""
     meanings = _meanings()
     rows = "".join(
-        f"| `{_shown(name)}` | {_value(name, number)} | {meanings[name]} |\n"
-        for name, number in asdict(DEFAULTS).items()
+        f"| `{shown}` | {value} | {meanings[name]} |\n"
+        for name, (shown, value) in ((name, threshold_shown(name, number)) for name, number in asdict(DEFAULTS).items())
     )
     return "\n".join([_HEAD, *_rules(), _THRESHOLDS + rows, _SAMPLES + "\n".join(_found())]).rstrip() + "\n"
 

@@ -1,5 +1,6 @@
 """The Python API over a warehouse known by heart: the answers of the query room, and what is said beside them."""
 
+import json
 from dataclasses import fields
 from datetime import UTC, date, datetime, timedelta, timezone
 
@@ -13,7 +14,7 @@ from coordinator_replay.query.groups import Group, groups_at
 from coordinator_replay.query.offsets import offsets_at
 from coordinator_replay.query.rebalances import rebalances_of
 from coordinator_replay.query.timeline import timeline_of
-from tests.query.small_warehouse import at
+from tests.query.small_warehouse import at, write_rows, write_small_warehouse
 
 
 def test_the_package_offers_the_warehouse_and_nothing_it_does_not_have():
@@ -81,6 +82,18 @@ def test_all_owners_of_a_time_range(warehouse):
         warehouse.owner("payments", "orders", 7, start="02:01")
     with pytest.raises(UsageError, match="either a point in time"):
         warehouse.owner("payments", "orders", 1, at="02:01", start="02:01")
+
+
+def test_no_finding_of_a_rule_says_what_it_takes(tmp_path):
+    settings = {"thresholds": {"metadata_delay_ms": 90_000}, "horizon_ms": 5 * 86_400_000}
+    ran = {"run_id": "r9", "cluster": "default", "status": "done", "settings": json.dumps(settings)}
+    write_small_warehouse(tmp_path)
+    write_rows(tmp_path, "audit_runs", [ran])
+    (late,) = Warehouse(tmp_path, "default").findings(rules=["late_topic_change", "storm"]).notes
+    assert late.startswith("late_topic_change: ")
+    assert late.endswith("metadata-delay 90 s; it needs the times of topics (--cluster-metadata).")
+    notes = Warehouse(tmp_path, "default").findings(rules=["offset_expiring"]).notes
+    assert "owned-lately 7 d, horizon 5 d (--horizon)." in notes[1]
 
 
 def test_findings_of_a_time_range(warehouse):

@@ -297,8 +297,8 @@ def test_expired(ask):
 
 def test_findings(ask):
     assert answer(ask("findings", "--severity", "error")) == lines("""
-        SEVERITY  RULE               GROUP     TOPIC   PARTITION  FIRST-SEEN                LAST-SEEN                 TIMES  MESSAGE
-        error     stuck_transaction  txn-only  orders          0  2026-11-20T02:00:00.000Z  2026-11-20T02:10:00.000Z      1  Something about stuck_transaction.
+        SEVERITY  RULE               GROUP     TOPIC   PARTITION  FIRST-SEEN                LAST-SEEN                 ENDED  TIMES  MESSAGE
+        error     stuck_transaction  txn-only  orders          0  2026-11-20T02:00:00.000Z  2026-11-20T02:10:00.000Z  -          1  Something about stuck_transaction.
         """)  # noqa: E501
 
 

@@ -289,9 +289,9 @@ def findings() -> list[Row]:
         }
 
     return [
-        one("f1", "storm", "info", group_id="payments"),
+        one("f1", "storm", "info", group_id="payments", ended_at=at("02:10")),
         one("f2", "stuck_transaction", "error", group_id="txn-only", topic="orders", partition=0),
-        one("f3", "rewind", "warning", group_id="payments", last_seen=at("02:12")),
+        one("f3", "rewind", "warning", group_id="payments", last_seen=at("02:12"), ended_at=at("02:12")),
         one("f4", "rewind", "error", cluster="other"),
     ]
 

@@ -93,7 +93,7 @@ def test_a_restarted_client_is_no_change(tmp_path: Path):
 def test_findings_that_are_new_or_over(warehouse: Tables):
     found = changes_between(Side(warehouse, at("02:05")), Side(warehouse, at("02:15")))
     assert {(one.change, one.name) for one in found if one.what == "finding"} == {
-        ("over", "storm"), ("over", "stuck_transaction"), ("over", "rewind"),
+        ("over", "storm"), ("over", "rewind"),
     }  # fmt: skip
     early = changes_between(Side(warehouse, at("02:00") - timedelta(seconds=1)), Side(warehouse, at("02:05")))
     assert {(one.change, one.name) for one in early if one.what == "finding"} == {

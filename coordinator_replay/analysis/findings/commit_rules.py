@@ -1,6 +1,8 @@
 """Rules over committed offsets: each looks at the sums of the commits of a partition, a topic or the whole group."""
 
 from collections.abc import Callable, Iterator
+from operator import attrgetter
+from typing import NamedTuple
 
 from coordinator_replay.analysis.findings.context import GroupContext, Row, mean_interval_ms
 from coordinator_replay.analysis.findings.observation import (
@@ -10,14 +12,28 @@ from coordinator_replay.analysis.findings.observation import (
     has_lasted,
     lasting,
     moment,
+    of_partitions,
 )
+from coordinator_replay.analysis.findings.thresholds import MINUTE_MS
+from coordinator_replay.analysis.findings.totals import Sum, bursts_of
 from coordinator_replay.times import latest_ms, time_order
 
 _FEWEST_COMMITS = 3
 """How many commits it takes to say how often a group commits."""
 
 
-def commit_stall(context: GroupContext, row: Row) -> Iterator[Observation]:
+class Stall(NamedTuple):
+    """Commits of a partition that stopped while its owner stayed."""
+
+    partition: int
+    last_ms: int
+    committed_offset: int
+    usual_ms: int
+    owned_from: int | None
+    from_offset: int
+
+
+def look_for_stall(context: GroupContext, topic: "TopicCommits", row: Row) -> None:
     """Others of the group went on committing long after this one stopped, and its owner is still there."""
     owner = context.owned.get((row["topic"], row["partition"]))
     last_ms, limits, commits = row["last_at"], context.limits, context.commits
@@ -27,50 +43,80 @@ def commit_stall(context: GroupContext, row: Row) -> Iterator[Observation]:
         return
     if time_order(owner.at_ms) > last_ms or row["commits"] < _FEWEST_COMMITS:
         return
-    stalled_ms, usual_ms = commits["last_at"] - last_ms, mean_interval_ms(row)
-    if stalled_ms < max(limits.stall_ms, limits.patience * usual_ms):
+    usual_ms = mean_interval_ms(row)
+    if commits["last_at"] - last_ms < max(limits.stall_ms, limits.patience * usual_ms):
         return
-    yield Observation(
-        "commit_stall",
-        (row["topic"], row["partition"], row["from_offset"]),
-        last_ms,
-        commits["last_at"],
-        f"commits of {_name(row)} stopped at {row['committed_offset']} on {moment(last_ms)}, while the group went on "
-        f"committing for another {lasting(stalled_ms)}",
-        row["log_partition"],
-        row["from_offset"],
-        {
-            "committed_offset": row["committed_offset"],
-            "usual_ms": usual_ms,
-            "stalled_ms": stalled_ms,
-            "owned_from": moment(owner.at_ms),
-        },
-        topic=row["topic"],
-        topic_partition=row["partition"],
-        member_id=owner.member_id,
-    )
+    one = Stall(row["partition"], last_ms, row["committed_offset"], usual_ms, owner.at_ms, row["from_offset"])
+    topic.stalls.setdefault(owner.member_id, []).append(one)
+
+
+def commit_stall(context: GroupContext, topic: "TopicCommits") -> Iterator[Observation]:
+    """Partitions of one owner of which commits have stopped."""
+    if not topic.stalls or context.commits is None:
+        return
+    until_ms = context.commits["last_at"]
+    for member_id, stalls in topic.stalls.items():
+        first, last = (choose(stalls, key=attrgetter("last_ms")) for choose in (min, max))
+        numbers = [one.partition for one in stalls]
+        where = f"at {first.committed_offset} on {moment(first.last_ms)}"
+        if len(stalls) > 1:
+            where = f"from {moment(first.last_ms)} to {moment(last.last_ms)}"
+        stalled_ms = until_ms - last.last_ms
+        yield Observation(
+            "commit_stall",
+            (topic.name, member_id),
+            first.last_ms,
+            until_ms,
+            f"commits of {of_partitions(topic.name, numbers)} stopped {where}, while the group went on committing for "
+            f"another {lasting(stalled_ms)}",
+            topic.log_partition,
+            first.from_offset,
+            {
+                "partitions": numbers[:MOST_NAMED],
+                "partition_count": len(numbers),
+                "committed_offset": first.committed_offset,
+                "usual_ms": first.usual_ms,
+                "stalled_ms": stalled_ms,
+                "owned_from": moment(first.owned_from),
+            },
+            goes_on_ms=None,
+            occurrences=len(numbers),
+            topic=topic.name,
+            topic_partition=numbers[0] if len(numbers) == 1 else None,
+            member_id=member_id,
+        )
 
 
 def offset_rewind(context: GroupContext, row: Row) -> Iterator[Observation]:
     """Commits below the one before, while the group had members, or in a group without members on record.
 
     An Empty group that has had members is left to ``offset_reset``, and so are commits before the first member joined.
+    Rewinds of a topic that follow each other closely are one.
     """
-    last = row["last"]
+    last, numbers = row["last"], row["partitions"]
     if row["is_empty"] and context.status is not None and context.status["has_had_members"]:
         return
     committer = _committer(row) if row["is_empty"] else None
     words = f"; the group has no members on record: {committer}" if committer else ""
+    step = f"from {last['previous_offset']} to {last['committed_offset']} {at(last['valid_from'])}"
+    if len(numbers) == 1:
+        message = f"committed offset of {row['topic']}-{numbers[0]} rewound {step}{words}"
+    else:
+        message = (
+            f"committed offsets of {of_partitions(row['topic'], numbers)} rewound, by up to {row['furthest']}; the "
+            f"last, of partition {last['partition']}, {step}{words}"
+        )
     yield Observation(
         "offset_rewind",
-        (row["topic"], row["partition"]),
+        (row["topic"], row["first_offset"]),
         row["first_at"],
-        last["valid_from"],
-        f"committed offset of {_name(row)} rewound from {last['previous_offset']} to {last['committed_offset']} "
-        f"{at(last['valid_from'])}{words}",
+        row["last_at"],
+        message,
         row["log_partition"],
         last["from_offset"],
         {
+            "partitions": numbers[:MOST_NAMED],
+            "partition_count": len(numbers),
             "previous_offset": last["previous_offset"],
             "committed_offset": last["committed_offset"],
             "furthest_back": row["furthest"],
@@ -81,13 +127,13 @@ def offset_rewind(context: GroupContext, row: Row) -> Iterator[Observation]:
         | ({"committer": committer} if committer else {}),
         occurrences=row["count"],
         topic=row["topic"],
-        topic_partition=row["partition"],
+        topic_partition=numbers[0] if len(numbers) == 1 else None,
         member_id=last["owner_member_id"],
     )
 
 
-def offset_reset(context: GroupContext, row: Row) -> Iterator[Observation]:
-    """Commits into a group without members that has them at other times.
+def look_for_reset(context: GroupContext, topic: "TopicCommits", row: Row) -> None:
+    """Commits of a partition into a group without members that has them at other times.
 
     Two kinds: into a group that is Empty after it has had members, and before the group's first member joined, where
     the log has its beginning. In a group that never had members a commit onward is no different from progress;
@@ -107,20 +153,45 @@ def offset_reset(context: GroupContext, row: Row) -> Iterator[Observation]:
         when = "before the group's first member joined"
     else:
         return
-    yield Observation(
-        "offset_reset",
-        (row["topic"], row["partition"]),
-        since,
-        last["valid_from"],
-        f"committed offset of {_name(row)} was set to {last['committed_offset']} on {moment(last['valid_from'])}, "
-        f"{when}",
-        row["log_partition"],
-        last["from_offset"],
-        {"committed_offset": last["committed_offset"], "previous_offset": last["previous_offset"]},
-        occurrences=last["count"],
-        topic=row["topic"],
-        topic_partition=row["partition"],
-    )
+    burst = {
+        "log_partition": row["log_partition"],
+        "count": last["count"],
+        "first_at": since,
+        "last_at": last["valid_from"],
+        "first_offset": last["from_offset"],
+        "furthest": 0,
+        "partitions": [row["partition"]],
+        "last": {**last, "partition": row["partition"]},
+    }
+    topic.resets.setdefault(when, []).append(burst)
+
+
+def offset_reset(context: GroupContext, topic: "TopicCommits") -> Iterator[Observation]:
+    """Commits into a group without members; those of several partitions that follow each other closely are one."""
+    for when, resets in topic.resets.items():
+        for burst in bursts_of(resets):
+            last, numbers = burst["last"], burst["partitions"]
+            which = "committed offset of" if len(numbers) == 1 else "committed offsets of"
+            were = "was set" if len(numbers) == 1 else f"were set, the last, of partition {last['partition']},"
+            yield Observation(
+                "offset_reset",
+                (topic.name, burst["first_at"]),
+                burst["first_at"],
+                burst["last_at"],
+                f"{which} {of_partitions(topic.name, numbers)} {were} to {last['committed_offset']} on "
+                f"{moment(last['valid_from'])}, {when}",
+                burst["log_partition"],
+                last["from_offset"],
+                {
+                    "partitions": numbers[:MOST_NAMED],
+                    "partition_count": len(numbers),
+                    "committed_offset": last["committed_offset"],
+                    "previous_offset": last["previous_offset"],
+                },
+                occurrences=burst["count"],
+                topic=topic.name,
+                topic_partition=numbers[0] if len(numbers) == 1 else None,
+            )
 
 
 def _committer(row: Row) -> str:
@@ -142,18 +213,12 @@ def _committer(row: Row) -> str:
     return "a tool, a restore or a consumer that uses assign(), the log can't tell which"
 
 
-def _name(row: Row) -> str:
-    return f"{row['topic']}-{row['partition']}"
-
-
-PARTITION_RULES: tuple[Callable[[GroupContext, Row], Iterator[Observation]], ...] = (commit_stall, offset_reset)
-"""Rules over one partition."""
-
-
 class TopicCommits:
     """The sums of the commits of one topic.
 
     Attributes:
+        stalls: partitions of which commits have stopped, by owner.
+        resets: commits into the group without members, by when that was, as ``totals.bursts_of`` takes them.
         first_ms: time of the first commit.
         last_ms: time of the last commit.
         last_offset: its log offset.
@@ -171,6 +236,8 @@ class TopicCommits:
         "metadata_bytes",
         "name",
         "partitions",
+        "resets",
+        "stalls",
     )
 
     def __init__(self, row: Row) -> None:
@@ -182,6 +249,8 @@ class TopicCommits:
         self.partitions = 0
         self.metadata_bytes = 0
         self.is_last_known = True
+        self.stalls: dict[str, list[Stall]] = {}
+        self.resets: dict[str, list[Sum]] = {}
 
     def add(self, row: Row) -> None:
         """Add one more partition."""
@@ -221,6 +290,7 @@ def abandoned_topic(context: GroupContext, topic: TopicCommits) -> Iterator[Obse
         topic.log_partition,
         topic.last_offset,
         {"offsets": topic.partitions, "subscribed_topics": status["subscribed"][:MOST_NAMED]},
+        goes_on_ms=None,
         occurrences=topic.partitions,
         topic=topic.name,
     )
@@ -242,7 +312,12 @@ def oversized_metadata(context: GroupContext, topic: TopicCommits) -> Iterator[O
         )
 
 
+PARTITION_SIGNS: tuple[Callable[[GroupContext, TopicCommits, Row], None], ...] = (look_for_stall, look_for_reset)
+"""What is looked for in each partition of a topic, for the rules over the topic."""
+
 TOPIC_RULES: tuple[Callable[[GroupContext, TopicCommits], Iterator[Observation]], ...] = (
+    commit_stall,
+    offset_reset,
     abandoned_topic,
     oversized_metadata,
 )
@@ -275,6 +350,7 @@ def never_committed(context: GroupContext) -> Iterator[Observation]:
             None,
             None,
             {"partitions": numbers[:MOST_NAMED], "partition_count": len(numbers)},
+            goes_on_ms=None,
             occurrences=len(numbers),
             topic=topic,
             topic_partition=numbers[0] if len(numbers) == 1 else None,
@@ -302,6 +378,7 @@ def silent_group(context: GroupContext) -> Iterator[Observation]:
         context.log_partition,
         commits["last_offset"],
         {"epoch": status["epoch"], "group_type": status["group_type"], "usual_ms": usual_ms, "silent_ms": silent_ms},
+        goes_on_ms=None,
     )
 
 
@@ -332,6 +409,7 @@ def hot_committer(context: GroupContext) -> Iterator[Observation]:
             "commits": commits["commits"],
             "bytes": commits["bytes"],
         },
+        goes_on_ms=MINUTE_MS,
         occurrences=commits["hot_minutes"],
     )
 

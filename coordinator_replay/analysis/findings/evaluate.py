@@ -5,7 +5,7 @@ from typing import Any
 
 from coordinator_replay.analysis.findings.commit_rules import (
     COMMIT_RULES,
-    PARTITION_RULES,
+    PARTITION_SIGNS,
     TOPIC_RULES,
     TopicCommits,
     offset_rewind,
@@ -18,7 +18,7 @@ from coordinator_replay.analysis.findings.log_rules import (
     group_not_evaluated,
     late_topic_change,
 )
-from coordinator_replay.analysis.findings.observation import Observation, has_lasted, row
+from coordinator_replay.analysis.findings.observation import Observation, ended_ms, has_lasted, row
 from coordinator_replay.analysis.findings.rules import RULES
 from coordinator_replay.analysis.findings.thresholds import Thresholds
 from coordinator_replay.analysis.rows import Scope
@@ -31,7 +31,6 @@ FindingRow = dict[str, Any]
 
 ROW_RULES = {
     Evidence.REBALANCE: (late_topic_change,),
-    Evidence.OFFSETS: PARTITION_RULES,
     Evidence.REWIND: (offset_rewind,),
     Evidence.FAILURE: (group_not_evaluated,),
     **{kind: (rule,) for kind, rule in LOG_RULES.items()},
@@ -90,6 +89,8 @@ class Evaluator:
             yield from self._end_topic()
             self.topic = TopicCommits(evidence)
         self.topic.add(evidence)
+        for look_for in PARTITION_SIGNS:
+            look_for(self.context, self.topic, evidence)
 
     def _end_topic(self) -> Iterator[FindingRow]:
         if self.topic is not None:
@@ -103,19 +104,19 @@ class Evaluator:
         if observed["is_open"] and not has_lasted(observed["needed_ms"] or 0, observed["first_seen"], end_ms):
             return
         last_seen = latest_ms(end_ms if observed["is_open"] else observed["last_seen"], observed["first_seen"])
+        ended_at = None if observed["is_open"] else ended_ms(last_seen, observed["goes_on_ms"], end_ms)
+        about = {"last_seen": last_seen, "ended_at": ended_at, "is_proven": True}
         finding = self.finding
         if finding is None or finding["finding_id"] != observed["finding_id"]:
             if finding is not None:
                 yield finding
-            keys = {"cluster": self.context.cluster, "group_id": self.context.group_id, "is_proven": True}
-            self.finding = {**observed, **keys, "last_seen": last_seen}
+            self.finding = {**observed, **about, "cluster": self.context.cluster, "group_id": self.context.group_id}
             return
-        latest = finding if time_order(finding["last_seen"]) > time_order(last_seen) else observed
+        is_later = time_order(last_seen) >= time_order(finding["last_seen"])
         self.finding = {
-            **latest,
-            "is_proven": True,
+            **finding,
+            **({**observed, **about} if is_later else {}),
             "first_seen": finding["first_seen"],
-            "last_seen": latest_ms(finding["last_seen"], last_seen),
             "occurrences": finding["occurrences"] + observed["occurrences"],
         }
 
@@ -123,5 +124,9 @@ class Evaluator:
         group_id = "" if is_of_log else self.context.group_id
         scope = Scope(self.context.cluster, group_id)
         for observation in observations:
-            is_proven = self.context.are_commits_proven or not RULES[observation.rule].rests_on_commits
-            yield {**row(scope, observation), "group_id": None if is_of_log else group_id, "is_proven": is_proven}
+            yield {
+                **row(scope, observation),
+                "group_id": None if is_of_log else group_id,
+                "ended_at": ended_ms(observation.last_ms, observation.goes_on_ms, self.context.end_ms),
+                "is_proven": self.context.are_commits_proven or not RULES[observation.rule].rests_on_commits,
+            }

@@ -28,7 +28,7 @@ class Evidence(IntEnum):
         OBSERVATION: what a rule over the group's steps observed.
         UNREADABLE: records of a log partition that could not be decoded.
         GAP: a range of log offsets that no audit has read.
-        REWIND: the sums of those commits of a partition that are below the one before.
+        REWIND: a burst of commits of a topic that are below the one before.
         STATE: a state that the group came into. Its name says all; it is for the metrics, and no rule looks at it.
         FAILURE: a step for the group that failed.
         LOST: a range of log offsets that a leader election has truncated.

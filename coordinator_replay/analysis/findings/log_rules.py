@@ -78,6 +78,7 @@ def _transaction(
             "ended_by": one.ended_by,
             "pending_ms": until_ms - since,
         },
+        goes_on_ms=None if one.settled_ms is None else 0,
         occurrences=counted,
         topic=next(iter(one.topics)) if len(one.topics) == 1 else None,
     )
@@ -121,6 +122,7 @@ def _expiries(context: GroupContext, rule: str, status: str, what: str) -> Itera
                 "confidence": one.confidence,
                 "expire_at": moment(one.first_ms),
             },
+            goes_on_ms=0 if is_over else None,
             occurrences=count,
             topic=topic,
             topic_partition=numbers[0] if count == 1 else None,
@@ -155,6 +157,7 @@ def group_not_evaluated(context: GroupContext, row: Row) -> Iterator[Observation
         row["log_partition"],
         row["log_offset"],
         {"step": row["step"], "error": row["error"], "where": row["where"]},
+        goes_on_ms=None,
     )
 
 

@@ -5,15 +5,19 @@ one that is still open counts if it has lasted long enough at the end of the log
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from coordinator_replay.analysis.findings.rules import RULES
+from coordinator_replay.analysis.findings.thresholds import DAY_MS
 from coordinator_replay.analysis.rows import Scope
 from coordinator_replay.times import elapsed_ms, moment_of_ms
 
 MOST_NAMED = 20
 """How many members or partitions an observation names; the rest is counted."""
+
+_MOST_SHOWN = 5
+"""How many partitions a message names."""
 
 
 class Observation(NamedTuple):
@@ -24,6 +28,7 @@ class Observation(NamedTuple):
         first_ms: from when on; None where no record says.
         last_ms: until when; None where it still is so, or no record says.
         needed_ms: how long it must have lasted at the end of the log to be a finding, where it still is so.
+        goes_on_ms: for how long after ``last_ms`` it still is so if nothing else is on record; None for ever.
         detail: numbers and names behind the message, fit for JSON.
     """
 
@@ -36,6 +41,7 @@ class Observation(NamedTuple):
     offset: int | None
     detail: Mapping[str, Any] = {}
     needed_ms: int = 0
+    goes_on_ms: int | None = 0
     occurrences: int = 1
     topic: str | None = None
     topic_partition: int | None = None
@@ -50,6 +56,30 @@ def has_lasted(needed_ms: int, first_ms: int | None, until_ms: int | None) -> bo
     """
     lasted_ms = elapsed_ms(first_ms, until_ms)
     return needed_ms <= 0 if lasted_ms is None else lasted_ms >= needed_ms
+
+
+def ended_ms(last_ms: int | None, goes_on_ms: int | None, end_ms: int) -> int | None:
+    """When something was over; None where it still is so at the end of the log, or no record says.
+
+    >>> ended_ms(10, 0, 10), ended_ms(10, 5, 14), ended_ms(10, 5, 16), ended_ms(10, None, 16)
+    (10, None, 10, None)
+    """
+    if last_ms is None or goes_on_ms is None or (goes_on_ms and end_ms - last_ms <= goes_on_ms):
+        return None
+    return last_ms
+
+
+def of_partitions(topic: str, numbers: Sequence[int]) -> str:
+    """Partitions of a topic, as messages show them.
+
+    >>> of_partitions("orders", [3]), of_partitions("orders", [0, 1, 2, 3, 4, 5, 8])
+    ('orders-3', '7 partitions of orders (0, 1, 2, 3, 4 and 2 more)')
+    """
+    if len(numbers) == 1:
+        return f"{topic}-{numbers[0]}"
+    named = ", ".join(map(str, numbers[:_MOST_SHOWN]))
+    rest = f" and {len(numbers) - _MOST_SHOWN} more" if len(numbers) > _MOST_SHOWN else ""
+    return f"{len(numbers)} partitions of {topic} ({named}{rest})"
 
 
 def finding_id(cluster: str, rule: str, group_id: str, *subject: object) -> str:
@@ -90,20 +120,32 @@ def moment(at_ms: int | None) -> str:
 def lasting(duration_ms: int | None) -> str:
     """A duration as messages show it.
 
-    >>> lasting(90_000), lasting(3_600_000), lasting(1500)
-    ('90 s', '60 min', '1.5 s')
+    >>> lasting(90_000), lasting(3_600_000), lasting(1500), lasting(7 * 86_400_000)
+    ('90 s', '60 min', '1.5 s', '7 d')
     >>> lasting(None)
     'an unknown time'
     """
     if duration_ms is None:
         return "an unknown time"
+    if duration_ms and duration_ms % DAY_MS == 0:
+        return f"{duration_ms // DAY_MS} d"
     if duration_ms >= 10 * 60_000:
         return f"{duration_ms // 60_000} min"
     return f"{duration_ms / 1000:g} s"
 
 
+def threshold_shown(name: str, value: int) -> tuple[str, str]:
+    """A threshold as it is typed, and its value.
+
+    >>> threshold_shown("stuck_ms", 600_000), threshold_shown("hot_minutes", 10)
+    (('stuck', '10 min'), ('hot-minutes', '10'))
+    """
+    shown = lasting(value) if name.endswith("_ms") else f"{value:,}"
+    return name.removesuffix("_ms").replace("_", "-"), shown
+
+
 def row(scope: Scope, observation: Observation) -> dict[str, Any]:
-    """An observation in the columns of ``findings`` but ``is_proven``, with ``needed_ms``."""
+    """An observation in the columns of ``findings`` but three, with ``needed_ms`` and ``goes_on_ms``."""
     return {
         "cluster": scope.cluster,
         "group_id": scope.group_id,
@@ -119,6 +161,7 @@ def row(scope: Scope, observation: Observation) -> dict[str, Any]:
         "message": observation.message,
         "detail": scope.encode(dict(observation.detail)),
         "needed_ms": observation.needed_ms,
+        "goes_on_ms": observation.goes_on_ms,
         "log_partition": observation.partition,
         "log_offset": observation.offset,
     }

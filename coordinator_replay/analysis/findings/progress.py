@@ -4,7 +4,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from coordinator_replay.analysis.findings.observation import MOST_NAMED, Observation, has_lasted, lasting, moment
+from coordinator_replay.analysis.findings.observation import (
+    MOST_NAMED,
+    Observation,
+    has_lasted,
+    lasting,
+    moment,
+    of_partitions,
+)
 from coordinator_replay.analysis.findings.steps import Memory, Step
 from coordinator_replay.analysis.ownership import UNREVOKED
 from coordinator_replay.analysis.rebalances import GENERATIONS
@@ -25,19 +32,22 @@ _MOST_RECENT = 1000
 
 
 def invariant_broken(step: Step, memory: Memory) -> Iterator[Observation]:
-    """Events INVARIANT_BROKEN; one finding for each broken rule and partition."""
+    """Events INVARIANT_BROKEN; one finding for each broken rule and topic."""
     if EventKind.INVARIANT_BROKEN not in step.kinds:
         return
+    broken: dict[tuple[Any, Any], list[Event]] = {}
     for event in step.events:
-        if event.kind is not EventKind.INVARIANT_BROKEN:
-            continue
+        if event.kind is EventKind.INVARIANT_BROKEN:
+            broken.setdefault((event.changes.get("rule"), event.changes.get("topic")), []).append(event)
+    for (rule, topic), events in broken.items():
+        event = events[0]
         changes = dict(event.changes)
-        rule, topic, number = changes.get("rule"), changes.get("topic"), changes.get("partition")
+        numbers = sorted({one.changes["partition"] for one in events if one.changes.get("partition") is not None})
         named = step.topics.shown(step.now.group_type, topic)[0][1] if isinstance(topic, str) else None
-        about = f", {named or topic}-{number}," if topic is not None else ""
+        about = f", {of_partitions(named or topic, numbers)}," if numbers else ""
         yield Observation(
             "invariant_broken",
-            (rule, topic, number),
+            (rule, topic),
             step.now.at_ms,
             step.now.at_ms,
             f"{_broken(rule, changes)}{about} at {moment(step.now.at_ms)} (rule {rule})",
@@ -47,8 +57,9 @@ def invariant_broken(step: Step, memory: Memory) -> Iterator[Observation]:
                 key: value if isinstance(value, int | str | list | None) else str(value)
                 for key, value in changes.items()
             },
+            occurrences=len(events),
             topic=named,
-            topic_partition=number,
+            topic_partition=numbers[0] if len(numbers) == 1 else None,
             member_id=event.member_id,
         )
 
@@ -198,7 +209,7 @@ def rebalance_storm(step: Step, memory: Memory) -> Iterator[Observation]:
     notes, now, window_ms = memory.notes, step.now, step.limits.storm_window_ms
     if step.is_end:
         if "storm" in notes:
-            yield _storm(notes)
+            yield _storm(notes, window_ms)
         return
     before = notes.get("members", 0)
     notes["members"] = now.member_count
@@ -221,7 +232,7 @@ def rebalance_storm(step: Step, memory: Memory) -> Iterator[Observation]:
                     storm[5][name] = storm[5].get(name, 0) + 1
         storm[4] = now.at_ms
     elif "storm" in notes:
-        yield _storm(notes)
+        yield _storm(notes, window_ms)
         del notes["storm"]
 
 
@@ -247,7 +258,7 @@ def _who(step: Step) -> list[str]:
     return names[:MOST_NAMED]
 
 
-def _storm(notes: dict[str, Any]) -> Observation:
+def _storm(notes: dict[str, Any], window_ms: int) -> Observation:
     first_ms, partition, offset, count, last_ms, names = notes["storm"]
     often = Counter(names).most_common(3)
     by = f", most often by {often[0][0]} (joined, removed or changed {often[0][1]} times)" if often else ""
@@ -261,6 +272,7 @@ def _storm(notes: dict[str, Any]) -> Observation:
         partition,
         offset,
         {"rebalances": count, "members": dict(often)},
+        goes_on_ms=window_ms,
         occurrences=count,
     )
 
@@ -298,5 +310,6 @@ def static_member_flapping(step: Step, memory: Memory) -> Iterator[Observation]:
             event.partition,
             event.offset,
             {"instance_id": event.instance_id, "client_hosts": hosts},
+            goes_on_ms=step.limits.flapping_window_ms,
             member_id=event.member_id,
         )

@@ -25,6 +25,7 @@ class Rule(NamedTuple):
         about: what it observes, as a sentence.
         advice: what it may mean, and where to look next.
         thresholds: from when on it is a finding, as fields of ``Thresholds``.
+        needs: what it looks at that not every audit has.
         rests_on_commits: whether it takes commits for granted, which an aborted transaction would undo.
     """
 
@@ -33,6 +34,7 @@ class Rule(NamedTuple):
     advice: str
     thresholds: tuple[str, ...] = ()
     rests_on_commits: bool = False
+    needs: str | None = None
 
 
 RULES: Mapping[str, Rule] = {
@@ -100,6 +102,7 @@ RULES: Mapping[str, Rule] = {
         "Members beyond the limit are refused with GROUP_MAX_SIZE_REACHED. Give the brokers' own limit as a threshold: "
         "it is not in the log.",
         ("size_percent", "group_max_size", "share_group_max_size"),
+        needs="the brokers' limit as --threshold group-max-size=N",
     ),
     # Rules over offsets and over all groups: functions in commit_rules.py and log_rules.py.
     "group_near_record_limit": Rule(
@@ -168,12 +171,14 @@ RULES: Mapping[str, Rule] = {
         "Consumers that ask for stable offsets get UNSTABLE_OFFSET_COMMIT. Look for the producer id with "
         "kafka-transactions; the transactional id is not in this topic.",
         ("pending_ms",),
+        needs="segment files: an export has no producer ids",
     ),
     "long_transaction": Rule(
         Severity.INFO,
         "A transactional commit waited long for its marker, which came in the end.",
         "An aborted one is mostly a producer that died and was fenced after transaction.timeout.ms.",
         ("pending_ms",),
+        needs="segment files: an export has no producer ids",
     ),
     "offset_due": Rule(
         Severity.WARNING,
@@ -209,6 +214,7 @@ RULES: Mapping[str, Rule] = {
         "A group took long to notice that its topics had changed.",
         "New partitions were read by nobody until then. Classic members find out at metadata.max.age.ms.",
         ("metadata_delay_ms",),
+        needs="the times of topics (--cluster-metadata)",
     ),
     "log_truncated": Rule(
         Severity.WARNING,

@@ -1,7 +1,10 @@
 """Sums of commits by group and by partition; sums of several tasks, or of earlier runs, become one."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
+
+from coordinator_replay.analysis.findings.thresholds import MINUTE_MS
+from coordinator_replay.times import elapsed_ms, latest_ms, time_order
 
 Sum = dict[str, Any]
 """The sum of some commits, by column."""
@@ -25,8 +28,49 @@ def _most(one: Any, other: Any) -> Any:
     return other if one is None else one if other is None else max(one, other)
 
 
-def _newest(one: Any, other: Any) -> Any:
-    return other if other["from_offset"] > one["from_offset"] else one
+BURST_MS = 10 * MINUTE_MS
+"""Rewinds of a topic are one burst where no more time lies between one and the next."""
+
+_MOST_BURSTS = 100
+"""So many bursts are kept; of more, the oldest become one."""
+
+
+def bursts_of(bursts: Iterable[Sum]) -> list[Sum]:
+    """Bursts in order of time, those that follow each other closely as one.
+
+    What comes of it is the same whichever of them were brought together before.
+    """
+    joined: list[list[Sum]] = []
+    until_ms: int | None = None
+    for burst in sorted(bursts, key=lambda one: (time_order(one["first_at"]), one["first_offset"])):
+        if joined and _follows(until_ms, burst["first_at"]):
+            joined[-1].append(burst)
+        else:
+            joined.append([burst])
+        until_ms = latest_ms(until_ms, burst["last_at"])
+    oldest = max(len(joined) - _MOST_BURSTS, 0) + 1
+    joined[:oldest] = [[burst for one in joined[:oldest] for burst in one]] if joined else []
+    return [_one_burst(some) for some in joined]
+
+
+def _follows(until_ms: int | None, at_ms: int | None) -> bool:
+    """Whether something is of the same burst; what has no time is before all that has."""
+    since_ms = elapsed_ms(until_ms, at_ms)
+    return until_ms is at_ms is None if since_ms is None else since_ms <= BURST_MS
+
+
+def _one_burst(bursts: Sequence[Sum]) -> Sum:
+    """Bursts, the oldest first, as one."""
+    return {
+        "log_partition": bursts[0]["log_partition"],
+        "count": sum(one["count"] for one in bursts),
+        "first_at": bursts[0]["first_at"],
+        "last_at": max((one["last_at"] for one in bursts), key=time_order),
+        "first_offset": min(one["first_offset"] for one in bursts),
+        "furthest": max(one["furthest"] for one in bursts),
+        "partitions": sorted({number for one in bursts for number in one["partitions"]}),
+        "last": max((one["last"] for one in bursts), key=lambda last: last["from_offset"]),
+    }
 
 
 class Summary(NamedTuple):
@@ -93,10 +137,10 @@ PARTITION = Summary(
 )
 """Commits of a partition, with what the newest says; the same of those into an Empty group."""
 
-_REWINDS = {"log_partition": _most, "count": _plus, "first_at": _least, "furthest": _most, "last": _newest}
+_REWINDS = {"bursts": lambda one, other: bursts_of([*one, *other])}
 
 REWIND = Summary("rewind", _REWINDS)
-"""Commits of a partition that went back while the group was not Empty, with the newest of them."""
+"""Commits of a partition that went back while the group was not Empty, in bursts with the newest commit of each."""
 
 EMPTY_REWIND = Summary("empty_rewind", _REWINDS)
 """The same while the group was Empty, or had no records of its own at all."""
@@ -105,7 +149,7 @@ SUMMARIES = {summary.name: summary for summary in (GROUP, PARTITION, REWIND, EMP
 """Every kind by its name."""
 
 _REWIND = (
-    *("from_offset", "committed_offset", "previous_offset", "leader_epoch", "is_transactional"),
+    *("partition", "from_offset", "committed_offset", "previous_offset", "leader_epoch", "is_transactional"),
     *("owner_member_id", "group_state", "valid_from"),
 )
 
@@ -114,16 +158,20 @@ def rewind(row: Mapping[str, Any]) -> Sum:
     """A commit that went back, as something to add up.
 
     Args:
-        row: log_partition, from_offset, committed_offset, previous_offset, leader_epoch, is_transactional,
+        row: partition, log_partition, from_offset, committed_offset, previous_offset, leader_epoch, is_transactional,
             owner_member_id, group_state, valid_from.
     """
-    return {
+    burst = {
         "log_partition": row["log_partition"],
         "count": 1,
         "first_at": row["valid_from"],
+        "last_at": row["valid_from"],
+        "first_offset": row["from_offset"],
         "furthest": row["previous_offset"] - row["committed_offset"],
+        "partitions": [row["partition"]],
         "last": {name: row[name] for name in _REWIND},
     }
+    return {"bursts": [burst]}
 
 
 class Totals:

@@ -33,6 +33,7 @@ from coordinator_replay.analysis.findings.totals import (
     Key,
     Sum,
     Totals,
+    bursts_of,
     rewind,
 )
 from coordinator_replay.engine.model import GroupState
@@ -139,7 +140,8 @@ class GroupEvidence:
             totals.add(PARTITION, _key(row), row, is_over=row.pop("is_over"))
         for row in self.rows[REWIND_SUMS]:
             kind = EMPTY_REWIND if row["group_state"] == str(GroupState.EMPTY) else REWIND
-            totals.add(kind, _key(row), rewind(row), is_over=row["is_over"])
+            added = rewind(row)
+            totals.add(kind, _key(row), added, is_over=row["is_over"])
         for row in self.rows[TOTALS]:
             key = WHOLE if row["topic"] is None else _key(row)
             totals.add(SUMMARIES[row["what"]], key, orjson.loads(row["sums"]), is_over=True)
@@ -151,12 +153,7 @@ class GroupEvidence:
             EvidenceRow(row["tag"], time_order(row["at"]), row["name"], row["seq"], orjson.loads(row["detail"]))
             for row in self.rows[EVIDENCE]
         ]
-        for kind in (REWIND, EMPTY_REWIND):
-            for key, sums in totals.every[kind.name].items():
-                of_partition = totals.every[PARTITION.name].get(key, {})
-                about = {"topic": key[0], "partition": key[1], "is_empty": kind is EMPTY_REWIND}
-                about["with_leader_epoch"] = of_partition.get("with_leader_epoch")
-                rows.append(EvidenceRow(Evidence.REWIND, 0, key[0], key[1], sums | about))
+        rows += _rewinds(totals)
         rows += (EvidenceRow(Evidence.PENDING, row["from_offset"], "", 0, row) for row in self.rows[PENDING])
         rows += (EvidenceRow(Evidence.EXPIRY, one["at"], one["topic"], one["at"], one) for one in self.expiries())
         # A group may have committed millions of partitions: their rows are made one at a time.
@@ -186,6 +183,20 @@ class GroupEvidence:
             if row["tombstone_at"] is not None:
                 counter = "expired_offsets" if row["ended_by"] == "EXPIRED" else "deleted_offsets"
                 yield row["tombstone_at"] // 1000, counter
+
+
+def _rewinds(totals: Totals) -> Iterator[EvidenceRow]:
+    """Commits that went back, in bursts of each topic."""
+    for kind in (REWIND, EMPTY_REWIND):
+        topics = defaultdict[str, list[Sum]](list)
+        for (topic, _), sums in totals.every[kind.name].items():
+            topics[topic] += sums["bursts"]
+        for topic, bursts in topics.items():
+            for seq, burst in enumerate(bursts_of(bursts)):
+                of_partition = totals.every[PARTITION.name].get((topic, burst["last"]["partition"]), {})
+                about = {"topic": topic, "is_empty": kind is EMPTY_REWIND}
+                about["with_leader_epoch"] = of_partition.get("with_leader_epoch")
+                yield EvidenceRow(Evidence.REWIND, 0, topic, seq, burst | about)
 
 
 def _place(row: EvidenceRow) -> tuple[Any, ...]:

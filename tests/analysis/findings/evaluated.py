@@ -152,9 +152,15 @@ def offsets(topic: str = "orders", partition: int = 0, **changes: Any) -> tuple[
 
 
 def rewinds(
-    count: int, first_at: int, furthest: int, last: Mapping[str, Any], with_leader_epoch: int = 0
+    count: int,
+    first_at: int | None,
+    furthest: int,
+    last: Mapping[str, Any],
+    with_leader_epoch: int = 0,
+    partitions: Sequence[int] = (0,),
 ) -> tuple[Evidence, dict[str, Any]]:
-    """Commits of a partition that went back."""
-    row: dict[str, Any] = {"topic": "orders", "partition": 0, "log_partition": 3}
+    """Commits of a topic that went back."""
+    row: dict[str, Any] = {"topic": "orders", "log_partition": 3, "partitions": list(partitions)}
     row |= {"is_empty": last["group_state"] == "Empty", "with_leader_epoch": with_leader_epoch}
-    return Evidence.REWIND, {**row, "count": count, "first_at": first_at, "furthest": furthest, "last": last}
+    row |= {"first_at": first_at, "last_at": last["valid_from"], "first_offset": last["from_offset"]}
+    return Evidence.REWIND, {**row, "count": count, "furthest": furthest, "last": last}

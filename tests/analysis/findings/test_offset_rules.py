@@ -163,6 +163,7 @@ def test_long_texts_beside_commits_are_told_by_topic(length: int | None, is_told
 # --- offset_rewind, offset_reset --------------------------------------------------------------------------------------
 
 BACK = {
+    "partition": 0,
     "from_offset": 77,
     "committed_offset": 10,
     "previous_offset": 40,
@@ -257,6 +258,45 @@ def test_a_rewind_while_a_group_was_empty_that_has_members_is_its_reset_alone():
     row = offsets(into_empty={**NO_COMMITS, **NO_MEMBERS, "count": 1, "first_at": 5000})
     back = rewinds(1, 5000, 30, NO_MEMBERS)
     assert rules(evaluate([group_status(members_from=1000, owned=[]), row, back], end_ms=9000)) == ["offset_reset"]
+
+
+def test_a_rewind_of_many_partitions_is_one_finding():
+    back = rewinds(200, 1000, 30, {**BACK, "partition": 7}, partitions=range(200))
+    (found,) = evaluate([group_status(), offsets(), OTHER, back], end_ms=9000)
+    assert (found["occurrences"], found["topic"], found["partition"]) == (200, "orders", None)
+    assert (found["first_seen"], found["last_seen"], found["ended_at"]) == (1000, 5000, 5000)
+    assert found["message"].startswith(
+        "committed offsets of 200 partitions of orders (0, 1, 2, 3, 4 and 195 more) rewound, by up to 30; the last, of "
+        "partition 7, from 40 to 10 on "
+    )
+
+
+def test_a_reset_of_many_partitions_is_one_finding_and_one_on_another_day_another():
+    def reset(partition: int, at: int) -> tuple[Evidence, dict[str, Any]]:
+        commit = {**BACK, "from_offset": at + partition, "valid_from": at, "first_at": at, "count": 1}
+        return offsets(partition=partition, into_empty={**NO_COMMITS, **commit})
+
+    group = group_status(state="Empty", members=0, members_from=1000, owned=[])
+    resets = [reset(partition, DAY_MS + partition) for partition in range(50)]
+    found = evaluate([group, *resets, reset(99, 2 * DAY_MS)], end_ms=3 * DAY_MS)
+    assert [(one["rule"], one["occurrences"], one["partition"]) for one in found] == [
+        ("offset_reset", 50, None),
+        ("offset_reset", 1, 99),
+    ]
+    assert found[0]["ended_at"] == found[0]["last_seen"] == DAY_MS + 49
+    assert len({one["finding_id"] for one in found}) == 2
+
+
+def test_stalled_partitions_of_one_owner_are_one_finding_that_goes_on():
+    owned = [["orders", number, "m-1" if number == 9 else "m-0", 0] for number in range(10)]
+    stalled = [offsets(partition=n, last_at=HOUR_MS - 1 - DEFAULTS.stall_ms - n) for n in (0, 1, 2, 9)]
+    found = evaluate([group_status(owned=owned), *BUSY, *stalled], end_ms=HOUR_MS)
+    stalls = [one for one in found if one["rule"] == "commit_stall"]
+    assert [(one["member_id"], one["occurrences"], one["partition"]) for one in stalls] == [
+        ("m-0", 3, None),
+        ("m-1", 1, 9),
+    ]
+    assert {one["ended_at"] for one in stalls} == {None}
 
 
 # --- transactions -----------------------------------------------------------------------------------------------------

@@ -5,7 +5,16 @@ from functools import reduce
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator_replay.analysis.findings.totals import GROUP, PARTITION, REWIND, WHOLE, Totals, rewind
+from coordinator_replay.analysis.findings.totals import (
+    BURST_MS,
+    GROUP,
+    PARTITION,
+    REWIND,
+    WHOLE,
+    Totals,
+    rewind,
+)
+from coordinator_replay.times import time_order
 
 NUMBER = st.integers(0, 9)
 MAYBE = st.one_of(st.none(), NUMBER)
@@ -53,8 +62,9 @@ def test_sums_in_any_parts_come_to_the_same(told):
             }
 
 
-def back(offset, committed, previous):
+def back(offset, committed, previous, partition=0):
     return {
+        "partition": partition,
         "log_partition": 3,
         "from_offset": offset,
         "committed_offset": committed,
@@ -70,10 +80,42 @@ def back(offset, committed, previous):
 
 def test_rewinds_are_counted_and_the_newest_is_told():
     one, two, three = (rewind(back(*told)) for told in ((7, 5, 9), (9, 1, 2), (8, 0, 3)))
-    merged = reduce(REWIND.merge, (one, two, three))
+    (merged,) = reduce(REWIND.merge, (one, two, three))["bursts"]
     assert (merged["count"], merged["first_at"], merged["furthest"]) == (3, 7000, 4)
     assert merged["last"]["owner_member_id"] == "m-9"
     assert "is_over" not in merged["last"]
+
+
+MOMENTS = st.lists(st.one_of(st.none(), st.integers(0, 150).map(lambda n: n * BURST_MS // 3)), min_size=1, max_size=8)
+
+
+@given(MOMENTS.flatmap(lambda moments: st.tuples(st.just(moments), st.permutations(range(len(moments))))))
+def test_bursts_are_those_that_follow_each_other_closely_in_whatever_order_they_come(drawn):
+    """Offsets rise with time, as in a log; what has no time comes first."""
+    moments, order = drawn
+    moments.sort(key=time_order)
+    singles = [rewind({**back(n, 0, 5, partition=n % 3), "valid_from": at}) for n, at in enumerate(moments)]
+    merged = reduce(REWIND.merge, (singles[place] for place in order))["bursts"]
+    starts = [
+        n
+        for n, at in enumerate(moments)
+        if not n or (at is not None and (moments[n - 1] is None or at - moments[n - 1] > BURST_MS))
+    ]
+    assert [one["first_offset"] for one in merged] == starts
+    assert sum(one["count"] for one in merged) == len(moments)
+    ends = [*starts[1:], len(moments)]
+    assert [one["last"]["from_offset"] for one in merged] == [end - 1 for end in ends]
+    for one, start, end in zip(merged, starts, ends, strict=True):
+        assert one["partitions"] == sorted({n % 3 for n in range(start, end)})
+        assert (one["first_at"], one["last_at"]) == (moments[start], moments[end - 1])
+
+
+def test_of_very_many_bursts_the_oldest_become_one_in_whatever_order_they_come():
+    singles = [rewind({**back(n, 0, 5), "valid_from": 2 * BURST_MS * n}) for n in range(130)]
+    merged = reduce(REWIND.merge, singles)["bursts"]
+    assert [one["count"] for one in merged] == [31, *[1] * 99]
+    shuffled = singles[::2] + singles[:0:-2]
+    assert reduce(REWIND.merge, [*shuffled, *[one for one in singles if one not in shuffled]])["bursts"] == merged
 
 
 def test_what_is_not_over_is_left_to_the_next_run():
