@@ -77,9 +77,12 @@ class SegmentCoverage:
 
 
 class SkipRanges:
-    """Closed ranges of offsets that were audited before."""
+    """Closed ranges of offsets that were audited before.
 
-    def __init__(self, ranges: Sequence[tuple[int, int]]) -> None:
+    However many there are, each look at them is a search; so one of these serves all files of a log partition.
+    """
+
+    def __init__(self, ranges: Sequence[tuple[int, int]] = ()) -> None:
         merged: list[list[int]] = []
         for first, last in sorted(ranges):
             if merged and first <= merged[-1][1] + 1:
@@ -96,6 +99,13 @@ class SkipRanges:
         nearest = np.searchsorted(self._firsts, firsts, "right") - 1
         inside: np.ndarray = (nearest >= 0) & (self._lasts[nearest] >= lasts) & (lasts >= firsts)
         return inside
+
+    def have(self, offsets: np.ndarray) -> np.ndarray:
+        """Which offsets lie inside one of these."""
+        return self.cover(offsets, offsets)
+
+
+NOTHING_SKIPPED = SkipRanges()
 
 
 class Tally:

@@ -3,13 +3,14 @@
 The audit's decode stage, the command ``decode`` and the Spark data source all read segments through here.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from coordinator_replay.filesystem import open_filesystem
+from coordinator_replay.log.coverage import NOTHING_SKIPPED, SkipRanges
 from coordinator_replay.log.dump import DumpFile
 from coordinator_replay.log.segment import SegmentPart, read_segment
 from coordinator_replay.secret_text import without_secrets
@@ -21,12 +22,12 @@ BATCH_BYTES = 8 << 20
 """How many bytes of keys and values are decoded at a time: as JSON they may take ten times as many."""
 
 
-def read_file(file: DumpFile, skip: Sequence[tuple[int, int]] = ()) -> Iterator[SegmentPart]:
+def read_file(file: DumpFile, skip: SkipRanges = NOTHING_SKIPPED) -> Iterator[SegmentPart]:
     """Read one segment file of a dump, in parts.
 
     Args:
         file: the file; a path or a URI that pyarrow's filesystems know.
-        skip: closed ranges of offsets that are not wanted, see ``read_segment``.
+        skip: offsets that are not wanted, see ``read_segment``.
     """
     filesystem, path = open_filesystem(file.uri)
     with filesystem.open_input_stream(path, compression=None) as stream:

@@ -6,7 +6,7 @@ file. What comes out is cut into parts of at most ``MOST_RECORDS`` records for t
 
 import struct
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from coordinator_replay.log.batches import Batches
 from coordinator_replay.log.compression import DEFAULT_LIMIT_BYTES
-from coordinator_replay.log.coverage import NoteKind, SegmentCoverage, SegmentNote, SkipRanges, Tally
+from coordinator_replay.log.coverage import NOTHING_SKIPPED, NoteKind, SegmentCoverage, SegmentNote, SkipRanges, Tally
 from coordinator_replay.log.header import OFFSET_LIMIT, SHORTEST_HEADER, Attribute, Field, is_plausible
 from coordinator_replay.log.messages import Messages
 from coordinator_replay.log.rows import Damage, SegmentRows
@@ -75,7 +75,7 @@ def read_segment(
     window_bytes: int = DEFAULT_WINDOW_BYTES,
     max_batch_bytes: int = DEFAULT_MAX_BATCH_BYTES,
     max_plain_bytes: int = DEFAULT_LIMIT_BYTES,
-    skip: Sequence[tuple[int, int]] = (),
+    skip: SkipRanges = NOTHING_SKIPPED,
 ) -> Iterator[SegmentPart]:
     """Reads the records of a segment file, plain or gzip'ed; bytes that are none become rows of damage.
 
@@ -86,7 +86,7 @@ def read_segment(
         window_bytes: How many bytes of the file are in memory at once, as long as batches are smaller.
         max_batch_bytes: A larger batch is damage.
         max_plain_bytes: A batch that decompresses to more is damage.
-        skip: Closed ranges of offsets that were audited before. Batches wholly inside one are hopped over without a
+        skip: Offsets that were audited before. Batches wholly inside one are hopped over without a
             look at their checksums (the coverage counts them); messages of magic 0 and 1 are read and then left out.
 
     Yields:
@@ -94,13 +94,12 @@ def read_segment(
         bytes; errors of reading ``file`` pass through.
     """
     window = Window(file, window_bytes)
-    ranges = SkipRanges(skip)
     rows = SegmentRows(source, log_partition)
     tally = Tally()
     batches = Batches(rows, tally, part_bytes=window_bytes, max_plain_bytes=max_plain_bytes)
-    messages = Messages(rows, tally, ranges, part_bytes=window_bytes, max_plain_bytes=max_plain_bytes)
+    messages = Messages(rows, tally, skip, part_bytes=window_bytes, max_plain_bytes=max_plain_bytes)
     notes: list[SegmentNote] = []
-    walk = Walk(window, max_batch_bytes=max_batch_bytes, skip=ranges, verify=True)
+    walk = Walk(window, max_batch_bytes=max_batch_bytes, skip=skip, verify=True)
     for piece in _gather(walk, window_bytes):
         match piece:
             case Run():
@@ -128,7 +127,7 @@ def read_segment(
 def walk_batches(file: SegmentFile, *, window_bytes: int = DEFAULT_WINDOW_BYTES) -> Iterator[BatchSpans]:
     """Hops from header to header without reading records or checking sums; damage is stepped over silently."""
     window = Window(file, window_bytes)
-    for piece in Walk(window, max_batch_bytes=DEFAULT_MAX_BATCH_BYTES, skip=SkipRanges(()), verify=False):
+    for piece in Walk(window, max_batch_bytes=DEFAULT_MAX_BATCH_BYTES, skip=NOTHING_SKIPPED, verify=False):
         if isinstance(piece, Run):
             headers = piece.headers
             offsets = headers[Field.OFFSET]

@@ -18,6 +18,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from coordinator_replay.errors import InputError, UsageError
+from coordinator_replay.log.coverage import SkipRanges
 from coordinator_replay.log.dump import DumpFile, Format, find_dump
 from coordinator_replay.log.gaps import missing_before_files
 from coordinator_replay.log.offset_ranges import offset_ranges
@@ -198,7 +199,7 @@ class SegmentReader(DataSourceReader):
 
     def _read(self, segment: Segment) -> Iterator[pa.RecordBatch]:
         try:
-            for records in gather_records(read_file(segment.file, self.wanted.skipped())):
+            for records in gather_records(read_file(segment.file, SkipRanges(self.wanted.skipped()))):
                 whole = with_missing(records, segment.missing)
                 yield log_rows(whole, self.columns, with_bytes=self.options.with_bytes)
         except OSError as problem:

@@ -10,6 +10,7 @@ import base64
 import random
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
+from datetime import timedelta
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,6 +19,7 @@ from coordinator_replay.log.writer import LogEntry, write_batch, write_message_s
 from coordinator_replay.records.definition import Field, RecordDefinition
 from coordinator_replay.records.kinds import record_kinds
 from coordinator_replay.records.plain import DecodedRecord, encode_key, encode_value
+from coordinator_replay.times import EPOCH
 from tests.hostile import lives
 from tests.hostile.lives import Entry, Life, Place
 
@@ -47,6 +49,7 @@ TEXTS = (
 MEGABYTE = "m" * (1 << 20)
 HUGE = 3000
 """How often the first element of an array is repeated."""
+MOST_PARTS_OF_TIMES = 20
 
 
 class Extreme(NamedTuple):
@@ -222,22 +225,21 @@ def with_several(chosen: Sequence[Extreme], known: Lives, rng: random.Random, mo
         yield " + ".join(map(str, taken)), tuple(entries)
 
 
-def with_all(known: Lives, every: Sequence[Extreme], rng: random.Random, times: int) -> Iterator[Hostile]:
+def with_all(known: Lives, every: Sequence[Extreme], rng: random.Random) -> Iterator[Hostile]:
     """Lives in which every field has some extreme."""
     by_field: dict[tuple[int, int, bool, Place], list[Extreme]] = {}
     for extreme in every:
         by_field.setdefault((extreme.kind.type, extreme.version, extreme.in_key, extreme.place), []).append(extreme)
-    for number in range(times):
-        for life in (*known.good, *known.made.values()):
-            chosen = [rng.choice(of_field) for of_field in by_field.values()]
-            entries = []
-            for one in life:
-                record = one.record
-                for extreme in chosen:
-                    if extreme.kind.type == record.key_version and "huge" not in extreme.name:
-                        record = extreme.applied(record)
-                entries.append(Entry(record, one.at_ms))
-            yield f"all at once, {number}", tuple(entries)
+    for life in (*known.good, *known.made.values()):
+        chosen = [rng.choice(of_field) for of_field in by_field.values()]
+        entries = []
+        for one in life:
+            record = one.record
+            for extreme in chosen:
+                if extreme.kind.type == record.key_version and "huge" not in extreme.name:
+                    record = extreme.applied(record)
+            entries.append(Entry(record, one.at_ms))
+        yield "all at once", tuple(entries)
 
 
 def with_times(known: Lives, rng: random.Random) -> Iterator[Hostile]:
@@ -294,6 +296,7 @@ class Log(NamedTuple):
         dump: the folder of the log, and of its
         twin: in which the innocent groups are alone,
         nights: and the same log in parts.
+        broker_log: what the broker logged of the hostile classic groups.
     """
 
     told: dict[str, str]
@@ -301,6 +304,7 @@ class Log(NamedTuple):
     dump: Path
     twin: Path
     nights: list[Path]
+    broker_log: Path
 
 
 def _pieces(group: str, entries: Sequence[LogEntry]) -> list[Piece]:
@@ -326,7 +330,8 @@ def _merged(every: Sequence[Sequence[Piece]], rng: random.Random) -> list[Piece]
 def write(folder: Path, hostile: Sequence[Hostile], rng: random.Random, partitions: Sequence[int] = (0, 1, 8)) -> Log:
     """Write a log, its twin, and the log in two nights."""
     known = Lives()
-    log = Log({}, [], folder / "dump", folder / "twin", [folder / "night-1", folder / "night-2"])
+    log = Log({}, [], folder / "dump", folder / "twin", [folder / "night-1", folder / "night-2"], folder / "server.log")
+    logged: list[str] = []
     by_partition: dict[int, list[list[Piece]]] = {partition: [] for partition in partitions}
     for number, (what, life) in enumerate(hostile):
         group = f"h-{number:05}"
@@ -338,7 +343,10 @@ def write(folder: Path, hostile: Sequence[Hostile], rng: random.Random, partitio
             )
             for one in lives.renamed(life, group)
         )
-        by_partition[partitions[number % len(partitions)]].append(_pieces(group, known.encoded(shifted)))
+        partition = partitions[number % len(partitions)]
+        by_partition[partition].append(_pieces(group, known.encoded(shifted)))
+        logged += [line for one in shifted for line in _logged(group, partition, one)]
+    log.broker_log.write_text("".join(logged))
     for number in range(INNOCENT):
         group = f"innocent-{number:02}"
         log.innocent.append(group)
@@ -374,6 +382,27 @@ def _write_partition(log: Log, partition: int, pieces: Sequence[Piece], rng: ran
             (place_ / f"{part[0][0]:020}.log").write_bytes(b"".join(batch[twin] for batch in part))
 
 
+def _logged(group: str, partition: int, entry: Entry) -> Iterator[str]:
+    """What a broker logs before it writes a generation, which it calls by the number that the record has."""
+    value = entry.record.value
+    if value is None or entry.record.kind != "GroupMetadata" or not 0 <= entry.at_ms <= lives.LATEST_MS:
+        return
+    coordinator = f"INFO [GroupCoordinator id=1 topic=__consumer_offsets partition={partition}]"
+    in_class = "(org.apache.kafka.coordinator.group.GroupMetadataManager)"
+    generation, members = value["generation"], len(value["members"])
+    reason = f"Adding new member {str(value.get('leader'))[:300]!r} with group instance id null"
+    for before_ms, text in (
+        (
+            50,
+            f"Preparing to rebalance group {group} in state PreparingRebalance with old generation {generation - 1} "
+            f"(reason: {reason}).",
+        ),
+        (3, f"Stabilized group {group} generation {generation} with {members} members."),
+    ):
+        at = EPOCH + timedelta(milliseconds=max(entry.at_ms - before_ms, 0))
+        yield f"[{at:%Y-%m-%d %H:%M:%S},{at.microsecond // 1000:03}] {coordinator} {text} {in_class}\n"
+
+
 def _filler(entry: LogEntry) -> LogEntry:
     kind = record_kinds()[1].name
     key = encode_key(kind, {"group": FILLER, "topic": FILLER, "partition": 0})
@@ -388,16 +417,24 @@ def _batch(entries: Sequence[LogEntry], offset: int, magic: int) -> bytes:
     return write_message_set(entries, base_offset=offset, magic=magic)
 
 
-def hostile_lives(rng: random.Random, share: float) -> list[Hostile]:
-    """A share of all lives: each extreme alone, several, all at once, and times of the log."""
-    known, every = Lives(), list(extremes())
+def hostile_lives(seed: int, part: int, parts: int) -> list[Hostile]:
+    """One of so many equal parts of all lives: each extreme alone, several, all at once, and times of the log.
+
+    Args:
+        seed: what chance makes of it; of all parts the same.
+        part: which, from 0 on.
+        parts: how many there are.
+    """
+    rng, known, every = random.Random(seed), Lives(), list(extremes())
     rng.shuffle(every)
-    chosen = every[: int(len(every) * share)]
     times = list(with_times(known, rng))
     rng.shuffle(times)
+    rng.seed(f"{seed}, {part} of {parts}")
+    chosen = every[part::parts]
     return [
         *with_each(chosen, known, rng),
         *with_several(chosen, known, rng, most=4),
-        *with_all(known, every, rng, times=max(1, round(3 * share))),
-        *times[: max(int(len(times) * share), 50)],
+        *with_all(known, every, rng),
+        # There are few of them, and a hundredth would have next to none.
+        *times[part :: min(parts, MOST_PARTS_OF_TIMES)],
     ]

@@ -12,6 +12,7 @@ from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coordinator_replay.log.coverage import SkipRanges
 from coordinator_replay.log.segment import looks_like_segment, walk_batches
 from coordinator_replay.log.writer import LogEntry, compress, write_batch, write_message_set
 from tests.log.logs import WrittenLog, logs, shown
@@ -250,7 +251,7 @@ def test_damage_right_behind_audited_batches_is_found_all_the_same() -> None:
     """A skipped batch whose size was damaged since must not take the next one with it."""
     skipped = _batch(0)
     lying = skipped[:8] + struct.pack(">i", len(skipped) + 20) + skipped[12:]
-    reading = read(lying + _batch(5) + _batch(10), skip=[(0, 4)])
+    reading = read(lying + _batch(5) + _batch(10), skip=SkipRanges([(0, 4)]))
     assert [row["log_offset"] for row in reading.records] == list(range(5, 15))
     assert [row["value"] for row in reading.damage] == [lying]
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coordinator_replay.log.coverage import SkipRanges
 from coordinator_replay.log.writer import LogEntry, write_batch, write_control, write_message_set
 from tests.log.logs import BATCH_CODECS, SET_CODECS, Written, WrittenLog, batches, logs, shown
 from tests.log.reading import Reading, moment, read
@@ -124,7 +125,7 @@ def test_skipping_audited_offsets_leaves_out_whole_batches_and_nothing_else(
         return not covered.issuperset(range(entry.first_offset, entry.last_offset + 1))
 
     full = read(log.data)
-    reading = read(log.data, skip=skip, window_bytes=window_bytes)
+    reading = read(log.data, skip=SkipRanges(skip), window_bytes=window_bytes)
     assert reading.rows == [row for row in full.rows if is_kept(row)]
     assert reading.coverage.skipped_records == len(full.rows) - len(reading.rows)
     assert reading.coverage.missing_offsets == full.coverage.missing_offsets
@@ -135,5 +136,5 @@ def test_skipped_markers_are_counted_apart() -> None:
     data = write_batch([LogEntry(key=b"k", value=b"v")] * 2, base_offset=0, producer_id=1, is_transactional=True)
     data += write_control(offset=2, control_type=1, producer_id=1)
     data += write_message_set([LogEntry(key=b"k", value=b"v")] * 3, base_offset=3, magic=1, codec="gzip")
-    coverage = read(data, skip=[(0, 5)]).coverage
+    coverage = read(data, skip=SkipRanges([(0, 5)])).coverage
     assert (coverage.skipped_records, coverage.skipped_control_records, coverage.records) == (5, 1, 0)

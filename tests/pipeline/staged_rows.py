@@ -14,7 +14,7 @@ import pytest
 from coordinator_replay.log.dump import Dump, Format
 from coordinator_replay.pipeline.audit import Options, Summary, audit
 from coordinator_replay.pipeline.read.decode import STAGED, DecodedFile, StagedFile
-from coordinator_replay.pipeline.read.tally import COMMIT, CONTROL, RECORD
+from coordinator_replay.pipeline.read.tally import COMMIT, CONTROL, RECORD, audited_in
 from coordinator_replay.store.layout import bucket_of
 from coordinator_replay.store.writer import FileWriter, staged_part
 from tests.pipeline.in_process import InProcess
@@ -123,7 +123,7 @@ def stage(rows: Iterable[Row], folder: Path, buckets: int, known: Any) -> Decode
         kinds[what, bucket_of(row["log_partition"], buckets)].append(row)
     for (what, bucket), mine in kinds.items():
         batch = pa.RecordBatch.from_pylist(mine, schema=STAGED[what])
-        done.tally.add(what, batch, known)
+        done.tally.add(what, batch, audited_in(known))
         writer.add_part(f"{what}-{bucket}", staged_part(str(folder / what), STAGED[what]))
         writer.add(f"{what}-{bucket}", batch)
     done.files = [

@@ -22,6 +22,7 @@ from coordinator_replay.records.cluster_metadata import decode_metadata
 from coordinator_replay.times import milliseconds
 
 TABLE = "topics"
+_MOST_PARTITIONS = 2**31 - 1
 
 SOURCES = ("file", "cluster_metadata", "record", "commit")
 """Where a name can come from; an earlier one counts before a later one."""
@@ -177,11 +178,12 @@ def _named_topic(line: str, where: str) -> Topic | None:
             count = raw.get("partition_count", raw.get("partitions"))
         else:
             topic_id, name, count = [*(part.strip().strip('"') for part in line.split(",")), None][:3]
-        if len(topic_id) != 22 or not name:
-            raise ValueError(topic_id)
         partitions = int(count) if count not in (None, "") else None
+        # Text that is no UTF-8, which JSON can spell, ends here as well.
+        if len(topic_id.encode()) != 22 or not name.encode() or not 0 <= (partitions or 0) <= _MOST_PARTITIONS:
+            raise ValueError(line)
         return Topic(topic_id=topic_id, topic=name, source="file", partition_count=partitions)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as problem:
         raise InputError(
             f"{where}: expected a topic id of 22 characters, a name and optionally a partition count"
         ) from problem

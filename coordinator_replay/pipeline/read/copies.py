@@ -1,5 +1,6 @@
 """Copies of log partitions in a dump: how far each goes, and which have to be read again from their beginning."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -105,12 +106,15 @@ def gaps_of(copies: Sequence[DumpCopy], uncovered: Sequence[tuple[int, int, int]
         copies: of the dump.
         uncovered: ranges between files: log partition, from, to (not included).
     """
+    unpaired: dict[int, list[int]] = {}
+    for copy in copies:
+        unpaired.setdefault(copy.bounds.log_partition, []).extend(copy.unpaired)
+    for bases in unpaired.values():
+        bases.sort()
     return [
         (partition, low, high)
         for partition, low, high in uncovered
-        if any(
-            copy.bounds.log_partition == partition and low <= base < high for copy in copies for base in copy.unpaired
-        )
+        if bisect_left(bases := unpaired.get(partition, []), low) < bisect_left(bases, high)
     ]
 
 
@@ -122,12 +126,12 @@ def _segment_copy(
     end: int | None,
     indexed: Collection[int],
 ) -> DumpCopy:
-    bases = _base_offsets(files)
+    bases = sorted(_base_offsets(files))
     reached = max([*bases, *(extent.last_offset + 1 for extent in extents)], default=0)
     skipped = sum(extent.skipped for extent in extents)
     first = _first_offset(files, extents)
     unpaired = tuple(sorted({min(base, LAST_OFFSET) for base in indexed}.difference(bases)))
-    lost = [(base, following) for base in unpaired if (following := min((b for b in bases if b > base), default=None))]
+    lost = [(base, bases[place]) for base in unpaired if (place := bisect_right(bases, base)) < len(bases)]
     damaged = [
         (extent.first_offset, min(extent.last_offset, LAST_OFFSET - 1) + 1) for extent in extents if extent.damaged
     ]

@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
 
-from coordinator_replay.log.coverage import SegmentCoverage
+from coordinator_replay.log.coverage import SegmentCoverage, SkipRanges
 from coordinator_replay.log.dump import DumpFile, base_offset
 from coordinator_replay.log.reading import bounded, gather_records, read_file
 from coordinator_replay.log.schema import LOG_RECORD
@@ -23,7 +23,17 @@ from coordinator_replay.pipeline.columns import Bools, Numbers, numbers_of
 from coordinator_replay.pipeline.read.anchors import Anchor, Comparison, candidates, choose, compare
 from coordinator_replay.pipeline.read.extents import Extent
 from coordinator_replay.pipeline.read.same_log import Part, around, folder_of, read_topic_id
-from coordinator_replay.pipeline.read.tally import COMMIT, CONTROL, QUARANTINE, RECORD, Ranges, Tally, is_audited
+from coordinator_replay.pipeline.read.tally import (
+    COMMIT,
+    CONTROL,
+    QUARANTINE,
+    RECORD,
+    Audited,
+    Ranges,
+    Tally,
+    audited_in,
+    is_audited,
+)
 from coordinator_replay.records.columnar import Rows
 from coordinator_replay.records.decoder import (
     COMMIT_COLUMNS,
@@ -193,7 +203,7 @@ class _Stager:
         copy: the copy of a log partition that rows are read from.
     """
 
-    def __init__(self, folder: str, audited: Ranges, buckets: int) -> None:
+    def __init__(self, folder: str, audited: Audited, buckets: int) -> None:
         self.folder = folder
         self.copy = ""
         self.audited = audited
@@ -228,7 +238,7 @@ class _Stager:
         return self.done
 
 
-def _unread(records: pa.RecordBatch, audited: Ranges) -> int:
+def _unread(records: pa.RecordBatch, audited: Audited) -> int:
     """How many records stand where no earlier run has read; damage is no record."""
     is_record = records.column("error_class").is_null().to_numpy(zero_copy_only=False)
     return int((is_record & ~is_audited(records, audited)).sum())
@@ -278,31 +288,50 @@ def copy_name(file: DumpFile) -> str:
     return file.uri.rpartition("/")[0] if file.is_current else file.uri
 
 
-def _are_within(records: pa.RecordBatch, offsets: Numbers, ranges: Sequence[tuple[int, int]]) -> Bools:
-    """Which records lie in closed ranges of offsets; what is damaged lies nowhere for sure."""
-    is_within = np.zeros(len(offsets), np.bool_)
-    for low, high in ranges:
-        is_within |= (offsets >= low) & (offsets <= high)
+@dataclass(frozen=True, slots=True)
+class _PassedOver:
+    """What need not be read of the files of a copy.
+
+    Attributes:
+        ranges: where records need not be read.
+        hops: the same without the anchors, which are looked up there, too.
+        audited: positions that earlier runs have read.
+    """
+
+    ranges: SkipRanges
+    hops: SkipRanges
+    audited: Audited
+
+    @classmethod
+    def of(cls, share: FileShare, audited: Audited) -> Self:
+        """What it is for all files of the copy that a file belongs to."""
+        # A file that is no longer part of the log is read for records that compaction has removed since.
+        skip = share.skip if share.file.is_current else ()
+        hops = around(skip, (anchor.log_offset for anchor in share.anchors))
+        return cls(SkipRanges(skip), SkipRanges(hops), audited)
+
+
+def _are_within(records: pa.RecordBatch, offsets: Numbers, ranges: SkipRanges) -> Bools:
+    """Which records lie in ranges of offsets; what is damaged lies nowhere for sure."""
+    is_within: Bools = ranges.have(offsets)
     if is_within.any():
         is_within &= records.column("error_class").is_null().to_numpy(zero_copy_only=False)
     return is_within
 
 
-def _read(share: FileShare, done: DecodedFile) -> Iterator[SegmentPart]:
+def _read(share: FileShare, passed_over: _PassedOver, done: DecodedFile) -> Iterator[SegmentPart]:
     """Read what counts of a segment file, and compare its records with anchors."""
     file, counts, compared = share.file, _Counts(), list[Comparison]()
     limit = _NO_LIMIT if share.limit is None else share.limit
-    # A file that is no longer part of the log is read for records that compaction has removed since.
-    skip = share.skip if file.is_current else ()
-    for part in read_file(file, around(skip, (anchor.log_offset for anchor in share.anchors))):
+    for part in read_file(file, passed_over.hops):
         records = part.records
         compared += compare(records, {file.log_partition: share.anchors})
         offsets = numbers_of(records.column("log_offset"), -1)
-        is_passed, is_out = _are_within(records, offsets, skip), offsets >= limit
+        is_passed, is_out = _are_within(records, offsets, passed_over.ranges), offsets >= limit
         kept = some(records, ~is_passed & ~is_out)
         counts.passed += int(is_passed.sum())
         counts.left_out += int((is_out & ~is_passed).sum())
-        counts.unread += _unread(kept, share.audited)
+        counts.unread += _unread(kept, passed_over.audited)
         done.notes += [f"{file.uri}: {note.text.rstrip('.')} (byte {note.position})" for note in part.notes]
         if part.coverage is not None:
             _cover(done, part.coverage, share, counts)
@@ -320,13 +349,15 @@ def decode_files(files: Sequence[FileShare], folder: str, buckets: int) -> Decod
         folder: where staged files go.
         buckets: how many buckets the warehouse has.
     """
-    audited: dict[int, Sequence[tuple[int, int]]] = {}
+    ranges: dict[int, Sequence[tuple[int, int]]] = {}
     for one in files:
-        audited.update(one.audited)
+        ranges.update(one.audited)
+    audited = audited_in(ranges)
     stager = _Stager(folder, audited, buckets)
-    for copy, of_copy in groupby(files, key=lambda one: copy_name(one.file)):
-        stager.copy = copy
-        for records in gather_records(part for one in of_copy for part in _read(one, stager.done)):
+    for stager.copy, of_copy in groupby(files, key=lambda one: copy_name(one.file)):
+        shares = list(of_copy)
+        passed_over = _PassedOver.of(shares[0], audited)
+        for records in gather_records(part for one in shares for part in _read(one, passed_over, stager.done)):
             stager.add(records)
     return stager.close()
 
@@ -347,7 +378,7 @@ def decode_rows(
         audited: positions that earlier runs have read.
         anchors: what earlier runs have kept for comparison, by log partition.
     """
-    stager = _Stager(folder, audited, buckets)
+    stager = _Stager(folder, audited_in(audited), buckets)
     compared: list[Comparison] = []
     for batch in batches:
         for records in bounded(batch):

@@ -6,13 +6,14 @@ records begins a higher leader epoch, and what it lacked is lost (KIP-101).
 """
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from coordinator_replay.errors import InputError
 from coordinator_replay.filesystem import open_filesystem
-from coordinator_replay.log.coverage import EpochStart
+from coordinator_replay.log.coverage import EpochStart, SkipRanges
 from coordinator_replay.log.dump import LEADER_EPOCHS, PARTITION_METADATA, Dump, DumpFile
 from coordinator_replay.log.reading import read_file
 from coordinator_replay.pipeline.read.anchors import Anchor, Comparison, choose, compare
@@ -217,7 +218,7 @@ def look_up(share: LookUp) -> list[Comparison]:
     """Compare the records of a file with anchors, hopping over all other batches by their headers."""
     wanted = [anchor.log_offset for anchor in share.anchors]
     comparisons: list[Comparison] = []
-    for part in read_file(share.file, around([(0, wanted[-1] + 1)], wanted)):
+    for part in read_file(share.file, SkipRanges(around([(0, wanted[-1] + 1)], wanted))):
         comparisons += compare(part.records, {share.file.log_partition: share.anchors})
     return comparisons
 
@@ -232,10 +233,9 @@ def around(skip: Sequence[tuple[int, int]], offsets: Iterable[int]) -> list[tupl
     wanted = sorted(offsets)
     for low, high in skip:
         start = low
-        for offset in wanted:
-            if start <= offset <= high:
-                rest.append((start, offset - 1))
-                start = offset + 1
+        for offset in wanted[bisect_left(wanted, low) : bisect_right(wanted, high)]:
+            rest.append((start, offset - 1))
+            start = offset + 1
         rest.append((start, high))
     return [(low, high) for low, high in rest if low <= high]
 

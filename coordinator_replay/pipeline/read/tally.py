@@ -10,10 +10,14 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from coordinator_replay.log.coverage import SkipRanges
 from coordinator_replay.pipeline.columns import numbers_of
 
 Ranges = Mapping[int, Sequence[tuple[int, int]]]
 """Half-open ranges of offsets, by log partition."""
+
+Audited = Mapping[int, SkipRanges]
+"""Offsets that earlier runs have read, by log partition."""
 
 COMMIT, RECORD, QUARANTINE, CONTROL = "commit", "record", "quarantine", "control"
 """What a record can be."""
@@ -111,7 +115,7 @@ class Tally:
     names: dict[str, NamedTopic] = field(default_factory=dict)
     named: dict[str, NamedTopic] = field(default_factory=dict)
 
-    def add(self, what: str, rows: pa.RecordBatch, audited: Ranges) -> None:
+    def add(self, what: str, rows: pa.RecordBatch, audited: Audited) -> None:
         """Count a batch of staged rows.
 
         Args:
@@ -220,11 +224,15 @@ def kinds_of(what: str, rows: pa.RecordBatch) -> pa.Array:
     return rows.column(names[what]) if what in names else pa.nulls(rows.num_rows, pa.string())
 
 
-def is_audited(rows: pa.RecordBatch, audited: Ranges) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def is_audited(rows: pa.RecordBatch, audited: Audited) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Which rows stand where earlier runs have read, by log_partition and log_offset."""
     partitions, offsets = (numbers_of(rows.column(name), -1) for name in ("log_partition", "log_offset"))
     is_in = np.zeros(rows.num_rows, np.bool_)
-    for partition, ranges in audited.items():
-        for start, end in ranges:
-            is_in |= (partitions == partition) & (offsets >= start) & (offsets < end)
+    for partition in audited.keys() & set(np.unique(partitions).tolist()):
+        is_in |= (partitions == partition) & audited[partition].have(offsets)
     return is_in
+
+
+def audited_in(ranges: Ranges) -> Audited:
+    """Ranges as they are looked up."""
+    return {partition: SkipRanges([(start, end - 1) for start, end in some]) for partition, some in ranges.items()}
