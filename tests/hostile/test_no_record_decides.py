@@ -2,7 +2,9 @@
 
 import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -93,10 +95,11 @@ def names_a_topic(name: str) -> LogEntry:
     )
 
 
-def write_night(folder: Path, offset: int, log_partition: int) -> Path:
+def write_night(folder: Path, offset: int, log_partition: int, *records: LogEntry) -> Path:
+    """A night of one log partition: some records, or the one that names the topic."""
     place = folder / f"__consumer_offsets-{log_partition}"
     place.mkdir(parents=True)
-    batch = write_batch([names_a_topic(NAMES[offset])], base_offset=offset)
+    batch = write_batch(records or [names_a_topic(NAMES[offset])], base_offset=offset)
     (place / f"{offset:020}.log").write_bytes(batch)
     return folder
 
@@ -112,3 +115,36 @@ def test_the_last_record_of_the_log_names_a_topic_in_every_slicing(order, audit,
     assert content(tmp_path / "whole", "topics") == content(tmp_path / "nightly", "topics")
     audit(tmp_path / "nightly", *nights, full=True)
     assert content(tmp_path / "whole", "topics") == content(tmp_path / "nightly", "topics")
+
+
+def a_member_with_a_target() -> Iterator[LogEntry]:
+    """A member that never owns what it is to own."""
+    member = {"groupId": "g", "memberId": "m"}
+    target = {"topicPartitions": [{"topicId": TOPIC_ID, "partitions": [0]}]}
+    metadata: dict[str, Any] = dict.fromkeys(("instanceId", "rackId", "subscribedTopicRegex", "serverAssignor"))
+    metadata |= {"clientId": "c", "clientHost": "/10.0.0.9", "subscribedTopicNames": ["mmm"]}
+    metadata |= {"rebalanceTimeoutMs": 1, "classicMemberMetadata": None}
+    assignment = {"memberEpoch": 1, "previousMemberEpoch": 0, "state": 1}
+    assignment |= {"assignedPartitions": [], "partitionsPendingRevocation": []}
+    for kind, key, value in (
+        ("ConsumerGroupMemberMetadata", member, metadata),
+        ("ConsumerGroupMetadata", {"groupId": "g"}, {"epoch": 1, "metadataHash": 1}),
+        ("ConsumerGroupTargetAssignmentMember", member, target),
+        ("ConsumerGroupTargetAssignmentMetadata", {"groupId": "g"}, {"assignmentEpoch": 1}),
+        ("ConsumerGroupCurrentMemberAssignment", member, assignment),
+    ):
+        yield LogEntry(key=encode_key(kind, key), value=encode_value(kind, 0, value), timestamp_ms=NOW_MS)
+
+
+def test_a_topic_that_nobody_owned_is_named_in_nights_as_in_one_run(audit, tmp_path):
+    nights = [
+        write_night(tmp_path / "night-0", 0, 0, *a_member_with_a_target()),
+        *(write_night(tmp_path / f"night-{offset}", offset, 1) for offset in (2, 3)),
+    ]
+    audit(tmp_path / "whole", *nights)
+    for night in nights:
+        audit(tmp_path / "nightly", night)
+    [member] = [row["target"] for row in map(json.loads, content(tmp_path / "nightly", "member_timeline"))]
+    assert [topic["topic"] for topic in member] == ["mmm"]
+    for table, rows in contents(tmp_path / "whole").items():
+        assert content(tmp_path / "nightly", table) == rows, table

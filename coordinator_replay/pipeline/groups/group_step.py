@@ -41,6 +41,7 @@ _CHUNK_ROWS = 10_000
 _REBALANCES = table(REBALANCES).file_schema().remove_metadata()
 _RECORDS, _COMMITS = "group_records", "offset_commits"
 _STATE_COLUMNS = ("group_id", "log_partition", "snapshot")
+_TOPICS_OF_MEMBERS = ("assigned", "target", "pending_revocation")
 
 
 def _snapshots(files: BucketFiles, groups: Collection[str]) -> dict[GroupKey, str]:
@@ -70,7 +71,7 @@ def groups_not_to_continue(files: BucketFiles, names: Mapping[str, str], renamed
     if versions - {NO_SNAPSHOT, VERSION}:
         reasons.append("snapshots of its groups are of another release")
     if _names_are_old(files, names, renamed):
-        reasons.append("names of topics have changed in partition_ownership")
+        reasons.append("names of topics have changed in its rows")
     return reasons
 
 
@@ -85,14 +86,23 @@ def _names_are_old(files: BucketFiles, names: Mapping[str, str], renamed: Collec
     if not renamed:
         return False
     ids = pa.array(sorted(renamed), pa.string())
-    uris = [file.uri for file in files.old("partition_ownership")]
-    texts = ["topic_id", "topic"]
-    for batch in read_paths(uris, texts, dictionaries=texts):
-        rows = batch.filter(pc.is_in(batch.column("topic_id"), value_set=ids))
-        shown = pa.table({name: rows.column(name).cast(pa.string()) for name in texts}).group_by(texts).aggregate([])
+    for rows in _shown_topics(files):
+        of_renamed = rows.filter(pc.is_in(rows.column("topic_id"), value_set=ids))
+        shown = of_renamed.group_by(of_renamed.column_names).aggregate([])
         if any(names.get(row["topic_id"]) != row["topic"] for row in shown.to_pylist()):
             return True
     return False
+
+
+def _shown_topics(files: BucketFiles) -> Iterator[pa.Table]:
+    """The ids of topics in rows of the bucket, and the names that stand there: owned, assigned, or only a target."""
+    texts = ["topic_id", "topic"]
+    for batch in read_paths([file.uri for file in files.old("partition_ownership")], texts, dictionaries=texts):
+        yield pa.table({name: batch.column(name).cast(pa.string()) for name in texts})
+    for batch in read_paths([file.uri for file in files.old("member_timeline")], _TOPICS_OF_MEMBERS):
+        for column in batch.columns:
+            topics = pc.list_flatten(column)
+            yield pa.table({name: pc.struct_field(topics, name) for name in texts})
 
 
 class GroupStep:
