@@ -1,6 +1,6 @@
 """Answers that say more than their rows."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,6 @@ from coordinator_replay.query.diff import Change, ChangeCount, counted_changes
 from coordinator_replay.query.hold_ups import HoldUp
 from coordinator_replay.query.impact import CommonTrait, GroupImpact, Impact
 from coordinator_replay.query.owner import Owners, Ownership
-from coordinator_replay.query.rebalance_summary import MOST_UNSUMMED, summary_of
 from coordinator_replay.query.rebalances import Rebalance
 from coordinator_replay.whatif.measures import Measures
 
@@ -98,12 +97,13 @@ class Reasons(Answer[Rebalance]):
         self,
         rows: Iterable[Rebalance],
         hold_ups: Mapping[str, HoldUp],
+        summary: Sequence[str] = (),
         notes: Iterable[str | None] = (),
         basis: Basis | None = None,
     ) -> None:
         super().__init__(rows, Rebalance, notes=notes, basis=basis)
         self.hold_ups = hold_ups
-        self.summary = summary_of(self) if len(self) > MOST_UNSUMMED else []
+        self.summary = summary
 
     def _repr_html_(self) -> str:
         shown = "".join(map(_reason_html, self[: html.MOST_ROWS]))

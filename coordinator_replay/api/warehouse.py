@@ -41,6 +41,7 @@ from coordinator_replay.query.offsets import (
     with_lag,
 )
 from coordinator_replay.query.owner import Owners, owners_at, owners_between
+from coordinator_replay.query.rebalance_summary import summary_between
 from coordinator_replay.query.rebalances import Rebalance, rebalances_at, rebalances_of
 from coordinator_replay.query.removed import DeletedGroup, deleted_groups, removal_notes, removed_offsets
 from coordinator_replay.query.saved import SavedQuery, run_saved_query, saved_queries
@@ -322,7 +323,8 @@ class Warehouse:
         # What goes on at the end of the log is the last thing that happened to a group.
         phase = None if group is None or end is not None else self._join_phase(group, moment)
         notes = [phase, perhaps, _alternatives(rebalances, causes), self._no("rebalance", rebalances), note]
-        return Reasons(rebalances, held_up, notes, self._from(since, group))
+        summary = summary_between(self._tables, rebalances, since, self._end(end))
+        return Reasons(rebalances, held_up, summary, notes, self._from(since, group))
 
     def owner(
         self,

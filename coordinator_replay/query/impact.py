@@ -222,27 +222,43 @@ def impact_of(warehouse: Tables, start: datetime | None = None, end: datetime | 
         UsageError: the tables know nothing of that time range.
     """
     warehouse.check_range(start, end)
-    covered = warehouse.coverage
-    # The last record belongs to a range without an end.
-    last = covered.last + timedelta(microseconds=1)
-    asked = {"start": max(start or covered.first, covered.first), "end": min(end or last, last)}
+    asked = _bounds(warehouse, start, end)
     groups = warehouse.answers(GroupImpact, _GROUPS, **asked)
     names = [one.group_id for one in groups]
-    present = {*names, *(group_id for (group_id,) in warehouse.rows(_PRESENT, **asked))}
     return Impact(
         **asked,
         groups=tuple(groups),
-        group_count=len(present),
-        traits=_traits(warehouse, names, len(present), asked),
+        group_count=_count(warehouse, names, asked),
+        traits=traits_of(warehouse, names, start, end),
         is_complete=warehouse.completeness.since().has_all_from(start),
     )
 
 
-def _traits(
-    warehouse: Tables, names: Sequence[str], group_count: int, asked: dict[str, datetime]
+def _bounds(warehouse: Tables, start: datetime | None, end: datetime | None) -> dict[str, datetime]:
+    covered = warehouse.coverage
+    # The last record belongs to a range without an end.
+    last = covered.last + timedelta(microseconds=1)
+    return {"start": max(start or covered.first, covered.first), "end": min(end or last, last)}
+
+
+def _count(warehouse: Tables, names: Sequence[str], asked: dict[str, datetime]) -> int:
+    """How many groups had members in that time, or are among these."""
+    return len({*names, *(group_id for (group_id,) in warehouse.rows(_PRESENT, **asked))})
+
+
+def traits_of(
+    warehouse: Tables, names: Sequence[str], start: datetime | None, end: datetime | None
 ) -> tuple[CommonTrait, ...]:
-    """What the groups concerned have in common; nothing where these are one, or all that there are."""
-    others = group_count - len(names)
+    """What some groups have in common in a time range; nothing where these are one, or all that there are.
+
+    Args:
+        warehouse: the tables.
+        names: the groups concerned.
+        start: of the range; the start of the log if None.
+        end: not included; the end of the log, included, if None.
+    """
+    asked = _bounds(warehouse, start, end)
+    others = _count(warehouse, names, asked) - len(names)
     if len(names) < 2 or not others:
         return ()
     counts = {"concerned": list(names), "concerned_groups": len(names), "other_groups": others}

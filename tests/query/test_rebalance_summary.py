@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from coordinator_replay.query.rebalance_summary import summary_of
+from coordinator_replay.query.impact import CommonTrait
+from coordinator_replay.query.rebalance_summary import clients_of, summary_between, summary_of
 from coordinator_replay.query.rebalances import Rebalance, rebalances_of
 from coordinator_replay.query.tables import Tables
 from tests.query.small_warehouse import at
@@ -21,10 +22,10 @@ def many(warehouse: Tables) -> list[Rebalance]:
 
 
 def test_how_many_and_why_which_groups_and_what_they_cost(warehouse: Tables):
-    assert summary_of(many(warehouse)) == [
+    assert summary_of(many(warehouse), {}, ()) == [
         "12 rebalances of 5 groups from 2026-11-20T02:10:00.000Z to 2026-11-20T02:10:00.000Z: SESSION_TIMEOUT 5, "
         "MEMBER_JOIN 3, MEMBER_LEAVE 2, 2 by 2 other causes.",
-        "Most of a 6, b 3, c 1, 2 in 2 other groups; 12 set off by 5 members.",
+        "Most of a 6, b 3, c 1, 2 in 2 other groups; 12 of 12 set off by 5 members.",
         "Longest: commits paused 110 ms (e, epoch 11); of those with an exact duration 20,000 ms (a, epoch 0); "
         "1 not over.",
     ]
@@ -35,8 +36,32 @@ def test_what_is_not_on_record_is_not_invented(warehouse: Tables):
         replace(one, cause=None, commit_pause_ms=None, duration_ms=None, trigger_members=None, started_at=at("02:01"))
         for one in many(warehouse)[:2]
     ]
-    assert summary_of(bare) == [
+    assert summary_of(bare, {}, ()) == [
         "2 rebalances of 1 group from 2026-11-20T02:01:00.000Z to 2026-11-20T02:01:00.000Z: UNKNOWN 2.",
-        "Most of a 2; 0 set off by 0 members.",
+        "0 of 2 set off by 0 members.",
         "Longest: not on record.",
     ]
+
+
+def test_who_did_it_most_and_what_the_groups_have_in_common(warehouse: Tables):
+    """A client that was restarted has another member id each time."""
+    some = [replace(one, trigger_members=[f"{one.group_id}-{one.epoch}"]) for one in many(warehouse)]
+    clients = {(one.group_id, f"{one.group_id}-{one.epoch}"): f"app on 10.0.0.{one.group_id}" for one in some}
+    host = CommonTrait(trait="host", value="/10.0.0.7", concerned=4, concerned_groups=5, others=1, other_groups=9)
+    assert summary_of(some, clients, [host])[1] == (
+        "Most of a 6, b 3, c 1, 2 in 2 other groups; 12 of 12 set off by 12 members, most often by app on 10.0.0.a "
+        "(6); in common: host /10.0.0.7 (4 of 5 groups, 1 of 9 others)."
+    )
+
+
+def test_few_rebalances_are_read_one_by_one(warehouse: Tables):
+    assert summary_between(warehouse, many(warehouse)[:10], None, None) == []
+    three = summary_between(warehouse, many(warehouse)[:11], None, None)
+    assert len(three) == 3
+
+
+def test_clients_are_named_by_instance_id_or_by_client_and_host(warehouse: Tables):
+    assert clients_of(warehouse, ["payments"]) == {
+        ("payments", "m-1"): "client-m-1 on 10.0.0.1",
+        ("payments", "m-2"): "two",
+    }
