@@ -57,6 +57,21 @@ def latest_ms(one_ms: int | None, other_ms: int | None) -> int | None:
     return max(one_ms, other_ms)
 
 
+def in_utc(moment: datetime) -> datetime:
+    """A moment in UTC, which one without a zone is in already."""
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def moment_text(moment: datetime) -> str:
+    """ISO-8601 in UTC, in a form that every command takes back.
+
+    >>> moment_text(datetime(2026, 11, 20, 2, 13))
+    '2026-11-20T02:13:00.000Z'
+    """
+    precision = "milliseconds" if moment.microsecond % 1000 == 0 else "microseconds"
+    return in_utc(moment).isoformat(timespec=precision).replace("+00:00", "Z")
+
+
 _MILLISECOND, _MICROSECOND = timedelta(milliseconds=1), timedelta(microseconds=1)
 
 

@@ -6,13 +6,14 @@ as escapes. Tables have no scripts and no styles but those on their own elements
 
 from collections.abc import Iterable, Sequence
 from dataclasses import is_dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import Enum
 from html import escape
 from typing import Any
 
 from coordinator_replay.api.arrow_types import to_json
 from coordinator_replay.safe_text import neutral
+from coordinator_replay.times import in_utc
 
 MOST_ROWS = 100
 """Rows that a table in a notebook shows; the answer has all of them."""
@@ -33,8 +34,7 @@ def text_of(value: Any) -> str:
         case Enum():
             return str(value.value)
         case datetime():
-            moment = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
-            return moment.isoformat(sep=" ", timespec="milliseconds").removesuffix("+00:00")
+            return in_utc(value).isoformat(sep=" ", timespec="milliseconds").removesuffix("+00:00")
         case bytes() | bytearray():
             return bytes(value).hex()
         case list() | tuple():

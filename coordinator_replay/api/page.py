@@ -1,6 +1,7 @@
 """Pages and traces: what is drawn of groups."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
@@ -11,6 +12,7 @@ _HEIGHT = 900
 """Pixels of a page in a notebook; it scrolls."""
 
 
+@dataclass(frozen=True, slots=True, repr=False)
 class Page:
     """One self-contained HTML page; a notebook shows it in place.
 
@@ -21,13 +23,10 @@ class Page:
         basis: what it stands on, see ``Answer``.
     """
 
-    def __init__(
-        self, html: str, facts: Mapping[str, int | None], notes: Iterable[str] = (), basis: Basis | None = None
-    ) -> None:
-        self.html = html
-        self.facts = facts
-        self.notes = tuple(notes)
-        self.basis = basis
+    html: str
+    facts: Mapping[str, int | None]
+    notes: tuple[str, ...] = ()
+    basis: Basis | None = None
 
     def save(self, path: str | Path) -> None:
         """Write the page.
@@ -50,6 +49,7 @@ class Page:
         )
 
 
+@dataclass(frozen=True, slots=True, repr=False)
 class Pages:
     """Linked pages of all groups in a folder.
 
@@ -60,13 +60,10 @@ class Pages:
         basis: what they stand on, see ``Answer``.
     """
 
-    def __init__(
-        self, index: Path, facts: Mapping[str, int | None], notes: Iterable[str] = (), basis: Basis | None = None
-    ) -> None:
-        self.index = index
-        self.facts = facts
-        self.notes = tuple(notes)
-        self.basis = basis
+    index: Path
+    facts: Mapping[str, int | None]
+    notes: tuple[str, ...] = ()
+    basis: Basis | None = None
 
     def __repr__(self) -> str:
         return f"Pages({self.index}, {', '.join(f'{name}={count}' for name, count in self.facts.items())})"

@@ -49,6 +49,7 @@ from coordinator_replay.query.sql import run_sql
 from coordinator_replay.query.tables import END, Coverage, Tables, shown
 from coordinator_replay.query.timeline import MemberInterval, TimelineEvent, member_intervals_of, timeline_of
 from coordinator_replay.query.times import LogTime, is_run_id, parse_absolute_time, parse_duration, parse_time
+from coordinator_replay.times import in_utc
 from coordinator_replay.whatif.alternative import TriedSetting, alternative_of, tried_settings
 from coordinator_replay.whatif.measures import Gain
 
@@ -121,8 +122,7 @@ class Warehouse:
             states: only groups in these states, in Kafka's spelling and any case; all if empty. ``Unknown`` stands for
                 those whose state the log does not prove.
         """
-        moment = self._time(at)
-        note = self._tables.check_moment(moment)
+        moment, note = self._moment(at)
         of_types = groups_at(self._tables, moment, types=types)
         wanted = {state.lower() for state in states}
         chosen = [group for group in of_types if not wanted or group.state.lower() in wanted]
@@ -137,8 +137,7 @@ class Warehouse:
             at: the point in time; the end of the log if None.
             types: only groups of these types; all if empty.
         """
-        moment = self._time(at)
-        note = self._tables.check_moment(moment)
+        moment, note = self._moment(at)
         deleted = deleted_groups(self._tables, moment, types=types)
         if not self._tables.completeness.is_whole:
             # Of these it is not on record whether they were there again.
@@ -155,8 +154,7 @@ class Warehouse:
             group: the group.
             at: the point in time; the end of the log if None.
         """
-        moment = self._time(at)
-        note = self._tables.check_moment(moment)
+        moment, note = self._moment(at)
         answer = describe_at(self._tables, group, moment)
         inherited = inherited_note((one.member_id, one.is_client_inherited) for one in answer.members)
         phase = self._join_phase(group, moment) if answer.group.state in UNRECORDED_STATES else None
@@ -189,8 +187,7 @@ class Warehouse:
             require_stable: show partitions with a pending transactional commit as unstable, without an offset.
             end_offsets: a CSV or JSON-lines file of topic, partition, offset[, time], to compute the lag.
         """
-        moment = self._time(at)
-        note = self._tables.check_moment(moment)
+        moment, note = self._moment(at)
         offsets = offsets_at(self._tables, group, moment, topics=topics, require_stable=require_stable)
         if end_offsets is not None:
             offsets = with_lag(offsets, read_end_offsets(Path(end_offsets), parse_absolute_time, moment))
@@ -306,8 +303,7 @@ class Warehouse:
             UsageError: both a point in time and a time range are given.
         """
         self._check_either(at, start, end)
-        moment = self._time(at)
-        note = self._tables.check_moment(moment)
+        moment, note = self._moment(at)
         since = self._time(start) if moment is None else moment
         if moment is None:
             rebalances = _last(rebalances_of(self._tables, group, since, self._end(end), causes=causes), last)
@@ -352,8 +348,7 @@ class Warehouse:
         self._check_either(at, start, end)
         if start is not None or end is not None:
             return self._owners_between(group, topic, partition, start, end)
-        moment = self._time(at)
-        note = self._tables.check_moment(moment)
+        moment, note = self._moment(at)
         owners = owners_at(self._tables, group, topic, partition, moment)
         inherited = inherited_note((one.member_id, one.is_client_inherited) for one in owners.owners)
         return Owned(owners, [owners.hint, inherited, note], self._at(moment, group))
@@ -566,7 +561,7 @@ class Warehouse:
             [alternative_of(values, without_restarts=without_restarts, members=members) for values in tried],
             since,
             self._end(end),
-            {name: str(value) for name, value in (known or {}).items()},
+            _texts(known),
         )
         return Replayed(replay, self._from(since, group))
 
@@ -600,7 +595,7 @@ class Warehouse:
             alternative_of(alternative, without_restarts=without_restarts, members=members),
             since,
             self._end(end),
-            {name: str(value) for name, value in (known or {}).items()},
+            _texts(known),
         )
         return Answer(gains, Gain, notes=notes, basis=self._from(since))
 
@@ -667,11 +662,10 @@ class Warehouse:
         if group is None:
             raise UsageError("give the group whose life is to be drawn under other settings")
         tried = [alternative_of(values) for values in alternatives]
-        names = {name: str(value) for name, value in (known or {}).items()}
         since = self._time(start)
-        answer = what_if_of(self._tables, group, tried, since, self._time(end), names)
+        answer = what_if_of(self._tables, group, tried, since, self._time(end), _texts(known))
         facts = {"rebalances": answer.recorded.rebalances, "alternatives": len(answer.alternatives)}
-        notes = [str(answer.fidelity), *answer.differences]
+        notes = (str(answer.fidelity), *answer.differences)
         return Page(what_if_page(self._tables, answer), facts, notes, self._from(since, group))
 
     def write_pages(self, folder: str | Path, *, start: Time | None = None, end: Time | None = None) -> Pages:
@@ -690,7 +684,7 @@ class Warehouse:
         since = self._time(start)
         made = write_site(self._tables, Path(folder), since, self._end(end))
         facts = {"groups": len(made.lanes), "rebalances": made.rebalances}
-        return Pages(Path(folder) / INDEX, facts, made.notes, self._from(since))
+        return Pages(Path(folder) / INDEX, facts, tuple(made.notes), self._from(since))
 
     def trace(self, group: str | None = None, *, start: Time | None = None, end: Time | None = None) -> Trace:
         """The life of a group, or of the groups that most happened to, as a trace for Perfetto.
@@ -741,7 +735,7 @@ class Warehouse:
             case None:
                 return None
             case datetime():
-                return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+                return in_utc(moment)
             case date():
                 return datetime.combine(moment, time(), UTC)
         parsed = parse_time(str(moment))
@@ -752,6 +746,11 @@ class Warehouse:
         if isinstance(moment, str) and is_run_id(moment):
             return side_of_run(self._tables, moment)
         return Side(self._tables, self._time(moment))
+
+    def _moment(self, at: Time | None) -> tuple[datetime | None, str | None]:
+        """A point in time as the tables take it, and a note where it lies after the last record."""
+        moment = self._time(at)
+        return moment, self._tables.check_moment(moment)
 
     def _end(self, moment: Time | None) -> datetime | None:
         """The end of a time range; None where it is the end of the log, whose last record belongs to the range."""
@@ -824,6 +823,11 @@ def _one_of(word: str, words: Sequence[str], what: str) -> str:
 def _text(value: Any) -> str:
     """A value of a saved query's parameter, as it would be typed."""
     return value.isoformat() if isinstance(value, date) else str(value)
+
+
+def _texts(settings: Mapping[str, str | int] | None) -> dict[str, str]:
+    """Settings as they would be typed."""
+    return {name: str(value) for name, value in (settings or {}).items()}
 
 
 def _of(topics: Sequence[str]) -> str:

@@ -42,10 +42,11 @@ from coordinator_replay.cli.options import (
     examples,
     open_warehouse,
 )
-from coordinator_replay.cli.output import moment_text, print_rows, print_text, terminal_width
+from coordinator_replay.cli.output import print_rows, print_text, terminal_width
 from coordinator_replay.cli.times import DURATION, TIME
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.choices import GROUP_STATES, GROUP_TYPES, SEVERITIES
+from coordinator_replay.times import moment_text
 
 if TYPE_CHECKING:
     from coordinator_replay.api import Described

@@ -11,66 +11,44 @@ from coordinator_replay.errors import CoordinatorReplayError
 if TYPE_CHECKING:
     from coordinator_replay.query.tables import Tables
 
-Candidates = Callable[[click.Context], Sequence[str]]
+Candidates = Callable[["Tables", str], Sequence[str]]
+"""From the tables, and the group that the line names, to what may follow."""
 
 
-def _warehouse(ctx: click.Context) -> "Tables | None":
-    from coordinator_replay.query.tables import Tables
-
-    return Tables(ctx.params["warehouse"], ctx.params["cluster"]) if ctx.params.get("warehouse") else None
-
-
-def _group(ctx: click.Context) -> str:
-    """The group typed so far: behind an option without its value click leaves it among what is not parsed yet."""
-    return str(ctx.params.get("group") or next(iter(ctx.args), ""))
-
-
-def _groups(ctx: click.Context) -> Sequence[str]:
+def _groups(tables: "Tables", _group: str) -> Sequence[str]:
     from coordinator_replay.query.groups import group_names
 
-    warehouse = _warehouse(ctx)
-    return group_names(warehouse) if warehouse else ()
+    return group_names(tables)
 
 
-def _owned_topics(ctx: click.Context) -> Sequence[str]:
+def _owned_topics(tables: "Tables", group: str) -> Sequence[str]:
     from coordinator_replay.query.owner import owned_topics
 
-    warehouse = _warehouse(ctx)
-    return list(owned_topics(warehouse, _group(ctx))) if warehouse else ()
+    return list(owned_topics(tables, group))
 
 
-def _committed_topics(ctx: click.Context) -> Sequence[str]:
+def _committed_topics(tables: "Tables", group: str) -> Sequence[str]:
     from coordinator_replay.query.offsets import committed_topics
 
-    warehouse = _warehouse(ctx)
-    return committed_topics(warehouse, _group(ctx)) if warehouse else ()
+    return committed_topics(tables, group)
 
 
-def _topics(ctx: click.Context) -> Sequence[str]:
+def _topics(tables: "Tables", _group: str) -> Sequence[str]:
     from coordinator_replay.query.consumers import topic_names
 
-    warehouse = _warehouse(ctx)
-    return topic_names(warehouse) if warehouse else ()
+    return topic_names(tables)
 
 
-def _causes(ctx: click.Context) -> Sequence[str]:
+def _causes(tables: "Tables", _group: str) -> Sequence[str]:
     from coordinator_replay.query.rebalances import recorded_causes
 
-    warehouse = _warehouse(ctx)
-    return recorded_causes(warehouse) if warehouse else ()
+    return recorded_causes(tables)
 
 
-def _rules(ctx: click.Context) -> Sequence[str]:
+def _rules(tables: "Tables", _group: str) -> Sequence[str]:
     from coordinator_replay.query.findings import findings_of
 
-    warehouse = _warehouse(ctx)
-    return sorted({finding.rule for finding in findings_of(warehouse)}) if warehouse else ()
-
-
-def _queries(ctx: click.Context) -> Sequence[str]:
-    from coordinator_replay.query.saved import saved_queries
-
-    return list(saved_queries())
+    return sorted({finding.rule for finding in findings_of(tables)})
 
 
 class _Name(click.ParamType):  # type: ignore[type-arg]  # generic in newer click only
@@ -81,11 +59,30 @@ class _Name(click.ParamType):  # type: ignore[type-arg]  # generic in newer clic
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """Names that begin like what was typed; none where there is nothing to ask."""
         try:
-            names = self.candidates(ctx)
+            names = self._names(ctx)
         except CoordinatorReplayError:
             # A broken warehouse is nothing to complain of in the middle of a line.
             return []
         return [CompletionItem(name) for name in names if name.lower().startswith(incomplete.lower())]
+
+    def _names(self, ctx: click.Context) -> Sequence[str]:
+        from coordinator_replay.query.tables import Tables
+
+        if not ctx.params.get("warehouse"):
+            return ()
+        # Behind an option without its value click leaves the group among what is not parsed yet.
+        group = str(ctx.params.get("group") or next(iter(ctx.args), ""))
+        return self.candidates(Tables(ctx.params["warehouse"], ctx.params["cluster"]), group)
+
+
+class _QueryName(click.ParamType):  # type: ignore[type-arg]  # as above
+    name = "name"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """The saved queries, which need no warehouse."""
+        from coordinator_replay.query.saved import saved_queries
+
+        return [CompletionItem(name) for name in saved_queries() if name.startswith(incomplete.lower())]
 
 
 class _ParameterValue(click.ParamType):  # type: ignore[type-arg]  # as above
@@ -116,4 +113,4 @@ ANY_TOPIC_NAME = _Name("topic", _topics)
 CAUSE_NAME = _Name("cause", _causes)
 RULE_NAME = _Name("rule", _rules)
 PARAMETER = _ParameterValue()
-QUERY_NAME = _Name("name", _queries)
+QUERY_NAME = _QueryName()

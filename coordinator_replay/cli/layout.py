@@ -13,9 +13,10 @@ A table that is not for a terminal, or is asked for with ``--wide``, is aligned 
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 from coordinator_replay.answer_columns import LAST, AnswerColumn
+from coordinator_replay.times import in_utc, moment_text
 
 GAP = "  "
 CUT = "…"
@@ -73,10 +74,6 @@ def cut(text: str, width: int) -> str:
     return text if _cells(text) <= width else set_cell_size(text, max(width - 1, 0)).rstrip() + CUT[:width]
 
 
-def _beginning(text: str, width: int) -> str:
-    return cut(text, width)
-
-
 def _name_and_uuid(text: str, width: int) -> str:
     """``client-0f3c…``: a client's name, shortened where it must be, and the first digits of the uuid behind it."""
     match = _UUID.search(text)
@@ -94,7 +91,7 @@ def _both_ends(text: str, width: int) -> str:
     return cut(text, width - _TAIL) + text[-_TAIL:]
 
 
-_STYLES: tuple[Callable[[str, int], str], ...] = (_name_and_uuid, _beginning, _both_ends)
+_STYLES: tuple[Callable[[str, int], str], ...] = (_name_and_uuid, cut, _both_ends)
 
 
 def shortened_ids(texts: Iterable[str], width: int) -> dict[str, str]:
@@ -113,12 +110,6 @@ def shortened_ids(texts: Iterable[str], width: int) -> dict[str, str]:
     return {text: text for text in whole}
 
 
-def _in_full(moment: datetime) -> str:
-    return moment.isoformat(timespec="milliseconds" if moment.microsecond % 1000 == 0 else "microseconds").replace(
-        "+00:00", "Z"
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class _Times:
     """How the times of one table are written: what they share stands above it."""
@@ -129,7 +120,7 @@ class _Times:
 
     def text(self, moment: datetime) -> str:
         if not self.pattern:
-            return _in_full(moment)
+            return moment_text(moment)
         text = moment.strftime(self.pattern)
         return f"{text}.{moment.microsecond // 1000:03}" if self.has_milliseconds else text
 
@@ -260,7 +251,10 @@ def lay_out(
         numbers: for each column whether it is set to the right.
         nothing: what stands for null.
     """
-    cells = [[_in_utc(row[place]) for row in rows] for place in range(len(columns))]
+    cells = [
+        [in_utc(cell) if isinstance(cell := row[place], datetime) else cell for row in rows]
+        for place in range(len(columns))
+    ]
     tables = (
         _laid_out(columns, cells, times, width, numbers, nothing)
         for times in ([_FULL] if width is None else _short_times(cells))
@@ -300,9 +294,3 @@ def _laid_out(
         left_out=[one.column.heading for one in fitted if one not in chosen and one.rank < LAST],
         is_cut=any(one.is_cut for one in chosen),
     )
-
-
-def _in_utc(cell: Cell) -> Cell:
-    if not isinstance(cell, datetime):
-        return cell
-    return cell.replace(tzinfo=UTC) if cell.tzinfo is None else cell.astimezone(UTC)

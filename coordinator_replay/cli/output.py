@@ -18,7 +18,7 @@ import sys
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -27,6 +27,7 @@ import click
 from coordinator_replay.answer_columns import AnswerColumn
 from coordinator_replay.cli.layout import Cell, lay_out
 from coordinator_replay.safe_text import UNSAFE, neutral, neutral_json
+from coordinator_replay.times import moment_text
 
 NOTHING = "-"
 """What a table shows for null, as Kafka's own tools do."""
@@ -39,13 +40,6 @@ _FORMULA = re.compile(
 )
 
 Row = Sequence[object]
-
-
-def moment_text(value: datetime) -> str:
-    """ISO-8601 in UTC, in a form that every command takes back."""
-    value = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
-    precision = "milliseconds" if value.microsecond % 1000 == 0 else "microseconds"
-    return value.isoformat(timespec=precision).replace("+00:00", "Z")
 
 
 def _plain(value: object) -> Any:

@@ -2,8 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from coordinator_replay.cli.output import moment_text, print_text
+from coordinator_replay.cli.output import print_text
 from coordinator_replay.query.rebalances import SHORT_WAIT_MS
+from coordinator_replay.times import moment_text
 
 if TYPE_CHECKING:
     from coordinator_replay.query.hold_ups import HoldUp

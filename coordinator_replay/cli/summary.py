@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from coordinator_replay.cli.output import moment_text
 from coordinator_replay.safe_text import neutral
+from coordinator_replay.times import moment_text
 
 if TYPE_CHECKING:
     from coordinator_replay.pipeline.audit import Summary

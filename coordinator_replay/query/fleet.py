@@ -1,9 +1,7 @@
 """All groups of a cluster at a glance: how many, how they fared, what is about to be lost, what the tables cover."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
 
 from coordinator_replay.query.findings import Finding, findings_of
 from coordinator_replay.query.groups import groups_at
@@ -137,14 +135,6 @@ class ClusterGroups:
     undecoded: tuple[Undecoded, ...]
 
 
-Answer = TypeVar("Answer", CauseCount, Expiring, AuditRun, MissingOffsets, Undecoded)
-
-
-def _answers(kind: type[Answer], rows: Sequence[tuple[Any, ...]]) -> tuple[Answer, ...]:
-    names = kind.__slots__
-    return tuple(kind(**dict(zip(names, row, strict=True))) for row in rows)
-
-
 def _kinds(warehouse: Tables, at: datetime | None) -> tuple[tuple[str, str, int], ...]:
     counted: dict[tuple[str, str], int] = {}
     for group in groups_at(warehouse, at):
@@ -174,10 +164,10 @@ def fleet_of(warehouse: Tables, start: datetime | None = None, end: datetime | N
         coverage=covered,
         unit=unit,
         kinds=_kinds(warehouse, end),
-        causes=_answers(CauseCount, warehouse.rows(_CAUSES, unit=unit, **asked)),
-        expiring=_answers(Expiring, warehouse.rows(_EXPIRING)),
+        causes=tuple(warehouse.answers(CauseCount, _CAUSES, unit=unit, **asked)),
+        expiring=tuple(warehouse.answers(Expiring, _EXPIRING)),
         findings=tuple(findings_of(warehouse)),
-        runs=_answers(AuditRun, warehouse.rows(_RUNS)),
-        gaps=_answers(MissingOffsets, warehouse.rows(_GAPS)),
-        undecoded=_answers(Undecoded, warehouse.rows(_QUARANTINE)),
+        runs=tuple(warehouse.answers(AuditRun, _RUNS)),
+        gaps=tuple(warehouse.answers(MissingOffsets, _GAPS)),
+        undecoded=tuple(warehouse.answers(Undecoded, _QUARANTINE)),
     )

@@ -33,6 +33,7 @@ def test_answers_are_those_of_the_query_room(warehouse):
     [group] = groups_at(tables, group="payments")
     described = warehouse.describe("payments").group
     shared = {one.name for one in fields(described)} & {one.name for one in fields(group)}
+    assert {"group_id", "state", "epoch", "member_count"} <= shared
     assert {name: getattr(described, name) for name in shared} == {name: getattr(group, name) for name in shared}
     assert warehouse.clusters == ("default", "other")
 
