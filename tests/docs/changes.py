@@ -115,7 +115,8 @@ COLUMN = Change(
 def test_the_column_is_shown(tmp_path):
     audit_here(tmp_path / "warehouse", SEGMENTS)
     members = Warehouse(tmp_path / "warehouse").members("shop-billing")
-    assert {{one.assigned_topics for one in members}} == {{0, 1}}
+    assert [one.assigned_topics for one in members] == [len(one.assigned or ()) for one in members]
+    assert len(members) > 0
 """,
     checks=["tests/tables", MADE_PAGES],
 )
