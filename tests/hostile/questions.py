@@ -3,6 +3,7 @@
 import json
 import unicodedata
 from collections.abc import Iterator
+from itertools import cycle, product
 from pathlib import Path
 
 from click.testing import CliRunner, Result
@@ -13,13 +14,12 @@ from coordinator_replay.query.saved import saved_queries
 FORMS = ("table", "json", "csv")
 
 
-def whole_cluster(folder: Path) -> Iterator[list[str]]:
-    """Questions about all groups at once."""
-    for form in FORMS:
-        for command in ("groups", "findings", "expired", "rebalances", "why", "impact"):
-            yield [command, "--output", form]
-        for name in saved_queries():
-            yield ["sql", "--query", name, "--output", form]
+def whole_cluster(folder: Path, *, in_all_forms: bool = False) -> Iterator[list[str]]:
+    """Questions about all groups at once, each in one form in turn or in all of them."""
+    questions = [[command] for command in ("groups", "findings", "expired", "rebalances", "why", "impact")]
+    questions += [["sql", "--query", name] for name in saved_queries()]
+    for question, form in product(questions, FORMS) if in_all_forms else zip(questions, cycle(FORMS)):
+        yield [*question, "--output", form]
     yield ["diff", "--from", "-1m"]
     yield ["diff", "--from", "-1m", "--output", "csv"]
     yield ["diff", "--to", "now", "--wide"]
