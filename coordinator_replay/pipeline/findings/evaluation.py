@@ -53,8 +53,10 @@ from coordinator_replay.pipeline.guard import Guard
 from coordinator_replay.pipeline.interval_rows import OPEN_ROWS, STAGED
 from coordinator_replay.pipeline.json_text import encode
 from coordinator_replay.pipeline.minute_states import STATES
-from coordinator_replay.store.scan import read_paths
+from coordinator_replay.store.duckdb_connection import select
+from coordinator_replay.store.scan import read_paths, reader_of, rows_of
 from coordinator_replay.store.writer import DataFile
+from coordinator_replay.tables.definition import table
 from coordinator_replay.times import milliseconds, time_order
 
 STEP_ROWS = "metric_steps"
@@ -67,7 +69,6 @@ EVIDENCE, PENDING, EXPIRED, CAUSES, OPEN_OFFSETS = "evidence", "pending", "expir
 
 _CHUNK_ROWS = 50_000
 _WRITE_ROWS = 10_000
-_PENDING_ENDS = pa.array(["COMMIT", "ABORT", "SUPERSEDED", "TOMBSTONE"])
 _MOMENT = pa.timestamp("us", tz="UTC")
 _PARTITION = [("topic", pa.string()), ("partition", pa.int32())]
 SCHEMAS = {
@@ -110,6 +111,19 @@ SCHEMAS = {
 }
 """What is read about groups, by source: their own evidence, what commits come to (new sums and those of earlier runs),
 the offsets that are current, long transactions, what retention removes, and what each tombstone was."""
+
+_LONG_PENDING = """
+SELECT * REPLACE (epoch_ms(pending_since) AS pending_since), epoch_ms(valid_to) AS settled_at
+FROM pending WHERE is_exact
+    AND (to_offset IS NULL OR ended_by IN ('COMMIT', 'ABORT', 'SUPERSEDED', 'TOMBSTONE'))
+    AND coalesce(epoch_ms(valid_to), $end) - epoch_ms(pending_since) >= $limit
+"""
+
+_UNREADABLE = """
+SELECT log_partition, error_class, count(*) AS records, min(epoch_ms(log_timestamp)) AS first_at,
+    max(epoch_ms(log_timestamp)) AS last_at, min(log_offset) AS log_offset, min(error_message[:200]) AS error_message
+FROM quarantine GROUP BY log_partition, error_class ORDER BY log_partition NULLS FIRST, error_class
+"""
 
 Row = dict[str, Any]
 Chunk = Mapping[str, pa.Table]
@@ -324,10 +338,10 @@ def _table(uris: Sequence[str], source: str, where: Any = None) -> pa.Table:
 
 def _chunks(tables: Chunk) -> Iterator[Chunk]:
     """Rows of whole groups in parts of about so many rows, as far as groups are no larger."""
-    parts = max(ceil(sum(table.num_rows for table in tables.values()) / _CHUNK_ROWS), 1)
-    places = {name: _places(table.column("group_id"), parts) for name, table in tables.items()}
+    parts = max(ceil(sum(rows.num_rows for rows in tables.values()) / _CHUNK_ROWS), 1)
+    places = {name: _places(rows.column("group_id"), parts) for name, rows in tables.items()}
     for part in range(parts):
-        yield {name: table.filter(pa.array(places[name] == part)) for name, table in tables.items()}
+        yield {name: rows.filter(pa.array(places[name] == part)) for name, rows in tables.items()}
 
 
 def _places(groups: pa.ChunkedArray, parts: int) -> Any:
@@ -421,26 +435,15 @@ class Evaluation:
 
     def _pending(self) -> pa.Table:
         """Transactional commits that waited long; those replaced within their transaction count by the later one."""
-        schema, batches = SCHEMAS[PENDING], []
-        names = [*(name for name in schema.names if name != "settled_at"), "valid_to"]
-        end_ms = milliseconds(self.context.end)
-        for batch in read_paths(self.files.uris("pending_offsets"), names):
-            times = {
-                name: batch.column(of).cast(pa.timestamp("ms", tz="UTC"), safe=False).cast(pa.int64())
-                for name, of in (("pending_since", "pending_since"), ("settled_at", "valid_to"))
-            }
-            has_ended = pc.or_(
-                pc.is_null(batch.column("to_offset")), pc.is_in(batch.column("ended_by"), value_set=_PENDING_ENDS)
-            )
-            took = pc.subtract(pc.fill_null(times["settled_at"], end_ms), times["pending_since"])
-            is_long = pc.greater_equal(took, self.context.limits.pending_ms)
-            columns = [times[one.name] if one.name in times else batch.column(one.name) for one in schema]
-            rows = pa.RecordBatch.from_arrays(
-                [column.cast(one.type) for column, one in zip(columns, schema, strict=True)], schema=schema
-            )
-            is_proven = pc.and_(has_ended, rows.column("is_exact"))
-            batches.append(rows.filter(pc.and_(is_proven, is_long).fill_null(False)))
-        return pa.Table.from_batches(batches, schema)
+        asked = {"end": milliseconds(self.context.end), "limit": self.context.limits.pending_ms}
+        return rows_of(
+            select(_LONG_PENDING, asked, pending=self._rows("pending_offsets")).to_batches(), SCHEMAS[PENDING]
+        )
+
+    def _rows(self, name: str) -> pa.RecordBatchReader:
+        """A table's rows of the bucket."""
+        schema = table(name).file_schema().remove_metadata()
+        return reader_of(read_paths(self.files.uris(name), schema.names), schema)
 
     def _evaluate_chunk(self, chunk: Chunk) -> None:
         """Let the rules look at whole groups, and count what happened to them."""
@@ -479,15 +482,9 @@ class Evaluation:
 
     def _evaluate_quarantine(self) -> None:
         """Findings about what could not be read, by log partition and what was wrong."""
-        names = ["log_partition", "log_offset", "log_timestamp", "error_class", "error_message"]
-        counts: dict[tuple[int | None, str], Row] = {}
-        for batch in read_paths(self.files.uris("quarantine"), names):
-            at = batch.column("log_timestamp").cast(_MOMENT).cast(pa.int64()).to_pylist()
-            others = (batch.column(name).to_pylist() for name in ("log_partition", "log_offset", *names[3:]))
-            for at_us, partition, offset, error_class, message in zip(at, *others, strict=True):
-                _count_damage(counts, (partition, error_class), at_us, offset, message)
+        unreadable = select(_UNREADABLE, {}, quarantine=self._rows("quarantine"))
         evaluator = self.context.evaluator("")
-        for _, row in sorted(counts.items(), key=lambda one: (one[0][0] is not None, one[0][0] or 0, one[0][1])):
+        for row in unreadable.to_pylist():
             self._find(evaluator.add(Evidence.UNREADABLE, row))
 
     def _find(self, findings: Iterable[FindingRow]) -> None:
@@ -513,46 +510,14 @@ class Evaluation:
         self.writer.add_rows(name, rows)
 
 
-def _count_damage(
-    counts: dict[tuple[int | None, str], Row],
-    key: tuple[int | None, str],
-    at_us: int | None,
-    offset: int | None,
-    message: str | None,
-) -> None:
-    def best(choose: Any, *values: Any) -> Any:
-        present = [value for value in values if value is not None]
-        return choose(present, default=None)
-
-    at_ms = None if at_us is None else at_us // 1000
-    text = None if message is None else message[:200]
-    row = counts.setdefault(
-        key,
-        {
-            "log_partition": key[0],
-            "error_class": key[1],
-            "records": 0,
-            "first_at": at_ms,
-            "last_at": at_ms,
-            "log_offset": offset,
-            "error_message": text,
-        },
-    )
-    row["records"] += 1
-    row["first_at"] = best(min, row["first_at"], at_ms)
-    row["last_at"] = best(max, row["last_at"], at_ms)
-    row["log_offset"] = best(min, row["log_offset"], offset)
-    row["error_message"] = best(min, row["error_message"], text)
-
-
 def _by_group(chunk: Chunk) -> dict[str, GroupEvidence]:
     """The rows of a chunk by group; states are looked at as columns."""
     groups = defaultdict[str, GroupEvidence](GroupEvidence)
-    for name, table in chunk.items():
-        rows = table
+    for name, every in chunk.items():
+        rows = every
         if name == EVIDENCE:
-            rows = table.filter(pc.not_equal(table.column("tag"), int(Evidence.STATE)))
-            for group_id in pc.unique(table.column("group_id")).to_pylist():
+            rows = every.filter(pc.not_equal(every.column("tag"), int(Evidence.STATE)))
+            for group_id in pc.unique(every.column("group_id")).to_pylist():
                 groups.setdefault(group_id, GroupEvidence())
         for row in rows.to_pylist():
             groups[row.pop("group_id")].rows[name].append(row)

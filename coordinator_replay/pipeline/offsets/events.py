@@ -14,8 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coordinator_replay.log.schema import ControlType
-from coordinator_replay.pipeline.columns import Bools, Numbers, as_bools, codes_of, distinct, numbers_of, packed
+from coordinator_replay.pipeline.columns import Bools, Numbers, as_bools, codes_of, numbers_of, packed
 from coordinator_replay.pipeline.offsets.intervals import LATEST, Event
+from coordinator_replay.store.duckdb_connection import select
 from coordinator_replay.store.scan import BATCH_ROWS, Batches
 from coordinator_replay.store.writer import conform, some
 
@@ -315,6 +316,16 @@ def committed_without_marker(
     return pa.table(columns, schema=UNSORTED).filter(offsets.is_valid())
 
 
+_ENDED = f"""
+SELECT row, control_type, markers.log_offset AS ended_at, log_timestamp AS ended_time
+FROM waiting ASOF JOIN (
+    SELECT * FROM markers WHERE control_type IN ('{ControlType.COMMIT.value}', '{ControlType.ABORT.value}')
+) AS markers ON waiting.log_partition = markers.log_partition AND waiting.producer_id = markers.producer_id
+    AND waiting.log_offset <= markers.log_offset
+ORDER BY row
+"""  # noqa: S608 - our own names
+
+
 def ended_commits(waiting: pa.Table, markers: pa.Table) -> Iterator[pa.RecordBatch]:
     """What becomes of commits that wait: the next marker of their producer in their log partition commits or aborts.
 
@@ -327,60 +338,22 @@ def ended_commits(waiting: pa.Table, markers: pa.Table) -> Iterator[pa.RecordBat
     Yields:
         events of kinds COMMITTED and ABORTED, none for commits whose transaction is still open.
     """
-    ends = [ControlType.COMMIT.value, ControlType.ABORT.value]
-    markers = markers.filter(pc.is_in(markers.column("control_type"), value_set=pa.array(ends))).combine_chunks()
-    waiting = waiting.combine_chunks()
-    if not markers.num_rows or not waiting.num_rows:
+    rows = waiting.select(["log_partition", "producer_id", "log_offset"])
+    ended = select(_ENDED, {}, waiting=rows.append_column("row", pa.array(range(waiting.num_rows))), markers=markers)
+    if not ended.num_rows:
         return
-    of_commits, of_markers = _places(waiting, markers)
-    order = np.argsort(of_markers, kind="stable")
-    places = np.searchsorted(of_markers[order], of_commits)
-    is_any = places < len(order)
-    next_place = np.where(is_any, of_markers[order[np.where(is_any, places, 0)]], -1)
-    width = _width(waiting, markers)
-    is_ended = is_any & (next_place // width == of_commits // width)
-    if not is_ended.any():
-        return
-    by = markers.take(pa.array(order[places[is_ended]])).combine_chunks()
-    rows = waiting.filter(pa.array(is_ended)).combine_chunks()
+    by = ended.combine_chunks()
     is_commit = pc.equal(by.column("control_type"), ControlType.COMMIT.value)
-    offsets = by.column("log_offset")
+    commits = waiting.combine_chunks().take(by.column("row"))
     changed = {
         "kind": pc.if_else(is_commit, _kind(Event.COMMITTED), _kind(Event.ABORTED)),
-        "at_offset": offsets,
-        "at_timestamp": by.column("log_timestamp"),
-        "first": offsets,
-        "second": rows.column("log_offset"),
+        "at_offset": by.column("ended_at"),
+        "at_timestamp": by.column("ended_time"),
+        "first": by.column("ended_at"),
+        "second": commits.column("log_offset"),
     }
-    columns = [changed.get(name, rows.column(name)) for name in UNSORTED.names]
+    columns = [changed.get(name, commits.column(name)) for name in UNSORTED.names]
     yield from pa.table(columns, schema=UNSORTED).to_batches()
-
-
-def _width(waiting: pa.Table, markers: pa.Table) -> int:
-    """One more than there are different offsets."""
-    return len(_offsets(waiting, markers)) + 1
-
-
-def _offsets(waiting: pa.Table, markers: pa.Table) -> Numbers:
-    return distinct(np.concatenate([_column(one, "log_offset") for one in (waiting, markers)]))
-
-
-def _column(rows: pa.Table, name: str) -> Numbers:
-    return numbers_of(rows.column(name).combine_chunks(), -1)
-
-
-def _places(waiting: pa.Table, markers: pa.Table) -> tuple[Numbers, Numbers]:
-    """A number for each commit and each marker: by log partition and producer first, then by log offset."""
-    offsets = _offsets(waiting, markers)
-    owners_ = [
-        np.stack([_column(one, "log_partition"), _column(one, "producer_id")], axis=1) for one in (waiting, markers)
-    ]
-    _, codes = np.unique(np.concatenate(owners_), axis=0, return_inverse=True)
-    width = len(offsets) + 1
-    at = [np.searchsorted(offsets, _column(one, "log_offset")) for one in (waiting, markers)]
-    codes = codes.reshape(-1)
-    n = waiting.num_rows
-    return codes[:n] * width + at[0], codes[n:] * width + at[1]
 
 
 def _ranks(column: pa.DictionaryArray) -> Numbers:
