@@ -82,7 +82,7 @@ _NO_REASON = ("not provided", "")
 _HEAD = re.compile(r"\[Group(?:Coordinator|MetadataManager) [^\]]*\]:? ?(?:\[Group(?:Id)?[ =][^\]]*\] )?")
 
 
-class LogLine(NamedTuple):
+class GroupLogLine(NamedTuple):
     """A line of a broker's log that says something about a group, see table ``broker_log``."""
 
     at_ms: int
@@ -132,7 +132,7 @@ class _Named(NamedTuple):
 
     cause: Cause
     confidence: Confidence
-    line: LogLine
+    line: GroupLogLine
     alternatives: Sequence[str] = ()
     triggers: Sequence[str] | None = None
 
@@ -149,7 +149,7 @@ def by_records(row: Row) -> dict[str, Any]:
     return recorded | dict(row.get(BY_RECORDS) or {})
 
 
-def with_broker_log(row: Row, lines: Sequence[LogLine]) -> dict[str, Any]:
+def with_broker_log(row: Row, lines: Sequence[GroupLogLine]) -> dict[str, Any]:
     """A rebalance with what the brokers' logs add to it.
 
     Args:
@@ -165,7 +165,7 @@ def with_broker_log(row: Row, lines: Sequence[LogLine]) -> dict[str, Any]:
     return _by_members(recorded, lines)
 
 
-def _classic(row: dict[str, Any], lines: Sequence[LogLine]) -> dict[str, Any]:
+def _classic(row: dict[str, Any], lines: Sequence[GroupLogLine]) -> dict[str, Any]:
     if row["completed_at"] is None:
         return row
     ended_ms = row["completed_at"] - (row["duration_ms_min"] or 0)
@@ -195,12 +195,12 @@ def _classic(row: dict[str, Any], lines: Sequence[LogLine]) -> dict[str, Any]:
     return _with_reason(row, _named(row, first, logged) if len(firsts) == 1 else None, first)
 
 
-def _near(lines: Sequence[LogLine], at_ms: int) -> range:
+def _near(lines: Sequence[GroupLogLine], at_ms: int) -> range:
     """Places of the lines that may be of the same step as a record."""
     return range(bisect_left(lines, at_ms - SLACK_MS, key=_at_ms), bisect_right(lines, at_ms + SLACK_MS, key=_at_ms))
 
 
-def _back_from(lines: Sequence[LogLine], end: int, row: Row, contradicting: Collection[int]) -> list[LogLine]:
+def _back_from(lines: Sequence[GroupLogLine], end: int, row: Row, contradicting: Collection[int]) -> list[GroupLogLine]:
     """Lines that give a reason or remove a member, from the end of the generation before to the end of a rebalance.
 
     Args:
@@ -209,7 +209,7 @@ def _back_from(lines: Sequence[LogLine], end: int, row: Row, contradicting: Coll
         row: the rebalance.
         contradicting: places of lines that are not used.
     """
-    logged: list[LogLine] = []
+    logged: list[GroupLogLine] = []
     before, since_ms = row["epoch"] - (row["attempts"] or 1), searched_from_ms(row)
     for place in range(end - 1, -1, -1):
         line = lines[place]
@@ -225,12 +225,12 @@ def _back_from(lines: Sequence[LogLine], end: int, row: Row, contradicting: Coll
     return logged[::-1]
 
 
-def _reasons(lines: Sequence[LogLine]) -> dict[str, Any]:
+def _reasons(lines: Sequence[GroupLogLine]) -> dict[str, Any]:
     clients = [line.client_reason for line in lines if (line.client_reason or "") not in _NO_REASON]
     return {"reasons": [line.words for line in lines if line.event != "SESSION_EXPIRED"], "client_reasons": clients}
 
 
-def _named(row: Row, first: LogLine, lines: Sequence[LogLine]) -> _Named | None:
+def _named(row: Row, first: GroupLogLine, lines: Sequence[GroupLogLine]) -> _Named | None:
     """The cause that the coordinator names for a classic rebalance; None where it says no more than the records."""
     named = next((cause for words, cause in _COORDINATOR_REASONS if words.match(first.reason or "")), None)
     if named is Cause.MEMBER_JOIN:
@@ -242,7 +242,7 @@ def _named(row: Row, first: LogLine, lines: Sequence[LogLine]) -> _Named | None:
     return None if named is None else _rejoined(row, first)
 
 
-def _left(row: Row, named: Cause, line: LogLine, left: Sequence[str]) -> _Named | None:
+def _left(row: Row, named: Cause, line: GroupLogLine, left: Sequence[str]) -> _Named | None:
     if not left and row["is_exact"]:
         # No record shows the member that the line names.
         return None
@@ -259,7 +259,7 @@ def _others(row: Row, ruled_out: Collection[Cause]) -> list[str]:
     return [one for one in row["alternatives"] or () if Cause(one) not in ruled_out]
 
 
-def _joined(row: Row, line: LogLine) -> _Named | None:
+def _joined(row: Row, line: GroupLogLine) -> _Named | None:
     if not line.names(row["members_joined"] or ()) or Cause(row["cause"]) in DEPARTURES | _REJOINS:
         return None
     # Who left as well did so while the group was joining already.
@@ -268,7 +268,7 @@ def _joined(row: Row, line: LogLine) -> _Named | None:
     return _Named(Cause(row["cause"]), sure, line, others)
 
 
-def _rejoined(row: Row, line: LogLine) -> _Named | None:
+def _rejoined(row: Row, line: GroupLogLine) -> _Named | None:
     """A member joined again: of its own reason only the client knows, and the records that changed with it."""
     client, cause = line.client_reason or "", Cause(row["cause"])
     if cause not in _REJOINS | DEPARTURES or row["confidence"] == Confidence.CERTAIN:
@@ -283,7 +283,7 @@ def _rejoined(row: Row, line: LogLine) -> _Named | None:
     return _Named(named, Confidence.LIKELY, line, list(dict.fromkeys(others)))
 
 
-def _by_members(row: dict[str, Any], lines: Sequence[LogLine]) -> dict[str, Any]:
+def _by_members(row: dict[str, Any], lines: Sequence[GroupLogLine]) -> dict[str, Any]:
     """A rebalance of a group on a newer protocol, which begins with the records of what set it off."""
     at_ms = row["started_at"]
     members = [*(row["members_joined"] or ()), *(row["members_left"] or ()), *(row["trigger_members"] or ())]
@@ -304,9 +304,9 @@ def _by_members(row: dict[str, Any], lines: Sequence[LogLine]) -> dict[str, Any]
     return _with_reason(row, _Named(causes[0], sure, line, others, list(left)), line)
 
 
-def _removals(lines: Sequence[LogLine], left: Collection[str]) -> dict[str, tuple[Cause, LogLine]]:
+def _removals(lines: Sequence[GroupLogLine], left: Collection[str]) -> dict[str, tuple[Cause, GroupLogLine]]:
     """How members were removed, by member; without those of whom lines say one thing and another."""
-    removals: dict[str, tuple[Cause, LogLine]] = {}
+    removals: dict[str, tuple[Cause, GroupLogLine]] = {}
     unclear: set[str] = set()
     for line in lines:
         if line.member_id is None or line.member_id not in left or line.event not in ("MEMBER_LEFT", "MEMBER_FENCED"):
@@ -319,7 +319,7 @@ def _removals(lines: Sequence[LogLine], left: Collection[str]) -> dict[str, tupl
     return {member_id: one for member_id, one in removals.items() if member_id not in unclear}
 
 
-def _with_reason(row: dict[str, Any], named: _Named | None, line: LogLine) -> dict[str, Any]:
+def _with_reason(row: dict[str, Any], named: _Named | None, line: GroupLogLine) -> dict[str, Any]:
     """A row with the reason that a log gives, and what records say of it kept."""
     kept = row[BY_RECORDS] or {name: row[name] for name in REASON_COLUMNS}
     evidence = [one.removesuffix(OPEN_QUESTION) if named else one for one in row["evidence"] or ()]
@@ -338,13 +338,13 @@ def _with_reason(row: dict[str, Any], named: _Named | None, line: LogLine) -> di
     return row
 
 
-def _sentence(line: LogLine) -> str:
+def _sentence(line: GroupLogLine) -> str:
     is_said = (line.client_reason or "") not in _NO_REASON and line.event != "MEMBER_LEFT"
     client = f"; client reason: {line.client_reason}" if is_said else ""
     return f"log of {_broker(line)} at {moment(line.at_ms)}: {line.words}{client}"
 
 
-def _contradicted(row: dict[str, Any], line: LogLine) -> dict[str, Any]:
+def _contradicted(row: dict[str, Any], line: GroupLogLine) -> dict[str, Any]:
     """A row of which a line says something else than its record: it is shown, and not used."""
     kept = {name: row[name] for name in REASON_COLUMNS}
     fact = (
@@ -354,5 +354,5 @@ def _contradicted(row: dict[str, Any], line: LogLine) -> dict[str, Any]:
     return row | {BY_RECORDS: kept, "evidence": [*(row["evidence"] or ()), fact]}
 
 
-def _broker(line: LogLine) -> str:
+def _broker(line: GroupLogLine) -> str:
     return "a broker" if line.broker is None else f"broker {line.broker}"

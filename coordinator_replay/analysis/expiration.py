@@ -21,7 +21,7 @@ DEFAULT_CHECK_INTERVAL_MS = 600_000
 """What ``offsets.retention.check.interval.ms`` is where nobody set it."""
 
 
-class Rule(StrEnum):
+class ExpiryRule(StrEnum):
     """Why an offset expires, or why it does not."""
 
     EMPTY_SINCE = "empty_since"
@@ -40,7 +40,7 @@ class Expiry(NamedTuple):
         spared: topics whose offsets don't expire, whatever their age.
     """
 
-    rule: Rule
+    rule: ExpiryRule
     base_ms: int | None = None
     spared: frozenset[str] = frozenset()
 
@@ -62,19 +62,19 @@ class _Classic(NamedTuple):
 
 class _Row(NamedTuple):
     applies: Callable[[_Situation], bool]
-    rule: Rule
+    rule: ExpiryRule
     counts_from_emptying: bool = False
     spares_subscribed: bool = False
 
 
 _TABLE = (
-    _Row(lambda group: group.group_type is None, Rule.SIMPLE_GROUP),
-    _Row(lambda group: group.group_type == "share", Rule.NEVER_WHILE_ACTIVE),
-    _Row(lambda group: group.group_type != "classic", Rule.UNSUBSCRIBED_TOPIC, spares_subscribed=True),
-    _Row(lambda group: group.protocol_type is None, Rule.SIMPLE_GROUP),
-    _Row(lambda group: group.is_empty, Rule.EMPTY_SINCE, counts_from_emptying=True),
-    _Row(lambda group: group.subscribed is not None, Rule.UNSUBSCRIBED_TOPIC, spares_subscribed=True),
-    _Row(lambda _group: True, Rule.NEVER_WHILE_ACTIVE),
+    _Row(lambda group: group.group_type is None, ExpiryRule.SIMPLE_GROUP),
+    _Row(lambda group: group.group_type == "share", ExpiryRule.NEVER_WHILE_ACTIVE),
+    _Row(lambda group: group.group_type != "classic", ExpiryRule.UNSUBSCRIBED_TOPIC, spares_subscribed=True),
+    _Row(lambda group: group.protocol_type is None, ExpiryRule.SIMPLE_GROUP),
+    _Row(lambda group: group.is_empty, ExpiryRule.EMPTY_SINCE, counts_from_emptying=True),
+    _Row(lambda group: group.subscribed is not None, ExpiryRule.UNSUBSCRIBED_TOPIC, spares_subscribed=True),
+    _Row(lambda _group: True, ExpiryRule.NEVER_WHILE_ACTIVE),
 )
 """The first row that applies decides."""
 

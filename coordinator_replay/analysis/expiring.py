@@ -7,7 +7,7 @@ that the same offsets answer for every horizon. The condition is that of ``Offse
 
 from typing import NamedTuple
 
-from coordinator_replay.analysis.expiration import Rule
+from coordinator_replay.analysis.expiration import ExpiryRule
 from coordinator_replay.times import LATEST_MS
 
 
@@ -29,7 +29,7 @@ def expire_at(retention_ms: str) -> str:
     """SQL for when an offset's retention is over; null where no rule lets it expire, or the time can't be shown."""
     later = f"(epoch_us(base_timestamp) + CAST({retention_ms} AS BIGINT) * 1000)"
     shown = f"CASE WHEN {later} <= {LATEST_MS} * 1000 THEN make_timestamptz({later}) END"
-    return f"CASE WHEN rule = '{Rule.EXPLICIT_EXPIRE_TIMESTAMP}' THEN expire_timestamp ELSE {shown} END"
+    return f"CASE WHEN rule = '{ExpiryRule.EXPLICIT_EXPIRE_TIMESTAMP}' THEN expire_timestamp ELSE {shown} END"
 
 
 def expiring_offsets(source: str) -> str:

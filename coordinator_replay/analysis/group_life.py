@@ -16,11 +16,11 @@ from coordinator_replay.analysis.findings.group_rules import GROUP_RULES
 from coordinator_replay.analysis.findings.steps import StepRules
 from coordinator_replay.analysis.findings.thresholds import DEFAULTS, Thresholds
 from coordinator_replay.analysis.members import FIELDS as MEMBERS
-from coordinator_replay.analysis.members import Members, members_after
-from coordinator_replay.analysis.ownership import Ownership
+from coordinator_replay.analysis.members import MemberReplay, members_after
+from coordinator_replay.analysis.ownership import OwnershipReplay
 from coordinator_replay.analysis.reasons import NO_CHANGES, Sign, TopicChanges
 from coordinator_replay.analysis.rebalances import Rebalances
-from coordinator_replay.analysis.rows import ENCODE, Row, Scope, Topics
+from coordinator_replay.analysis.rows import ENCODE, RecordTopics, Row, Scope
 from coordinator_replay.analysis.timeline import Timeline
 from coordinator_replay.engine.events import Event, EventKind
 from coordinator_replay.engine.model import GroupType, Marker, Record
@@ -87,12 +87,12 @@ class GroupReplay:
         """
         self.replay = Replay(group_id)
         self._scope = Scope(cluster, group_id, encode)
-        self._topics = Topics(topic_names or {})
+        self._topics = RecordTopics(topic_names or {})
         self._topic_changes = topic_changes
         self._limits = limits
         self._timeline = Timeline(self._scope, self._topics)
-        self._members = Members(self._scope, self._topics)
-        self._ownership = Ownership(self._scope, self._topics)
+        self._members = MemberReplay(self._scope, self._topics)
+        self._ownership = OwnershipReplay(self._scope, self._topics)
         self._expiry_rules = ExpiryRules(self._scope)
         self._begin_rebalances()
         self._now_ms = None

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from coordinator_replay.analysis.rows import Row, Scope, Topics
+from coordinator_replay.analysis.rows import RecordTopics, Row, Scope
 from coordinator_replay.engine.events import Event, EventKind
 from coordinator_replay.engine.model import JOINING, GroupType, Member, Subscription
 from coordinator_replay.engine.plain import Fields
@@ -14,7 +14,7 @@ TABLE = "member_timeline"
 BROKEN, LEFT, REPLACED = EventKind.INVARIANT_BROKEN, EventKind.MEMBER_LEFT, EventKind.MEMBER_REPLACED
 
 
-class MemberInterval(NamedTuple):
+class OpenMemberInterval(NamedTuple):
     """A member as it is now, and since when.
 
     Attributes:
@@ -58,13 +58,13 @@ def members_after(events: Sequence[Event]) -> Changed:
     return changed
 
 
-class Members:
+class MemberReplay:
     """The fold over members."""
 
     __slots__ = ("scope", "stays", "topics")
-    stays: dict[str, MemberInterval]
+    stays: dict[str, OpenMemberInterval]
 
-    def __init__(self, scope: Scope, topics: Topics) -> None:
+    def __init__(self, scope: Scope, topics: RecordTopics) -> None:
         self.scope = scope
         self.topics = topics
         self.stays = {}
@@ -96,7 +96,7 @@ class Members:
                 if is_unseen and stay is None:
                     inherited = member.subscription is not None and member.subscription.instance_id is not None
                 is_begin_open = not last.is_exact and (stay is None or _is_incomplete(stay.member))
-                self.stays[member_id] = MemberInterval(
+                self.stays[member_id] = OpenMemberInterval(
                     member, group_type, at_ms, offset, partition, inherited, last.is_state_exact, is_begin_open
                 )
 
@@ -105,7 +105,7 @@ class Members:
         for stay in self.stays.values():
             yield self._row(stay, None, None)
 
-    def interrupt(self, confirmed: "Members", at_ms: int | None, offset: int) -> Iterator[Row]:
+    def interrupt(self, confirmed: "MemberReplay", at_ms: int | None, offset: int) -> Iterator[Row]:
         """End every interval where records begin to be missing, and begin those that are confirmed there.
 
         Args:
@@ -120,7 +120,7 @@ class Members:
             for member_id, stay in confirmed.stays.items()
         }
 
-    def _row(self, stay: MemberInterval, to_ms: int | None, to_offset: int | None) -> Row:
+    def _row(self, stay: OpenMemberInterval, to_ms: int | None, to_offset: int | None) -> Row:
         member, group_type = stay.member, stay.group_type
         subscription = member.subscription or Subscription()
         current = member.current or JOINING
@@ -153,7 +153,7 @@ class Members:
         }
 
 
-FIELDS = Fields(Members, "stays")
+FIELDS = Fields(MemberReplay, "stays")
 """What a snapshot has."""
 
 

@@ -13,7 +13,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar
 
 from coordinator_replay.analysis.members import Changed
-from coordinator_replay.analysis.rows import Row, Scope, Topics
+from coordinator_replay.analysis.rows import RecordTopics, Row, Scope
 from coordinator_replay.engine.events import Event, EventKind
 from coordinator_replay.engine.model import NOTHING, Assignment, GroupType, Member, MemberState, without
 from coordinator_replay.engine.plain import Fields
@@ -53,7 +53,7 @@ RELEASES = {
 UNREVOKED = frozenset({MemberState.UNREVOKED_PARTITIONS, MemberState.UNREVOKED_TASKS})
 
 
-class Holding(NamedTuple):
+class OpenOwnership(NamedTuple):
     """A partition in a member's hands, since when and since which record.
 
     Attributes:
@@ -70,7 +70,7 @@ class Holding(NamedTuple):
     is_begin_open: bool = False
 
 
-class Gap(NamedTuple):
+class Unowned(NamedTuple):
     """A partition in nobody's hands: the holding that ended, and the rebalance it ended in.
 
     Attributes:
@@ -79,7 +79,7 @@ class Gap(NamedTuple):
     """
 
     topic: str
-    holding: Holding
+    holding: OpenOwnership
     to_ms: int | None
     to_offset: int
     release_event: str
@@ -141,7 +141,7 @@ class Circumstances(NamedTuple):
     targets: dict[str, Assignment]
 
 
-class Ownership:
+class OwnershipReplay:
     """The fold over ownership.
 
     Attributes:
@@ -178,15 +178,15 @@ class Ownership:
         "unrevoked_since",
     )
 
-    holders: dict[Key, dict[str, Holding]]
-    gaps: dict[Key, Gap]
+    holders: dict[Key, dict[str, OpenOwnership]]
+    gaps: dict[Key, Unowned]
     shared: dict[Key, list[SharedChange]]
     unrevoked_since: dict[str, int | None]
     awaited_since: dict[str, int | None]
     log_partition: int | None
     seen: set[str]
 
-    def __init__(self, scope: Scope, topics: Topics) -> None:
+    def __init__(self, scope: Scope, topics: RecordTopics) -> None:
         self.scope = scope
         self.topics = topics
         self.holders = {}
@@ -260,7 +260,7 @@ class Ownership:
             for holding in holders.values():
                 yield from self._rows(key, holding, None, None)
 
-    def interrupt(self, confirmed: "Ownership", at_ms: int | None, offset: int) -> Iterator[Row]:
+    def interrupt(self, confirmed: "OwnershipReplay", at_ms: int | None, offset: int) -> Iterator[Row]:
         """End every interval where records begin to be missing, and begin those that are confirmed there.
 
         Args:
@@ -273,7 +273,7 @@ class Ownership:
         for key, holders in self.holders.items():
             for holding in holders.values():
                 until_ms = latest_ms(at_ms, holding.from_ms)
-                gap = Gap(key[0], holding, until_ms, offset, RECORDS_MISSING, None, None)
+                gap = Unowned(key[0], holding, until_ms, offset, RECORDS_MISSING, None, None)
                 yield from self._rows(key, holding, gap, None)
         self.gaps, self.owned, self.seen = {}, dict(confirmed.owned), set(confirmed.seen)
         self.holders = {
@@ -359,7 +359,7 @@ class Ownership:
                     continue
                 until_ms = latest_ms(release.retaken_ms if key in release.retaken else release.at_ms, holding.from_ms)
                 since = None if partition in wanted else awaited_ms
-                gap = Gap(topic, holding, until_ms, self.at_offset, why, release.rebalance_id, since)
+                gap = Unowned(topic, holding, until_ms, self.at_offset, why, release.rebalance_id, since)
                 if holders:
                     # Others own it too: nobody is without it, and there is no gap to wait for.
                     yield from self._rows(key, holding, gap, 0)
@@ -372,7 +372,7 @@ class Ownership:
     def _take(self, member: Member, group_type: GroupType, taken: Assignment, release: Release) -> Iterator[Row]:
         at_ms = release.at_ms
         member_id = member.member_id
-        holding = Holding(
+        holding = OpenOwnership(
             member_id,
             member.instance_id,
             group_type,
@@ -443,7 +443,7 @@ class Ownership:
         else:
             self.unrevoked_since.pop(member_id, None)
 
-    def _rows(self, key: Key, holding: Holding, gap: Gap | None, unowned_ms: int | None) -> Iterator[Row]:
+    def _rows(self, key: Key, holding: OpenOwnership, gap: Unowned | None, unowned_ms: int | None) -> Iterator[Row]:
         if gap is not None and gap.to_ms is not None and gap.to_ms == holding.from_ms:
             # It was owned at no moment: taken and given up within one millisecond.
             return
@@ -489,7 +489,9 @@ class Ownership:
         }
 
 
-FIELDS = Fields(Ownership, "holders", "gaps", "shared", "log_partition", "unrevoked_since", "awaited_since", "seen")
+FIELDS = Fields(
+    OwnershipReplay, "holders", "gaps", "shared", "log_partition", "unrevoked_since", "awaited_since", "seen"
+)
 """What a snapshot has; what each member owns follows from it."""
 
 Value = TypeVar("Value")
@@ -518,7 +520,7 @@ def _owned(member: Member | None) -> Assignment:
     return member.current.owned()
 
 
-def _is_same_owner(before: Holding, after: Holding) -> bool:
+def _is_same_owner(before: OpenOwnership, after: OpenOwnership) -> bool:
     """The same member, be it a static one under its new id."""
     if before.member_id == after.member_id:
         return True

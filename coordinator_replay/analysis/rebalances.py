@@ -24,8 +24,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from coordinator_replay.analysis.members import Members
-from coordinator_replay.analysis.ownership import Handover, Ownership, join_done
+from coordinator_replay.analysis.members import MemberReplay
+from coordinator_replay.analysis.ownership import Handover, OwnershipReplay, join_done
 from coordinator_replay.analysis.reasons import (
     NO_CHANGES,
     Cause,
@@ -49,7 +49,7 @@ from coordinator_replay.analysis.reasons.hindsight import (
 )
 from coordinator_replay.analysis.reasons.history import FIELDS as HISTORY
 from coordinator_replay.analysis.reasons.table import with_unknown_departures
-from coordinator_replay.analysis.rows import Row, Scope, Topics
+from coordinator_replay.analysis.rows import RecordTopics, Row, Scope
 from coordinator_replay.engine.events import Event, EventKind
 from coordinator_replay.engine.model import GroupType
 from coordinator_replay.engine.plain import Fields
@@ -92,7 +92,7 @@ BEGINS_OR_ENDS = GENERATIONS | ENDS | BEGINS
 
 
 @dataclass(slots=True)
-class Rebalance:
+class OpenRebalance:
     """One rebalance so far.
 
     Attributes:
@@ -188,8 +188,8 @@ class Rebalances:
         "scope",
         "unsettled",
     )
-    running: list[Rebalance]
-    unsettled: list[Rebalance]
+    running: list[OpenRebalance]
+    unsettled: list[OpenRebalance]
     member_count: int
     joined: list[str]
     left: list[str]
@@ -199,9 +199,9 @@ class Rebalances:
     def __init__(
         self,
         scope: Scope,
-        topics: Topics,
-        members: Members,
-        ownership: Ownership,
+        topics: RecordTopics,
+        members: MemberReplay,
+        ownership: OwnershipReplay,
         topic_changes: TopicChanges = NO_CHANGES,
     ) -> None:
         self.scope = scope
@@ -282,7 +282,7 @@ class Rebalances:
 
     def _settled(self, at_ms: int | None) -> Iterator[Row]:
         """Rebalances of which no later one can show more."""
-        waiting: list[Rebalance] = []
+        waiting: list[OpenRebalance] = []
         too_many = len(self.unsettled) - MOST_UNSETTLED
         for place, one in enumerate(self.unsettled):
             if place < too_many or one.settles_ms <= (at_ms or 0):
@@ -348,7 +348,7 @@ class Rebalances:
         is_return_open = not self.is_past_known and event.is_exact and bool(returns(situation)[1])
         if is_return_open:
             reason = with_unknown_departures(reason)
-        one = Rebalance(
+        one = OpenRebalance(
             rebalance_id(self.scope, event.partition, event.offset),
             str(event.group_type),
             event.epoch,
@@ -382,7 +382,7 @@ class Rebalances:
                 self.has_completed = True
                 one.is_exact = one.is_exact and by.is_exact
 
-    def _row(self, one: Rebalance) -> Row:
+    def _row(self, one: OpenRebalance) -> Row:
         is_classic = one.group_type == GroupType.CLASSIC
         least_ms = elapsed_ms(one.started_ms, one.completed_ms)
         return TABLE, {
@@ -478,7 +478,7 @@ def _earliest(situation: Situation, last_ms: int | None) -> int | None:
     return min(max(bounds), started_ms) if bounds else None
 
 
-def _count_unowned(one: Rebalance, unowned_ms: int | None) -> None:
+def _count_unowned(one: OpenRebalance, unowned_ms: int | None) -> None:
     if unowned_ms is None:
         one.is_unowned_known = False
         return
@@ -486,7 +486,7 @@ def _count_unowned(one: Rebalance, unowned_ms: int | None) -> None:
     one.unowned_ms_max = max(one.unowned_ms_max or 0, unowned_ms)
 
 
-def _count_wait(one: Rebalance, handover: Handover, awaited_ms: int) -> None:
+def _count_wait(one: OpenRebalance, handover: Handover, awaited_ms: int) -> None:
     """A member revoked what the target assignment had given to another: the last one to do so blocked the rebalance."""
     if one.group_type not in WAIT_FOR_EACH_OTHER:
         return
@@ -510,7 +510,7 @@ def _plain(reason: Reason) -> dict[str, Any]:
     }
 
 
-def _reason(one: Rebalance) -> Reason:
+def _reason(one: OpenRebalance) -> Reason:
     """The reason that ``_plain`` made plain."""
     return Reason(
         Cause(one.cause),

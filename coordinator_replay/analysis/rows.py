@@ -29,7 +29,7 @@ class Scope(NamedTuple):
     encode: Callable[[Any], str] = ENCODE
 
 
-class Topics:
+class RecordTopics:
     """Topics as tables show them, from what the records of a group call a topic.
 
     Records of classic groups hold names, those of consumer and share groups ids, those of streams groups subtopologies,

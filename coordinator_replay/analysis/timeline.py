@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from coordinator_replay.analysis.rows import Row, Scope, Topics
+from coordinator_replay.analysis.rows import RecordTopics, Row, Scope
 from coordinator_replay.engine.events import Event
 from coordinator_replay.engine.model import Assignment, GroupType
 
@@ -15,7 +15,7 @@ class Timeline:
 
     __slots__ = ("scope", "seq", "topics")
 
-    def __init__(self, scope: Scope, topics: Topics) -> None:
+    def __init__(self, scope: Scope, topics: RecordTopics) -> None:
         self.scope = scope
         self.topics = topics
         self.seq = 0

@@ -247,7 +247,7 @@ def audit(
     """
     from coordinator_replay.analysis.findings.thresholds import DEFAULTS
     from coordinator_replay.log.dump import Format
-    from coordinator_replay.pipeline.audit import Expiry, Options
+    from coordinator_replay.pipeline.audit import ExpiryOptions, Options
 
     options = Options(
         inputs=[absolute(path) for path in inputs],
@@ -262,7 +262,7 @@ def audit(
         cluster_metadata=None if cluster_metadata is None else absolute(cluster_metadata),
         broker_logs=[absolute(path) for path in broker_logs],
         broker_log_zone=broker_log_zone,
-        expiry=Expiry(
+        expiry=ExpiryOptions(
             as_of=as_of,
             retention_ms=None if retention is None else _milliseconds(retention),
             horizon_ms=_milliseconds(horizon),

@@ -36,7 +36,7 @@ class OffsetChangeKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class CommittedOffset:
+class StoredOffset:
     """One committed offset.
 
     Attributes:
@@ -62,11 +62,11 @@ class CommittedOffset:
 
 
 @dataclass(frozen=True, slots=True)
-class OffsetChange:
+class StoredOffsetChange:
     """What happened to an offset, at the position of the record or marker that did it."""
 
     kind: OffsetChangeKind
-    offset: CommittedOffset
+    offset: StoredOffset
     log_partition: int
     log_offset: int
     timestamp_ms: int | None
@@ -76,8 +76,8 @@ class OffsetChange:
 class Offsets:
     """Stored and pending offsets of one group."""
 
-    stored: dict[TopicPartition, CommittedOffset] = field(default_factory=dict)
-    pending: dict[int, dict[TopicPartition, CommittedOffset]] = field(default_factory=dict)
+    stored: dict[TopicPartition, StoredOffset] = field(default_factory=dict)
+    pending: dict[int, dict[TopicPartition, StoredOffset]] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         return bool(self.stored or self.pending)
@@ -87,7 +87,7 @@ class Offsets:
         """Partitions that a ``requireStable`` answer withholds, because a transaction on them is open."""
         return frozenset(key for offsets in self.pending.values() for key in offsets)
 
-    def apply(self, record: Record) -> list[OffsetChange]:
+    def apply(self, record: Record) -> list[StoredOffsetChange]:
         """Take a commit or its tombstone."""
         key = (record.key["topic"], record.key["partition"])
         if record.value is None:
@@ -99,9 +99,9 @@ class Offsets:
         else:
             self.pending.setdefault(record.producer_id, {})[key] = offset
             kind = OffsetChangeKind.PENDING
-        return [OffsetChange(kind, offset, record.partition, record.offset, record.timestamp_ms)]
+        return [StoredOffsetChange(kind, offset, record.partition, record.offset, record.timestamp_ms)]
 
-    def apply_marker(self, marker: Marker) -> list[OffsetChange]:
+    def apply_marker(self, marker: Marker) -> list[StoredOffsetChange]:
         """End a producer's transaction in a log partition; pending offsets of other partitions stay."""
         pending = self.pending.get(marker.producer_id)
         if pending is None:
@@ -118,12 +118,12 @@ class Offsets:
                     kind = OffsetChangeKind.COMMITTED
                 else:
                     kind = OffsetChangeKind.SUPERSEDED
-            changes.append(OffsetChange(kind, offset, marker.partition, marker.offset, marker.timestamp_ms))
+            changes.append(StoredOffsetChange(kind, offset, marker.partition, marker.offset, marker.timestamp_ms))
         if not pending:
             del self.pending[marker.producer_id]
         return changes
 
-    def _remove(self, key: TopicPartition, record: Record) -> list[OffsetChange]:
+    def _remove(self, key: TopicPartition, record: Record) -> list[StoredOffsetChange]:
         removed = [self.stored.pop(key)] if key in self.stored else []
         for producer_id in list(self.pending):
             offset = self.pending[producer_id].pop(key, None)
@@ -132,16 +132,16 @@ class Offsets:
             if not self.pending[producer_id]:
                 del self.pending[producer_id]
         return [
-            OffsetChange(OffsetChangeKind.REMOVED, offset, record.partition, record.offset, record.timestamp_ms)
+            StoredOffsetChange(OffsetChangeKind.REMOVED, offset, record.partition, record.offset, record.timestamp_ms)
             for offset in removed
         ]
 
 
-def read_commit(key: Mapping[str, Any], value: Mapping[str, Any], record: Record) -> CommittedOffset:
+def read_commit(key: Mapping[str, Any], value: Mapping[str, Any], record: Record) -> StoredOffset:
     """The offset in a commit's key and value; -1 reads as None where it stands for nothing."""
     leader_epoch = value.get("leaderEpoch", NO_LEADER_EPOCH)
     expire = value.get("expireTimestamp", NO_EXPIRE_TIMESTAMP)
-    return CommittedOffset(
+    return StoredOffset(
         key["topic"],
         key["partition"],
         value.get("offset", 0),

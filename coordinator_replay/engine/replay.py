@@ -25,7 +25,7 @@ from coordinator_replay.engine.events import Event, EventKind
 from coordinator_replay.engine.model import GroupState, GroupType, Marker, Record
 from coordinator_replay.engine.modern_group import ReconcilingGroup
 from coordinator_replay.engine.notes import Group, ModernGroup
-from coordinator_replay.engine.offsets import COMMIT_KINDS, OffsetChange, Offsets
+from coordinator_replay.engine.offsets import COMMIT_KINDS, Offsets, StoredOffsetChange
 from coordinator_replay.engine.operation import CLASSIC, PHASE, Header, Operation
 from coordinator_replay.engine.plain import Fields, restoring
 from coordinator_replay.engine.reconciliation import Reconciliation
@@ -170,7 +170,7 @@ class Replay:
             self._replay_modern(record, phase)
         return finished
 
-    def apply_marker(self, marker: Marker) -> list[OffsetChange]:
+    def apply_marker(self, marker: Marker) -> list[StoredOffsetChange]:
         """Take a control record: the end of a producer's transaction."""
         return self.offsets.apply_marker(marker)
 

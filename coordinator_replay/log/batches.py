@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from coordinator_replay.log.compression import Codec, DecompressionError, decompress
-from coordinator_replay.log.coverage import Tally
-from coordinator_replay.log.header import BATCH_OVERHEAD, Attribute, Field
+from coordinator_replay.log.coverage import ReadCounts
+from coordinator_replay.log.header import BATCH_OVERHEAD, Attribute, HeaderField
 from coordinator_replay.log.record_batch import (
     SHORTEST_RECORD,
     BatchColumns,
@@ -22,7 +22,7 @@ from coordinator_replay.log.record_batch import (
 )
 from coordinator_replay.log.rows import Damage, EntryColumns, RecordColumns, SegmentRows, in_file_order
 from coordinator_replay.log.schema import DamageClass
-from coordinator_replay.log.walk import Run
+from coordinator_replay.log.walk import EntryRun
 
 MOST_RECORDS = 1 << 17
 """Records of one part."""
@@ -52,25 +52,25 @@ class _Group:
 class Batches:
     """Reads the runs of record batches of one file."""
 
-    def __init__(self, rows: SegmentRows, tally: Tally, *, part_bytes: int, max_plain_bytes: int) -> None:
+    def __init__(self, rows: SegmentRows, tally: ReadCounts, *, part_bytes: int, max_plain_bytes: int) -> None:
         self._rows = rows
         self._tally = tally
         self._part_bytes = part_bytes
         self._max_plain_bytes = max_plain_bytes
 
-    def read(self, run: Run) -> Iterator[pa.RecordBatch]:
+    def read(self, run: EntryRun) -> Iterator[pa.RecordBatch]:
         """The rows of a run: its records, and a row for each batch that has none to be read."""
         headers = run.headers
-        firsts = headers[Field.OFFSET]
-        counts = headers[Field.RECORD_COUNT]
-        positions = headers[Field.POSITION] + run.window.position
-        lasts = firsts + np.maximum(headers[Field.LAST_OFFSET_DELTA], 0)
-        self._tally.see_epochs(headers[Field.LEADER_EPOCH], firsts, lasts)
+        firsts = headers[HeaderField.OFFSET]
+        counts = headers[HeaderField.RECORD_COUNT]
+        positions = headers[HeaderField.POSITION] + run.window.position
+        lasts = firsts + np.maximum(headers[HeaderField.LAST_OFFSET_DELTA], 0)
+        self._tally.see_epochs(headers[HeaderField.LEADER_EPOCH], firsts, lasts)
         self._tally.see(firsts, lasts, positions)
         self._tally.see_empty(positions[counts == 0])
         skipped_counts = np.where(run.skipped, counts, 0)
         skipped_before = np.cumsum(skipped_counts) - skipped_counts + self._tally.skipped_before
-        is_control = (headers[Field.ATTRIBUTES] & Attribute.CONTROL) != 0
+        is_control = (headers[HeaderField.ATTRIBUTES] & Attribute.CONTROL) != 0
         self._tally.skip(int(skipped_counts.sum()), int(skipped_counts[is_control].sum()))
         if run.skipped.any():
             kept = ~run.skipped
@@ -78,25 +78,25 @@ class Batches:
         for group in self._groups(run, headers, skipped_before):
             yield from self._read_group(run, group)
 
-    def _groups(self, run: Run, headers: np.ndarray, skipped_before: np.ndarray) -> Iterator[_Group]:
-        codecs = headers[Field.ATTRIBUTES] & Attribute.CODEC
-        is_compressed = (codecs != Codec.NONE) & (headers[Field.SIZE] > BATCH_OVERHEAD)
+    def _groups(self, run: EntryRun, headers: np.ndarray, skipped_before: np.ndarray) -> Iterator[_Group]:
+        codecs = headers[HeaderField.ATTRIBUTES] & Attribute.CODEC
+        is_compressed = (codecs != Codec.NONE) & (headers[HeaderField.SIZE] > BATCH_OVERHEAD)
         if is_compressed.any():
             yield from self._plain_copies(run, headers, skipped_before)
             return
-        starts = headers[Field.POSITION] + BATCH_OVERHEAD
-        ends = headers[Field.POSITION] + headers[Field.SIZE]
-        for part in _cuts(np.minimum(headers[Field.RECORD_COUNT], (ends - starts) // SHORTEST_RECORD)):
+        starts = headers[HeaderField.POSITION] + BATCH_OVERHEAD
+        ends = headers[HeaderField.POSITION] + headers[HeaderField.SIZE]
+        for part in _cuts(np.minimum(headers[HeaderField.RECORD_COUNT], (ends - starts) // SHORTEST_RECORD)):
             group_headers, before = headers[:, part], skipped_before[part]
             yield _Group(run.window.data, starts[part], ends[part], group_headers, before, {})
 
-    def _plain_copies(self, run: Run, headers: np.ndarray, skipped_before: np.ndarray) -> Iterator[_Group]:
+    def _plain_copies(self, run: EntryRun, headers: np.ndarray, skipped_before: np.ndarray) -> Iterator[_Group]:
         first, size, records = 0, 0, 0
         bodies: list[memoryview] = []
         failures: dict[int, tuple[DamageClass, str]] = {}
         for index in range(headers.shape[1]):
             body, failure = self._plain(run, headers[:, index])
-            claimed = min(int(headers[Field.RECORD_COUNT, index]), len(body) // SHORTEST_RECORD)
+            claimed = min(int(headers[HeaderField.RECORD_COUNT, index]), len(body) // SHORTEST_RECORD)
             if bodies and (size + len(body) > self._part_bytes or records + claimed > MOST_RECORDS):
                 part = slice(first, index)
                 yield _joined(bodies, headers[:, part], skipped_before[part], failures)
@@ -108,11 +108,11 @@ class Batches:
             records += claimed
         yield _joined(bodies, headers[:, first:], skipped_before[first:], failures)
 
-    def _plain(self, run: Run, header: np.ndarray) -> tuple[memoryview, tuple[DamageClass, str] | None]:
+    def _plain(self, run: EntryRun, header: np.ndarray) -> tuple[memoryview, tuple[DamageClass, str] | None]:
         """The plain records of a batch, or none of them and why."""
-        start = int(header[Field.POSITION])
-        body = run.window.view[start + BATCH_OVERHEAD : start + int(header[Field.SIZE])]
-        codec = int(header[Field.ATTRIBUTES]) & Attribute.CODEC
+        start = int(header[HeaderField.POSITION])
+        body = run.window.view[start + BATCH_OVERHEAD : start + int(header[HeaderField.SIZE])]
+        codec = int(header[HeaderField.ATTRIBUTES]) & Attribute.CODEC
         if codec > max(Codec):
             return body[:0], (DamageClass.UNSUPPORTED_CODEC, f"Codec {codec} is unknown.")
         try:
@@ -120,10 +120,10 @@ class Batches:
         except DecompressionError as error:
             return body[:0], (DamageClass.DECOMPRESSION_FAILED, f"{error}.")
 
-    def _read_group(self, run: Run, group: _Group) -> Iterator[pa.RecordBatch]:
+    def _read_group(self, run: EntryRun, group: _Group) -> Iterator[pa.RecordBatch]:
         possible = (group.ends - group.starts) // SHORTEST_RECORD
-        counts = group.headers[Field.RECORD_COUNT]
-        is_absurd = (counts < 0) | (counts > possible) | (group.headers[Field.LAST_OFFSET_DELTA] < 0)
+        counts = group.headers[HeaderField.RECORD_COUNT]
+        is_absurd = (counts < 0) | (counts > possible) | (group.headers[HeaderField.LAST_OFFSET_DELTA] < 0)
         for index in np.flatnonzero(is_absurd).tolist():
             text = f"{counts[index]} records can't be in {group.ends[index] - group.starts[index]} bytes."
             group.failures.setdefault(index, (DamageClass.MALFORMED_BATCH, text))
@@ -142,7 +142,7 @@ class Batches:
         if parts:
             yield in_file_order(parts)
 
-    def _read_in_slices(self, run: Run, group: _Group, count: int) -> Iterator[pa.RecordBatch]:
+    def _read_in_slices(self, run: EntryRun, group: _Group, count: int) -> Iterator[pa.RecordBatch]:
         """Reads a batch of very many records twice: first to see that all of it is in order, then for its rows."""
         most = MOST_RECORDS // 2  # while one slice is made, whoever reads still holds the one before
         for for_rows in (False, True):
@@ -158,12 +158,12 @@ class Batches:
                     return
                 if for_rows:
                     yield self._records(run, group, scanned)
-                after = scanned.offsets[-1:] - group.headers[Field.OFFSET]
+                after = scanned.offsets[-1:] - group.headers[HeaderField.OFFSET]
                 position, left = scanned.stops, left - int(wanted[0])
 
-    def _records(self, run: Run, group: _Group, scanned: ScannedRecords) -> pa.RecordBatch:
+    def _records(self, run: EntryRun, group: _Group, scanned: ScannedRecords) -> pa.RecordBatch:
         headers, counts = group.headers, scanned.counts
-        attributes = headers[Field.ATTRIBUTES]
+        attributes = headers[HeaderField.ATTRIBUTES]
         is_control = (attributes & Attribute.CONTROL) != 0
         offsets = scanned.offsets
         first_expected = (self._tally.base_offset or 0) + self._tally.read_before
@@ -174,11 +174,11 @@ class Batches:
         return self._rows.records(
             EntryColumns(
                 counts=counts,
-                magics=headers[Field.MAGIC],
+                magics=headers[HeaderField.MAGIC],
                 codecs=attributes & Attribute.CODEC,
-                leader_epochs=headers[Field.LEADER_EPOCH],
-                producer_ids=headers[Field.PRODUCER_ID],
-                producer_epochs=headers[Field.PRODUCER_EPOCH],
+                leader_epochs=headers[HeaderField.LEADER_EPOCH],
+                producer_ids=headers[HeaderField.PRODUCER_ID],
+                producer_epochs=headers[HeaderField.PRODUCER_EPOCH],
                 transactional=(attributes & Attribute.TRANSACTIONAL) != 0,
             ),
             RecordColumns(
@@ -195,20 +195,26 @@ class Batches:
 
 
 def _scan(
-    run: Run, group: _Group, starts: np.ndarray, counts: np.ndarray, after_deltas: np.ndarray, *, whole: bool = True
+    run: EntryRun,
+    group: _Group,
+    starts: np.ndarray,
+    counts: np.ndarray,
+    after_deltas: np.ndarray,
+    *,
+    whole: bool = True,
 ) -> ScannedRecords:
     headers = group.headers
-    is_append_time = (headers[Field.ATTRIBUTES] & Attribute.LOG_APPEND_TIME) != 0
+    is_append_time = (headers[HeaderField.ATTRIBUTES] & Attribute.LOG_APPEND_TIME) != 0
     batches = BatchColumns(
         starts=starts,
         ends=group.ends,
         counts=counts,
         after_deltas=after_deltas,
-        last_deltas=headers[Field.LAST_OFFSET_DELTA],
-        offsets=headers[Field.OFFSET],
-        timestamps=np.where(is_append_time, headers[Field.MAX_TIMESTAMP], headers[Field.BASE_TIMESTAMP]),
+        last_deltas=headers[HeaderField.LAST_OFFSET_DELTA],
+        offsets=headers[HeaderField.OFFSET],
+        timestamps=np.where(is_append_time, headers[HeaderField.MAX_TIMESTAMP], headers[HeaderField.BASE_TIMESTAMP]),
         has_own_timestamps=~is_append_time,
-        positions=headers[Field.POSITION] + run.window.position,
+        positions=headers[HeaderField.POSITION] + run.window.position,
     )
     return scan_records(group.data, batches, whole=whole)
 
@@ -237,14 +243,14 @@ def _joined(
     return _Group(data, starts, ends, headers, skipped_before, failures)
 
 
-def _damage(run: Run, group: _Group, index: int) -> Damage:
+def _damage(run: EntryRun, group: _Group, index: int) -> Damage:
     error_class, text = group.failures[index]
-    start, size = int(group.headers[Field.POSITION, index]), int(group.headers[Field.SIZE, index])
+    start, size = int(group.headers[HeaderField.POSITION, index]), int(group.headers[HeaderField.SIZE, index])
     return Damage(
         error_class=error_class,
         message=text,
         position=start + run.window.position,
         size=size,
-        offset=int(group.headers[Field.OFFSET, index]),
+        offset=int(group.headers[HeaderField.OFFSET, index]),
         head=bytes(run.window.view[start : start + size]),
     )

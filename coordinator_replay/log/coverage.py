@@ -108,7 +108,7 @@ class SkipRanges:
 NOTHING_SKIPPED = SkipRanges()
 
 
-class Tally:
+class ReadCounts:
     """Counts while a file is read; the one thing in this room that changes."""
 
     def __init__(self) -> None:

@@ -2,7 +2,7 @@
 
 All begin alike: offset int64, size int32 (of what follows), four bytes that differ, magic int8. So one hop from header
 to header finds every entry of a range of bytes without reading a record. The fields come as a matrix of int64 with
-one row for each ``Field`` and one column for each entry.
+one row for each ``HeaderField`` and one column for each entry.
 
 Source of the layout: DefaultRecordBatch, AbstractLegacyRecordBatch, LegacyRecord.
 """
@@ -29,7 +29,7 @@ OFFSET_LIMIT = 1 << 56
 _BATCH_HEADER = struct.Struct(">qiibIhiqqqhii")
 
 
-class Field(IntEnum):
+class HeaderField(IntEnum):
     """Rows of a header matrix; those from LEADER_EPOCH on, but magic, checksum and attributes, are 0 below magic 2."""
 
     POSITION = 0
@@ -100,7 +100,7 @@ def hop(data: Any, position: Any, end: Any, headers: Any, limit: Any) -> Any:
         data: uint8 array.
         position: Where the first entry begins.
         end: Where the bytes end.
-        headers: int64 matrix, ``Field`` by entry, to be filled.
+        headers: int64 matrix, ``HeaderField`` by entry, to be filled.
         limit: How many entries to find at most.
 
     Returns:

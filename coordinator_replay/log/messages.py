@@ -5,11 +5,11 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from coordinator_replay.log.coverage import SkipRanges, Tally
-from coordinator_replay.log.header import Attribute, Field
+from coordinator_replay.log.coverage import ReadCounts, SkipRanges
+from coordinator_replay.log.header import Attribute, HeaderField
 from coordinator_replay.log.message_set import Message, MessageError, read_messages
 from coordinator_replay.log.rows import Damage, EntryColumns, RecordColumns, SegmentRows, in_file_order
-from coordinator_replay.log.walk import Run
+from coordinator_replay.log.walk import EntryRun
 
 MOST_MESSAGES = 1 << 15
 """Messages after which a part is closed."""
@@ -21,7 +21,7 @@ class Messages:
     """Reads the runs of messages of one file."""
 
     def __init__(
-        self, rows: SegmentRows, tally: Tally, skip: SkipRanges, *, part_bytes: int, max_plain_bytes: int
+        self, rows: SegmentRows, tally: ReadCounts, skip: SkipRanges, *, part_bytes: int, max_plain_bytes: int
     ) -> None:
         self._rows = rows
         self._tally = tally
@@ -29,7 +29,7 @@ class Messages:
         self._part_bytes = part_bytes
         self._max_plain_bytes = min(max_plain_bytes, MOST_PLAIN_BYTES)
 
-    def read(self, run: Run) -> Iterator[pa.RecordBatch]:
+    def read(self, run: EntryRun) -> Iterator[pa.RecordBatch]:
         """The rows of a run: its messages, and a row for each entry that can't be read."""
         part = _Part()
         for index in range(run.headers.shape[1]):
@@ -39,8 +39,8 @@ class Messages:
                 part = _Part()
         yield from self._close(run, part)
 
-    def _read_entry(self, run: Run, index: int, part: "_Part") -> None:
-        start, size = int(run.headers[Field.POSITION, index]), int(run.headers[Field.SIZE, index])
+    def _read_entry(self, run: EntryRun, index: int, part: "_Part") -> None:
+        start, size = int(run.headers[HeaderField.POSITION, index]), int(run.headers[HeaderField.SIZE, index])
         entry = run.window.view[start : start + size]
         try:
             messages = read_messages(entry, self._max_plain_bytes)
@@ -52,7 +52,7 @@ class Messages:
                     message=str(error),
                     position=start + run.window.position,
                     size=size,
-                    offset=int(run.headers[Field.OFFSET, index]),
+                    offset=int(run.headers[HeaderField.OFFSET, index]),
                     head=bytes(entry),
                 )
             )
@@ -68,14 +68,14 @@ class Messages:
         part.messages += messages
         part.bytes += sum(len(message.key or b"") + len(message.value or b"") for message in messages)
 
-    def _close(self, run: Run, part: "_Part") -> Iterator[pa.RecordBatch]:
+    def _close(self, run: EntryRun, part: "_Part") -> Iterator[pa.RecordBatch]:
         parts = [self._records(run, part)] if part.messages else []
         if part.damages:
             parts.append(self._rows.damage(part.damages))
         if parts:
             yield in_file_order(parts)
 
-    def _records(self, run: Run, part: "_Part") -> pa.RecordBatch:
+    def _records(self, run: EntryRun, part: "_Part") -> pa.RecordBatch:
         headers = run.headers[:, part.entries]
         counts = np.array(part.counts)
         none = np.full(len(counts), -1)
@@ -85,8 +85,8 @@ class Messages:
         return self._rows.records(
             EntryColumns(
                 counts=counts,
-                magics=headers[Field.MAGIC],
-                codecs=headers[Field.ATTRIBUTES] & Attribute.CODEC,
+                magics=headers[HeaderField.MAGIC],
+                codecs=headers[HeaderField.ATTRIBUTES] & Attribute.CODEC,
                 leader_epochs=none,
                 producer_ids=none,
                 producer_epochs=none,
@@ -96,7 +96,7 @@ class Messages:
                 offsets=offsets,
                 timestamps_ms=np.array([message.timestamp_ms for message in part.messages], np.int64),
                 batch_offsets=np.repeat(offsets[np.cumsum(counts) - counts], counts),
-                batch_positions=np.repeat(headers[Field.POSITION] + run.window.position, counts),
+                batch_positions=np.repeat(headers[HeaderField.POSITION] + run.window.position, counts),
                 missing_before=offsets - (self._tally.base_offset or 0) - records_before,
                 control_types=pa.nulls(len(offsets), pa.string()),
                 keys=pa.array([message.key for message in part.messages], pa.binary()),

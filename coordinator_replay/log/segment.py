@@ -14,18 +14,18 @@ import pyarrow as pa
 
 from coordinator_replay.log.batches import Batches
 from coordinator_replay.log.compression import DEFAULT_LIMIT_BYTES
-from coordinator_replay.log.coverage import NOTHING_SKIPPED, NoteKind, SegmentCoverage, SegmentNote, SkipRanges, Tally
-from coordinator_replay.log.header import OFFSET_LIMIT, SHORTEST_HEADER, Attribute, Field, is_plausible
+from coordinator_replay.log.coverage import NOTHING_SKIPPED, NoteKind, SegmentCoverage, SegmentNote, SkipRanges, ReadCounts
+from coordinator_replay.log.header import OFFSET_LIMIT, SHORTEST_HEADER, Attribute, HeaderField, is_plausible
 from coordinator_replay.log.messages import Messages
 from coordinator_replay.log.rows import Damage, SegmentRows
 from coordinator_replay.log.schema import LOG_RECORD, DamageClass
-from coordinator_replay.log.walk import Run, Walk
+from coordinator_replay.log.walk import EntryRun, Walk
 from coordinator_replay.log.window import (
     DEFAULT_MAX_BATCH_BYTES,
     DEFAULT_WINDOW_BYTES,
     GZIP_MAGIC,
+    FileWindow,
     SegmentFile,
-    Window,
 )
 
 _MOST_DAMAGES = 1000
@@ -93,16 +93,16 @@ def read_segment(
         The records in parts, then one last part without rows but with notes and coverage. Nothing is raised for bad
         bytes; errors of reading ``file`` pass through.
     """
-    window = Window(file, window_bytes)
+    window = FileWindow(file, window_bytes)
     rows = SegmentRows(source, log_partition)
-    tally = Tally()
+    tally = ReadCounts()
     batches = Batches(rows, tally, part_bytes=window_bytes, max_plain_bytes=max_plain_bytes)
     messages = Messages(rows, tally, skip, part_bytes=window_bytes, max_plain_bytes=max_plain_bytes)
     notes: list[SegmentNote] = []
     walk = Walk(window, max_batch_bytes=max_batch_bytes, skip=skip, verify=True)
     for piece in _gather(walk, window_bytes):
         match piece:
-            case Run():
+            case EntryRun():
                 for part in (batches if piece.are_batches else messages).read(piece):
                     yield SegmentPart(records=part)
             case list():
@@ -126,20 +126,20 @@ def read_segment(
 
 def walk_batches(file: SegmentFile, *, window_bytes: int = DEFAULT_WINDOW_BYTES) -> Iterator[BatchSpans]:
     """Hops from header to header without reading records or checking sums; damage is stepped over silently."""
-    window = Window(file, window_bytes)
+    window = FileWindow(file, window_bytes)
     for piece in Walk(window, max_batch_bytes=DEFAULT_MAX_BATCH_BYTES, skip=NOTHING_SKIPPED, verify=False):
-        if isinstance(piece, Run):
+        if isinstance(piece, EntryRun):
             headers = piece.headers
-            offsets = headers[Field.OFFSET]
-            hidden = (headers[Field.MAGIC] < 2) & ((headers[Field.ATTRIBUTES] & Attribute.CODEC) != 0)
-            counts = headers[Field.RECORD_COUNT] if piece.are_batches else np.ones_like(offsets)
+            offsets = headers[HeaderField.OFFSET]
+            hidden = (headers[HeaderField.MAGIC] < 2) & ((headers[HeaderField.ATTRIBUTES] & Attribute.CODEC) != 0)
+            counts = headers[HeaderField.RECORD_COUNT] if piece.are_batches else np.ones_like(offsets)
             yield BatchSpans(
                 base_offsets=np.where(hidden, -1, offsets),
-                last_offsets=offsets + headers[Field.LAST_OFFSET_DELTA],
-                positions=headers[Field.POSITION] + window.position,
-                sizes=headers[Field.SIZE].copy(),
+                last_offsets=offsets + headers[HeaderField.LAST_OFFSET_DELTA],
+                positions=headers[HeaderField.POSITION] + window.position,
+                sizes=headers[HeaderField.SIZE].copy(),
                 record_counts=np.where(hidden, -1, counts),
-                is_control=(headers[Field.ATTRIBUTES] & Attribute.CONTROL) != 0,
+                is_control=(headers[HeaderField.ATTRIBUTES] & Attribute.CONTROL) != 0,
             )
 
 
@@ -161,7 +161,9 @@ def looks_like_segment(first_bytes: bytes) -> bool:
     return 0 <= offset < OFFSET_LIMIT and is_plausible(memoryview(first_bytes), 0)
 
 
-def _gather(walk: Iterable[Run | Damage | SegmentNote], part_bytes: int) -> Iterator[Run | list[Damage] | SegmentNote]:
+def _gather(
+    walk: Iterable[EntryRun | Damage | SegmentNote], part_bytes: int
+) -> Iterator[EntryRun | list[Damage] | SegmentNote]:
     """The same, with damage upon damage gathered into lists: a file that is wrong all through would be many parts."""
     damages: list[Damage] = []
     kept_bytes = 0

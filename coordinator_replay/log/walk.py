@@ -30,7 +30,7 @@ from coordinator_replay.log.header import (
     LOG_OVERHEAD,
     OFFSET_LIMIT,
     SHORTEST_HEADER,
-    Field,
+    HeaderField,
     Stop,
     hop,
     is_plausible,
@@ -38,7 +38,7 @@ from coordinator_replay.log.header import (
 )
 from coordinator_replay.log.rows import DAMAGE_VALUE_LIMIT, Damage
 from coordinator_replay.log.schema import DamageClass
-from coordinator_replay.log.window import Window
+from coordinator_replay.log.window import FileWindow
 
 # After damage the first hops are short: where there is some, there is often more.
 _FEWEST_ENTRIES = 64
@@ -54,23 +54,23 @@ _CHECKSUM_BYTES_PER_BYTE = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class EntryRun:
     """Entries that follow each other without damage, all batches or all messages; valid until the walk goes on.
 
     Attributes:
-        headers: ``Field`` by entry; positions count from the first byte of the window.
+        headers: ``HeaderField`` by entry; positions count from the first byte of the window.
         skipped: Which of them were audited before: nobody looked at what is in them.
         window: Where their bytes are.
     """
 
     headers: np.ndarray
     skipped: np.ndarray
-    window: Window
+    window: FileWindow
 
     @property
     def are_batches(self) -> bool:
         """Whether these are batches of magic 2."""
-        return bool(self.headers[Field.MAGIC, 0] == 2)
+        return bool(self.headers[HeaderField.MAGIC, 0] == 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ class Walk:
         verify: Whether checksums are looked at.
     """
 
-    def __init__(self, window: Window, *, max_batch_bytes: int, skip: SkipRanges, verify: bool) -> None:
+    def __init__(self, window: FileWindow, *, max_batch_bytes: int, skip: SkipRanges, verify: bool) -> None:
         self._window = window
         self._max_batch_bytes = max_batch_bytes
         self._skip = skip
@@ -114,10 +114,10 @@ class Walk:
         self._last_offset = -1
         self._checksum_bytes = 0
 
-    def __iter__(self) -> Iterator[Run | Damage | SegmentNote]:
+    def __iter__(self) -> Iterator[EntryRun | Damage | SegmentNote]:
         """Everything in the file, in order."""
         window = self._window
-        matrix = np.empty((len(Field), _MOST_ENTRIES), np.int64)
+        matrix = np.empty((len(HeaderField), _MOST_ENTRIES), np.int64)
         limit = _MOST_ENTRIES
         at: int | None = 0
         while at is not None:
@@ -129,7 +129,7 @@ class Walk:
                 run, fault = self._check(matrix[:, :count])
                 if run is not None:
                     yield run
-                    at = int(run.headers[Field.POSITION, -1] + run.headers[Field.SIZE, -1])
+                    at = int(run.headers[HeaderField.POSITION, -1] + run.headers[HeaderField.SIZE, -1])
                 if fault is None and stop in (Stop.LIMIT, Stop.OTHER_FORMAT):
                     continue
             if fault is None and stop == Stop.NEEDS_BYTES and self._load(at):
@@ -140,7 +140,7 @@ class Walk:
             at = yield from self._find_footing(at, fault or self._fault_of_header(at))
             limit = _FEWEST_ENTRIES
 
-    def _check(self, headers: np.ndarray) -> tuple[Run | None, _Fault | None]:
+    def _check(self, headers: np.ndarray) -> tuple[EntryRun | None, _Fault | None]:
         """The intact entries up to the first damaged one, and what is wrong with that."""
         count = headers.shape[1]
         skipped = self._covered(headers)
@@ -149,31 +149,31 @@ class Walk:
             checked = ~skipped
             checked[-1] = True  # where the last one ends decides where the next is looked for
             rows = np.flatnonzero(checked)
-            starts = headers[Field.POSITION, rows]
-            ends = starts + headers[Field.SIZE, rows]
-            checksums = headers[Field.CHECKSUM, rows]
-            good = count_intact(self._window.data, starts, ends, checksums, int(headers[Field.MAGIC, 0]))
+            starts = headers[HeaderField.POSITION, rows]
+            ends = starts + headers[HeaderField.SIZE, rows]
+            checksums = headers[HeaderField.CHECKSUM, rows]
+            good = count_intact(self._window.data, starts, ends, checksums, int(headers[HeaderField.MAGIC, 0]))
             intact = int(rows[good]) if good < len(rows) else count
         run = None
         if intact:
-            run = Run(headers[:, :intact], skipped[:intact], self._window)
+            run = EntryRun(headers[:, :intact], skipped[:intact], self._window)
             last = headers[:, intact - 1]
-            self._believe(int(last[Field.OFFSET] + last[Field.LAST_OFFSET_DELTA]))
+            self._believe(int(last[HeaderField.OFFSET] + last[HeaderField.LAST_OFFSET_DELTA]))
         if intact == count:
             return run, None
         entry = headers[:, intact]
         return run, _Fault(
             DamageClass.CHECKSUM_MISMATCH,
-            f"The checksum of a batch of {entry[Field.SIZE]} bytes is wrong.",
-            int(entry[Field.OFFSET]),
-            int(entry[Field.SIZE]),
+            f"The checksum of a batch of {entry[HeaderField.SIZE]} bytes is wrong.",
+            int(entry[HeaderField.OFFSET]),
+            int(entry[HeaderField.SIZE]),
         )
 
     def _covered(self, headers: np.ndarray) -> np.ndarray:
         """Which entries were audited before; messages always count as not, since a wrapper hides its first offset."""
-        firsts = headers[Field.OFFSET]
-        deltas = headers[Field.LAST_OFFSET_DELTA]
-        sane = (headers[Field.MAGIC] == 2) & (deltas >= 0) & (headers[Field.RECORD_COUNT] >= 0)
+        firsts = headers[HeaderField.OFFSET]
+        deltas = headers[HeaderField.LAST_OFFSET_DELTA]
+        sane = (headers[HeaderField.MAGIC] == 2) & (deltas >= 0) & (headers[HeaderField.RECORD_COUNT] >= 0)
         covered: np.ndarray = self._skip.cover(firsts, firsts + deltas) & sane
         return covered
 
@@ -301,7 +301,7 @@ class _Search:
     """
 
     def __init__(
-        self, window: Window, at: int, near: int, max_batch_bytes: int, is_intact: Callable[[int, int], bool]
+        self, window: FileWindow, at: int, near: int, max_batch_bytes: int, is_intact: Callable[[int, int], bool]
     ) -> None:
         self._window = window
         self._start = at

@@ -102,7 +102,7 @@ def _as_readable(file: SegmentFile) -> Readable:
     return cast(Readable, file) if hasattr(file, "readinto") else _BytesInMemory(memoryview(cast(bytes, file)))
 
 
-class Window:
+class FileWindow:
     """The part of a file that is in memory, valid until the window moves.
 
     Args:

@@ -34,8 +34,8 @@ from coordinator_replay.pipeline.host.catalog import register_tables
 from coordinator_replay.pipeline.job import Changes, Job, begin_job, look_at_job
 from coordinator_replay.pipeline.ledger import Run
 from coordinator_replay.pipeline.offsets.offset_step import OffsetContext
-from coordinator_replay.pipeline.options import Expiry, Options, Summary
-from coordinator_replay.pipeline.plan import History, Plan, Wanted, plan_buckets, sums_range
+from coordinator_replay.pipeline.options import ExpiryOptions, Options, Summary
+from coordinator_replay.pipeline.plan import History, Plan, PlanRequest, plan_buckets, sums_range
 from coordinator_replay.pipeline.read.tally import Tally
 from coordinator_replay.pipeline.reading import Reading, read_dump
 from coordinator_replay.pipeline.rebalance_pauses import AWAITING_LOGS
@@ -44,7 +44,7 @@ from coordinator_replay.pipeline.stage import SparkStages, Stages
 from coordinator_replay.store.scan import read_table
 from coordinator_replay.tables.definition import tables
 
-__all__ = ["Expiry", "Options", "Summary", "audit", "plan_audit", "run_audit"]
+__all__ = ["ExpiryOptions", "Options", "Summary", "audit", "plan_audit", "run_audit"]
 
 Report = Callable[[str], None]
 """Is called with the step that begins."""
@@ -174,12 +174,12 @@ def _plan(job: Job, run: Run, dump: Dump, report: Report) -> tuple[Reading, _Top
     reading.record(run)
     report("naming topics")
     names = _name_topics(job, reading.tally)
-    wanted = Wanted(
+    wanted = PlanRequest(
         settings=run.settings,
         is_full=options.full,
         records_only=options.records_only,
         is_explicit=bool(
-            options.topics or options.cluster_metadata or options.broker_logs or options.expiry != Expiry()
+            options.topics or options.cluster_metadata or options.broker_logs or options.expiry != ExpiryOptions()
         ),
         copies=reading.copies,
         logs=reading.logs,

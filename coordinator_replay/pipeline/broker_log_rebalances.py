@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from coordinator_replay.analysis.broker_words import (
     EVENTS,
     SLACK_MS,
-    LogLine,
+    GroupLogLine,
     searched_from_ms,
     with_broker_log,
 )
@@ -48,7 +48,7 @@ _LINE_COLUMNS = (
 )
 _EVENTS = pa.array(sorted(EVENTS))
 
-Lines = Mapping[str, Sequence[LogLine]]
+Lines = Mapping[str, Sequence[GroupLogLine]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,7 +159,7 @@ def _with_lines(rows: pa.Table, chosen: Bools, uris: Sequence[str], partitions: 
 def _lines(uris: Sequence[str], rows: Sequence[Mapping[str, Any]], partitions: Mapping[str, int]) -> Lines:
     """Lines that may belong to rebalances, by group and in the order of time."""
     over = [row for row in rows if row["completed_at"] is not None]
-    by_group: dict[str, list[LogLine]] = defaultdict(list)
+    by_group: dict[str, list[GroupLogLine]] = defaultdict(list)
     if not over or not uris:
         return by_group
     since, until = max(min(map(searched_from_ms, over)), 0), max(row["completed_at"] for row in over) + SLACK_MS
@@ -171,7 +171,7 @@ def _lines(uris: Sequence[str], rows: Sequence[Mapping[str, Any]], partitions: M
             group, partition = row.pop("group_id"), row.pop("log_partition")
             # Of another log partition it is another group's of this name, or of nobody's.
             if partition is None or partition == partitions.get(group):
-                by_group[group].append(LogLine(at_ms=row.pop("logged_at"), **row))
+                by_group[group].append(GroupLogLine(at_ms=row.pop("logged_at"), **row))
     for of_group in by_group.values():
         of_group.sort(key=lambda line: line.order)
     return by_group

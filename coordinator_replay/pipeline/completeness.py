@@ -320,7 +320,7 @@ def read_copies(uris: Iterable[str]) -> dict[int, list[Copy]]:
 
 
 @dataclass(slots=True)
-class Completeness:
+class BucketCompleteness:
     """What the copies of a bucket's log partitions prove.
 
     Attributes:
@@ -338,9 +338,9 @@ class Completeness:
                 yield partition
 
 
-def completeness(earlier: Mapping[int, Sequence[Copy]], new: Sequence[Copy]) -> Completeness:
+def completeness(earlier: Mapping[int, Sequence[Copy]], new: Sequence[Copy]) -> BucketCompleteness:
     """What copies that earlier runs have read, and those of this one, prove together."""
     every: dict[int, list[Copy]] = {partition: list(copies) for partition, copies in earlier.items()}
     for copy in new:
         every.setdefault(copy.bounds.log_partition, []).append(copy)
-    return Completeness({partition: history_of(copies) for partition, copies in sorted(every.items())}, new)
+    return BucketCompleteness({partition: history_of(copies) for partition, copies in sorted(every.items())}, new)

@@ -21,7 +21,7 @@ _LONGEST = 300
 _PACKAGE = Path(__file__).parents[1]
 
 
-class Failure(NamedTuple):
+class GroupFailure(NamedTuple):
     """Why a group could not be evaluated.
 
     Attributes:
@@ -43,7 +43,7 @@ class Failure(NamedTuple):
         return self._asdict()
 
 
-class Guard:
+class GroupGuard:
     """Guards the steps of one group: ``with guard: …`` ends where the step fails, and nothing is raised.
 
     Attributes:
@@ -59,7 +59,7 @@ class Guard:
             step: what is done for it, as a finding says it.
         """
         self.step = step
-        self.failure: Failure | None = None
+        self.failure: GroupFailure | None = None
         self.place: tuple[int | None, int | None] = (None, None)
 
     def __enter__(self) -> None:
@@ -72,7 +72,7 @@ class Guard:
             return False
         if self.failure is None:
             error = f"{type(problem).__name__}: {problem}"[:_LONGEST]
-            self.failure = Failure(self.step, error, _where(traceback), *self.place)
+            self.failure = GroupFailure(self.step, error, _where(traceback), *self.place)
         return True
 
 

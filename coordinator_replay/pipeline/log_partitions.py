@@ -10,7 +10,7 @@ import numpy as np
 
 from coordinator_replay.pipeline.bucket_files import BucketFiles, TableWriter
 from coordinator_replay.pipeline.columns import numbers_of
-from coordinator_replay.pipeline.completeness import COPIES, LAST_OFFSET, Completeness, HistoryRange
+from coordinator_replay.pipeline.completeness import COPIES, LAST_OFFSET, BucketCompleteness, HistoryRange
 from coordinator_replay.pipeline.read.same_log import EarlierLog
 from coordinator_replay.pipeline.read.tally import moment_of
 from coordinator_replay.store.scan import read_paths
@@ -110,7 +110,7 @@ class PartitionStep:
     def __init__(
         self,
         files: BucketFiles,
-        completeness: Completeness,
+        completeness: BucketCompleteness,
         last_us: Mapping[int, int],
         positions: Mapping[int, int],
         logs: Mapping[int, EarlierLog] = MappingProxyType({}),

@@ -15,7 +15,7 @@ OFFSETS_VERSION = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Expiry:
+class ExpiryOptions:
     """What is asked of expiry.
 
     Attributes:
@@ -45,7 +45,7 @@ class Options:
     cluster_metadata: str | None = None
     broker_logs: Sequence[str] = ()
     broker_log_zone: str | None = None
-    expiry: Expiry = field(default_factory=Expiry)
+    expiry: ExpiryOptions = field(default_factory=ExpiryOptions)
     records_only: bool = False
     full: bool = False
     thresholds: Thresholds = DEFAULTS

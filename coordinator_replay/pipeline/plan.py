@@ -101,7 +101,7 @@ _RULES = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class PlanRequest:
     """What a run is asked for, as far as the plan depends on it.
 
     Attributes:
@@ -196,7 +196,7 @@ def plan_buckets(
     files: Iterable[TableFile],
     *,
     buckets: int,
-    wanted: Wanted,
+    wanted: PlanRequest,
 ) -> Plan:
     """Decide what becomes of each bucket, as far as that is decided without a look at its rows.
 
@@ -256,14 +256,14 @@ def plan_buckets(
     return Plan(shares=shares, derives=derives, is_rebuild=bool(everywhere))
 
 
-def _reasons_everywhere(history: History, wanted: Wanted) -> list[str]:
+def _reasons_everywhere(history: History, wanted: PlanRequest) -> list[str]:
     """Why all buckets are rebuilt."""
     full = ["--full"] if wanted.is_full else []
     behind = ["the last run wrote records only"] if history.is_behind() else []
     return [*full, *behind, *history.differences(wanted.settings)]
 
 
-def _late_records(first: Mapping[int, int], ends: Mapping[int, int], wanted: Wanted) -> Iterator[tuple[int, str]]:
+def _late_records(first: Mapping[int, int], ends: Mapping[int, int], wanted: PlanRequest) -> Iterator[tuple[int, str]]:
     """Log partitions of which records stand between those that the tables have, or were lost, and a sentence."""
     overlapping = wanted.overlapping(ends)
     for partition in sorted({*first, *overlapping, *wanted.lost_from}):

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from coordinator_replay.analysis.reasons.topic_changes import TopicChange
+from coordinator_replay.analysis.reasons.topic_changes import DatedTopicChange
 from coordinator_replay.engine.model import Record
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.groups import check_group
@@ -68,14 +68,14 @@ class _Topics:
     def __init__(self, warehouse: Tables) -> None:
         self.names: dict[str, str] = {}
         self.counts: dict[str, int] = {}
-        self.changes: dict[str, list[TopicChange]] = {}
+        self.changes: dict[str, list[DatedTopicChange]] = {}
         for topic_id, topic, count, changes in warehouse.rows(_TOPICS):
             self.names[topic_id] = topic
             if count is not None:
                 self.counts[topic] = count
             if changes:
                 self.changes[topic] = [
-                    TopicChange(_milliseconds(one["changed_at"]), one["change"], one["partition_count"] or 0)
+                    DatedTopicChange(_milliseconds(one["changed_at"]), one["change"], one["partition_count"] or 0)
                     for one in changes
                 ]
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from coordinator_replay.analysis.reasons.topic_changes import CREATED, PARTITIONS_ADDED, TopicChange
+from coordinator_replay.analysis.reasons.topic_changes import CREATED, PARTITIONS_ADDED, DatedTopicChange
 from coordinator_replay.engine.events import Event
 from coordinator_replay.engine.model import GroupType, Member, MemberState, Record
 from coordinator_replay.engine.replay import Replay
@@ -179,25 +179,25 @@ def measured_revocation(operations: Sequence[Operation]) -> int | None:
     return sorted(times)[len(times) // 2] if times else None
 
 
-def assigned_partitions(operations: Sequence[Operation]) -> dict[str, list[TopicChange]]:
+def assigned_partitions(operations: Sequence[Operation]) -> dict[str, list[DatedTopicChange]]:
     """How many partitions each topic had at least, by what the records call it: by the highest assigned number.
 
     A topic is taken to have been there before the group, and to have grown when the rebalance began that first assigned
     more of it.
     """
-    found: dict[str, list[TopicChange]] = {}
+    found: dict[str, list[DatedTopicChange]] = {}
     for one in operations:
         for member in _members(one):
             for part in (member.current, member.target):
                 for topic, numbers in ((part.assigned if part is not None else None) or {}).items():
-                    changes = found.setdefault(topic, [TopicChange(0, CREATED, 0)])
+                    changes = found.setdefault(topic, [DatedTopicChange(0, CREATED, 0)])
                     count = max(numbers, default=-1) + 1
                     if not changes[-1].partition_count:
-                        changes[-1] = TopicChange(0, CREATED, count)
+                        changes[-1] = DatedTopicChange(0, CREATED, count)
                     elif count > changes[-1].partition_count and changes[-1].at_ms == one.began_ms(0, 0):
                         changes[-1] = changes[-1]._replace(partition_count=count)
                     elif count > changes[-1].partition_count:
-                        changes.append(TopicChange(one.began_ms(0, 0), PARTITIONS_ADDED, count))
+                        changes.append(DatedTopicChange(one.began_ms(0, 0), PARTITIONS_ADDED, count))
     return found
 
 

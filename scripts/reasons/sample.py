@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from coordinator_replay.analysis.broker_words import EVENTS, LogLine, with_broker_log
+from coordinator_replay.analysis.broker_words import EVENTS, GroupLogLine, with_broker_log
 from coordinator_replay.analysis.group_life import GroupReplay
 from coordinator_replay.analysis.reasons import TopicChanges
 from coordinator_replay.analysis.reasons.signs import SIGNS_WITHIN_MS, may_show_departure
@@ -118,13 +118,13 @@ class Sample:
 
     def rebalances_with_log(self) -> list[Line]:
         """The rows of ``rebalances`` where the broker's log was given as well."""
-        lines: dict[str | None, list[LogLine]] = defaultdict(list)
+        lines: dict[str | None, list[GroupLogLine]] = defaultdict(list)
         for line in self.broker_log:
             place = "" if line.get("partition") is None else f" topic=__consumer_offsets partition={line['partition']}"
             event = read_event(logs.LogLine(line["at"], True, f"[GroupCoordinator id=1{place}] {line['text']}"))
             if event is not None and event.event in EVENTS:
-                fields = {name: getattr(event, name) for name in LogLine._fields if name != "at_ms"}
-                lines[event.group_id].append(LogLine(at_ms=line["at"], **fields))
+                fields = {name: getattr(event, name) for name in GroupLogLine._fields if name != "at_ms"}
+                lines[event.group_id].append(GroupLogLine(at_ms=line["at"], **fields))
         for of_group in lines.values():
             of_group.sort(key=lambda line: line.order)
         return [with_broker_log(row, lines[row["group_id"]]) for row in self.rebalances()]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from coordinator_replay.analysis.broker_words import LogLine, by_records, with_broker_log
+from coordinator_replay.analysis.broker_words import GroupLogLine, by_records, with_broker_log
 
 DONE = 1_795_442_300_000
 
@@ -36,20 +36,22 @@ def row(**fields: Any) -> dict[str, Any]:
     } | fields
 
 
-def line(before_ms: int, event: str, epoch: int | None = None, **fields: Any) -> LogLine:
+def line(before_ms: int, event: str, epoch: int | None = None, **fields: Any) -> GroupLogLine:
     fields = {"member_id": None, "member_count": None, "reason": None, "client_reason": None, "broker": 1} | fields
     text = f"[GroupCoordinator id=1 topic=__consumer_offsets partition=3] {fields['reason'] or event}"
-    return LogLine(at_ms=DONE - before_ms, event=event, epoch=epoch, **{"text": text} | fields)
+    return GroupLogLine(at_ms=DONE - before_ms, event=event, epoch=epoch, **{"text": text} | fields)
 
 
-def preparing(before_ms: int, epoch: int, reason: str = "removing member member-b on heartbeat expiration") -> LogLine:
+def preparing(
+    before_ms: int, epoch: int, reason: str = "removing member member-b on heartbeat expiration"
+) -> GroupLogLine:
     return line(before_ms, "PREPARING_REBALANCE", epoch, reason=reason)
 
 
 ENDED = line(10, "STABILIZED", 5, member_count=2)
 
 
-def told(*lines: LogLine, **fields: Any) -> dict[str, Any]:
+def told(*lines: GroupLogLine, **fields: Any) -> dict[str, Any]:
     return with_broker_log(row(**fields), sorted(lines, key=lambda one: one.order))
 
 
@@ -78,7 +80,7 @@ def test_a_line_that_a_record_agrees_with_names_the_cause() -> None:
     ],
     ids=["none", "no end", "older generation", "too long ago", "other time", "other generation", "other end"],
 )
-def test_lines_that_no_record_agrees_with_change_nothing(lines: list[LogLine]) -> None:
+def test_lines_that_no_record_agrees_with_change_nothing(lines: list[GroupLogLine]) -> None:
     assert told(*lines) == row()
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from coordinator_replay.analysis.group_life import GroupReplay
-from coordinator_replay.analysis.reasons import TABLE, Cause, JoinReason, TopicChange
+from coordinator_replay.analysis.reasons import TABLE, Cause, DatedTopicChange, JoinReason
 from coordinator_replay.analysis.reasons.vocabulary import JOIN_REASONS, MEANING
 from coordinator_replay.engine import Record
 from scripts.reasons.judge import COMPACTED, DOCUMENT, Verdict, document, judge_all, whole
@@ -423,7 +423,7 @@ def test_partitions_that_were_not_there_before_are_topic_metadata() -> None:
     row = rebalances(log.records)[1]
     assert reason(row) == ("TOPIC_METADATA_CHANGE", "likely", "topic_metadata_change")
     assert row["metadata_delay_ms"] is None
-    changes = {"orders": [TopicChange(0, "created", 2), TopicChange(6_995, "partitions_added", 3)]}
+    changes = {"orders": [DatedTopicChange(0, "created", 2), DatedTopicChange(6_995, "partitions_added", 3)]}
     known = rebalances(log.records, topic_changes=changes)[1]
     assert reason(known) == ("TOPIC_METADATA_CHANGE", "certain", "topic_metadata_change")
     assert known["metadata_delay_ms"] == 2_000
@@ -517,7 +517,7 @@ def test_another_hash_and_the_same_members_are_topic_metadata() -> None:
     coordinator.join(None, at_once=True)
     coordinator.log.now = 9_000
     coordinator.change_topics()
-    changes = {"move": [TopicChange(-5, "created", 6), TopicChange(4_000, "partitions_added", 9)]}
+    changes = {"move": [DatedTopicChange(-5, "created", 6), DatedTopicChange(4_000, "partitions_added", 9)]}
     row = rebalances(coordinator.log.records, topic_changes=changes)[1]
     assert reason(row) == ("TOPIC_METADATA_CHANGE", "certain", "topic_metadata_change")
     assert row["metadata_delay_ms"] == 5_000

@@ -9,7 +9,7 @@ from coordinator_replay.analysis.findings.context import GroupContext
 from coordinator_replay.analysis.group_life import GroupReplay
 from coordinator_replay.errors import CoordinatorReplayError
 from coordinator_replay.pipeline.groups import replay
-from coordinator_replay.pipeline.guard import Guard
+from coordinator_replay.pipeline.guard import GroupGuard
 from tests.pipeline.in_process import audit, content, contents
 from tests.samples import Sample
 
@@ -82,12 +82,12 @@ def test_a_broken_decoder_is_not_hidden(audit, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("problem", [CoordinatorReplayError("on purpose"), OSError("disk"), MemoryError()], ids=repr)
 def test_what_is_not_the_groups_fault_is_raised(problem):
-    with pytest.raises(type(problem)), Guard("a step"):
+    with pytest.raises(type(problem)), GroupGuard("a step"):
         raise problem
 
 
 def test_the_first_failure_is_kept():
-    guard = Guard("a step")
+    guard = GroupGuard("a step")
     for text in ("first", "second"):
         with guard:
             raise ValueError(text)

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from coordinator_replay.analysis.findings.thresholds import Thresholds
-from coordinator_replay.pipeline.audit import Expiry
+from coordinator_replay.pipeline.audit import ExpiryOptions
 from coordinator_replay.query.groups import groups_at
 from coordinator_replay.query.tables import Tables
 from tests.fleet import cut_nights, write_fleet
@@ -185,7 +185,7 @@ def test_copies_of_a_log_count_once(audit, tmp_path):
 @pytest.mark.parametrize("every_ms", [None, 1000])
 def test_a_moment_in_the_past_is_judged_as_if_the_log_ended_there(every_ms, audit, tmp_path):
     sample = Sample("expiration")
-    expiry = Expiry(retention_ms=60_000, history_every_ms=every_ms)
+    expiry = ExpiryOptions(retention_ms=60_000, history_every_ms=every_ms)
     audit(tmp_path / "wh", sample.segments, expiry=expiry)
     before = contents(tmp_path / "wh")
     audit(tmp_path / "wh", sample.segments, full=True, expiry=expiry)

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 from coordinator_replay.analysis.findings.evidence import Evidence, evidence_row, state_row
 from coordinator_replay.analysis.findings.observation import Observation, has_lasted, row
 from coordinator_replay.analysis.findings.thresholds import DEFAULTS, Thresholds
-from coordinator_replay.analysis.members import MemberInterval, Members
-from coordinator_replay.analysis.ownership import Ownership
-from coordinator_replay.analysis.rows import Row, Scope, Topics
+from coordinator_replay.analysis.members import MemberReplay, OpenMemberInterval
+from coordinator_replay.analysis.ownership import OwnershipReplay
+from coordinator_replay.analysis.rows import RecordTopics, Row, Scope
 from coordinator_replay.engine.events import Event, EventKind
 from coordinator_replay.engine.model import GroupState, GroupType
 from coordinator_replay.engine.plain import Fields, form
@@ -52,9 +52,9 @@ class Step(NamedTuple):
     events: Sequence[Event]
     kinds: frozenset[EventKind]
     now: GroupStatus
-    members: Mapping[str, MemberInterval]
-    ownership: Ownership
-    topics: Topics
+    members: Mapping[str, OpenMemberInterval]
+    ownership: OwnershipReplay
+    topics: RecordTopics
     limits: Thresholds
     exact_from: int | None
 
@@ -147,9 +147,9 @@ class StepRules:
         self,
         scope: Scope,
         rules: Sequence[GroupRule],
-        members: Members,
-        ownership: Ownership,
-        topics: Topics,
+        members: MemberReplay,
+        ownership: OwnershipReplay,
+        topics: RecordTopics,
         limits: Thresholds = DEFAULTS,
     ) -> None:
         self.scope = scope

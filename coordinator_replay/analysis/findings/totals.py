@@ -73,7 +73,7 @@ def _one_burst(bursts: Sequence[Sum]) -> Sum:
     }
 
 
-class Summary(NamedTuple):
+class SummaryKind(NamedTuple):
     """How sums of one kind are added up.
 
     Attributes:
@@ -97,7 +97,7 @@ class Summary(NamedTuple):
         return merged
 
 
-GROUP = Summary(
+GROUP = SummaryKind(
     "group",
     {
         "log_partition": _most,
@@ -116,7 +116,7 @@ GROUP = Summary(
 """Commits of a group; unproven are those of which the input doesn't show whether they were made in a transaction,
 most_a_minute is of each partition."""
 
-PARTITION = Summary(
+PARTITION = SummaryKind(
     "partition",
     {
         "log_partition": _most,
@@ -139,10 +139,10 @@ PARTITION = Summary(
 
 _REWINDS = {"bursts": lambda one, other: bursts_of([*one, *other])}
 
-REWIND = Summary("rewind", _REWINDS)
+REWIND = SummaryKind("rewind", _REWINDS)
 """Commits of a partition that went back while the group was not Empty, in bursts with the newest commit of each."""
 
-EMPTY_REWIND = Summary("empty_rewind", _REWINDS)
+EMPTY_REWIND = SummaryKind("empty_rewind", _REWINDS)
 """The same while the group was Empty, or had no records of its own at all."""
 
 SUMMARIES = {summary.name: summary for summary in (GROUP, PARTITION, REWIND, EMPTY_REWIND)}
@@ -183,7 +183,7 @@ class Totals:
         self.every: dict[str, dict[Key, Sum]] = {name: {} for name in SUMMARIES}
         self.over: dict[str, dict[Key, Sum]] = {name: {} for name in SUMMARIES}
 
-    def add(self, summary: Summary, key: Key, added: Sum, *, is_over: bool) -> None:
+    def add(self, summary: SummaryKind, key: Key, added: Sum, *, is_over: bool) -> None:
         """Add a sum of commits; ``is_over`` if no later commit belongs to it."""
         for sums in (self.every, self.over) if is_over else (self.every,):
             before = sums[summary.name].get(key)

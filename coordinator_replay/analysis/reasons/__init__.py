@@ -14,7 +14,7 @@ one.
 from coordinator_replay.analysis.reasons.history import GroupHistory, Sign
 from coordinator_replay.analysis.reasons.situation import Situation
 from coordinator_replay.analysis.reasons.table import TABLE, reason_of
-from coordinator_replay.analysis.reasons.topic_changes import NO_CHANGES, TopicChange, TopicChanges
+from coordinator_replay.analysis.reasons.topic_changes import NO_CHANGES, DatedTopicChange, TopicChanges
 from coordinator_replay.analysis.reasons.vocabulary import Cause, Confidence, JoinReason, Reason, by_frequency
 
 __all__ = [
@@ -22,12 +22,12 @@ __all__ = [
     "TABLE",
     "Cause",
     "Confidence",
+    "DatedTopicChange",
     "GroupHistory",
     "JoinReason",
     "Reason",
     "Sign",
     "Situation",
-    "TopicChange",
     "TopicChanges",
     "by_frequency",
     "reason_of",

@@ -3,15 +3,15 @@
 from collections.abc import Mapping
 
 from coordinator_replay.analysis.reasons.history import topics_of
-from coordinator_replay.analysis.reasons.rule import CLASSIC, CONSUMER, EVERY_TYPE, MODERN, Rule, row
+from coordinator_replay.analysis.reasons.rule import CLASSIC, CONSUMER, EVERY_TYPE, MODERN, ReasonRule, row
 from coordinator_replay.analysis.reasons.situation import Situation, called, listed
-from coordinator_replay.analysis.reasons.topic_changes import PARTITIONS_ADDED, TopicChange, sentence
-from coordinator_replay.analysis.reasons.vocabulary import Cause, Confidence, Finding
+from coordinator_replay.analysis.reasons.topic_changes import PARTITIONS_ADDED, DatedTopicChange, sentence
+from coordinator_replay.analysis.reasons.vocabulary import Cause, Confidence, Explanation
 from coordinator_replay.engine.events import EventKind
 from coordinator_replay.engine.model import GroupType, Member, Subscription, without
 from coordinator_replay.times import time_order
 
-CHANGE_RULES: list[Rule] = []
+CHANGE_RULES: list[ReasonRule] = []
 """In the order of their rank, below the rows about members."""
 
 CERTAIN, LIKELY, POSSIBLE = Confidence.CERTAIN, Confidence.LIKELY, Confidence.POSSIBLE
@@ -36,7 +36,7 @@ def _asked(old: Subscription, new: Member) -> tuple[set[str], set[str]]:
     explains=(Cause.SUBSCRIPTION_CHANGE, *_NOTHING_VISIBLE),
     needs="requests",
 )
-def pattern_resolved(situation: Situation) -> Finding | None:
+def pattern_resolved(situation: Situation) -> Explanation | None:
     """A client's own pattern matched a new topic, or one that is deleted."""
     moved = {topic for old, new, _ in situation.resubscribed for one in _asked(old, new) for topic in one}
     changes = situation.changes_since(moved) if moved else []
@@ -45,7 +45,7 @@ def pattern_resolved(situation: Situation) -> Finding | None:
     evidence = [f"{sentence(situation.topic_changes, topic, change)} by then" for topic, change in changes]
     evidence += [_resubscribed(situation, *one) for one in situation.resubscribed]
     triggers = tuple(member.member_id for _, member, _ in situation.resubscribed)
-    return Finding(
+    return Explanation(
         Cause.TOPIC_METADATA_CHANGE, LIKELY, tuple(evidence), (Cause.SUBSCRIPTION_CHANGE,), triggers, tuple(moved)
     )
 
@@ -60,12 +60,12 @@ def pattern_resolved(situation: Situation) -> Finding | None:
     explains=(Cause.TOPIC_METADATA_CHANGE, *_NOTHING_VISIBLE),
     needs="requests",
 )
-def subscription_change(situation: Situation) -> Finding | None:
+def subscription_change(situation: Situation) -> Explanation | None:
     """A member subscribed to other topics."""
     if not situation.resubscribed:
         return None
     by_regex = all(_changed_regex(old, new) for old, new, _ in situation.resubscribed)
-    return Finding(
+    return Explanation(
         Cause.SUBSCRIPTION_CHANGE,
         CERTAIN if by_regex else LIKELY,
         tuple(_resubscribed(situation, *one) for one in situation.resubscribed),
@@ -101,14 +101,14 @@ def _resubscribed(situation: Situation, old: Subscription, new: Member, offset: 
     explains=(Cause.TOPIC_METADATA_CHANGE,),
     needs="quiet",
 )
-def broker_upgrade(situation: Situation) -> Finding | None:
+def broker_upgrade(situation: Situation) -> Explanation | None:
     """A broker that hashes topic metadata took over from one that wrote it out."""
     old, new = _hashes(situation)
     dropped = [event for event in situation.of_kind(EventKind.TOPIC_METADATA_CHANGED) if _dropped(event.changes)]
     if old != 0 or not new or not dropped:
         return None
     fact = f"the topic metadata of brokers before 4.1 was replaced by a metadata hash {situation.at(dropped[0].offset)}"
-    return Finding(Cause.BROKER_UPGRADE, LIKELY, (fact,), (Cause.TOPIC_METADATA_CHANGE,))
+    return Explanation(Cause.BROKER_UPGRADE, LIKELY, (fact,), (Cause.TOPIC_METADATA_CHANGE,))
 
 
 def _dropped(changes: Mapping[str, list[object]]) -> bool:
@@ -131,7 +131,7 @@ def _hashes(situation: Situation) -> tuple[int | None, int | None]:
     explains=(Cause.TOPOLOGY_CHANGE, Cause.SHARE_PARTITIONS_READY, Cause.MEMBER_METADATA_CHANGE),
     needs="quiet",
 )
-def topic_metadata_change(situation: Situation) -> Finding | None:
+def topic_metadata_change(situation: Situation) -> Explanation | None:
     """The topics the group reads are not what they were."""
     old, new = _hashes(situation)
     evidence = []
@@ -149,7 +149,9 @@ def topic_metadata_change(situation: Situation) -> Finding | None:
         return None
     changes = situation.changes_since(situation.subscribed)
     evidence += [sentence(situation.topic_changes, topic, change) for topic, change in changes]
-    return Finding(Cause.TOPIC_METADATA_CHANGE, CERTAIN, tuple(evidence), topics=tuple(topic for topic, _ in changes))
+    return Explanation(
+        Cause.TOPIC_METADATA_CHANGE, CERTAIN, tuple(evidence), topics=tuple(topic for topic, _ in changes)
+    )
 
 
 def _moved(changes: Mapping[str, list[list[str] | None]]) -> bool:
@@ -180,7 +182,7 @@ def _regex_fact(situation: Situation, changes: Mapping[str, list[list[str] | Non
     explains=_NOTHING_VISIBLE,
     needs="quiet",
 )
-def coverage_change(situation: Situation) -> Finding | None:
+def coverage_change(situation: Situation) -> Explanation | None:
     """The leader knows of other partitions."""
     if not situation.covered_before or not situation.opening.members:
         return None
@@ -197,7 +199,7 @@ def coverage_change(situation: Situation) -> Finding | None:
     shown = [change for topic in grown if (change := _that_made(situation, topic, grown[topic])) is not None]
     shown += situation.changes_since(set(lost))
     evidence += [sentence(situation.topic_changes, topic, change) for topic, change in shown]
-    return Finding(
+    return Explanation(
         Cause.TOPIC_METADATA_CHANGE,
         CERTAIN if shown else LIKELY,
         tuple(evidence),
@@ -211,7 +213,7 @@ def _range(topic: str, first: int, end: int) -> str:
     return f"{topic}-{first}" if end - first == 1 else f"{topic}-{first}..{end - 1}"
 
 
-def _that_made(situation: Situation, topic: str, count: int) -> tuple[str, TopicChange] | None:
+def _that_made(situation: Situation, topic: str, count: int) -> tuple[str, DatedTopicChange] | None:
     """The change that gave a topic its number of partitions."""
     made = [
         change
@@ -244,7 +246,7 @@ def _revoked(situation: Situation) -> dict[str, set[int]]:
     confidence="certain",
     needs="quiet",
 )
-def share_partitions_ready(situation: Situation) -> Finding | None:
+def share_partitions_ready(situation: Situation) -> Explanation | None:
     """Partitions can be assigned that could not before."""
     ready = situation.of_kind(EventKind.SHARE_STATE_CHANGED)
     place = (ready[0].partition, ready[0].offset) if ready else situation.history.ready_at
@@ -252,7 +254,7 @@ def share_partitions_ready(situation: Situation) -> Finding | None:
         return None
     partition, offset = place
     fact = f"partitions were initialised {situation.at(offset, partition)}; members and topics did not change"
-    return Finding(Cause.SHARE_PARTITIONS_READY, CERTAIN, (fact,))
+    return Explanation(Cause.SHARE_PARTITIONS_READY, CERTAIN, (fact,))
 
 
 @row(
@@ -264,12 +266,12 @@ def share_partitions_ready(situation: Situation) -> Finding | None:
     look_alikes="a change of the group's assignment settings (standby replicas)",
     needs="quiet",
 )
-def topology_change(situation: Situation) -> Finding | None:
+def topology_change(situation: Situation) -> Explanation | None:
     """The topology was validated, or the settings of the assignment changed."""
     if situation.of_kind(EventKind.METADATA_CHANGED):
         return None
     fact = f"a new epoch, and neither members nor topics changed {situation.at()}"
-    return Finding(Cause.TOPOLOGY_CHANGE, LIKELY, (fact,))
+    return Explanation(Cause.TOPOLOGY_CHANGE, LIKELY, (fact,))
 
 
 @row(
@@ -279,12 +281,12 @@ def topology_change(situation: Situation) -> Finding | None:
     footprint="the record of a member that stayed differs in something other than its topics",
     confidence="certain",
 )
-def member_metadata_change(situation: Situation) -> Finding | None:
+def member_metadata_change(situation: Situation) -> Explanation | None:
     """In streams groups every change of a member counts."""
     changed = [event for event in situation.of_kind(EventKind.METADATA_CHANGED) if event.member is not None]
     if not changed:
         return None
-    return Finding(
+    return Explanation(
         Cause.MEMBER_METADATA_CHANGE,
         CERTAIN,
         tuple(f"{called(event.member)} changed {situation.at(event.offset)}" for event in changed if event.member),
@@ -300,7 +302,7 @@ def member_metadata_change(situation: Situation) -> Finding | None:
     confidence="certain",
     explains=(Cause.LEADER_REJOIN,),
 )
-def cooperative_follow_up(situation: Situation) -> Finding | None:
+def cooperative_follow_up(situation: Situation) -> Explanation | None:
     """The second step of a cooperative rebalance."""
     revoked = _revoked(situation)
     after = situation.covered_after
@@ -309,7 +311,7 @@ def cooperative_follow_up(situation: Situation) -> Finding | None:
     if not shown:
         return None
     fact = f"{len(shown)} partitions revoked in the generation before were assigned {situation.at()}: {listed(shown)}"
-    return Finding(Cause.COOPERATIVE_FOLLOW_UP, CERTAIN, (fact,))
+    return Explanation(Cause.COOPERATIVE_FOLLOW_UP, CERTAIN, (fact,))
 
 
 @row(
@@ -323,14 +325,14 @@ def cooperative_follow_up(situation: Situation) -> Finding | None:
     explains=(Cause.LEADER_REJOIN,),
     needs="quiet",
 )
-def passed_through(situation: Situation) -> Finding | None:
+def passed_through(situation: Situation) -> Explanation | None:
     """A generation that nobody synced: somebody was in it who is not in the next."""
     attempts = situation.opening.changes.get("attempts") or 1
     if attempts < 2 or not situation.opening.members:
         return None
     fact = f"nothing on record changed over {attempts} generations {situation.at()}: a member may have joined and left"
     alternatives = (Cause.MEMBER_LEAVE, Cause.SESSION_TIMEOUT, Cause.MEMBER_JOIN, Cause.LEADER_REJOIN)
-    return Finding(Cause.LEAVE_OR_TIMEOUT, POSSIBLE, (fact,), alternatives)
+    return Explanation(Cause.LEAVE_OR_TIMEOUT, POSSIBLE, (fact,), alternatives)
 
 
 @row(
@@ -343,7 +345,7 @@ def passed_through(situation: Situation) -> Finding | None:
     "write, a topic that changed and changed back",
     needs="quiet",
 )
-def leader_rejoin(situation: Situation) -> Finding | None:
+def leader_rejoin(situation: Situation) -> Explanation | None:
     """Only a leader's request makes a stable group rebalance without any change."""
     if not situation.opening.members:
         return None
@@ -352,4 +354,4 @@ def leader_rejoin(situation: Situation) -> Finding | None:
     if "cooperative" in (situation.opening.changes.get("protocol") or ""):
         alternatives.append(Cause.COOPERATIVE_FOLLOW_UP)
     leader = situation.opening.changes.get("leader")
-    return Finding(Cause.LEADER_REJOIN, POSSIBLE, (fact,), tuple(alternatives), (leader,) if leader else ())
+    return Explanation(Cause.LEADER_REJOIN, POSSIBLE, (fact,), tuple(alternatives), (leader,) if leader else ())

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
-from coordinator_replay.analysis.rows import Topics
+from coordinator_replay.analysis.rows import RecordTopics
 from coordinator_replay.engine.events import Event, EventKind
 from coordinator_replay.engine.model import GroupType, Member, Subscription
 from coordinator_replay.engine.plain import Fields
@@ -125,7 +125,7 @@ class GroupHistory:
     is_new_life: bool
     join_reason: str
 
-    def __init__(self, topics: Topics) -> None:
+    def __init__(self, topics: RecordTopics) -> None:
         self._topics = topics
         self.seen = {}
         self.synced = None

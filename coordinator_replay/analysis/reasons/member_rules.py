@@ -3,13 +3,13 @@
 from coordinator_replay.analysis.reasons.arrivals import Return, returns, twin
 from coordinator_replay.analysis.reasons.departures import Departure, departures, possible_timeouts
 from coordinator_replay.analysis.reasons.history import chosen
-from coordinator_replay.analysis.reasons.rule import CLASSIC, EVERY_TYPE, MODERN, Rule, row
+from coordinator_replay.analysis.reasons.rule import CLASSIC, EVERY_TYPE, MODERN, ReasonRule, row
 from coordinator_replay.analysis.reasons.situation import Situation, called, lasting
-from coordinator_replay.analysis.reasons.vocabulary import Cause, Confidence, Finding
+from coordinator_replay.analysis.reasons.vocabulary import Cause, Confidence, Explanation
 from coordinator_replay.engine.events import EventKind
 from coordinator_replay.engine.model import GroupType
 
-MEMBER_RULES: list[Rule] = []
+MEMBER_RULES: list[ReasonRule] = []
 """In the order of their rank."""
 
 CERTAIN, LIKELY, POSSIBLE = Confidence.CERTAIN, Confidence.LIKELY, Confidence.POSSIBLE
@@ -35,7 +35,7 @@ _FOLLOWS_MEMBERS = (Cause.PROTOCOL_CHANGE, Cause.TOPIC_METADATA_CHANGE)
     confidence="certain",
     explains=(*_ABOUT_MEMBERS, *_FOLLOWS_MEMBERS, Cause.GROUP_CREATED, Cause.SUBSCRIPTION_CHANGE, Cause.LEADER_REJOIN),
 )
-def group_conversion(situation: Situation) -> Finding | None:
+def group_conversion(situation: Situation) -> Explanation | None:
     """The group went over to another protocol."""
     conversion = situation.history.conversion
     converted = situation.of_kind(EventKind.GROUP_CONVERTED)
@@ -47,7 +47,7 @@ def group_conversion(situation: Situation) -> Finding | None:
     old, new, partition, offset = conversion
     evidence = [f"converted from a {old} to a {new} group {situation.at(offset, partition)}"]
     evidence += [f"{called(member)} joined {situation.at(at)}" for member, at in situation.joined]
-    return Finding(
+    return Explanation(
         Cause.GROUP_CONVERSION,
         CERTAIN,
         tuple(evidence),
@@ -65,7 +65,7 @@ def group_conversion(situation: Situation) -> Finding | None:
     explains=(*_ABOUT_MEMBERS, *_FOLLOWS_MEMBERS, Cause.TOPOLOGY_CHANGE, Cause.SHARE_PARTITIONS_READY),
     needs="arrivals",
 )
-def group_created(situation: Situation) -> Finding | None:
+def group_created(situation: Situation) -> Explanation | None:
     """The group begins."""
     is_new = situation.history.is_new_life or bool(situation.of_kind(EventKind.GROUP_CREATED))
     number = situation.opening.epoch
@@ -77,8 +77,8 @@ def group_created(situation: Situation) -> Finding | None:
     evidence += [f"{called(member)} joined {situation.at(at)}" for member, at in situation.joined]
     triggers = tuple(member.member_id for member, _ in situation.joined)
     if is_new:
-        return Finding(Cause.GROUP_CREATED, CERTAIN, tuple(evidence), triggers=triggers)
-    return Finding(Cause.GROUP_CREATED, LIKELY, tuple(evidence), (Cause.UNKNOWN,), triggers)
+        return Explanation(Cause.GROUP_CREATED, CERTAIN, tuple(evidence), triggers=triggers)
+    return Explanation(Cause.GROUP_CREATED, LIKELY, tuple(evidence), (Cause.UNKNOWN,), triggers)
 
 
 @row(
@@ -90,12 +90,12 @@ def group_created(situation: Situation) -> Finding | None:
     look_alikes="everything",
     explains=tuple(cause for cause in Cause if cause is not Cause.GROUP_CREATED),
 )
-def beginning_unseen(situation: Situation) -> Finding | None:
+def beginning_unseen(situation: Situation) -> Explanation | None:
     """Nothing is known of what was before."""
     if not situation.is_beginning_unseen or situation.history.conversion is not None:
         return None
     fact = f"first record of the group in this log {situation.at()}"
-    return Finding(Cause.UNKNOWN, POSSIBLE, (fact,))
+    return Explanation(Cause.UNKNOWN, POSSIBLE, (fact,))
 
 
 @row(
@@ -106,7 +106,7 @@ def beginning_unseen(situation: Situation) -> Finding | None:
     confidence="certain",
     explains=(Cause.MEMBER_RESTART, Cause.SUBSCRIPTION_CHANGE, Cause.TOPIC_METADATA_CHANGE, Cause.LEADER_REJOIN),
 )
-def protocol_change(situation: Situation) -> Finding | None:
+def protocol_change(situation: Situation) -> Explanation | None:
     """The same members, another assignor. Where members came or went, that is the cause and this its consequence."""
     if situation.joined or situation.left:
         return None
@@ -115,7 +115,7 @@ def protocol_change(situation: Situation) -> Finding | None:
         replaced = situation.of_kind(EventKind.MEMBER_REPLACED)
         evidence = [f"assignor {new}, before {old} {situation.at(event.offset)}"]
         evidence += [f"static {called(one.member)} joined under a new member id" for one in replaced if one.member]
-        return Finding(
+        return Explanation(
             Cause.PROTOCOL_CHANGE,
             CERTAIN,
             tuple(evidence),
@@ -135,7 +135,7 @@ def protocol_change(situation: Situation) -> Finding | None:
     explains=_ABOUT_MEMBERS[2:],
     needs="arrivals",
 )
-def client_upgrade(situation: Situation) -> Finding | None:
+def client_upgrade(situation: Situation) -> Explanation | None:
     """A client came back as another."""
     return _changed(situation, Cause.CLIENT_UPGRADE, [one for one in returns(situation)[0] if one.is_upgrade])
 
@@ -150,12 +150,12 @@ def client_upgrade(situation: Situation) -> Finding | None:
     explains=_ABOUT_MEMBERS[2:],
     needs="arrivals",
 )
-def client_downgrade(situation: Situation) -> Finding | None:
+def client_downgrade(situation: Situation) -> Explanation | None:
     """A client was rolled back to the classic protocol."""
     return _changed(situation, Cause.CLIENT_DOWNGRADE, [one for one in returns(situation)[0] if one.is_downgrade])
 
 
-def _changed(situation: Situation, cause: Cause, upgraded: list[Return]) -> Finding | None:
+def _changed(situation: Situation, cause: Cause, upgraded: list[Return]) -> Explanation | None:
     """Clients came back as others."""
     if not upgraded:
         return None
@@ -166,7 +166,7 @@ def _changed(situation: Situation, cause: Cause, upgraded: list[Return]) -> Find
     others = (Cause.MEMBER_RESTART, Cause.MEMBER_JOIN, *possible_timeouts(situation))
     alternatives = () if sure is CERTAIN else others
     triggers = tuple(one.member.member_id for one in upgraded)
-    return Finding(cause, sure, tuple(evidence), alternatives, triggers)
+    return Explanation(cause, sure, tuple(evidence), alternatives, triggers)
 
 
 def _spoken(one: Return) -> str:
@@ -203,7 +203,7 @@ POLL_SLACK_MS = 15_000
     ),
     needs="arrivals",
 )
-def poll_timeout_rejoin(situation: Situation) -> Finding | None:
+def poll_timeout_rejoin(situation: Situation) -> Explanation | None:
     """A process that ran all the time was removed from the group, and joined again."""
     back = [one for one in returns(situation)[0] if has_polled_late(one)]
     if not back:
@@ -216,7 +216,7 @@ def poll_timeout_rejoin(situation: Situation) -> Finding | None:
     is_late = all(one.silence_ms >= one.departed.timeout_ms > 0 for one in back)
     is_same = all(one.is_same_process for one in back)
     others = (Cause.MEMBER_JOIN,) if is_same else (Cause.MEMBER_RESTART, Cause.MEMBER_JOIN)
-    return Finding(
+    return Explanation(
         Cause.POLL_TIMEOUT_REJOIN,
         LIKELY if is_late and not any(one.is_ambiguous for one in back) else POSSIBLE,
         tuple(evidence),
@@ -252,7 +252,7 @@ def _was_silent(one: Return) -> bool:
         Cause.LEADER_REJOIN,
     ),
 )
-def member_restart(situation: Situation) -> Finding | None:
+def member_restart(situation: Situation) -> Explanation | None:
     """A client came back."""
     back, new = returns(situation)
     if not back:
@@ -274,7 +274,7 @@ def member_restart(situation: Situation) -> Finding | None:
                 f"the last record showing {one.departed.member_id} alive was {lasting(silence)} old when it was "
                 f"removed: it may have exceeded max.poll.interval.ms ({lasting(one.departed.timeout_ms)})"
             )
-    return Finding(
+    return Explanation(
         Cause.MEMBER_RESTART,
         sure,
         tuple(evidence),
@@ -288,7 +288,7 @@ def _removals(situation: Situation) -> list[str]:
     return [fact for one in departures(situation) for fact in one.evidence]
 
 
-def _replaced(situation: Situation) -> Finding | None:
+def _replaced(situation: Situation) -> Explanation | None:
     """A static member came back while the group was rebalancing, or by that made it rebalance."""
     replaced = situation.of_kind(EventKind.MEMBER_REPLACED)
     if situation.group_type is not GroupType.CLASSIC or not replaced:
@@ -299,7 +299,7 @@ def _replaced(situation: Situation) -> Finding | None:
         if one.member is not None and one.before is not None
     )
     triggers = tuple(one.member_id for one in replaced if one.member_id)
-    return Finding(Cause.MEMBER_RESTART, LIKELY, evidence, (Cause.LEADER_REJOIN,), triggers)
+    return Explanation(Cause.MEMBER_RESTART, LIKELY, evidence, (Cause.LEADER_REJOIN,), triggers)
 
 
 @row(
@@ -312,7 +312,7 @@ def _replaced(situation: Situation) -> Finding | None:
     explains=_FOLLOWS_MEMBERS,
     needs="arrivals",
 )
-def member_join(situation: Situation) -> Finding | None:
+def member_join(situation: Situation) -> Explanation | None:
     """A member came."""
     _, new = returns(situation)
     if not new:
@@ -327,10 +327,12 @@ def member_join(situation: Situation) -> Finding | None:
             fact += f"; {other.member_id} has the same client.id and host and is still in the group"
         evidence.append(fact)
     alternatives = () if sure is CERTAIN else (Cause.MEMBER_RESTART,)
-    return Finding(Cause.MEMBER_JOIN, sure, tuple(evidence), alternatives, tuple(member.member_id for member, _ in new))
+    return Explanation(
+        Cause.MEMBER_JOIN, sure, tuple(evidence), alternatives, tuple(member.member_id for member, _ in new)
+    )
 
 
-def _departure(situation: Situation, cause: Cause) -> Finding | None:
+def _departure(situation: Situation, cause: Cause) -> Explanation | None:
     removals = [one for one in departures(situation) if one.cause is cause]
     if not removals:
         return None
@@ -338,7 +340,7 @@ def _departure(situation: Situation, cause: Cause) -> Finding | None:
     evidence = [fact for one in removals for fact in one.evidence]
     if not situation.opening.member_count:
         evidence.append("the group is Empty")
-    return Finding(
+    return Explanation(
         cause,
         weakest.confidence,
         tuple(evidence),
@@ -364,7 +366,7 @@ def _unique(removals: list[Departure]) -> tuple[Cause, ...]:
     explains=_FOLLOWS_MEMBERS,
     needs="departures",
 )
-def rebalance_timeout(situation: Situation) -> Finding | None:
+def rebalance_timeout(situation: Situation) -> Explanation | None:
     """A member was removed because it blocked the others' rebalance."""
     return _departure(situation, Cause.REBALANCE_TIMEOUT)
 
@@ -381,7 +383,7 @@ def rebalance_timeout(situation: Situation) -> Finding | None:
     explains=_FOLLOWS_MEMBERS,
     needs="departures",
 )
-def session_timeout(situation: Situation) -> Finding | None:
+def session_timeout(situation: Situation) -> Explanation | None:
     """A member sent no heartbeat any more."""
     return _departure(situation, Cause.SESSION_TIMEOUT)
 
@@ -397,7 +399,7 @@ def session_timeout(situation: Situation) -> Finding | None:
     explains=_FOLLOWS_MEMBERS,
     needs="departures",
 )
-def member_leave(situation: Situation) -> Finding | None:
+def member_leave(situation: Situation) -> Explanation | None:
     """A member left."""
     return _departure(situation, Cause.MEMBER_LEAVE)
 
@@ -412,6 +414,6 @@ def member_leave(situation: Situation) -> Finding | None:
     explains=_FOLLOWS_MEMBERS,
     needs="departures",
 )
-def leave_or_timeout(situation: Situation) -> Finding | None:
+def leave_or_timeout(situation: Situation) -> Explanation | None:
     """A member left, or its session timed out."""
     return _departure(situation, Cause.LEAVE_OR_TIMEOUT)

@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterable
 from typing import Literal, NamedTuple
 
 from coordinator_replay.analysis.reasons.situation import Situation
-from coordinator_replay.analysis.reasons.vocabulary import Cause, Finding
+from coordinator_replay.analysis.reasons.vocabulary import Cause, Explanation
 from coordinator_replay.engine.model import GroupType
 
 Needs = Literal["nothing", "arrivals", "departures", "requests", "quiet"]
 """What a row needs to find anything: members that came, went, or asked for other topics; or that none did."""
 
-Find = Callable[[Situation], Finding | None]
+Find = Callable[[Situation], Explanation | None]
 
 EVERY_TYPE = frozenset(GroupType)
 CLASSIC = frozenset({GroupType.CLASSIC})
@@ -18,7 +18,7 @@ MODERN = EVERY_TYPE - CLASSIC
 CONSUMER = frozenset({GroupType.CONSUMER})
 
 
-class Rule(NamedTuple):
+class ReasonRule(NamedTuple):
     """One row.
 
     Attributes:
@@ -57,7 +57,7 @@ class Rule(NamedTuple):
 
 
 def row(
-    table: list[Rule],
+    table: list[ReasonRule],
     cause: Cause,
     types: frozenset[GroupType],
     *,
@@ -71,7 +71,9 @@ def row(
 
     def append(find: Find) -> Find:
         rank = len(table) + 1
-        table.append(Rule(rank, cause, types, footprint, confidence, look_alikes, frozenset(explains), needs, find))
+        table.append(
+            ReasonRule(rank, cause, types, footprint, confidence, look_alikes, frozenset(explains), needs, find)
+        )
         return find
 
     return append

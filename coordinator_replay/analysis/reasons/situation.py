@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 from functools import cached_property
 
 from coordinator_replay.analysis.reasons.history import Departed, GroupHistory, coverage, departed, topics_of
-from coordinator_replay.analysis.reasons.topic_changes import TopicChange, TopicChanges, between
-from coordinator_replay.analysis.rows import Topics
+from coordinator_replay.analysis.reasons.topic_changes import DatedTopicChange, TopicChanges, between
+from coordinator_replay.analysis.rows import RecordTopics
 from coordinator_replay.engine.events import Event, EventKind
 from coordinator_replay.engine.model import GroupType, Member, Subscription
 from coordinator_replay.times import elapsed_ms
@@ -41,7 +41,7 @@ class Situation:
         before: Mapping[str, Member],
         unrevoked_since: Mapping[str, int | None],
         history: GroupHistory,
-        topics: Topics,
+        topics: RecordTopics,
         topic_changes: TopicChanges,
     ) -> None:
         self.events = events
@@ -140,7 +140,7 @@ class Situation:
         """When the group last came to a rest, or began to rebalance."""
         return self.history.synced.at_ms if self.history.synced is not None else self.history.rebalanced_ms
 
-    def changes_since(self, topics: set[str]) -> list[tuple[str, TopicChange]]:
+    def changes_since(self, topics: set[str]) -> list[tuple[str, DatedTopicChange]]:
         """Changes of topics between the rebalance before this one and this one."""
         after_ms = self.last_sync_ms if self.group_type is GroupType.CLASSIC else self.history.rebalanced_ms
         return between(self.topic_changes, sorted(topics), after_ms, self.started_ms)

@@ -9,14 +9,14 @@ from functools import cache
 
 from coordinator_replay.analysis.reasons.change_rules import CHANGE_RULES
 from coordinator_replay.analysis.reasons.member_rules import MEMBER_RULES
-from coordinator_replay.analysis.reasons.rule import Rule
+from coordinator_replay.analysis.reasons.rule import ReasonRule
 from coordinator_replay.analysis.reasons.situation import Situation
 from coordinator_replay.analysis.reasons.topic_changes import between
 from coordinator_replay.analysis.reasons.vocabulary import (
     JOIN_REASONS,
     Cause,
     Confidence,
-    Finding,
+    Explanation,
     JoinReason,
     Reason,
 )
@@ -24,7 +24,7 @@ from coordinator_replay.engine.events import EventKind
 from coordinator_replay.engine.model import GroupType
 from coordinator_replay.times import elapsed_ms
 
-TABLE: Sequence[Rule] = tuple(
+TABLE: Sequence[ReasonRule] = tuple(
     rule._replace(rank=rank) for rank, rule in enumerate([*MEMBER_RULES, *CHANGE_RULES], start=1)
 )
 """Every row, first rank first."""
@@ -35,7 +35,7 @@ PROVEN_ALONE = frozenset({Cause.GROUP_CREATED, Cause.GROUP_CONVERSION, Cause.UNK
 
 
 @cache
-def _rows(group_type: GroupType, arrivals: bool, departures: bool, requests: bool) -> tuple[Rule, ...]:
+def _rows(group_type: GroupType, arrivals: bool, departures: bool, requests: bool) -> tuple[ReasonRule, ...]:
     return tuple(
         rule for rule in TABLE if rule.may_find(group_type, arrivals=arrivals, departures=departures, requests=requests)
     )
@@ -92,7 +92,7 @@ def _at_most(confidence: Confidence, most: Confidence) -> Confidence:
     return max(confidence, most, key=order.index)
 
 
-def _side_facts(situation: Situation, first: Finding) -> list[str]:
+def _side_facts(situation: Situation, first: Explanation) -> list[str]:
     """What changed along with it and is no row's finding."""
     if first.cause in (Cause.PROTOCOL_CHANGE, Cause.GROUP_CONVERSION):
         return []
@@ -124,7 +124,7 @@ def _join_reason(situation: Situation, cause: Cause) -> JoinReason:
     return JOIN_REASONS.get(cause, JoinReason.UNKNOWN)
 
 
-def _delay_ms(situation: Situation, first: Finding) -> int | None:
+def _delay_ms(situation: Situation, first: Explanation) -> int | None:
     """From the change of a topic to the rebalance that it caused."""
     if first.cause is not Cause.TOPIC_METADATA_CHANGE or not first.topics:
         return None

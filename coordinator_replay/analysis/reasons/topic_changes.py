@@ -8,7 +8,7 @@ from coordinator_replay.times import time_order
 CREATED, PARTITIONS_ADDED, REMOVED = "created", "partitions_added", "removed"
 
 
-class TopicChange(NamedTuple):
+class DatedTopicChange(NamedTuple):
     """A topic was created, got partitions, or was removed.
 
     Attributes:
@@ -22,13 +22,13 @@ class TopicChange(NamedTuple):
     partition_count: int
 
 
-TopicChanges = Mapping[str, Sequence[TopicChange]]
+TopicChanges = Mapping[str, Sequence[DatedTopicChange]]
 """Changes by topic name, oldest first."""
 
 NO_CHANGES: TopicChanges = {}
 
 
-def sentence(changes: TopicChanges, topic: str, change: TopicChange) -> str:
+def sentence(changes: TopicChanges, topic: str, change: DatedTopicChange) -> str:
     """The change in words.
 
     >>> orders = [TopicChange(0, "created", 3), TopicChange(9, "partitions_added", 5)]
@@ -47,7 +47,7 @@ def sentence(changes: TopicChanges, topic: str, change: TopicChange) -> str:
 
 def between(
     changes: TopicChanges, topics: Iterable[str], after_ms: int | None, until_ms: int | None
-) -> list[tuple[str, TopicChange]]:
+) -> list[tuple[str, DatedTopicChange]]:
     """Changes of some topics later than one moment and not later than another, oldest first.
 
     A moment that is not on record is before all changes.
@@ -82,7 +82,7 @@ class MetadataEvent(NamedTuple):
     at_ms: int
 
 
-def changes_of(events: Iterable[MetadataEvent]) -> dict[str, list[TopicChange]]:
+def changes_of(events: Iterable[MetadataEvent]) -> dict[str, list[DatedTopicChange]]:
     """When topics changed, from what the metadata log says of them in its order.
 
     >>> changes_of([
@@ -95,23 +95,23 @@ TopicChange(at_ms=9, change='partitions_added', partition_count=2)]}
     """
     names: dict[str, str] = {}
     partitions: dict[str, set[int]] = {}
-    by_topic: dict[str, list[TopicChange]] = {}
+    by_topic: dict[str, list[DatedTopicChange]] = {}
     for event in events:
         if event.kind == "TopicRecord" and event.topic is not None:
             names[event.topic_id] = event.topic
             partitions[event.topic_id] = set()
-            by_topic.setdefault(event.topic, []).append(TopicChange(event.at_ms, CREATED, 0))
+            by_topic.setdefault(event.topic, []).append(DatedTopicChange(event.at_ms, CREATED, 0))
         name = names.get(event.topic_id)
         if name is None:
             continue
         if event.kind == "PartitionRecord" and event.partition is not None:
             _count(by_topic[name], partitions[event.topic_id], event.partition, event.at_ms)
         elif event.kind == "RemoveTopicRecord":
-            by_topic[name].append(TopicChange(event.at_ms, REMOVED, 0))
+            by_topic[name].append(DatedTopicChange(event.at_ms, REMOVED, 0))
     return by_topic
 
 
-def _count(changes: list[TopicChange], numbers: set[int], partition: int, at_ms: int) -> None:
+def _count(changes: list[DatedTopicChange], numbers: set[int], partition: int, at_ms: int) -> None:
     """A partition is new: of the change that is being written at this moment, or the first of another."""
     if partition in numbers:
         return
@@ -120,4 +120,4 @@ def _count(changes: list[TopicChange], numbers: set[int], partition: int, at_ms:
     if last.at_ms == at_ms:
         changes[-1] = last._replace(partition_count=len(numbers))
     else:
-        changes.append(TopicChange(at_ms, PARTITIONS_ADDED, len(numbers)))
+        changes.append(DatedTopicChange(at_ms, PARTITIONS_ADDED, len(numbers)))

@@ -97,7 +97,7 @@ def by_frequency(causes: Iterable[str | None]) -> dict[str, int]:
     return dict(sorted(counted.items(), key=lambda one: (-one[1], one[0])))
 
 
-class Finding(NamedTuple):
+class Explanation(NamedTuple):
     """What one row of the decision table found.
 
     Attributes:

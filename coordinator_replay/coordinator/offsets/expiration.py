@@ -17,14 +17,14 @@ from coordinator_replay.coordinator.topics import TopicChange
 from coordinator_replay.engine import ClassicGroup, ConsumerGroup, GroupState
 from coordinator_replay.engine.classic_group import CONSUMER_PROTOCOL_TYPE
 from coordinator_replay.engine.notes import Group
-from coordinator_replay.engine.offsets import CommittedOffset
+from coordinator_replay.engine.offsets import StoredOffset
 
 CLEANUP = ("expire-group-metadata",)
 GROUP_SIZE_COUNTER = ("group-size-counter",)
 GROUP_SIZE_INTERVAL_MS = 60_000
 MINUTE_MS = 60_000
 
-Since = Callable[[CommittedOffset], int]
+Since = Callable[[StoredOffset], int]
 """From when on the retention of an offset counts."""
 
 

@@ -16,7 +16,7 @@ from coordinator_replay.coordinator.shard import Shard
 from coordinator_replay.engine import ClassicGroup, ConsumerGroup, GroupState, Offsets
 from coordinator_replay.engine.classic_group import CONSUMER_PROTOCOL_TYPE
 from coordinator_replay.engine.notes import Group
-from coordinator_replay.engine.offsets import CommittedOffset
+from coordinator_replay.engine.offsets import StoredOffset
 
 GROUPS_SINCE = 8
 """Version of OffsetFetch from which on a request may name several groups."""
@@ -144,7 +144,7 @@ def _fetch_topic(shard: Shard, offsets: Offsets, unstable: Iterable[tuple[str, i
     return {"name": name, "topicId": topic_id, "partitions": partitions}
 
 
-def _is_of_another_topic(stored: CommittedOffset, topic_id: str) -> bool:
+def _is_of_another_topic(stored: StoredOffset, topic_id: str) -> bool:
     return ZERO_UUID not in (topic_id, stored.topic_id or ZERO_UUID) and topic_id != stored.topic_id
 
 

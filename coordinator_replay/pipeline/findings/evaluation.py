@@ -49,7 +49,7 @@ from coordinator_replay.pipeline.commit_sums import (
 from coordinator_replay.pipeline.findings.expiry import Horizon, expected_offsets
 from coordinator_replay.pipeline.findings.metrics import BEGAN, ENDED, minute_steps
 from coordinator_replay.pipeline.findings.news import News
-from coordinator_replay.pipeline.guard import Guard
+from coordinator_replay.pipeline.guard import GroupGuard
 from coordinator_replay.pipeline.interval_rows import OPEN_ROWS, STAGED
 from coordinator_replay.pipeline.json_text import encode
 from coordinator_replay.pipeline.minute_states import STATES
@@ -464,7 +464,7 @@ class Evaluation:
 
     def _evaluate_group(self, group_id: str, evidence: GroupEvidence, totals: Totals) -> list[int]:
         """Let the rules look at a group; returns when each of its rebalances was, in milliseconds."""
-        guard, rebalances, is_replayed = Guard("evaluating findings"), list[int](), True
+        guard, rebalances, is_replayed = GroupGuard("evaluating findings"), list[int](), True
         with guard:
             evaluator = self.context.evaluator(group_id, totals.every[GROUP.name].get(WHOLE))
             for row in evidence.ordered(totals):

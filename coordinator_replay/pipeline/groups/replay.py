@@ -23,7 +23,7 @@ from coordinator_replay.pipeline.completeness import LAST_OFFSET
 from coordinator_replay.pipeline.groups.input_rows import InputRow
 from coordinator_replay.pipeline.groups.proofs import Break, GroupProofs
 from coordinator_replay.pipeline.groups.signs import LastCommit, RecordKey
-from coordinator_replay.pipeline.guard import Guard
+from coordinator_replay.pipeline.guard import GroupGuard
 from coordinator_replay.pipeline.json_text import compact, encode
 
 GROUP_TABLES = (
@@ -113,7 +113,7 @@ class _GroupRun:
         self.key = key
         self.context = context
         self.at = -1
-        self.guard = Guard("replaying its records")
+        self.guard = GroupGuard("replaying its records")
         if snapshot is None:
             self.life = GroupReplay(context.cluster, key[0], *settings)
         else:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from coordinator_replay.analysis.reasons.topic_changes import CREATED, PARTITIONS_ADDED, REMOVED, TopicChange
+from coordinator_replay.analysis.reasons.topic_changes import CREATED, PARTITIONS_ADDED, REMOVED, DatedTopicChange
 from coordinator_replay.errors import InputError
 from coordinator_replay.filesystem import open_filesystem
 from coordinator_replay.log.dump import DumpFile, Format, list_files, recognise
@@ -35,7 +35,7 @@ COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Topic:
+class ClusterTopic:
     """What one source says of a topic; times in milliseconds.
 
     Attributes:
@@ -51,7 +51,7 @@ class Topic:
     created_ms: int | None = None
     partitions_changed_ms: int | None = None
     removed_ms: int | None = None
-    changes: tuple[TopicChange, ...] | None = None
+    changes: tuple[DatedTopicChange, ...] | None = None
     log_partition: int | None = None
     log_offset: int | None = None
 
@@ -85,7 +85,7 @@ class ClusterTopics:
         topics: by id.
     """
 
-    topics: Mapping[str, Topic]
+    topics: Mapping[str, ClusterTopic]
 
     @property
     def names(self) -> dict[str, str]:
@@ -93,9 +93,9 @@ class ClusterTopics:
         return {topic_id: topic.topic for topic_id, topic in self.topics.items()}
 
     @property
-    def changes(self) -> dict[str, list[TopicChange]]:
+    def changes(self) -> dict[str, list[DatedTopicChange]]:
         """When topics changed, by name, oldest first; a topic created again has another id and the same name."""
-        changes: dict[str, list[TopicChange]] = {}
+        changes: dict[str, list[DatedTopicChange]] = {}
         for topic in self.topics.values():
             if topic.changes:
                 changes[topic.topic] = sorted([*changes.get(topic.topic, ()), *topic.changes])
@@ -111,7 +111,7 @@ def _ms(moment: Any) -> int | None:
     return None if moment is None else milliseconds(moment)
 
 
-def from_rows(rows: Iterable[Mapping[str, Any]]) -> Iterator[Topic]:
+def from_rows(rows: Iterable[Mapping[str, Any]]) -> Iterator[ClusterTopic]:
     """Topics as table ``topics`` has them.
 
     Args:
@@ -119,7 +119,7 @@ def from_rows(rows: Iterable[Mapping[str, Any]]) -> Iterator[Topic]:
     """
     for row in rows:
         changes = row["changes"]
-        yield Topic(
+        yield ClusterTopic(
             topic_id=row["topic_id"],
             topic=row["topic"],
             source=row["source"],
@@ -132,16 +132,16 @@ def from_rows(rows: Iterable[Mapping[str, Any]]) -> Iterator[Topic]:
             changes=None
             if changes is None
             else tuple(
-                TopicChange(_ms(one["changed_at"]) or 0, one["change"], one["partition_count"]) for one in changes
+                DatedTopicChange(_ms(one["changed_at"]) or 0, one["change"], one["partition_count"]) for one in changes
             ),
         )
 
 
-def from_tally(tally: Tally) -> Iterator[Topic]:
+def from_tally(tally: Tally) -> Iterator[ClusterTopic]:
     """Topics as records of the dump name them: group records and, since 4.1, commits."""
     for source, topics in (("record", tally.named), ("commit", tally.names)):
         for topic_id, named in topics.items():
-            yield Topic(
+            yield ClusterTopic(
                 topic_id=topic_id,
                 topic=named.topic,
                 source=source,
@@ -151,7 +151,7 @@ def from_tally(tally: Tally) -> Iterator[Topic]:
             )
 
 
-def from_file(path: str) -> list[Topic]:
+def from_file(path: str) -> list[ClusterTopic]:
     """Names from a CSV (with or without a heading) or JSON-lines file of topic id, name and partition count.
 
     Raises:
@@ -167,7 +167,7 @@ def from_file(path: str) -> list[Topic]:
     return [topic for topic in topics if topic is not None]
 
 
-def _named_topic(line: str, where: str) -> Topic | None:
+def _named_topic(line: str, where: str) -> ClusterTopic | None:
     line = line.strip()
     if not line or line.lower().replace(" ", "").startswith(("topic_id,", "id,", "topicid,")):
         return None
@@ -182,7 +182,7 @@ def _named_topic(line: str, where: str) -> Topic | None:
         # Text that is no UTF-8, which JSON can spell, ends here as well.
         if len(topic_id.encode()) != 22 or not name.encode() or not 0 <= (partitions or 0) <= _MOST_PARTITIONS:
             raise ValueError(line)
-        return Topic(topic_id=topic_id, topic=name, source="file", partition_count=partitions)
+        return ClusterTopic(topic_id=topic_id, topic=name, source="file", partition_count=partitions)
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as problem:
         raise InputError(
             f"{where}: expected a topic id of 22 characters, a name and optionally a partition count"
@@ -190,7 +190,7 @@ def _named_topic(line: str, where: str) -> Topic | None:
 
 
 @dataclass(frozen=True, slots=True)
-class MetadataRecord:
+class TopicRecord:
     """A record of the ``__cluster_metadata`` log that is about a topic."""
 
     kind: str
@@ -213,9 +213,9 @@ def metadata_files(path: str) -> list[DumpFile]:
     return files
 
 
-def read_metadata(file: DumpFile) -> list[MetadataRecord]:
+def read_metadata(file: DumpFile) -> list[TopicRecord]:
     """A stage: what one file of the metadata log says of topics."""
-    records: list[MetadataRecord] = []
+    records: list[TopicRecord] = []
     filesystem, path = open_filesystem(file.uri)
     with filesystem.open_input_stream(path, compression=None) as stream:
         for part in read_segment(stream, source=file.uri, log_partition=0):
@@ -225,13 +225,13 @@ def read_metadata(file: DumpFile) -> list[MetadataRecord]:
                 if record is not None and "topicId" in record.fields:
                     fields = record.fields
                     about = (fields["topicId"], fields.get("name"), fields.get("partitionId"))
-                    records.append(MetadataRecord(record.kind, *about, _ms(at)))
+                    records.append(TopicRecord(record.kind, *about, _ms(at)))
     return records
 
 
-def from_metadata(records: Iterable[MetadataRecord]) -> Iterator[Topic]:
+def from_metadata(records: Iterable[TopicRecord]) -> Iterator[ClusterTopic]:
     """Names, partition counts and their times from records of the metadata log."""
-    by_topic: dict[str, list[MetadataRecord]] = defaultdict(list)
+    by_topic: dict[str, list[TopicRecord]] = defaultdict(list)
     for record in records:
         by_topic[record.topic_id].append(record)
     for topic_id, of_topic in by_topic.items():
@@ -239,7 +239,7 @@ def from_metadata(records: Iterable[MetadataRecord]) -> Iterator[Topic]:
         if not names:
             continue
         made = [record for record in of_topic if record.kind == "PartitionRecord"]
-        yield Topic(
+        yield ClusterTopic(
             topic_id=topic_id,
             topic=max(names),
             source="cluster_metadata",
@@ -251,46 +251,46 @@ def from_metadata(records: Iterable[MetadataRecord]) -> Iterator[Topic]:
         )
 
 
-def _time(choose: Any, records: Iterable[MetadataRecord], kind: str) -> int | None:
+def _time(choose: Any, records: Iterable[TopicRecord], kind: str) -> int | None:
     times = [record.at_ms for record in records if record.kind == kind and record.at_ms is not None]
     return choose(times, default=None)  # type: ignore[no-any-return]
 
 
-def _changes(records: Iterable[MetadataRecord]) -> tuple[TopicChange, ...] | None:
+def _changes(records: Iterable[TopicRecord]) -> tuple[DatedTopicChange, ...] | None:
     """When a topic changed, oldest first.
 
     Its first partitions are written with it; a further record about one of them is no change of the topic.
     """
     first: dict[int | None, int] = {}
-    changes: list[TopicChange] = []
+    changes: list[DatedTopicChange] = []
     for record in records:
         if record.at_ms is None:
             continue
         if record.kind == "PartitionRecord":
             first[record.partition] = min(record.at_ms, first.get(record.partition, record.at_ms))
         elif record.kind == "RemoveTopicRecord":
-            changes.append(TopicChange(record.at_ms, REMOVED, 0))
+            changes.append(DatedTopicChange(record.at_ms, REMOVED, 0))
     count = 0
     for number, (at_ms, added) in enumerate(sorted(Counter(first.values()).items())):
         count += added
-        changes.append(TopicChange(at_ms, PARTITIONS_ADDED if number else CREATED, count))
+        changes.append(DatedTopicChange(at_ms, PARTITIONS_ADDED if number else CREATED, count))
     return tuple(sorted(changes)) if changes else None
 
 
-def best_topics(sources: Iterable[Topic]) -> ClusterTopics:
+def best_topics(sources: Iterable[ClusterTopic]) -> ClusterTopics:
     """One topic an id: the source that counts most, and the longest history of changes that any has."""
-    by_id: dict[str, list[Topic]] = defaultdict(list)
+    by_id: dict[str, list[ClusterTopic]] = defaultdict(list)
     for topic in sources:
         by_id[topic.topic_id].append(topic)
     return ClusterTopics({topic_id: _best(topics) for topic_id, topics in by_id.items()})
 
 
-def _length(topic: Topic) -> int:
+def _length(topic: ClusterTopic) -> int:
     return -1 if topic.changes is None else len(topic.changes)
 
 
-def _best(topics: Sequence[Topic]) -> Topic:
-    def rank(topic: Topic) -> tuple[int, int, int, int, int, str]:
+def _best(topics: Sequence[ClusterTopic]) -> ClusterTopic:
+    def rank(topic: ClusterTopic) -> tuple[int, int, int, int, int, str]:
         place = (-1 if number is None else number for number in (topic.log_offset, topic.log_partition))
         # Partitions are only ever added: of two counts the larger is the newer.
         count = -1 if topic.partition_count is None else topic.partition_count

@@ -20,7 +20,7 @@ from coordinator_replay.analysis.expiration import (
     DEFAULT_CHECK_INTERVAL_MS,
     DEFAULT_RETENTION_MS,
     TOPIC_DELETED,
-    Rule,
+    ExpiryRule,
 )
 from coordinator_replay.analysis.expiring import Retention, expire_at
 from coordinator_replay.pipeline.bucket_files import Place, TableWriter
@@ -51,7 +51,9 @@ _MINUTE_MS = 60_000
 _ROUND_MS = (24 * 60 * _MINUTE_MS, 60 * _MINUTE_MS, 10 * _MINUTE_MS, _MINUTE_MS)
 """What people set: whole days before hours before minutes."""
 
-_BY_AGE = ", ".join(f"'{rule}'" for rule in (Rule.EMPTY_SINCE, Rule.SIMPLE_GROUP, Rule.UNSUBSCRIBED_TOPIC))
+_BY_AGE = ", ".join(
+    f"'{rule}'" for rule in (ExpiryRule.EMPTY_SINCE, ExpiryRule.SIMPLE_GROUP, ExpiryRule.UNSUBSCRIBED_TOPIC)
+)
 _AGES = (
     *("log_partition", "group_id", "rule", "expire_timestamp", "is_protected", "base_timestamp", "rule_since"),
     *("valid_from", "valid_to"),

@@ -18,7 +18,7 @@ from coordinator_replay.pipeline.columns import are_among, as_bools, numbers_of
 from coordinator_replay.pipeline.interval_rows import Staged
 from coordinator_replay.pipeline.offsets import events
 from coordinator_replay.pipeline.offsets.interval_pass import find_offset_intervals
-from coordinator_replay.pipeline.offsets.intervals import Event
+from coordinator_replay.pipeline.offsets.intervals import OffsetEvent
 from coordinator_replay.pipeline.offsets.proofs import NOTHING_MISSING, OffsetProofs
 from coordinator_replay.store.scan import Batches, read_paths
 from coordinator_replay.store.writer import some
@@ -278,7 +278,7 @@ class Derivation:
 def _waits(batch: pa.RecordBatch) -> bool:
     """Whether a batch holds commits that wait for a marker; all rows of a batch are of one sort."""
     kind = batch.column("kind")[0].as_py()
-    return kind in (int(Event.OPENED), int(Event.WAITING))
+    return kind in (int(OffsetEvent.OPENED), int(OffsetEvent.WAITING))
 
 
 def _table(batches: Sequence[pa.RecordBatch]) -> pa.Table:

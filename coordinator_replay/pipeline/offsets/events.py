@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from coordinator_replay.log.schema import ControlType
 from coordinator_replay.pipeline.columns import Bools, Numbers, as_bools, codes_of, numbers_of, packed
-from coordinator_replay.pipeline.offsets.intervals import LATEST, Event
+from coordinator_replay.pipeline.offsets.intervals import LATEST, OffsetEvent
 from coordinator_replay.store.duckdb_connection import select
 from coordinator_replay.store.scan import BATCH_ROWS, Batches
 from coordinator_replay.store.writer import conform, some
@@ -49,11 +49,11 @@ EVENTS = pa.schema(
         ("is_begin_open", pa.bool_()),
     ]
 )
-"""A row is one ``Event``. Where an event takes effect is at_offset and at_timestamp, which for a transactional commit
-are its marker's; log_offset and log_timestamp are its record's own. ``name`` is the owner, the state or the rule; a
-rule's base is in commit_timestamp, the end of an ownership in until_offset. ``previous_offset`` is what a commit of an
-earlier batch or run replaced, ``is_begin_open`` whether that is not on record. ``lost_at`` is where records begin to be
-missing and a newer dump lacks the commit's."""
+"""A row is one ``OffsetEvent``. Where an event takes effect is at_offset and at_timestamp, which for a transactional
+commit are its marker's; log_offset and log_timestamp are its record's own. ``name`` is the owner, the state or the
+rule; a rule's base is in commit_timestamp, the end of an ownership in until_offset. ``previous_offset`` is what a
+commit of an earlier batch or run replaced, ``is_begin_open`` whether that is not on record. ``lost_at`` is where
+records begin to be missing and a newer dump lacks the commit's."""
 
 UNKNOWN_STATE = "Unknown"
 
@@ -118,7 +118,7 @@ def _shaped(rows: pa.RecordBatch, **values: Any) -> pa.RecordBatch:
     return conform(_typed(rows), UNSORTED, **values)
 
 
-def _kind(event: Event) -> pa.Scalar:
+def _kind(event: OffsetEvent) -> pa.Scalar:
     return pa.scalar(int(event), pa.int8())
 
 
@@ -138,7 +138,7 @@ def plain_commits(commits: pa.RecordBatch) -> pa.RecordBatch:
     offsets = commits.column("log_offset")
     return _shaped(
         commits,
-        kind=pc.if_else(is_tombstone, _kind(Event.TOMBSTONE), _kind(Event.PLAIN)),
+        kind=pc.if_else(is_tombstone, _kind(OffsetEvent.TOMBSTONE), _kind(OffsetEvent.PLAIN)),
         at_offset=offsets,
         at_timestamp=commits.column("log_timestamp"),
         first=offsets,
@@ -151,7 +151,7 @@ def opened_commits(commits: pa.RecordBatch) -> pa.RecordBatch:
     offsets = commits.column("log_offset")
     return _shaped(
         commits,
-        kind=_kind(Event.OPENED),
+        kind=_kind(OffsetEvent.OPENED),
         at_offset=offsets,
         at_timestamp=commits.column("log_timestamp"),
         first=offsets,
@@ -168,7 +168,7 @@ def waiting_commits(pending: pa.RecordBatch) -> pa.RecordBatch:
     offsets = pending.column("from_offset")
     return _shaped(
         pending,
-        kind=_kind(Event.WAITING),
+        kind=_kind(OffsetEvent.WAITING),
         at_offset=offsets,
         at_timestamp=pending.column("pending_since"),
         log_offset=offsets,
@@ -189,7 +189,7 @@ def open_offsets(history: pa.RecordBatch) -> pa.RecordBatch:
     producers = pa.scalar(0, pa.int64()), pa.scalar(-1, pa.int64())
     return _shaped(
         history,
-        kind=_kind(Event.OPEN_OFFSET),
+        kind=_kind(OffsetEvent.OPEN_OFFSET),
         at_offset=begins,
         at_timestamp=history.column("valid_from"),
         log_offset=records,
@@ -211,7 +211,7 @@ def owners(ownership: pa.RecordBatch) -> pa.RecordBatch:
     since, until = rows.column("from_offset"), rows.column("to_offset")
     return _shaped(
         rows.select(["group_id", "topic", "partition"]),
-        kind=_kind(Event.OWNER),
+        kind=_kind(OffsetEvent.OWNER),
         at_offset=since,
         log_offset=-1,
         until_offset=until,
@@ -237,7 +237,7 @@ def states(timeline: pa.RecordBatch) -> pa.RecordBatch:
     is_exact = rows.column("is_state_exact").fill_null(True)
     return _shaped(
         rows.select(["group_id", "log_offset"]),
-        kind=_kind(Event.STATE),
+        kind=_kind(OffsetEvent.STATE),
         at_offset=offsets,
         name=pc.if_else(is_exact, rows.column("to_state"), UNKNOWN_STATE),
         first=offsets,
@@ -255,7 +255,7 @@ def rules(expiry_rules: pa.RecordBatch) -> pa.RecordBatch:
     offsets = expiry_rules.column("log_offset")
     return _shaped(
         expiry_rules.select(["group_id", "log_partition", "group_state", "spared_topics"]),
-        kind=pc.if_else(is_tombstone, _kind(Event.GROUP_TOMBSTONE), _kind(Event.RULE)),
+        kind=pc.if_else(is_tombstone, _kind(OffsetEvent.GROUP_TOMBSTONE), _kind(OffsetEvent.RULE)),
         at_offset=offsets,
         at_timestamp=expiry_rules.column("log_timestamp"),
         name=expiry_rules.column("rule"),
@@ -285,7 +285,7 @@ def lost_keys(events: Sequence[pa.RecordBatch], log_partition: int, offset: int,
     rows = pa.RecordBatch.from_arrays([keys.column(name).combine_chunks() for name in names], names)
     return _shaped(
         rows,
-        kind=_kind(Event.LOST),
+        kind=_kind(OffsetEvent.LOST),
         at_offset=offset,
         at_timestamp=pa.scalar(at_us, pa.int64()).cast(_MOMENT),
         log_offset=offset,
@@ -306,7 +306,7 @@ def committed_without_marker(
     """
     offsets = pa.array(at_offsets, pa.int64())
     changed = {
-        "kind": pa.repeat(_kind(Event.COMMITTED), waiting.num_rows),
+        "kind": pa.repeat(_kind(OffsetEvent.COMMITTED), waiting.num_rows),
         "at_offset": offsets,
         "at_timestamp": pa.array(at_us, pa.int64()).cast(_MOMENT),
         "first": offsets,
@@ -346,7 +346,7 @@ def ended_commits(waiting: pa.Table, markers: pa.Table) -> Iterator[pa.RecordBat
     is_commit = pc.equal(by.column("control_type"), ControlType.COMMIT.value)
     commits = waiting.combine_chunks().take(by.column("row"))
     changed = {
-        "kind": pc.if_else(is_commit, _kind(Event.COMMITTED), _kind(Event.ABORTED)),
+        "kind": pc.if_else(is_commit, _kind(OffsetEvent.COMMITTED), _kind(OffsetEvent.ABORTED)),
         "at_offset": by.column("ended_at"),
         "at_timestamp": by.column("ended_time"),
         "first": by.column("ended_at"),
@@ -379,7 +379,7 @@ def _order(events: pa.Table) -> Numbers:
 def _within_keys(kinds: Numbers, within: Sequence[Numbers]) -> Numbers:
     """Indices that sort events of the same key; most commits are in order as their files have them."""
     order: list[Numbers] = []
-    is_commit = kinds > Event.OWNER
+    is_commit = kinds > OffsetEvent.OWNER
     # Context of a group or a partition never has the key of a commit.
     for [rows] in (np.nonzero(~is_commit), np.nonzero(is_commit)):
         first, second = (one[rows] for one in within)

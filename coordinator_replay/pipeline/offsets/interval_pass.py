@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from coordinator_replay.analysis.expiration import Rule
+from coordinator_replay.analysis.expiration import ExpiryRule
 from coordinator_replay.pipeline.interval_rows import HISTORY, STAGED, Staged
 from coordinator_replay.pipeline.offsets.events import EVENTS, UNKNOWN_STATE
 from coordinator_replay.pipeline.offsets.intervals import (
@@ -23,11 +23,11 @@ from coordinator_replay.pipeline.offsets.intervals import (
     UNKNOWN,
     Begin,
     End,
-    Event,
-    Field,
+    EventField,
     Interval,
     Lookup,
-    Settled,
+    OffsetEvent,
+    PendingEnd,
     Wait,
     find_intervals,
 )
@@ -40,8 +40,8 @@ Numbers = npt.NDArray[np.int64]
 
 _MISSING = "RECORDS_MISSING"
 _ENDED_BY = {End.COMMIT: "COMMIT", End.TOMBSTONE: "TOMBSTONE", End.LOST: _MISSING}
-_SETTLED_BY = {how: how.name for how in Settled if how is not Settled.OPEN} | {Settled.LOST: _MISSING}
-_NEVER = str(Rule.NEVER_WHILE_ACTIVE)
+_SETTLED_BY = {how: how.name for how in PendingEnd if how is not PendingEnd.OPEN} | {PendingEnd.LOST: _MISSING}
+_NEVER = str(ExpiryRule.NEVER_WHILE_ACTIVE)
 _EMPTY = "Empty"
 
 
@@ -70,7 +70,7 @@ class _Batch:
         self.events = events
         self.proofs = proofs
         n = events.num_rows
-        fields = np.empty((len(Field), n), np.int64)
+        fields = np.empty((len(EventField), n), np.int64)
         for field, name, nothing in _FIELDS:
             fields[field] = _numbers(events.column(name), nothing)
         self.fields = fields
@@ -94,7 +94,7 @@ class _Batch:
         groups = self.events.column("group_id").dictionary_encode().indices
         begins = np.zeros(self.events.num_rows, np.int8)
         levels = (
-            (Begin.KEY, self.fields[Field.LOG_PARTITION]),
+            (Begin.KEY, self.fields[EventField.LOG_PARTITION]),
             (Begin.CONSUMED, _numbers(self.events.column("partition"), NOWHERE)),
             (Begin.CONSUMED, _numbers(self.topics.indices, NOWHERE)),
             (Begin.GROUP, _numbers(groups, NOWHERE)),
@@ -111,10 +111,10 @@ class _Batch:
     def carry(self) -> pa.RecordBatch:
         """Rows for the front of the next batch: what the last key of this one remembers."""
         rows, since = self.carried
-        kinds = self.fields[Field.KIND, rows]
+        kinds = self.fields[EventField.KIND, rows]
         # A commit that its marker has committed is a plain one from now on; one that waits keeps the time since when.
-        kinds = np.where(kinds == Event.COMMITTED, Event.PLAIN, kinds)
-        times = np.where(since == UNKNOWN, self.fields[Field.AT_TIME, rows], since)
+        kinds = np.where(kinds == OffsetEvent.COMMITTED, OffsetEvent.PLAIN, kinds)
+        times = np.where(since == UNKNOWN, self.fields[EventField.AT_TIME, rows], since)
         taken = self.events.take(pa.array(rows))
         changed = {
             "previous_offset": self._previous(rows),
@@ -124,7 +124,7 @@ class _Batch:
         }
         columns = [changed.get(name, taken.column(name)) for name in EVENTS.names]
         remembered = pa.RecordBatch.from_arrays(columns, schema=EVENTS)
-        at_offset = np.where(kinds > Event.OWNER, self.fields[Field.AT_OFFSET, rows], NOWHERE)
+        at_offset = np.where(kinds > OffsetEvent.OWNER, self.fields[EventField.AT_OFFSET, rows], NOWHERE)
         return remembered.take(pa.array(np.argsort(at_offset, kind="stable")))
 
     def _states(self, rows: Numbers) -> pa.Array:
@@ -136,10 +136,12 @@ class _Batch:
         if is_carried.any():
             states = pc.if_else(pa.array(is_carried), self.take("group_state", _rows(rows)), states)
         is_empty = pc.equal(states, "Dead").fill_null(False).to_numpy(zero_copy_only=False)
-        is_unseen = ((at == NO_STATES) | (at == NOWHERE)) & (self.fields[Field.KIND, rows] != Event.OPEN_OFFSET)
+        is_unseen = ((at == NO_STATES) | (at == NOWHERE)) & (
+            self.fields[EventField.KIND, rows] != OffsetEvent.OPEN_OFFSET
+        )
         if not is_unseen.any():
             return pc.if_else(pa.array(is_empty), _EMPTY, states)
-        offsets, partitions = self.fields[Field.LOG_OFFSET, rows], self.fields[Field.LOG_PARTITION, rows]
+        offsets, partitions = self.fields[EventField.LOG_OFFSET, rows], self.fields[EventField.LOG_PARTITION, rows]
         is_absent = self.proofs.are_absent(partitions, offsets, self._first_states()[rows])
         states = pc.if_else(pa.array(is_unseen & ~is_absent), UNKNOWN_STATE, states)
         return pc.if_else(pa.array(is_empty | (is_unseen & is_absent)), _EMPTY, states)
@@ -148,13 +150,13 @@ class _Batch:
         """For each row, the log offset of the first state of its group that is on record; LATEST for none."""
         codes = _numbers(self.events.column("group_id").dictionary_encode().indices, 0)
         first = np.full(int(codes.max(initial=0)) + 1, LATEST, np.int64)
-        is_state = self.fields[Field.KIND] == Event.STATE
-        np.minimum.at(first, codes[is_state], self.fields[Field.AT_OFFSET, is_state])
+        is_state = self.fields[EventField.KIND] == OffsetEvent.STATE
+        np.minimum.at(first, codes[is_state], self.fields[EventField.AT_OFFSET, is_state])
         return first[codes]
 
     def _are_begins_open(self, rows: Numbers) -> pa.Array:
         """Whether what was committed before is not on record."""
-        begins, partitions = self.fields[Field.AT_OFFSET, rows], self.fields[Field.LOG_PARTITION, rows]
+        begins, partitions = self.fields[EventField.AT_OFFSET, rows], self.fields[EventField.LOG_PARTITION, rows]
         is_open = (self.lookups[Lookup.IS_FIRST, rows] == 1) & self.proofs.are_unproven(partitions, begins)
         is_open |= self._hide_previous(rows)
         return pc.coalesce(self.take("is_begin_open", _rows(rows)), pa.array(is_open))
@@ -166,7 +168,7 @@ class _Batch:
         """
         replaced = self.replaced[rows]
         has_any = replaced != NOWHERE
-        partitions, at = self.fields[Field.LOG_PARTITION, rows], self.fields[Field.AT_OFFSET]
+        partitions, at = self.fields[EventField.LOG_PARTITION, rows], self.fields[EventField.AT_OFFSET]
         is_hidden: npt.NDArray[np.bool_] = has_any & self.proofs.have_gap(partitions, at[replaced], at[rows])
         producers = self.events.column("producer_id")
         if producers.null_count:
@@ -176,8 +178,8 @@ class _Batch:
 
     def _are_exact(self, rows: Numbers, following: Numbers) -> pa.Array:
         """Whether offsets are proven in the whole interval: the cleaner removes none but for a later one of its key."""
-        begins, partitions = self.fields[Field.AT_OFFSET, rows], self.fields[Field.LOG_PARTITION, rows]
-        ends = np.where(following == NOWHERE, LATEST, self.fields[Field.AT_OFFSET, following])
+        begins, partitions = self.fields[EventField.AT_OFFSET, rows], self.fields[EventField.LOG_PARTITION, rows]
+        ends = np.where(following == NOWHERE, LATEST, self.fields[EventField.AT_OFFSET, following])
         return pa.array(~self.proofs.have_gap(partitions, begins, ends))
 
     def _previous(self, rows: Numbers) -> pa.Array:
@@ -224,10 +226,10 @@ class _Batch:
         """What decides about expiry, of intervals that no commit ended."""
         rows, rules = _rows(intervals[Interval.ROW]), _rows(intervals[Interval.RULE])
         is_spared = self._is_spared(intervals[Interval.ROW], intervals[Interval.RULE])
-        by_group = pc.coalesce(self.take("name", rules), str(Rule.SIMPLE_GROUP))
+        by_group = pc.coalesce(self.take("name", rules), str(ExpiryRule.SIMPLE_GROUP))
         never = pc.or_(pa.array(is_spared), pc.equal(by_group, _NEVER))
         is_explicit = pc.is_valid(self.take("expire_timestamp", rows))
-        named = pc.if_else(is_explicit, str(Rule.EXPLICIT_EXPIRE_TIMESTAMP), by_group)
+        named = pc.if_else(is_explicit, str(ExpiryRule.EXPLICIT_EXPIRE_TIMESTAMP), by_group)
         base = pc.coalesce(self.take("commit_timestamp", rules), self.take("commit_timestamp", rows))
         by_rules = pc.if_else(pc.is_null(rules), _EMPTY, self.take("group_state", rules))
         state = self.take("name", _rows(intervals[Interval.LAST_STATE]))
@@ -275,15 +277,15 @@ class _Batch:
 
 
 _FIELDS = (
-    (Field.KIND, "kind", 0),
-    (Field.AT_OFFSET, "at_offset", NOWHERE),
-    (Field.AT_TIME, "at_timestamp", UNKNOWN),
-    (Field.LOG_PARTITION, "log_partition", NOWHERE),
-    (Field.LOG_OFFSET, "log_offset", NOWHERE),
-    (Field.LOG_TIME, "log_timestamp", UNKNOWN),
-    (Field.PRODUCER, "producer_id", NOWHERE),
-    (Field.UNTIL, "until_offset", LATEST),
-    (Field.LOST_AT, "lost_at", LATEST),
+    (EventField.KIND, "kind", 0),
+    (EventField.AT_OFFSET, "at_offset", NOWHERE),
+    (EventField.AT_TIME, "at_timestamp", UNKNOWN),
+    (EventField.LOG_PARTITION, "log_partition", NOWHERE),
+    (EventField.LOG_OFFSET, "log_offset", NOWHERE),
+    (EventField.LOG_TIME, "log_timestamp", UNKNOWN),
+    (EventField.PRODUCER, "producer_id", NOWHERE),
+    (EventField.UNTIL, "until_offset", LATEST),
+    (EventField.LOST_AT, "lost_at", LATEST),
 )
 _AS_WRITTEN = frozenset(EVENTS.names) - {"group_state", "previous_offset", "is_begin_open"}
 _STAGED_BY_END = np.array([Staged.OPEN, Staged.CLOSED, Staged.REMOVED, Staged.CLOSED], np.int8)

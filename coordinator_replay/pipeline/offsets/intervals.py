@@ -14,7 +14,7 @@ import numpy as np
 from coordinator_replay.compiled import compiled, inlined
 
 
-class Event(IntEnum):
+class OffsetEvent(IntEnum):
     """What a row is; a key's context comes before its events."""
 
     STATE = 0
@@ -31,7 +31,7 @@ class Event(IntEnum):
     LOST = 11
 
 
-class Field(IntEnum):
+class EventField(IntEnum):
     """Rows of the matrix of events.
 
     UNTIL is the log offset of an ownership's end, LOST_AT the log offset from which on a commit
@@ -99,7 +99,7 @@ class Wait(IntEnum):
     SINCE = 3
 
 
-class Settled(IntEnum):
+class PendingEnd(IntEnum):
     """How a pending commit ends."""
 
     OPEN = 0
@@ -157,7 +157,9 @@ def _last_at(firsts: Any, seconds: Any, start: Any, end: Any, first: Any, second
 def _owner(events: Any, memory: Any, offset: Any) -> Any:
     """The last row at or before a log offset that names an owner; NOWHERE if none does."""
     start = memory[_At.OWNERS]
-    row = _last_at(events[Field.AT_OFFSET], events[Field.UNTIL], start, memory[_At.OWNERS_END], offset, LATEST)
+    row = _last_at(
+        events[EventField.AT_OFFSET], events[EventField.UNTIL], start, memory[_At.OWNERS_END], offset, LATEST
+    )
     return row if row >= start else NOWHERE
 
 
@@ -167,16 +169,16 @@ def _state(events: Any, memory: Any, offset: Any) -> Any:
     start, end = memory[_At.STATES], memory[_At.STATES_END]
     if start == end:
         return NO_STATES
-    row = _last_at(events[Field.AT_OFFSET], events[Field.LOG_OFFSET], start, end, offset, LATEST)
+    row = _last_at(events[EventField.AT_OFFSET], events[EventField.LOG_OFFSET], start, end, offset, LATEST)
     return row if row >= start else NOWHERE
 
 
 @inlined
 def _look_up(events: Any, lookups: Any, memory: Any, row: Any) -> Any:
     """Look up who owned the partition, and the group's state, at a commit's own record."""
-    offset = events[Field.LOG_OFFSET, row]
+    offset = events[EventField.LOG_OFFSET, row]
     owner = _owner(events, memory, offset)
-    if owner != NOWHERE and events[Field.UNTIL, owner] <= offset:
+    if owner != NOWHERE and events[EventField.UNTIL, owner] <= offset:
         owner = NOWHERE
     lookups[Lookup.OWNER, row] = owner
     lookups[Lookup.STATE, row] = _state(events, memory, offset)
@@ -203,11 +205,11 @@ def _end(events: Any, memory: Any, intervals: Any, by: Any, end: Any) -> Any:
 @inlined
 def _note_expiry(events: Any, memory: Any, intervals: Any, n: Any, row: Any, by: Any) -> Any:
     """Note the rule in force, the last owner and the state at a tombstone, or at the end."""
-    partition = events[Field.LOG_PARTITION, row]
-    offset = events[Field.AT_OFFSET, by] if by != NOWHERE else LATEST
+    partition = events[EventField.LOG_PARTITION, row]
+    offset = events[EventField.AT_OFFSET, by] if by != NOWHERE else LATEST
     start, end = memory[_At.RULES], memory[_At.RULES_END]
-    rule = _last_at(events[Field.LOG_PARTITION], events[Field.AT_OFFSET], start, end, partition, offset)
-    has_rule = rule >= start and events[Field.LOG_PARTITION, rule] == partition
+    rule = _last_at(events[EventField.LOG_PARTITION], events[EventField.AT_OFFSET], start, end, partition, offset)
+    has_rule = rule >= start and events[EventField.LOG_PARTITION, rule] == partition
     intervals[Interval.RULE, n] = rule if has_rule else NOWHERE
     intervals[Interval.LAST_OWNER, n] = _owner(events, memory, offset)
     intervals[Interval.LAST_STATE, n] = _state(events, memory, offset)
@@ -234,11 +236,11 @@ def _settle_all(memory: Any, waiting: Any, waits: Any, by: Any, how: Any) -> Any
 @inlined
 def _wait(events: Any, memory: Any, waiting: Any, waits: Any, row: Any) -> Any:
     """A commit of a producer waits, in the place of the same producer's earlier one."""
-    since = events[Field.AT_TIME, row]
+    since = events[EventField.AT_TIME, row]
     place = memory[_At.WAITING]
     for other in range(memory[_At.WAITING]):
-        if events[Field.PRODUCER, waiting[0, other]] == events[Field.PRODUCER, row]:
-            _settle(memory, waiting, waits, other, row, Settled.REPLACED)
+        if events[EventField.PRODUCER, waiting[0, other]] == events[EventField.PRODUCER, row]:
+            _settle(memory, waiting, waits, other, row, PendingEnd.REPLACED)
             place, since = other, waiting[1, other]
     memory[_At.WAITING] = max(memory[_At.WAITING], place + 1)
     waiting[0, place] = row
@@ -250,16 +252,16 @@ def _mark(events: Any, memory: Any, waiting: Any, intervals: Any, waits: Any, ro
     """A marker ends the transaction of a commit, unless something else has settled it."""
     for place in range(memory[_At.WAITING]):
         opened = waiting[0, place]
-        if events[Field.PRODUCER, opened] != events[Field.PRODUCER, row]:
+        if events[EventField.PRODUCER, opened] != events[EventField.PRODUCER, row]:
             continue
-        if events[Field.LOG_OFFSET, opened] != events[Field.LOG_OFFSET, row]:
+        if events[EventField.LOG_OFFSET, opened] != events[EventField.LOG_OFFSET, row]:
             continue
         stored = memory[_At.STORED]
-        how = Settled.ABORT
-        if events[Field.KIND, row] == Event.COMMITTED:
-            how = Settled.SUPERSEDED
-            if stored == NOWHERE or events[Field.LOG_OFFSET, row] > events[Field.LOG_OFFSET, stored]:
-                how = Settled.COMMIT
+        how = PendingEnd.ABORT
+        if events[EventField.KIND, row] == OffsetEvent.COMMITTED:
+            how = PendingEnd.SUPERSEDED
+            if stored == NOWHERE or events[EventField.LOG_OFFSET, row] > events[EventField.LOG_OFFSET, stored]:
+                how = PendingEnd.COMMIT
                 _end(events, memory, intervals, row, End.COMMIT)
                 memory[_At.STORED] = row
                 memory[_At.IS_SEEN] = 1
@@ -273,15 +275,15 @@ def _mark(events: Any, memory: Any, waiting: Any, intervals: Any, waits: Any, ro
 @inlined
 def _lose(events: Any, memory: Any, waiting: Any, intervals: Any, waits: Any, row: Any) -> Any:
     """Records begin to be missing: what a newer dump lacks was replaced or removed, or its transaction aborted."""
-    at = events[Field.AT_OFFSET, row]
+    at = events[EventField.AT_OFFSET, row]
     stored = memory[_At.STORED]
-    if stored != NOWHERE and events[Field.LOST_AT, stored] <= at:
+    if stored != NOWHERE and events[EventField.LOST_AT, stored] <= at:
         _end(events, memory, intervals, row, End.LOST)
     kept = 0
     for place in range(memory[_At.WAITING]):
-        if events[Field.LOST_AT, waiting[0, place]] <= at:
+        if events[EventField.LOST_AT, waiting[0, place]] <= at:
             # Only where it never came into force does the record before it outlive it.
-            how = Settled.ABORT if memory[_At.STORED] != NOWHERE else Settled.LOST
+            how = PendingEnd.ABORT if memory[_At.STORED] != NOWHERE else PendingEnd.LOST
             _settle(memory, waiting, waits, place, row, how)
         else:
             waiting[0, kept], waiting[1, kept] = waiting[0, place], waiting[1, place]
@@ -300,12 +302,12 @@ def _extend_context(memory: Any, first: Any, row: Any) -> Any:
 
 @inlined
 def _take_context(events: Any, lookups: Any, memory: Any, row: Any) -> Any:
-    kind = events[Field.KIND, row]
-    if kind == Event.STATE:
+    kind = events[EventField.KIND, row]
+    if kind == OffsetEvent.STATE:
         _extend_context(memory, _STATES, row)
-    elif kind == Event.OWNER:
+    elif kind == OffsetEvent.OWNER:
         _extend_context(memory, _OWNERS, row)
-    elif kind < Event.OWNER:
+    elif kind < OffsetEvent.OWNER:
         _extend_context(memory, _RULES, row)
     else:
         lookups[Lookup.OWNER, row] = row
@@ -315,21 +317,21 @@ def _take_context(events: Any, lookups: Any, memory: Any, row: Any) -> Any:
 
 @inlined
 def _apply(events: Any, memory: Any, waiting: Any, intervals: Any, waits: Any, row: Any) -> Any:
-    kind = events[Field.KIND, row]
-    if kind == Event.LOST:
+    kind = events[EventField.KIND, row]
+    if kind == OffsetEvent.LOST:
         _lose(events, memory, waiting, intervals, waits, row)
         return
-    if kind == Event.PLAIN or kind == Event.OPEN_OFFSET:
+    if kind == OffsetEvent.PLAIN or kind == OffsetEvent.OPEN_OFFSET:
         _end(events, memory, intervals, row, End.COMMIT)
         memory[_At.STORED] = row
-    elif kind == Event.TOMBSTONE:
+    elif kind == OffsetEvent.TOMBSTONE:
         _end(events, memory, intervals, row, End.TOMBSTONE)
-        _settle_all(memory, waiting, waits, row, Settled.TOMBSTONE)
-    elif kind == Event.OPENED or kind == Event.WAITING:
+        _settle_all(memory, waiting, waits, row, PendingEnd.TOMBSTONE)
+    elif kind == OffsetEvent.OPENED or kind == OffsetEvent.WAITING:
         _wait(events, memory, waiting, waits, row)
-    elif kind > Event.OPENED:
+    elif kind > OffsetEvent.OPENED:
         _mark(events, memory, waiting, intervals, waits, row)
-    if kind == Event.PLAIN or kind == Event.OPEN_OFFSET or kind == Event.TOMBSTONE:
+    if kind == OffsetEvent.PLAIN or kind == OffsetEvent.OPEN_OFFSET or kind == OffsetEvent.TOMBSTONE:
         memory[_At.IS_SEEN] = 1
 
 
@@ -337,7 +339,7 @@ def _apply(events: Any, memory: Any, waiting: Any, intervals: Any, waits: Any, r
 def _close(events: Any, memory: Any, waiting: Any, intervals: Any, waits: Any) -> Any:
     """End a key: what it remembers stays open."""
     _end(events, memory, intervals, NOWHERE, End.OPEN)
-    _settle_all(memory, waiting, waits, NOWHERE, Settled.OPEN)
+    _settle_all(memory, waiting, waits, NOWHERE, PendingEnd.OPEN)
 
 
 @inlined
@@ -372,7 +374,7 @@ def find_intervals(
     """Follow the events of all keys.
 
     Args:
-        events: int64 matrix of ``Field`` by row.
+        events: int64 matrix of ``EventField`` by row.
         begins: ``Begin`` of each row.
         is_last: whether the last key ends with the last row.
         lookups: to be filled, ``Lookup`` by row.
@@ -395,11 +397,11 @@ def find_intervals(
                 memory[_At.STATES : _At.RULES_END + 1] = row
             if begins[row] >= Begin.CONSUMED:
                 memory[_At.OWNERS : _At.OWNERS_END + 1] = row
-        elif events[Field.KIND, row - 1] > Event.OWNER and (
-            events[Field.AT_OFFSET, row] < events[Field.AT_OFFSET, row - 1]
+        elif events[EventField.KIND, row - 1] > OffsetEvent.OWNER and (
+            events[EventField.AT_OFFSET, row] < events[EventField.AT_OFFSET, row - 1]
         ):
             return 0, 0, 0, row
-        if events[Field.KIND, row] <= Event.WAITING:
+        if events[EventField.KIND, row] <= OffsetEvent.WAITING:
             _take_context(events, lookups, memory, row)
         else:
             _look_up(events, lookups, memory, row)

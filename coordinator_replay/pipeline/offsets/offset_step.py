@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from coordinator_replay.analysis.expiration import Rule
+from coordinator_replay.analysis.expiration import ExpiryRule
 from coordinator_replay.analysis.findings.evidence import Evidence
 from coordinator_replay.pipeline.bucket_files import BucketFiles, TableWriter
 from coordinator_replay.pipeline.columns import Bools, as_bools, numbers_of
@@ -40,7 +40,9 @@ HISTORY, PENDING, REMOVED, EXPIRED = "offset_history", "pending_offsets", "remov
 SURVIVOR_ROWS = "survivors"
 """Staged ages of offsets that are current, in SURVIVORS."""
 
-_BY_AGE = pa.array([str(rule) for rule in (Rule.EMPTY_SINCE, Rule.SIMPLE_GROUP, Rule.UNSUBSCRIBED_TOPIC)])
+_BY_AGE = pa.array(
+    [str(rule) for rule in (ExpiryRule.EMPTY_SINCE, ExpiryRule.SIMPLE_GROUP, ExpiryRule.UNSUBSCRIBED_TOPIC)]
+)
 _MOMENT = pa.timestamp("us", tz="UTC")
 
 

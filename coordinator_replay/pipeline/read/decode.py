@@ -22,7 +22,7 @@ from coordinator_replay.log.segment import SegmentPart
 from coordinator_replay.pipeline.columns import Bools, Numbers, numbers_of
 from coordinator_replay.pipeline.read.anchors import Anchor, Comparison, candidates, choose, compare
 from coordinator_replay.pipeline.read.extents import Extent
-from coordinator_replay.pipeline.read.same_log import Part, around, folder_of, read_topic_id
+from coordinator_replay.pipeline.read.same_log import ReadPart, around, folder_of, read_topic_id
 from coordinator_replay.pipeline.read.tally import (
     COMMIT,
     CONTROL,
@@ -137,7 +137,7 @@ class DecodedFile:
     extents: list[Extent] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     anchors: dict[int, list[Anchor]] = field(default_factory=dict)
-    parts: list[Part] = field(default_factory=list)
+    parts: list[ReadPart] = field(default_factory=list)
 
 
 def _staged(kind: str, carried: Sequence[pa.Array], columns: Sequence[pa.Array] = ()) -> tuple[str, pa.RecordBatch]:
@@ -337,7 +337,7 @@ def _read(share: FileShare, passed_over: _PassedOver, done: DecodedFile) -> Iter
             _cover(done, part.coverage, share, counts)
             topic_id = None if share.metadata is None else read_topic_id(share.metadata)
             epochs = part.coverage.epochs
-            done.parts.append(Part(folder_of(file), (file.log_partition,), compared, topic_id, epochs))
+            done.parts.append(ReadPart(folder_of(file), (file.log_partition,), compared, topic_id, epochs))
         yield replace(part, records=kept)
 
 
@@ -384,5 +384,5 @@ def decode_rows(
         for records in bounded(batch):
             compared += compare(records, anchors)
             stager.add(records)
-    stager.done.parts.append(Part("", stager.done.tally.log_partitions, compared))
+    stager.done.parts.append(ReadPart("", stager.done.tally.log_partitions, compared))
     return stager.close()

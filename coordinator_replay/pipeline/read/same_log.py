@@ -51,7 +51,7 @@ class EarlierLog:
 
 
 @dataclass(slots=True)
-class Copy:
+class LogCopy:
     """The files of a log partition in one folder, or its records in an export, which has no folder.
 
     Attributes:
@@ -132,7 +132,7 @@ class StaleCopy(NamedTuple):
         leader_epoch: of the log's records there.
     """
 
-    copy: Copy
+    copy: LogCopy
     from_offset: int
     leader_epoch: int
 
@@ -188,7 +188,7 @@ class LogComparison:
         return notes
 
 
-class Part(NamedTuple):
+class ReadPart(NamedTuple):
     """What was read of a dump: a file, or a task's share of an export.
 
     Attributes:
@@ -286,7 +286,7 @@ Look = Callable[[Sequence[LookUp]], Sequence[Sequence[Comparison]]]
 
 def compare_logs(
     dump: Dump,
-    parts: Iterable[Part],
+    parts: Iterable[ReadPart],
     earlier: Mapping[int, EarlierLog],
     unopened: Sequence[tuple[DumpFile, Extent]],
     look: Look,
@@ -315,19 +315,19 @@ def compare_logs(
     return _decided(copies, earlier, dump.companions)
 
 
-def _copies(parts: Iterable[Part], earlier: Mapping[int, EarlierLog]) -> list[Copy]:
+def _copies(parts: Iterable[ReadPart], earlier: Mapping[int, EarlierLog]) -> list[LogCopy]:
     """The copies of log partitions that earlier runs have read."""
-    copies: dict[tuple[str, int], Copy] = {}
+    copies: dict[tuple[str, int], LogCopy] = {}
     for part in parts:
         for partition in set(part.log_partitions) & earlier.keys():
-            copy = copies.setdefault((part.folder, partition), Copy(part.folder, partition))
+            copy = copies.setdefault((part.folder, partition), LogCopy(part.folder, partition))
             copy.compared += [one for one in part.compared if one.log_partition == partition]
             copy.topic_id = copy.topic_id or part.topic_id
             copy.epochs += part.epochs
     return [copies[key] for key in sorted(copies)]
 
 
-def _check_topic(copy: Copy, log: EarlierLog) -> None:
+def _check_topic(copy: LogCopy, log: EarlierLog) -> None:
     if copy.topic_id and log.topic_id and copy.topic_id != log.topic_id:
         raise InputError(
             f"{copy.place}: is of a topic with the id {copy.topic_id}, and earlier audits of this cluster have read "
@@ -336,7 +336,7 @@ def _check_topic(copy: Copy, log: EarlierLog) -> None:
 
 
 def _to_look_up(
-    copy: Copy, earlier: Mapping[int, EarlierLog], unopened: Sequence[tuple[DumpFile, Extent]], newest_only: bool
+    copy: LogCopy, earlier: Mapping[int, EarlierLog], unopened: Sequence[tuple[DumpFile, Extent]], newest_only: bool
 ) -> list[LookUp]:
     """The files that are to be opened, because what was compared so far decides nothing."""
     if copy.is_settled or (newest_only and copy.compared):
@@ -351,7 +351,7 @@ def _to_look_up(
     return shares[:1] if newest_only else shares
 
 
-def _decided(copies: Sequence[Copy], earlier: Mapping[int, EarlierLog], companions: Iterable[str]) -> LogComparison:
+def _decided(copies: Sequence[LogCopy], earlier: Mapping[int, EarlierLog], companions: Iterable[str]) -> LogComparison:
     comparison = LogComparison()
     compared = {copy.log_partition for copy in copies if copy.compared}
     comparison.unknown = sorted({copy.log_partition for copy in copies} - compared)
@@ -373,7 +373,7 @@ def _decided(copies: Sequence[Copy], earlier: Mapping[int, EarlierLog], companio
     return comparison
 
 
-def _replaced(copy: Copy, log: EarlierLog) -> Comparison | None:
+def _replaced(copy: LogCopy, log: EarlierLog) -> Comparison | None:
     """The first anchor that can't be in the log of a copy any more: leader epochs only rise in a log.
 
     The copy may be too short to have another record at its offset.
@@ -388,7 +388,7 @@ def _replaced(copy: Copy, log: EarlierLog) -> Comparison | None:
     return None
 
 
-def _is_newer(copy: Copy, log: EarlierLog, diverged: Comparison) -> bool:
+def _is_newer(copy: LogCopy, log: EarlierLog, diverged: Comparison) -> bool:
     """Whether the copy has what counts where it diverges from what earlier runs have read, by the leader epochs.
 
     Raises:
@@ -410,7 +410,7 @@ def _is_newer(copy: Copy, log: EarlierLog, diverged: Comparison) -> bool:
     return other.leader_epoch > anchor.leader_epoch
 
 
-def _truncation(copy: Copy, diverged: Comparison, log: EarlierLog, companions: Iterable[str]) -> Truncation:
+def _truncation(copy: LogCopy, diverged: Comparison, log: EarlierLog, companions: Iterable[str]) -> Truncation:
     """Where the copy diverges from what earlier runs have read: there its leader epoch begins, if it says where."""
     first, last, epoch = copy.matched + 1, diverged.anchor.log_offset, diverged.anchor.leader_epoch or 0
     checkpoint = f"{copy.folder}/{LEADER_EPOCHS}"
@@ -450,7 +450,7 @@ def earlier_logs(files: Sequence[TableFile]) -> dict[int, EarlierLog]:
 def logs_after(
     earlier: Mapping[int, EarlierLog],
     anchors_read: Iterable[Mapping[int, Sequence[Anchor]]],
-    parts: Iterable[Part],
+    parts: Iterable[ReadPart],
     comparison: LogComparison,
 ) -> dict[int, EarlierLog]:
     """What a run keeps of the log partitions that it has read; their ends are as before.

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from coordinator_replay.pipeline.audit import Expiry
+from coordinator_replay.pipeline.audit import ExpiryOptions
 from coordinator_replay.query.expired import ExpiredOffset, expired_offsets
 from coordinator_replay.query.tables import Tables
 from tests.pipeline.in_process import audit
@@ -24,8 +24,8 @@ def test_a_question_with_a_horizon_is_answered_as_an_audit_with_it(audit, tmp_pa
 
     ahead, short = tmp_path / "ahead", tmp_path / "short"
     horizon_ms = round(horizon.total_seconds() * 1000)
-    audit(ahead, Sample(sample).segments, expiry=Expiry(horizon_ms=horizon_ms))
-    audit(short, Sample(sample).segments, expiry=Expiry(horizon_ms=0))
+    audit(ahead, Sample(sample).segments, expiry=ExpiryOptions(horizon_ms=horizon_ms))
+    audit(short, Sample(sample).segments, expiry=ExpiryOptions(horizon_ms=0))
     wanted: list[ExpiredOffset] = still_there(ahead)
     assert still_there(short, within=horizon) == wanted
     assert still_there(ahead, within=horizon) == wanted
@@ -42,7 +42,9 @@ def test_what_expires_next_is_what_the_broker_removed_next(audit, tmp_path):
     }
     assert len(removed) == 14
     first = min(removed.values())
-    audit(folder, Sample("expiration").segments, expiry=Expiry(as_of=first, retention_ms=60_000, horizon_ms=60_000))
+    audit(
+        folder, Sample("expiration").segments, expiry=ExpiryOptions(as_of=first, retention_ms=60_000, horizon_ms=60_000)
+    )
     told = {
         (one.group_id, one.topic, one.partition, one.committed_offset): one.expire_at
         for one in expired_offsets(Tables(str(folder)), statuses=("DUE", "EXPIRING"))

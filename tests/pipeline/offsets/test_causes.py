@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from coordinator_replay.pipeline.audit import Expiry
+from coordinator_replay.pipeline.audit import ExpiryOptions
 from coordinator_replay.pipeline.interval_rows import STAGED
 from coordinator_replay.pipeline.offsets.causes import SURVIVORS, infer_retention
 from coordinator_replay.query.removed import removed_offsets
@@ -61,7 +61,7 @@ def test_offsets_are_due_or_expiring_before_the_broker_removes_them(audit, tmp_p
     audit(
         tmp_path / "wh",
         Sample("expiration").segments,
-        expiry=Expiry(as_of=as_of, retention_ms=MINUTE, horizon_ms=5_000),
+        expiry=ExpiryOptions(as_of=as_of, retention_ms=MINUTE, horizon_ms=5_000),
     )
     found = rows(tmp_path / "wh", "expired_offsets")
     assert {(row["group_id"], row["rule"], row["status"]) for row in found} == {
@@ -72,7 +72,7 @@ def test_offsets_are_due_or_expiring_before_the_broker_removes_them(audit, tmp_p
     }
     assert {row["group_state"] for row in found} == {"Empty"}
     # The next run judges at the end of the log again.
-    audit(tmp_path / "wh", Sample("expiration").segments, expiry=Expiry(retention_ms=MINUTE))
+    audit(tmp_path / "wh", Sample("expiration").segments, expiry=ExpiryOptions(retention_ms=MINUTE))
     assert {row["status"] for row in rows(tmp_path / "wh", "expired_offsets")} >= {"EXPIRED"}
 
 
@@ -181,7 +181,7 @@ SITUATIONS = {
 @pytest.fixture(params=["at once", "in slices"])
 def situations(request, audit_rows, tmp_path):
     log = [row for situation in SITUATIONS.values() for row in situation]
-    expiry = Expiry(retention_ms=DAY * 1000, horizon_ms=MINUTE)
+    expiry = ExpiryOptions(retention_ms=DAY * 1000, horizon_ms=MINUTE)
     parts = (
         [log]
         if request.param == "at once"
@@ -259,7 +259,7 @@ def test_a_guessed_retention_makes_nothing_certain(audit_rows, tmp_path):
 def test_the_deletion_of_a_topic_is_known_from_the_clusters_metadata(retention_ms, audit, tmp_path):
     sample = Sample("restarts")
     metadata = str(sample.folder / "cluster-metadata")
-    audit(tmp_path / "wh", sample.segments, cluster_metadata=metadata, expiry=Expiry(retention_ms=retention_ms))
+    audit(tmp_path / "wh", sample.segments, cluster_metadata=metadata, expiry=ExpiryOptions(retention_ms=retention_ms))
     [*ended] = removed(tmp_path / "wh")
     assert [(row["topic"], row["partition"]) for row in ended] == [("classic-topic-deleted.gone", n) for n in (0, 1)]
     for row in ended:

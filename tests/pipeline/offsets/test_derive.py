@@ -9,7 +9,7 @@ from deltalake import DeltaTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coordinator_replay.pipeline.audit import Expiry
+from coordinator_replay.pipeline.audit import ExpiryOptions
 from coordinator_replay.pipeline.interval_rows import Staged
 from coordinator_replay.pipeline.offsets import derive as derive_module
 from coordinator_replay.pipeline.offsets.derive import Derivation, Sources, chunks
@@ -182,8 +182,8 @@ def test_thinned_history_keeps_the_last_commit_of_each_stretch_and_counts_the_ot
     log = [commit((0, i), at, ("g", "t", 0), 100 + i) for i, at in enumerate(seconds)]
     log += [commit((0, 8), 133, ("g", "t", 0)), commit((0, 9), 134, ("g", "t", 0), 200)]
     log += [commit((0, 10), 135, ("g", "t", 0), 201), emptied((0, 11), 136, "other")]
-    audit_rows(tmp_path / "wh", log[:5], expiry=Expiry(history_every_ms=60_000))
-    audit_rows(tmp_path / "wh", log[5:], expiry=Expiry(history_every_ms=60_000))
+    audit_rows(tmp_path / "wh", log[:5], expiry=ExpiryOptions(history_every_ms=60_000))
+    audit_rows(tmp_path / "wh", log[5:], expiry=ExpiryOptions(history_every_ms=60_000))
     thin = sorted(rows(tmp_path / "wh", "offset_history"), key=lambda row: row["from_offset"])
     assert [(r["from_offset"], r["to_offset"], r["committed_offset"], r["commits_merged"]) for r in thin] == [
         (0, 2, 100, 0),

@@ -12,12 +12,12 @@ from coordinator_replay.pipeline.completeness import CopyBounds, copy_of, histor
 from coordinator_replay.pipeline.interval_rows import STAGED, Staged
 from coordinator_replay.pipeline.offsets.events import EVENTS
 from coordinator_replay.pipeline.offsets.interval_pass import find_offset_intervals
-from coordinator_replay.pipeline.offsets.intervals import Event
+from coordinator_replay.pipeline.offsets.intervals import OffsetEvent
 from coordinator_replay.pipeline.offsets.proofs import NOTHING_MISSING, OffsetProofs
 from tests.pipeline.offsets.reference import Reference, random_steps
 from tests.pipeline.staged_rows import moment
 
-COMMITS = {"plain": Event.PLAIN, "transactional": Event.OPENED, "tombstone": Event.TOMBSTONE}
+COMMITS = {"plain": OffsetEvent.PLAIN, "transactional": OffsetEvent.OPENED, "tombstone": OffsetEvent.TOMBSTONE}
 
 
 def event(kind, key, at, **columns):
@@ -39,7 +39,7 @@ def events_of(steps, log_partition):
         yield event(COMMITS[step], key, at, **written)
         ends = [(i, end) for i, (end, _, by) in enumerate(steps) if i > at and by == producer and end not in COMMITS]
         if step == "transactional" and ends:
-            kind = Event.COMMITTED if ends[0][1] == "COMMIT" else Event.ABORTED
+            kind = OffsetEvent.COMMITTED if ends[0][1] == "COMMIT" else OffsetEvent.ABORTED
             effect = {"at_offset": ends[0][0], "at_timestamp": moment(ends[0][0])}
             yield event(kind, key, at, **written, **effect)
 
@@ -99,20 +99,22 @@ def test_any_history_in_any_batches_is_replayed_as_the_coordinator_does(seed, si
 
 KEY = ("g", "t", 0, 3)
 CONTEXT = [
-    event(Event.STATE, ("g", None, None, None), 2, name="Stable"),
-    event(Event.STATE, ("g", None, None, None), 8, name="Empty"),
-    event(Event.RULE, ("g", None, None, 3), 2, name="unsubscribed_topic", spared_topics=["u", "t"]),
-    event(Event.RULE, ("g", None, None, 3), 8, name="empty_since", commit_timestamp=moment(8), group_state="Empty"),
-    event(Event.GROUP_TOMBSTONE, ("g", None, None, 3), 12, name="simple_group", at_timestamp=moment(11)),
-    event(Event.OWNER, ("g", "t", 0, None), 3, name="m1", until_offset=7, log_offset=-1),
+    event(OffsetEvent.STATE, ("g", None, None, None), 2, name="Stable"),
+    event(OffsetEvent.STATE, ("g", None, None, None), 8, name="Empty"),
+    event(OffsetEvent.RULE, ("g", None, None, 3), 2, name="unsubscribed_topic", spared_topics=["u", "t"]),
+    event(
+        OffsetEvent.RULE, ("g", None, None, 3), 8, name="empty_since", commit_timestamp=moment(8), group_state="Empty"
+    ),
+    event(OffsetEvent.GROUP_TOMBSTONE, ("g", None, None, 3), 12, name="simple_group", at_timestamp=moment(11)),
+    event(OffsetEvent.OWNER, ("g", "t", 0, None), 3, name="m1", until_offset=7, log_offset=-1),
 ]
 TOLD = [
-    event(Event.PLAIN, KEY, 1, producer_id=-1),
-    event(Event.PLAIN, KEY, 4, producer_id=-1),
-    event(Event.PLAIN, KEY, 9, producer_id=-1),
-    event(Event.OPENED, KEY, 10, producer_id=5),
-    event(Event.TOMBSTONE, KEY, 11, producer_id=-1),
-    event(Event.PLAIN, KEY, 13, producer_id=-1, missing_before=2),
+    event(OffsetEvent.PLAIN, KEY, 1, producer_id=-1),
+    event(OffsetEvent.PLAIN, KEY, 4, producer_id=-1),
+    event(OffsetEvent.PLAIN, KEY, 9, producer_id=-1),
+    event(OffsetEvent.OPENED, KEY, 10, producer_id=5),
+    event(OffsetEvent.TOMBSTONE, KEY, 11, producer_id=-1),
+    event(OffsetEvent.PLAIN, KEY, 13, producer_id=-1, missing_before=2),
 ]
 
 
@@ -137,7 +139,7 @@ def test_what_a_commit_replaced_is_open_behind_a_gap_and_behind_one_that_may_hav
               for at in (0, 8))  # fmt: skip
     history = history_of([copy_of("run", one, np.arange(one.covered_from, one.end)) for one in copies])
     producers = {1: -1, 2: -1, 9: -1, 10: None, 11: None, 12: -1}
-    commits = [event(Event.PLAIN, KEY, at, producer_id=one, committed_offset=at) for at, one in producers.items()]
+    commits = [event(OffsetEvent.PLAIN, KEY, at, producer_id=one, committed_offset=at) for at, one in producers.items()]
     rows = staged(commits, [size], OffsetProofs({3: history}))
     assert {row["from_offset"]: (row["previous_offset"], row["is_begin_open"]) for row in rows} == {
         1: (None, False),
@@ -150,7 +152,7 @@ def test_what_a_commit_replaced_is_open_behind_a_gap_and_behind_one_that_may_hav
 
 
 def test_topics_that_a_member_subscribes_to_are_spared():
-    commits = [event(Event.PLAIN, ("g", topic, 0, 3), 4 + i, producer_id=-1) for i, topic in enumerate("tuv")]
+    commits = [event(OffsetEvent.PLAIN, ("g", topic, 0, 3), 4 + i, producer_id=-1) for i, topic in enumerate("tuv")]
     rows = staged([*CONTEXT[2:3], *commits])
     assert {row["topic"]: row["rule"] for row in rows} == {
         "t": "never_while_active",
@@ -160,6 +162,6 @@ def test_topics_that_a_member_subscribes_to_are_spared():
 
 
 def test_events_out_of_order_are_refused():
-    table = pa.Table.from_pylist([event(Event.PLAIN, KEY, at) for at in (5, 4)], schema=EVENTS)
+    table = pa.Table.from_pylist([event(OffsetEvent.PLAIN, KEY, at) for at in (5, 4)], schema=EVENTS)
     with pytest.raises(RuntimeError, match="log order"):
         list(find_offset_intervals(iter(table.to_batches())))
