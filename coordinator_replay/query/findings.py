@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from coordinator_replay.analysis.findings.observation import lasting, threshold_shown
-from coordinator_replay.analysis.findings.rules import RULES, Rule
+from coordinator_replay.analysis.findings.rules import RULES, FindingRule
 from coordinator_replay.analysis.findings.thresholds import DEFAULTS, Thresholds
 from coordinator_replay.answer_columns import column, select_list
 from coordinator_replay.errors import UsageError
@@ -109,7 +109,7 @@ def terms_of(warehouse: Tables, rules: Sequence[str]) -> list[str]:
     return [f"{name}: {_terms(RULES[name], limits, settings.get('horizon_ms'))}" for name in rules if name in RULES]
 
 
-def _terms(rule: Rule, limits: Thresholds, horizon_ms: int | None) -> str:
+def _terms(rule: FindingRule, limits: Thresholds, horizon_ms: int | None) -> str:
     numbers = [" ".join(threshold_shown(name, getattr(limits, name))) for name in rule.thresholds]
     if rule is RULES["offset_expiring"] and horizon_ms is not None:
         numbers.append(f"horizon {lasting(horizon_ms)} (--horizon)")
