@@ -23,7 +23,7 @@ from coordinator_replay.analysis.rebalances import Rebalances
 from coordinator_replay.analysis.rows import ENCODE, RecordTopics, Row, Scope
 from coordinator_replay.analysis.timeline import Timeline
 from coordinator_replay.engine.events import Event, EventKind
-from coordinator_replay.engine.model import GroupType, Marker, Record
+from coordinator_replay.engine.model import GroupType, Record
 from coordinator_replay.engine.plain import Fields, restoring
 from coordinator_replay.engine.replay import NOWHERE, Replay
 from coordinator_replay.times import latest_ms
@@ -197,10 +197,6 @@ class GroupReplay:
         self.replay = confirmed.replay
         event = self.replay.interrupted(partition, offset, at_ms, before, self.group_type)
         return _settled([*rows, *self._fold([event])], offset)
-
-    def feed_marker(self, marker: Marker) -> None:
-        """Take a control record; only needed where commits are fed too."""
-        self.replay.apply_marker(marker)
 
     def finish(self) -> Iterator[Row]:
         """End the operation that is still open and give everything that is not over as it stands.

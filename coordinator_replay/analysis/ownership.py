@@ -38,18 +38,6 @@ GROUP_DELETED = "GROUP_DELETED"
 GROUP_CONVERTED = "GROUP_CONVERTED"
 RECORDS_MISSING = "RECORDS_MISSING"
 
-RELEASES = {
-    REVOKED: "the member stayed and revoked it",
-    MEMBER_LEFT: "the member was removed: left, or timed out",
-    MEMBER_FENCED: "the member was removed after it had not revoked partitions for its rebalance timeout",
-    MEMBER_REPLACED: "the static member joined under another member id",
-    GROUP_EMPTIED: "the last member was removed",
-    GROUP_DELETED: "the group's tombstone",
-    GROUP_CONVERTED: "the group changed its type; ownership goes on under the new one",
-    RECORDS_MISSING: "how it went on is not on record",
-}
-"""Why an interval of ownership ended."""
-
 UNREVOKED = frozenset({MemberState.UNREVOKED_PARTITIONS, MemberState.UNREVOKED_TASKS})
 
 

@@ -14,7 +14,14 @@ import pyarrow as pa
 
 from coordinator_replay.log.batches import Batches
 from coordinator_replay.log.compression import DEFAULT_LIMIT_BYTES
-from coordinator_replay.log.coverage import NOTHING_SKIPPED, NoteKind, SegmentCoverage, SegmentNote, SkipRanges, ReadCounts
+from coordinator_replay.log.coverage import (
+    NOTHING_SKIPPED,
+    NoteKind,
+    ReadCounts,
+    SegmentCoverage,
+    SegmentNote,
+    SkipRanges,
+)
 from coordinator_replay.log.header import OFFSET_LIMIT, SHORTEST_HEADER, Attribute, HeaderField, is_plausible
 from coordinator_replay.log.messages import Messages
 from coordinator_replay.log.rows import Damage, SegmentRows

@@ -140,11 +140,6 @@ class FileWindow:
         return self._memory.data[: self._end]
 
     @property
-    def is_gzipped(self) -> bool:
-        """Whether the file is gzip'ed as a whole."""
-        return self._gunzipped is not None
-
-    @property
     def is_cut(self) -> bool:
         """Whether the gzip stream lacks its end."""
         return self._gunzipped is not None and self._gunzipped.is_cut

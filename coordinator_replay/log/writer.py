@@ -1,11 +1,10 @@
-"""Writes batches and messages byte by byte as Kafka and its clients do: for tests, and for simulated logs.
+"""Writes batches byte by byte as Kafka and its clients do: for tests, and for simulated logs.
 
 For millions of records see ``scripts/benchmarks/bulk_writer.py``.
 """
 
 import gzip
 import struct
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,9 +13,6 @@ from crc32c import crc32c
 
 from coordinator_replay.log.compression import LZ4_FRAME_MAGIC, XERIAL_MAGIC, Codec, lz4_header_check
 from coordinator_replay.log.header import Attribute
-
-SNAPPY_RAW = "snappy-raw"
-"""Codec name for snappy as librdkafka writes it: one block without framing."""
 
 _XERIAL_BLOCK_BYTES = 32 << 10
 _LZ4_BLOCK_BYTES = 64 << 10
@@ -69,7 +65,7 @@ def write_batch(
         append_time_ms: The broker's time, if the topic takes that for its records.
         delete_horizon_ms: What compaction puts in place of the base timestamp.
     """
-    offsets = _offsets(records, base_offset)
+    offsets = offsets_of(records, base_offset)
     last = last_offset if last_offset is not None else (offsets[-1] if offsets else base_offset)
     times = [record.timestamp_ms for record in records]
     base_timestamp = times[0] if times else -1
@@ -124,44 +120,6 @@ def write_control(
     )
 
 
-def write_message_set(
-    records: Sequence[LogEntry],
-    *,
-    base_offset: int,
-    magic: int,
-    codec: str = "none",
-    append_time_ms: int | None = None,
-    wrapper_offset: int | None = None,
-) -> bytes:
-    """Writes messages of magic 0 or 1, wrapped into one if a codec is given.
-
-    Args:
-        records: In order of their offsets.
-        base_offset: Offset of the first record that has none of its own.
-        magic: 0 or 1.
-        codec: none, gzip, snappy, snappy-raw or lz4; in magic 0 with the header check byte that old Java clients wrote.
-        append_time_ms: The broker's time, which in a wrapper stands only outside.
-        wrapper_offset: Offset of the wrapper, if it is not that of the last record.
-    """
-    offsets = _offsets(records, base_offset)
-    kind = Attribute.LOG_APPEND_TIME if append_time_ms is not None and magic == 1 else 0
-    if codec == "none":
-        times = [record.timestamp_ms if append_time_ms is None else append_time_ms for record in records]
-        return b"".join(
-            _message(offset, magic, kind, time, record.key, record.value)
-            for record, offset, time in zip(records, offsets, times, strict=True)
-        )
-    inner = b"".join(
-        _message(offset if magic == 0 else offset - offsets[0], magic, 0, record.timestamp_ms, record.key, record.value)
-        for record, offset in zip(records, offsets, strict=True)
-    )
-    compressed = compress(codec, inner, has_old_lz4_header=magic == 0)
-    time = max(record.timestamp_ms for record in records) if append_time_ms is None else append_time_ms
-    attributes = kind | Codec[codec.split("-")[0].upper()]
-    wrapper = offsets[-1] if wrapper_offset is None else wrapper_offset
-    return _message(wrapper, magic, attributes, time, None, compressed)
-
-
 def compress(codec: str, plain: bytes, *, has_old_lz4_header: bool = False) -> bytes:
     """The bytes in the framing that Kafka's clients use for this codec."""
     match codec:
@@ -181,7 +139,8 @@ def compress(codec: str, plain: bytes, *, has_old_lz4_header: bool = False) -> b
             raise ValueError(f"unknown codec {codec}")
 
 
-def _offsets(records: Sequence[LogEntry], base_offset: int) -> list[int]:
+def offsets_of(records: Sequence[LogEntry], base_offset: int) -> list[int]:
+    """The offset of each record: its own, or the one after the record before it."""
     offsets: list[int] = []
     for record in records:
         following = offsets[-1] + 1 if offsets else base_offset
@@ -208,15 +167,6 @@ def _record(record: LogEntry, timestamp_delta: int, offset_delta: int) -> bytes:
     body = b"\0" + _varint(timestamp_delta) + _varint(offset_delta) + _sized(record.key) + _sized(record.value)
     body += _varint(len(record.headers)) + headers
     return _varint(len(body)) + body
-
-
-def _message(
-    offset: int, magic: int, attributes: int, timestamp_ms: int, key: bytes | None, value: bytes | None
-) -> bytes:
-    summed = struct.pack(">bb", magic, attributes) + (struct.pack(">q", timestamp_ms) if magic == 1 else b"")
-    for field in (key, value):
-        summed += struct.pack(">i", -1 if field is None else len(field)) + (field or b"")
-    return struct.pack(">qiI", offset, 4 + len(summed), zlib.crc32(summed)) + summed
 
 
 def _xerial_blocks(plain: bytes) -> bytes:

@@ -5,7 +5,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from coordinator_replay.log.writer import LogEntry, write_batch, write_control, write_message_set
+from coordinator_replay.log.writer import LogEntry, write_batch, write_control
+from tests.log.message_sets import write_message_set
 from tests.log.reading import moment
 
 FIELD = st.none() | st.binary(max_size=40)
