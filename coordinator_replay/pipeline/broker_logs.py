@@ -114,11 +114,11 @@ def earlier_logs(runs: Iterable[Sequence[Mapping[str, Any]]]) -> dict[str, ReadL
     Args:
         runs: column ``broker_logs`` of each run, the newest first.
     """
-    found: dict[str, ReadLog] = {}
+    by_head: dict[str, ReadLog] = {}
     for logs in runs:
         for one in logs:
-            found.setdefault(one["head"], ReadLog(**one))
-    return found
+            by_head.setdefault(one["head"], ReadLog(**one))
+    return by_head
 
 
 def ledger_rows(results: Iterable[LogResult]) -> list[dict[str, Any]]:

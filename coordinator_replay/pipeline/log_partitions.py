@@ -70,19 +70,19 @@ def times_around(files: BucketFiles, needed: Iterable[Needed]) -> dict[Needed, _
         files: the bucket's.
         needed: log partitions and offsets.
     """
-    found = {one: _Times() for one in needed}
-    partitions = {partition for partition, _ in found}
-    for name in _RECORDS if found else ():
+    times_of = {one: _Times() for one in needed}
+    partitions = {partition for partition, _ in times_of}
+    for name in _RECORDS if times_of else ():
         for batch in read_paths(files.uris(name), _PLACE):
             of_rows, offsets = (numbers_of(batch.column(column), -1) for column in _PLACE[:2])
-            times = numbers_of(batch.column("log_timestamp"), _NO_TIME)
+            at_us = numbers_of(batch.column("log_timestamp"), _NO_TIME)
             for partition in partitions.intersection(np.unique(of_rows).tolist()):
                 is_own = of_rows == partition
-                own = offsets[is_own], times[is_own]
-                for (of, offset), around in found.items():
+                own = offsets[is_own], at_us[is_own]
+                for (of, offset), around in times_of.items():
                     if of == partition:
                         _look(around, offset, *own)
-    return found
+    return times_of
 
 
 def _look(around: _Times, offset: int, offsets: Any, times: Any) -> None:
@@ -208,8 +208,8 @@ class PartitionStep:
         last = ranges[-1]
         times = self.times()
         first = min(int(one.copy.starts[0]) for one in ranges)
-        is_known = last.exact_from is not None and last.exact_from < last.to_offset
-        exact_from = last.exact_from if is_known else None
+        is_complete = last.exact_from is not None and last.exact_from < last.to_offset
+        exact_from = last.exact_from if is_complete else None
         if last.is_whole:
             exact_from = 0
         return {

@@ -119,14 +119,14 @@ def _read_tagged_fields(
         size, at = _uvarint(data, at, end)
         if at < 0 or size > end - at:
             return np.int64(-1)
-        known = -1
+        place = -1
         for column in range(len(columns)):
             if columns[column, 2] == tag:
-                known = column
-        if known < 0 or length[known, row] >= 0:
+                place = column
+        if place < 0 or length[place, row] >= 0:
             return np.int64(-1)
         stop = at + size
-        if _read_field(data, at, stop, columns, is_flexible, known, first, length, row) != stop:
+        if _read_field(data, at, stop, columns, is_flexible, place, first, length, row) != stop:
             return np.int64(-1)
         at = stop
     return at

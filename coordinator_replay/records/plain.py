@@ -199,7 +199,7 @@ def _tagged_fields(fields: list[Field], version: int) -> _Read:
     defaults = {field.name: field.default for field in fields}
 
     def read(source: _Source) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        tagged: dict[str, Any] = {}
         unknown = []
         for _ in range(source.uvarint()):
             tag, size = source.uvarint(), source.uvarint()
@@ -211,10 +211,10 @@ def _tagged_fields(fields: list[Field], version: int) -> _Read:
             name, value_of = by_tag[tag]
             end = source.at + size
             value = value_of(source)
-            if source.at != end or name in found:
+            if source.at != end or name in tagged:
                 raise RecordError(ErrorClass.BAD_TAGGED_FIELD)
-            found[name] = value
-        values = {name: found[name] for name in defaults if name in found and found[name] != defaults[name]}
+            tagged[name] = value
+        values = {name: tagged[name] for name in defaults if name in tagged and tagged[name] != defaults[name]}
         return values | {UNKNOWN_TAGS: unknown} if unknown else values
 
     return read

@@ -225,7 +225,7 @@ def _that_made(situation: Situation, topic: str, count: int) -> tuple[str, Dated
 
 def _revoked(situation: Situation) -> dict[str, set[int]]:
     """Partitions that members brought into the last generation and were not given again: to be had by others next."""
-    found: dict[str, set[int]] = {}
+    by_topic: dict[str, set[int]] = {}
     for member in situation.before.values():
         blob = (
             member.subscription.protocols[0].fields if member.subscription and member.subscription.protocols else None
@@ -233,9 +233,9 @@ def _revoked(situation: Situation) -> dict[str, set[int]]:
         owned = {entry["topic"]: tuple(entry["partitions"]) for entry in (blob or {}).get("ownedPartitions") or ()}
         kept = (member.current.assigned if member.current is not None else None) or {}
         for topic, partitions in without(owned, kept).items():
-            found.setdefault(topic, set()).update(partitions)
+            by_topic.setdefault(topic, set()).update(partitions)
     covered = situation.covered_before
-    return {topic: left for topic, revoked in found.items() if (left := revoked - covered.get(topic, set()))}
+    return {topic: left for topic, revoked in by_topic.items() if (left := revoked - covered.get(topic, set()))}
 
 
 @row(
