@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from coordinator_replay.api import html
 from coordinator_replay.api.answer import Answer
+from coordinator_replay.api.page import Page
 from coordinator_replay.query.basis import Basis
 from coordinator_replay.query.describe import Description, Member
 from coordinator_replay.query.diff import Change, ChangeCount, counted_changes
@@ -17,6 +18,10 @@ from coordinator_replay.whatif.measures import Measures
 
 if TYPE_CHECKING:
     from coordinator_replay.whatif.answer import WhatIf
+
+
+_MOST_CHANGES = 5000
+"""Changes that a page lists one by one; the answer has all of them."""
 
 
 class Described(Answer[Member]):
@@ -58,12 +63,32 @@ class Compared(Answer[Change]):
     """What is not the same at two times, or in two clusters.
 
     Attributes:
+        sides: the times, or clusters, in words.
         counts: the changes folded by group and kind.
     """
 
-    def __init__(self, rows: Iterable[Change], notes: Iterable[str | None] = (), basis: Basis | None = None) -> None:
+    def __init__(
+        self, rows: Iterable[Change], sides: str, notes: Iterable[str | None] = (), basis: Basis | None = None
+    ) -> None:
         super().__init__(rows, Change, notes=notes, basis=basis)
+        self.sides = sides
         self.counts = counted_changes(self)
+
+    def page(self) -> Page:
+        """The changes as an HTML page, first counted and then each of them."""
+        from coordinator_replay.report.page import plain_page
+
+        shown = self[:_MOST_CHANGES]
+        facts = {"changes": len(self), "groups": len({one.group_id for one in self})}
+        html_text = plain_page(
+            "diff.html.j2",
+            sides=self.sides,
+            notes=self._remarks(),
+            counts=self.counts,
+            changes=shown,
+            change_count=len(self),
+        )
+        return Page(html_text, facts, self.notes, self.basis)
 
     def _repr_html_(self) -> str:
         return Answer(self.counts, ChangeCount, notes=self._remarks())._repr_html_()

@@ -406,7 +406,9 @@ class Warehouse:
         if last.moment < first.moment:
             raise UsageError(f"{shown(last.moment)} lies before {shown(first.moment)}: give the earlier time first")
         changes = changes_between(first, last)
-        return Compared(changes, [_nothing_changed(changes), *notes], self._from(first.at))
+        until = self.coverage.last if last.at is None else last.at
+        sides = f"Cluster {self.cluster}, {shown(first.at or self.coverage.last)} to {shown(until)}"
+        return Compared(changes, sides, [_nothing_changed(changes), *notes], self._from(first.at))
 
     def diff_with(self, other: str, *, at: Time | None = None) -> Compared:
         """What is not the same in another cluster of this warehouse at a point in time.
@@ -423,7 +425,10 @@ class Warehouse:
         changes = changes_between(Side(self._tables, moment), Side(tables, moment))
         remarks = [str(basis_at(tables, moment or END)), _nothing_changed(changes), *notes]
         tables.close()
-        return Compared(changes, remarks, self._at(moment))
+        sides = (
+            f"Clusters {self.cluster} and {other}, {'at the end of each log' if at is None else shown(moment or END)}"
+        )
+        return Compared(changes, sides, remarks, self._at(moment))
 
     def expired(
         self, group: str | None = None, *, statuses: Sequence[str] = (), within: Duration | None = None

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -21,6 +22,8 @@ from coordinator_replay.cli.answers import (
 from coordinator_replay.cli.completion import ANY_TOPIC_NAME
 from coordinator_replay.cli.options import Command, Common, common_options, examples, open_warehouse
 from coordinator_replay.cli.output import print_rows, print_text
+from coordinator_replay.cli.reasons import counted
+from coordinator_replay.cli.show import print_written
 from coordinator_replay.cli.times import TIME_OR_RUN
 from coordinator_replay.errors import UsageError
 
@@ -133,7 +136,14 @@ def _print_impact_as_json(answer: "Impacted") -> None:
     "--to", "end", type=TIME_OR_RUN, callback=open_at_the_end, help="The second one; default: the end of the log."
 )
 @at_option
-def diff(common: Common, start: datetime | str | None, end: datetime | str | None, at: datetime | None) -> None:
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write the changes as an HTML page.")
+def diff(
+    common: Common,
+    start: datetime | str | None,
+    end: datetime | str | None,
+    at: datetime | None,
+    out: Path | None,
+) -> None:
     """Show what changed between two points in time, or what differs in two clusters at one.
 
     Groups, their states and protocols, members by client and host, subscriptions, assignors, owners and offsets, and
@@ -150,7 +160,12 @@ def diff(common: Common, start: datetime | str | None, end: datetime | str | Non
         raise UsageError("give the first of two times with --from, or two clusters with --cluster A,B")
     else:
         answer = open_warehouse(common).diff(start, end)
-    if common.output == "table" and not common.wide:
+    if out is not None:
+        page = answer.page()
+        page.save(out)
+        changes, groups = (counted(page.facts[what] or 0, what.removesuffix("s")) for what in ("changes", "groups"))
+        print_written(common, out, f"Wrote {out}: {changes} in {groups}.", **page.facts)
+    elif common.output == "table" and not common.wide:
         _print_part(common, answer.counts, _MOST_CHANGES, "line")
     else:
         show_rows(common, columns_for(answer.row_type), answer)

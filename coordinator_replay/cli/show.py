@@ -25,7 +25,7 @@ from coordinator_replay.cli.settings import known_option, settings_of
 from coordinator_replay.errors import UsageError
 
 
-def _print_written(common: Common, path: Path, text: str, **facts: object) -> None:
+def print_written(common: Common, path: Path, text: str, **facts: object) -> None:
     """Say what was written: a sentence for people, an object for programs."""
     if common.output == "json":
         click.echo(to_json({"file": str(path), **facts}))
@@ -145,7 +145,7 @@ def report(
         facts = page.facts
         say_notes(page)
     shown = ", ".join(counted(number, what.removesuffix("s")) for what, number in facts.items())
-    _print_written(common, path, f"Wrote {path}: {shown}.", **facts)
+    print_written(common, path, f"Wrote {path}: {shown}.", **facts)
 
 
 @click.command(
@@ -171,7 +171,7 @@ def trace(common: Common, group: str | None, start: datetime | None, end: dateti
     traced = open_warehouse(common).trace(group, start=start, end=end)
     count = traced.save(path)
     say_notes(traced)
-    _print_written(
+    print_written(
         common,
         path,
         f"Wrote {path}: {counted(count, 'event')} of {counted(len(traced.groups), 'group')}.",

@@ -153,6 +153,20 @@ def render_page(
     )
 
 
+def plain_page(template: str, **context: object) -> str:
+    """A page without figures and without scripts, as HTML.
+
+    Args:
+        template: a file of the templates folder.
+        context: what the template names.
+    """
+    style = Markup(_asset("page.css"))  # noqa: S704 - a file of this package
+    page = _environment().get_template(template)
+    return page.render(
+        **context, version=__version__, style=style, scripts=(), assets=None, policy=Markup("'none'"), data="{}"
+    )
+
+
 def undrawn_page(group: str, cluster: str, note: str, *, index: str, assets: str) -> str:
     """A page in place of one that could not be drawn, as HTML.
 

@@ -4,8 +4,10 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from coordinator_replay import Warehouse
+from coordinator_replay.cli.main import main
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.diff import Change, Side, changes_between, counted_changes
 from coordinator_replay.query.tables import Tables
@@ -110,6 +112,24 @@ def test_clusters_differ_in_what_one_has_and_the_other_has_not(folder: Path):
     assert list(answers.diff_with("default")) == []
     with pytest.raises(UsageError, match="does not know the cluster 'nowhere'"):
         answers.diff_with("nowhere")
+
+
+def test_a_page_has_every_change_and_nothing_that_runs(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path / "warehouse")
+    hostile = "<script>alert(1)</script>"
+    write_rows(folder, "offset_history", [offset(hostile, 0, 9, "02:12", group_id="some")])
+    changes = Warehouse(folder, "default").diff("02:09")
+    page = changes.page()
+    assert page.facts == {"changes": len(changes), "groups": len({one.group_id for one in changes})}
+    assert page.html.count("<tr>") == 2 + len(changes) + len(changes.counts)
+    assert hostile not in page.html
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;-0" in page.html
+    assert "script-src 'none'" in page.html
+    out = tmp_path / "changes.html"
+    asked = ["diff", "--from", "02:09", "--warehouse", str(folder), "--cluster", "default", "--out", str(out)]
+    written = CliRunner().invoke(main, asked)
+    assert written.exit_code == 0, written.output
+    assert out.read_text(encoding="utf-8") == page.html
 
 
 def test_times_are_in_their_order(folder: Path):
