@@ -5,8 +5,6 @@ control records get a line too, so that nothing of the log is left out. What cla
 (subscriptions, assignments) is decoded next to it. Lines come in the order of the file.
 """
 
-import base64
-import binascii
 import json
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -21,15 +19,14 @@ from coordinator_replay.errors import InputError, UsageError
 from coordinator_replay.filesystem import open_filesystem
 from coordinator_replay.log.coverage import SegmentNote
 from coordinator_replay.log.dump import Dump, DumpFile, Format
-from coordinator_replay.log.header import OFFSET_LIMIT
 from coordinator_replay.log.reading import BATCH_BYTES, bounded, read_file
 from coordinator_replay.log.schema import LOG_RECORD
+from coordinator_replay.pipeline.read.envelopes import LINES, log_records
 from coordinator_replay.records.blobs import KINDS_WITH_BLOBS, open_blobs
 from coordinator_replay.records.columnar import Rows
 from coordinator_replay.records.decoder import decode_records
 from coordinator_replay.records.json_rows import render_rows
 from coordinator_replay.secret_text import without_secrets
-from coordinator_replay.times import shown_ms
 
 OFFSET_COMMIT = "OffsetCommit"
 CONTROL_RECORD = "ControlRecord"
@@ -40,7 +37,6 @@ _PRODUCER = ["producer_id", "producer_epoch", "is_transactional"]
 _BATCH_ROWS = 20_000
 _LONGEST_LINE = 64 << 20
 """No record of the topic makes a line of this length in base64: what is longer is cut and quarantined."""
-_LARGEST_PARTITION = 2**31 - 1
 
 
 def _joined(records: pa.RecordBatch, names: Sequence[str], rows: Rows, decoded: pa.RecordBatch) -> pa.StringArray:
@@ -104,10 +100,6 @@ def _note_text(file: DumpFile, note: SegmentNote) -> str:
     return f"{without_secrets(file.uri)}: {note.text.rstrip('.')} (byte {note.position})"
 
 
-def _log_records(rows: list[dict[str, Any]]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist(rows, schema=LOG_RECORD)
-
-
 def _column(table: pa.Table, field: pa.Field, path: str) -> pa.Array:
     """A column of ``LOG_RECORD`` from one of Spark's Kafka source."""
     if field.name not in table.column_names or field.name not in (*_POSITION, "key", "value"):
@@ -134,43 +126,26 @@ def _parquet(path: str) -> Iterator[pa.RecordBatch]:
             yield from bounded(pa.RecordBatch.from_arrays(columns, schema=LOG_RECORD))
 
 
-def _envelope(line: bytes, path: str) -> dict[str, Any]:
-    """A line of a JSON export as a log record, or as the damage it is."""
-    source = without_secrets(path)
-    try:
-        raw = json.loads(line)
-        key, payload = raw.get("key"), raw.get("payload", raw.get("value"))
-        milliseconds = raw.get("ts", raw.get("timestamp"))
-        partition, offset = int(raw["partition"]), int(raw["offset"])
-        if not (0 <= partition <= _LARGEST_PARTITION and 0 <= offset < OFFSET_LIMIT):
-            raise ValueError(partition, offset)
-        at_ms = shown_ms(milliseconds) if isinstance(milliseconds, int) else None
-        return {
-            "log_partition": partition,
-            "log_offset": offset,
-            "log_timestamp": None if at_ms is None else at_ms * 1000,
-            "key": None if key is None else base64.b64decode(key, validate=True),
-            "value": None if payload is None else base64.b64decode(payload, validate=True),
-            "source": source,
-        }
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, binascii.Error):
-        message = "the line is not an envelope with partition, offset and base64 key and payload"
-        return {"value": line, "source": source, "error_class": "MalformedLine", "error_message": message}
-
-
 def _json_lines(path: str) -> Iterator[pa.RecordBatch]:
     filesystem, inner = open_filesystem(path)
-    rows: list[dict[str, Any]] = []
+    source = without_secrets(path)
+    waiting: list[bytes] = []
     size = 0
     with filesystem.open_input_stream(inner) as stream:
         # A text layer would split at characters that JSON strings may hold.
         for line in _split_lines(stream):
-            rows.append(_envelope(line, path))
+            waiting.append(line)
             size += len(line)
-            if len(rows) == _BATCH_ROWS or size >= BATCH_BYTES:
-                yield _log_records(rows)
-                rows, size = [], 0
-    yield _log_records(rows)
+            if len(waiting) == _BATCH_ROWS or size >= BATCH_BYTES:
+                yield _records_of(waiting, source)
+                waiting, size = [], 0
+    yield _records_of(waiting, source)
+
+
+def _records_of(lines: list[bytes], source: str) -> pa.RecordBatch:
+    return log_records(
+        pa.RecordBatch.from_arrays([pa.array(lines, pa.binary()), pa.repeat(source, len(lines))], schema=LINES)
+    )
 
 
 def _split_lines(stream: Any) -> Iterator[bytes]:

@@ -8,23 +8,21 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
-from pyspark.sql.pandas.types import from_arrow_type
+from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type
 
 from coordinator_replay.errors import InputError
 from coordinator_replay.log.dump import TOPIC, Dump, Format, read_head
 from coordinator_replay.log.header import OFFSET_LIMIT
 from coordinator_replay.log.schema import LOG_RECORD
+from coordinator_replay.pipeline.read.envelopes import log_records
 from coordinator_replay.times import EPOCH, LATEST_MS, moment_of_ms
 
 _KAFKA_SOURCE = ("key", "value", "partition", "offset")
-_JSON_SCHEMA = (
-    "topic STRING, partition INT, offset BIGINT, ts BIGINT, timestamp BIGINT, key STRING, payload STRING, "
-    "value STRING, _corrupt STRING"
-)
 _DESTROYED = (
     "{path}: key and payload were written as text, which destroys binary records beyond repair; dump again with "
     "base64 output (kcat -C -J -e -S base64, in builds of kcat that have -S), with Spark's Kafka source, or from the "
@@ -93,9 +91,7 @@ def _looks_destroyed(line: str) -> bool:
 
 
 def read_json_lines(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
-    """JSON lines as log records: the envelope of ``kcat -J`` with key and payload in base64.
-
-    Lines that can't be read become damage rows with the line's own bytes.
+    """JSON lines as log records, see ``envelopes``.
 
     Raises:
         InputError: the binary fields were destroyed by a text encoding.
@@ -105,34 +101,13 @@ def read_json_lines(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
         # A text encoding destroys every record, a damaged byte the line that it is in.
         if 2 * sum(map(_looks_destroyed, lines)) > len(lines):
             raise InputError(_DESTROYED.format(path=path))
-    rows = spark.read.schema(_JSON_SCHEMA).option("columnNameOfCorruptRecord", "_corrupt").json(list(paths))
-    payload = F.coalesce("payload", "value")
-    key = F.try_to_binary("key", F.lit("base64"))
-    value = F.try_to_binary(payload, F.lit("base64"))
-    is_placed = _is_place(F.col("partition"), F.col("offset"))
-    unreadable = (
-        F.col("_corrupt").isNotNull()
-        | ~is_placed
-        | (F.col("key").isNotNull() & key.isNull())
-        | (payload.isNotNull() & value.isNull())
-    )
-    line = F.coalesce("_corrupt", F.to_json(F.struct("topic", "partition", "offset", "ts", "key", "payload", "value")))
-    milliseconds = F.coalesce("ts", "timestamp")
-    return _log_records(
-        rows.where(F.coalesce(F.col("topic"), F.lit(TOPIC)) == TOPIC),
-        {
-            "log_partition": F.when(is_placed, F.col("partition")),
-            "log_offset": F.when(is_placed, F.col("offset")),
-            "log_timestamp": F.when(milliseconds.between(0, LATEST_MS), F.timestamp_millis(milliseconds)),
-            "key": F.when(~unreadable, key),
-            "value": F.when(unreadable, F.encode(line, "utf-8")).otherwise(value),
-            "source": F.col("_metadata.file_path"),
-            "error_class": F.when(unreadable, F.lit("MalformedLine")),
-            "error_message": F.when(
-                unreadable, F.lit("the line is not an envelope with partition, offset and base64 key and payload")
-            ),
-        },
-    )
+    text = spark.read.text(list(paths), lineSep="\n")
+    whole = text.select(F.col("value").cast("binary").alias("line"), F.col("_metadata.file_path").alias("source"))
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return map(log_records, batches)
+
+    return whole.mapInArrow(read, from_arrow_schema(LOG_RECORD, prefer_timestamp_ntz=False))
 
 
 @contextmanager
