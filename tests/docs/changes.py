@@ -41,7 +41,7 @@ CAUSE = Change(
         ],
         f"{REASONS}/change_rules.py": [
             (
-                "    return Finding(Cause.SHARE_PARTITIONS_READY, CERTAIN, (fact,))\n",
+                "    return Explanation(Cause.SHARE_PARTITIONS_READY, CERTAIN, (fact,))\n",
                 '''
 
 @row(
@@ -52,12 +52,12 @@ CAUSE = Change(
     confidence="certain",
     needs="quiet",
 )
-def rack_change(situation: Situation) -> Finding | None:
+def rack_change(situation: Situation) -> Explanation | None:
     """A member moved to another rack."""
     moved = [one for one in situation.of_kind(EventKind.METADATA_CHANGED) if "rack_id" in one.changes]
     if not moved:
         return None
-    return Finding(Cause.RACK_CHANGE, CERTAIN, (f"a member has another rack {situation.at(moved[0].offset)}",))
+    return Explanation(Cause.RACK_CHANGE, CERTAIN, (f"a member has another rack {situation.at(moved[0].offset)}",))
 ''',
             )
         ],
