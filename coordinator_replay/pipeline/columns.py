@@ -1,4 +1,4 @@
-"""Columns of numbers as numpy has them, and sums of them by key, for tasks that handle many rows at once."""
+"""Columns of numbers as numpy has them, for tasks that handle many rows at once."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
