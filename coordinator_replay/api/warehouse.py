@@ -1,6 +1,6 @@
 """The warehouse as Python people ask it: every command that asks, as a method."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -59,9 +59,9 @@ if TYPE_CHECKING:
 MOST_TRACED_GROUPS = 50
 """Groups in one trace; viewers show no more tracks than that in a useful way."""
 
-Time = datetime | date | str | int
+Time = datetime | date | LogTime | str | int
 """A point in time: a datetime or a date (UTC where it has no zone), a text as the command line takes it, such as
-``2026-11-20T02:13``, ``-6h`` or ``yesterday 08:34``, or epoch milliseconds."""
+``2026-11-20T02:13``, ``-6h`` or ``yesterday 08:34``, what such a text was read as, or epoch milliseconds."""
 
 Duration = timedelta | str
 """A duration, or a text as the command line takes it, such as ``3d``."""
@@ -401,7 +401,7 @@ class Warehouse:
         Raises:
             UsageError: the second time lies before the first, or no audit has such a run id.
         """
-        first, last = self._side(start), self._side(end)
+        first, last = self._side(start, self._time), self._side(end, self._end)
         notes = [self._tables.check_moment(first.at), self._tables.check_moment(last.at)]
         if last.moment < first.moment:
             raise UsageError(f"{shown(last.moment)} lies before {shown(first.moment)}: give the earlier time first")
@@ -668,7 +668,7 @@ class Warehouse:
             raise UsageError("give the group whose life is to be drawn under other settings")
         tried = [alternative_of(values) for values in alternatives]
         since = self._time(start)
-        answer = what_if_of(self._tables, group, tried, since, self._time(end), _texts(known))
+        answer = what_if_of(self._tables, group, tried, since, self._end(end), _texts(known))
         facts = {"rebalances": answer.recorded.rebalances, "alternatives": len(answer.alternatives)}
         notes = (str(answer.fidelity), *answer.differences)
         return Page(what_if_page(self._tables, answer), facts, notes, self._from(since, group))
@@ -743,14 +743,13 @@ class Warehouse:
                 return in_utc(moment)
             case date():
                 return datetime.combine(moment, time(), UTC)
-        parsed = parse_time(str(moment))
-        return parsed.resolve(self.coverage.last) if isinstance(parsed, LogTime) else parsed
+        return self._tables.resolve(moment if isinstance(moment, LogTime) else parse_time(str(moment)))
 
-    def _side(self, moment: Time | None) -> Side:
+    def _side(self, moment: Time | None, read: Callable[[Time | None], datetime | None]) -> Side:
         """A point in time, or what an audit had read, as something to compare."""
         if isinstance(moment, str) and is_run_id(moment):
             return side_of_run(self._tables, moment)
-        return Side(self._tables, self._time(moment))
+        return Side(self._tables, read(moment))
 
     def _moment(self, at: Time | None) -> tuple[datetime | None, str | None]:
         """A point in time as the tables take it, and a note where it lies after the last record."""
@@ -759,8 +758,8 @@ class Warehouse:
 
     def _end(self, moment: Time | None) -> datetime | None:
         """The end of a time range; None where it is the end of the log, whose last record belongs to the range."""
-        parsed = parse_time(moment) if isinstance(moment, str) else None
-        return None if isinstance(parsed, LogTime) and parsed.is_log_end else self._time(moment)
+        parsed = parse_time(moment) if isinstance(moment, str) else moment
+        return None if isinstance(parsed, LogTime) and parsed.is_log_end else self._time(parsed)
 
     def _at(self, moment: datetime | None, group: str | None = None) -> Basis:
         """What an answer about a point in time stands on."""

@@ -1,7 +1,6 @@
 """What the commands that ask share: arguments that several of them take, and printing what they found."""
 
 from collections.abc import Collection, Iterable, Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,7 +11,6 @@ from coordinator_replay.cli.completion import CAUSE_NAME, GROUP_NAME
 from coordinator_replay.cli.options import Common
 from coordinator_replay.cli.output import print_note, print_rows
 from coordinator_replay.cli.times import TIME
-from coordinator_replay.query.times import LogTime
 
 if TYPE_CHECKING:
     from coordinator_replay.api.answer import Answer
@@ -23,20 +21,12 @@ _EXACT = AnswerColumn("is_exact", "EXACT", 1)
 """Shown where the log does not prove a row of the answer."""
 
 
-def open_at_the_end(
-    ctx: click.Context, param: click.Parameter, value: datetime | LogTime | str | None
-) -> datetime | LogTime | str | None:
-    """The end of a time range; None where it is the end of the log, whose last record belongs to the range."""
-    return None if isinstance(value, LogTime) and value.is_log_end else value
-
-
 at_option = click.option("--at", type=TIME, help="Point in time; default: the end of the log.")
 from_option = click.option("--from", "start", type=TIME, help="From this time on; default: the start of the log.")
 to_option = click.option(
     "--to",
     "end",
     type=TIME,
-    callback=open_at_the_end,
     help="Up to this time, not included; default (and now): the end of the log, included.",
 )
 group_argument = click.argument("group", type=GROUP_NAME)

@@ -7,7 +7,7 @@ that ``--help`` stays quick.
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -43,7 +43,7 @@ from coordinator_replay.cli.options import (
     open_warehouse,
 )
 from coordinator_replay.cli.output import print_rows, print_text, terminal_width
-from coordinator_replay.cli.times import DURATION, TIME
+from coordinator_replay.cli.times import DURATION, TIME, Time
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.choices import GROUP_STATES, GROUP_TYPES, SEVERITIES
 from coordinator_replay.times import moment_text
@@ -81,7 +81,7 @@ if TYPE_CHECKING:
     "the log no longer has decide it.",
 )
 @click.option("--deleted", is_flag=True, help="Groups that existed before and no longer do: since when, and why.")
-def groups(common: Common, at: datetime | None, types: Sequence[str], states: Sequence[str], deleted: bool) -> None:
+def groups(common: Common, at: Time | None, types: Sequence[str], states: Sequence[str], deleted: bool) -> None:
     """List the groups at a point in time, with type, protocol type and state."""
     if deleted:
         if states:
@@ -129,7 +129,7 @@ def _print_description(common: Common, description: "Described") -> None:
 @common_options()
 @group_argument
 @at_option
-def describe(common: Common, group: str, at: datetime | None) -> None:
+def describe(common: Common, group: str, at: Time | None) -> None:
     """Describe GROUP as the broker would have at a point in time: state, epochs, assignor, members, assignments."""
     description = open_warehouse(common).describe(group, at=at)
     _print_description(common, description)
@@ -148,7 +148,7 @@ def describe(common: Common, group: str, at: datetime | None) -> None:
 @from_option
 @to_option
 @click.option("--members", is_flag=True, help="Show member intervals instead of events.")
-def timeline(common: Common, group: str, start: datetime | None, end: datetime | None, members: bool) -> None:
+def timeline(common: Common, group: str, start: Time | None, end: Time | None, members: bool) -> None:
     """Show what happened to GROUP and to its committed offsets, in log order."""
     warehouse = open_warehouse(common)
     if members:
@@ -173,8 +173,8 @@ def timeline(common: Common, group: str, start: datetime | None, end: datetime |
 def rebalances(
     common: Common,
     group: str | None,
-    start: datetime | None,
-    end: datetime | None,
+    start: Time | None,
+    end: Time | None,
     causes: Sequence[str],
     last: int | None,
 ) -> None:
@@ -209,9 +209,9 @@ def owner(
     group: str,
     topic: str,
     partition: int,
-    at: datetime | None,
-    start: datetime | None,
-    end: datetime | None,
+    at: Time | None,
+    start: Time | None,
+    end: Time | None,
 ) -> None:
     """Show which member of GROUP owned PARTITION of TOPIC (a name or an id).
 
@@ -247,10 +247,10 @@ def findings(
     severity: str | None,
     rules: Sequence[str],
     group: str | None,
-    start: datetime | None,
-    end: datetime | None,
+    start: Time | None,
+    end: Time | None,
     is_new: bool,
-    since: datetime | None,
+    since: Time | None,
     exit_code: bool,
 ) -> None:
     """Show findings: what an operator should look at, the most severe first.

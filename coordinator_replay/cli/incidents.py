@@ -1,7 +1,6 @@
 """The commands that ask about all groups at once: what a topic or a time range has to do with each of them."""
 
 from collections.abc import Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,6 @@ from coordinator_replay.cli.answers import (
     at_option,
     columns_for,
     from_option,
-    open_at_the_end,
     say,
     say_notes,
     show,
@@ -24,7 +22,7 @@ from coordinator_replay.cli.options import Command, Common, common_options, exam
 from coordinator_replay.cli.output import print_rows, print_text
 from coordinator_replay.cli.reasons import counted
 from coordinator_replay.cli.show import print_written
-from coordinator_replay.cli.times import TIME_OR_RUN
+from coordinator_replay.cli.times import TIME_OR_RUN, Time
 from coordinator_replay.errors import UsageError
 
 if TYPE_CHECKING:
@@ -47,7 +45,7 @@ _MOST_TRAITS = 4
 @click.argument("topic", type=ANY_TOPIC_NAME)
 @from_option
 @to_option
-def consumers(common: Common, topic: str, start: datetime | None, end: datetime | None) -> None:
+def consumers(common: Common, topic: str, start: Time | None, end: Time | None) -> None:
     """List the groups, clients and hosts that read TOPIC (a name or an id): how, from when to when, which partitions.
 
     HOW is subscribed (by name), regex, share, streams, assigned (a protocol whose topics are not on record), or
@@ -67,7 +65,7 @@ def consumers(common: Common, topic: str, start: datetime | None, end: datetime 
 @common_options()
 @from_option
 @to_option
-def impact(common: Common, start: datetime | None, end: datetime | None) -> None:
+def impact(common: Common, start: Time | None, end: Time | None) -> None:
     """Sum up what a time range cost over all groups, and what the groups concerned have in common.
 
     A group is concerned that rebalanced in that time, or of which partitions had no owner. What the groups concerned
@@ -132,16 +130,14 @@ def _print_impact_as_json(answer: "Impacted") -> None:
 )
 @common_options(compares=True)
 @click.option("--from", "start", type=TIME_OR_RUN, help="The first time, or the run id of an audit.")
-@click.option(
-    "--to", "end", type=TIME_OR_RUN, callback=open_at_the_end, help="The second one; default: the end of the log."
-)
+@click.option("--to", "end", type=TIME_OR_RUN, help="The second one; default: the end of the log.")
 @at_option
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write the changes as an HTML page.")
 def diff(
     common: Common,
-    start: datetime | str | None,
-    end: datetime | str | None,
-    at: datetime | None,
+    start: Time | str | None,
+    end: Time | str | None,
+    at: Time | None,
     out: Path | None,
 ) -> None:
     """Show what changed between two points in time, or what differs in two clusters at one.

@@ -1,7 +1,7 @@
 """The commands about committed offsets: what was committed at a time, how it changed, what expires."""
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import click
@@ -19,7 +19,7 @@ from coordinator_replay.cli.answers import (
 from coordinator_replay.cli.completion import COMMITTED_TOPIC_NAME
 from coordinator_replay.cli.options import Command, Common, common_options, examples, open_warehouse
 from coordinator_replay.cli.parsed import Parsed
-from coordinator_replay.cli.times import DURATION
+from coordinator_replay.cli.times import DURATION, Time
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.choices import STATUSES
 
@@ -81,12 +81,12 @@ TOPIC_OR_PARTITION = Parsed("topic[:partition]", topic_or_partition)
 def offsets(
     common: Common,
     group: str,
-    at: datetime | None,
+    at: Time | None,
     topics: Sequence[str],
     require_stable: bool,
     history: tuple[str, int | None] | None,
-    start: datetime | None,
-    end: datetime | None,
+    start: Time | None,
+    end: Time | None,
     reset_file: Path | None,
     end_file: Path | None,
 ) -> None:

@@ -19,7 +19,7 @@ from coordinator_replay.cli.paths import check_warehouse
 from coordinator_replay.cli.times import ABSOLUTE_TIME, CLOCK_RULE, DURATION, TIME
 from coordinator_replay.errors import CoordinatorReplayError, InputError, UsageError, WarehouseError
 from coordinator_replay.query.similar import did_you_mean
-from coordinator_replay.query.times import RULE, LogTime
+from coordinator_replay.query.times import RULE
 
 if TYPE_CHECKING:
     from coordinator_replay.api import Warehouse
@@ -224,14 +224,6 @@ def open_warehouse(common: Common) -> "Warehouse":
     return opened
 
 
-def _resolved(common: Common, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Options with every time that is counted from the end of the log turned into one."""
-    return {
-        name: value.resolve(open_warehouse(common).coverage.last) if isinstance(value, LogTime) else value
-        for name, value in values.items()
-    }
-
-
 def _check_warehouse(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
     try:
         return None if value is None else check_warehouse(value)
@@ -317,7 +309,7 @@ def common_options(*, needs_warehouse: bool = True, compares: bool = False) -> C
                 verbose=verbose,
                 other_cluster=other or None,
             )
-            return function(common, *args, **_resolved(common, others))
+            return function(common, *args, **others)
 
         options = [
             warehouse_option(is_required=needs_warehouse),

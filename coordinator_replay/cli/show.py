@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Sequence
-from datetime import datetime
 from pathlib import Path
 
 import click
@@ -22,6 +21,7 @@ from coordinator_replay.cli.options import Command, Common, common_options, exam
 from coordinator_replay.cli.output import print_text, to_json
 from coordinator_replay.cli.reasons import counted, print_reason
 from coordinator_replay.cli.settings import known_option, settings_of
+from coordinator_replay.cli.times import Time
 from coordinator_replay.errors import UsageError
 
 
@@ -58,9 +58,9 @@ def _is_folder(out: str, path: Path, *, is_fleet: bool) -> bool:
 def why(
     common: Common,
     group: str | None,
-    at: datetime | None,
-    start: datetime | None,
-    end: datetime | None,
+    at: Time | None,
+    start: Time | None,
+    end: Time | None,
     causes: Sequence[str],
     last: int | None,
 ) -> None:
@@ -115,8 +115,8 @@ def why(
 def report(
     common: Common,
     group: str | None,
-    start: datetime | None,
-    end: datetime | None,
+    start: Time | None,
+    end: Time | None,
     out: str,
     alternatives: Sequence[str],
     known: Sequence[str],
@@ -162,7 +162,7 @@ def report(
 @click.option(
     "--out", "path", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The JSON file to write."
 )
-def trace(common: Common, group: str | None, start: datetime | None, end: datetime | None, path: Path) -> None:
+def trace(common: Common, group: str | None, start: Time | None, end: Time | None, path: Path) -> None:
     """Write what happened to GROUP, or to all groups, as a trace that Perfetto and chrome://tracing open.
 
     A track for each member and each partition, with states, rebalances and ownership as slices, and counters of members

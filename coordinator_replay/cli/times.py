@@ -20,8 +20,11 @@ def _by_the_clock(text: str) -> datetime:
     return datetime.now(UTC) if text.strip().lower() == "now" else parse_absolute_time(text, CLOCK_RULE)
 
 
+Time = datetime | LogTime
+"""A time as a command takes it; the API resolves what is counted from the end of the log."""
+
 TIME = Parsed("time", parse_time, LogTime)
-"""A time; what is counted from the end of the log is resolved when the warehouse is open."""
+"""A time."""
 
 TIME_OR_RUN = Parsed("time or run id", parse_time_or_run, LogTime)
 """A time, or the run id of an audit for the end of the log as that one had read it."""

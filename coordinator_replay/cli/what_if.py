@@ -1,7 +1,6 @@
 """The command that replays a group's life under other settings."""
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 import click
@@ -12,6 +11,7 @@ from coordinator_replay.cli.completion import GROUP_NAME
 from coordinator_replay.cli.options import WAREHOUSE_VARIABLE, Command, Common, common_options, examples, open_warehouse
 from coordinator_replay.cli.output import print_rows, print_text
 from coordinator_replay.cli.settings import known_option, settings_of
+from coordinator_replay.cli.times import Time
 from coordinator_replay.errors import UsageError
 from coordinator_replay.whatif.measures import table_of, with_range
 
@@ -60,8 +60,8 @@ if TYPE_CHECKING:
 def what_if(
     common: Common,
     group: str | None,
-    start: datetime | None,
-    end: datetime | None,
+    start: Time | None,
+    end: Time | None,
     settings: Sequence[str],
     alternatives: Sequence[str],
     without_restarts: bool,

@@ -25,7 +25,7 @@ from coordinator_replay.errors import DefinitionError, UsageError
 from coordinator_replay.query.similar import did_you_mean
 from coordinator_replay.query.sql import run_sql
 from coordinator_replay.query.tables import Tables
-from coordinator_replay.query.times import LogTime, parse_time
+from coordinator_replay.query.times import parse_time
 
 _PARAMETER = re.compile(r"param (?P<name>[a-z][a-z_]*) (?P<type>[a-z]+)(?: = (?P<default>[^:]+))?: (?P<about>.+)")
 _USED = re.compile(r"\$([a-z_]+)")
@@ -41,8 +41,7 @@ def _text(text: str, warehouse: Tables) -> str:
 
 
 def _time(text: str, warehouse: Tables) -> datetime:
-    parsed = parse_time(text)
-    return parsed.resolve(warehouse.coverage.last) if isinstance(parsed, LogTime) else parsed
+    return warehouse.resolve(parse_time(text))
 
 
 _TYPES: dict[str, Callable[[str, Tables], Any]] = {"text": _text, "number": _number, "time": _time}

@@ -21,6 +21,7 @@ from coordinator_replay.errors import UsageError, WarehouseError
 from coordinator_replay.query.completeness import Completeness, read_completeness
 from coordinator_replay.query.fetch import fetch
 from coordinator_replay.query.table_files import select_files
+from coordinator_replay.query.times import LogTime
 from coordinator_replay.store.duckdb_files import first_line, local_path
 from coordinator_replay.store.layout import LEDGER
 from coordinator_replay.store.opening import check_place, open_table
@@ -333,6 +334,10 @@ class Tables:
         sql = f"SELECT min(log_timestamp), max(log_timestamp) FROM {name} WHERE cluster = $cluster"  # noqa: S608
         first, last = self.rows(sql)[0]
         return first, last
+
+    def resolve(self, time: datetime | LogTime) -> datetime:
+        """A time, which may be counted from the end of the log."""
+        return time.resolve(self.coverage.last) if isinstance(time, LogTime) else time
 
     def check_moment(self, at: datetime | None) -> str | None:
         """Make sure that the tables know a moment.
