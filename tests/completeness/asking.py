@@ -1,5 +1,6 @@
 """Asks a warehouse everything that the Python API can be asked, and brings the answers into one comparable form."""
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
@@ -252,6 +253,19 @@ TABLES: Mapping[str, TableQuestion] = {
 }
 
 
+FOLDED = {"offset_rewind", "offset_reset", "commit_stall"}
+"""Rules of which one finding is about several partitions, of which a copy may have some."""
+
+
+def unfolded(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """A row of a table; one for each partition of a finding about several. Its member is that of the last of them."""
+    if row.get("rule") not in FOLDED:
+        yield row
+        return
+    for partition in json.loads(row["detail"])["partitions"]:
+        yield {**row, "partition": partition, "member_id": None}
+
+
 def ask_table(warehouse: Warehouse, name: str, *, is_whole: bool) -> Reply:
     """All rows of a table, those that say that they are not exact marked as open.
 
@@ -264,7 +278,7 @@ def ask_table(warehouse: Warehouse, name: str, *, is_whole: bool) -> Reply:
     answer = warehouse.sql(f"SELECT * FROM {name} WHERE cluster = $cluster")
     rows: dict[Key, Told] = {}
     found = [dict(zip(answer.columns, values, strict=True)) for values in answer]
-    found = [row for row in found if row.get("rule") != "log_gap"]
+    found = [one for row in found if row.get("rule") != "log_gap" for one in unfolded(row)]
     breaks = _breaks(warehouse) if name == "member_timeline" else set()
     goes_on = {question.thing(row, question.begin) for row in found if row.get("is_exact") is False}
     for row in found:

@@ -3,6 +3,7 @@
 What a copy finds must be in the whole log, too: no rule takes for granted that what it doesn't see was not there.
 """
 
+from dataclasses import asdict
 from pathlib import Path
 from random import Random
 
@@ -11,6 +12,7 @@ import pytest
 from coordinator_replay import Warehouse
 from coordinator_replay.analysis.findings.thresholds import DEFAULTS
 from tests.cleaner.lives import dump_with_gaps, recorded_life
+from tests.completeness.asking import unfolded
 from tests.completeness.exports import write_export
 from tests.completeness.test_compacted_copy import COMPLETE, metadata, whole_of
 from tests.pipeline.in_process import audit
@@ -26,15 +28,17 @@ LIMITS = DEFAULTS.with_changes(
 )
 LATEST = {"static_member_flapping"}
 """Rules whose findings show the latest member, which a copy may lack."""
+ABOUT = ("rule", "severity", "group_id", "topic", "partition")
 ABOUT_THE_DUMP = {"log_gap", "log_truncated", "unreadable_records"}
 
 
 def found(folder: Path) -> set[tuple[object, ...]]:
     """What the proven findings of a warehouse are about."""
     return {
-        (one.rule, one.severity, one.group_id, one.topic, one.partition, one.rule in LATEST or one.member_id)
+        (*(row[name] for name in ABOUT), one.rule in LATEST or row["member_id"])
         for one in Warehouse(str(folder)).findings()
         if one.is_proven and one.rule not in ABOUT_THE_DUMP
+        for row in unfolded(asdict(one))
     }
 
 
