@@ -323,7 +323,7 @@ def _with_reason(row: dict[str, Any], named: _Named | None, line: GroupLogLine) 
     """A row with the reason that a log gives, and what records say of it kept."""
     kept = row[BY_RECORDS] or {name: row[name] for name in REASON_COLUMNS}
     evidence = [one.removesuffix(OPEN_QUESTION) if named else one for one in row["evidence"] or ()]
-    row |= {BY_RECORDS: kept, "evidence": [_sentence(line), *evidence]}
+    row |= {BY_RECORDS: kept, "evidence": [line_sentence(line), *evidence]}
     if named is None:
         return row
     row |= {
@@ -338,7 +338,8 @@ def _with_reason(row: dict[str, Any], named: _Named | None, line: GroupLogLine) 
     return row
 
 
-def _sentence(line: GroupLogLine) -> str:
+def line_sentence(line: GroupLogLine) -> str:
+    """What a line says, as evidence."""
     is_said = (line.client_reason or "") not in _NO_REASON and line.event != "MEMBER_LEFT"
     client = f"; client reason: {line.client_reason}" if is_said else ""
     return f"log of {_broker(line)} at {moment(line.at_ms)}: {line.words}{client}"

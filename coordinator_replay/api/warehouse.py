@@ -13,6 +13,7 @@ from coordinator_replay.errors import UsageError, WarehouseError
 from coordinator_replay.query.basis import Basis, basis_at, basis_from
 from coordinator_replay.query.choices import SEVERITIES, STATUSES
 from coordinator_replay.query.consumers import NOT_IN_THE_LOG, TopicConsumer, consumers_of
+from coordinator_replay.query.coordinators import nearby_note
 from coordinator_replay.query.describe import describe_at, inherited_note, missing_records_note
 from coordinator_replay.query.diff import Side, changes_between, side_of_run
 from coordinator_replay.query.end_offsets import read_end_offsets
@@ -318,7 +319,8 @@ class Warehouse:
             )
         # What goes on at the end of the log is the last thing that happened to a group.
         phase = None if group is None or end is not None else self._join_phase(group, moment)
-        notes = [phase, perhaps, _alternatives(rebalances, causes), self._no("rebalance", rebalances), note]
+        nearby = nearby_note(self._tables, rebalances)
+        notes = [phase, perhaps, nearby, _alternatives(rebalances, causes), self._no("rebalance", rebalances), note]
         summary = summary_between(self._tables, rebalances, since, self._end(end))
         return Reasons(rebalances, held_up, summary, notes, self._from(since, group))
 

@@ -6,7 +6,7 @@ Scala: ``kafka.coordinator.group.GroupCoordinator`` and ``GroupMetadataManager``
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from coordinator_replay.broker_log.layouts import LogLine
@@ -49,6 +49,12 @@ class BrokerEvent:
     client_reason: str | None = None
     duration_ms: int | None = None
 
+    def row(self) -> dict[str, Any]:
+        """Its columns of table ``broker_log``."""
+        return {name: getattr(self, name) for name in _COLUMNS}
+
+
+_COLUMNS = tuple(one.name for one in fields(BrokerEvent))
 
 _HEAD = re.compile(
     r"\[Group(?:Coordinator (?:id=)?|MetadataManager brokerId=)(?P<broker>\d+)"
@@ -178,7 +184,7 @@ _WORDINGS: tuple[tuple[str, str], ...] = (
     (
         "TOMBSTONES_WRITTEN",
         r"Generated \d+ (?:tombstone )?records (?:while cleaning up group metadata )?in (?P<duration_ms>\d+) "
-        r"milliseconds(?: while (?P<reason>.*?)\.?)?$",
+        r"milliseconds(?: while (?P<reason>.*?))?\.?$",
     ),
     ("TOMBSTONES_WRITTEN", r"Removed \d+ (?:expired )?offsets in (?P<duration_ms>\d+) milliseconds"),
     ("COORDINATOR_ELECTED", rf"Elected as the group coordinator for {_LOG}(?: in epoch (?P<epoch>\d+))?"),

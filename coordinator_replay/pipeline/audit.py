@@ -17,6 +17,7 @@ from coordinator_replay.pipeline.broker_log_rebalances import LinesContext, add_
 from coordinator_replay.pipeline.bucket import BucketContext, BucketResult, reasons_to_rebuild, run_bucket
 from coordinator_replay.pipeline.bucket_files import TableWriter
 from coordinator_replay.pipeline.commit_sums import SumsRange
+from coordinator_replay.pipeline.coordinator_changes import write_coordinator_changes
 from coordinator_replay.pipeline.derived import (
     Log,
     add_up_metrics,
@@ -36,6 +37,7 @@ from coordinator_replay.pipeline.ledger import Run
 from coordinator_replay.pipeline.offsets.offset_step import OffsetContext
 from coordinator_replay.pipeline.options import ExpiryOptions, Options, Summary
 from coordinator_replay.pipeline.plan import History, Plan, PlanRequest, plan_buckets, sums_range
+from coordinator_replay.pipeline.read.metadata_log import MetadataFile, leader_changes, metadata_files, read_metadata
 from coordinator_replay.pipeline.read.tally import Tally
 from coordinator_replay.pipeline.reading import Reading, read_dump
 from coordinator_replay.pipeline.rebalance_pauses import AWAITING_LOGS
@@ -52,10 +54,11 @@ Report = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class _Topics:
-    """The cluster's topics, as earlier runs knew them and as they are known now."""
+    """The cluster's topics, as earlier runs knew them and as they are known now, and the log of its metadata."""
 
     before: topics.ClusterTopics
     now: topics.ClusterTopics
+    metadata: Sequence[MetadataFile] = ()
 
 
 def run_audit(
@@ -112,13 +115,16 @@ def audit(
         if logs:
             report("reading logs of brokers")
             changes += _read_broker_logs(job, run, logs, results, reading.history)
+        elections = leader_changes(names.metadata)
+        written, coordinators = write_coordinator_changes(job, run, reading.tally, elections, changes)
+        changes += written
         if plan.derives and has_logs:
             report("joining rebalances with logs of brokers")
             _add_log_lines(job, results, changes)
         if plan.derives and sums is not None and run.log_end is not None:
-            log = Log(run.log_end, sums, names.now, reading.history)
+            log = Log(run.log_end, sums, names.now, reading.history, coordinators)
             report("explaining tombstones")
-            causes = explain_tombstones(job, results, log)
+            causes = explain_tombstones(job, results, log, job.uris(broker_logs.TABLE, changes))
             run.notes.append(causes.retention.note)
             report("evaluating findings")
             evaluated = evaluate(job, results, causes, log, news)
@@ -202,11 +208,12 @@ def _name_topics(job: Job, tally: Tally) -> _Topics:
     sources = [*before.topics.values(), *topics.from_tally(tally)]
     if options.topics is not None:
         sources += topics.from_file(options.topics)
+    metadata: list[MetadataFile] = []
     if options.cluster_metadata is not None:
-        files = topics.metadata_files(options.cluster_metadata)
-        read = job.stages.run("read cluster metadata", files, topics.read_metadata)
-        sources += topics.from_metadata(record for one in read for record in one)
-    return _Topics(before, topics.best_topics(sources))
+        files = metadata_files(options.cluster_metadata)
+        metadata = job.stages.run("read cluster metadata", files, read_metadata)
+        sources += topics.from_metadata(record for one in metadata for record in one.records)
+    return _Topics(before, topics.best_topics(sources), metadata)
 
 
 def _write_topics(job: Job, names: _Topics) -> Changes:
@@ -277,10 +284,8 @@ def _read_broker_logs(
 
 def _add_log_lines(job: Job, results: Sequence[BucketResult], changes: Changes) -> None:
     """The stage that joins the rebalances of each bucket with the lines of brokers' logs."""
-    removed = {file.uri for file in changes.removed}
     new = [file.path for file in changes.added if file.table == broker_logs.TABLE]
-    earlier = [file.uri for file in job.files(broker_logs.TABLE) if file.uri not in removed]
-    context = LinesContext(place=job.place, lines=[*earlier, *new], new=new)
+    context = LinesContext(place=job.place, lines=job.uris(broker_logs.TABLE, changes), new=new)
     joined = job.stages.run("join rebalances with logs of brokers", results, partial(add_log_lines, context=context))
     for result, files in zip(results, joined, strict=True):
         result.files.take(files.added)

@@ -1,11 +1,13 @@
 """What follows from all buckets together: causes of tombstones, what expires, findings, metrics."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from typing import Any
 
+from coordinator_replay.analysis.coordinator_changes import CoordinatorChange, row_of
 from coordinator_replay.analysis.findings.evaluate import FINDINGS, Evaluator
 from coordinator_replay.analysis.findings.evidence import Evidence
 from coordinator_replay.analysis.reasons.topic_changes import REMOVED as TOPIC_REMOVED
@@ -28,7 +30,7 @@ from coordinator_replay.pipeline.groups.topics import ClusterTopics
 from coordinator_replay.pipeline.interval_rows import REMOVED_ROWS
 from coordinator_replay.pipeline.job import Changes, Job
 from coordinator_replay.pipeline.ledger import FinishedRun, Run, lost_ranges, unread
-from coordinator_replay.pipeline.offsets.causes import REMOVED, CausesResult, CausesShare, find_causes
+from coordinator_replay.pipeline.offsets.causes import GROUP_RECORDS, REMOVED, CausesResult, CausesShare, find_causes
 from coordinator_replay.pipeline.offsets.offset_step import SURVIVOR_ROWS
 from coordinator_replay.pipeline.options import Summary
 from coordinator_replay.pipeline.plan import History
@@ -46,16 +48,25 @@ class Log:
         sums: which commits the buckets have added up.
         topics: the cluster's topics.
         history: what earlier runs have read.
+        coordinators: changes of the coordinators of its partitions.
     """
 
     end: datetime
     sums: SumsRange
     topics: ClusterTopics
     history: History
+    coordinators: Sequence[CoordinatorChange]
 
 
-def explain_tombstones(job: Job, results: Sequence[BucketResult], log: Log) -> CausesResult:
-    """The one stage across buckets; what it writes joins the files of each bucket."""
+def explain_tombstones(job: Job, results: Sequence[BucketResult], log: Log, lines: Sequence[str]) -> CausesResult:
+    """The one stage across buckets; what it writes joins the files of each bucket.
+
+    Args:
+        job: the run's.
+        results: of the buckets.
+        log: the whole log.
+        lines: files of ``broker_log``.
+    """
     expiry = job.options.expiry
     share = CausesShare(
         removed=[file.path for result in results for file in result.files.staged.get(REMOVED_ROWS, [])],
@@ -66,6 +77,8 @@ def explain_tombstones(job: Job, results: Sequence[BucketResult], log: Log) -> C
             for change in changes
             if change.change == TOPIC_REMOVED
         ],
+        lines=lines,
+        group_records=[uri for result in results for uri in result.files.uris(GROUP_RECORDS)] if lines else [],
         survivors=[file.path for result in results for file in result.files.staged.get(SURVIVOR_ROWS, [])],
         retention_ms=expiry.retention_ms,
         end=log.end,
@@ -118,7 +131,7 @@ def add_up_metrics(
 
 
 def take_findings(job: Job, evaluated: Sequence[EvaluationResult], log: Log, news: News, summary: Summary) -> Changes:
-    """The findings of all buckets, and those about ranges of offsets that no audit has read or the log has lost."""
+    """The findings of all buckets, and those about the log: ranges not read or lost, partitions loaded slowly."""
     run = summary.run
     for one in evaluated:
         summary.findings.update(one.severities)
@@ -130,15 +143,25 @@ def take_findings(job: Job, evaluated: Sequence[EvaluationResult], log: Log, new
     writer = TableWriter(job.place, None)
     runs: list[Run | FinishedRun] = [run, *log.history.runs]
     first_runs = news.first_runs()
-    gaps = [(Evidence.GAP, *one) for one in unread(log.history.ranges, run)]
-    for kind, log_partition, low, high in (*gaps, *((Evidence.LOST, *one) for one in lost_ranges(runs))):
-        evidence = {"log_partition": log_partition, "from_offset": low, "to_offset": high}
+    for kind, evidence in _of_log(runs, log):
         rows = news.dated(evaluator.add(kind, evidence), first_runs)
         summary.new_findings.update(news.count(rows))
         summary.findings.update(one["severity"] for one in rows)
         writer.add_rows(FINDINGS, rows)
     added = [file for one in evaluated for file in one.files if file.table is not None]
     return Changes([*added, *writer.close()], [*job.files(FINDINGS), *job.files(TOTALS)])
+
+
+def _of_log(runs: Sequence[Run | FinishedRun], log: Log) -> Iterator[tuple[Evidence, dict[str, Any]]]:
+    """Evidence about the log itself; the first of the runs is this one."""
+    this = runs[0]
+    gaps = unread(log.history.ranges, this) if isinstance(this, Run) else ()
+    for kind, ranges in ((Evidence.GAP, gaps), (Evidence.LOST, lost_ranges(runs))):
+        for log_partition, low, high in ranges:
+            yield kind, {"log_partition": log_partition, "from_offset": low, "to_offset": high}
+    for change in log.coordinators:
+        if change.loaded_at is not None:
+            yield Evidence.LOADING, row_of(change)
 
 
 def count_earlier(job: Job, summary: Summary, news: News) -> None:

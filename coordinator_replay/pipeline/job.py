@@ -71,6 +71,12 @@ class Job:
         """The cluster's files of a table."""
         return self.snapshots[table].files(cluster=self.options.cluster)
 
+    def uris(self, table: str, changes: Changes) -> list[str]:
+        """The cluster's files of a table once a run's changes so far are made."""
+        removed = {file.uri for file in changes.removed}
+        kept = [file.uri for file in self.files(table) if file.uri not in removed]
+        return [*kept, *(file.path for file in changes.added if file.table == table)]
+
     def bucket_files(self) -> list[TableFile]:
         """The cluster's files of all tables that have buckets."""
         return [file for name in BUCKET_TABLES for file in self.files(name)]

@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 from coordinator_replay.log.schema import DamageClass
 from coordinator_replay.pipeline.bucket_files import BucketFiles, TableWriter
 from coordinator_replay.pipeline.columns import Bools, Numbers, distinct, numbers_of
-from coordinator_replay.pipeline.read.decode import BATCH_EPOCH, STAGED, StagedFile
-from coordinator_replay.pipeline.read.tally import COMMIT, CONTROL, QUARANTINE, RECORD, Ranges, kinds_of
+from coordinator_replay.pipeline.read.decode import STAGED, StagedFile
+from coordinator_replay.pipeline.read.tally import BATCH_EPOCH, COMMIT, CONTROL, QUARANTINE, RECORD, Ranges, kinds_of
 from coordinator_replay.store.scan import read_paths
 from coordinator_replay.store.writer import some
 from coordinator_replay.tables.definition import table

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from coordinator_replay.analysis.coordinator_changes import NO_LEADER
 from coordinator_replay.query import offset_events
 from coordinator_replay.query.partitions import partition_ranges
 
@@ -67,8 +68,8 @@ def _joined(detail: Detail) -> list[str]:
 
 
 def _left(detail: Detail) -> list[str]:
-    # The event is the same for LeaveGroup, a timeout and a removal by an admin.
-    return ["left or was removed", f"owned {_assignment(detail.get('assigned'))}"]
+    # The event is the same for LeaveGroup, a timeout and a removal by an admin, unless a broker's log tells them apart.
+    return [detail.get("departure") or "left or was removed", f"owned {_assignment(detail.get('assigned'))}"]
 
 
 def _reconciled(detail: Detail) -> list[str]:
@@ -232,6 +233,39 @@ def _ended(detail: Detail) -> list[str]:
     return [of, f"{how}{sure}"] if how else [f"{of}{sure}"]
 
 
+def _coordinator(detail: Detail) -> list[str]:
+    broker, before = detail.get("broker"), detail.get("broker_before")
+    to = "no leader" if broker == NO_LEADER else "" if broker is None else f"broker {broker}"
+    loading = detail.get("loading_ms")
+    return [
+        f"leader epoch {detail['leader_epoch']}",
+        f"{to} (before: {before})" if to and before is not None else to,
+        "unclean election" if detail.get("is_unclean") else "",
+        "" if loading is None else f"loaded in {loading:,} ms",
+    ]
+
+
+def _refused(detail: Detail) -> list[str]:
+    instance, member = detail.get("instance_id"), detail.get("member_id")
+    return [
+        f"group.instance.id {instance}" if instance else "",
+        f"member {member} was refused" if member else "a member was refused",
+        f"log of broker {detail['broker']}" if "broker" in detail else "",
+        "no record shows it",
+    ]
+
+
+def _contradicted(detail: Detail) -> list[str]:
+    members, recorded = detail.get("member_count"), detail.get("members_by_record")
+    return [
+        f"generation {detail.get('generation')}",
+        "" if members is None else _counted(members, "member"),
+        "" if recorded is None else f"{recorded:,} by the record",
+        f"log of broker {detail['broker']}" if "broker" in detail else "",
+        f"not used: {detail.get('note')}",
+    ]
+
+
 def _pending(detail: Detail) -> list[str]:
     ended = [f"{detail[what]:,} {what}" for what in ("committed", "aborted") if detail[what]]
     if detail["longest_ms"] is not None:
@@ -267,6 +301,10 @@ _WORDS: Mapping[str, Callable[[Detail], list[str]]] = {
     "TARGET_ASSIGNED": _target,
     "RECORDS_MISSING": _records_missing,
     "RECORDS_COMPLETE": _records_complete,
+    "COORDINATOR_CHANGED": _coordinator,
+    "INSTANCE_ID_FENCED": _refused,
+    "INSTANCE_ID_UNRELEASED": _refused,
+    "BROKER_LOG_CONTRADICTED": _contradicted,
     offset_events.FIRST_COMMIT: _first_commit,
     offset_events.FIRST_ON_RECORD: _first_commit,
     offset_events.REWIND: _rewound,

@@ -42,8 +42,8 @@ class CommonTrait:
 
     Attributes:
         trait: ``host`` or ``client`` of a member, ``topic`` that one subscribes to or owns, ``log partition`` of
-            __consumer_offsets, ``coordinator`` (broker elected for it) or ``coordinator change`` (elected in the
-            range); the last two need brokers' logs.
+            __consumer_offsets, ``coordinator`` (broker that led it) or ``coordinator change`` (elected in the range);
+            a broker's id needs brokers' logs or the cluster metadata.
         concerned: how many of the groups concerned have it, of ``concerned_groups``.
         others: how many of the other groups with members in that time have it, of ``other_groups``.
     """
@@ -185,10 +185,15 @@ _TRAITS = f"""
                coalesce(is_client_inherited, false) AS is_client_inherited
         FROM member_timeline
         WHERE cluster = $cluster AND {_IN_RANGE.format(since="valid_from", until="valid_to", open="to_offset")}
+    ), changes AS (
+        SELECT *, is_exact OR lag(leader_epoch) OVER (PARTITION BY log_partition ORDER BY leader_epoch) IS NOT NULL
+                  AS is_known
+        FROM coordinator_changes WHERE cluster = $cluster AND elected_at < $end AND broker IS DISTINCT FROM -1
     ), elected AS (
-        SELECT log_partition, arg_max(broker, logged_at) AS broker, max(logged_at) >= $start AS is_change
-        FROM broker_log WHERE cluster = $cluster AND event = 'COORDINATOR_ELECTED' AND logged_at < $end
-        GROUP BY log_partition
+        SELECT log_partition, arg_max(broker, leader_epoch) FILTER (broker IS NOT NULL) AS broker,
+               arg_max('leader epoch ' || leader_epoch || coalesce(' on broker ' || broker, ''), leader_epoch)
+                   FILTER (is_known AND elected_at >= $start) AS change
+        FROM changes GROUP BY log_partition
     ), traits AS (
         SELECT group_id, 'client' AS trait, client_id AS value FROM present WHERE NOT is_client_inherited
         UNION SELECT group_id, 'host', client_host FROM present WHERE NOT is_client_inherited
@@ -196,8 +201,7 @@ _TRAITS = f"""
         UNION SELECT group_id, 'topic', unnest(assigned).topic FROM present
         UNION SELECT group_id, 'log partition', log_partition::VARCHAR FROM present
         UNION SELECT group_id, 'coordinator', 'broker ' || broker FROM present JOIN elected USING (log_partition)
-        UNION SELECT group_id, 'coordinator change', 'to broker ' || broker FROM present
-              JOIN elected USING (log_partition) WHERE is_change
+        UNION SELECT group_id, 'coordinator change', change FROM present JOIN elected USING (log_partition)
     ), counts AS (
         SELECT trait, value, count(*) FILTER (list_contains($concerned, group_id)) AS concerned,
                $concerned_groups AS concerned_groups,

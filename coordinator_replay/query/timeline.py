@@ -1,12 +1,21 @@
-"""What happened to a group and to its offsets, in log order; and how its members were, interval by interval."""
+"""What happened to a group, its offsets and its coordinator, in log order; and how its members were."""
 
 import heapq
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from coordinator_replay.answer_columns import column, select_list, stored_columns
+from coordinator_replay.query.broker_log_events import (
+    GroupLine,
+    contradictions,
+    departure_of,
+    group_lines,
+    refusals,
+)
+from coordinator_replay.query.coordinators import CHANGED, GroupCoordinatorChange, group_coordinator_changes
 from coordinator_replay.query.event_words import words_of
 from coordinator_replay.query.groups import check_group
 from coordinator_replay.query.offset_events import offset_events
@@ -26,11 +35,12 @@ def _parsed(detail: str | None) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimelineEvent:
-    """One thing that happened to a group (a row of ``group_timeline``) or to its offsets (summed up).
+    """One thing that happened to a group (a row of ``group_timeline``), its offsets (summed up) or its coordinator.
 
     Attributes:
-        seq: place among the group's own events; None for an event of its offsets.
-        group_type: None for an event of its offsets, as are states, epochs and members.
+        seq: place among the group's own events; None for all others.
+        group_type: None where it is no event of the group's own, as are states, epochs and members.
+        log_offset: None where no record shows it: for changes of the coordinator and lines of brokers' logs.
         summary: cause and detail in words; None where there is nothing to add.
         detail: the detail as the table has it, parsed.
         cause: why the group rebalanced, at the event that is linked to the rebalance; None at all others.
@@ -54,7 +64,7 @@ class TimelineEvent:
     confidence: str | None = column("CONFIDENCE", 7, sql="r.confidence")
     is_exact: bool = column("EXACT", 8)
     log_partition: int
-    log_offset: int = column("LOG-OFFSET", 8)
+    log_offset: int | None = column("LOG-OFFSET", 8)
     summary: str | None = column("DETAIL", 1, 28, good=56, default=None)
     detail: Any = column(read=_parsed)
 
@@ -112,7 +122,7 @@ _INTERVALS = f"""
 def timeline_of(
     warehouse: Tables, group: str, start: datetime | None = None, end: datetime | None = None
 ) -> list[TimelineEvent]:
-    """What happened to a group and its offsets in a time range, in log order.
+    """What happened to a group, its offsets and its coordinator in a time range, in log order.
 
     Args:
         warehouse: the tables.
@@ -124,18 +134,61 @@ def timeline_of(
         UsageError: the tables don't know the group, or nothing of that time range.
     """
     warehouse.check_range(start, end)
-    of_group = list(map(_in_words, warehouse.answers(TimelineEvent, _EVENTS, group=group, start=start, end=end)))
+    lines = group_lines(warehouse, group)
+    of_group = [
+        _in_words(event, lines)
+        for event in warehouse.answers(TimelineEvent, _EVENTS, group=group, start=start, end=end)
+    ]
     of_offsets = [_offset_event(group, *event) for event in offset_events(warehouse, group, start, end)]
     if not of_group and not of_offsets:
         check_group(warehouse, group)
     # A group lives in one log partition: its events and those of its offsets share their order.
-    return list(heapq.merge(of_group, of_offsets, key=lambda event: event.log_offset))
+    events = list(heapq.merge(of_group, of_offsets, key=_place))
+    others = [_of(change) for change in group_coordinator_changes(warehouse, group, start, end)]
+    partition = next((one.log_partition for one in events), None)
+    for event, at, detail in (*refusals(lines), *contradictions(warehouse, group)):
+        if partition is not None and (start is None or at >= start) and (end is None or at < end):
+            place = {"log_partition": partition, "log_offset": None}
+            others.append(_event(group, event, at, detail, is_exact=False, **place))
+    for other in sorted(others, key=lambda one: (one.log_timestamp, one.event), reverse=True):
+        events.insert(next((at for at, one in enumerate(events) if _is_behind(one, other)), len(events)), other)
+    return events
 
 
-def _in_words(event: TimelineEvent) -> TimelineEvent:
-    """An event of the group with its summary."""
+def _place(event: TimelineEvent) -> int:
+    return -1 if event.log_offset is None else event.log_offset
+
+
+def _is_behind(event: TimelineEvent, other: TimelineEvent) -> bool:
+    """Whether an event comes after one that has no record of its own: in the log where records show it, else by time.
+
+    Args:
+        event: of records, or one without that is later.
+        other: the one without.
+    """
+    if event.log_offset is None:
+        return True
+    if other.log_offset is not None:
+        return event.log_offset >= other.log_offset
+    is_timed = event.log_timestamp is not None and other.log_timestamp is not None
+    return is_timed and event.log_timestamp > other.log_timestamp  # type: ignore[operator]
+
+
+def _of(change: GroupCoordinatorChange) -> TimelineEvent:
+    names = ("leader_epoch", "broker", "broker_before", "is_unclean", "loading_ms")
+    detail = {name: value for name in names if (value := getattr(change, name)) is not None}
+    place = {"log_partition": change.log_partition, "log_offset": change.first_log_offset}
+    return _event(change.group_id, CHANGED, change.elected_at, detail, is_exact=change.is_exact, **place)
+
+
+def _in_words(event: TimelineEvent, lines: Sequence[GroupLine]) -> TimelineEvent:
+    """An event of the group with its summary; of a member that went with what brokers' logs say of it."""
     cause = None if event.cause is None else f"{event.cause} ({event.confidence})"
-    words = words_of(event.event, event.detail)
+    detail = event.detail
+    if event.event == "MEMBER_LEFT" and isinstance(detail, dict):
+        is_classic = event.group_type == "classic"
+        detail = detail | {"departure": departure_of(lines, event.member_id, event.log_timestamp, classic=is_classic)}
+    words = words_of(event.event, detail)
     if words is None and event.event == "REBALANCE_COMPLETED" and event.epoch is not None:
         words = f"{event.to_state} at epoch {event.epoch}"
     summary = ", ".join(part for part in (cause, words) if part)
@@ -151,9 +204,13 @@ def _offset_event(
     detail: dict[str, Any],
     is_exact: bool,
 ) -> TimelineEvent:
+    return _event(group, event, at, detail, is_exact=is_exact, log_partition=log_partition, log_offset=log_offset)
+
+
+def _event(group: str, event: str, at: datetime | None, detail: dict[str, Any], **place: Any) -> TimelineEvent:
+    """An event that is not the group's own."""
     nothing: dict[str, Any] = dict.fromkeys(one.name for one in stored_columns(TimelineEvent))
     values = {"group_id": group, "log_timestamp": at, "event": event, "summary": words_of(event, detail)}
-    place = {"is_exact": is_exact, "log_partition": log_partition, "log_offset": log_offset}
     return TimelineEvent(**{**nothing, **values, "detail": detail, **place})
 
 

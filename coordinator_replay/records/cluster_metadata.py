@@ -1,8 +1,8 @@
-"""Records of ``__cluster_metadata``, those that hold topics and settings.
+"""Records of ``__cluster_metadata``, those that hold topics, leaders of partitions and settings.
 
 A value is a frame version, a record type and a record version, each an unsigned varint, then the fields
-(``MetadataRecordSerde``, ``AbstractApiMessageSerde``). Only the leading fields of the few types that matter here are
-defined; whatever follows them is passed over, and so are all other types.
+(``MetadataRecordSerde``, ``AbstractApiMessageSerde``). Only the few types that matter here are defined, and of most of
+them only the leading fields; whatever follows them is passed over, and so are all other types.
 """
 
 from collections.abc import Mapping

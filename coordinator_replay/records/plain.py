@@ -434,12 +434,15 @@ def read_uvarints(data: bytes, count: int) -> tuple[tuple[int, ...], int]:
 
 
 def read_leading_fields(struct: Struct, version: int, data: bytes, position: int) -> dict[str, Any]:
-    """The fields of a struct from a position on; what follows them, tagged fields too, is not looked at.
+    """The fields of a struct from a position on; what follows them is not looked at.
+
+    Tagged fields are read where the struct has some: its other fields are all that there are then.
 
     Raises:
         RecordError: the bytes end early.
     """
     source, flexible = _Source(data, position), version in struct.flexible
-    return {
-        field.name: _values(field, version, flexible)(source) for field in struct.fields if version in field.versions
-    }
+    current = [field for field in struct.fields if version in field.versions]
+    values = {field.name: _values(field, version, flexible)(source) for field in current if field.tag is None}
+    tagged = [field for field in current if field.tag is not None]
+    return values | _tagged_fields(tagged, version)(source) if tagged else values

@@ -1,4 +1,4 @@
-"""A real broker for tests and the broker lab: one KRaft node on loopback that keeps everything in one folder."""
+"""A real broker for tests and the broker lab: a KRaft node on loopback that keeps everything in one folder."""
 
 import socket
 import subprocess
@@ -16,6 +16,7 @@ _CLUSTER_ID = "coordinator-replay-lab"
 _READY = "Kafka Server started"
 _START_SECONDS = 120.0
 _STOP_SECONDS = 60.0
+_WITH_ZONE, _LOCAL = "yyyy-MM-dd'T'HH:mm:ss.SSSZ", "'['yyyy-MM-dd HH:mm:ss,SSS']'"
 
 _DEFAULTS = {
     "process.roles": "broker,controller",
@@ -48,34 +49,44 @@ class Broker:
     """A Kafka broker that lives as long as the ``with`` block.
 
     The folder outlives it: ``log_folder`` holds the segments, ``server_log`` what the broker said, one line each with
-    the time in front (``2026-11-21T10:00:00.000+0000 INFO …``).
+    the time in front (``2026-11-21T10:00:00.000+0000 INFO …``; in a zone of its own, as log4j does it in Kafka's
+    distribution: ``[2026-11-21 15:30:00,000] INFO …``).
 
     Attributes:
         bootstrap: address for clients.
+        voters: ``controller.quorum.voters`` for further nodes of its cluster.
         log_folder: partition folders, among them ``__consumer_offsets-N`` and ``__cluster_metadata-0``.
         server_log: the broker's own log.
     """
 
-    def __init__(self, folder: Path, properties: Mapping[str, str] | None = None) -> None:
+    def __init__(self, folder: Path, properties: Mapping[str, str] | None = None, time_zone: str | None = None) -> None:
         """Describe a broker; ``with`` starts it.
 
         Args:
             folder: an empty or missing folder, or that of an earlier broker whose log is to go on.
             properties: broker settings on top of, or in place of, those of a small single node.
+            time_zone: of its machine; it logs local time then.
         """
         self.folder = folder
         self.log_folder = folder / "log"
         self.server_log = folder / "server.log"
         client_port, controller_port = _free_ports(2)
         self.bootstrap = f"127.0.0.1:{client_port}"
-        self._properties = {
-            **_DEFAULTS,
-            "listeners": f"PLAINTEXT://{self.bootstrap},CONTROLLER://127.0.0.1:{controller_port}",
-            "advertised.listeners": f"PLAINTEXT://{self.bootstrap}",
-            "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
-            "log.dirs": str(self.log_folder),
-            **(properties or {}),
+        chosen = {**_DEFAULTS, **(properties or {})}
+        addresses = {
+            "broker": f"PLAINTEXT://{self.bootstrap}",
+            "controller": f"CONTROLLER://127.0.0.1:{controller_port}",
         }
+        listeners = ",".join(addresses[role] for role in chosen["process.roles"].split(","))
+        self.voters = f"{chosen['node.id']}@127.0.0.1:{controller_port}"
+        self._properties = {
+            "listeners": listeners,
+            "advertised.listeners": listeners.partition(",")[0],
+            "controller.quorum.voters": self.voters,
+            "log.dirs": str(self.log_folder),
+            **chosen,
+        }
+        self._time_zone = time_zone
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
@@ -90,9 +101,10 @@ class Broker:
         logging = {
             "org.slf4j.simpleLogger.defaultLogLevel": "info",
             "org.slf4j.simpleLogger.showDateTime": "true",
-            "org.slf4j.simpleLogger.dateTimeFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSZ",
+            "org.slf4j.simpleLogger.dateTimeFormat": _WITH_ZONE if self._time_zone is None else _LOCAL,
             "org.slf4j.simpleLogger.showThreadName": "false",
             "org.slf4j.simpleLogger.showLogName": "false",
+            **({} if self._time_zone is None else {"user.timezone": self._time_zone}),
         }
         options = ["-Xms256m", "-Xmx1g"]
         command = java_command("kafka.Kafka", str(settings), options=options, properties=logging)
@@ -123,6 +135,13 @@ class Broker:
             self._process.kill()
             self._process.wait()
         self._process = None
+
+    def kill(self) -> None:
+        """End the broker's process without a word."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
 
     def segments(self, topic: str = "__consumer_offsets") -> list[Path]:
         """Segments of a topic, by partition and base offset."""

@@ -15,7 +15,7 @@ from coordinator_replay.errors import PrerequisiteError
 from lab.journal import Journal
 from lab.life import Life, LifeError
 from lab.lives import LIVES, SESSION_SECONDS
-from lab.recording import Checkpoints, copy_dump, write_broker_log
+from lab.recording import Checkpoints, copy_dump, copy_server_log, write_broker_log
 
 _SESSION_MS = str(round(SESSION_SECONDS * 1000))
 
@@ -76,6 +76,7 @@ def run_lab(folder: Path, names: Sequence[str], at_once: int = 6) -> list[str]:
         for life in lives:
             life.end()
         write_broker_log(broker, names, folder / "broker-log.jsonl")
+        copy_server_log(broker, folder / "server.log")
         copy_dump(broker, folder)
     journal.close()
     return failed

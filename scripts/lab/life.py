@@ -10,10 +10,11 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from lab.journal import Journal
 from lab.member import SILENT, Member
-from lab.recording import Checkpoints
+from lab.recording import AskedCheckpoints, Checkpoints
 
-_PATIENCE_SECONDS = 60.0
+_PATIENCE_SECONDS = 120.0
 _LOOK_SECONDS = 0.25
+_ASK_SECONDS = 3.0
 _STEP_SECONDS = 0.8
 """Between two steps of a script, so that what they set off does not run together."""
 
@@ -39,7 +40,14 @@ class Life:
         members: those that run, by client id.
     """
 
-    def __init__(self, group: str, protocol: str, bootstrap: str, journal: Journal, checkpoints: Checkpoints) -> None:
+    def __init__(
+        self,
+        group: str,
+        protocol: str,
+        bootstrap: str,
+        journal: Journal,
+        checkpoints: Checkpoints | AskedCheckpoints,
+    ) -> None:
         """Begin a life; nothing is known to the broker yet."""
         self.group = group
         self.protocol = protocol
@@ -174,7 +182,8 @@ class Life:
         return sorted(owned) == sorted(expected) and self._state() == ConsumerGroupState.STABLE
 
     def _state(self) -> ConsumerGroupState | None:
-        listed = self._admin.list_consumer_groups().result(_PATIENCE_SECONDS).valid
+        # All brokers are asked; one that is down must not be waited for.
+        listed = self._admin.list_consumer_groups(request_timeout=_ASK_SECONDS).result(_PATIENCE_SECONDS).valid
         return next((group.state for group in listed if group.group_id == self.group), None)
 
     def _wait(self, reached: Callable[[], bool], what: str) -> None:

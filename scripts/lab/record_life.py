@@ -1,6 +1,7 @@
 """Records random lives: ``python -m lab.record_life --out DIR SEED …``, each under all of its settings at once.
 
-Kept of each are the segments of ``__consumer_offsets``, the log of the cluster's metadata, and ``life.json``.
+Kept of each are the segments of ``__consumer_offsets``, the log of the cluster's metadata, the lines of the broker's
+own log that are about groups, and ``life.json``.
 """
 
 import argparse
@@ -20,7 +21,7 @@ from kafka_jars import java_command
 
 from lab.member import SILENT, Member
 from lab.random_life import JAVA, Client, Drawn, draw, settings_of
-from lab.recording import copy_segments
+from lab.recording import copy_segments, copy_server_log
 
 _ASSIGNORS = {
     "range": "org.apache.kafka.clients.consumer.RangeAssignor",
@@ -183,6 +184,7 @@ def record(seed: int, folder: Path) -> None:
             recording.play()
         recording.end()
         copy_segments(broker, folder)
+        copy_server_log(broker, folder / "server.log")
     (folder / "life.json").write_text(json.dumps(life.as_json() | {"late_seconds": round(recording.late, 2)}, indent=1))
     print(f"life {seed}: {life.seconds:.0f} s, at most {recording.late:.2f} s late", file=sys.stderr)
 

@@ -80,6 +80,27 @@ class Checkpoints:
         return answer
 
 
+class AskedCheckpoints:
+    """Asks when a script waits: while brokers of a cluster come and go there may be nobody to ask.
+
+    Each time a client asks that knows nothing of brokers that are no longer there.
+    """
+
+    def __init__(self, bootstrap: str, path: Path) -> None:
+        """Ask nothing yet."""
+        self._bootstrap, self._path = bootstrap, path
+
+    def wait(self, patience_seconds: float) -> None:
+        """Take a checkpoint; none where nobody answers."""
+        quiet = {"org.slf4j.simpleLogger.defaultLogLevel": "error"}
+        command = java_command("coordinatorreplay.Checkpoints", self._bootstrap, options=_QUICK, properties=quiet)
+        run = subprocess.run(
+            command, input="asked\n", stdout=subprocess.PIPE, text=True, check=False, timeout=2 * patience_seconds
+        )
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(run.stdout)
+
+
 def _group_of(text: str, groups: Iterable[str]) -> str | None:
     """The group that a line is about; the longest name, because one may begin with another."""
     named = [group for group in groups if re.search(rf"(?<![\w.-]){re.escape(group)}(?![\w.-]*\w)", text)]
@@ -116,6 +137,12 @@ def copy_segments(broker: Broker, folder: Path) -> list[Path]:
     for segment in broker.segments("__cluster_metadata"):
         shutil.copyfile(segment, metadata / segment.name)
     return segments
+
+
+def copy_server_log(broker: Broker, path: Path) -> None:
+    """Copy what a broker has logged, but for its settings, which name folders of this machine."""
+    lines = broker.server_log.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
+    path.write_text("".join(line for line in lines if "GroupCoordinator" in line or "GroupMetadata" in line))
 
 
 def copy_dump(broker: Broker, folder: Path) -> None:

@@ -50,7 +50,8 @@ def test_a_warehouse_with_other_snapshots_and_fewer_columns_is_carried_over(nigh
     for dump, warehouse in ((nights[1], older), (nights[0], tmp_path / "new"), (nights[1], tmp_path / "new")):
         run = audit(ROOT, dump, warehouse)
         assert run.returncode == 0, run.stderr
-    check_same(older, tables(tmp_path / "new"))
+    # The leaders of records that an older release has read are not looked up again.
+    check_same(older, tables(tmp_path / "new"), but=("coordinator_changes",))
 
 
 @pytest.mark.parametrize("commit", REFUSED)

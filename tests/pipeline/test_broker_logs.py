@@ -231,6 +231,27 @@ def test_daylight_saving_within_a_file(dump, tmp_path):
     assert len(rows) == len(whole) - 3
 
 
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", None])
+def test_times_that_jump_end_nothing(dump, tmp_path, zone):
+    """A clock that was set back by seven minutes in mid-file, and once for good by a year, fits no zone."""
+    lines = log_of("2.8").splitlines(keepends=True)
+    third = len(lines) // 3
+    jumps = [
+        moved(b"".join(lines[third : 2 * third]), -timedelta(minutes=7)),
+        moved(b"".join(lines[2 * third :]), -timedelta(days=365)),
+    ]
+    log = tmp_path / "server.log"
+    log.write_bytes(b"".join([*lines[:third], *jumps]))
+    [result], rows = read_into(tmp_path / "wh", rebalances_of(dump[0]), log, zone=zone)
+    if zone is None:
+        # Most of its lines with a record fit no zone, so that it may be of other brokers.
+        assert "name their zone with --broker-log-zone" in (result.problem or "")
+        assert not rows
+    else:
+        assert result.problem is None
+        assert len(rows) == len(lines_of(dump[1]))
+
+
 @pytest.mark.parametrize("form", ["plain", "packed"])
 def test_lines_of_any_length_and_bytes(dump, tmp_path, form):
     log = log_of("2.8")

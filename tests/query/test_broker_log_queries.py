@@ -1,12 +1,14 @@
 """Saved queries over the brokers' logs, on a recorded dump: members that went, failovers, contradictions."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
+from coordinator_replay.query.broker_log_events import GroupLine, departure_of
 from coordinator_replay.query.saved import run_saved_query
 from coordinator_replay.query.tables import Tables
+from coordinator_replay.query.timeline import timeline_of
 from tests.pipeline.in_process import audit_here
 from tests.samples import DATA
 
@@ -15,8 +17,9 @@ _OF_GROUPS = "[GroupCoordinator id=1 topic=__consumer_offsets partition=2]"
 FORGED = (
     f"[2026-11-23 13:58:05,000] INFO {_OF_GROUPS} Assignment received from leader x for group wharf-migrate for "
     "generation 77. The group has 1 members, 0 of which are static. (o.C)\n"
-    f"[2026-11-23 13:58:06,000] INFO {_OF_GROUPS} [GroupId wharf-newstatic] Static member new with instance id pick-0 "
-    "cannot join the group because the instance id is owned by member old. (o.C)\n"
+    f"[2026-11-23 13:58:06,000] INFO {_OF_GROUPS.replace('=2', '=3')} [GroupId wharf-newstatic] "
+    "Static member new with instance id pick-0 cannot join the group because the instance id is owned by member "
+    "old. (o.C)\n"
     "[2026-11-23 13:58:20,000] INFO [GroupCoordinator id=2] Finished loading of metadata from __consumer_offsets-2 "
     "with epoch 1 in 4321ms where 5ms was spent in the scheduler. Loaded 9 records which total to 99 bytes. (o.C)\n"
 )
@@ -54,9 +57,52 @@ def test_a_generation_that_never_came_is_shown(audited: Tables) -> None:
     assert (row["generation"], row["note"]) == (77, "no record of this generation at this time")
 
 
+def test_a_timeline_says_how_members_went_and_what_was_refused(audited: Tables) -> None:
+    left = {
+        one.member_id[:5]: one.summary.partition(", owned ")[0]
+        for group in ("wharf-newstatic", "wharf-pollers", "wharf-removed")
+        for one in timeline_of(audited, group)
+        if one.event == "MEMBER_LEFT" and one.member_id and one.summary
+    }
+    assert left == {
+        "6KD6C": "removed by session timeout (log of broker 1)",
+        "rvzd2": "removed by session timeout (log of broker 1)",
+        "poll-": "left by LeaveGroup (log of broker 1; client reason: consumer poll timeout has expired.)",
+        "adm-0": "left by LeaveGroup (log of broker 1; client reason: decommissioned host)",
+        "adm-1": "left by LeaveGroup (log of broker 1; client reason: cleanup)",
+    }
+    [refused] = [one for one in timeline_of(audited, "wharf-newstatic") if one.event == "INSTANCE_ID_UNRELEASED"]
+    assert refused.summary == "group.instance.id pick-0, member new was refused, log of broker 1, no record shows it"
+    assert (refused.log_offset, refused.is_exact) == (None, False)
+
+
+def test_a_timeline_has_lines_that_records_contradict_in_their_time_range(audited: Tables) -> None:
+    events = timeline_of(audited, "wharf-migrate")
+    [place] = [number for number, one in enumerate(events) if one.event == "BROKER_LOG_CONTRADICTED"]
+    assert events[place].summary == (
+        "generation 77, 1 member, log of broker 1, not used: no record of this generation at this time"
+    )
+    at = events[place].log_timestamp
+    assert at is not None
+    assert [one.event for one in timeline_of(audited, "wharf-migrate", end=at)] == [one.event for one in events[:place]]
+
+
+def test_of_lines_that_differ_none_says_how_a_member_went() -> None:
+    at = datetime(2026, 11, 23, 14, tzinfo=UTC)
+    left, timed_out = (GroupLine(event, at, "m", None, None, None, 1) for event in ("MEMBER_LEFT", "SESSION_EXPIRED"))
+    assert departure_of([left], "m", at, classic=False) == "left by LeaveGroup (log of broker 1)"
+    assert departure_of([left, timed_out], "m", at, classic=False) is None
+    assert departure_of([left], "m", at + timedelta(seconds=3), classic=False) is None
+    # A classic group's record comes at the end of the join phase.
+    assert departure_of([left], "m", at + timedelta(seconds=3), classic=True) is not None
+    assert departure_of([left], "m", at - timedelta(seconds=3), classic=True) is None
+    assert departure_of([left], "n", at, classic=True) is None
+
+
 def test_was_it_a_failover(audited: Tables) -> None:
     rows = ask(audited, "coordinator-failovers", partition="2")
-    assert [row["is_failover"] for row in rows] == [False, True]
+    assert [row["is_failover"] for row in rows] == [None, True]
     assert rows[1]["loaded_at"] == datetime(2026, 11, 23, 13, 58, 20, tzinfo=UTC)
-    assert (rows[1]["earlier_broker"], rows[1]["broker"], rows[1]["loading_ms"]) == (1, 2, 4321)
+    assert (rows[1]["broker_before"], rows[1]["broker"], rows[1]["loading_ms"]) == (1, 2, 4321)
+    assert rows[1]["sources"] == ["broker_log"]
     assert rows[1]["some_groups"] == ["wharf-migrate"]

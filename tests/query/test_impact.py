@@ -75,21 +75,25 @@ def test_one_group_alone_has_nothing_in_common(crashed: Tables):
     assert impact_of(crashed, at("02:05"), at("02:06")).traits == ()
 
 
-def test_a_coordinator_that_changed_is_named_where_brokers_logs_tell(tmp_path: Path):
+def test_a_coordinator_that_changed_is_named(tmp_path: Path):
     folder = write_small_warehouse(tmp_path)
     write_rows(folder, "member_timeline", [
         member(group, f"{group}-1", "02:03", None, 1, log_partition=place)
         for group, place in (("a", 7), ("b", 7), ("c", 8), ("d", 8))
     ])  # fmt: skip
     write_rows(folder, "rebalances", [one(rebalances()[1], group, "02:13:10") for group in "ab"])
-    write_rows(folder, "broker_log", [
-        {"cluster": "default", "log_partition": partition, "logged_at": at(clock), "broker": broker,
-         "event": "COORDINATOR_ELECTED", "text": f"Elected {broker} for {partition}"}
-        for partition, clock, broker in ((7, "02:01", 1), (8, "02:02", 1), (7, "02:13", 2))
+    write_rows(folder, "coordinator_changes", [
+        {"cluster": "default", "log_partition": partition, "leader_epoch": epoch, "elected_at": at(clock),
+         "is_exact": is_exact, "broker": broker}
+        for partition, epoch, clock, is_exact, broker in (
+            # Of the first one on record nothing but its records is there: it may be older.
+            (7, 0, "02:01", False, None), (8, 0, "02:13", False, None), (7, 1, "02:13", True, 2),
+        )
     ])  # fmt: skip
     found = impact_of(Tables(str(folder)), at("02:13"), at("02:14"))
     assert {(one.trait, one.value, one.concerned, one.others) for one in found.traits} == {
-        ("log partition", "7", 2, 0), ("coordinator", "broker 2", 2, 0), ("coordinator change", "to broker 2", 2, 0),
+        ("log partition", "7", 2, 0), ("coordinator", "broker 2", 2, 0),
+        ("coordinator change", "leader epoch 1 on broker 2", 2, 0),
     }  # fmt: skip
 
 

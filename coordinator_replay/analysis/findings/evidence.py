@@ -32,6 +32,7 @@ class Evidence(IntEnum):
         STATE: a state that the group came into. Its name says all; it is for the metrics, and no rule looks at it.
         FAILURE: a step for the group that failed.
         LOST: a range of log offsets that a leader election has truncated.
+        LOADING: a coordinator that loaded a log partition.
     """
 
     STATUS = 0
@@ -47,6 +48,7 @@ class Evidence(IntEnum):
     STATE = 10
     FAILURE = 11
     LOST = 12
+    LOADING = 13
 
 
 def evidence_row(

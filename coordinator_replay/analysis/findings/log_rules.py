@@ -177,6 +177,24 @@ def log_truncated(context: GroupContext, row: Row) -> Iterator[Observation]:
     )
 
 
+def slow_loading(context: GroupContext, row: Row) -> Iterator[Observation]:
+    """A broker that took long to load a log partition."""
+    loading_ms, partition = row["loading_ms"], row["log_partition"]
+    if loading_ms is None or loading_ms < context.limits.loading_ms:
+        return
+    yield Observation(
+        "slow_loading",
+        (partition, row["leader_epoch"]),
+        row["loaded_at"] - loading_ms,
+        row["loaded_at"],
+        f"broker {row['broker']} took {lasting(loading_ms)} to load log partition {partition}, until "
+        f"{moment(row['loaded_at'])}",
+        partition,
+        None,
+        {name: row[name] for name in ("leader_epoch", "broker", "loading_ms", "sources")},
+    )
+
+
 def unreadable_records(context: GroupContext, row: Row) -> Iterator[Observation]:
     """Records in quarantine, by what is wrong with them."""
     yield Observation(
@@ -196,6 +214,7 @@ LOG_RULES: Mapping[Evidence, Callable[[GroupContext, Row], Iterator[Observation]
     Evidence.UNREADABLE: unreadable_records,
     Evidence.GAP: log_gap,
     Evidence.LOST: log_truncated,
+    Evidence.LOADING: slow_loading,
 }
 """Rules over the log itself, by the kind of evidence; each row is a finding of its own."""
 

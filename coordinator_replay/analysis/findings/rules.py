@@ -223,6 +223,14 @@ RULES: Mapping[str, FindingRule] = {
         "Look for an unclean election in the brokers' logs (unclean.leader.election.enable), and for acks and "
         "min.insync.replicas of __consumer_offsets. The tables hold what the new leader has.",
     ),
+    "slow_loading": FindingRule(
+        Severity.WARNING,
+        "A broker took long to load a partition of __consumer_offsets: until then its groups had no coordinator. Only "
+        "the brokers' logs have it (audit --broker-log).",
+        "Commits and heartbeats get COORDINATOR_LOAD_IN_PROGRESS meanwhile. A large partition is mostly one that the "
+        "cleaner does not keep up with: look at the segments' sizes and at the log cleaner's own log.",
+        ("loading_ms",),
+    ),
     "log_gap": FindingRule(
         Severity.WARNING,
         "A range of the log was not in any dump audited so far.",

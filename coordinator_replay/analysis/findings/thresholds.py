@@ -40,6 +40,7 @@ class Thresholds:
         metadata_bytes: how long the metadata of a commit may be.
         owned_lately_ms: an offset is missed if its partition had an owner so recently.
         metadata_delay_ms: how long a group may take to notice that its topics changed.
+        loading_ms: how long a broker may take to load a partition of __consumer_offsets.
     """
 
     stuck_ms: int = 10 * MINUTE_MS
@@ -66,6 +67,7 @@ class Thresholds:
     metadata_bytes: int = 1024
     owned_lately_ms: int = 7 * DAY_MS
     metadata_delay_ms: int = 5 * MINUTE_MS
+    loading_ms: int = 10 * SECOND_MS
 
     def with_changes(self, changes: Mapping[str, int]) -> "Thresholds":
         """The same with other numbers for some names.

@@ -15,10 +15,8 @@ from typing import Any
 from coordinator_replay.analysis.reasons.topic_changes import CREATED, PARTITIONS_ADDED, REMOVED, DatedTopicChange
 from coordinator_replay.errors import InputError
 from coordinator_replay.filesystem import open_filesystem
-from coordinator_replay.log.dump import DumpFile, Format, list_files, recognise
-from coordinator_replay.log.segment import read_segment
+from coordinator_replay.pipeline.read.metadata_log import TopicRecord
 from coordinator_replay.pipeline.read.tally import Tally
-from coordinator_replay.records.cluster_metadata import decode_metadata
 from coordinator_replay.times import milliseconds
 
 TABLE = "topics"
@@ -187,46 +185,6 @@ def _named_topic(line: str, where: str) -> ClusterTopic | None:
         raise InputError(
             f"{where}: expected a topic id of 22 characters, a name and optionally a partition count"
         ) from problem
-
-
-@dataclass(frozen=True, slots=True)
-class TopicRecord:
-    """A record of the ``__cluster_metadata`` log that is about a topic."""
-
-    kind: str
-    topic_id: str
-    topic: str | None
-    partition: int | None
-    at_ms: int | None
-
-
-def metadata_files(path: str) -> list[DumpFile]:
-    """The files of a dump of the ``__cluster_metadata`` log.
-
-    Raises:
-        InputError: there is no such log.
-    """
-    names = (".log", ".checkpoint")
-    files = [file for file in list_files(path) if file.uri.endswith(names) and recognise(file.uri) is Format.SEGMENTS]
-    if not files:
-        raise InputError(f"{path}: no segment of the __cluster_metadata log here")
-    return files
-
-
-def read_metadata(file: DumpFile) -> list[TopicRecord]:
-    """A stage: what one file of the metadata log says of topics."""
-    records: list[TopicRecord] = []
-    filesystem, path = open_filesystem(file.uri)
-    with filesystem.open_input_stream(path, compression=None) as stream:
-        for part in read_segment(stream, source=file.uri, log_partition=0):
-            good = part.records.filter(part.records.column("control_type").is_null())
-            for value, at in zip(*(good.column(name).to_pylist() for name in ("value", "log_timestamp")), strict=True):
-                record = None if value is None else decode_metadata(value)
-                if record is not None and "topicId" in record.fields:
-                    fields = record.fields
-                    about = (fields["topicId"], fields.get("name"), fields.get("partitionId"))
-                    records.append(TopicRecord(record.kind, *about, _ms(at)))
-    return records
 
 
 def from_metadata(records: Iterable[TopicRecord]) -> Iterator[ClusterTopic]:

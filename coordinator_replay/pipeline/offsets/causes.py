@@ -23,9 +23,11 @@ from coordinator_replay.analysis.expiration import (
     ExpiryRule,
 )
 from coordinator_replay.analysis.expiring import Retention, expire_at
+from coordinator_replay.analysis.logged_removals import LoggedRemoval
 from coordinator_replay.pipeline.bucket_files import Place, TableWriter
 from coordinator_replay.pipeline.columns import numbers_of
 from coordinator_replay.pipeline.interval_rows import STAGED
+from coordinator_replay.pipeline.offsets.logged_removals import read_removals
 from coordinator_replay.store.duckdb_connection import connected
 from coordinator_replay.store.scan import BATCH_ROWS, Batches, read_paths
 from coordinator_replay.store.writer import DataFile, some
@@ -46,6 +48,7 @@ SURVIVORS = pa.schema([("group_id", pa.string()), ("at_risk_ms", pa.int64())])
 """For how long each group has kept an offset that could expire by age, in milliseconds, at the end of the log."""
 
 HISTORY, REMOVED, EXPIRED = "offset_history", "removed_offsets", "expired_offsets"
+GROUP_RECORDS = "group_records"
 
 _MINUTE_MS = 60_000
 _ROUND_MS = (24 * 60 * _MINUTE_MS, 60 * _MINUTE_MS, 10 * _MINUTE_MS, _MINUTE_MS)
@@ -68,6 +71,8 @@ class CausesShare:
         removed: files of removed offsets whose cause may still change, in STAGED.
         closed: files of ``removed_offsets`` whose causes stay: they count for the retention.
         survivors: files of the ages of offsets that are current, in SURVIVORS.
+        lines: files of ``broker_log``.
+        group_records: files of the records of groups, where there are lines.
         deletions: topics and when they were deleted, in milliseconds, as far as the dump has the cluster's metadata.
         retention_ms: offsets.retention.minutes as given; None to infer it, or else to take Kafka's default.
         end: timestamp of the last record of the log.
@@ -85,6 +90,8 @@ class CausesShare:
     as_of: datetime | None
     place: Place
     buckets: int
+    lines: Sequence[str] = ()
+    group_records: Sequence[str] = ()
 
 
 @dataclass(slots=True)
@@ -182,9 +189,10 @@ def _retention(share: CausesShare, removed: pa.Table) -> Retention:
 
 
 def _case(ended_by: str, confidence: str, evidence: Sequence[str], alternatives: str) -> str:
-    """SQL for a cause; ``{deleted_ms}`` in a sentence stands for the column's value."""
+    """SQL for a cause; ``{deleted_ms}`` and ``{sentence}`` in a sentence stand for the column's value."""
     texts = ", ".join("'" + text.replace("'", "''") + "'" for text in evidence)
-    texts = texts.replace("{deleted_ms}", "' || deleted_ms || '")
+    for name in ("deleted_ms", "sentence"):
+        texts = texts.replace(f"{{{name}}}", f"' || {name} || '")
     return (
         f"{{'ended_by': '{ended_by}', 'ended_confidence': {confidence}, "
         f"'ended_alternatives': CAST({alternatives} AS VARCHAR[]), 'ended_evidence': [{texts}]}}"
@@ -214,6 +222,13 @@ _TOPIC_DELETED = "offsets of the topic were removed from several groups at about
 _DECISION = f"""CASE
     WHEN tombstone_at IS NULL
         THEN {_case("TOMBSTONE", "'possible'", ["the tombstone carries no timestamp"], _EXPIRED_TOO)}
+    WHEN removal = 'GROUPS' AND has_group_tombstone AND list_contains(names, group_id) THEN {
+    _case("GROUP_DELETED", "'certain'", ["{sentence}", _GROUP_TOMBSTONE], "[]")
+}
+    WHEN removal = 'TOPICS' AND (list_contains(names, topic) OR list_contains(names, topic || '-' || partition)) THEN {
+    _case("DELETED", "'certain'", ["{sentence}"], "[]")
+}
+    WHEN removal = 'CLEANUP' AND (all_old OR NOT $is_known) THEN {_case("EXPIRED", "'certain'", ["{sentence}"], "[]")}
     WHEN NOT all_old AND has_group_tombstone AND $is_known THEN {
     _case("GROUP_DELETED", "'certain'", [_GROUP_TOMBSTONE, _SOME_YOUNG], "[]")
 }
@@ -271,6 +286,7 @@ WITH timed AS (
         {expire_at("$retention")} AS expire_at, {_ms_between("deleted_at", "valid_to")} AS since_deleted_ms,
         CASE WHEN since_deleted_ms <= $spread THEN since_deleted_ms END AS deleted_ms
     FROM removed ASOF LEFT JOIN deletions ON removed.topic = deletions.name AND removed.valid_to >= deletions.deleted_at
+        LEFT JOIN logged ON logged.at_partition = removed.log_partition AND logged.at_ms = epoch_ms(removed.valid_to)
 ), aged AS (
     SELECT *, coalesce(expire_at <= tombstone_at, false) AND NOT is_protected AS is_old,
         {_ms_between("greatest(expire_at, rule_since)", "tombstone_at")} AS late_ms,
@@ -329,6 +345,7 @@ def tombstone_causes(
     retention: Retention,
     check_interval_ms: int = DEFAULT_CHECK_INTERVAL_MS,
     deletions: Sequence[tuple[str, int]] = (),
+    logged: Sequence[LoggedRemoval] = (),
 ) -> Batches:
     """The cause of each tombstone that removed an offset, or what else it may have been: batches in CAUSES.
 
@@ -337,6 +354,7 @@ def tombstone_causes(
         retention: for how long offsets are kept.
         check_interval_ms: offsets.retention.check.interval.ms, or a bound of it.
         deletions: topics and when they were deleted, in milliseconds.
+        logged: removals that brokers' logs name.
     """
     asked = {
         "retention": retention.ms,
@@ -348,6 +366,7 @@ def tombstone_causes(
     with connected() as connection:
         connection.register("removed", removed)
         connection.register("deletions", _deletions(deletions))
+        connection.register("logged", _logged(logged))
         used = {name: value for name, value in asked.items() if f"${name}" in _CAUSES}
         reader: pa.RecordBatchReader = connection.sql(_CAUSES, params=used).to_arrow_reader(BATCH_ROWS)
         for batch in reader:
@@ -359,6 +378,23 @@ def _deletions(deletions: Sequence[tuple[str, int]]) -> pa.Table:
     """When topics were deleted, as a table."""
     times = pa.array([at_ms * 1000 for _, at_ms in deletions], pa.int64()).cast(pa.timestamp("us", tz="UTC"))
     return pa.table({"name": pa.array([name for name, _ in deletions], pa.string()), "deleted_at": times})
+
+
+_LOGGED = pa.schema(
+    [
+        ("at_partition", pa.int32()),
+        ("at_ms", pa.int64()),
+        ("removal", pa.string()),
+        ("names", _TEXTS),
+        ("sentence", pa.string()),
+    ]
+)
+
+
+def _logged(removals: Sequence[LoggedRemoval]) -> pa.Table:
+    """Removals that brokers' logs name, as a table."""
+    rows = [(*one.write, str(one.removal), list(one.names), one.sentence) for one in removals]
+    return pa.Table.from_pylist([dict(zip(_LOGGED.names, row, strict=True)) for row in rows], _LOGGED)
 
 
 def _expired_rows(causes: pa.RecordBatch, as_of: datetime | None, retention: Retention) -> pa.RecordBatch:
@@ -409,7 +445,8 @@ def find_causes(share: CausesShare) -> CausesResult:
     if not removed.num_rows:
         return result
     writer = TableWriter(share.place, None)
-    for causes in tombstone_causes(removed, result.retention, deletions=share.deletions):
+    logged = read_removals(share.lines, removed, share.group_records)
+    for causes in tombstone_causes(removed, result.retention, deletions=share.deletions, logged=logged):
         for bucket, is_open, rows in _by_bucket(causes, share):
             writer.add(HISTORY, rows, is_open=is_open, bucket=bucket)
             writer.add(REMOVED, rows, is_open=is_open, bucket=bucket)

@@ -24,6 +24,7 @@ from coordinator_replay.pipeline.read.anchors import Anchor, Comparison, candida
 from coordinator_replay.pipeline.read.extents import Extent
 from coordinator_replay.pipeline.read.same_log import ReadPart, around, folder_of, read_topic_id
 from coordinator_replay.pipeline.read.tally import (
+    BATCH_EPOCH,
     COMMIT,
     CONTROL,
     QUARANTINE,
@@ -52,9 +53,6 @@ _CARRIED = [
     *("is_transactional", "control_type", "missing_before"),
 ]
 """Columns of a log record that every staged row keeps."""
-
-BATCH_EPOCH = "batch_epoch"
-"""The leader epoch of a record's batch: commits have one of their own by that name."""
 
 _NO_LIMIT = int(np.iinfo(np.int64).max)
 

@@ -25,6 +25,9 @@ COMMIT, RECORD, QUARANTINE, CONTROL = "commit", "record", "quarantine", "control
 NAMING_KINDS = frozenset({"ConsumerGroupPartitionMetadata", "ShareGroupStatePartitionMetadata"})
 """Group records that carry ids and names of topics next to each other."""
 
+BATCH_EPOCH = "batch_epoch"
+"""The leader epoch of a record's batch: commits have one of their own by the name that batches have."""
+
 _SHARE_LISTS = ("initializingTopics", "initializedTopics")
 _UNKNOWN_TOPIC = "<UNKNOWN>"
 _KEY = ("log_partition", "what", "kind", "is_audited")
@@ -101,19 +104,25 @@ class NamedTopic(NamedTuple):
     partition_count: int = -1
 
 
+Place = tuple[int, int | None]
+"""Where a record stands: its offset, and its time in microseconds."""
+
+
 @dataclass(slots=True)
 class Tally:
-    """Counts of records, and what they call topics.
+    """Counts of records, what they call topics, and which leaders wrote them.
 
     Attributes:
         counts: by key.
         names: topics by id, as commits say.
         named: topics by id, as group records say.
+        epochs: the first record by log partition and leader epoch.
     """
 
     counts: dict[CountKey, Count] = field(default_factory=dict)
     names: dict[str, NamedTopic] = field(default_factory=dict)
     named: dict[str, NamedTopic] = field(default_factory=dict)
+    epochs: dict[tuple[int, int], Place] = field(default_factory=dict)
 
     def add(self, what: str, rows: pa.RecordBatch, audited: Audited) -> None:
         """Count a batch of staged rows.
@@ -132,6 +141,7 @@ class Tally:
         values = [_plain(sums.column(name)) for name in names]
         for row in zip(*values, strict=True):
             self.count(CountKey(*row[: len(_KEY)]), Count(*row[len(_KEY) :]))
+        self._begin_epochs(rows)
         if what == COMMIT:
             self._name_by_commits(rows)
         elif what == RECORD:
@@ -152,6 +162,8 @@ class Tally:
         for into, topics in ((self.names, other.names), (self.named, other.named)):
             for topic_id, topic in topics.items():
                 _take(into, topic_id, topic)
+        for epoch, place in other.epochs.items():
+            self._begin_epoch(epoch, place)
 
     @property
     def log_partitions(self) -> set[int]:
@@ -166,6 +178,19 @@ class Tally:
         """The latest time of any record, in quarantine or not; None where none carries one."""
         latest = max((count.end_us for count in self.counts.values() if count.end_us is not None), default=None)
         return None if latest is None else moment_of(latest)
+
+    def _begin_epochs(self, rows: pa.RecordBatch) -> None:
+        names = ("log_partition", BATCH_EPOCH, "log_offset")
+        partitions, epochs, offsets = (numbers_of(rows.column(name), -1) for name in names)
+        is_first = np.ones(rows.num_rows, np.bool_)
+        is_first[1:] = (partitions[1:] != partitions[:-1]) | (epochs[1:] != epochs[:-1])
+        for row in np.flatnonzero(is_first & (partitions >= 0) & (epochs >= 0) & (offsets >= 0)).tolist():
+            at = rows.column("log_timestamp")[row].cast(pa.timestamp("us", tz="UTC")).value
+            self._begin_epoch((int(partitions[row]), int(epochs[row])), (int(offsets[row]), at))
+
+    def _begin_epoch(self, key: tuple[int, int], place: Place) -> None:
+        # A record has one time: the offset decides.
+        self.epochs[key] = min(place, self.epochs.get(key, place), key=lambda one: one[0])
 
     def _name_by_commits(self, rows: pa.RecordBatch) -> None:
         topic_ids = rows.column("topic_id")

@@ -403,6 +403,16 @@ def test_what_an_election_has_truncated_is_found():
     assert found[0]["occurrences"] == 4
 
 
+@pytest.mark.parametrize(("loading_ms", "expected"), [(10_000, ["slow_loading"]), (9_999, []), (None, [])])
+def test_a_partition_that_took_long_to_load_is_found(loading_ms, expected):
+    loading = {"log_partition": 2, "leader_epoch": 7, "broker": 1, "loading_ms": loading_ms, "loaded_at": 60_000}
+    found = evaluate([(Evidence.LOADING, {**loading, "sources": ["broker_log"]})], end_ms=0)
+    assert rules(found) == expected
+    assert [(one["first_seen"], one["last_seen"], one["group_id"]) for one in found] == [(50_000, 60_000, None)] * len(
+        expected
+    )
+
+
 def test_a_group_for_which_a_step_failed_is_named_with_the_place_in_the_log():
     failure = {"step": "a step", "error": "KeyError: 1", "where": "x: y", "log_partition": 2, "log_offset": 5}
     (found,) = evaluate([(Evidence.FAILURE, failure)], end_ms=1000)

@@ -13,7 +13,7 @@ from coordinator_replay.query.removed import removed_offsets
 from coordinator_replay.query.tables import Tables
 from tests.pipeline.in_process import audit
 from tests.pipeline.staged_rows import audit_rows, commit, emptied, group_record, marker, moment, ms
-from tests.samples import Sample
+from tests.samples import Sample, lines
 
 __all__ = ["audit", "audit_rows"]
 
@@ -54,6 +54,43 @@ def test_every_expiration_of_the_broker_is_explained_and_nothing_else(audit, tmp
     assert len(late) == 14
     # The broker looked every four seconds.
     assert all(0 <= lateness <= 4_000 for lateness in late)
+
+
+def server_log(name, folder):
+    """The lines of a sample's coordinators, in Kafka's own layout."""
+    out = []
+    for one in lines(Sample(name).folder / "broker-log.jsonl"):
+        at = datetime.fromtimestamp(one["at"] / 1000, UTC)
+        head = f"[GroupCoordinator id=1 topic=__consumer_offsets partition={one['partition']}]"
+        out.append(f"[{at:%Y-%m-%d %H:%M:%S},{one['at'] % 1000:03}] INFO {head} {one['text']} (o.C)\n")
+    (folder / "server.log").write_text("".join(out))
+    return str(folder / "server.log")
+
+
+def test_what_the_broker_logged_makes_causes_certain(audit, tmp_path):
+    log = server_log("expiration", tmp_path)
+    audit(tmp_path / "alone", Sample("expiration").segments)
+    audit(tmp_path / "wh", Sample("expiration").segments)
+    # A log that comes a night later counts for the past.
+    audit(tmp_path / "wh", Sample("expiration").segments, broker_logs=[log], broker_log_zone="UTC")
+    found = {
+        name: sorted((row["group_id"], row["topic"], row["partition"], row["ended_by"]) for row in removed(place))
+        for name, place in (("alone", tmp_path / "alone"), ("with the log", tmp_path / "wh"))
+    }
+    assert found["alone"] == found["with the log"]
+    causes = {row["ended_confidence"] for row in rows(tmp_path / "wh", "removed_offsets")}
+    assert causes == {"certain"}
+    assert all(
+        row["ended_evidence"][0].startswith("log of broker 1 at ") and not row["ended_alternatives"]
+        for row in rows(tmp_path / "wh", "removed_offsets")
+    )
+    # With one tombstone more than were written, the line is of another write, or false.
+    forged = tmp_path / "forged.log"
+    text = (tmp_path / "server.log").read_text()
+    forged.write_text(text.replace("Generated 3 tombstone", "Generated 4 tombstone"))
+    audit(tmp_path / "forged", Sample("expiration").segments, broker_logs=[str(forged)], broker_log_zone="UTC")
+    likely = [row for row in rows(tmp_path / "forged", "removed_offsets") if row["ended_confidence"] != "certain"]
+    assert len(likely) == 3
 
 
 def test_offsets_are_due_or_expiring_before_the_broker_removes_them(audit, tmp_path):

@@ -1,0 +1,65 @@
+"""The table ``coordinator_changes``, see ``analysis.coordinator_changes``."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from coordinator_replay.analysis.coordinator_changes import (
+    COLUMNS,
+    EVENTS,
+    CoordinatorChange,
+    CoordinatorLine,
+    LeaderChange,
+    coordinator_changes,
+    row_of,
+)
+from coordinator_replay.pipeline.broker_logs import TABLE as LINES
+from coordinator_replay.pipeline.bucket_files import TableWriter
+from coordinator_replay.pipeline.columns import plain_rows
+from coordinator_replay.pipeline.job import Changes, Job
+from coordinator_replay.pipeline.ledger import Run
+from coordinator_replay.pipeline.read.tally import Tally
+from coordinator_replay.store.scan import read_paths, read_table
+
+TABLE = "coordinator_changes"
+
+_LINE_COLUMNS = ("log_partition", "epoch", "logged_at", "event", "broker", "duration_ms")
+
+
+def write_coordinator_changes(
+    job: Job, run: Run, tally: Tally, elections: Iterable[LeaderChange], changes: Changes
+) -> tuple[Changes, Sequence[CoordinatorChange]]:
+    """Bring the table up to what this run has read.
+
+    Args:
+        job: the run's.
+        run: the run, its input read.
+        tally: of its records.
+        elections: of the cluster metadata that it was given.
+        changes: what it has made of other tables.
+
+    Returns:
+        the table's files, and its rows.
+    """
+    files = job.files(TABLE)
+    earlier = [row for batch in read_table(files, COLUMNS) for row in map(_change, plain_rows(batch))]
+    batches = {key: (offset, None if at_us is None else at_us // 1000) for key, (offset, at_us) in tally.epochs.items()}
+    rows = coordinator_changes(earlier, batches, elections, _lines(job.uris(LINES, changes)), run.lost_from)
+    if rows == earlier:
+        return Changes(), rows
+    writer = TableWriter(job.place, None)
+    writer.add_rows(TABLE, [row_of(row) for row in rows])
+    return Changes(writer.close(), files), rows
+
+
+def _change(row: dict[str, object]) -> CoordinatorChange:
+    return CoordinatorChange(**{**row, "sources": tuple(row["sources"])})  # type: ignore[arg-type]
+
+
+def _lines(uris: Sequence[str]) -> Iterator[CoordinatorLine]:
+    where = ds.field("event").isin(pa.array(sorted(EVENTS)))
+    where &= ds.field("log_partition").is_valid() & ds.field("epoch").is_valid() & ds.field("broker").is_valid()
+    for batch in read_paths(uris, _LINE_COLUMNS, where):
+        for row in plain_rows(batch):
+            yield CoordinatorLine(*(row[name] for name in _LINE_COLUMNS))

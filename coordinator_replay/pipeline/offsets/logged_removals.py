@@ -1,0 +1,64 @@
+"""Removals of offsets that the brokers' logs name, see ``analysis.logged_removals``: lines and writes of the tables."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from coordinator_replay.analysis.broker_words import SLACK_MS, GroupLogLine
+from coordinator_replay.analysis.logged_removals import EVENTS, LoggedRemoval, Tombstones, Write, logged_removals
+from coordinator_replay.pipeline.columns import plain_rows
+from coordinator_replay.store.scan import read_paths
+from coordinator_replay.times import moment_of_ms
+
+_COLUMNS = (*(name for name in GroupLogLine._fields if name != "at_ms"), "log_partition", "logged_at")
+
+
+def read_removals(lines: Sequence[str], removed: pa.Table, group_records: Sequence[str]) -> list[LoggedRemoval]:
+    """The writes of tombstones that lines are about.
+
+    Args:
+        lines: files of ``broker_log``.
+        removed: removed offsets, in STAGED.
+        group_records: files of the records of groups.
+    """
+    bounds = pc.min_max(removed.column("valid_to"))
+    since, until = bounds["min"], bounds["max"]
+    if not lines or not since.is_valid:
+        return []
+    slack = pa.scalar(SLACK_MS * 1000, pa.duration("us"))
+    where = ds.field("event").isin(pa.array(sorted(EVENTS))) & ds.field("log_partition").is_valid()
+    where &= (ds.field("logged_at") >= pc.subtract(since, slack)) & (ds.field("logged_at") <= pc.add(until, slack))
+    read = [
+        (row.pop("log_partition"), GroupLogLine(at_ms=row.pop("logged_at"), **row))
+        for batch in read_paths(lines, _COLUMNS, where)
+        for row in plain_rows(batch)
+    ]
+    return logged_removals(read, _writes([line.at_ms for _, line in read], removed, group_records)) if read else []
+
+
+def _writes(times: Sequence[int], removed: pa.Table, group_records: Sequence[str]) -> Mapping[Write, Tombstones]:
+    """How many tombstones were written at once, as far as lines may be about them."""
+    writes: dict[Write, Tombstones] = defaultdict(Tombstones)
+    for write, count in _counted(removed, "valid_to"):
+        writes[write].offsets += count
+    since, until = moment_of_ms(min(times) - SLACK_MS), moment_of_ms(max(times) + SLACK_MS)
+    where = ds.field("is_tombstone") & (ds.field("log_timestamp") >= since) & (ds.field("log_timestamp") <= until)
+    for batch in read_paths(group_records, ("log_partition", "log_timestamp"), where):
+        for write, count in _counted(pa.Table.from_batches([batch]), "log_timestamp"):
+            writes[write].others += count
+    return writes
+
+
+def _counted(rows: pa.Table, time: str) -> list[tuple[Write, int]]:
+    columns = {"partition": rows.column("log_partition"), "at": rows.column(time)}
+    sums = pa.table(columns).group_by(["partition", "at"], use_threads=False).aggregate([([], "count_all")])
+    counted: list[tuple[Write, int]] = []
+    for row in (one for batch in sums.to_batches() for one in plain_rows(batch)):
+        values: dict[str, Any] = row
+        if None not in (values["partition"], values["at"]):
+            counted.append((Write(values["partition"], values["at"]), values["count_all"]))
+    return counted

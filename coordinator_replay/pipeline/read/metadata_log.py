@@ -1,0 +1,145 @@
+"""The ``__cluster_metadata`` log: what the controller wrote of topics, and of leaders of ``__consumer_offsets``."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from coordinator_replay.analysis.coordinator_changes import LeaderChange
+from coordinator_replay.errors import InputError
+from coordinator_replay.filesystem import open_filesystem
+from coordinator_replay.log.dump import DumpFile, Format, list_files, recognise
+from coordinator_replay.log.segment import read_segment
+from coordinator_replay.records.cluster_metadata import decode_metadata
+from coordinator_replay.times import milliseconds
+
+OFFSETS_TOPIC = "__consumer_offsets"
+
+_SNAPSHOT = ".checkpoint"
+_NAME = re.compile(r"(\d{20})[.-]")
+_RECOVERING = 1
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRecord:
+    """A record of the log that is about a topic.
+
+    Attributes:
+        log_offset: where it stands; in a snapshot, where in that.
+        leader: of the partition, where the record names one; -1 for none.
+        leader_epoch: of the partition, where the record has it.
+        is_unclean: whether the leader was elected though it was not in sync.
+    """
+
+    kind: str
+    topic_id: str
+    topic: str | None
+    partition: int | None
+    at_ms: int | None
+    log_offset: int = 0
+    leader: int | None = None
+    leader_epoch: int | None = None
+    is_unclean: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataFile:
+    """What a file of the log has.
+
+    Attributes:
+        base_offset: its first offset; of a snapshot, the first one that it does not contain.
+        end_offset: the offset behind its last record.
+    """
+
+    base_offset: int
+    end_offset: int
+    is_snapshot: bool
+    records: Sequence[TopicRecord] = field(default_factory=list)
+
+
+def metadata_files(path: str) -> list[DumpFile]:
+    """The files of a dump of the ``__cluster_metadata`` log.
+
+    Raises:
+        InputError: there is no such log.
+    """
+    names = (".log", _SNAPSHOT)
+    files = [file for file in list_files(path) if file.uri.endswith(names) and recognise(file.uri) is Format.SEGMENTS]
+    if not files:
+        raise InputError(f"{path}: no segment of the __cluster_metadata log here")
+    return files
+
+
+def read_metadata(file: DumpFile) -> MetadataFile:
+    """A stage: what one file of the log says of topics."""
+    records: list[TopicRecord] = []
+    is_snapshot = file.uri.endswith(_SNAPSHOT)
+    name = _NAME.match(file.uri.rpartition("/")[2])
+    base, end = int(name[1]) if name else 0, 0
+    filesystem, path = open_filesystem(file.uri)
+    with filesystem.open_input_stream(path, compression=None) as stream:
+        for part in read_segment(stream, source=file.uri, log_partition=0):
+            offsets = [one for one in part.records.column("log_offset").to_pylist() if one is not None]
+            end = max([end, *(one + 1 for one in offsets)])
+            good = part.records.filter(part.records.column("control_type").is_null())
+            columns = (good.column(name).to_pylist() for name in ("value", "log_timestamp", "log_offset"))
+            records += (one for row in zip(*columns, strict=True) if (one := _record(*row)) is not None)
+    return MetadataFile(base, base if is_snapshot else end, is_snapshot, records)
+
+
+def _record(value: bytes | None, at: Any, log_offset: int | None) -> TopicRecord | None:
+    record = None if value is None else decode_metadata(value)
+    if record is None or "topicId" not in record.fields or log_offset is None:
+        return None
+    fields: Mapping[str, Any] = record.fields
+    if record.kind == "PartitionChangeRecord" and "leader" not in fields:
+        return None
+    return TopicRecord(
+        kind=record.kind,
+        topic_id=fields["topicId"],
+        topic=fields.get("name"),
+        partition=fields.get("partitionId"),
+        at_ms=None if at is None else milliseconds(at),
+        log_offset=log_offset,
+        leader=fields.get("leader"),
+        leader_epoch=fields.get("leaderEpoch"),
+        is_unclean=fields.get("leaderRecoveryState") == _RECOVERING,
+    )
+
+
+def leader_changes(files: Iterable[MetadataFile]) -> Iterator[LeaderChange]:
+    """When partitions of ``__consumer_offsets`` got other leaders.
+
+    A record that names a leader raises the leader epoch by one (``PartitionRegistration.merge``), so that epochs are
+    counted from the partition's record or from a snapshot on, as far as no record is missing.
+
+    Args:
+        files: of the log, in any order.
+    """
+    in_order = sorted(files, key=lambda file: (file.base_offset, not file.is_snapshot, file.end_offset))
+    topics = [(one.log_offset, one.topic_id) for file in in_order for one in file.records if one.topic == OFFSETS_TOPIC]
+    # A topic that was made again has another id, and epochs of its own.
+    topic_id = max(topics, default=(0, None))[1]
+    epochs: dict[int, int] = {}
+    reached = 0
+    for file in in_order:
+        if file.base_offset > reached and not file.is_snapshot:
+            epochs.clear()
+        for record in file.records:
+            is_other = record.topic_id != topic_id or record.partition is None
+            if is_other or (not file.is_snapshot and record.log_offset < reached):
+                continue
+            change = _change(record, epochs, has_time=not file.is_snapshot)
+            if change is not None:
+                yield change
+        reached = max(reached, file.end_offset)
+
+
+def _change(record: TopicRecord, epochs: dict[int, int], *, has_time: bool) -> LeaderChange | None:
+    """The change that a record shows, if any; epochs are kept up."""
+    partition, before = record.partition or 0, epochs.get(record.partition or 0)
+    epoch = record.leader_epoch if record.leader_epoch is not None else None if before is None else before + 1
+    if record.leader is None or epoch is None or epoch == before:
+        return None
+    epochs[partition] = epoch
+    return LeaderChange(partition, epoch, record.leader, record.at_ms if has_time else None, record.is_unclean)

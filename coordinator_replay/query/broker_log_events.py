@@ -1,0 +1,106 @@
+"""What brokers' logs add to a group's timeline: how members went, what was refused, lines that records contradict."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from coordinator_replay.analysis.broker_words import LONGEST_MS, SLACK_MS
+from coordinator_replay.query.saved import run_saved_query
+from coordinator_replay.query.tables import Tables
+
+REFUSED = ("INSTANCE_ID_FENCED", "INSTANCE_ID_UNRELEASED")
+"""Kinds of lines about what a coordinator refused: no record shows it."""
+
+CONTRADICTED = "BROKER_LOG_CONTRADICTED"
+"""The event of a line that records contradict."""
+
+_SLACK, _LONGEST = timedelta(milliseconds=SLACK_MS), timedelta(milliseconds=LONGEST_MS)
+_WENT = {"MEMBER_LEFT": "left by LeaveGroup", "SESSION_EXPIRED": "removed by session timeout"}
+_FENCED = "MEMBER_FENCED"
+_SESSION = "session expired"
+_LINES = f"""
+    SELECT event, logged_at, member_id, instance_id, reason, client_reason, broker
+    FROM broker_log JOIN (SELECT DISTINCT log_partition AS own FROM group_timeline
+                          WHERE cluster = $cluster AND group_id = $group) ON coalesce(log_partition = own, true)
+    WHERE cluster = $cluster AND group_id = $group AND event IN {(*REFUSED, *_WENT, _FENCED)}
+    ORDER BY logged_at, event, member_id, instance_id
+"""  # noqa: S608 - put together from constants
+_ANY = "SELECT 1 FROM broker_log WHERE cluster = $cluster AND group_id = $group LIMIT 1"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupLine:
+    """A line about a member of the group."""
+
+    event: str
+    logged_at: datetime
+    member_id: str | None
+    instance_id: str | None
+    reason: str | None
+    client_reason: str | None
+    broker: int | None
+
+    @property
+    def source(self) -> str:
+        """Whose log it is from."""
+        return f"log of {'a broker' if self.broker is None else f'broker {self.broker}'}"
+
+    @property
+    def departure(self) -> str:
+        """How a member went, in words."""
+        if self.event == _FENCED:
+            timeout = "session" if _SESSION in (self.reason or "") else "rebalance"
+            return f"removed by {timeout} timeout ({self.source})"
+        client = f"; client reason: {self.client_reason}" if self.client_reason else ""
+        return f"{_WENT[self.event]} ({self.source}{client})"
+
+
+def group_lines(warehouse: Tables, group: str) -> list[GroupLine]:
+    """Lines about members of a group, by time."""
+    return [GroupLine(*row) for row in warehouse.rows(_LINES, group=group)]
+
+
+def departure_of(
+    lines: Iterable[GroupLine], member_id: str | None, at: datetime | None, *, classic: bool
+) -> str | None:
+    """How a member went that a record removed; None where no line says so, or lines say different things.
+
+    Args:
+        lines: of the group.
+        member_id: the member.
+        at: the time of the record.
+        classic: whether the record comes with the end of the join phase, and so later than the line.
+    """
+    if member_id is None or at is None:
+        return None
+    since = at - (_LONGEST if classic else _SLACK)
+    own = [
+        line
+        for line in lines
+        if line.member_id == member_id and line.event not in REFUSED and since <= line.logged_at <= at + _SLACK
+    ]
+    said = {line.departure for line in own}
+    return said.pop() if len(said) == 1 else None
+
+
+def refusals(lines: Iterable[GroupLine]) -> list[tuple[str, datetime, dict[str, Any]]]:
+    """What was refused: event, time and detail."""
+    names = ("member_id", "instance_id", "broker")
+    return [
+        (line.event, line.logged_at, {name: value for name in names if (value := getattr(line, name)) is not None})
+        for line in lines
+        if line.event in REFUSED
+    ]
+
+
+def contradictions(warehouse: Tables, group: str) -> list[tuple[str, datetime, dict[str, Any]]]:
+    """Lines that the records of a group contradict: event, time and detail."""
+    if not warehouse.rows(_ANY, group=group):
+        return []
+    names, rows = run_saved_query(warehouse, "broker-log-contradictions", {"group": group})
+    found: Sequence[dict[str, Any]] = [dict(zip(names, row, strict=True)) for row in rows]
+    shown = ("generation", "member_count", "members_by_record", "broker", "note")
+    return [
+        (CONTRADICTED, one["logged_at"], {name: one[name] for name in shown if one[name] is not None}) for one in found
+    ]

@@ -1,0 +1,124 @@
+"""Changes of the coordinators of groups: elections of leaders of their partitions of ``__consumer_offsets``."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from coordinator_replay.analysis.coordinator_changes import BROKER_LOG, NO_LEADER
+from coordinator_replay.answer_columns import column, select_list
+from coordinator_replay.query.rebalances import Rebalance
+from coordinator_replay.query.tables import Tables, shown
+
+CHANGED = "COORDINATOR_CHANGED"
+"""The event of a timeline."""
+
+NEAR = timedelta(minutes=1)
+"""A change so long before a rebalance is near it: clients look for their coordinator again meanwhile."""
+
+_MOST_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupCoordinatorChange:
+    """A change of a group's coordinator: a row of ``coordinator_changes``.
+
+    Attributes:
+        broker_before: id of the broker that led the log partition before; None where nothing names it.
+        by_log_alone: whether nothing but a broker's log has it.
+    """
+
+    group_id: str
+    elected_at: datetime
+    is_exact: bool
+    log_partition: int
+    leader_epoch: int
+    broker: int | None
+    broker_before: int | None
+    is_unclean: bool | None
+    loading_ms: int | None
+    first_log_offset: int | None
+    by_log_alone: bool = column(sql=f"sources = ['{BROKER_LOG}']")
+
+    @property
+    def sentence(self) -> str:
+        """The change in words."""
+        when = "at" if self.is_exact else "by"
+        to = "no broker" if self.broker == NO_LEADER else "a broker" if self.broker is None else f"broker {self.broker}"
+        before = "" if self.broker_before is None else f" (before: {self.broker_before})"
+        loading = "" if self.loading_ms is None else f", which loaded it in {self.loading_ms:,} ms"
+        unclean = ", by an unclean election: records may be lost" if self.is_unclean else ""
+        alone = "; only a broker's log says so" if self.by_log_alone else ""
+        return (
+            f"{when} {shown(self.elected_at)} log partition {self.log_partition} went to {to}{before} in leader epoch "
+            f"{self.leader_epoch}{loading}{unclean}{alone}"
+        )
+
+
+# What comes first on record is a change only where the controller or a broker says so.
+_CHANGES = f"""
+    WITH changes AS (
+        SELECT *, lag(nullif(broker, {NO_LEADER}) IGNORE NULLS) OVER before AS broker_before,
+               lag(leader_epoch) OVER before AS epoch_before
+        FROM coordinator_changes WHERE cluster = $cluster
+        WINDOW before AS (PARTITION BY log_partition ORDER BY leader_epoch)
+    ), groups AS (
+        SELECT group_id, log_partition, min(log_timestamp) AS since FROM group_timeline
+        WHERE cluster = $cluster {{one_group}} GROUP BY ALL
+    )
+    SELECT {select_list(GroupCoordinatorChange)}
+    FROM changes JOIN groups USING (log_partition)
+    WHERE elected_at >= since AND (is_exact OR epoch_before IS NOT NULL)
+      AND coalesce(elected_at >= $start, true) AND coalesce(elected_at < $end, true)
+    ORDER BY elected_at, leader_epoch, group_id
+"""  # noqa: S608 - put together from constants
+
+
+def group_coordinator_changes(
+    warehouse: Tables, group: str | None = None, start: datetime | None = None, end: datetime | None = None
+) -> list[GroupCoordinatorChange]:
+    """Changes of coordinators since the first record of each group, by time.
+
+    Args:
+        warehouse: the tables.
+        group: only of this group; of all if None.
+        start: from then on; all if None.
+        end: up to then, not included; all if None.
+    """
+    sql = _CHANGES.format(one_group="" if group is None else "AND group_id = $group")
+    return warehouse.answers(GroupCoordinatorChange, sql, group=group, start=start, end=end)
+
+
+def nearby_note(warehouse: Tables, rebalances: Sequence[Rebalance]) -> str | None:
+    """What to say of rebalances that had a change of their coordinator shortly before them, or while they went on."""
+    spans = [(one, span) for one in rebalances if (span := _span(one)) is not None]
+    if not spans:
+        return None
+    start, end = min(since for _, (since, _) in spans), max(until for _, (_, until) in spans)
+    groups = {one.group_id for one, _ in spans}
+    group = groups.pop() if len(groups) == 1 else None
+    changes = group_coordinator_changes(warehouse, group, start, end + timedelta(microseconds=1))
+    near = list(_near(spans, changes))
+    if not near:
+        return None
+    named = "; ".join(near[:_MOST_NAMED])
+    return f"The coordinator changed near: {named}{f'; and {len(near) - _MOST_NAMED:,} more' if near[3:] else ''}."
+
+
+def _span(one: Rebalance) -> tuple[datetime, datetime] | None:
+    began = one.began_by
+    return None if began is None else (began - NEAR, one.completed_at or began)
+
+
+def _near(
+    spans: Iterable[tuple[Rebalance, tuple[datetime, datetime]]], changes: Sequence[GroupCoordinatorChange]
+) -> Iterable[str]:
+    by_group: dict[str, list[GroupCoordinatorChange]] = {}
+    for change in changes:
+        by_group.setdefault(change.group_id, []).append(change)
+    for one, (since, until) in spans:
+        last = next(
+            (each for each in reversed(by_group.get(one.group_id, ())) if since <= each.elected_at <= until), None
+        )
+        if last is not None:
+            number = "generation" if one.group_type == "classic" else "epoch"
+            yield f"rebalance of {one.group_id!r} to {number} {one.epoch}: {last.sentence}"
