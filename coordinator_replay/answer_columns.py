@@ -6,6 +6,7 @@ read by, where that is not the stored column of the same name. SELECT lists, the
 terminal and the Python API all follow the fields, in their order.
 """
 
+import json
 from collections.abc import Callable, Iterable
 from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cache
@@ -105,6 +106,14 @@ def select_list(row_type: type, table: str = "") -> str:
     """
     prefix = f"{table}." if table else ""
     return ", ".join(one.sql or f"{prefix}{one.name}" for one in stored_columns(row_type))
+
+
+def parsed_json(text: str | None) -> Any:
+    """What a stored column of JSON holds; the text itself where it is no JSON."""
+    try:
+        return None if text is None else json.loads(text)
+    except ValueError:
+        return text
 
 
 def row_of(row_type: type[Row], values: Iterable[Any]) -> Row:

@@ -20,7 +20,7 @@ incomplete AS (
 )
 SELECT group_id, coalesce(instance_id, member_id) AS member, min(client_id) FILTER (NOT coalesce(is_client_inherited, false)) AS client_id, count(before) AS changes,
        count(*) FILTER (topics = two_before) AS changes_back, count(DISTINCT topics) AS distinct_subscriptions,
-       min(valid_from) FILTER (before IS NOT NULL) AS first_change, max(valid_from) AS last_change,
+       min(valid_from) FILTER (before IS NOT NULL) AS first_changed_at, max(valid_from) AS last_changed_at,
        arg_max(topics, from_offset) AS current_topics,
        bool_or(incomplete.until IS NOT NULL) AS is_at_least
 FROM lists LEFT JOIN incomplete USING (group_id)

@@ -14,7 +14,7 @@ lines AS (
     WHERE cluster = $cluster AND event IN ('STABILIZED', 'ASSIGNMENT_RECEIVED', 'GROUP_EMPTY') AND logged_at BETWEEN read.first AND read.last
       AND ($group IS NULL OR group_id = $group) AND ($from IS NULL OR logged_at >= $from)
 )
-SELECT lines.group_id, logged_at, event, lines.epoch AS generation, member_count, members_after AS members_by_record, broker,
+SELECT lines.group_id, logged_at, event, lines.epoch, member_count, members_after AS members_by_record, broker,
        CASE WHEN ended.group_id IS NULL THEN 'no record of this generation at this time' ELSE 'the record has another number of members' END AS note,
        text, source
 FROM lines LEFT JOIN ended

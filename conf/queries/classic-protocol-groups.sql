@@ -1,7 +1,7 @@
 -- Groups that still use the classic protocol, in full or by some members, or were converted back to it, with the number of groups on KIP-848.
 WITH last AS (
     SELECT group_id, arg_max(group_type, seq) AS group_type, arg_max(event, seq) AS event,
-           arg_max(member_count, seq) AS members,
+           arg_max(member_count, seq) AS member_count,
            count(*) FILTER (event = 'GROUP_CONVERTED') AS conversions,
            max(log_timestamp) FILTER (event = 'GROUP_CONVERTED') AS converted_at,
            bool_and(coalesce(is_exact AND is_state_exact, false)) AS is_whole
@@ -19,9 +19,9 @@ in_migration AS (
     ) WHERE json_extract_string(newest, '$.classicMemberMetadata') IS NOT NULL
 )
 SELECT group_id, CASE WHEN group_type = 'consumer' THEN 'has classic members' WHEN conversions > 0 THEN 'converted back'
-                      WHEN is_whole THEN 'never converted' ELSE 'no conversion on record' END AS what, members,
+                      WHEN is_whole THEN 'never converted' ELSE 'no conversion on record' END AS what, member_count,
        converted_at, clients[1:10] AS clients,
        (SELECT count(*) FROM last WHERE group_type = 'consumer') AS groups_on_kip_848
 FROM last LEFT JOIN clients USING (group_id)
-WHERE (group_type = 'classic' OR group_id IN (SELECT group_id FROM in_migration)) AND event <> 'GROUP_DELETED' AND members > 0
+WHERE (group_type = 'classic' OR group_id IN (SELECT group_id FROM in_migration)) AND event <> 'GROUP_DELETED' AND member_count > 0
 ORDER BY what, group_id

@@ -4,7 +4,7 @@
 SELECT coalesce(cause, 'UNKNOWN') AS cause, count(*) AS rebalances, count(DISTINCT group_id) AS groups,
        count(*) FILTER (confidence = 'certain') AS certain,
        median(commit_pause_ms) AS median_commit_pause_ms, max(commit_pause_ms) AS longest_commit_pause_ms,
-       count(duration_ms) AS exact_durations, median(duration_ms) AS median_duration_ms, max(duration_ms) AS longest_ms,
+       count(duration_ms) AS exact_durations, median(duration_ms) AS median_duration_ms, max(duration_ms) AS longest_duration_ms,
        count(unowned_ms_total) AS exact_unowned_times, sum(unowned_ms_total) AS unowned_ms_total,
        max(unowned_ms_max) AS longest_unowned_ms,
        coalesce((SELECT bool_or(coalesce($from < coalesce(complete_since, end_timestamp), true)) FROM log_partitions

@@ -8,9 +8,9 @@ used AS (
         SELECT group_id, max(commit_timestamp) FROM offset_history WHERE cluster = $cluster GROUP BY group_id
     ) GROUP BY group_id
 )
-SELECT status, expire_at, group_id, topic, count(*) AS partitions, min(partition) AS first_partition,
+SELECT status, expire_at, group_id, topic, count(*) AS partition_count, min(partition) AS first_partition,
        max(partition) AS last_partition, min(rule) AS rule, min(group_state) AS group_state,
-       arg_max(last_consumed_by, commit_timestamp) AS last_owner, min(last_seen) AS group_last_seen
+       arg_max(last_consumed_by, commit_timestamp) AS last_consumed_by, min(last_seen) AS group_last_seen
 FROM expired_offsets JOIN used USING (group_id) CROSS JOIN ends
 WHERE cluster = $cluster AND status IN ('DUE', 'EXPIRING') AND last_seen > ends.at - INTERVAL 14 DAY
 GROUP BY status, expire_at, group_id, topic

@@ -16,7 +16,7 @@ incomplete AS (
 SELECT group_id, min(group_type) AS group_type, count(*) AS rebalances,
        mode(coalesce(cause, 'UNKNOWN') ORDER BY coalesce(cause, 'UNKNOWN')) AS usual_cause,
        min(busiest.rebalances) AS peak_per_hour, min(busiest.hour) AS peak_hour, max(commit_pause_ms) AS longest_commit_pause_ms,
-       min(coalesce(started_at, completed_at)) AS first, max(coalesce(started_at, completed_at)) AS last,
+       min(coalesce(started_at, completed_at)) AS first_at, max(coalesce(started_at, completed_at)) AS last_at,
        bool_or(incomplete.until IS NOT NULL AND coalesce($from < incomplete.until, true)) AS is_at_least
 FROM chosen
 LEFT JOIN (SELECT group_id, max(rebalances) AS rebalances, max(struct_pack(rebalances, hour)) FILTER (hour IS NOT NULL).hour AS hour FROM hours GROUP BY group_id)

@@ -4,12 +4,12 @@ WITH written AS (
     UNION ALL
     SELECT log_partition, group_id, record_bytes, log_timestamp FROM group_records WHERE cluster = $cluster
 ),
-by_group AS (SELECT log_partition, group_id, sum(record_bytes) AS bytes FROM written GROUP BY ALL)
+by_group AS (SELECT log_partition, group_id, coalesce(sum(record_bytes), 0) AS bytes FROM written GROUP BY ALL)
 SELECT log_partition, sum(record_bytes) AS bytes, count(*) AS records,
        (sum(record_bytes) * 86400000 / nullif(date_diff('millisecond', min(log_timestamp), max(log_timestamp)), 0))::HUGEINT AS bytes_per_day,
-       any_value(largest.group_id) AS largest_group, any_value(largest.bytes) AS largest_group_bytes,
-       any_value(missing_offsets) > 0 AS is_at_least
+       max(largest.group_id) AS largest_group, max(largest.bytes) AS largest_group_bytes,
+       max(missing_offsets) > 0 AS is_at_least
 FROM written
 LEFT JOIN (SELECT log_partition, missing_offsets FROM log_partitions WHERE cluster = $cluster) USING (log_partition)
-LEFT JOIN (SELECT log_partition, arg_max(group_id, bytes) AS group_id, max(bytes) AS bytes FROM by_group GROUP BY ALL) AS largest USING (log_partition)
+LEFT JOIN (SELECT log_partition, max(struct_pack(bytes, group_id)).group_id AS group_id, max(bytes) AS bytes FROM by_group GROUP BY ALL) AS largest USING (log_partition)
 GROUP BY log_partition ORDER BY bytes DESC, log_partition

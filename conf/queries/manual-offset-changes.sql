@@ -34,7 +34,7 @@ explained AS (
     END AS what
     FROM written
 )
-SELECT group_id, topic, count(*) AS partitions, valid_from AS at, what, committer, min(committed_offset) AS lowest,
+SELECT group_id, topic, count(*) AS partition_count, valid_from AS at, what, committer, min(committed_offset) AS lowest,
        max(committed_offset) AS highest, max(previous_offset::HUGEINT - committed_offset) AS furthest_back,
        min(metadata) AS metadata
 FROM explained WHERE what IS NOT NULL

@@ -17,7 +17,7 @@ consumed AS (
 ),
 known AS (SELECT topic, max(partition_count) AS partitions FROM topics WHERE cluster = $cluster GROUP BY topic),
 owned AS (
-    SELECT group_id, topic, partition, bool_or(to_offset IS NULL) AS is_owned, max(owned_to) AS last_owned
+    SELECT group_id, topic, partition, bool_or(to_offset IS NULL) AS is_owned, max(owned_to) AS last_owned_at
     FROM partition_ownership WHERE cluster = $cluster GROUP BY ALL
 ),
 counted AS (
@@ -34,7 +34,7 @@ expected AS (
 SELECT group_id, topic, expected.partition,
        CASE WHEN is_owned IS NULL AND is_whole THEN 'never owned'
             WHEN is_owned IS NULL OR NOT is_now THEN 'no owner on record' ELSE 'not owned now' END AS what,
-       last_owned
+       last_owned_at
 FROM expected JOIN proven USING (group_id) LEFT JOIN owned USING (group_id, topic, partition)
 WHERE NOT coalesce(is_owned, false)
 ORDER BY what, group_id, topic, expected.partition

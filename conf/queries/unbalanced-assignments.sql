@@ -9,7 +9,7 @@ owned AS (
     SELECT group_id, member_id, count(*) AS partitions FROM partition_ownership
     WHERE cluster = $cluster AND to_offset IS NULL GROUP BY ALL
 )
-SELECT group_id, count(*) AS members, sum(coalesce(partitions, 0)) AS partitions, min(coalesce(partitions, 0)) AS fewest,
+SELECT group_id, count(*) AS member_count, sum(coalesce(partitions, 0)) AS partition_count, min(coalesce(partitions, 0)) AS fewest,
        max(coalesce(partitions, 0)) AS most, min(struct_pack(p := coalesce(partitions, 0), name)).name AS member_with_fewest,
        max(struct_pack(p := coalesce(partitions, 0), name)).name AS member_with_most,
        count(*) FILTER (coalesce(partitions, 0) = 0) AS members_without

@@ -1,8 +1,8 @@
 -- Records that could not be decoded, by what is wrong with them, with the first of each to look at.
 SELECT error_class, records, one.error_message AS example, one.log_partition AS log_partition, one.log_offset AS first_offset,
-       first, last, one.source AS source
+       first_at, last_at, one.source AS source
 FROM (
-    SELECT error_class, count(*) AS records, min(log_timestamp) AS first, max(log_timestamp) AS last,
+    SELECT error_class, count(*) AS records, min(log_timestamp) AS first_at, max(log_timestamp) AS last_at,
            min(struct_pack(log_partition, log_offset, error_message, source)) AS one
     FROM quarantine WHERE cluster = $cluster GROUP BY error_class
 )

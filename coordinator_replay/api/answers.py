@@ -49,6 +49,7 @@ class Owned(Answer[Ownership]):
     Attributes:
         before: the last ownership that had ended by then.
         after: the first one that began later.
+        neighbours: both of them where no owner is shown, else none.
         is_exact: whether the log proves that there were these owners and no others.
     """
 
@@ -56,6 +57,7 @@ class Owned(Answer[Ownership]):
         super().__init__(owners.owners, Ownership, notes=notes, basis=basis)
         self.before = owners.before
         self.after = owners.after
+        self.neighbours = owners.neighbours
         self.is_exact = owners.is_exact
 
 

@@ -217,7 +217,11 @@ def owner(
 
     With --from or --to all that owned it in that time range, in order.
     """
-    show(common, open_warehouse(common).owner(group, topic, partition, at=at, start=start, end=end))
+    answer = open_warehouse(common).owner(group, topic, partition, at=at, start=start, end=end)
+    # Programs read in fields what people read in a sentence: who owned it before and after.
+    neighbours = () if common.output == "table" else answer.neighbours
+    show_rows(common, columns_for(answer.row_type), [*answer, *neighbours])
+    say_notes(answer)
 
 
 @click.command(

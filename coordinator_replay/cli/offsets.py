@@ -105,7 +105,8 @@ def offsets(
     if start or end:
         raise UsageError("--from and --to are for --history; give --at for one point in time")
     answer = warehouse.offsets(group, at=at, topics=topics, require_stable=require_stable, end_offsets=end_file)
-    asked = [REQUIRE_STABLE] * require_stable + [END_OFFSETS] * (end_file is not None)
+    # Programs read in fields what people read in a sentence: that a transactional commit is pending.
+    asked = [REQUIRE_STABLE] * (require_stable or common.output != "table") + [END_OFFSETS] * (end_file is not None)
     show(common, answer, asked)
     if reset_file is not None:
         from coordinator_replay.query.offsets import write_reset_file

@@ -36,7 +36,7 @@ class TopicConsumer:
             process of a static member.
         client_host: likewise.
         instance_id: of a static member.
-        members: how many member ids the client had: one more with each restart of a dynamic member.
+        member_ids: how many member ids the client had: one more with each restart of a dynamic member.
         partitions: of the topic, owned in the time range or committed in it; empty where it only subscribed.
         first_at: from when on; of commits the first one. None before the first record with a time.
         last_at: until when; of commits the last one. None of a member still there at the end of the log.
@@ -48,7 +48,7 @@ class TopicConsumer:
     client_id: str | None = column("CLIENT-ID", 1, 8, is_id=True)
     instance_id: str | None = column("GROUP-INSTANCE-ID", 3, 8, is_id=True)
     client_host: str | None = column("HOST", 2, 8, is_id=True)
-    members: int | None = column("#MEMBERS", 4)
+    member_ids: int | None = column("#MEMBER-IDS", 4)
     partitions: list[int] = column("PARTITIONS", 1, 10, text=partition_ranges)
     first_at: datetime | None = column("FROM", 1)
     last_at: datetime | None = column("TO", 1)
@@ -87,7 +87,7 @@ _READERS = f"""
                     WHEN subscribed_topic_regex IS NOT NULL THEN 'regex' ELSE 'assigned' END AS how,
                CASE WHEN NOT coalesce(is_client_inherited, false) THEN client_id END AS client_id, instance_id,
                CASE WHEN NOT coalesce(is_client_inherited, false) THEN client_host END AS client_host,
-               count(DISTINCT member_id) AS members, list_sort(list_distinct(flatten(list(owned)))) AS partitions,
+               count(DISTINCT member_id) AS member_ids, list_sort(list_distinct(flatten(list(owned)))) AS partitions,
                CASE WHEN count(*) = count(valid_from) THEN min(valid_from) END AS first_at,
                CASE WHEN count(*) = count(to_offset) THEN max(valid_to) END AS last_at,
                bool_and(coalesce(is_exact AND NOT is_begin_open, false)) AS is_exact
@@ -99,7 +99,8 @@ _READERS = f"""
         SELECT group_id, partition, pending_since, is_exact AND NOT is_begin_open FROM pending_offsets
         WHERE cluster = $cluster AND list_contains($names, topic)
     ), commits AS (
-        SELECT group_id, 'commits' AS how, NULL AS client_id, NULL AS instance_id, NULL AS client_host, NULL AS members,
+        SELECT group_id, 'commits' AS how, NULL AS client_id, NULL AS instance_id, NULL AS client_host,
+               NULL AS member_ids,
                list_sort(list_distinct(list(partition))) AS partitions, min(valid_from) AS first_at,
                max(valid_from) AS last_at, bool_and(coalesce(is_exact, false)) AS is_exact
         FROM committed

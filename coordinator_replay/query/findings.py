@@ -4,13 +4,15 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from coordinator_replay.analysis.findings.observation import lasting, threshold_shown
 from coordinator_replay.analysis.findings.rules import RULES, FindingRule
 from coordinator_replay.analysis.findings.thresholds import DEFAULTS, Thresholds
-from coordinator_replay.answer_columns import column, select_list
+from coordinator_replay.answer_columns import column, parsed_json, select_list
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.choices import SEVERITIES
+from coordinator_replay.query.groups import check_group
 from coordinator_replay.query.similar import did_you_mean
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.store.versions import has_new_records
@@ -21,6 +23,7 @@ class Finding:
     """A finding: a row of ``findings``.
 
     Attributes:
+        detail: the facts as an object, as ``TimelineEvent`` has them.
         is_proven: False where it rests on commits that may have been aborted: the input has no transaction markers.
     """
 
@@ -32,10 +35,10 @@ class Finding:
     member_id: str | None
     first_seen: datetime | None = column("FIRST-SEEN", 6)
     last_seen: datetime | None = column("LAST-SEEN", 2)
-    ended_at: datetime | None = column("ENDED", 4)
+    ended_at: datetime | None = column("ENDED-AT", 4)
     occurrences: int | None = column("TIMES", 6)
     message: str | None = column("MESSAGE", 1, 48, good=80)
-    detail: str | None
+    detail: Any = column(read=parsed_json)
     log_partition: int | None
     log_offset: int | None
     finding_id: str
@@ -75,11 +78,13 @@ def findings_of(
         since: only those first stored by a run that began then or later.
 
     Raises:
-        UsageError: there is no such rule, or the tables know nothing of that time range.
+        UsageError: there is no such rule or group, or the tables know nothing of that time range.
     """
     warehouse.check_range(start, end)
     runs = _runs_since(warehouse, is_new=is_new, since=since)
     findings = warehouse.answers(Finding, _FINDINGS, start=start, end=end)
+    if group is not None and group not in {finding.group_id for finding in findings}:
+        check_group(warehouse, group)
     names = {*RULES, *(finding.rule for finding in findings)}
     for rule in rules:
         if rule not in names:

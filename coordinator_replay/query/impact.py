@@ -29,7 +29,7 @@ class GroupImpact:
     group_type: str | None = column("TYPE", 5)
     rebalances: int = column("REBALANCES", 1)
     causes: dict[str, int] = column("CAUSES", 1, 14)
-    first_at: datetime | None = column("FIRST", 2)
+    first_at: datetime | None = column("FIRST-AT", 2)
     unowned_partitions: int = column("UNOWNED", 3)
     unowned_ms: int = column("UNOWNED-MS", 1)
     is_at_least: bool

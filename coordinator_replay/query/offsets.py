@@ -337,23 +337,25 @@ def offsets_at(
     if topics:
         _check_topics(warehouse, topics, group)
         offsets = [offset for offset in offsets if offset.topic in topics]
+    pending = {(one.topic, one.partition): one for one in pending_commits(warehouse, group, at)}
+    offsets = [
+        replace(
+            offset,
+            producer_id=one.producer_id,
+            producer_epoch=one.producer_epoch,
+            pending_since=one.pending_since,
+        )
+        if (one := pending.get((offset.topic, offset.partition)))
+        else offset
+        for offset in offsets
+    ]
     if not require_stable:
         return offsets
     shows_pending = _shows_pending(warehouse, {offset.log_partition for offset in offsets}, moment)
-    waiting = {(topic, partition) for _, topic, partition, *_, holds in rows if not holds}
-    pending = {(one.topic, one.partition): one for one in pending_commits(warehouse, group, at)}
+    waiting = {(topic, partition) for _, topic, partition, *_, holds in rows if not holds} | set(pending)
     return [
-        replace(
-            offset,
-            committed_offset=None,
-            leader_epoch=None,
-            metadata=None,
-            is_unstable=True,
-            producer_id=one.producer_id if one else None,
-            producer_epoch=one.producer_epoch if one else None,
-            pending_since=one.pending_since if one else None,
-        )
-        if (one := pending.get((offset.topic, offset.partition))) or (offset.topic, offset.partition) in waiting
+        replace(offset, committed_offset=None, leader_epoch=None, metadata=None, is_unstable=True)
+        if (offset.topic, offset.partition) in waiting
         else replace(offset, is_exact=offset.is_exact and offset.log_partition in shows_pending)
         for offset in offsets
     ]

@@ -28,6 +28,7 @@ class Ownership:
         is_exact: whether the log proves that the member owned the partition at the time asked about; of those before
             and after, in the whole interval.
         is_begin_open: whether it may have owned it before, too: the log does not have what was before ``owned_from``.
+        is_owner: False for the last owner before, and the next one after, a time at which nobody is shown as the owner.
         to_offset: log offset of the record that ended it, None while it lasts; ``owned_to`` is None where that record,
             and those before it, carry no time.
     """
@@ -35,11 +36,11 @@ class Ownership:
     group_id: str = column("GROUP", LAST, 12, is_id=True)
     topic: str | None = column("TOPIC", 3, 12, is_id=True)
     topic_id: str | None
-    partition: int = column("PARTITION", 3)
-    member_id: str = column("CONSUMER-ID", 1, 10, is_id=True, sql="owned.member_id")
-    instance_id: str | None = column("GROUP-INSTANCE-ID", 4, 8, is_id=True)
-    client_id: str | None = column("CLIENT-ID", 2, 8, is_id=True)
+    partition: int = column("PARTITION", 1)
+    client_id: str | None = column("CLIENT-ID", 1, 8, is_id=True)
     client_host: str | None = column("HOST", 2, 8, is_id=True)
+    instance_id: str | None = column("GROUP-INSTANCE-ID", 3, 8, is_id=True)
+    member_id: str = column("CONSUMER-ID", 4, 10, is_id=True, sql="owned.member_id")
     is_client_inherited: bool = column(sql="coalesce(is_client_inherited, false)")
     owned_from: datetime | None = column("FROM", 1)
     owned_to: datetime | None = column("TO", 1)
@@ -48,6 +49,7 @@ class Ownership:
     is_exact: bool = column(sql="coalesce(owned.is_exact, false)")
     is_begin_open: bool = column(sql="coalesce(owned.is_begin_open, true)")
     to_offset: int | None = column(sql="owned.to_offset")
+    is_owner: bool = column(default=True)
 
     @property
     def over_at(self) -> datetime | None:
@@ -94,6 +96,13 @@ class Owners:
     before: Ownership | None
     after: Ownership | None
     is_exact: bool
+
+    @property
+    def neighbours(self) -> tuple[Ownership, ...]:
+        """Where no owner is shown, the last one before and the next one after."""
+        if self.owners:
+            return ()
+        return tuple(replace(one, is_owner=False) for one in (self.before, self.after) if one is not None)
 
     @property
     def hint(self) -> str | None:

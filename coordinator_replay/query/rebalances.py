@@ -34,8 +34,8 @@ class Rebalance:
         matched_by: where causes were asked for, whether one of them is its ``cause`` or only an ``alternative`` to it.
     """
 
-    started_at: datetime | None = column("STARTED", 4)
-    completed_at: datetime | None = column("COMPLETED", 1)
+    started_at: datetime | None = column("STARTED-AT", 4)
+    completed_at: datetime | None = column("COMPLETED-AT", 1)
     duration_ms: int | None
     duration_ms_min: int | None = column("AT-LEAST-MS", 2)
     duration_ms_max: int | None = column("AT-MOST-MS", 4)

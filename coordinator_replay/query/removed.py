@@ -33,12 +33,12 @@ _GROUPS = f"""
     WITH ends AS (
         SELECT group_id, arg_max(event = 'GROUP_DELETED' OR to_state IS NOT DISTINCT FROM 'Dead', seq) AS is_deleted,
                arg_max(group_type, seq) AS group_type, arg_max(coalesce(is_exact, false), seq) AS is_exact,
-               arg_max(log_timestamp, seq) AS deleted_at, max(log_timestamp) FILTER (member_count > 0) AS last_active
+               arg_max(log_timestamp, seq) AS deleted_at, max(log_timestamp) FILTER (member_count > 0) AS last_member_at
         FROM group_timeline WHERE cluster = $cluster AND coalesce(log_timestamp <= $at, true) {{one_group}}
         GROUP BY group_id
     ), offsets AS (
         SELECT group_id, bool_or({AS_OF}) AS has_offsets, max(valid_to) AS removed_at,
-               max(commit_timestamp) AS last_commit,
+               max(commit_timestamp) AS last_commit_at,
                count(DISTINCT (topic, partition)) FILTER (ended_by <> 'COMMIT' AND valid_to <= $at) AS removed,
                arg_max(ended_by, to_offset) FILTER (ended_by <> 'COMMIT' AND valid_to <= $at) AS ended_by,
                arg_max(ended_confidence, to_offset) FILTER (ended_by <> 'COMMIT' AND valid_to <= $at) AS confidence,
@@ -50,7 +50,7 @@ _GROUPS = f"""
     )
     SELECT coalesce(ends.group_id, offsets.group_id) AS id, coalesce(group_type, 'classic'),
            coalesce(deleted_at, removed_at), ended_by, confidence, coalesce(removed, 0),
-           last_active, last_commit, coalesce(ends.is_exact, offsets.is_exact, false)
+           last_member_at, last_commit_at, coalesce(ends.is_exact, offsets.is_exact, false)
     FROM ends FULL JOIN offsets ON offsets.group_id = ends.group_id
     WHERE coalesce(is_deleted, true) AND NOT coalesce(has_offsets, false)
       AND coalesce(ends.group_id, offsets.group_id) NOT IN (SELECT group_id FROM waiting)
@@ -111,7 +111,7 @@ class DeletedGroup:
             GROUP_DELETED for DeleteGroups, DELETED for DeleteOffsets of a group that only stored offsets. None where it
             had no offsets: the log does not distinguish DeleteGroups from the broker's cleanup of empty groups then.
         offsets_removed: partitions whose offsets were removed and never committed again.
-        last_active: when it last had a member; None for a group that only stored offsets.
+        last_member_at: when it last had a member; None for a group that only stored offsets.
         is_exact: whether the log proves when it was deleted; False where that is only the time by which it was.
     """
 
@@ -121,8 +121,8 @@ class DeletedGroup:
     reason: str | None = column("REASON", 1)
     confidence: str | None = column("CONFIDENCE", 2)
     offsets_removed: int = column("#OFFSETS-REMOVED", 4)
-    last_active: datetime | None = column("LAST-MEMBER-AT", 3)
-    last_commit: datetime | None = column("LAST-COMMIT", 3)
+    last_member_at: datetime | None = column("LAST-MEMBER-AT", 3)
+    last_commit_at: datetime | None = column("LAST-COMMIT-AT", 3)
     is_exact: bool
 
 

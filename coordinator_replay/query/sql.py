@@ -66,12 +66,24 @@ def run_sql(
             for view in needed:
                 connection.execute(f"CREATE OR REPLACE TEMP VIEW {view.name} AS {view.sql}")
             if not allow_files:
+                _check_single(connection, statement)
                 sandbox.shut(connection, warehouse.uri)
                 sandbox.check(connection, statement)
             with ended_after(connection, timeout):
                 return fetch(connection, statement, values)
         except duckdb.Error as problem:
             raise _wrong_statement(problem) from problem
+
+
+def _check_single(connection: duckdb.DuckDBPyConnection, text: str) -> None:
+    """Make sure that a text is one statement: of several the engine would show the last answer alone.
+
+    Raises:
+        UsageError: there are several.
+    """
+    count = len(connection.extract_statements(text))
+    if count > 1:
+        raise UsageError(f"this has {count} statements: give one at a time; WITH names what a statement needs twice")
 
 
 def _wrong_statement(problem: duckdb.Error) -> UsageError:

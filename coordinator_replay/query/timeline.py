@@ -1,13 +1,12 @@
 """What happened to a group, its offsets and its coordinator, in log order; and how its members were."""
 
 import heapq
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from coordinator_replay.answer_columns import column, select_list, stored_columns
+from coordinator_replay.answer_columns import column, parsed_json, select_list, stored_columns
 from coordinator_replay.query.broker_log_events import (
     GroupLine,
     contradictions,
@@ -21,16 +20,6 @@ from coordinator_replay.query.groups import check_group
 from coordinator_replay.query.offset_events import offset_events
 from coordinator_replay.query.partitions import TopicPartitions, target_partitions, topic_partitions
 from coordinator_replay.query.tables import Tables
-
-
-def _parsed(detail: str | None) -> Any:
-    """The detail of an event, parsed; as it is stored where it is no JSON."""
-    if detail is None:
-        return None
-    try:
-        return json.loads(detail)
-    except ValueError:
-        return detail
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +55,7 @@ class TimelineEvent:
     log_partition: int
     log_offset: int | None = column("LOG-OFFSET", 8)
     summary: str | None = column("DETAIL", 1, 28, good=56, default=None)
-    detail: Any = column(read=_parsed)
+    detail: Any = column(read=parsed_json)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,16 +70,16 @@ class MemberInterval:
     group_id: str
     valid_from: datetime | None = column("FROM", 1)
     valid_to: datetime | None = column("TO", 1)
-    member_id: str = column("CONSUMER-ID", 1, 10, is_id=True)
-    instance_id: str | None = column("GROUP-INSTANCE-ID", 4, 8, is_id=True)
-    client_id: str | None = column("CLIENT-ID", 3, 8, is_id=True)
+    client_id: str | None = column("CLIENT-ID", 1, 8, is_id=True)
     client_host: str | None = column("HOST", 4, 8, is_id=True)
+    instance_id: str | None = column("GROUP-INSTANCE-ID", 4, 8, is_id=True)
+    member_id: str = column("CONSUMER-ID", 3, 10, is_id=True)
     is_client_inherited: bool = column(sql="coalesce(is_client_inherited, false)")
-    member_epoch: int | None = column("EPOCH", 2)
+    member_epoch: int | None = column("CURRENT-EPOCH", 2)
     member_state: str | None = column("MEMBER-STATE", 3)
     assigned: tuple[TopicPartitions, ...] = column("ASSIGNMENT", 2, 12, read=topic_partitions)
     pending_revocation: tuple[TopicPartitions, ...] = column("PENDING-REVOCATION", 3, 12, read=topic_partitions)
-    target: tuple[TopicPartitions, ...] | None = column(read=target_partitions)
+    target_assignment: tuple[TopicPartitions, ...] | None = column(sql="target", read=target_partitions)
     log_partition: int
     from_offset: int = column("LOG-OFFSET", 6)
     is_exact: bool = column(sql="coalesce(is_exact, false)")

@@ -65,7 +65,7 @@ def _rebalances(axis: Axis) -> figure:
         ("could also be", "@others"),
     ]
     lines += [("from", "@began"), ("to", "@ended"), ("took", "@took"), ("epoch", "@epoch"), ("members", "@members")]
-    lines += [("moved", "@moved"), ("without owner", "@unowned"), ("commits paused", "@pause")]
+    lines += [("reassigned", "@moved"), ("without owner", "@unowned"), ("commits paused", "@pause")]
     lines += [("held up by", "@blocked_by"), ("partitions", "@what")]
     add_hover(drawn, [marks], lines, [])
     return drawn

@@ -102,8 +102,9 @@ def test_when_did_each_group_commit_last(ask: Ask, name: str):
     assert set(rows) == set(last)
     for group_id, group in last.items():
         row = rows[group_id]
-        assert (group_id, row["state"], row["members"]) == (group_id, group["state"], len(group.get("members") or ()))
-        committed = row["last_commit"] and at(row["last_commit"])
+        answered = (group["state"], len(group.get("members") or ()))
+        assert (group_id, row["state"], row["member_count"]) == (group_id, *answered)
+        committed = row["last_commit_at"] and at(row["last_commit_at"])
         assert (group_id, committed) == (group_id, newest_commit(name, group_id, group))
 
 
@@ -255,7 +256,7 @@ def test_which_owned_partitions_have_no_commits(ask: Ask, name: str):
         assert (row["committed_offset"] is None) == (stored is None)
         if stored is not None:
             own = newest_commit(name, row["group_id"], {"offsets": {partition: stored}})
-            assert (row["committed_offset"], at(row["last_commit"])) == (stored["offset"], own)
+            assert (row["committed_offset"], at(row["last_commit_at"])) == (stored["offset"], own)
             behind = newest_commit(name, row["group_id"], group) - own
             assert 0 < row["silent_ms"] <= behind.total_seconds() * 1000
     assert rows or name == "kafka-3.9"

@@ -221,7 +221,7 @@ def test_offsets_name_what_is_wrong_with_the_question(ask, arguments: tuple[str,
 
 def test_deleted_groups(ask):
     assert answer(ask("groups", "--deleted")) == lines("""
-        GROUP   TYPE     DELETED-AT                REASON  CONFIDENCE  #OFFSETS-REMOVED  LAST-MEMBER-AT            LAST-COMMIT
+        GROUP   TYPE     DELETED-AT                REASON  CONFIDENCE  #OFFSETS-REMOVED  LAST-MEMBER-AT            LAST-COMMIT-AT
         legacy  classic  2026-11-20T02:06:00.000Z  -       -                          0  2026-11-20T02:02:00.000Z  -
         """)  # noqa: E501
     told = ask("groups", "--deleted", "--at", "02:05")
@@ -263,21 +263,25 @@ def test_timeline_of_members(ask):
 
 def test_rebalances(ask):
     assert answer(ask("rebalances", "payments", "--from", f"{NIGHT}02:05")) == lines("""
-        STARTED                   COMPLETED                 AT-LEAST-MS  AT-MOST-MS  COMMIT-PAUSE-MS  GROUP     EPOCH  CAUSE        CONFIDENCE  MEMBERS-BEFORE  #MEMBERS  REASSIGNED  NEWLY-ASSIGNED  UNOWNED-MS-MAX  HELD-UP-BY  HELD-UP-MS  METADATA-DELAY-MS  ALTERNATIVES
+        STARTED-AT                COMPLETED-AT              AT-LEAST-MS  AT-MOST-MS  COMMIT-PAUSE-MS  GROUP     EPOCH  CAUSE        CONFIDENCE  MEMBERS-BEFORE  #MEMBERS  REASSIGNED  NEWLY-ASSIGNED  UNOWNED-MS-MAX  HELD-UP-BY  HELD-UP-MS  METADATA-DELAY-MS  ALTERNATIVES
         2026-11-20T02:10:00.000Z  2026-11-20T02:10:20.000Z        20000       20000             6000  payments      3  MEMBER_JOIN  certain                  1         2           1               0            5000  m-1              15000  -                  -
         """)  # noqa: E501
 
 
 def test_owner(ask):
     assert answer(ask("owner", "payments", "orders", "1", "--at", f"{NIGHT}02:05")) == lines("""
-        GROUP     TOPIC   PARTITION  CONSUMER-ID  GROUP-INSTANCE-ID  CLIENT-ID   HOST       FROM                      TO                        RELEASED-BY  UNOWNED-MS
-        payments  orders          1  m-1          -                  client-m-1  /10.0.0.1  2026-11-20T02:00:02.000Z  2026-11-20T02:10:15.000Z  REVOKED            5000
+        GROUP     TOPIC   PARTITION  CLIENT-ID   HOST       GROUP-INSTANCE-ID  CONSUMER-ID  FROM                      TO                        RELEASED-BY  UNOWNED-MS
+        payments  orders          1  client-m-1  /10.0.0.1  -                  m-1          2026-11-20T02:00:02.000Z  2026-11-20T02:10:15.000Z  REVOKED            5000
         """)  # noqa: E501
 
 
 def test_owner_of_a_partition_that_nobody_owned_then(ask):
     told = ask("owner", "payments", "orders", "1", "--at", f"{NIGHT}02:10:17", "--output", "json")
-    assert answer(told) == ""
+    rows = [json.loads(line) for line in answer(told).splitlines()]
+    assert [(row["is_owner"], row["member_id"], row["release_event"]) for row in rows] == [
+        (False, "m-1", "REVOKED"),
+        (False, "m-2", None),
+    ]
     assert told.stderr == (
         "No member owned it at that time. The last owner was m-1, until 2026-11-20T02:10:15.000Z (REVOKED). "
         "The next one is m-2, from 2026-11-20T02:10:20.000Z.\n"
@@ -297,9 +301,30 @@ def test_expired(ask):
 
 def test_findings(ask):
     assert answer(ask("findings", "--severity", "error")) == lines("""
-        SEVERITY  RULE               GROUP     TOPIC   PARTITION  FIRST-SEEN                LAST-SEEN                 ENDED  TIMES  MESSAGE
-        error     stuck_transaction  txn-only  orders          0  2026-11-20T02:00:00.000Z  2026-11-20T02:10:00.000Z  -          1  Something about stuck_transaction.
+        SEVERITY  RULE               GROUP     TOPIC   PARTITION  FIRST-SEEN                LAST-SEEN                 ENDED-AT  TIMES  MESSAGE
+        error     stuck_transaction  txn-only  orders          0  2026-11-20T02:00:00.000Z  2026-11-20T02:10:00.000Z  -             1  Something about stuck_transaction.
         """)  # noqa: E501
+
+
+def test_findings_of_a_group_that_is_not_there_suggest_one_that_is(ask):
+    refused = ask("findings", "--group", "paymnts")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "did you mean 'payments'?" in refused.stderr
+
+
+def test_several_statements_are_refused(ask):
+    refused = ask("sql", "SELECT 1 AS a; SELECT 2 AS b")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "this has 2 statements" in refused.stderr
+
+
+def test_offsets_as_json_have_a_pending_commit_in_fields(ask):
+    rows = [json.loads(line) for line in answer(ask("offsets", "payments", "--output", "json")).splitlines()]
+    pending = {(row["topic"], row["partition"]): row["pending_since"] for row in rows}
+    assert pending["orders", 0] == "2026-11-20T02:15:00.000Z"
+    assert pending["orders", 1] is None
+    # The offset of now is there, unless a stable one is asked for.
+    assert all(row["committed_offset"] is not None and row["is_unstable"] is False for row in rows)
 
 
 def test_sql_from_the_command_line_and_from_standard_input(ask):
@@ -371,7 +396,8 @@ def test_the_shell_completes_groups_and_topics(program: click.Group, folder: Pat
         ("group_timeline", TimelineEvent, {"settled_at_offset", "is_state_exact"}),
         ("partition_ownership", Ownership, {"settled_at_offset", "from_offset", "log_partition"}),
         ("member_timeline", MemberInterval, {"group_type", "rack_id", "subscribed_topics",
-                                               "subscribed_topic_regex", "assignor", "to_offset", "settled_at_offset"}),
+                                               "subscribed_topic_regex", "assignor", "to_offset", "settled_at_offset",
+                                               "target"}),
         ("offset_history", CommittedOffset, {"valid_to", "to_offset", "ended_by", "expire_timestamp", "record_offset",
                                             "commits_merged", "ended_confidence", "ended_alternatives",
                                             "ended_evidence", "previous_offset", "rule", "base_timestamp",
@@ -399,7 +425,7 @@ def test_help_loads_neither_an_engine_nor_arrow():
 
 def test_a_plain_warehouse_is_read_without_arrow(folder: Path):
     script = (
-        "import sys; from coordinator_replay.query.tables import Warehouse; "
+        "import sys; from coordinator_replay.query.tables import Tables; "
         "from coordinator_replay.query.describe import describe_at; "
         "from coordinator_replay.query.offsets import offsets_at; "
         f"w = Tables({str(folder)!r}); describe_at(w, 'payments'); offsets_at(w, 'payments'); w.coverage; "

@@ -109,7 +109,7 @@ def test_no_line_is_wider_than_the_terminal(screen, name: str, width: int):
 @pytest.mark.parametrize(
     ("query", "answers"),
     [
-        ("blocking-members", ("client_id", "blocking_ms", "partitions")),
+        ("blocking-members", ("client_id", "blocking_ms", "partition_count")),
         ("flapping-groups", ("rebalances", "usual_cause")),
         ("lost-offsets", ("topic", "partition", "committed_offset", "ended_by")),
         ("stuck-transactions", ("pending_since", "pending_ms")),

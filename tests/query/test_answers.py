@@ -266,7 +266,7 @@ def test_groups_that_only_stored_offsets_are_gone_with_the_last_of_them(tmp_path
     assert set(found) == {"gone", "legacy"}
     gone = found["gone"]
     assert (gone.reason, gone.confidence, gone.deleted_at) == ("EXPIRED", "certain", at("02:09"))
-    assert (gone.offsets_removed, gone.last_active) == (2, None)
+    assert (gone.offsets_removed, gone.last_member_at) == (2, None)
     assert {one.group_id for one in deleted_groups(warehouse, at("02:06"))} == {"back", "legacy"}
 
 

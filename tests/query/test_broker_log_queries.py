@@ -54,7 +54,7 @@ def test_members_that_went_have_a_record_and_refusals_have_none(audited: Tables)
 
 def test_a_generation_that_never_came_is_shown(audited: Tables) -> None:
     [row] = ask(audited, "broker-log-contradictions")
-    assert (row["generation"], row["note"]) == (77, "no record of this generation at this time")
+    assert (row["epoch"], row["note"]) == (77, "no record of this generation at this time")
 
 
 def test_a_timeline_says_how_members_went_and_what_was_refused(audited: Tables) -> None:

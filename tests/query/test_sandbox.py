@@ -69,8 +69,6 @@ def test_no_statement_reads_or_writes_a_file(place, statement):
         "DESCRIBE SELECT * FROM rebalances",
         "EXPLAIN SELECT * FROM rebalances",
         "EXPLAIN ANALYZE SELECT * FROM rebalances",
-        "CREATE TEMP TABLE t AS FROM rebalances; SELECT count(*) FROM t",
-        "SET VARIABLE most = 3; FROM rebalances LIMIT getvariable('most')",
         "WITH a AS (FROM rebalances) FROM a",
         "VALUES (1)",
         "FROM event_log",

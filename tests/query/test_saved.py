@@ -72,7 +72,7 @@ def test_no_answer_hangs_on_the_order_of_rows_in_the_files(warehouse: Tables, tu
 def test_rewinds(troubled: Tables):
     (found,) = answers(troubled, "rewinds")
     assert (found["group_id"], found["topic"], found["partition"]) == ("payments", "orders", 1)
-    assert (found["from_offset"], found["to_offset"], found["delta"]) == (200, 120, 80)
+    assert (found["previous_offset"], found["committed_offset"], found["delta"]) == (200, 120, 80)
 
 
 def test_two_owners(troubled: Tables, warehouse: Tables):
@@ -186,8 +186,8 @@ def test_a_replaced_static_member_of_a_classic_group_goes_by_its_instance_id(tmp
 
 def test_a_group_with_members_is_not_shown_as_gone(warehouse: Tables):
     found = {one["group_id"]: one for one in answers(warehouse, "last-commits")}
-    assert (found["payments"]["state"], found["payments"]["members"]) == ("Stable", 2)
-    assert (found["simple"]["state"], found["simple"]["members"]) == ("Empty", 0)
+    assert (found["payments"]["state"], found["payments"]["member_count"]) == ("Stable", 2)
+    assert (found["simple"]["state"], found["simple"]["member_count"]) == ("Empty", 0)
     assert list(found)[-1] == "payments"
 
 
@@ -209,7 +209,7 @@ def test_longest_downtime(warehouse: Tables):
 
 def test_blocking_members(warehouse: Tables):
     (found,) = answers(warehouse, "blocking-members")
-    assert (found["member_id"], found["blocking_ms"], found["partitions"]) == ("m-1", 15_000, 1)
+    assert (found["member_id"], found["blocking_ms"], found["partition_count"]) == ("m-1", 15_000, 1)
 
 
 def test_unknown_names_are_refused_with_the_nearest():
