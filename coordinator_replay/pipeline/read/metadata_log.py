@@ -116,30 +116,42 @@ def leader_changes(files: Iterable[MetadataFile]) -> Iterator[LeaderChange]:
     Args:
         files: of the log, in any order.
     """
-    in_order = sorted(files, key=lambda file: (file.base_offset, not file.is_snapshot, file.end_offset))
+    in_order = sorted(files, key=lambda file: (file.base_offset, file.end_offset))
     topics = [(one.log_offset, one.topic_id) for file in in_order for one in file.records if one.topic == OFFSETS_TOPIC]
     # A topic that was made again has another id, and epochs of its own.
     topic_id = max(topics, default=(0, None))[1]
+    snapshots = [file for file in in_order if file.is_snapshot]
     epochs: dict[int, int] = {}
     reached = 0
-    for file in in_order:
-        if file.base_offset > reached and not file.is_snapshot:
+    for file in (one for one in in_order if not one.is_snapshot):
+        if file.base_offset > reached:
+            # Records before it are missing: what was counted so far is no beginning for it.
+            yield from _from_snapshots(snapshots, file.base_offset, topic_id, epochs)
             epochs.clear()
         for record in file.records:
-            is_other = record.topic_id != topic_id or record.partition is None
-            if is_other or (not file.is_snapshot and record.log_offset < reached):
-                continue
-            change = _change(record, epochs, has_time=not file.is_snapshot)
-            if change is not None:
-                yield change
+            yield from _from_snapshots(snapshots, record.log_offset + 1, topic_id, epochs)
+            if record.topic_id == topic_id and record.log_offset >= reached:
+                yield from _change(record, epochs, record.at_ms)
         reached = max(reached, file.end_offset)
+    yield from _from_snapshots(snapshots, None, topic_id, epochs)
 
 
-def _change(record: TopicRecord, epochs: dict[int, int], *, has_time: bool) -> LeaderChange | None:
+def _from_snapshots(
+    snapshots: list[MetadataFile], before: int | None, topic_id: str | None, epochs: dict[int, int]
+) -> Iterator[LeaderChange]:
+    """What the snapshots up to an offset have of partitions whose epochs are open; they are taken off the list."""
+    while snapshots and (before is None or snapshots[0].base_offset < before):
+        for record in snapshots.pop(0).records:
+            if record.topic_id == topic_id and record.partition not in epochs:
+                yield from _change(record, epochs, None)
+
+
+def _change(record: TopicRecord, epochs: dict[int, int], at_ms: int | None) -> Iterator[LeaderChange]:
     """The change that a record shows, if any; epochs are kept up."""
-    partition, before = record.partition or 0, epochs.get(record.partition or 0)
+    if record.partition is None or record.leader is None:
+        return
+    before = epochs.get(record.partition)
     epoch = record.leader_epoch if record.leader_epoch is not None else None if before is None else before + 1
-    if record.leader is None or epoch is None or epoch == before:
-        return None
-    epochs[partition] = epoch
-    return LeaderChange(partition, epoch, record.leader, record.at_ms if has_time else None, record.is_unclean)
+    if epoch is not None and epoch != before:
+        epochs[record.partition] = epoch
+        yield LeaderChange(record.partition, epoch, record.leader, at_ms, record.is_unclean)
