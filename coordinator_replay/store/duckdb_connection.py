@@ -47,6 +47,8 @@ class _Database:
         try:
             with self._connection.cursor() as cursor:
                 cursor.execute("SET TimeZone = 'UTC'")
+                # DuckDB takes a stream, whose length it does not know, for a short one, and would compare all pairs.
+                cursor.execute("SET asof_loop_join_threshold = 0")
                 yield cursor
         finally:
             with self._lock:

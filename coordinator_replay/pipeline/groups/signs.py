@@ -34,7 +34,7 @@ SELECT group_id, log_partition, log_offset, epoch_ms(log_timestamp) AS at_ms
 FROM records WHERE log_timestamp IS NOT NULL AND ({_MAY_SHOW})
 """  # noqa: S608 - our own names
 
-_LAST_COMMITS = f"""
+LAST_COMMITS = f"""
 SELECT group_id, log_partition, departed_at, topic, partition, last.at_ms, last.log_offset
 FROM (
     SELECT commits.group_id, commits.log_partition, departures.log_offset AS departed_at, topic, partition,
@@ -47,6 +47,7 @@ FROM (
 ) AS by_partition
 ORDER BY group_id, log_partition, departed_at, topic, partition
 """  # noqa: S608 - our own numbers
+"""SQL for the last commits of each partition before each of the ``departures``."""
 
 RecordKey = tuple[str, int, int]
 """A record by group, log partition and log offset."""
@@ -78,7 +79,7 @@ class LastCommits:
     """
 
     def __init__(self, connection: DuckDBPyConnection) -> None:
-        self._rows = connection.sql(_LAST_COMMITS).to_arrow_table()
+        self._rows = connection.sql(LAST_COMMITS).to_arrow_table()
         self._by_record = groupby(self._commits(), key=lambda one: one[0])
         self._next = next(self._by_record, None)
 

@@ -7,7 +7,8 @@ import pytest
 
 from coordinator_replay.analysis.reasons.signs import SIGNS_WITHIN_MS
 from coordinator_replay.pipeline.groups.input_rows import RECORDS, group_records
-from coordinator_replay.pipeline.groups.signs import COMMITS, MINUTE_MS, LastCommits, find_departures
+from coordinator_replay.pipeline.groups.signs import COMMITS, LAST_COMMITS, MINUTE_MS, LastCommits, find_departures
+from coordinator_replay.store.scan import reader_of
 from tests.pipeline.staged_rows import ms
 
 
@@ -91,3 +92,13 @@ def test_a_record_that_is_passed_over_takes_its_commits_along():
         find_departures(records)
         records.register("commits", pa.Table.from_pylist(commits, COMMITS))
         assert list(LastCommits(records).before(("g", 0, 3))) == [("t", 0, ms(0), 0, 2)]
+
+
+def test_a_stream_of_commits_is_joined_in_order_and_not_pair_by_pair():
+    row = {"group_id": "g", "log_partition": 0, "log_offset": 1, "log_timestamp": ms(0) * 1000, "is_tombstone": False}
+    with group_records(pa.Table.from_pylist([row | {"kind": "GroupMetadata"}], RECORDS).to_batches()) as records:
+        find_departures(records)
+        records.register("commits", reader_of(iter(()), COMMITS))
+        [(_, plan)] = records.sql(f"EXPLAIN {LAST_COMMITS}").fetchall()
+    assert "asof" in plan.lower()
+    assert "nested" not in plan.lower()
