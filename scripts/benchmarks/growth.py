@@ -6,7 +6,7 @@ import shutil
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +71,16 @@ def groups(count: int, _work: Path) -> Callable[[], object]:
 
 def files(count: int, work: Path) -> Callable[[], object]:
     """So many segments of a single commit."""
+    return _decode(count, work, ranges=())
+
+
+def ranges(count: int, work: Path) -> Callable[[], object]:
+    """So many segments beside as many ranges between them that earlier audits have read."""
+    return _decode(count, work, ranges=[(offset, offset) for offset in range(1, 2 * count, 2)])
+
+
+def _decode(count: int, work: Path, ranges: Sequence[tuple[int, int]]) -> Callable[[], object]:
+    """Decode segments of a single commit each, at every other offset."""
     folder = work / f"growth-{count}"
     shutil.rmtree(folder, ignore_errors=True)
     place = folder / "dump" / "__consumer_offsets-0"
@@ -78,11 +88,13 @@ def files(count: int, work: Path) -> Callable[[], object]:
     key = encode_key("OffsetCommit", {"group": "group", "topic": "orders", "partition": 0})
     value = {"offset": 1, "leaderEpoch": -1, "metadata": "", "commitTimestamp": _BEGIN_MS}
     entry = LogEntry(key=key, value=encode_value("OffsetCommit", 3, value), timestamp_ms=_BEGIN_MS)
-    for offset in range(count):
+    for offset in range(0, 2 * count, 2):
         (place / f"{offset:020}.log").write_bytes(write_batch([entry], base_offset=offset))
+    audited = {0: [(low, high + 1) for low, high in ranges]}
 
     def decode() -> None:
-        shares = [FileShare(file=file, skip=(), audited={}) for file in find_dump([str(folder / "dump")]).segments]
+        dump = find_dump([str(folder / "dump")])
+        shares = [FileShare(file=file, skip=ranges, audited=audited) for file in dump.segments]
         for task in together(shares, lambda share: share.file.size, 2):
             decode_files(task, folder=str(folder / "staged"), buckets=8)
 
@@ -94,6 +106,7 @@ GROWING: Mapping[str, tuple[Callable[[int, Path], Callable[[], object]], int]] =
     "partitions": (partitions, 12_500),
     "groups": (groups, 5_000),
     "files": (files, 250),
+    "ranges": (ranges, 250),
 }
 """What is doubled, and how many there are at first."""
 

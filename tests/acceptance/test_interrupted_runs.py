@@ -32,7 +32,7 @@ QUESTIONS = (
     ("sql", "SELECT run_id, status FROM audit_runs ORDER BY run_id"),
 )
 
-NO_TRACE = ("Traceback", "KeyboardInterrupt", "py4j", "Aborted", "Exception", 'File "')
+NO_TRACE = ("Traceback", "KeyboardInterrupt", "py4j", "Aborted", "Exception", 'File "', "nanobind", "leaked")
 
 IMPORTS_SECONDS = 0.5
 """Before that, Python itself is being started."""

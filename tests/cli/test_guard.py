@@ -181,6 +181,38 @@ def test_ctrl_c_in_a_long_statement_is_told(folder, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+_PRESSED_AFTER = """
+import atexit, runpy, signal, sys
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGPROF, lambda *_: signal.raise_signal(signal.SIGINT))
+# Where Python ends, it has no handlers any more.
+atexit.register(signal.setitimer, signal.ITIMER_PROF, 0)
+signal.setitimer(signal.ITIMER_PROF, float(sys.argv.pop(1)))
+runpy.run_module("coordinator_replay", run_name="__main__", alter_sys=True)
+"""
+"""Presses Ctrl-C after so many seconds of CPU: the same moments on every machine, however much it does beside."""
+
+
+@pytest.mark.long
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+@pytest.mark.parametrize("question", [["sql", "--query", "rebalance-storms"], ["why", "payments"], ["metrics"]])
+def test_ctrl_c_at_any_moment_is_told_and_nothing_else_is(folder, tmp_path, question):
+    """DuckDB's binding complains of what is still there when Python ends."""
+    command = [sys.executable, "-P", "-c", _PRESSED_AFTER]
+    env = {**os.environ, "TMPDIR": str(tmp_path)}
+    codes = set()
+    for hundredths in range(10, 100, 6):
+        asked = [f"{hundredths / 100}", *question, "--warehouse", str(folder)]
+        done = subprocess.run([*command, *asked], capture_output=True, text=True, env=env, timeout=120)
+        codes.add(done.returncode)
+        assert (done.returncode == 130) == done.stderr.endswith("Error: interrupted\n"), (hundredths, done.stderr)
+        assert not re.search("nanobind|leaked|Traceback", done.stderr), (hundredths, done.stderr)
+    assert codes <= {0, 130}
+    assert 130 in codes
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("value", ["INTERVAL 9999999 YEAR", "[INTERVAL 9999999 YEAR]"])
 def test_a_value_that_python_can_not_hold_is_told(folder, value):
     result = CliRunner().invoke(main, ["sql", f"SELECT {value} AS a", "--warehouse", str(folder)])
