@@ -262,7 +262,9 @@ def unfolded(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
     if row.get("rule") not in FOLDED:
         yield row
         return
-    for partition in json.loads(row["detail"])["partitions"]:
+    # The table has it as text, an answer as an object.
+    detail = json.loads(row["detail"]) if isinstance(row["detail"], str) else row["detail"]
+    for partition in detail["partitions"]:
         yield {**row, "partition": partition, "member_id": None}
 
 
