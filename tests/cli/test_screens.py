@@ -216,7 +216,7 @@ def test_no_cell_folds_and_shortened_ids_stay_different(screen, name: str, headi
     assert len(lines) == count
     ids = [tuple(word for word in re.split(r" {2,}", line) if word.startswith(CLIENT[:4])) for line in lines]
     # On a narrow screen clients and partitions come before the ids of members.
-    assert len(set(ids)) == (count if name == "members" or width > 80 else 1)
+    assert len(set(ids)) == (count if width > 80 else 1)
 
 
 @pytest.mark.parametrize("name", ASKED)
