@@ -113,12 +113,13 @@ def test_durations_of_the_log_lie_within_the_bounds_of_the_records(audit, tmp_pa
         assert one["reasons"]
 
 
-def test_a_log_changes_rebalances_alone(dump):
+def test_a_log_changes_rebalances_and_coordinators_alone(dump):
     without, with_log = dump
     before, after = contents(without), contents(with_log)
     assert after.pop("broker_log")
     assert not before.pop("broker_log")
-    assert after.pop("rebalances") != before.pop("rebalances")
+    for name in ("rebalances", "coordinator_changes"):
+        assert after.pop(name) != before.pop(name)
     assert after == before
 
 
