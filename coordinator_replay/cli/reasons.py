@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from coordinator_replay.cli.output import print_text
+from coordinator_replay.query.partitions import ranges_by_topic
 from coordinator_replay.query.rebalances import SHORT_WAIT_MS
 from coordinator_replay.times import moment_text
 
@@ -57,7 +58,9 @@ def _blocked(one: "HoldUp") -> str:
     client = " on ".join(name.lstrip("/") for name in (one.client_id, one.client_host) if name)
     name = f"{one.member_id} ({client})" if client else one.member_id
     waiting = [member_id for member_id in one.waiting if member_id != one.member_id]
-    return f"held up by member {name}: {_listed(waiting)} waited {one.waited_ms:,} ms for {_listed(one.partitions)}"
+    names = (partition.rpartition("-") for partition in one.partitions)
+    partitions = ranges_by_topic((topic, int(number)) for topic, _, number in names)
+    return f"held up by member {name}: {_listed(waiting)} waited {one.waited_ms:,} ms for {partitions}"
 
 
 def print_reason(one: "Rebalance", hold_up: "HoldUp | None" = None) -> None:

@@ -21,6 +21,18 @@ def partition_ranges(partitions: Sequence[int]) -> str:
     return ",".join(parts)
 
 
+def ranges_by_topic(partitions: Iterable[tuple[str, int]]) -> str:
+    """Partitions of several topics as people write them.
+
+    >>> ranges_by_topic([("orders", 1), ("orders", 0), ("audit", 2), ("orders", 2)])
+    'audit:2; orders:0-2'
+    """
+    by_topic: dict[str, set[int]] = {}
+    for topic, number in partitions:
+        by_topic.setdefault(topic, set()).add(number)
+    return "; ".join(f"{topic}:{partition_ranges(sorted(numbers))}" for topic, numbers in sorted(by_topic.items()))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicPartitions:
     """Partitions of one topic; ``topic`` is None where no source gave the name of the id."""

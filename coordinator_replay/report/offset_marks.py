@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from coordinator_replay.query.life import GroupLife, OffsetLine
-from coordinator_replay.query.partitions import partition_ranges
+from coordinator_replay.query.partitions import ranges_by_topic
 from coordinator_replay.report.columns import EXACT, Columns, columns, packed
 from coordinator_replay.report.wording import COLOURS, GAP_COLOUR, neutral
 
@@ -20,11 +20,7 @@ def moving_lines(life: GroupLife) -> Sequence[OffsetLine]:
 def unmoved_partitions(life: GroupLife) -> str:
     """The partitions whose committed offset did not move, as ``orders:0-3; payments:1``."""
     moving = {(line.topic, line.partition) for line in moving_lines(life)}
-    by_topic: dict[str, set[int]] = {}
-    for line in life.lines:
-        if (line.topic, line.partition) not in moving:
-            by_topic.setdefault(line.topic, set()).add(line.partition)
-    return "; ".join(f"{topic}:{partition_ranges(sorted(numbers))}" for topic, numbers in sorted(by_topic.items()))
+    return ranges_by_topic({(line.topic, line.partition) for line in life.lines} - moving)
 
 
 def topic_colours(life: GroupLife) -> Mapping[str, str]:
