@@ -164,6 +164,8 @@ TABLE = Change(
     probe=f"""{AUDITED}
 def test_the_table_is_filled(tmp_path):
     audit_here(tmp_path / "warehouse", SEGMENTS)
+    # Rows of before are replaced, not joined by others.
+    audit_here(tmp_path / "warehouse", SEGMENTS, full=True)
     warehouse = Warehouse(tmp_path / "warehouse")
     [(tombstones,)] = warehouse.sql("SELECT count(*) FROM group_tombstones")
     assert [(tombstones,)] == list(warehouse.sql("SELECT count(*) FROM expiry_rules WHERE is_group_tombstone"))
